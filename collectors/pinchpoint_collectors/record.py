@@ -1,0 +1,100 @@
+"""The records every collector speaks: a sample, what to watch, and the collector itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+
+class Sample(NamedTuple):
+    """One measured value of one metric of one instance on one host at one instant.
+
+    Attributes:
+        time_ns: UTC nanoseconds since 1970, stamped where the value was read; the end of the interval.
+        interval_s: seconds the value covers (the time since the reading before).
+        host: the host's name in farm.yaml.
+        metric: a name of DESIGN.md's table, base units in its last part (``_s``, ``_bytes``, ``_per_s``, ``_ratio``).
+        instance: device, core, interface, ``tier:NAME``, ``thread:NAME``; ``""`` where there is only one.
+        value: the value in base units; ``None`` means "not measured" and is never written as 0.
+        weight: the number of operations behind a mean (a latency); ``None`` where the value is no mean.
+    """
+
+    time_ns: int
+    interval_s: float
+    host: str
+    metric: str
+    instance: str
+    value: float | None
+    weight: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Processes:
+    """Which processes belong to a tier on a host; their children are always included.
+
+    Exactly one way is used, the first that is set: process ids, names, a TCP port somebody listens on.
+    """
+
+    pids: tuple[int, ...] = ()
+    names: tuple[str, ...] = ()
+    port: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """What is to be watched on one host of the farm.
+
+    Attributes:
+        host: the host's name in farm.yaml.
+        tier: the tier it belongs to.
+        disks: disk role -> device name (``nvme1n1``, ``/dev/sdb1``) or an absolute path that lies on it.
+        processes: the tier's processes, or ``None`` where the whole host is the tier.
+        options: the remaining keys of the farm.yaml ``collect`` entry (address, endpoint, ...).
+    """
+
+    host: str
+    tier: str
+    disks: Mapping[str, str] = field(default_factory=dict)
+    processes: Processes | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Collector(Protocol):
+    """Reads one machine, on demand; knows nothing of schedules, files or verdicts."""
+
+    def read(self) -> Sequence[Sample]:
+        """Read all counters once and return the samples since the reading before.
+
+        The first call primes the counters and returns only values that need no difference. A value that
+        cannot be had is a sample with value ``None``; a metric the machine does not have at all is not sent
+        and stands in the inventory's ``not_measured``. Raises ``CollectorError`` when the whole reading failed.
+        """
+        ...
+
+    def inventory(self) -> Mapping[str, Mapping[str, Any]]:
+        """Facts about each watched host (host name -> JSON-ready facts), read once before the first sample.
+
+        Keys: see collectors/README.md ("Inventory").
+        """
+        ...
+
+    def close(self) -> None:
+        """Give back what the collector holds. Safe to call twice."""
+        ...
+
+
+class Kind(Protocol):
+    """One kind of collector, as named by ``kind:`` in farm.yaml."""
+
+    name: str
+    options: frozenset[str]
+    """The option names farm.yaml may give besides ``kind``."""
+
+    def machine(self, watch: Watch) -> str:
+        """The machine a watch is about: watches with the same answer share one collector (one reading)."""
+        ...
+
+    def connect(self, watches: Sequence[Watch]) -> Collector:
+        """A collector for all watches of one machine. Raises ``CollectorError`` with the remedy."""
+        ...

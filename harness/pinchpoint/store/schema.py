@@ -1,0 +1,43 @@
+"""The columns of a run's two tables, and the names of its files (DESIGN.md section 6)."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+RUN_SCHEMA = "pinchpoint.run/1"
+
+MANIFEST = "manifest.json"
+OPERATIONS = "operations.parquet"
+SAMPLES = "samples.parquet"
+EVENTS = "events.jsonl"
+VERDICT = "verdict.json"
+REPORT = "report.html"
+JOURNAL = "journal"
+
+OPERATIONS_SCHEMA = pa.schema(
+    [
+        ("time_s", pa.int64()),  # UTC second in which the operation ended
+        ("interval_s", pa.float64()),  # seconds the row covers
+        ("worker", pa.string()),
+        ("scenario", pa.string()),  # its name in the plan
+        ("operation", pa.string()),  # "a/b" is stage b of operation a: timed, not throughput
+        ("outcome", pa.string()),  # "ok", "dropped", or the name of the failure
+        ("count", pa.int64()),
+        ("bytes", pa.int64()),
+        ("service", pa.string()),  # HdrHistogram V2, base64, µs; null where nothing was timed
+        ("response", pa.string()),  # likewise, from the intended start; null for closed load
+        ("dropped", pa.int64()),  # operations that could not start, in the second they were intended for
+    ]
+)
+
+SAMPLES_SCHEMA = pa.schema(
+    [
+        ("time_ns", pa.int64()),
+        ("interval_s", pa.float64()),
+        ("host", pa.string()),
+        ("metric", pa.string()),
+        ("instance", pa.string()),
+        ("value", pa.float64()),  # null = not measured
+        ("weight", pa.float64()),  # operations behind a mean; null where the value is no mean
+    ]
+)

@@ -1,0 +1,136 @@
+"""The contract between a workload driver and whatever drives it.
+
+A *scenario* is made once in every process that takes part; exactly one process calls ``prepare`` and
+``finish``. A *session* is one connection's worth of it: one user of a closed load, one slot of an open one.
+Whoever drives decides when a session performs; the session decides what it performs and takes the clock.
+Drivers block the ordinary way (sockets, ``time.sleep``): the load engine makes blocking cooperative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
+
+from pydantic import BaseModel, ConfigDict
+
+OK = "ok"
+"""The outcome of an operation that did what it should; any other outcome is the name of its failure."""
+
+
+class Params(BaseModel):
+    """Base of every scenario's parameters: unknown fields are errors, values never change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One entry of farm.yaml's ``endpoints``, with its ``${ENV}`` already expanded.
+
+    Attributes:
+        name: ``sql``, ``nosql``, ``sharepoint``, ``search``, ``files``.
+        url: where it is; for ``files`` an absolute path.
+        options: the other keys of the entry (``auth``, ``user``, ``password``, ``token``, ``kind``, ...).
+    """
+
+    name: str
+    url: str
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+class Record(Protocol):
+    """Takes one finished operation."""
+
+    def __call__(
+        self, operation: str, outcome: str, start_ns: int, end_ns: int, size_bytes: int = 0
+    ) -> None:
+        """Count and time one operation.
+
+        Args:
+            operation: its name. A name with a ``/`` is a *stage* of the operation before the slash
+                (``document:intranet/fetch``): timed, but not counted as throughput.
+            outcome: ``"ok"`` or the name of the failure.
+            start_ns: ``time.perf_counter_ns()`` when it actually began.
+            end_ns: likewise, when it ended.
+            size_bytes: payload moved.
+        """
+        ...
+
+
+class Session(Protocol):
+    """One connection's worth of a scenario."""
+
+    def perform(self, record: Record) -> bool:
+        """Do one operation and record it; False when there is nothing left to do (a crawl at its end).
+
+        A failure of the farm is an outcome, never an exception; after one the session must be usable again
+        (it reconnects by itself). An exception out of here is an error of ours and makes the run invalid.
+        """
+        ...
+
+    def close(self) -> None:
+        """Close connections. Safe to call twice."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a scenario is made with.
+
+    Attributes:
+        name: its name in the plan (``orders``); data it makes carries it.
+        endpoints: the farm's endpoints by name.
+        params: its parameters, validated by its ``params_model``.
+        seed: the plan's seed.
+        worker: this process's number, from 0.
+        workers: how many processes take part.
+        repeat: whether work that ends starts again (a crawl in a plan with a fixed measure phase).
+        event: writes one line to the run's events.jsonl: ``event("crawl_ended", sources=[...])``.
+    """
+
+    name: str
+    endpoints: Mapping[str, Endpoint]
+    params: Params
+    seed: int
+    worker: int
+    workers: int
+    repeat: bool
+    event: Callable[..., None]
+
+
+class Scenario(Protocol):
+    """A workload driver, as named by ``use:`` in plan.yaml."""
+
+    use: ClassVar[str]
+    """The name in plan.yaml: ``full-crawl``."""
+    needs: ClassVar[frozenset[str]]
+    """Endpoints without which it cannot run."""
+    writes: ClassVar[bool]
+    """Whether it writes to the farm: such scenarios refuse ``environment: production``."""
+    params_model: ClassVar[type[Params]]
+
+    def __init__(self, context: Context) -> None: ...
+
+    def check(self) -> Mapping[str, Any]:
+        """Reach every endpoint it will use, without changing anything.
+
+        Returns facts for the manifest (server versions, settings). Raises ``EndpointUnreachable`` with one
+        clear sentence: which endpoint, what was tried, what came back, the remedy. Never shows a password.
+        """
+        ...
+
+    def prepare(self, progress: Callable[[str], None]) -> None:
+        """Make the data the run needs; called once, in one process, before any session is opened.
+
+        ``progress`` takes a short sentence for the person who waits.
+        """
+        ...
+
+    def session(self, number: int) -> Session:
+        """Open session ``number`` (unique over all workers); deterministic from the seed and that number."""
+        ...
+
+    def finish(self, *, keep_data: bool) -> None:
+        """Remove what ``prepare`` made, and only that, unless ``keep_data``. Also after a failed run."""
+        ...
