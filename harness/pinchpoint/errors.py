@@ -1,0 +1,99 @@
+"""The exit statuses of every command, and the errors that lead to them.
+
+A message names the input, the place and the remedy; it never shows a secret. Causes are chained
+(``raise ... from error``), and the command line prints the message alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import IntEnum
+
+
+class ExitStatus(IntEnum):
+    """What a command's exit status says (DESIGN.md section 3)."""
+
+    FINE = 0
+    OBJECTIVES_MISSED = 1
+    BAD_INPUT = 2
+    NOT_EVIDENCE = 3
+    GUARD = 4
+    ENVIRONMENT = 5
+    INTERNAL = 70
+    INTERRUPTED = 130
+
+
+_GRAVEST_FIRST = (
+    ExitStatus.INTERNAL,
+    ExitStatus.BAD_INPUT,
+    ExitStatus.INTERRUPTED,
+    ExitStatus.GUARD,
+    ExitStatus.NOT_EVIDENCE,
+    ExitStatus.ENVIRONMENT,
+    ExitStatus.OBJECTIVES_MISSED,
+    ExitStatus.FINE,
+)
+
+
+def gravest(statuses: Iterable[ExitStatus]) -> ExitStatus:
+    """The one status to exit with where several hold: 130, 4, 3, 5, 1 in that order.
+
+    Bad input and internal errors stand before these: nothing was run that another status could speak of.
+    No status at all is ``FINE``.
+    """
+    return min(statuses, key=_GRAVEST_FIRST.index, default=ExitStatus.FINE)
+
+
+class PinchpointError(Exception):
+    """An error for people: its text is the whole message, ``exit_status`` what the command ends with.
+
+    Args:
+        message: one clear sentence (or several lines): what was tried, what was found, the remedy.
+    """
+
+    exit_status = ExitStatus.INTERNAL
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class InputError(PinchpointError):
+    """The user's files or arguments are wrong; nothing was started.
+
+    Args:
+        problems: one sentence each; all of them are shown, one per line.
+    """
+
+    exit_status = ExitStatus.BAD_INPUT
+
+    def __init__(self, *problems: str) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = problems
+
+
+class NotEvidenceError(PinchpointError):
+    """The run cannot be evidence: its generators or its recorder failed."""
+
+    exit_status = ExitStatus.NOT_EVIDENCE
+
+
+class GuardError(PinchpointError):
+    """A guard stopped it: what was asked for could harm data that is not ours."""
+
+    exit_status = ExitStatus.GUARD
+
+
+class FarmUnavailable(PinchpointError):  # noqa: N818 - a state of the farm, named as such
+    """The environment failed: an endpoint, a right, a port or space is missing."""
+
+    exit_status = ExitStatus.ENVIRONMENT
+
+
+class Interrupted(PinchpointError):  # noqa: N818 - the user's wish, not an error
+    """The user stopped it; what was measured is kept."""
+
+    exit_status = ExitStatus.INTERRUPTED
