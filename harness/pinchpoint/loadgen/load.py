@@ -1,0 +1,73 @@
+"""What a generator process is told to do, and how a load model becomes starts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pinchpoint.loadgen.arrivals import Bursts, Constant, arrival_times
+
+LATEST_START_S = 10.0
+"""An open operation that could not start this long after its intended time is dropped (design value)."""
+
+_SLOTS_MIN, _SLOTS_MAX = 4, 64
+_SLOT_S = 0.1  # slots carry the peak rate at up to this service time
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """One generator process's part of a run; travels as JSON, ``${ENV}`` unexpanded.
+
+    Attributes:
+        name: the worker's name (``generator1``).
+        worker: its number from 0, of ``workers``.
+        workers: how many generators there are.
+        cores: the cores it runs on; empty: wherever the system puts it.
+        journal: the run's journal folder.
+        seed: the plan's seed.
+        endpoints: as in farm.yaml.
+        scenarios: plan name -> ``use``, ``params``, ``load`` (base units), ``repeat``.
+    """
+
+    name: str
+    worker: int
+    workers: int
+    cores: list[int]
+    journal: str
+    seed: int
+    endpoints: dict[str, dict[str, str]]
+    scenarios: dict[str, dict[str, Any]]
+
+    def to_json(self) -> dict[str, Any]:
+        """The assignment as a JSON-ready dictionary."""
+        return asdict(self)
+
+
+def starts(load: Mapping[str, Any], seed: int, worker: int, workers: int) -> Iterator[float] | None:
+    """Intended starts in seconds from the load's start; None for closed load (as soon as a user is free)."""
+    match load:
+        case {"model": "closed"}:
+            return None
+        case {"model": "open", "rate_per_s": rate, "arrivals": arrivals}:
+            return arrival_times(Constant(rate), arrivals, seed, worker, workers)
+        case {"model": "burst", "base_per_s": base, "peak_per_s": peak, "every_s": every, "for_s": length}:
+            shape = Bursts(base, peak, every, length)
+            return arrival_times(shape, load.get("arrivals", "poisson"), seed, worker, workers)
+        case _:
+            raise ValueError(f"no such load model: {load!r}")
+
+
+def sessions(load: Mapping[str, Any], worker: int, workers: int) -> list[int]:
+    """The numbers, unique over all workers, of the sessions this worker opens.
+
+    Closed load has as many as users. Open load has slots: enough for its peak rate at a service time of
+    0.1 s, so that a short stall queues operations instead of losing them.
+    """
+    if load["model"] == "closed":
+        total = int(load["users"])
+    else:
+        peak = float(load.get("peak_per_s") or load["rate_per_s"])
+        total = min(_SLOTS_MAX, max(_SLOTS_MIN, math.ceil(peak * _SLOT_S)))
+    return list(range(worker, total, workers))

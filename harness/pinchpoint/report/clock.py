@@ -1,0 +1,110 @@
+"""When things happened: the run's own time axis, its phases, and how long a point on the timeline is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow.compute as pc
+
+from pinchpoint.store.read import StoredRun
+
+_STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600)
+_POINTS = 300  # more points than this cannot be told apart on a page
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """One phase of a run, in seconds since its start."""
+
+    name: str
+    from_s: float
+    to_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """The run's time axis.
+
+    Attributes:
+        start_s: UTC seconds since 1970 of the run's start.
+        length_s: seconds from the start to the last thing measured.
+        phases: in order; the phase an interrupted run was in ends where the data end.
+        bucket_s: whole seconds that one point of the timeline covers.
+    """
+
+    start_s: float
+    length_s: float
+    phases: tuple[Phase, ...]
+    bucket_s: int
+
+    @property
+    def window(self) -> tuple[float, float] | None:
+        """The measure phase in UTC seconds, or ``None`` when the run never reached it."""
+        found = [phase for phase in self.phases if phase.name == "measure"]
+        if not found:
+            return None
+        return self.start_s + found[0].from_s, self.start_s + found[-1].to_s
+
+    def utc(self, since_start_s: float) -> str:
+        """The UTC time of day of a point, for people."""
+        return datetime.fromtimestamp(self.start_s + since_start_s, UTC).strftime("%H:%M:%S UTC")
+
+
+def seconds_of(stamp: str) -> float:
+    """UTC seconds since 1970 of an ISO time as the run directory writes it."""
+    return datetime.fromisoformat(stamp).timestamp()
+
+
+def day_and_time(stamp: str | None) -> str | None:
+    """An ISO time as people write it."""
+    if stamp is None:
+        return None
+    return datetime.fromisoformat(stamp).astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def clock_of(run: StoredRun) -> Clock:
+    """The time axis of a run, from its manifest and, where that is incomplete, from its data."""
+    first_s, last_s = _extent(run)
+    started = run.manifest.get("started")
+    start_s = seconds_of(started) if started else first_s
+    ended = run.manifest.get("ended")
+    end_s = max(last_s, seconds_of(ended) if ended else start_s, start_s)
+    phases = tuple(_phase(phase, start_s, end_s) for phase in run.manifest.get("phases", []))
+    length_s = end_s - start_s
+    wanted_s = max(length_s / _POINTS, _longest_interval_s(run))
+    bucket_s = next((step for step in _STEPS_S if step >= wanted_s), math.ceil(wanted_s))
+    return Clock(start_s=start_s, length_s=length_s, phases=phases, bucket_s=bucket_s)
+
+
+def _phase(phase: Mapping[str, Any], start_s: float, end_s: float) -> Phase:
+    to = phase.get("to")
+    return Phase(
+        name=str(phase["name"]),
+        from_s=seconds_of(phase["from"]) - start_s,
+        to_s=(seconds_of(to) if to else end_s) - start_s,
+    )
+
+
+def _extent(run: StoredRun) -> tuple[float, float]:
+    """First and last second anything was measured in; (0, 0) for an empty run."""
+    firsts: list[float] = []
+    lasts: list[float] = []
+    if run.samples.num_rows:
+        span = pc.min_max(run.samples["time_ns"]).as_py()
+        firsts.append(span["min"] / 1e9)
+        lasts.append(span["max"] / 1e9)
+    if run.operations.num_rows:
+        span = pc.min_max(run.operations["time_s"]).as_py()
+        firsts.append(span["min"])
+        lasts.append(span["max"] + 1)
+    return (min(firsts), max(lasts)) if firsts else (0.0, 0.0)
+
+
+def _longest_interval_s(run: StoredRun) -> float:
+    """The coarsest grid of the operations (1 s; 10 s in long runs): a point must not be finer."""
+    longest = pc.max(run.operations["interval_s"]).as_py() if run.operations.num_rows else None
+    return float(longest or 1.0)

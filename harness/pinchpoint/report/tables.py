@@ -1,0 +1,93 @@
+"""The tables of a report: raw values in base units, and how each column is written for people."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pinchpoint.report import units
+
+NOT_MEASURED = "not measured"
+
+
+def text(value: Any) -> str:
+    """A value that carries no unit: names as they are, whole numbers with separators, lists joined."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:,.0f}" if value >= 100 else f"{value:,.3g}"
+    if isinstance(value, (list, tuple)):
+        return ", ".join(text(item) for item in value)
+    return str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a table.
+
+    Attributes:
+        key: the key of the value in each row.
+        title: what people read above it.
+        show: writes a value that is not ``None``.
+        absent: what stands where the value is ``None``; never 0.
+        numeric: whether the column is set flush right.
+    """
+
+    key: str
+    title: str
+    show: Callable[[Any], str] = text
+    absent: str = NOT_MEASURED
+    numeric: bool = False
+
+    def cell(self, row: Mapping[str, Any]) -> str:
+        """The text of this column in ``row``."""
+        value = row.get(self.key)
+        return self.absent if value is None else self.show(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A named table: the same record behind the page, Markdown and JSON.
+
+    Attributes:
+        name: its key in report.json.
+        title: its heading.
+        columns: in order.
+        rows: raw values by column key, base units; ``None`` means not measured.
+        note: one or two sentences that say how the figures were reached.
+        empty: the sentence that stands in its place when there are no rows.
+    """
+
+    name: str
+    title: str
+    columns: Sequence[Column]
+    rows: Sequence[Mapping[str, Any]]
+    note: str = ""
+    empty: str = "Nothing to show."
+
+    def cells(self) -> list[list[str]]:
+        """All rows as people read them."""
+        return [[column.cell(row) for column in self.columns] for row in self.rows]
+
+
+def number(key: str, title: str, show: Callable[[Any], str] = text, absent: str = NOT_MEASURED) -> Column:
+    """A column of figures."""
+    return Column(key, title, show, absent, numeric=True)
+
+
+def duration(key: str, title: str) -> Column:
+    """A column of seconds."""
+    return number(key, title, units.seconds)
+
+
+def rate(key: str, title: str) -> Column:
+    """A column of events per second."""
+    return number(key, title, units.per_second)
+
+
+def share(key: str, title: str) -> Column:
+    """A column of ratios, 0 to 1."""
+    return number(key, title, units.percent)

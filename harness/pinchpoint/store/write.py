@@ -1,0 +1,123 @@
+"""A run directory while it is written: manifest first, then journals and events, finished in one step."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pinchpoint_collectors.record import Sample
+
+from pinchpoint.store import compact
+from pinchpoint.store.journal import JournalWriter
+from pinchpoint.store.schema import EVENTS, JOURNAL, MANIFEST, OPERATIONS, RUN_SCHEMA, SAMPLES
+
+LOCK = "lock"
+
+
+def utc(time_ns: int | None = None) -> str:
+    """A UTC instant as ISO text with milliseconds: ``2026-01-01T00:00:00.000Z``; now by default."""
+    seconds = (time.time_ns() if time_ns is None else time_ns) / 1e9
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def write_json(path: Path, content: object) -> None:
+    """Write JSON so that a reader, or a kill, never meets half a file. Raises OSError."""
+    partial = path.with_name(path.name + ".partial")
+    partial.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    partial.replace(path)
+
+
+class RunWriter:
+    """Writes one run's directory, from the controller.
+
+    Args:
+        directory: the run directory; made here, must not exist.
+        manifest: the manifest's first content; ``schema`` and ``state`` are set here.
+        segment_s: how long a journal segment grows before it is compacted.
+    """
+
+    def __init__(self, directory: Path, manifest: Mapping[str, Any], segment_s: float = 60.0) -> None:
+        self.directory = directory
+        self.journal = directory / JOURNAL
+        self.journal.mkdir(parents=True)
+        self.manifest: dict[str, Any] = {"schema": RUN_SCHEMA, "state": "running", **manifest}
+        self._lock = (self.journal / LOCK).open("w")
+        fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self.save_manifest()
+        self._events = (directory / EVENTS).open("a", encoding="utf-8")
+        self._samples = JournalWriter(self.journal, "controller", segment_s)
+        self._guard = threading.Lock()  # collectors, generators' readers and the main thread all write here
+        self.last_sample_ns = 0
+
+    def save_manifest(self) -> None:
+        """Write the manifest as it is now. Raises OSError."""
+        write_json(self.directory / MANIFEST, self.manifest)
+
+    def samples(self, samples: Iterable[Sample]) -> None:
+        """Append samples to the controller's journal. Raises OSError (disk full)."""
+        batch = list(samples)
+        with self._guard:
+            self._samples.write_samples(batch)
+        self.last_sample_ns = max([self.last_sample_ns, *(sample.time_ns for sample in batch)])
+
+    def event(self, event: str, **fields: Any) -> None:
+        """Append one line to events.jsonl. Raises OSError."""
+        line = json.dumps({"time": utc(), "event": event, **fields}, allow_nan=False, default=str)
+        with self._guard:
+            self._events.write(line + "\n")
+            self._events.flush()
+
+    def warn(self, sentence: str) -> None:
+        """A warning the report must show."""
+        self.manifest.setdefault("warnings", []).append(sentence)
+        self.event("warning", sentence=sentence)
+
+    def compact(self) -> None:
+        """Turn closed journal segments into Parquet parts. Raises OSError."""
+        compact.compact_closed(self.journal)
+
+    def finish(self, state: str) -> None:
+        """Merge the journals into the run's two files and say so in the manifest. Raises OSError."""
+        with self._guard:
+            self._samples.close()
+        finish(self.directory, self.manifest, state, utc())
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the directory; what is in the journal stays recoverable. Safe to call twice."""
+        with self._guard:
+            self._samples.close()
+            self._events.close()
+            self._lock.close()
+
+
+def finish(directory: Path, manifest: dict[str, Any], state: str, ended: str) -> None:
+    """From journal to finished run; the journal goes only after all else is in place. Raises OSError."""
+    journal = directory / JOURNAL
+    compact.merge(journal, directory / OPERATIONS, directory / SAMPLES)
+    manifest.update(state=state, ended=ended)
+    write_json(directory / MANIFEST, manifest)
+    shutil.rmtree(journal)
+
+
+def is_being_written(directory: Path) -> bool:
+    """Whether a live process still writes this run (it holds the lock)."""
+    try:
+        lock = os.open(directory / JOURNAL / LOCK, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(lock)
+    return False
