@@ -18,10 +18,10 @@ from typing import Any
 import gevent
 from gevent.event import Event
 from locust.env import Environment
-from pinchpoint_scenarios.contract import Scenario, Session
 
 from pinchpoint.loadgen.load import LATEST_START_S
 from pinchpoint.loadgen.recorder import Recorder
+from pinchpoint_scenarios.contract import Scenario, Session
 
 _STOP_S = 5.0  # how long operations in flight may take to end when the load stops
 
@@ -38,9 +38,7 @@ class _UserRecord:
         self._scenario = scenario
         self.intended_ns: int | None = None
 
-    def __call__(
-        self, operation: str, outcome: str, start_ns: int, end_ns: int, size_bytes: int = 0
-    ) -> None:
+    def __call__(self, operation: str, outcome: str, start_ns: int, end_ns: int, size_bytes: int = 0) -> None:
         intended_ns = None if "/" in operation else self.intended_ns
         self._recorder.add(self._scenario, operation, outcome, start_ns, end_ns, size_bytes, intended_ns)
 

@@ -22,15 +22,12 @@ import gevent
 import numpy as np
 from gevent.fileobject import FileObject
 from gevent.threadpool import ThreadPool
-from pinchpoint_collectors.record import Sample
-from pinchpoint_scenarios import registry
-from pinchpoint_scenarios.contract import Context
-from pinchpoint_scenarios.errors import ScenarioError
 
-from pinchpoint.loadgen.load import Assignment, sessions, starts
+from pinchpoint.loadgen.load import Assignment, make_scenario, scenario_seed, sessions, starts
 from pinchpoint.loadgen.recorder import Recorder, Seconds
-from pinchpoint.plan import expand
 from pinchpoint.store.journal import JournalWriter
+from pinchpoint_collectors.record import Sample
+from pinchpoint_scenarios.errors import ScenarioError
 
 _LAG_PROBE_S = 0.05
 
@@ -71,26 +68,19 @@ class Generator:
         os._exit(1)  # the controller is gone: no one is left to tell, and nothing may keep this process
 
     def _load(self, name: str) -> engine.ScenarioLoad:
-        given = self._assignment.scenarios[name]
-        use = registry.scenario(given["use"])
-        number, of = self._assignment.worker, self._assignment.workers
-        # Each scenario has its own random streams: adding one must not change another's schedule.
-        seed = self._assignment.seed * 1_000_003 + sum(name.encode())
-        context = Context(
-            name=name,
-            endpoints={key: expand(key, value) for key, value in self._assignment.endpoints.items()},
-            params=use.params_model.model_validate(given["params"]),
-            seed=seed,
-            worker=number,
-            workers=of,
-            repeat=given["repeat"],
-            event=lambda event, **fields: _say(type="event", event=event, scenario=name, **fields),
-        )
+        work = self._assignment
+        given, number, of = work.scenarios[name], work.worker, work.workers
+
+        def event(event: str, **fields: Any) -> None:
+            _say(type="event", event=event, scenario=name, **fields)
+
+        scenario = make_scenario(name, given, work.endpoints, work.seed, number, of, event)
         load = given["load"]
+        schedule = starts(load, scenario_seed(work.seed, name), number, of)
+        think_s = float(load.get("think_s") or 0)
         return engine.ScenarioLoad(
-            name, use(context), sessions(load, number, of), starts(load, seed, number, of),
-            float(load.get("think_s") or 0), self._recorder,
-        )  # fmt: skip
+            name, scenario, sessions(load, number, of), schedule, think_s, self._recorder
+        )
 
     def _watch_loop(self) -> None:
         while True:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+import zlib
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from pinchpoint.loadgen.arrivals import Bursts, Constant, arrival_times
+from pinchpoint.plan import Plan, expand
+from pinchpoint_scenarios import registry
+from pinchpoint_scenarios.contract import Context, Scenario
 
 LATEST_START_S = 10.0
 """An open operation that could not start this long after its intended time is dropped (design value)."""
@@ -43,6 +47,50 @@ class Assignment:
     def to_json(self) -> dict[str, Any]:
         """The assignment as a JSON-ready dictionary."""
         return asdict(self)
+
+
+def planned_scenarios(plan: Plan) -> dict[str, dict[str, Any]]:
+    """The plan's scenarios in the form that travels: see ``Assignment.scenarios``."""
+    return {
+        name: {
+            "use": planned.use,
+            "params": dict(planned.params),
+            "load": planned.load.to_json(),
+            # Work that ends is done once where the plan measures until it is done, else over and over.
+            "repeat": plan.phases.measure.until is None,
+        }
+        for name, planned in plan.scenarios.items()
+    }
+
+
+def scenario_seed(seed: int, name: str) -> int:
+    """A scenario's own random streams: adding one to a plan must not change another's schedule."""
+    return seed * 2**32 + zlib.crc32(name.encode())
+
+
+def make_scenario(
+    name: str,
+    given: Mapping[str, Any],
+    endpoints: Mapping[str, Mapping[str, str]],
+    seed: int,
+    worker: int,
+    workers: int,
+    event: Callable[..., None],
+) -> Scenario:
+    """The driver of one of the plan's scenarios (``Assignment.scenarios``), with secrets expanded."""
+    use = registry.scenario(given["use"])
+    return use(
+        Context(
+            name=name,
+            endpoints={key: expand(key, value) for key, value in endpoints.items()},
+            params=use.params_model.model_validate(given["params"]),
+            seed=scenario_seed(seed, name),
+            worker=worker,
+            workers=workers,
+            repeat=given["repeat"],
+            event=event,
+        )
+    )
 
 
 def starts(load: Mapping[str, Any], seed: int, worker: int, workers: int) -> Iterator[float] | None:

@@ -74,7 +74,10 @@ class GeneratorPool:
         if waited_s >= _READY_S:
             for generator in self.generators:
                 if not generator.ready.is_set():
-                    generator.failed = ("environment", f"opened no full set of sessions within {_READY_S:.0f} s")
+                    generator.failed = (
+                        "environment",
+                        f"opened no full set of sessions within {_READY_S:.0f} s",
+                    )
 
     def begin(self, scenarios: list[str]) -> None:
         """Start the load of these scenarios, everywhere."""

@@ -49,8 +49,14 @@ class Recorder:
         return counter_ns + self._utc_offset_ns
 
     def add(
-        self, scenario: str, operation: str, outcome: str, start_ns: int, end_ns: int,
-        size_bytes: int, intended_ns: int | None,
+        self,
+        scenario: str,
+        operation: str,
+        outcome: str,
+        start_ns: int,
+        end_ns: int,
+        size_bytes: int,
+        intended_ns: int | None,
     ) -> None:  # fmt: skip -- one line of arguments reads as the record it is
         """Record one operation; times are performance counter values in ns."""
         second = (end_ns + self._utc_offset_ns) // 1_000_000_000
@@ -68,7 +74,9 @@ class Recorder:
         """Hand over everything that ended before the UTC second ``before_s``."""
         keys = [key for key in self._cells if key[0] < before_s]
         dropped = [key for key in self._dropped if key[0] < before_s]
-        return Seconds({key: self._cells.pop(key) for key in keys}, {key: self._dropped.pop(key) for key in dropped})
+        return Seconds(
+            {key: self._cells.pop(key) for key in keys}, {key: self._dropped.pop(key) for key in dropped}
+        )
 
 
 class Seconds:
@@ -93,7 +101,9 @@ class Seconds:
 
     def progress(self) -> dict[str, dict[str, Any]]:
         """Per scenario what a person watching wants to see: ok, failed, dropped, p95 in seconds."""
-        found: dict[str, dict[str, Any]] = defaultdict(lambda: {"ok": 0, "failed": 0, "dropped": 0, "p95_s": None})
+        found: dict[str, dict[str, Any]] = defaultdict(
+            lambda: {"ok": 0, "failed": 0, "dropped": 0, "p95_s": None}
+        )
         times: dict[str, list[array[int]]] = defaultdict(list)
         for (_, scenario, operation, outcome), cell in self._cells.items():
             if "/" not in operation:

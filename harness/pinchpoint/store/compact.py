@@ -37,8 +37,10 @@ def segment_tables(segment: Path) -> tuple[pa.Table, pa.Table]:
             case ["operations", rows]:
                 operations += rows
     return (
-        pa.table(list(map(list, zip(*operations, strict=True))) or [[] for _ in OPERATIONS_SCHEMA],
-                 schema=OPERATIONS_SCHEMA),
+        pa.table(
+            list(map(list, zip(*operations, strict=True))) or [[] for _ in OPERATIONS_SCHEMA],
+            schema=OPERATIONS_SCHEMA,
+        ),
         pa.table(columns, schema=SAMPLES_SCHEMA),
     )
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import msgpack
+
 from pinchpoint_collectors.record import Sample
 
 MAGIC = b"pinchpoint journal 1\n"

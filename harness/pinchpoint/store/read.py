@@ -92,7 +92,9 @@ def read_manifest(directory: Path) -> dict[str, Any]:
         found = manifest.get("schema") if isinstance(manifest, dict) else type(manifest).__name__
         raise InputError(f"{path}: schema: found {found!r}; this version of Pinchpoint reads {RUN_SCHEMA!r}")
     if manifest.get("state") not in ("running", "finished", "interrupted"):
-        raise InputError(f"{path}: state: found {manifest.get('state')!r}; allowed: running, finished, interrupted")
+        raise InputError(
+            f"{path}: state: found {manifest.get('state')!r}; allowed: running, finished, interrupted"
+        )
     return manifest
 
 
@@ -106,7 +108,9 @@ def _recover(directory: Path, manifest: dict[str, Any]) -> None:
     try:
         write.finish(directory, manifest, "interrupted", ended)
     except OSError as error:
-        raise InputError(f"{directory}: cannot be recovered: {error}; make it writable and try again") from error
+        raise InputError(
+            f"{directory}: cannot be recovered: {error}; make it writable and try again"
+        ) from error
 
 
 def _events(directory: Path) -> list[dict[str, Any]]:

@@ -13,11 +13,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pinchpoint_collectors.record import Sample
-
 from pinchpoint.store import compact
 from pinchpoint.store.journal import JournalWriter
 from pinchpoint.store.schema import EVENTS, JOURNAL, MANIFEST, OPERATIONS, RUN_SCHEMA, SAMPLES
+from pinchpoint_collectors.record import Sample
 
 LOCK = "lock"
 

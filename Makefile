@@ -1,0 +1,60 @@
+# Two commands do everything on a machine that has Python 3.11 or newer, git and make: `make demo`, `make test`.
+# Neither needs root, Docker, or a network beyond the package index.
+
+SHELL := /bin/sh
+.DELETE_ON_ERROR:
+.PHONY: help setup demo test lint format packages clean
+
+UV_VERSION := 0.13.8
+UV := .venv/bin/uv
+# No Python is downloaded: the machine's own is used. The system's certificates are trusted, as pip does.
+export UV_PYTHON_DOWNLOADS := never
+export UV_SYSTEM_CERTS := true
+unexport VIRTUAL_ENV
+
+help:
+	@echo "make demo      start a farm on this machine, load it, name its bottleneck (under 3 minutes)"
+	@echo "make test      run all tests (as root also those that need system packages, which it installs)"
+	@echo "make lint      formatting, types, import rules"
+	@echo "make format    format the code"
+	@echo "make setup     bring .venv up to date, nothing else"
+	@echo "make clean     remove .venv and caches; runs/ stays"
+
+setup: .venv/.complete
+
+$(UV):
+	@python=; for name in python3 python3.14 python3.13 python3.12 python3.11; do \
+	  if $$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then python=$$name; break; fi; \
+	done; \
+	if [ -z "$$python" ]; then echo "make: Python 3.11 or newer is needed and was not found as python3 or python3.11 to 3.14" >&2; exit 5; fi; \
+	$$python -m venv --clear .venv || { \
+	  echo "make: $$python cannot make a virtual environment; Debian and Ubuntu have it in the package python3-venv" >&2; exit 5; }
+	.venv/bin/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+
+.venv/.complete: $(UV) uv.lock pyproject.toml $(wildcard */pyproject.toml)
+	$(UV) sync --quiet --locked --all-packages --all-extras
+	@touch $@
+
+demo: setup
+	@.venv/bin/pinchpoint demo
+
+test: setup packages
+	.venv/bin/pytest
+
+# As root on Debian and its kin, what the tests of real servers and browsers want is installed; elsewhere the
+# tests that need it are skipped and say what is missing (with CI=true they fail).
+packages:
+	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then tests/install-packages; fi
+
+lint: setup
+	.venv/bin/ruff format --check .
+	.venv/bin/ruff check .
+	.venv/bin/mypy
+	.venv/bin/lint-imports
+
+format: setup
+	.venv/bin/ruff format .
+	.venv/bin/ruff check --fix .
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache build dist

@@ -1,0 +1,57 @@
+"""From a run directory to its verdict and reports."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pinchpoint.analysis import analyse
+from pinchpoint.errors import InputError
+from pinchpoint.report import registry
+from pinchpoint.store.read import StoredRun, open_run
+from pinchpoint.store.schema import VERDICT
+from pinchpoint.store.write import write_json
+
+
+def verdict_of(directory: Path) -> tuple[StoredRun, dict[str, Any]]:
+    """Analyse a run anew and keep the verdict beside it (where the directory can be written).
+
+    Raises:
+        InputError: the folder is no run, or damaged.
+    """
+    run = open_run(directory)
+    verdict = analyse(run).to_json()
+    try:
+        write_json(directory / VERDICT, verdict)
+    except OSError as error:
+        raise InputError(f"{directory / VERDICT}: cannot be written: {error.strerror}") from error
+    return run, verdict
+
+
+def saved_verdict(directory: Path) -> tuple[StoredRun, dict[str, Any]]:
+    """The run and the verdict that lies beside it; only where there is none it is reached now.
+
+    Raises:
+        InputError: the folder is no run, or damaged.
+    """
+    path = directory / VERDICT
+    if not path.exists():
+        return verdict_of(directory)
+    try:
+        return open_run(directory), json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise InputError(
+            f"{path}: is no JSON: {error}; `pinchpoint analyse {directory}` writes it anew"
+        ) from error
+
+
+def write_reports(run: StoredRun, verdict: dict[str, Any], formats: list[str], out: Path) -> list[Path]:
+    """Write the reports into a folder; their paths. Raises InputError."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        return [registry.write(run, verdict, name, out) for name in formats]
+    except OSError as error:
+        raise InputError(
+            f"{out}: cannot be written: {error.strerror}; give another folder with --out"
+        ) from error

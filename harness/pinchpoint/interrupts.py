@@ -1,0 +1,48 @@
+"""Ctrl-C, and what it means when: once stops and keeps, twice stops at once."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from types import FrameType
+from typing import Self
+
+
+class Interrupted(BaseException):
+    """The user wants to stop now: nothing is measured yet, or it is the second Ctrl-C."""
+
+
+class Interrupts:
+    """Handles SIGINT and SIGTERM while a run goes on; the handlers before are restored at the end.
+
+    While ``graceful`` is false, the first signal raises ``Interrupted``. While it is true, the first one only
+    sets ``requested``; the next one raises. Once raised, further signals are ignored, so that the clearing
+    away cannot be cut off and leave orphans.
+    """
+
+    def __init__(self) -> None:
+        self.requested = False
+        self.graceful = False
+        self._raised = False
+        self._before: dict[int, object] = {}
+
+    def __enter__(self) -> Self:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._before[number] = signal.signal(number, self._handle)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)  # type: ignore[arg-type] -- what signal() itself returned
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 -- signal's signature
+        if self._raised:
+            return
+        if self.graceful and not self.requested:
+            self.requested = True
+            sys.stderr.write(
+                "\nstopping: what was measured is kept and reported; Ctrl-C again stops at once\n"
+            )
+            return
+        self.requested = self._raised = True
+        raise Interrupted

@@ -1,0 +1,131 @@
+"""A farm that can be driven now: its endpoints and what to watch, embedded or not.
+
+The one place where the two ways to describe a farm meet; everything after it sees no difference.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+from pinchpoint.plan import Farm, Host
+from pinchpoint_collectors.record import Processes, Watch
+
+TIER_ENDPOINT = {"web": "sharepoint"}
+"""The endpoint a tier answers, where it is not the one of its own name."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveFarm:
+    """What a run needs of a farm.
+
+    Attributes:
+        endpoints: by name, with ``${ENV}`` unexpanded.
+        watches: (collector kind, what to watch) of every host.
+        generator_cores: where load generators run; empty: wherever the system puts them.
+        content: what an embedded farm was filled with, else None.
+        warnings: what a reader of the run must know about the farm.
+        crashed: returns (tier, host, tail of its log) of every embedded tier that has ended by itself.
+    """
+
+    endpoints: dict[str, dict[str, str]]
+    watches: list[tuple[str, Watch]]
+    generator_cores: tuple[int, ...] = ()
+    content: dict[str, Any] | None = None
+    warnings: list[str] = field(default_factory=list)
+    crashed: Callable[[], list[tuple[str, str, str]]] = list
+
+
+@contextmanager
+def live_farm(farm: Farm, progress: Callable[[str], None]) -> Iterator[LiveFarm]:
+    """The farm, up: an embedded one is started unless it is up already, and stopped only if started here.
+
+    Raises:
+        FarmUnavailable: an embedded tier does not start, or this installation has no embedded farm.
+    """
+    if farm.embedded is None:
+        yield _declared(farm)
+        return
+    from pinchpoint.embedded import embedded_farm  # noqa: PLC0415 -- needs the extra pinchpoint[farm]
+
+    with embedded_farm(farm, progress) as status:
+        yield _embedded(farm, status)
+
+
+def standing_farm(farm: Farm) -> LiveFarm | None:
+    """The farm as it stands; None for an embedded one that is down. Starts nothing."""
+    if farm.embedded is None:
+        return _declared(farm)
+    from pinchpoint.embedded import standing  # noqa: PLC0415 -- needs the extra pinchpoint[farm]
+
+    status = standing(farm)
+    return _embedded(farm, status) if status else None
+
+
+def _embedded(farm: Farm, status: Any) -> LiveFarm:
+    watches = [
+        (
+            "local",
+            Watch(
+                host=tier.host,
+                tier=tier.name,
+                disks=status.disks.get(tier.name, {}),
+                processes=Processes(pids=(tier.pid,)) if tier.pid else None,
+                options={"verify": True},  # the folders are ours: the write test may run there
+            ),
+        )
+        for tier in status.tiers
+    ]
+    from pinchpoint.embedded import crashed_tiers  # noqa: PLC0415 -- needs the extra pinchpoint[farm]
+
+    return LiveFarm(
+        endpoints=status.endpoints,
+        watches=watches,
+        generator_cores=status.generator_cores,
+        content=status.content,
+        warnings=list(status.warnings),
+        crashed=lambda: crashed_tiers(farm.identity),
+    )
+
+
+def _declared(farm: Farm) -> LiveFarm:
+    endpoints = {name: endpoint.given for name, endpoint in farm.endpoints.named().items()}
+    watches = [
+        (collect.kind, _watch(endpoints, tier, name, host, dict(collect.options)))
+        for tier, declared in farm.tiers.items()
+        for name, host in declared.hosts.items()
+        for collect in host.collect
+    ]
+    usable = sorted(os.sched_getaffinity(0))
+    # A generator on its own core; the farm's servers, if they run here at all, are not ours to pin.
+    return LiveFarm(endpoints, watches, tuple(usable[-1:]) if len(usable) > 1 else ())
+
+
+def _watch(
+    endpoints: dict[str, dict[str, str]], tier: str, name: str, host: Host, options: dict[str, Any]
+) -> Watch:
+    names = options.pop("process", None)
+    disks = {role: disk.device or disk.path for role, disk in host.disks.items()}
+    return Watch(
+        host=name,
+        tier=tier,
+        disks={role: where for role, where in disks.items() if where},
+        processes=Processes(names=(names,) if isinstance(names, str) else tuple(names))
+        if names
+        else _listener(endpoints.get(TIER_ENDPOINT.get(tier, tier))),
+        options=options,
+    )
+
+
+def _listener(endpoint: dict[str, str] | None) -> Processes | None:
+    """The processes behind an endpoint on this machine: whoever listens on its port."""
+    url = urlsplit(endpoint["url"]) if endpoint else None
+    if url is None or url.hostname not in ("127.0.0.1", "::1", "localhost"):
+        return None
+    default = {"postgresql": 5432, "valkey": 6379, "redis": 6379, "http": 80, "https": 443}
+    port = url.port or default.get(url.scheme)
+    return Processes(port=port) if port else None

@@ -1,0 +1,72 @@
+"""manifest.json: what was run, against what, by what (its keys: harness/README.md)."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from typing import Any
+
+from pinchpoint.live import LiveFarm
+from pinchpoint.loadgen.load import Assignment
+from pinchpoint.plan import Farm, Plan, redacted
+from pinchpoint.preflight import Connected
+from pinchpoint.store.write import utc
+
+INTERVAL_S = 1.0
+"""How often collectors read."""
+
+_DISTRIBUTIONS = (
+    "pinchpoint",
+    "pinchpoint-scenarios",
+    "pinchpoint-collectors",
+    "pinchpoint-infra",
+    "locust",
+    "psycopg",
+    "valkey",
+    "urllib3",
+    "psutil",
+)
+
+
+def first_manifest(
+    farm: Farm,
+    plan: Plan,
+    live: LiveFarm,
+    endpoints: Mapping[str, Any],
+    collectors: Sequence[Connected],
+    assignments: Sequence[Assignment],
+) -> dict[str, Any]:
+    """The manifest as it is written before the first sample; phases and warnings are added as they come.
+
+    Args:
+        farm: as its file says; secrets are redacted here.
+        plan: as its file says.
+        live: the farm as it is driven.
+        endpoints: what the servers said of themselves, by scenario.
+        collectors: those that read the farm.
+        assignments: of the load generators.
+    """
+    hosts: dict[str, Any] = {}
+    for connected in collectors:
+        for host, inventory in connected.collector.inventory().items():
+            hosts.setdefault(host, {}).update(inventory)
+    return {
+        "name": plan.name,
+        "seed": plan.seed,
+        "started": utc(),
+        "ended": None,
+        "plan": plan.to_json(),
+        "farm": redacted(farm.to_json()),
+        "endpoints": dict(endpoints),
+        "phases": [],
+        "versions": {"python": platform.python_version(), **{name: version(name) for name in _DISTRIBUTIONS}},
+        "hosts": hosts,
+        "generators": [{"worker": given.name, "cores": given.cores} for given in assignments],
+        "collectors": [
+            {"kind": connected.kind, "hosts": list(connected.hosts), "interval_s": INTERVAL_S}
+            for connected in collectors
+        ],
+        "content": live.content,
+        "warnings": list(live.warnings),
+    }

@@ -1,0 +1,104 @@
+"""Before a run: is everything reachable, permitted and large enough? Nothing is changed, nothing is started."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pinchpoint_collectors import registry as collector_kinds
+from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.record import Collector, Watch
+from pinchpoint_scenarios.contract import Scenario
+from pinchpoint_scenarios.errors import ScenarioError
+
+_SPACE_BYTES = 200_000_000  # a run of an hour on one machine needs about a tenth of it
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was looked at.
+
+    Attributes:
+        what: its name for people: ``scenario orders``, ``collector local (sql1, nosql1)``.
+        ok: whether a run can rely on it.
+        found: what was found, with the remedy where it is not ok.
+    """
+
+    what: str
+    ok: bool
+    found: str
+
+
+@dataclass(frozen=True, slots=True)
+class Connected:
+    """One collector, connected.
+
+    Attributes:
+        kind: its kind.
+        hosts: the hosts it reads.
+        collector: itself.
+    """
+
+    kind: str
+    hosts: tuple[str, ...]
+    collector: Collector
+
+
+def check_scenarios(made: Mapping[str, Scenario]) -> tuple[list[Check], dict[str, Any]]:
+    """Reach every endpoint; (checks, what the servers said of themselves by scenario)."""
+    checks, facts = [], {}
+    for name, scenario in made.items():
+        try:
+            facts[name] = dict(scenario.check())
+            said = "; ".join(f"{key} {value}" for key, value in facts[name].items())
+            checks.append(Check(f"scenario {name}", ok=True, found=said))
+        except ScenarioError as error:
+            checks.append(Check(f"scenario {name}", ok=False, found=str(error)))
+    return checks, facts
+
+
+def connect(
+    watches: Sequence[tuple[str, Watch]], stack: ExitStack
+) -> Iterator[tuple[Check, Connected | None]]:
+    """Connect one collector per machine and kind, and read each twice; ``stack`` closes them."""
+    groups: dict[tuple[str, str], list[Watch]] = {}
+    for kind, watch in watches:
+        groups.setdefault((kind, collector_kinds.kind(kind).machine(watch)), []).append(watch)
+    for (kind, _), group in groups.items():
+        hosts = tuple(watch.host for watch in group)
+        what = f"collector {kind} ({', '.join(hosts)})"
+        try:
+            collector = collector_kinds.kind(kind).connect(group)
+            stack.callback(collector.close)
+            collector.read()
+            samples = collector.read()
+        except CollectorError as error:
+            yield Check(what, ok=False, found=str(error)), None
+        else:
+            found = f"{len(samples)} values in a reading"
+            yield Check(what, ok=True, found=found), Connected(kind, hosts, collector)
+
+
+def check_space(out: Path) -> Check:
+    """Whether runs can be written there."""
+    nearest = next(folder for folder in (out.absolute(), *out.absolute().parents) if folder.exists())
+    what = f"run directory {out}"
+    if not nearest.is_dir():
+        return Check(what, ok=False, found=f"{nearest} is a file; give a folder with --out")
+    try:
+        probe = nearest / ".pinchpoint-write-test"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        return Check(
+            what, ok=False, found=f"cannot write in {nearest}: {error.strerror}; give another with --out"
+        )
+    free = shutil.disk_usage(nearest).free
+    if free < _SPACE_BYTES:
+        found = f"{free // 10**6} MB free in {nearest}, a run may need {_SPACE_BYTES // 10**6} MB; make room"
+        return Check(what, ok=False, found=found)
+    return Check(what, ok=True, found=f"writable, {free // 10**9} GB free")

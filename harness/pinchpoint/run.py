@@ -1,0 +1,329 @@
+"""One plan against one farm: preflight, phases, store. What it found is said by analysis and report."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from pinchpoint_collectors.record import Sample
+from pinchpoint_collectors.sampler import Sampler
+from pinchpoint_scenarios.contract import Scenario
+from pinchpoint_scenarios.errors import ScenarioError
+
+from pinchpoint import preflight
+from pinchpoint.errors import ExitStatus, FarmUnavailable, NotEvidenceError
+from pinchpoint.interrupts import Interrupts
+from pinchpoint.live import LiveFarm, live_farm
+from pinchpoint.loadgen.load import Assignment, make_scenario, planned_scenarios
+from pinchpoint.loadgen.pool import GeneratorPool
+from pinchpoint.manifest import INTERVAL_S, first_manifest
+from pinchpoint.plan import Farm, Plan, ending_scenarios, guard
+from pinchpoint.preflight import Connected
+from pinchpoint.progress import Board, Progress
+from pinchpoint.store.write import RunWriter, utc
+
+_TICK_S = 0.2
+_COMPACT_EVERY_S = 30.0
+_MAX_GENERATORS = 4
+
+
+@dataclass(slots=True)
+class Ended:
+    """How a run ended.
+
+    Attributes:
+        directory: its run directory.
+        statuses: the exit statuses that hold; the verdict may add its own.
+        reasons: sentences, where it did not end as planned.
+    """
+
+    directory: Path
+    statuses: list[ExitStatus] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
+
+    def cut_short(self, status: ExitStatus, reason: str) -> None:
+        """Note why the run did not go as planned."""
+        self.statuses.append(status)
+        self.reasons.append(reason)
+
+
+def run(
+    farm: Farm, plan: Plan, out: Path, progress: Progress, board: Board, *, keep_data: bool = False
+) -> Ended:
+    """Run a plan against a farm; returns when everything it started has ended.
+
+    Raises:
+        GuardError: the farm is production and the plan writes.
+        FarmUnavailable: something the plan needs is not reachable or not permitted; nothing was measured.
+        NotEvidenceError: the run directory could not be written (disk full); what is there is recoverable.
+        Interrupted: stopped before anything was measured, or twice; what was measured is recoverable.
+    """
+    guard(farm, plan)
+    space = preflight.check_space(out)
+    if not space.ok:
+        raise FarmUnavailable(f"{space.what}: {space.found}")
+    with Interrupts() as interrupts, live_farm(farm, progress.say) as live, ExitStack() as stack:
+        progress.say("checking every endpoint and collector")
+        given = planned_scenarios(plan)
+        assignments = _assignments(plan, live, given)
+        # The controller prepares and clears away; the generators make their own.
+        made = {
+            name: make_scenario(
+                name, given[name], live.endpoints, plan.seed, 0, len(assignments), lambda *_, **__: None
+            )
+            for name in given
+        }
+        facts, connected = _preflight(made, live, stack)
+        manifest = first_manifest(farm, plan, live, facts, connected, assignments)
+        with _recorder(_directory(out, plan, farm), manifest) as store:
+            ended = Ended(store.directory)
+            stage = _Stage(plan, live, store, progress, board, interrupts, ended)
+            try:
+                stage.prepare(made)
+                stage.measure([replace(a, journal=str(store.journal.absolute())) for a in assignments], connected)
+            finally:
+                stage.clear_away(made, keep_data=keep_data)
+            stage.finish()
+        return ended
+
+
+def _assignments(plan: Plan, live: LiveFarm, given: dict[str, dict[str, Any]]) -> list[Assignment]:
+    cores = live.generator_cores
+    workers = min(_MAX_GENERATORS, max(1, len(cores)))
+    return [
+        Assignment(
+            name=f"generator{number + 1}",
+            worker=number,
+            workers=workers,
+            cores=list(cores[number : number + 1]),
+            journal="",
+            seed=plan.seed,
+            endpoints=live.endpoints,
+            scenarios=given,
+        )
+        for number in range(workers)
+    ]
+
+
+def _preflight(
+    made: Mapping[str, Scenario], live: LiveFarm, stack: ExitStack
+) -> tuple[dict[str, Any], list[Connected]]:
+    checks, facts = preflight.check_scenarios(made)
+    connected = []
+    for check, collector in preflight.connect(live.watches, stack):
+        checks.append(check)
+        if collector:
+            connected.append(collector)
+    bad = [f"{check.what}: {check.found}" for check in checks if not check.ok]
+    if bad:
+        raise FarmUnavailable("\n".join(bad))
+    return facts, connected
+
+
+def _directory(out: Path, plan: Plan, farm: Farm) -> Path:
+    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+    first = wanted = out / f"{plan.name}-{farm.name}-{stamp}"
+    number = 1
+    while wanted.exists():  # two runs may begin in one second
+        number += 1
+        wanted = first.with_name(f"{first.name}-{number}")
+    return wanted
+
+
+@contextmanager
+def _recorder(directory: Path, manifest: dict[str, Any]) -> Any:
+    """The run directory's writer; a directory that cannot be written any more is one clear sentence."""
+    store: RunWriter | None = None
+    try:
+        store = RunWriter(directory, manifest)
+        yield store
+    except OSError as error:
+        raise NotEvidenceError(
+            f"{directory}: the recorder failed: {error.strerror or error}; the run is not valid evidence. "
+            f"What was measured until then is kept: make room, then `pinchpoint analyse {directory}`"
+        ) from error
+    finally:
+        if store:
+            store.close()
+
+
+class _Stage:
+    """A run while it goes on; one method per step of ``run``."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        live: LiveFarm,
+        store: RunWriter,
+        progress: Progress,
+        board: Board,
+        interrupts: Interrupts,
+        ended: Ended,
+    ) -> None:
+        self._plan = plan
+        self._live = live
+        self._store = store
+        self._progress = progress
+        self._board = board
+        self._interrupts = interrupts
+        self._ended = ended
+        self._samplers: list[Sampler] = []
+
+    def prepare(self, made: Mapping[str, Scenario]) -> None:
+        """Make the data the scenarios need. Raises FarmUnavailable."""
+        for name, scenario in made.items():
+            self._store.event("prepare", scenario=name)
+            try:
+                scenario.prepare(lambda sentence, name=name: self._progress.say(f"{name}: {sentence}"))  # type: ignore[misc]
+            except ScenarioError as error:
+                self._ended.cut_short(ExitStatus.ENVIRONMENT, f"{name}: {error}")
+                raise FarmUnavailable(f"{name}: {error}") from error
+
+    def measure(self, assignments: list[Assignment], connected: Sequence[Connected]) -> None:
+        """Load and watch through all phases, until they or something else ends the run."""
+        pool = GeneratorPool(assignments, os.environ, self._store.event, self._board.second)
+        try:
+            pool.wait_ready(lambda: self._interrupts.requested)
+            self._start_collectors(connected)
+            self._interrupts.graceful = True
+            self._progress.watch(self._instances())
+            self._phases(pool)
+        finally:
+            self._interrupts.graceful = False
+            pool.kill()
+            for sampler in self._samplers:
+                sampler.stop()
+            self._progress.end_live()
+        self._note_failures(pool)
+
+    def clear_away(self, made: Mapping[str, Scenario], *, keep_data: bool) -> None:
+        """Remove what ``prepare`` made on the farm; what cannot be removed is said."""
+        self._progress.say("keeping the data it made" if keep_data else "removing the data it made")
+        for name, scenario in made.items():
+            try:
+                scenario.finish(keep_data=keep_data)
+            except ScenarioError as error:
+                # The farm may be the very thing that failed; what is left there must be known.
+                reason = f"{name}: the data it made could not be removed: {error}"
+                self._ended.cut_short(ExitStatus.ENVIRONMENT, reason)
+                self._progress.say(reason)
+
+    def finish(self) -> None:
+        """Turn the journals into the run's files. Raises OSError."""
+        self._progress.say("writing the run's files")
+        if self._ended.statuses:
+            self._store.warn(f"incomplete: {self._ended.reasons[0].splitlines()[0]}")
+        self._store.finish("interrupted" if self._ended.statuses else "finished")
+
+    def _phases(self, pool: GeneratorPool) -> None:
+        phases = self._plan.phases
+        ending = ending_scenarios(self._plan) if phases.measure.until else []
+        steady = [name for name in self._plan.scenarios if name not in ending]
+        with self._phase("warm_up"):
+            pool.begin(steady)
+            going_on = self._wait(pool, "warm-up", phases.warm_up_s)
+        if going_on:
+            with self._phase("measure"):
+                # Work that ends is measured whole: it begins here, not in the warm-up.
+                pool.begin(ending)
+                self._measure_until_done(pool, ending) if ending else self._wait(
+                    pool, "measuring", phases.measure.at_most_s
+                )
+        self._progress.say("stopping the load")
+        pool.stop()
+        if going_on and not self._ended.statuses and phases.cool_down_s:
+            with self._phase("cool_down"):
+                self._wait(pool, "cool-down", phases.cool_down_s)
+
+    def _measure_until_done(self, pool: GeneratorPool, ending: list[str]) -> None:
+        measure = self._plan.phases.measure
+        begun = time.monotonic()
+
+        def done() -> bool:
+            return time.monotonic() - begun >= measure.at_least_s and all(map(pool.done, ending))
+
+        if self._wait(pool, "measuring until the work is done", measure.at_most_s, done) and not done():
+            self._store.warn(
+                f"incomplete: the work was not done after {measure.at_most_s:.0f} s (measure: at_most); "
+                "what is reported is the part that was"
+            )
+
+    def _wait(
+        self, pool: GeneratorPool, phase: str, length_s: float, done: Callable[[], bool] | None = None
+    ) -> bool:
+        """Until the time is over or the work is done; False when the run must not go on."""
+        begun = compacted = time.monotonic()
+        while (left_s := length_s - (time.monotonic() - begun)) > 0 and not (done and done()):
+            if self._must_end(pool):
+                return False
+            self._progress.tick(phase, left_s)
+            if time.monotonic() - compacted > _COMPACT_EVERY_S:
+                self._store.compact()
+                compacted = time.monotonic()
+            time.sleep(min(_TICK_S, left_s))
+        return True
+
+    def _must_end(self, pool: GeneratorPool) -> bool:
+        if self._interrupts.requested:
+            self._ended.cut_short(ExitStatus.INTERRUPTED, "interrupted by the user")
+            self._store.event("interrupted")
+        for tier, host, log_tail in self._live.crashed():
+            self._ended.cut_short(ExitStatus.ENVIRONMENT, f"tier {tier} crashed; the end of its log:\n{log_tail}")
+            self._store.event("tier_crashed", tier=tier, host=host, log_tail=log_tail)
+        return bool(self._ended.statuses or pool.failures() or any(s.error for s in self._samplers))
+
+    def _note_failures(self, pool: GeneratorPool) -> None:
+        """Whatever made the evidence worthless, or ended it, goes to the events and to the person."""
+        for worker, kind, why in pool.failures():
+            if kind == "environment":
+                self._ended.cut_short(ExitStatus.ENVIRONMENT, f"{worker} could not go on: {why}")
+            else:
+                self._ended.cut_short(ExitStatus.NOT_EVIDENCE, f"{worker} failed: {why}")
+                self._store.event("recorder_failed", worker=worker, why=why)
+        for sampler in self._samplers:
+            if sampler.error:
+                self._ended.cut_short(ExitStatus.NOT_EVIDENCE, f"the recorder failed: {sampler.error}")
+                self._store.event("recorder_failed", worker="controller", why=str(sampler.error))
+
+    def _start_collectors(self, connected: Sequence[Connected]) -> None:
+        def sink(samples: Sequence[Sample]) -> None:
+            self._store.samples(samples)
+            self._board.samples(samples)
+
+        for source in connected:
+            sampler = Sampler(
+                source.collector,
+                source.kind,
+                source.hosts,
+                sink,
+                interval_s=INTERVAL_S,
+                on_event=self._store.event,
+            )
+            sampler.start()
+            self._samplers.append(sampler)
+
+    def _instances(self) -> dict[str, set[str]]:
+        """What the progress display shows of each host: its tier's CPU, the devices its roles lie on."""
+        found = {}
+        for host, inventory in self._store.manifest["hosts"].items():
+            devices = {role["device"] for role in inventory["roles"].values() if role["device"]}
+            found[host] = devices | {f"tier:{inventory['tier']}"}
+        return found
+
+    @contextmanager
+    def _phase(self, name: str) -> Any:
+        """Notes in manifest and events when a phase began and ended, also when an error ends it."""
+        entry: dict[str, str | None] = {"name": name, "from": utc(), "to": None}
+        self._store.manifest["phases"].append(entry)
+        self._store.save_manifest()
+        self._store.event("phase", phase=name)
+        try:
+            yield
+        finally:
+            entry["to"] = utc()
+            self._store.save_manifest()

@@ -1,0 +1,191 @@
+"""The journal: what was written is read back; damage costs what is damaged and nothing before it."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from pinchpoint.errors import InputError
+from pinchpoint.store import compact
+from pinchpoint.store.journal import JournalWriter, read_frames, segments
+from pinchpoint.store.read import open_run
+from pinchpoint.store.schema import JOURNAL, MANIFEST
+from pinchpoint.store.write import RunWriter, is_being_written
+from pinchpoint_collectors.record import Sample
+
+SECOND = 1_000_000_000
+
+
+def sample(second: int, value: float | None = 1.0, instance: str = "vda") -> Sample:
+    return Sample(second * SECOND, 1.0, "sql1", "disk.write_latency_s", instance, value, 3.0)
+
+
+def operation(second: int, count: int = 5) -> list[object]:
+    return [second, 1.0, "generator1", "orders", "log_append", "ok", count, 100, None, None, 0]
+
+
+def test_round_trip_keeps_null_apart_from_zero(tmp_path: Path) -> None:
+    """ "Not measured" comes back as null, 0 as 0, and the weights with them."""
+    with JournalWriter(tmp_path, "controller") as writer:
+        writer.write_samples([sample(10, None), sample(10, 0.0, "vdb"), sample(11, 0.25)])
+        writer.write_operations([operation(10)], 11 * SECOND)
+    operations, samples = compact.tables(tmp_path)
+    assert samples["value"].to_pylist() == [None, 0.0, 0.25]
+    assert samples["instance"].to_pylist() == ["vda", "vdb", "vda"]
+    assert samples["weight"].to_pylist() == [3.0] * 3
+    assert operations["count"].to_pylist() == [5]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_cut_or_flipped_journal_loses_only_its_end(tmp_path: Path, seed: int) -> None:
+    """Every frame before the damage is read, none after it, whatever byte is hit."""
+    with JournalWriter(tmp_path, "controller") as writer:
+        for second in range(50):
+            writer.write_samples([sample(second, float(second))])
+    [segment] = segments(tmp_path)
+    whole = segment.read_bytes()
+    position = random.Random(seed).randrange(30, len(whole))
+    damaged = (
+        whole[:position]
+        if seed % 2
+        else whole[:position] + bytes([whole[position] ^ 1]) + whole[position + 1 :]
+    )
+    segment.write_bytes(damaged)
+    frames = list(read_frames(segment))
+    _, samples = compact.tables(tmp_path)
+    values = samples["value"].to_pylist()
+    assert values == [float(second) for second in range(len(values))]
+    assert len(values) in (len(frames) - 1, 0)  # one frame names the series
+    frame_bytes = (len(whole) - 60) / 50
+    assert len(values) >= (position - 120) / frame_bytes - 1
+
+
+def test_closed_segments_become_parts_without_loss_or_double_count(tmp_path: Path) -> None:
+    """A part beside its segment (killed between rename and delete) counts once."""
+    with JournalWriter(tmp_path, "controller", segment_s=10) as writer:
+        for second in range(35):
+            writer.write_samples([sample(second)])
+            writer.write_operations([operation(second)], second * SECOND)
+    kept = {path.name: path.read_bytes() for path in segments(tmp_path)}
+    assert len(kept) == 4
+    compact.compact_closed(tmp_path)
+    assert len(segments(tmp_path)) == 1
+    first = sorted(kept)[0]
+    (tmp_path / first).write_bytes(kept[first])
+    operations, samples = compact.tables(tmp_path)
+    assert sorted(samples["time_ns"].to_pylist()) == [second * SECOND for second in range(35)]
+    assert sorted(operations["time_s"].to_pylist()) == list(range(35))
+
+
+def test_a_run_killed_in_mid_write_is_recovered(tmp_path: Path) -> None:
+    """SIGKILL the writing process: at most its last second is missing, and the run says it is incomplete."""
+    script = """
+import sys, time
+from pathlib import Path
+from pinchpoint.store.write import RunWriter, utc
+from pinchpoint_collectors.record import Sample
+store = RunWriter(Path(sys.argv[1]), {"name": "p", "started": utc(), "ended": None,
+    "phases": [{"name": "measure", "from": utc(), "to": None}], "warnings": []}, segment_s=0.2)
+for number in range(10_000):
+    store.samples([Sample(time.time_ns(), 1.0, "sql1", "cpu.busy_ratio", "", number)])
+    store.event("tick", number=number)
+    print(number, flush=True)
+    if number % 20 == 0:
+        store.compact()
+    time.sleep(0.01)
+"""
+    run = tmp_path / "run"
+    process = subprocess.Popen([sys.executable, "-c", script, run], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    for line in process.stdout:
+        if int(line) == 120:
+            break
+    assert is_being_written(run)
+    live = open_run(run)
+    assert live.manifest["state"] == "running"
+    assert "still going on" in live.manifest["warnings"][0]
+    process.send_signal(signal.SIGKILL)
+    told = [120, *map(int, process.stdout.read().split())]
+    process.wait()
+    process.stdout.close()
+    stored = open_run(run)
+    values = stored.samples["value"].to_pylist()
+    assert values == [float(number) for number in range(len(values))]
+    assert len(values) >= told[-1] + 1
+    assert stored.manifest["state"] == "interrupted"
+    assert stored.manifest["warnings"][-1].startswith("incomplete")
+    assert stored.manifest["phases"][0]["to"] is not None
+    assert not (run / JOURNAL).exists()
+    assert open_run(run).samples.equals(stored.samples), "a second reading finds the same"
+
+
+def test_a_finished_run_holds_one_file_of_each(tmp_path: Path) -> None:
+    """Journals and parts are gone, the tables complete."""
+    run = tmp_path / "run"
+    store = RunWriter(run, {"name": "p", "started": "2026-01-01T00:00:00Z", "warnings": []}, segment_s=1)
+    for second in range(5):
+        store.samples([sample(second)])
+    store.finish("finished")
+    assert sorted(path.name for path in run.iterdir()) == [
+        "events.jsonl", "manifest.json", "operations.parquet", "samples.parquet"
+    ]  # fmt: skip
+    assert open_run(run).samples.num_rows == 5
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "holds no manifest.json"),
+        (b"{", "cannot be read as JSON"),
+        (b"[]", "found 'list'"),
+        (b'{"schema": "pinchpoint.run/9"}', "found 'pinchpoint.run/9'"),
+        (b'{"schema": "pinchpoint.run/1", "state": "x"}', "allowed: running, finished, interrupted"),
+        (b"\xff\xfe\x00", "cannot be read as JSON"),
+    ],
+)
+def test_what_is_no_run_is_refused_with_a_sentence(tmp_path: Path, content: bytes | None, said: str) -> None:
+    """A damaged or foreign manifest is bad input, never a traceback."""
+    if content is not None:
+        (tmp_path / MANIFEST).write_bytes(content)
+    with pytest.raises(InputError, match=said):
+        open_run(tmp_path)
+
+
+def test_damaged_tables_are_refused_with_a_sentence(tmp_path: Path) -> None:
+    """A truncated Parquet file names itself."""
+    run = tmp_path / "run"
+    store = RunWriter(run, {"name": "p", "started": "2026-01-01T00:00:00Z", "warnings": []})
+    store.samples([sample(1)])
+    store.finish("finished")
+    whole = (run / "samples.parquet").read_bytes()
+    (run / "samples.parquet").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(InputError, match=r"samples\.parquet: cannot be read"):
+        open_run(run)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount a small tmpfs")
+def test_a_full_disk_is_an_error_and_loses_nothing_before_it(tmp_path: Path) -> None:
+    """The writer says so at once; what was written until then is read back."""
+    small = tmp_path / "small"
+    small.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", small], check=True)
+    try:
+        store = RunWriter(small / "run", {"name": "p", "started": "2026-01-01T00:00:00Z", "warnings": []})
+        written = 0
+        with pytest.raises(OSError, match="space|disk full"):
+            for second in range(1_000_000):
+                store.samples([sample(second)] * 100)
+                written += 100
+        store.close()
+        _, samples = compact.tables(small / "run" / JOURNAL)
+        assert 0 < samples.num_rows == written
+    finally:
+        time.sleep(0.1)
+        subprocess.run(["umount", small], check=True)
