@@ -1,4 +1,4 @@
-"""Charts, from series to Vega-Lite: one specification serves the page (interactive) and paper (static SVG)."""
+"""Charts, from series to Vega-Lite: one specification serves the page and, as SVG, paper."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LABELS: Mapping[Axis, str] = {
     "ratio": "format(datum.value, '.0%')",
 }
 _AXIS_WIDTH = 62  # the same for every panel, so that their plots start at the same place
-_WIDTH = 980
+_WIDTH = 780
 _HEIGHT = 118
 
 
@@ -55,9 +55,7 @@ def timeline_chart(panels: Sequence[Panel], clock: Clock) -> Chart | None:
     if not drawn:
         return None
     title = "Timeline: load, latency and the tiers' key metrics"
-    return Chart(
-        "timeline", title, _stack(drawn, clock, hover=True), _svg(_stack(drawn, clock, hover=False))
-    )
+    return Chart("timeline", title, _stack(drawn, clock, hover=True), _svg(_stack(drawn, clock, hover=False)))
 
 
 def distribution_chart(scenario: str, kinds: Sequence[Distribution]) -> Chart:
@@ -66,8 +64,11 @@ def distribution_chart(scenario: str, kinds: Sequence[Distribution]) -> Chart:
     return Chart(f"latency-{scenario}", f"Latency of {scenario}", spec, _svg(spec))
 
 
+def _values(rows: Sequence[Mapping[str, Any]]) -> alt.InlineData:
+    return alt.InlineData(values=list(rows))
+
+
 def _svg(spec: Mapping[str, Any]) -> str:
-    # The name space belongs to a file of its own; inside a page it would only look like an address.
     drawn: str = vl_convert.vegalite_to_svg(dict(spec), allowed_base_urls=[])
     return drawn
 
@@ -80,7 +81,7 @@ def _stack(panels: Sequence[Panel], clock: Clock, *, hover: bool) -> dict[str, A
     return _finished(alt.vconcat(*rows, spacing=14).resolve_scale(color="independent"))
 
 
-def _finished(chart: alt.VConcatChart | alt.LayerChart) -> dict[str, Any]:
+def _finished(chart: alt.VConcatChart | alt.LayerChart | alt.FacetChart) -> dict[str, Any]:
     configured = (
         chart.configure(font="system-ui, 'Segoe UI', Helvetica, Arial, sans-serif", background="white")
         .configure_axis(
@@ -88,14 +89,16 @@ def _finished(chart: alt.VConcatChart | alt.LayerChart) -> dict[str, Any]:
         )
         .configure_view(stroke="#d0d0d0")
         .configure_title(anchor="start", fontSize=13, fontWeight=600, color="#222", offset=4)
-        .configure_legend(labelColor="#222", labelFontSize=11, labelLimit=260)
+        .configure_legend(labelColor="#222", labelFontSize=11, labelLimit=200)
     )
     spec: dict[str, Any] = configured.to_dict()
     del spec["$schema"]  # an address nobody needs to visit
     return spec
 
 
-def _panel(panel: Panel, clock: Clock, *, hover: bool, first: bool, last: bool) -> alt.LayerChart:
+def _panel(
+    panel: Panel, clock: Clock, *, hover: bool, first: bool, last: bool
+) -> alt.LayerChart | alt.FacetChart:
     x = alt.X(
         "t:Q",
         scale=alt.Scale(domain=[0, max(clock.length_s, 1.0)], nice=False),
@@ -120,7 +123,7 @@ def _phases(clock: Clock, *, named: bool) -> list[alt.Chart]:
     ]
     if not rows:
         return []
-    base = alt.Chart(alt.Data(values=rows))
+    base = alt.Chart(_values(rows))
     shade = (
         base.transform_filter("datum.name != 'measure'")
         .mark_rect(color="#8a8a8a", opacity=0.16)
@@ -140,10 +143,10 @@ def _lines(panel: Panel, clock: Clock, x: alt.X) -> list[alt.Chart]:
     colour = alt.Color(
         "name:N",
         scale=alt.Scale(domain=names, range=_colours(panel.series)),
-        legend=alt.Legend(title=None, orient="right", symbolType="stroke", symbolStrokeWidth=3),
+        legend=alt.Legend(title=None, symbolType="stroke", symbolStrokeWidth=3),
         sort=names,
     )
-    base = alt.Chart(alt.Data(values=rows)).encode(x=x, color=colour)
+    base = alt.Chart(_values(rows)).encode(x=x, color=colour)
     y = alt.Y("v:Q", scale=_scale(panel), axis=_y_axis(panel))
     found = []
     if clock.bucket_s > 1 and any(row["low"] != row["high"] for row in rows):
@@ -152,9 +155,7 @@ def _lines(panel: Panel, clock: Clock, x: alt.X) -> list[alt.Chart]:
     dash = alt.condition(
         alt.FieldOneOfPredicate(field="name", oneOf=dashed), alt.value([5, 3]), alt.value([1, 0])
     )
-    lines = base.mark_line(strokeWidth=1.7, interpolate="linear").encode(
-        y=y, strokeDash=dash, detail="run:N"
-    )
+    lines = base.mark_line(strokeWidth=1.7, interpolate="linear").encode(y=y, strokeDash=dash, detail="run:N")
     alone = base.transform_filter("datum.alone").mark_point(filled=True, size=14, opacity=1).encode(y=y)
     return [*found, lines, alone]
 
@@ -221,7 +222,7 @@ def _y_axis(panel: Panel) -> alt.Axis:
 
 
 def _hover(panel: Panel, clock: Clock, x: alt.X) -> alt.Chart:
-    """A rule that follows the pointer through the panel, with every line's value and the UTC time in words."""
+    """A rule that follows the pointer through the panel, with every line's value and the UTC time."""
     show = SHOW[panel.axis]
     moments: dict[float, dict[str, Any]] = {}
     for place, series in enumerate(panel.series):
@@ -230,7 +231,7 @@ def _hover(panel: Panel, clock: Clock, x: alt.X) -> alt.Chart:
             row[f"s{place}"] = _told(point, show)
     for row in moments.values():
         for place in range(len(panel.series)):
-            row.setdefault(f"s{place}", "–")
+            row.setdefault(f"s{place}", "not measured")
     tips = [alt.Tooltip("t:Q", title="seconds since the start"), alt.Tooltip("utc:N", title="UTC")]
     tips += [alt.Tooltip(f"s{place}:N", title=series.name) for place, series in enumerate(panel.series)]
     near = alt.selection_point(
@@ -242,7 +243,7 @@ def _hover(panel: Panel, clock: Clock, x: alt.X) -> alt.Chart:
         empty=False,
     )
     return (
-        alt.Chart(alt.Data(values=[moments[t] for t in sorted(moments)]))
+        alt.Chart(_values([moments[t] for t in sorted(moments)]))
         .mark_rule(color="#333", strokeWidth=1)
         .encode(x=x, opacity=alt.condition(near, alt.value(0.55), alt.value(0)), tooltip=tips)
         .add_params(near)
@@ -252,7 +253,7 @@ def _hover(panel: Panel, clock: Clock, x: alt.X) -> alt.Chart:
 def _told(point: Point, show: Any) -> str:
     if math.isclose(point.low, point.high):
         return str(show(point.mean))
-    return f"{show(point.mean)} ({show(point.low)} – {show(point.high)})"
+    return f"{show(point.mean)} ({show(point.low)} to {show(point.high)})"
 
 
 def _distribution(scenario: str, kinds: Sequence[Distribution]) -> dict[str, Any]:
@@ -269,7 +270,7 @@ def _distribution(scenario: str, kinds: Sequence[Distribution]) -> dict[str, Any
             "from": edge.from_s,
             "to": edge.to_s,
             "ratio": _digits(edge.ratio),
-            "range": f"{show(edge.from_s)} – {show(edge.to_s)}",
+            "range": f"{show(edge.from_s)} to {show(edge.to_s)}",
             "share": SHOW["ratio"](edge.ratio),
         }
         for name, each in zip(names, kinds, strict=True)
@@ -285,30 +286,27 @@ def _distribution(scenario: str, kinds: Sequence[Distribution]) -> dict[str, Any
     )
     x = alt.X("from:Q", scale=alt.Scale(type="log", nice=False), axis=axis)
     y = alt.Y("ratio:Q", stack=None, axis=alt.Axis(title="share of operations", format=".0%", tickCount=4))
-    columns = (
-        alt.Chart(alt.Data(values=bars))
-        .mark_rect(opacity=0.45)
-        .encode(
-            x=x,
-            x2="to:Q",
-            y=y,
-            y2=alt.datum(0),
-            color=colour,
-            tooltip=[
-                alt.Tooltip("name:N", title="time"),
-                alt.Tooltip("range:N", title="latency"),
-                alt.Tooltip("share:N", title="operations"),
-            ],
-        )
-    )
+    tips = [
+        alt.Tooltip("name:N", title="time"),
+        alt.Tooltip("range:N", title="latency"),
+        alt.Tooltip("share:N", title="operations"),
+    ]
+    encoded = {"x": x, "x2": "to:Q", "y": y, "y2": alt.datum(0), "color": colour, "tooltip": tips}
+    # The first kind is filled, the second drawn as an outline: where they agree, both still show.
+    columns = [
+        alt.Chart(_values([bar for bar in bars if bar["name"] == name]))
+        .mark_rect(filled=place == 0, opacity=0.45 if place == 0 else 1.0, strokeWidth=1.3)
+        .encode(**encoded)
+        for place, name in enumerate(names)
+    ]
     rules = (
-        alt.Chart(alt.Data(values=marks))
+        alt.Chart(_values(marks))
         .mark_rule(strokeDash=[4, 3], strokeWidth=1.4)
         .encode(x="at:Q", color=colour, tooltip=alt.Tooltip("told:N", title=scenario))
     )
     words = (
-        alt.Chart(alt.Data(values=[mark for mark in marks if mark["name"] == names[-1]]))
+        alt.Chart(_values([mark for mark in marks if mark["name"] == names[-1]]))
         .mark_text(angle=270, align="right", dx=-2, dy=-5, fontSize=10, color="#333")
         .encode(x="at:Q", y=alt.value(0), text="told:N")
     )
-    return _finished(alt.layer(columns, rules, words).properties(width=460, height=170))
+    return _finished(alt.layer(*columns, rules, words).properties(width=460, height=170))

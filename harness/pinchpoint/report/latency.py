@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Literal
@@ -16,6 +16,7 @@ from pinchpoint.store.read import StoredRun
 
 Kind = Literal["service", "response"]
 _US = 1e6
+_LOWEST_US, _HIGHEST_US, _DIGITS = 1, 3_600_000_000, 3  # as every histogram of a run is recorded
 _BINS_PER_DECADE = 20
 
 
@@ -54,9 +55,9 @@ def merged(encoded: Sequence[str]) -> Any | None:
     """The sum of encoded histograms (``hdrh`` ships no types), or ``None`` when nothing was timed."""
     if not encoded:
         return None
-    total = HdrHistogram.decode(encoded[0])
-    for text in encoded[1:]:
-        total.add(HdrHistogram.decode(text))
+    total = HdrHistogram(_LOWEST_US, _HIGHEST_US, _DIGITS)
+    for text in encoded:
+        total.decode_and_add(text)
     return total if total.get_total_count() else None
 
 
@@ -113,7 +114,7 @@ def _edge_s(place: int) -> float:
 
 
 def _seconds_at(total: Any, percentile: float) -> float:
-    return max(total.get_value_at_percentile(percentile), 1) / _US
+    return max(float(total.get_value_at_percentile(percentile)), 1.0) / _US
 
 
 def _kinds(run: StoredRun) -> list[tuple[str, Kind]]:
@@ -126,9 +127,16 @@ def _kinds(run: StoredRun) -> list[tuple[str, Kind]]:
         "SELECT scenario, count(response) > 0 FROM operations WHERE outcome = 'ok' "
         "AND NOT contains(operation, '/') GROUP BY scenario ORDER BY scenario"
     ).fetchall()
+    kinds: dict[str, Kind] = {scenario: "response" if opened else "service" for scenario, opened in rows}
+    return [(scenario, kinds[scenario]) for scenario in in_plan_order(run, kinds)]
+
+
+def in_plan_order(run: StoredRun, scenarios: Iterable[str]) -> list[str]:
+    """Scenarios as the plan lists them, so that each keeps its place and colour everywhere."""
     planned = list(run.manifest.get("plan", {}).get("scenarios", {}))
-    rows.sort(key=lambda row: planned.index(row[0]) if row[0] in planned else len(planned))
-    return [(scenario, "response" if open_load else "service") for scenario, open_load in rows]
+    return sorted(
+        scenarios, key=lambda name: (planned.index(name) if name in planned else len(planned), name)
+    )
 
 
 def _encoded(
@@ -144,3 +152,32 @@ def _encoded(
         "ORDER BY time_s",
         {"scenario": scenario, "low": low, "high": high},
     ).fetchall()
+
+
+def operation_percentiles(run: StoredRun, window: tuple[float, float] | None) -> list[dict[str, Any]]:
+    """Service time of every operation and stage that succeeded: one row each, seconds."""
+    if not run.operations.num_rows:
+        return []
+    low, high = window or (-math.inf, math.inf)
+    connection = duckdb.connect()
+    connection.register("operations", run.operations)
+    rows = connection.execute(
+        "SELECT scenario, operation, list(service) FROM operations WHERE outcome = 'ok' "
+        "AND service IS NOT NULL AND time_s >= $low AND time_s < $high GROUP BY ALL ORDER BY ALL",
+        {"low": low, "high": high},
+    ).fetchall()
+    found = []
+    for scenario, operation, encoded in rows:
+        total = merged(encoded)
+        if total is not None:
+            points = {f"p{p}_s": _seconds_at(total, float(p)) for p in (50, 95, 99)}
+            found.append(
+                {
+                    "scenario": scenario,
+                    "operation": operation,
+                    "count": total.get_total_count(),
+                    **points,
+                    "max_s": total.get_max_value() / _US,
+                }
+            )
+    return found

@@ -8,7 +8,8 @@ from typing import Any
 
 from pinchpoint.report import units
 
-NOT_MEASURED = "not measured"
+Row = Mapping[str, Any]
+"""Raw values by column key, base units; ``None`` means not measured."""
 
 
 def text(value: Any) -> str:
@@ -39,10 +40,10 @@ class Column:
     key: str
     title: str
     show: Callable[[Any], str] = text
-    absent: str = NOT_MEASURED
+    absent: str = units.NOT_MEASURED
     numeric: bool = False
 
-    def cell(self, row: Mapping[str, Any]) -> str:
+    def cell(self, row: Row) -> str:
         """The text of this column in ``row``."""
         value = row.get(self.key)
         return self.absent if value is None else self.show(value)
@@ -56,7 +57,7 @@ class Table:
         name: its key in report.json.
         title: its heading.
         columns: in order.
-        rows: raw values by column key, base units; ``None`` means not measured.
+        rows: in order.
         note: one or two sentences that say how the figures were reached.
         empty: the sentence that stands in its place when there are no rows.
     """
@@ -64,7 +65,7 @@ class Table:
     name: str
     title: str
     columns: Sequence[Column]
-    rows: Sequence[Mapping[str, Any]]
+    rows: Sequence[Row]
     note: str = ""
     empty: str = "Nothing to show."
 
@@ -73,7 +74,9 @@ class Table:
         return [[column.cell(row) for column in self.columns] for row in self.rows]
 
 
-def number(key: str, title: str, show: Callable[[Any], str] = text, absent: str = NOT_MEASURED) -> Column:
+def number(
+    key: str, title: str, show: Callable[[Any], str] = text, absent: str = units.NOT_MEASURED
+) -> Column:
     """A column of figures."""
     return Column(key, title, show, absent, numeric=True)
 

@@ -14,7 +14,7 @@ import duckdb
 
 from pinchpoint.report import units
 from pinchpoint.report.clock import Clock
-from pinchpoint.report.latency import bucket_percentiles
+from pinchpoint.report.latency import bucket_percentiles, in_plan_order
 from pinchpoint.store.read import StoredRun
 
 Axis = Literal["rate", "latency", "ratio"]
@@ -73,7 +73,7 @@ class Panel:
 
 
 def panels(run: StoredRun, clock: Clock) -> tuple[Panel, ...]:
-    """All panels of the timeline, in reading order: what was asked of the farm, then how each tier took it."""
+    """All panels of the timeline, in reading order: what the farm did, then how each tier took it."""
     recorded = _Samples(run, clock)
     return (
         Panel(
@@ -149,20 +149,35 @@ class _Samples:
         self._connection.register("samples", run.samples)
         self._clock = clock
 
-    def points(self, host: str, instance: str, metrics: Sequence[str]) -> tuple[Point, ...]:
-        """The sum of ``metrics`` of one instance; means behind a weight are weighted by it.
+    def points(
+        self, hosts: Sequence[str], instances: Sequence[str], metrics: Sequence[str]
+    ) -> tuple[Point, ...]:
+        """The sum of ``metrics``, averaged over ``instances``; means behind a weight are weighted by it.
 
-        A moment at which one of the summed metrics is missing gives no point: half a sum is no measurement.
+        Of several hosts on one machine the first that delivered anything answers: they all carry the same.
+
+        A moment is the UTC second the middle of a reading's interval falls into: metrics of one reading are
+        stamped some milliseconds apart. One at which a summed metric is missing gives no point: half a sum is
+        no measurement.
         """
+        answers = (self._of_host(host, instances, metrics) for host in hosts)
+        return next((points for points in answers if points), ())
+
+    def _of_host(self, host: str, instances: Sequence[str], metrics: Sequence[str]) -> tuple[Point, ...]:
         rows = self._connection.execute(
             """
-            WITH moments AS (
-                SELECT time_ns, sum(value) AS value, max(interval_s) AS interval_s, max(weight) AS weight
+            WITH each AS (
+                SELECT floor(time_ns / 1e9 - interval_s / 2) AS moment, metric, instance,
+                       avg(value) AS value, avg(interval_s) AS interval_s, sum(weight) AS weight
                 FROM samples
-                WHERE host = $host AND instance = $instance AND list_contains($metrics, metric)
-                  AND value IS NOT NULL
-                GROUP BY time_ns HAVING count(*) = len($metrics))
-            SELECT floor((time_ns / 1e9 - interval_s / 2 - $start) / $bucket) AS bucket,
+                WHERE host = $host AND list_contains($instances, instance)
+                  AND list_contains($metrics, metric) AND value IS NOT NULL
+                GROUP BY ALL),
+            moments AS (
+                SELECT moment, sum(value) / len($instances) AS value, avg(interval_s) AS interval_s,
+                       sum(weight) AS weight
+                FROM each GROUP BY moment HAVING count(*) = len($metrics) * len($instances))
+            SELECT floor((moment + 0.5 - $start) / $bucket) AS bucket,
                    sum(value * coalesce(weight, interval_s)) / sum(coalesce(weight, interval_s)),
                    min(value), max(value)
             FROM moments WHERE coalesce(weight, interval_s) > 0
@@ -170,7 +185,7 @@ class _Samples:
             """,
             {
                 "host": host,
-                "instance": instance,
+                "instances": list(instances),
                 "metrics": list(metrics),
                 "start": self._clock.start_s,
                 "bucket": self._clock.bucket_s,
@@ -201,7 +216,8 @@ def _throughput(run: StoredRun, clock: Clock) -> tuple[Series, ...]:
     rows = connection.execute(
         """
         WITH seconds AS (
-            SELECT scenario, time_s, sum(count) FILTER (outcome = 'ok' AND NOT contains(operation, '/')) AS done,
+            SELECT scenario, time_s,
+                   sum(count) FILTER (outcome = 'ok' AND NOT contains(operation, '/')) AS done,
                    max(interval_s) AS interval_s
             FROM operations GROUP BY scenario, time_s),
         times AS (SELECT time_s, max(interval_s) AS interval_s FROM seconds GROUP BY time_s),
@@ -218,7 +234,7 @@ def _throughput(run: StoredRun, clock: Clock) -> tuple[Series, ...]:
     lines: dict[str, list[Point]] = {}
     for scenario, bucket, mean, low, high in rows:
         lines.setdefault(scenario, []).append(Point(middle(clock, int(bucket)), mean, low, high))
-    return tuple(Series(name, tuple(points)) for name, points in lines.items())
+    return tuple(Series(name, tuple(lines[name])) for name in in_plan_order(run, lines))
 
 
 def _latency(run: StoredRun, clock: Clock) -> tuple[Series, ...]:
@@ -240,14 +256,31 @@ def _cpu(run: StoredRun, recorded: _Samples) -> tuple[Series, ...]:
     for hosts in machines(run).values():
         name = machine_name(run, hosts)
         label = f"machine {name}" if len(hosts) > 1 else name
-        found.append(Series(label, recorded.points(hosts[0], "", ("cpu.busy_ratio",)), "dashed"))
-    for tier, host in _tiers(run):
-        points = recorded.points(host, f"tier:{tier}", ("cpu.busy_ratio",))
+        found.append(Series(label, recorded.points(hosts, ("",), ("cpu.busy_ratio",)), "dashed"))
+        cores = farm_cores(run, hosts)
+        if cores:
+            points = recorded.points(hosts, cores, ("cpu.busy_ratio",))
+            found.append(
+                Series(f"core{'s'[: len(cores) > 1]} {', '.join(cores)} of {name}", points, "dashed")
+            )
+    for tier, host in tiers(run):
+        points = recorded.points((host,), (f"tier:{tier}",), ("cpu.busy_ratio",))
         found.append(Series(tier if tier in host else f"{tier} on {host}", points))
     return _with_points(found)
 
 
-def _tiers(run: StoredRun) -> list[tuple[str, str]]:
+def farm_cores(run: StoredRun, hosts: Sequence[str]) -> list[str]:
+    """The cores the farm's tiers may use, where these are only some of the machine's; else none.
+
+    The rest belongs to others (the load generators): the whole machine's mean then hides a full core.
+    """
+    facts = [run.manifest["hosts"][host] for host in hosts]
+    used = {core for each in facts for core in each.get("tier_cores") or ()}
+    usable = {core for each in facts for core in each.get("usable_cores") or ()}
+    return [str(core) for core in sorted(used)] if used and used < usable else []
+
+
+def tiers(run: StoredRun) -> list[tuple[str, str]]:
     """(tier, host) in the farm's order."""
     tiers: Mapping[str, Any] = run.manifest.get("farm", {}).get("tiers", {})
     listed = [(tier, host) for tier, facts in tiers.items() for host in facts.get("hosts", {})]
@@ -263,7 +296,7 @@ def disks_with_roles(run: StoredRun) -> dict[tuple[str, str], list[tuple[str, st
     """(machine, device) -> every (tier, role, host) that lies on it: a device is one however many use it."""
     places: dict[tuple[str, str], list[tuple[str, str, str]]] = {}
     inventory = run.manifest.get("hosts", {})
-    for tier, host in _tiers(run):
+    for tier, host in tiers(run):
         facts = inventory.get(host, {})
         for role, disk in facts.get("roles", {}).items():
             if disk.get("device"):
@@ -276,7 +309,7 @@ def _disks(run: StoredRun, recorded: _Samples, metrics: Sequence[str]) -> tuple[
     found = []
     for (_, device), users in disks_with_roles(run).items():
         names = " + ".join(dict.fromkeys(f"{tier} {role}" for tier, role, _ in users))
-        points = recorded.points(users[0][2], device, metrics)
+        points = recorded.points([host for *_, host in users], (device,), metrics)
         found.append(Series(f"{names} ({device})", points))
     return _with_points(found)
 
@@ -286,14 +319,15 @@ def _pressure(run: StoredRun, recorded: _Samples) -> tuple[Series, ...]:
     for hosts in machines(run).values():
         where = "" if len(machines(run)) == 1 else f" of {machine_name(run, hosts)}"
         for metric, words in (("cpu", "CPU"), ("io", "I/O"), ("memory", "memory")):
-            points = recorded.points(hosts[0], "", (f"pressure.{metric}_ratio",))
+            points = recorded.points(hosts, ("",), (f"pressure.{metric}_ratio",))
             found.append(Series(words + where, points))
     return _with_points(found)
 
 
 def _generators(recorded: _Samples) -> tuple[Series, ...]:
     hosts = recorded.hosts("generator.cpu_ratio")
-    return _with_points(Series(host, recorded.points(host, "", ("generator.cpu_ratio",))) for host in hosts)
+    lines = (Series(host, recorded.points((host,), ("",), ("generator.cpu_ratio",))) for host in hosts)
+    return _with_points(lines)
 
 
 def _with_points(lines: Iterable[Series]) -> tuple[Series, ...]:

@@ -13,14 +13,11 @@ def seconds(value: float | None) -> str:
     if value is None:
         return NOT_MEASURED
     size = abs(value)
+    for below, factor, name in ((0.0009995, 1e6, "µs"), (0.9995, 1e3, "ms"), (119.5, 1.0, "s")):
+        if 0 < size < below:
+            return f"{_digits(value * factor)} {name}"
     if size == 0:
         return "0 s"
-    if size < 0.0009995:
-        return f"{_digits(value * 1e6)} µs"
-    if size < 0.9995:
-        return f"{_digits(value * 1e3)} ms"
-    if size < 119.5:
-        return f"{_digits(value)} s"
     whole = round(size)
     sign = "-" if value < 0 else ""
     if whole < 7200:
@@ -46,17 +43,30 @@ def per_second(value: float | None) -> str:
 
 def percent(value: float | None) -> str:
     """A ratio (0 to 1) in per cent: ``93 %``, ``0.4 %``."""
-    return NOT_MEASURED if value is None else f"{_digits(value * 100, places=2)} %"
+    if value is None:
+        return NOT_MEASURED
+    nearly_all = 0.99 <= abs(value) < 1  # where the last digits are what matters
+    return f"{_digits(value * 100, places=3 if nearly_all else 2)} %"
+
+
+def of_metric(metric: str, value: float | None) -> str:
+    """A value in the unit its metric's name ends with; a count where it names none."""
+    if metric.endswith("_bytes_per_s"):
+        return NOT_MEASURED if value is None else f"{bytes_(value)}/s"
+    for ending, write in (("_per_s", per_second), ("_bytes", bytes_), ("_ratio", percent), ("_s", seconds)):
+        if metric.endswith(ending):
+            return write(value)
+    return NOT_MEASURED if value is None else _digits(value)
 
 
 def _digits(value: float, places: int = 3) -> str:
     """``value`` with that many significant digits, whole numbers never rounded away, no exponent."""
     if value == 0:
         return "0"
-    if abs(value) >= 10 ** (places - 1):
+    rounded = float(f"{value:.{places}g}")
+    if abs(rounded) >= 10 ** (places - 1):
         return f"{value:,.0f}"
-    text = f"{float(f'{value:.{places}g}'):.10f}".rstrip("0").rstrip(".")
-    return text or "0"
+    return f"{rounded:.10f}".rstrip("0").rstrip(".")
 
 
 def _pair(big: int, big_name: str, small: int, small_name: str) -> str:

@@ -1,0 +1,115 @@
+"""The findings behind the verdict: each fact with its threshold, its source and the query that shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow.compute as pc
+
+from pinchpoint.report import units, words
+from pinchpoint.report.queries import operations_query, samples_query
+from pinchpoint.store.read import StoredRun
+
+_KINDS_OF_EVIDENCE = {
+    "E1": "saturation",
+    "E2": "a growing queue",
+    "E3": "the ceiling fits",
+    "E4": "an independent witness",
+    "context": "context",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One fact.
+
+    Attributes:
+        fact: the sentence.
+        kind: what it proves, in words.
+        metric, host, instance: where it was measured; "" where that does not apply.
+        threshold: what it was compared with, with its source; "" for context.
+        query: the command that shows the raw rows.
+    """
+
+    fact: str
+    kind: str
+    metric: str
+    host: str
+    instance: str
+    threshold: str
+    query: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A resource the verdict names, with all that was measured of it.
+
+    Attributes:
+        title: its place in the verdict: "What gives way first", "Runner-up", "Suspected".
+        place: the resource in words.
+        meaning: what the kind of limit means.
+        confidence: high, medium, low, or "" where none was given.
+        why_not_more: what keeps the confidence from being higher.
+        window: UTC start and end of what was looked at.
+        evidence: the facts.
+    """
+
+    title: str
+    place: str
+    meaning: str
+    confidence: str
+    why_not_more: tuple[str, ...]
+    window: tuple[str, str] | None
+    evidence: tuple[Evidence, ...]
+
+
+def findings(run: StoredRun, verdict: Mapping[str, Any]) -> tuple[Finding, ...]:
+    """Bottleneck, runner-up and candidates, those there are."""
+    sampled = set(pc.unique(run.samples["metric"]).to_pylist())
+    named = [("What gives way first", verdict.get("bottleneck")), ("Runner-up", verdict.get("runner_up"))]
+    named += [("Suspected", candidate) for candidate in verdict.get("candidates") or ()]
+    return tuple(_finding(title, blame, sampled) for title, blame in named if blame)
+
+
+def _finding(title: str, blame: Mapping[str, Any], sampled: set[str]) -> Finding:
+    window = blame.get("window")
+    return Finding(
+        title=title,
+        place=words.place(blame),
+        meaning=words.MEANING.get(str(blame.get("kind")), ""),
+        confidence=str(blame.get("confidence") or ""),
+        why_not_more=tuple(blame.get("why_not_more") or ()),
+        window=(window[0], window[1]) if window else None,
+        evidence=tuple(_evidence(fact, blame, sampled) for fact in blame.get("evidence") or ()),
+    )
+
+
+def _evidence(fact: Mapping[str, Any], blame: Mapping[str, Any], sampled: set[str]) -> Evidence:
+    metric = str(fact.get("metric") or "")
+    host = str(fact.get("host") or blame.get("host") or "")
+    instance = fact.get("instance") if "instance" in fact else blame.get("instance")
+    window = blame.get("window")
+    span = (window[0], window[1]) if window else None
+    if metric in sampled:
+        query = samples_query(metric, host, None if instance is None else str(instance), span)
+    else:
+        query = operations_query(None, span)
+    return Evidence(
+        fact=str(fact["fact"]),
+        kind=_KINDS_OF_EVIDENCE.get(str(fact.get("evidence") or "context"), ""),
+        metric=metric,
+        host=host,
+        instance=str(instance or ""),
+        threshold=_threshold(metric, fact),
+        query=query,
+    )
+
+
+def _threshold(metric: str, fact: Mapping[str, Any]) -> str:
+    value, source = fact.get("threshold"), fact.get("source")
+    if value is None:
+        return ""
+    shown = units.of_metric(metric, float(value))
+    return f"{shown} ({'our design value' if source == 'design' else source})" if source else shown

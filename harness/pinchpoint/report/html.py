@@ -1,0 +1,93 @@
+"""The HTML format: one file that needs nothing else, no network, and no script to be read."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import vl_convert
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from pinchpoint.report import units, words
+from pinchpoint.report.charts import Chart, distribution_chart, timeline_chart
+from pinchpoint.report.clock import day_and_time
+from pinchpoint.report.report import Report
+
+_TEMPLATES = "templates"
+
+
+def write(report: Report) -> str:
+    """The page."""
+    charts = _charts(report)
+    scripts = [_bundle(), _file("page.js")] if charts else []
+    page = _environment().get_template("report.html.j2")
+    return page.render(
+        report=report,
+        verdict=report.verdict,
+        manifest=report.run.manifest,
+        tables=report.tables,
+        timeline=next((chart for chart in charts if chart.name == "timeline"), None),
+        latencies=[chart for chart in charts if chart.name != "timeline"],
+        outcome_words=words.OUTCOME[str(report.verdict["outcome"])],
+        crashes=[event for event in report.run.events if event.get("event") == "tier_crashed"],
+        style=Markup(_file("style.css")),  # noqa: S704 - our own file
+        scripts=[Markup(script) for script in scripts],  # noqa: S704 - our own file and vl-convert's bundle
+        policy=_policy(scripts),
+    )
+
+
+def _charts(report: Report) -> list[Chart]:
+    timeline = timeline_chart(report.panels, report.clock)
+    by_scenario: dict[str, list[Any]] = {}
+    for each in report.distributions:
+        by_scenario.setdefault(each.scenario, []).append(each)
+    latencies = [distribution_chart(scenario, kinds) for scenario, kinds in by_scenario.items()]
+    return ([timeline] if timeline else []) + latencies
+
+
+def _policy(scripts: list[str]) -> str:
+    """The content security policy: no network at all, and no script but these, by their hashes."""
+    hashes = " ".join(f"'sha256-{_sha256(script)}'" for script in scripts) or "'none'"
+    return f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src {hashes}"
+
+
+def _sha256(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("pinchpoint.report", _TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "percent": units.percent,
+        "seconds": units.seconds,
+        "per_second": units.per_second,
+        "day_and_time": day_and_time,
+        "pretty": lambda value: json.dumps(value, indent=2, ensure_ascii=False),
+        # The picture comes from vl-convert, which escapes what it draws; its name space is the page's own.
+        "drawn": lambda chart: Markup(chart.svg.replace(' xmlns="http://www.w3.org/2000/svg"', "")),  # noqa: S704 - see above
+    }
+    return environment
+
+
+@cache
+def _bundle() -> str:
+    """Vega, Vega-Lite and Vega-Embed in one script, once per file."""
+    bundled: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    if "</script" in bundled.lower():
+        raise ValueError("vl-convert's script would end its own script element")
+    return bundled
+
+
+def _file(name: str) -> str:
+    return files("pinchpoint.report").joinpath(_TEMPLATES, name).read_text(encoding="utf-8")

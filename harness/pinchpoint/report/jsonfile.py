@@ -1,0 +1,46 @@
+"""The JSON format: everything the page shows, as values in base units (null = not measured)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+from pinchpoint.report.report import Report
+
+SCHEMA = "pinchpoint.report/1"
+_ENVIRONMENT = ("versions", "hosts", "generators", "collectors", "content", "plan", "farm")
+
+
+def write(report: Report) -> str:
+    """The document. Its keys: see report/README.md."""
+    return json.dumps(content(report), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def content(report: Report) -> dict[str, Any]:
+    """report.json before it is written: JSON types only."""
+    manifest = report.run.manifest
+    return {
+        "schema": SCHEMA,
+        "run": {key: manifest.get(key) for key in ("name", "state", "seed", "started", "ended", "phases")},
+        "headline": report.headline,
+        "alarms": list(report.alarms),
+        "verdict": dict(report.verdict),
+        "farm": [_plain(machine) for machine in report.machines],
+        "findings": [_plain(finding) for finding in report.findings],
+        "tables": {name: [dict(row) for row in table.rows] for name, table in report.tables.items()},
+        "timeline": {
+            "start_s": report.clock.start_s,
+            "bucket_s": report.clock.bucket_s,
+            "panels": [_plain(panel) for panel in report.panels],
+        },
+        "latency": [_plain(each) for each in report.distributions],
+        "warnings": report.warnings,
+        "environment": {key: manifest.get(key) for key in _ENVIRONMENT},
+    }
+
+
+def _plain(record: Any) -> dict[str, Any]:
+    """A frozen record as JSON has it: tuples are lists there."""
+    plain: dict[str, Any] = json.loads(json.dumps(asdict(record), allow_nan=False))
+    return plain

@@ -1,0 +1,196 @@
+"""What was asked of the farm and what it did: scenarios, objectives, crawl, bursts, errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import duckdb
+
+from pinchpoint.report import units
+from pinchpoint.report.clock import Clock
+from pinchpoint.report.latency import operation_percentiles
+from pinchpoint.report.tables import Column, Row, Table, duration, number, rate, share
+from pinchpoint.store.read import StoredRun
+
+
+def load_words(load: Row) -> str:
+    """A load model of plan.yaml in words."""
+    model = load.get("model")
+    if model == "closed":
+        think = load.get("think_s")
+        return f"{load['users']} users" + (f", {units.seconds(think)} between operations" if think else "")
+    if model == "open":
+        return f"{units.per_second(load['rate_per_s'])}, {load.get('arrivals', 'poisson')} arrivals"
+    if model == "burst":
+        base, peak = units.per_second(load["base_per_s"]), units.per_second(load["peak_per_s"])
+        length, every = units.seconds(load["for_s"]), units.seconds(load["every_s"])
+        return f"{base}, bursts of {peak} for {length} every {every}"
+    return str(model)
+
+
+def scenarios(run: StoredRun, verdict: Row) -> Table:
+    """What each scenario got done in the measure phase."""
+    planned = run.manifest.get("plan", {}).get("scenarios", {})
+    rows = []
+    for name, figures in (verdict.get("scenarios") or {}).items():
+        kind = "response" if figures.get("response_p95_s") is not None else "service"
+        plan = planned.get(name, {})
+        rows.append(
+            {
+                "scenario": name,
+                "use": plan.get("use"),
+                "load": load_words(plan["load"]) if plan.get("load") else None,
+                "throughput_per_s": figures.get("throughput_per_s"),
+                "time": kind,
+                **{f"p{p}_s": figures.get(f"{kind}_p{p}_s") for p in (50, 95, 99)},
+                "error_ratio": figures.get("error_ratio"),
+                "dropped": figures.get("dropped"),
+            }
+        )
+    return Table(
+        "scenarios",
+        "What was done",
+        (
+            Column("scenario", "scenario"),
+            Column("use", "kind"),
+            Column("load", "load"),
+            rate("throughput_per_s", "throughput"),
+            Column("time", "latency is"),
+            duration("p50_s", "p50"),
+            duration("p95_s", "p95"),
+            duration("p99_s", "p99"),
+            share("error_ratio", "errors"),
+            number("dropped", "dropped", absent="-"),
+        ),
+        rows,
+        note="Over the measure phase. Service time runs from the actual start, response time from the "
+        "intended start (open load). Dropped: operations that could not start in time.",
+        empty="No scenario ran.",
+    )
+
+
+def objectives(verdict: Row) -> Table:
+    """What was promised, and what came of it."""
+    rows = [{**row, "result": _met(row.get("met"))} for row in verdict.get("objectives") or ()]
+    return Table(
+        "objectives",
+        "Objectives",
+        (
+            Column("scenario", "scenario"),
+            Column("objective", "objective"),
+            Column("target", "target"),
+            Column("measured", "measured"),
+            Column("result", "result"),
+        ),
+        rows,
+        empty="The plan sets no objectives.",
+    )
+
+
+def _met(met: bool | None) -> str:
+    return "not measured" if met is None else "met" if met else "missed"
+
+
+def operations(run: StoredRun, clock: Clock) -> Table:
+    """Each operation and each stage of it."""
+    return Table(
+        "operations",
+        "Operations and their stages",
+        (
+            Column("scenario", "scenario"),
+            Column("operation", "operation"),
+            number("count", "succeeded"),
+            duration("p50_s", "p50"),
+            duration("p95_s", "p95"),
+            duration("p99_s", "p99"),
+            duration("max_s", "slowest"),
+        ),
+        operation_percentiles(run, clock.window),
+        note="Service time over the measure phase. A name with a slash is a stage: timed, but no throughput.",
+        empty="No operation succeeded in the measure phase.",
+    )
+
+
+def crawl(verdict: Row) -> Table:
+    """One row per content source."""
+    return Table(
+        "crawl",
+        "Crawl",
+        (
+            Column("source", "source"),
+            number("count", "documents"),
+            number("failures", "failures"),
+            number("skipped", "skipped"),
+            duration("duration_s", "duration"),
+            rate("rate_per_s", "rate"),
+            rate("rate_active_per_s", "rate while active"),
+            duration("repository_latency_s", "repository latency"),
+            Column("complete", "complete"),
+        ),
+        list(verdict.get("crawl") or ()),
+        note="Rate = documents ÷ duration, over the whole crawl, warm-up included; rate while active = mean "
+        "over the seconds in which a document was done. Repository latency: from the request to the last byte.",
+        empty="No crawl in this plan.",
+    )
+
+
+def bursts(verdict: Row) -> Table:
+    """One row per burst."""
+    rows = [
+        {"scenario": name, "number": place, **burst}
+        for name, figures in (verdict.get("scenarios") or {}).items()
+        for place, burst in enumerate(figures.get("bursts") or (), start=1)
+    ]
+    return Table(
+        "bursts",
+        "Bursts",
+        (
+            Column("scenario", "scenario"),
+            number("number", "burst"),
+            number("offered", "offered"),
+            number("done", "done"),
+            number("dropped", "dropped"),
+            duration("p50_s", "p50"),
+            duration("p99_s", "p99"),
+            number("recovery_s", "time to recover", units.seconds, absent="not recovered"),
+        ),
+        rows,
+        note="Recovered: latency back within 10 % of what it is between bursts.",
+        empty="No burst load in this plan.",
+    )
+
+
+def errors(run: StoredRun, clock: Clock) -> Table:
+    """Every outcome that is not success, by name."""
+    low, high = clock.window or (0.0, 0.0)
+    rows: list[dict[str, Any]] = []
+    if run.operations.num_rows:
+        connection = duckdb.connect()
+        connection.register("operations", run.operations)
+        found = connection.execute(
+            """
+            WITH counted AS (
+                SELECT *, count + coalesce(dropped, 0) AS n, time_s >= $low AND time_s < $high AS inside
+                FROM operations WHERE outcome <> 'ok')
+            SELECT scenario, operation, outcome, sum(n)::BIGINT AS whole,
+                   coalesce(sum(n) FILTER (inside), 0)::BIGINT
+            FROM counted GROUP BY scenario, operation, outcome HAVING whole > 0
+            ORDER BY whole DESC, scenario, operation, outcome
+            """,
+            {"low": low, "high": high},
+        ).fetchall()
+        keys = ("scenario", "operation", "outcome", "count", "count_in_measure")
+        rows = [dict(zip(keys, row, strict=True)) for row in found]
+    return Table(
+        "errors",
+        "Errors, skipped and dropped operations",
+        (
+            Column("scenario", "scenario"),
+            Column("operation", "operation"),
+            Column("outcome", "outcome"),
+            number("count", "whole run"),
+            number("count_in_measure", "in the measure phase"),
+        ),
+        rows,
+        empty="Every operation succeeded.",
+    )

@@ -1,0 +1,237 @@
+"""The farm as a picture: machines, the tiers on them, and the state of each tier's resources."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import duckdb
+
+from pinchpoint.analysis.thresholds import MEMORY_CRITICAL, UTILISATION, latency_limit
+from pinchpoint.report import units
+from pinchpoint.report.clock import Clock
+from pinchpoint.report.timeline import farm_cores, machine_name, machines, tiers
+from pinchpoint.report.words import listed
+from pinchpoint.store.read import StoredRun
+
+State = Literal["saturated", "busy", "fine", "not measured"]
+
+# Where "busy" begins in the picture; PAL's warning levels. The verdict does not rest on them.
+_CPU_WARNING = 0.50
+_MEMORY_WARNING = 0.10
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """One resource in the picture.
+
+    Attributes:
+        name: ``CPU``, ``log disk``, ``memory``.
+        state: one of four; "not measured" is a state, not a missing one.
+        words: the figure behind it.
+        mark: the verdict's word on it: "gives way first", "would give way next", "suspected", or "".
+    """
+
+    name: str
+    state: State
+    words: str
+    mark: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A tier on one host."""
+
+    tier: str
+    host: str
+    resources: tuple[Resource, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """One machine and what runs on it.
+
+    Attributes:
+        name: its host name.
+        words: cores and memory.
+        resources: what its tiers share; empty where it has one tier only (then they are the tier's).
+        boxes: the tiers.
+        outside: whether it is no part of the farm (the load generators).
+    """
+
+    name: str
+    words: str
+    resources: tuple[Resource, ...]
+    boxes: tuple[Box, ...]
+    outside: bool = False
+
+    @property
+    def shared(self) -> str:
+        """A sentence that says who shares the machine, or ""."""
+        if self.outside or len(self.boxes) < 2:
+            return ""
+        names = listed(list(dict.fromkeys(box.tier for box in self.boxes)))
+        return f"{names} share this one machine: its CPU, memory and disks are counted once."
+
+
+class _Means:
+    """Mean and smallest value by host, metric and instance over a window."""
+
+    def __init__(self, run: StoredRun, window: tuple[float, float] | None) -> None:
+        connection = duckdb.connect()
+        connection.register("samples", run.samples)
+        low, high = window or (0.0, 1e12)
+        rows = connection.execute(
+            "SELECT host, metric, instance, sum(value * interval_s) / sum(interval_s), min(value), "
+            "max(value) "
+            "FROM samples WHERE value IS NOT NULL AND interval_s > 0 AND time_ns / 1e9 > $low "
+            "AND time_ns / 1e9 <= $high GROUP BY host, metric, instance",
+            {"low": low, "high": high},
+        ).fetchall()
+        self._rows = {(host, metric, instance): rest for host, metric, instance, *rest in rows}
+
+    def of(self, host: str, metric: str, instance: str = "") -> tuple[float, float, float] | None:
+        found = self._rows.get((host, metric, instance))
+        return None if found is None else (found[0], found[1], found[2])
+
+    def first(
+        self, hosts: Sequence[str], metric: str, instance: str = ""
+    ) -> tuple[float, float, float] | None:
+        """Of the first of several hosts on one machine that delivered it."""
+        answers = (self.of(host, metric, instance) for host in hosts)
+        return next((found for found in answers if found is not None), None)
+
+    def hosts(self, metric: str) -> list[str]:
+        return sorted({host for host, name, _ in self._rows if name == metric})
+
+
+def picture(run: StoredRun, verdict: Mapping[str, Any], clock: Clock) -> tuple[Machine, ...]:
+    """Every machine of the farm, the load generators last."""
+    means = _Means(run, clock.window)
+    marks = _marks(verdict)
+    disks = {(row["host"], row["role"]): row for row in verdict.get("disks") or ()}
+    placed = tiers(run)
+    found = [
+        _machine(run, hosts, [(t, h) for t, h in placed if h in hosts], means, marks, disks)
+        for hosts in machines(run).values()
+    ]
+    known = {host for hosts in machines(run).values() for host in hosts}
+    found += [_unseen(tier, host, run) for tier, host in placed if host not in known]
+    return (*found, *_generators(means, verdict))
+
+
+def _machine(
+    run: StoredRun,
+    hosts: Sequence[str],
+    placed: Sequence[tuple[str, str]],
+    means: _Means,
+    marks: Mapping[tuple[str, str, str], str],
+    disks: Mapping[tuple[str, str], Mapping[str, Any]],
+) -> Machine:
+    facts = run.manifest["hosts"][hosts[0]]
+    alone = len(placed) == 1
+    own = (_machine_cpu(run, hosts, means), _memory(hosts, means))
+    boxes = []
+    for tier, host in placed:
+        roles = run.manifest["hosts"][host].get("roles", {})
+        cpu = own[0] if alone else _tier_cpu(tier, host, means)
+        resources = [_marked(cpu, marks.get((tier, host, "cpu"), ""))]
+        for role in roles:
+            disk = _disk(role, disks.get((host, role)))
+            resources.append(_marked(disk, marks.get((tier, host, role), "")))
+        if alone:
+            resources.append(_marked(own[1], marks.get((tier, host, "memory"), "")))
+        boxes.append(Box(tier, host, tuple(resources)))
+    size = [f"{facts['cores']} cores"] if facts.get("cores") else []
+    size += [f"{units.bytes_(facts['memory_bytes'])} of memory"] if facts.get("memory_bytes") else []
+    return Machine(machine_name(run, hosts), ", ".join(size), () if alone else own, tuple(boxes))
+
+
+def _unseen(tier: str, host: str, run: StoredRun) -> Machine:
+    """A host no collector watched: every resource it is known to have is "not measured"."""
+    declared = run.manifest["farm"]["tiers"][tier]["hosts"][host] or {}
+    names = ["CPU", *(f"{role} disk" for role in declared.get("disks") or {}), "memory"]
+    resources = tuple(Resource(name, "not measured", "no collector saw this host") for name in names)
+    return Machine(host, "", (), (Box(tier, host, resources),))
+
+
+def _machine_cpu(run: StoredRun, hosts: Sequence[str], means: _Means) -> Resource:
+    """The machine's CPU; where the farm may use some of its cores only, those decide."""
+    whole = means.first(hosts, "cpu.busy_ratio")
+    cores = farm_cores(run, hosts)
+    each = [found for core in cores if (found := means.first(hosts, "cpu.busy_ratio", core))]
+    if whole is None or not cores or len(each) < len(cores):
+        return _cpu(whole, "no cpu.busy_ratio was delivered", "busy")
+    part = _cpu((sum(core[0] for core in each) / len(each), 0.0, 0.0), "", "busy")
+    named = f"the farm's core{'s'[: len(cores) > 1]} ({', '.join(cores)}) {part.words}"
+    return Resource("CPU", part.state, f"{named}, the whole machine {units.percent(whole[0])}")
+
+
+def _tier_cpu(tier: str, host: str, means: _Means) -> Resource:
+    found = means.of(host, "cpu.busy_ratio", f"tier:{tier}")
+    return _cpu(found, "its processes were not watched", "of its cores used")
+
+
+def _cpu(found: tuple[float, float, float] | None, why_not: str, words: str) -> Resource:
+    if found is None:
+        return Resource("CPU", "not measured", why_not)
+    state: State = _level(found[0] >= UTILISATION.value, found[0] >= _CPU_WARNING)
+    return Resource("CPU", state, f"{units.percent(found[0])} {words}")
+
+
+def _level(saturated: bool, busy: bool) -> State:
+    return "saturated" if saturated else "busy" if busy else "fine"
+
+
+def _memory(hosts: Sequence[str], means: _Means) -> Resource:
+    found = means.first(hosts, "mem.available_ratio")
+    if found is None:
+        return Resource("memory", "not measured", "no mem.available_ratio was delivered")
+    low = found[1]
+    state: State = _level(low < MEMORY_CRITICAL.value, low < _MEMORY_WARNING)
+    return Resource("memory", state, f"{units.percent(low)} available at least")
+
+
+def _disk(role: str, row: Mapping[str, Any] | None) -> Resource:
+    """A disk's state by the write latency its role is held to; only the verdict can call a disk saturated."""
+    name = f"{role} disk"
+    if row is None or row.get("iops_mean") is None:
+        return Resource(name, "not measured", "no disk figures were delivered")
+    latency, iops = row.get("write_latency_mean_s"), row["iops_mean"]
+    if latency is None:
+        return Resource(name, "fine", f"no writes, {units.per_second(iops)} I/O")
+    state: State = "busy" if latency > latency_limit(role).value else "fine"
+    return Resource(name, state, f"{units.seconds(latency)} a write, {units.per_second(iops)} I/O")
+
+
+def _marks(verdict: Mapping[str, Any]) -> dict[tuple[str, str, str], str]:
+    """(tier, host, role or resource) -> what the verdict says of it; the strongest word wins."""
+    found: dict[tuple[str, str, str], str] = {}
+    named = [(verdict.get("bottleneck"), "gives way first"), (verdict.get("next"), "would give way next")]
+    named += [(candidate, "suspected") for candidate in verdict.get("candidates") or ()]
+    for blame, mark in named:
+        if blame and blame.get("host"):
+            kind = str(blame.get("kind") or "")
+            what = str(blame.get("role") or ("cpu" if kind.startswith("cpu") else blame.get("resource")))
+            found.setdefault((str(blame.get("tier")), blame["host"], what), mark)
+    return found
+
+
+def _marked(resource: Resource, mark: str) -> Resource:
+    if not mark:
+        return resource
+    state: State = "saturated" if mark == "gives way first" else resource.state
+    return Resource(resource.name, state, resource.words, mark)
+
+
+def _generators(means: _Means, verdict: Mapping[str, Any]) -> tuple[Machine, ...]:
+    hosts = means.hosts("generator.cpu_ratio")
+    if not hosts:
+        return ()
+    blamed = (verdict.get("bottleneck") or {}).get("kind") == "generator"
+    boxes = []
+    for host in hosts:
+        cpu = _cpu(means.of(host, "generator.cpu_ratio"), "", "of one core used")
+        boxes.append(Box("load generator", host, (_marked(cpu, "gives way first" if blamed else ""),)))
+    return (Machine("load", "not part of the farm", (), tuple(boxes), outside=True),)

@@ -1,0 +1,139 @@
+"""How far the data can be trusted: generators, collectors, incidents, what is missing."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import duckdb
+
+from pinchpoint.report import units
+from pinchpoint.report.clock import Clock
+from pinchpoint.report.tables import Column, Row, Table, duration, number, share, text
+from pinchpoint.store.read import StoredRun
+
+
+def generators(run: StoredRun, clock: Clock) -> Table:
+    """Whether the load generators themselves kept up."""
+    rows: list[dict[str, Any]] = []
+    if run.samples.num_rows:
+        connection = duckdb.connect()
+        connection.register("samples", run.samples)
+        low, high = clock.window or (0.0, 1e12)
+        found = connection.execute(
+            "SELECT host, avg(value) FILTER (metric = 'generator.cpu_ratio'), "
+            "max(value) FILTER (metric = 'generator.cpu_ratio'), "
+            "max(value) FILTER (metric = 'generator.loop_lag_s'), "
+            "max(value) FILTER (metric = 'generator.send_lag_s'), "
+            "sum(value * interval_s) FILTER (metric = 'generator.scheduled_per_s'), "
+            "sum(value * interval_s) FILTER (metric = 'generator.started_per_s') "
+            "FROM samples WHERE metric LIKE 'generator.%' AND time_ns / 1e9 > $low AND time_ns / 1e9 <= $high "
+            "GROUP BY host ORDER BY host",
+            {"low": low, "high": high},
+        ).fetchall()
+        keys = (
+            "generator",
+            "cpu_mean",
+            "cpu_max",
+            "loop_lag_max_s",
+            "send_lag_max_s",
+            "scheduled",
+            "started",
+        )
+        rows = [dict(zip(keys, row, strict=True)) for row in found]
+        for row in rows:
+            row["started_ratio"] = row["started"] / row["scheduled"] if row["scheduled"] else None
+    return Table(
+        "generators",
+        "Load generators",
+        (
+            Column("generator", "generator"),
+            share("cpu_mean", "CPU of one core, mean"),
+            share("cpu_max", "max"),
+            duration("loop_lag_max_s", "loop lag, max"),
+            number("send_lag_max_s", "send lag p99, worst second", units.seconds, absent="closed load"),
+            number("started_ratio", "started ÷ scheduled", units.percent, absent="closed load"),
+        ),
+        rows,
+        empty="Nothing was measured of the load generators.",
+    )
+
+
+def collectors(run: StoredRun, clock: Clock) -> Table:
+    """What watching the farm cost, and whether it worked."""
+    rows = [
+        {**row, "cost_ratio": row["cpu_s"] / clock.length_s if row.get("cpu_s") is not None else None}
+        for row in run.manifest.get("collectors") or ()
+        if clock.length_s > 0
+    ]
+    return Table(
+        "collectors",
+        "Collectors and their own cost",
+        (
+            Column("kind", "collector"),
+            Column("hosts", "hosts"),
+            duration("interval_s", "interval"),
+            number("readings", "readings"),
+            number("failed", "failed"),
+            duration("cpu_s", "CPU used"),
+            share("cost_ratio", "of one core"),
+        ),
+        rows,
+        empty="No collector ran: nothing but the load itself was measured.",
+    )
+
+
+_QUIET = frozenset({"phase", "crawl_started", "crawl_ended"})
+
+
+def incidents(run: StoredRun) -> Table:
+    """Events that are no ordinary part of a run."""
+    rows = []
+    for event in run.events:
+        name = str(event.get("event"))
+        if name in _QUIET or name.startswith("phase"):
+            continue
+        rest = {key: value for key, value in event.items() if key not in ("time", "event")}
+        rows.append({"time": event.get("time"), "event": name.replace("_", " "), "details": _details(rest)})
+    return Table(
+        "incidents",
+        "Gaps, failures and warnings while it ran",
+        (Column("time", "UTC"), Column("event", "event"), Column("details", "details")),
+        rows,
+        empty="None.",
+    )
+
+
+def _details(facts: Row) -> str:
+    words = [f"{key.replace('_', ' ')}: {_flat(value)}" for key, value in facts.items() if value is not None]
+    return "; ".join(words)
+
+
+def _flat(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else text(value)
+
+
+def not_measured(run: StoredRun) -> Table:
+    """What could not be had, why, and how to get it; alike on several hosts is said once."""
+    found: dict[tuple[str, ...], list[str]] = {}
+    for host, facts in run.manifest.get("hosts", {}).items():
+        for row in facts.get("not_measured") or ():
+            keys = ("metric", "instance", "why", "remedy")
+            found.setdefault(tuple(str(row.get(key) or "") for key in keys), []).append(host)
+    rows = [
+        {"metric": m, "instance": i, "hosts": hosts, "why": why, "remedy": remedy}
+        for (m, i, why, remedy), hosts in found.items()
+    ]
+    return Table(
+        "not_measured",
+        "Not measured",
+        (
+            Column("metric", "metric"),
+            Column("instance", "instance"),
+            Column("hosts", "hosts"),
+            Column("why", "why"),
+            Column("remedy", "remedy"),
+        ),
+        rows,
+        empty="Everything the collectors know how to read was there.",
+    )

@@ -1,0 +1,45 @@
+"""A query for every fact: what an engineer pastes to see the raw rows behind a sentence."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pinchpoint.store.schema import OPERATIONS, SAMPLES
+
+
+def samples_query(metric: str, host: str, instance: str | None, window: tuple[str, str] | None) -> str:
+    """The command that lists the samples of one metric of one instance in a window of UTC ISO times."""
+    where = [f"metric = {_quoted(metric)}", f"host = {_quoted(host)}"]
+    if instance is not None:
+        where.append(f"instance = {_quoted(instance)}")
+    if window is not None:
+        low, high = (round(datetime.fromisoformat(stamp).timestamp() * 1e9) for stamp in window)
+        where.append(f"time_ns BETWEEN {low} AND {high}")
+    columns = "make_timestamp_ns(time_ns) AS utc, instance, value, weight, interval_s"
+    return _command(f"SELECT {columns} FROM '{SAMPLES}' WHERE {' AND '.join(where)} ORDER BY time_ns")
+
+
+def operations_query(scenario: str | None, window: tuple[str, str] | None) -> str:
+    """The command that counts operations by second and outcome, of one scenario or of all."""
+    where = ["NOT contains(operation, '/')"]
+    if scenario is not None:
+        where.append(f"scenario = {_quoted(scenario)}")
+    if window is not None:
+        low, high = (int(datetime.fromisoformat(stamp).timestamp()) for stamp in window)
+        where.append(f"time_s BETWEEN {low} AND {high}")
+    columns = "to_timestamp(time_s) AS utc, scenario, operation, outcome"
+    sums = "sum(count) AS count, sum(dropped) AS dropped"
+    return _command(
+        f"SELECT {columns}, {sums} FROM '{OPERATIONS}' WHERE {' AND '.join(where)} GROUP BY ALL ORDER BY ALL"
+    )
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _command(sql: str) -> str:
+    """The query as one shell word in double quotes: names may hold anything, SQL is full of single ones."""
+    for special in ("\\", '"', "$", "`"):
+        sql = sql.replace(special, "\\" + special)
+    return f'duckdb -c "{sql}"'

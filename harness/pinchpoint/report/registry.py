@@ -1,0 +1,93 @@
+"""The formats a report can be had in, by name; one file per format."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pinchpoint.errors import FarmUnavailable, InputError
+from pinchpoint.report import html, jsonfile, markdown
+from pinchpoint.report.report import Report, gather
+from pinchpoint.store.read import StoredRun
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A way to write a report.
+
+    Attributes:
+        name: what ``--format`` takes; the file is ``report.NAME``.
+        write: the file's text from the gathered report.
+    """
+
+    name: str
+    write: Callable[[Report], str]
+
+
+def registered(formats: Iterable[Format]) -> dict[str, Format]:
+    """Formats by name. Raises ``ValueError`` when two have the same."""
+    found: dict[str, Format] = {}
+    for each in formats:
+        if each.name in found:
+            raise ValueError(f"two report formats are named {each.name!r}")
+        found[each.name] = each
+    return found
+
+
+FORMATS: Mapping[str, Format] = registered(
+    (Format("html", html.write), Format("json", jsonfile.write), Format("md", markdown.write))
+)
+
+
+def format_named(name: str) -> Format:
+    """The format of that name. Raises ``InputError`` that lists all of them."""
+    if name in FORMATS:
+        return FORMATS[name]
+    near = difflib.get_close_matches(name, FORMATS, n=1)
+    hint = f"; nearest: {near[0]}" if near else ""
+    raise InputError(f"--format: {name!r} is not a report format; allowed: {', '.join(FORMATS)}{hint}")
+
+
+def render(run: StoredRun, verdict: Mapping[str, Any], format_name: str) -> str:
+    """The report of a run as text, from the saved files alone.
+
+    Args:
+        run: the run directory, read back.
+        verdict: verdict.json's content.
+        format_name: ``html``, ``json`` or ``md``.
+    """
+    return format_named(format_name).write(gather(run, verdict))
+
+
+def write(run: StoredRun, verdict: Mapping[str, Any], formats: Iterable[str], folder: Path) -> list[Path]:
+    """Write ``report.NAME`` into ``folder`` for each format and return the paths, in that order.
+
+    A report appears whole or not at all.
+
+    Raises:
+        InputError: a format is not known; nothing was written.
+        FarmUnavailable: the folder cannot be written to (no rights, no space).
+    """
+    chosen = [format_named(name) for name in formats]
+    report = gather(run, verdict)
+    return [_saved(folder / f"report.{each.name}", each.write(report)) for each in chosen]
+
+
+def _saved(path: Path, content: str) -> Path:
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            # A lone surrogate (a file name that is no text) has no UTF-8 form; it is written as \udcXX.
+            partial.write_text(content, encoding="utf-8", errors="backslashreplace")
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
+    except OSError as error:
+        raise FarmUnavailable(
+            f"{path}: the report cannot be written: {error.strerror}; choose another folder with --out"
+        ) from error
+    return path

@@ -1,0 +1,107 @@
+"""A report: everything the formats show, gathered once from a run's saved files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pinchpoint.report import environment_tables, load_tables, quality_tables, tier_tables, words
+from pinchpoint.report.clock import Clock, clock_of
+from pinchpoint.report.evidence import Finding, findings
+from pinchpoint.report.latency import Distribution, distributions
+from pinchpoint.report.picture import Machine, picture
+from pinchpoint.report.tables import Table
+from pinchpoint.report.timeline import Panel, panels
+from pinchpoint.store.read import StoredRun
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a run says, before it is written in any format.
+
+    Attributes:
+        run: the saved run.
+        verdict: verdict.json's content.
+        clock: the time axis.
+        headline: the verdict in one sentence.
+        lead: what the summary says beyond it.
+        alarms: what a reader must know before anything else (incomplete, interrupted, a crash).
+        machines: the farm as a picture.
+        findings: bottleneck, runner-up, candidates, each with its evidence.
+        panels: the timeline.
+        distributions: latency by scenario.
+        tables: all tables by name, in reading order.
+    """
+
+    run: StoredRun
+    verdict: Mapping[str, Any]
+    clock: Clock
+    headline: str
+    lead: str
+    alarms: tuple[str, ...]
+    machines: tuple[Machine, ...]
+    findings: tuple[Finding, ...]
+    panels: tuple[Panel, ...]
+    distributions: tuple[Distribution, ...]
+    tables: Mapping[str, Table]
+
+    @property
+    def next_words(self) -> str:
+        """What would give way next, as a sentence; "" when nobody can say."""
+        return words.following(self.verdict.get("next"))
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the run and the analysis warn of, each once."""
+        both = [*(self.verdict.get("warnings") or ()), *(self.run.manifest.get("warnings") or ())]
+        return list(dict.fromkeys(str(warning) for warning in both))
+
+
+def gather(run: StoredRun, verdict: Mapping[str, Any]) -> Report:
+    """Read everything a report shows out of a run and its verdict; writes nothing."""
+    clock = clock_of(run)
+    headline, lead = words.sentences(str(verdict["summary"]))
+    tables = (
+        load_tables.objectives(verdict),
+        load_tables.scenarios(run, verdict),
+        load_tables.operations(run, clock),
+        load_tables.crawl(verdict),
+        load_tables.bursts(verdict),
+        tier_tables.disks(run, verdict),
+        tier_tables.cpus(verdict),
+        load_tables.errors(run, clock),
+        quality_tables.generators(run, clock),
+        quality_tables.collectors(run, clock),
+        quality_tables.incidents(run),
+        quality_tables.not_measured(run),
+        environment_tables.hosts(run),
+        environment_tables.host_disks(run),
+        environment_tables.versions(run),
+    )
+    return Report(
+        run=run,
+        verdict=verdict,
+        clock=clock,
+        headline=headline,
+        lead=lead,
+        alarms=_alarms(run),
+        machines=picture(run, verdict, clock),
+        findings=findings(run, verdict),
+        panels=panels(run, clock),
+        distributions=distributions(run, clock.window),
+        tables={table.name: table for table in tables},
+    )
+
+
+def _alarms(run: StoredRun) -> tuple[str, ...]:
+    found = []
+    state = str(run.manifest.get("state"))
+    if state != "finished":
+        found.append(words.STATE.get(state, f"This run is in the state {state!r}, not finished."))
+    found += [
+        f"Tier {event.get('tier')} crashed at {event.get('time')}; the end of its log: see Data quality."
+        for event in run.events
+        if event.get("event") == "tier_crashed"
+    ]
+    return tuple(found)

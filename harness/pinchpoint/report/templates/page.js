@@ -1,0 +1,47 @@
+"use strict";
+// Each chart is on the page as a picture already. Where scripts run, it is drawn again at the width of the
+// window and answers to the pointer; where that fails, the picture stays.
+(() => {
+  const AXIS = 62 + 34;
+  const LEGEND = 236;
+  const NARROW = 760;
+
+  const sized = (spec, room) => {
+    const narrow = room < NARROW;
+    const aside = spec.vconcat && !narrow ? LEGEND : 0;
+    const width = Math.max(Math.floor(room - AXIS - aside), 160);
+    const panels = spec.vconcat || [spec];
+    panels.forEach((panel) => { panel.width = width; });
+    if (narrow && spec.vconcat) {
+      Object.assign(spec.config.legend, { orient: "bottom", columns: 1, labelLimit: width });
+    }
+    return spec;
+  };
+
+  const draw = async (figure) => {
+    const room = figure.clientWidth;
+    const spec = JSON.parse(figure.querySelector("script[type='application/json']").textContent);
+    const place = document.createElement("div");
+    place.className = "live";
+    await vegaEmbed(place, sized(spec, room), { actions: false, renderer: "svg", ast: true });
+    figure.querySelectorAll(".still, .live").forEach((old) => old.remove());
+    figure.append(place);
+    figure.dataset.drawn = String(room);
+  };
+
+  const drawAll = async () => {
+    for (const figure of document.querySelectorAll("figure.chart")) {
+      if (figure.dataset.drawn !== String(figure.clientWidth)) {
+        try { await draw(figure); } catch (error) { console.warn(`The picture stays: ${error}`); }
+      }
+    }
+    document.documentElement.dataset.charts = "drawn";
+  };
+
+  let waiting = 0;
+  window.addEventListener("resize", () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(drawAll, 250);
+  });
+  drawAll();
+})();

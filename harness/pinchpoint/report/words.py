@@ -1,0 +1,84 @@
+"""The verdict's codes in plain words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from pinchpoint.report import units
+
+MEANING: Mapping[str, str] = {
+    "cpu": "All processor time it may use is used.",
+    "cpu_thread": "One thread does nearly all the work and cannot go faster; other cores do not help it.",
+    "disk_cap": "The disk is held at a limit: more waiting I/O gives no more I/O per second.",
+    "disk_burst_exhausted": "The disk ran on burst credits and fell to its base rate when they were used up.",
+    "disk_warm_up": "The disk is getting faster by itself: it has not reached its normal speed yet.",
+    "disk_device": "The device itself cannot do more: more waiting I/O gives no more I/O per second.",
+    "disk_concurrency": "The disk could do more, but too few I/Os are issued at the same time.",
+    "disk_latency": "No limit of the disk is near, but waiting for it takes most of the time.",
+    "memory": "There is too little memory, so data come from disk again and again.",
+    "network": "The network link is full.",
+    "lock": "Work waits for locks, not for hardware.",
+    "pool": "All connections or workers of a pool are taken, and requests wait for one.",
+    "external": "Something outside the farm is waited for.",
+    "generator": "The load generator could not issue the planned load: the run says nothing about the farm.",
+}
+
+OUTCOME: Mapping[str, str] = {
+    "bottleneck": "A bottleneck was found",
+    "not_reached": "The farm was not driven to its limit",
+    "inconclusive": "Inconclusive: the measurements do not single out one cause",
+    "invalid": "This run is not valid evidence",
+}
+
+STATE: Mapping[str, str] = {
+    "interrupted": "This run was interrupted. What was measured until then is kept and shown; it is not a "
+    "complete run.",
+    "running": "This run is incomplete: it never ended in an orderly way, and at most its last second is "
+    "missing. What was measured is shown.",
+}
+
+
+def place(blame: Mapping[str, Any]) -> str:
+    """Which resource a finding is about: ``the log disk of sql (host sql1, device loop1)``."""
+    kind, tier = str(blame.get("kind") or ""), blame.get("tier")
+    owner = f" of {tier}" if tier else ""
+    if kind == "generator":
+        return f"the {blame['resource']}" if blame.get("resource") == "recorder" else "the load generator"
+    where = [f"host {blame['host']}"] if blame.get("host") else []
+    instance = str(blame.get("instance") or "")
+    if kind == "cpu_thread":
+        where += [f"thread {instance.removeprefix('thread:')}"] if instance else []
+        thing = f"one thread{owner}"
+    elif kind.startswith("disk"):
+        where += [f"device {instance}"] if instance else []
+        thing = f"the {blame['role']} disk{owner}" if blame.get("role") else f"a disk{owner}"
+    elif kind == "cpu":
+        thing = f"the CPU{owner}"
+    else:
+        thing = f"the {blame.get('resource') or kind.replace('_', ' ')}{owner}"
+        where += [instance] if instance else []
+    return thing + (f" ({', '.join(where)})" if where else "")
+
+
+def sentences(text: str) -> tuple[str, str]:
+    """The first sentence of a summary and the rest: the headline and the text below it."""
+    parts = re.split(r"(?<=[.!?])\s+(?=[A-Z])", text.strip(), maxsplit=1)
+    return parts[0], parts[1] if len(parts) == 2 else ""
+
+
+def listed(items: list[str]) -> str:
+    """``a``, ``a and b``, ``a, b and c``."""
+    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
+
+
+def following(blame: Mapping[str, Any] | None) -> str:
+    """What would give way next, as a sentence; "" when nobody can say."""
+    if not blame:
+        return ""
+    sentence = f"Next: {place(blame)}"
+    gain = blame.get("gain_ratio")
+    if gain is not None:
+        sentence += f"; removing the bottleneck gains at most {units.percent(gain)} until then"
+    return f"{sentence} (assuming {blame['assumes']})." if blame.get("assumes") else f"{sentence}."
