@@ -14,7 +14,8 @@ class Sample(NamedTuple):
         time_ns: UTC nanoseconds since 1970, stamped where the value was read; the end of the interval.
         interval_s: seconds the value covers (the time since the reading before).
         host: the host's name in farm.yaml.
-        metric: a name of DESIGN.md's table, base units in its last part (``_s``, ``_bytes``, ``_per_s``, ``_ratio``).
+        metric: a name of collectors/README.md's table; its last part says the base unit (``_s``, ``_bytes``,
+            ``_per_s``, ``_ratio``), none a count.
         instance: device, core, interface, ``tier:NAME``, ``thread:NAME``; ``""`` where there is only one.
         value: the value in base units; ``None`` means "not measured" and is never written as 0.
         weight: the number of operations behind a mean (a latency); ``None`` where the value is no mean.
@@ -68,7 +69,7 @@ class Collector(Protocol):
 
         The first call primes the counters and returns only values that need no difference. A value that
         cannot be had is a sample with value ``None``; a metric the machine does not have at all is not sent
-        and stands in the inventory's ``not_measured``. Raises ``CollectorError`` when the whole reading failed.
+        and stands in the inventory's ``not_measured``. Raises ``CollectorError`` when the reading failed.
         """
         ...
 

@@ -1,0 +1,61 @@
+"""The CPU cap a control group puts on a process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import PurePosixPath
+
+from pinchpoint_collectors.linux.files import read_fact
+from pinchpoint_collectors.proc import cgroup, mountinfo
+
+
+class CpuCaps:
+    """Looks up CPU caps, of control groups of version 1 and 2."""
+
+    def __init__(self) -> None:
+        mounts = mountinfo.parse(read_fact("/proc/self/mountinfo") or "")
+        self._v1 = next(
+            (m for m in mounts if m.file_system == "cgroup" and "cpu" in m.super_options.split(",")), None
+        )
+        self._v2 = next((m for m in mounts if m.file_system == "cgroup2"), None)
+
+    def cap_cores(self, pids: Iterable[int]) -> float | None:
+        """Cores the processes may use at most; None where at least one of them is not capped.
+
+        Processes in one group share its cap; caps of different groups add up.
+        """
+        groups = {read_fact(f"/proc/{pid}/cgroup") or "" for pid in pids}
+        caps = [self._group_cap(cgroup.parse(text)) for text in groups]
+        if not caps or None in caps:
+            return None
+        return sum(cap for cap in caps if cap is not None)
+
+    def _group_cap(self, paths: dict[str, str]) -> float | None:
+        """The lowest cap on the way from a group up to the root: each of them holds."""
+        if self._v1 and "cpu" in paths:
+            directories = _upwards(self._v1, paths["cpu"])
+            caps = [_cap_v1(directory) for directory in directories]
+        elif self._v2 and "" in paths:
+            directories = _upwards(self._v2, paths[""])
+            caps = [_cap_v2(directory) for directory in directories]
+        else:
+            return None
+        return min((cap for cap in caps if cap is not None), default=None)
+
+
+def _upwards(mount: mountinfo.Mount, group: str) -> list[str]:
+    """The directories of a group and of all groups above it, as far as they are mounted here."""
+    path = PurePosixPath(group)
+    inside = path.relative_to(mount.root) if path.is_relative_to(mount.root) else PurePosixPath()
+    top = PurePosixPath(mount.mount_point)
+    return [str(top / inside), *(str(top / above) for above in inside.parents)]
+
+
+def _cap_v1(directory: str) -> float | None:
+    quota, period = read_fact(f"{directory}/cpu.cfs_quota_us"), read_fact(f"{directory}/cpu.cfs_period_us")
+    return cgroup.cap_cores_v1(quota, period) if quota and period else None
+
+
+def _cap_v2(directory: str) -> float | None:
+    cpu_max = read_fact(f"{directory}/cpu.max")  # the root group has none
+    return cgroup.cap_cores(cpu_max) if cpu_max else None

@@ -1,0 +1,153 @@
+"""Block devices of this machine: which are whole disks, and on which of them a path lies."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import stat
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.linux.files import read_fact
+from pinchpoint_collectors.proc.diskstats import SECTOR_BYTES
+from pinchpoint_collectors.proc.mountinfo import Mount, mount_of
+
+_VIRTUAL = re.compile(r"(loop|ram|zram|dm-|md)\d")
+"""Devices made of other devices or of memory: watched only where a role lies on one."""
+_IN_MEMORY = frozenset({"tmpfs", "ramfs", "devtmpfs"})
+_NETWORK = frozenset(
+    {"nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "glusterfs", "fuse.sshfs", "lustre", "virtiofs"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a disk role lies.
+
+    Attributes:
+        given: what farm.yaml says, a device name or a path.
+        device: the whole disk by its kernel name; None where no block device is behind it.
+        mount: the mount it lies on; None for a device that is not mounted.
+        why: why there is no device.
+    """
+
+    given: str
+    device: str | None
+    mount: Mount | None
+    why: str | None = None
+
+
+class Disks:
+    """Looks devices up in /sys. ``mounts`` is this process's mount table."""
+
+    def __init__(self, mounts: Sequence[Mount], sys: Path = Path("/sys")) -> None:
+        self._mounts = mounts
+        self._sys = sys
+
+    def whole(self) -> list[str]:
+        """The disks: no partitions, virtual devices, empty slots, or hidden paths to a disk."""
+        block = self._sys / "block"
+        return sorted(
+            entry.name
+            for entry in (block.iterdir() if block.is_dir() else ())
+            if not _VIRTUAL.match(entry.name)
+            and read_fact(f"{entry}/size") not in (None, "0")
+            and read_fact(f"{entry}/hidden") != "1"
+        )
+
+    def place(self, given: str) -> Place:
+        """Where a role lies. Raises ``CollectorError`` for a device or path that is not there."""
+        if not given.startswith("/"):
+            return self._named(given, given)
+        try:
+            found = os.stat(given)  # noqa: PTH116 - the result is a number pair, not a path
+        except OSError as error:
+            raise CollectorError(
+                f"disk {given!r}: {error.strerror}; give a path or device that is there"
+            ) from error
+        if stat.S_ISBLK(found.st_mode):
+            return self._named(given, self._by_number(found.st_rdev) or given)
+        mount = mount_of(os.path.realpath(given), self._mounts)
+        device = self._by_number(found.st_dev)
+        if device is None and mount is not None:
+            # btrfs and overlays give numbers that are no device's: the mount table names what is behind them.
+            device = self._by_source(mount.source)
+        if device is None:
+            return Place(given, None, mount, _no_device(mount))
+        return Place(given, self._disk_of(device), mount)
+
+    def below(self, device: str) -> list[str]:
+        """The whole disks a virtual device is made of, on every level; of a loop device its file's disk."""
+        found: list[str] = []
+        slaves = self._sys / "block" / device / "slaves"
+        parts = [self._disk_of(entry.name) for entry in slaves.iterdir()] if slaves.is_dir() else []
+        backing = read_fact(f"{self._sys}/block/{device}/loop/backing_file")
+        if backing and Path(backing).exists():
+            behind = self.place(backing).device
+            parts += [behind] if behind else []
+        for part in parts:
+            found += [part, *self.below(part)]
+        return sorted(set(found))
+
+    def facts(self, device: str) -> dict[str, Any]:
+        """What the kernel knows about a disk; None for what it does not."""
+        path = f"{self._sys}/block/{device}"
+        size, rotational = read_fact(f"{path}/size"), read_fact(f"{path}/queue/rotational")
+        scheduler = re.search(r"\[(.+?)\]", read_fact(f"{path}/queue/scheduler") or "")
+        return {
+            "size_bytes": int(size) * SECTOR_BYTES if size else None,
+            "model": read_fact(f"{path}/device/model"),
+            "rotational": None if rotational is None else rotational == "1",
+            "scheduler": scheduler[1] if scheduler else None,
+            "write_cache": read_fact(f"{path}/queue/write_cache"),
+            "members": self.below(device),
+        }
+
+    def _named(self, given: str, name: str) -> Place:
+        device = name.removeprefix("/dev/").replace("/", "!")
+        path = self._sys / "class" / "block" / device
+        if not path.exists():
+            known = sorted(entry.name for entry in (self._sys / "class" / "block").glob("*"))
+            nearest = difflib.get_close_matches(device, known, n=1)
+            hint = f"; nearest: {nearest[0]}" if nearest else ""
+            allowed = ", ".join(self.whole()) or "none"
+            raise CollectorError(
+                f"disk {given!r}: no such device; disks here: {allowed}{hint}; a path must begin with /"
+            )
+        number = read_fact(f"{path}/dev")
+        mount = next((mount for mount in self._mounts if mount.device == number), None)
+        return Place(given, self._disk_of(device), mount)
+
+    def _by_number(self, number: int) -> str | None:
+        link = self._sys / "dev" / "block" / f"{os.major(number)}:{os.minor(number)}"
+        return link.resolve().name if link.exists() else None
+
+    def _by_source(self, source: str) -> str | None:
+        try:
+            found = os.stat(source)  # noqa: PTH116 - as above
+        except OSError:  # no device file by that name ("overlay", "server:/share"): the caller says so
+            return None
+        return self._by_number(found.st_rdev) if stat.S_ISBLK(found.st_mode) else None
+
+    def _disk_of(self, device: str) -> str:
+        """The disk of a partition; a disk is its own."""
+        path = (self._sys / "class" / "block" / device).resolve()
+        return path.parent.name if (path / "partition").exists() else path.name
+
+
+def _no_device(mount: Mount | None) -> str:
+    """Why a path has no block device that could be watched."""
+    if mount is None:
+        return "the mount table does not say what it lies on"
+    kind = mount.file_system
+    if kind in _IN_MEMORY:
+        return f"it lies in memory ({kind} at {mount.mount_point}), on no disk"
+    if kind in _NETWORK:
+        return f"it lies on another machine ({kind}, {mount.source}): watch the disk there"
+    if kind == "overlay":
+        return "it lies on a container's overlay, whose disk is hidden here: give a path on a volume"
+    return f"its file system ({kind}, {mount.source}) does not say which block device it uses"

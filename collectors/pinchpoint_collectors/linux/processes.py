@@ -1,0 +1,139 @@
+"""The processes of this machine, and those of a tier among them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import psutil
+
+from pinchpoint_collectors.linux.files import read_text
+from pinchpoint_collectors.proc import process
+from pinchpoint_collectors.proc.process import Process
+from pinchpoint_collectors.record import Processes
+
+_KERNEL_NAME_LETTERS = 15
+_READINGS_PER_FULL_SCAN = 60
+_READINGS_PER_PORT_SEARCH = 10
+
+
+class ProcessTable:
+    """All processes but the kernel's own threads, read once for all tiers."""
+
+    def __init__(self) -> None:
+        self._kernel_threads: set[int] = set()
+        self._readings = 0
+
+    def read(self) -> dict[int, Process]:
+        """Every process by its id. Read from /proc directly: psutil needs some ten times as long for each."""
+        if self._readings % _READINGS_PER_FULL_SCAN == 0:  # an id may have been given to somebody else
+            self._kernel_threads.clear()
+        self._readings += 1
+        pids = {int(name) for name in os.listdir("/proc") if name.isdigit()}  # noqa: PTH208 - no Path per process
+        self._kernel_threads &= pids
+        table = {}
+        for pid in pids - self._kernel_threads:
+            found = _read(f"/proc/{pid}/stat")
+            if found is not None:
+                table[pid] = found
+        kthreadd = table.get(2)
+        if kthreadd is not None and kthreadd.name == "kthreadd" and kthreadd.parent == 0:
+            self._kernel_threads.update(pid for pid, found in table.items() if found.parent == 2)
+        return table
+
+
+def read_threads(pid: int) -> dict[int, Process]:
+    """The threads of a process by thread id; none when it has ended. ``own`` is the thread's own time."""
+    try:
+        tids = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 - no Path object per thread and second
+    except (FileNotFoundError, ProcessLookupError):
+        return {}
+    threads = {tid: _read(f"/proc/{pid}/task/{tid}/stat") for tid in tids}
+    return {int(tid): thread for tid, thread in threads.items() if thread is not None}
+
+
+def _read(path: str) -> Process | None:
+    try:
+        return process.parse(read_text(path))
+    except (FileNotFoundError, ProcessLookupError):  # it ended since its name was listed
+        return None
+
+
+class Missing(NamedTuple):
+    """Why a tier's processes were not found, and what to do."""
+
+    why: str
+    remedy: str
+
+
+class Roots:
+    """Finds the processes a tier begins with, again after the server was restarted."""
+
+    def __init__(self, wanted: Processes) -> None:
+        self._wanted = wanted
+        self._names = {name[:_KERNEL_NAME_LETTERS] for name in wanted.names}
+        self._starts: dict[int, int] = {}
+        self._owner: Process | None = None
+        self._searches = 0
+        self.missing: Missing | None = None
+
+    def find(self, table: Mapping[int, Process]) -> list[Process]:
+        """The tier's first processes among all; where there are none, ``missing`` says why."""
+        if self._wanted.pids:
+            found = self._by_pid(table)
+        elif self._wanted.names:
+            found = self._by_name(table)
+        else:
+            found = self._by_port(table)
+        if found:
+            self.missing = None
+        return found
+
+    def _by_pid(self, table: Mapping[int, Process]) -> list[Process]:
+        there = [table[pid] for pid in self._wanted.pids if pid in table]
+        ids = ", ".join(map(str, self._wanted.pids))
+        self.missing = Missing(f"no process with id {ids} runs", "start the tier before the run")
+        # An id that ends is given to somebody else one day: the start time says who was meant.
+        return [found for found in there if self._starts.setdefault(found.pid, found.start) == found.start]
+
+    def _by_name(self, table: Mapping[int, Process]) -> list[Process]:
+        names = ", ".join(self._wanted.names)
+        self.missing = Missing(
+            f"no process named {names} runs on this machine",
+            "start it before the run, or give `process:` a name as `ps -e -o comm` shows it",
+        )
+        return [found for found in table.values() if found.name in self._names]
+
+    def _by_port(self, table: Mapping[int, Process]) -> list[Process]:
+        if self._owner is not None:
+            now = table.get(self._owner.pid)
+            if now is not None and now.start == self._owner.start:
+                return [now]
+            self._owner, self._searches = None, 0
+        if self._searches % _READINGS_PER_PORT_SEARCH == 0:  # a search opens every file of every process
+            self._owner = self._port_owner(table)
+        self._searches += 1
+        return [self._owner] if self._owner else []
+
+    def _port_owner(self, table: Mapping[int, Process]) -> Process | None:
+        port = self._wanted.port
+        owners = [
+            connection.pid
+            for connection in psutil.net_connections("tcp")
+            if connection.status == psutil.CONN_LISTEN and connection.laddr and connection.laddr.port == port
+        ]
+        for pid in owners:
+            if pid is not None and pid in table:
+                return table[pid]
+        if owners:
+            self.missing = Missing(
+                f"somebody listens on TCP port {port}, but this user may not see which process",
+                "run Pinchpoint as root or as the server's user, or say `process: NAME`",
+            )
+        else:
+            self.missing = Missing(
+                f"no process listens on TCP port {port}",
+                "start the server before the run, or correct `port:`",
+            )
+        return None

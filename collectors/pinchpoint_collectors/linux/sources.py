@@ -1,0 +1,130 @@
+"""The files of /proc that say how the machine as a whole is doing, read again and again."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.linux.files import read_text
+from pinchpoint_collectors.linux.inventory import NotMeasured
+from pinchpoint_collectors.proc import diskstats, meminfo, net_dev, pressure, stat, vmstat
+from pinchpoint_collectors.proc.value import Value
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Values that were read together: when (UTC ns), and how long after those before (0 at the first)."""
+
+    time_ns: int
+    interval_s: float
+    values: Sequence[Value]
+
+
+class Source:
+    """One file, and what its growth says.
+
+    Args:
+        path: the file.
+        metrics: what is not measured where the file is missing (``disk.*``).
+        parse: the pure parser.
+        values: from the record before (None at the first reading), the record now and the seconds between.
+        remedy: what brings the file back where it is missing; None when nothing does.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        metrics: str,
+        parse: Callable[[str], Any],
+        values: Callable[[Any, Any, float], Iterator[Value]],
+        remedy: str | None = None,
+    ) -> None:
+        self.path = path
+        self.metrics = metrics
+        self.remedy = remedy
+        self._parse = parse
+        self._values = values
+        self._before: Any = None
+        self._before_ns = 0
+
+    def probe(self) -> NotMeasured | None:
+        """Why the machine does not give these metrics at all; None when it does."""
+        try:
+            text = read_text(self.path)
+        except (
+            OSError
+        ) as error:  # EOPNOTSUPP, too: pressure files exist where the kernel was told to stop them
+            return NotMeasured(self.metrics, "", f"{self.path}: {error.strerror}", self.remedy)
+        self._understand(text)
+        return None
+
+    def read(self) -> Reading:
+        """The values since the reading before. Raises ``CollectorError`` when the file cannot be had."""
+        try:
+            text = read_text(self.path)
+        except OSError as error:
+            raise CollectorError(f"{self.path} can no longer be read: {error.strerror}") from error
+        # Each file has its own stamp: when the machine is short of CPU, much time may pass between two files.
+        time_ns, now_ns = time.time_ns(), time.monotonic_ns()
+        after = self._understand(text)
+        interval_s = 0.0 if self._before is None else (now_ns - self._before_ns) / 1e9
+        values = list(self._values(self._before, after, interval_s))
+        self._before, self._before_ns = after, now_ns
+        return Reading(time_ns, interval_s, values)
+
+    def _understand(self, text: str) -> Any:
+        try:
+            return self._parse(text)
+        except (ValueError, IndexError) as error:
+            raise CollectorError(f"{self.path} is not written as this version expects: {error}") from error
+
+
+def machine_sources(
+    cores: Collection[int],
+    devices: Collection[str],
+    flushes_are_writes: Collection[str],
+    speeds: Mapping[str, float | None],
+) -> list[Source]:
+    """Every source of the machine.
+
+    Args:
+        cores: the usable cores.
+        devices: the disks to watch.
+        flushes_are_writes: those of them whose flushes are counted as writes, too.
+        speeds: the interfaces to watch, with their speed in bytes/s.
+    """
+    page_bytes = os.sysconf("SC_PAGE_SIZE")
+    sources = [
+        Source("/proc/stat", "cpu.*", stat.parse, lambda old, new, _s: stat.values(old, new, cores)),
+        Source("/proc/meminfo", "mem.available_*", meminfo.parse, meminfo.values),
+        Source(
+            "/proc/vmstat",
+            "mem.paged_*",
+            vmstat.parse,
+            lambda old, new, s: vmstat.values(old, new, s, page_bytes),
+        ),
+        Source(
+            "/proc/diskstats",
+            "disk.*",
+            diskstats.parse,
+            lambda old, new, s: diskstats.values(old, new, s, devices, flushes_are_writes),
+        ),
+        Source(
+            "/proc/net/dev", "net.*", net_dev.parse, lambda old, new, s: net_dev.values(old, new, s, speeds)
+        ),
+    ]
+    return sources + [_pressure(resource) for resource in ("cpu", "io", "memory")]
+
+
+def _pressure(resource: str) -> Source:
+    return Source(
+        f"/proc/pressure/{resource}",
+        f"pressure.{resource}_ratio",
+        pressure.parse,
+        lambda old, new, s: pressure.values(old, new, s, resource),
+        remedy="start a kernel built with CONFIG_PSI with the boot parameter psi=1",
+    )

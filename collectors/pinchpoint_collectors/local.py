@@ -1,0 +1,217 @@
+"""Kind ``local``: this machine, read from /proc and /sys, once for all hosts that are really it."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.linux.cgroups import CpuCaps
+from pinchpoint_collectors.linux.data_io import DataIo, verify_data_io
+from pinchpoint_collectors.linux.disks import Disks, Place
+from pinchpoint_collectors.linux.files import read_text
+from pinchpoint_collectors.linux.inventory import NotMeasured, interfaces, machine_facts, usable_cores
+from pinchpoint_collectors.linux.processes import ProcessTable
+from pinchpoint_collectors.linux.sources import machine_sources
+from pinchpoint_collectors.linux.tiers import Tier
+from pinchpoint_collectors.proc import mountinfo
+from pinchpoint_collectors.proc.process import Process, children
+from pinchpoint_collectors.record import Collector, Processes, Sample, Watch
+
+
+class LocalKind:
+    """The kind ``local`` of farm.yaml.
+
+    Its options there: ``process`` (a name or a list of names) or ``port`` (the server listens on it) say
+    which processes are the tier's. ``verify: true`` is none of them: only who made a folder may have it
+    written to, so the harness sets it in ``Watch.options`` for folders of the embedded farm.
+    """
+
+    name = "local"
+    options = frozenset({"process", "port"})
+
+    def machine(self, _watch: Watch) -> str:
+        """All local watches are about this machine."""
+        return "this machine"
+
+    def connect(self, watches: Sequence[Watch]) -> Collector:
+        """Resolve disks and find processes. Raises ``CollectorError`` for a disk or option that is wrong."""
+        if platform.system() != "Linux":
+            raise CollectorError(
+                f"collector kind 'local' reads Linux's /proc and /sys, and this is {platform.system()}; "
+                "run Pinchpoint on Linux, or leave `collect` out for this host (it is then not seen)"
+            )
+        hosts = [watch.host for watch in watches]
+        for host in hosts:
+            if hosts.count(host) > 1:
+                raise CollectorError(
+                    f"host {host!r} is watched by 'local' more than once; list `local` once for a host, "
+                    "and name the hosts of different tiers differently (that they are one machine is found out)"
+                )
+        return LocalCollector(watches)
+
+
+class LocalCollector:
+    """Watches this machine under the names of all its hosts: one reading, fanned out."""
+
+    def __init__(self, watches: Sequence[Watch]) -> None:
+        self._watches = tuple(watches)
+        self._disks = Disks(mountinfo.parse(read_text("/proc/self/mountinfo")))
+        self._places = {watch.host: _places(self._disks, watch) for watch in watches}
+        self._data_io = {watch.host: _verify(watch, self._places[watch.host]) for watch in watches}
+        self._devices = self._devices_to_watch()
+        self._speeds = interfaces()
+        sources = machine_sources(usable_cores(), self._devices, self._flushes_are_writes(), self._speeds)
+        self._missing = {source: missing for source in sources if (missing := source.probe())}
+        self._sources = [source for source in sources if source not in self._missing]
+        self._table = ProcessTable()
+        self._table_before: dict[int, Process] | None = None
+        self._table_ns = 0
+        caps = CpuCaps()
+        self._tiers = {
+            watch.host: Tier(watch.tier, processes, caps)
+            for watch in watches
+            if (processes := tier_processes(watch)) is not None
+        }
+
+    def read(self) -> Sequence[Sample]:
+        """One reading of everything. See ``record.Collector``."""
+        samples: list[Sample] = []
+        for source in self._sources:
+            reading = source.read()
+            for watch in self._watches:
+                samples += [
+                    Sample(reading.time_ns, reading.interval_s, watch.host, *value)
+                    for value in reading.values
+                ]
+        if self._tiers:
+            samples += self._read_tiers()
+        return samples
+
+    def inventory(self) -> Mapping[str, Mapping[str, Any]]:
+        """Facts about each host. See collectors/README.md, "Inventory"."""
+        machine = machine_facts()
+        disks = {device: self._disks.facts(device) for device in self._devices}
+        return {watch.host: self._host_facts(watch, machine, disks) for watch in self._watches}
+
+    def close(self) -> None:
+        """Nothing is held between two readings."""
+
+    def _read_tiers(self) -> Iterator[Sample]:
+        """CPU of the tiers, from one look at all processes."""
+        time_ns, now_ns = time.time_ns(), time.monotonic_ns()
+        table = self._table.read()
+        by_parent = children(table.values())
+        before, self._table_before = self._table_before, table
+        interval_s = 0.0 if before is None else (now_ns - self._table_ns) / 1e9
+        self._table_ns = now_ns
+        for host, tier in self._tiers.items():
+            for value in tier.read(table, by_parent, before, interval_s):
+                yield Sample(time_ns, interval_s, host, *value)
+
+    def _devices_to_watch(self) -> list[str]:
+        """All whole disks, and any other device that a role lies on."""
+        with_role = {place.device for places in self._places.values() for place in places.values()}
+        return sorted({*self._disks.whole(), *(device for device in with_role if device)})
+
+    def _flushes_are_writes(self) -> set[str]:
+        """Devices on which every role that was tried out said so."""
+        answers: dict[str, set[str]] = {}
+        for host, places in self._places.items():
+            for role, place in places.items():
+                answer = self._data_io[host].get(role)
+                if place.device is not None and answer is not None:
+                    answers.setdefault(place.device, set()).add(answer.counted)
+        return {device for device, counted in answers.items() if counted == {"writes-flushes"}}
+
+    def _host_facts(
+        self, watch: Watch, machine: Mapping[str, Any], disks: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        tier = self._tiers.get(watch.host)
+        if tier is not None:
+            tier.find(self._table.read())
+        places = self._places[watch.host]
+        return {
+            "tier": watch.tier,
+            **machine,
+            "tier_cores": (tier.cores() or None) if tier else None,
+            "tier_cap_cores": tier.cap_cores() if tier else None,
+            "disks": disks,
+            "roles": {
+                role: _role_facts(place, self._data_io[watch.host].get(role))
+                for role, place in places.items()
+            },
+            "not_measured": [asdict(missing) for missing in self._not_measured(watch, tier)],
+        }
+
+    def _not_measured(self, watch: Watch, tier: Tier | None) -> Iterable[NotMeasured]:
+        yield from self._missing.values()
+        for name, speed in self._speeds.items():
+            if speed is None:
+                yield NotMeasured("net.speed_bytes_per_s", name, "the interface tells no speed", None)
+        for role, place in self._places[watch.host].items():
+            if place.device is None:
+                yield NotMeasured(
+                    "disk.*", role, f"{place.given}: {place.why}", "say `device:` for this disk if it has one"
+                )
+        missing = tier.missing() if tier else None
+        if missing is not None:
+            yield NotMeasured("cpu.busy_ratio", f"tier:{watch.tier}", missing.why, missing.remedy)
+
+
+def tier_processes(watch: Watch) -> Processes | None:
+    """The watch's processes, or those its ``process`` or ``port`` option says. Raises ``CollectorError``."""
+    if watch.processes is not None:
+        return watch.processes
+    name, port = watch.options.get("process"), watch.options.get("port")
+    where = f"host {watch.host!r}, collector 'local'"
+    if name is not None and port is not None:
+        raise CollectorError(f"{where}: `process` and `port` are both given; allowed: one of them")
+    if name is not None:
+        names = [name] if isinstance(name, str) else name
+        if not (isinstance(names, list | tuple) and names and all(n and isinstance(n, str) for n in names)):
+            raise CollectorError(f"{where}: process: found {name!r}; allowed: a name or a list of names")
+        return Processes(names=tuple(names))
+    if port is not None:
+        if type(port) is not int or not 1 <= port <= 65535:
+            raise CollectorError(f"{where}: port: found {port!r}; allowed: a number from 1 to 65535")
+        return Processes(port=port)
+    return None
+
+
+def _places(disks: Disks, watch: Watch) -> dict[str, Place]:
+    places = {}
+    for role, given in watch.disks.items():
+        try:
+            places[role] = disks.place(given)
+        except CollectorError as error:
+            raise CollectorError(f"host {watch.host!r}, role {role!r}: {error}") from error
+    return places
+
+
+def _verify(watch: Watch, places: Mapping[str, Place]) -> dict[str, DataIo]:
+    """What counts as a write, by role, where the watch's owner lets us try it."""
+    if not watch.options.get("verify"):
+        return {}
+    return {
+        role: verify_data_io(Path(place.given), place.device)
+        for role, place in places.items()
+        if place.device is not None and Path(place.given).is_dir()
+    }
+
+
+def _role_facts(place: Place, data_io: DataIo | None) -> dict[str, Any]:
+    mount = place.mount
+    return {
+        "given": place.given,
+        "device": place.device,
+        "mount_point": mount.mount_point if mount else None,
+        "file_system": mount.file_system if mount else None,
+        "mount_options": f"{mount.options},{mount.super_options}" if mount else None,
+        "data_io": data_io.counted if data_io else "not verified",
+        "why": data_io.why if data_io else place.why,
+    }

@@ -1,0 +1,135 @@
+"""/proc/diskstats: I/O by block device. Field numbers f1… are those of the kernel's iostats documentation."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import NamedTuple
+
+from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.proc.value import Value, growth, rate
+
+SECTOR_BYTES = 512
+"""A sector in diskstats and /sys/block/*/size, whatever the device's own sector is."""
+
+
+METRICS = (
+    "disk.reads_per_s",
+    "disk.writes_per_s",
+    "disk.read_bytes_per_s",
+    "disk.write_bytes_per_s",
+    "disk.read_latency_s",
+    "disk.write_latency_s",
+    "disk.outstanding",
+    "disk.busy_ratio",
+)
+"""What every kernel's file gives; newer ones also say flushes."""
+
+
+class DiskCounters(NamedTuple):
+    """Counts of one device since boot; times in milliseconds. The last two are None before kernel 5.5."""
+
+    reads: int  # f1
+    read_sectors: int  # f3
+    read_ms: int  # f4
+    writes: int  # f5
+    write_sectors: int  # f7
+    write_ms: int  # f8
+    busy_ms: int  # f10
+    outstanding_ms: int  # f11: each millisecond counted once per I/O that was outstanding in it
+    flushes: int | None  # f16
+    flush_ms: int | None  # f17
+
+
+def parse(text: str) -> dict[str, DiskCounters]:
+    """Parse to counters by device, partitions included: a reader takes the whole disks it wants.
+
+    Lines have 14 fields, 18 with discards (kernel 4.18), 20 with flushes (5.5).
+    """
+    disks = {}
+    for line in text.splitlines():
+        fields = line.split()
+        if len(fields) < 14:
+            raise CollectorError(
+                f"/proc/diskstats: a line has {len(fields)} fields, expected 14 or more: {line!r}"
+            )
+        f = [0, *map(int, fields[3:])]
+        flushes, flush_ms = (f[16], f[17]) if len(f) > 17 else (None, None)
+        # /sys writes a name's slash (cciss/c0d0) as "!"; so do we everywhere.
+        disks[fields[2].replace("/", "!")] = DiskCounters(
+            f[1], f[3], f[4], f[5], f[7], f[8], f[10], f[11], flushes, flush_ms
+        )
+    return disks
+
+
+def values(
+    before: Mapping[str, DiskCounters] | None,
+    after: Mapping[str, DiskCounters],
+    interval_s: float,
+    devices: Collection[str],
+    flushes_are_writes: Collection[str],
+) -> Iterator[Value]:
+    """Rates and latencies of ``devices``.
+
+    Args:
+        before: the reading before, None at the first.
+        after: this reading.
+        interval_s: seconds between the two.
+        devices: the whole disks to report.
+        flushes_are_writes: those of them where each flush was verified to be counted as a write too.
+    """
+    if before is None:
+        return
+    for device in devices:
+        if device not in before or device not in after:  # it was taken away while we watched
+            yield from (Value(metric, device, None) for metric in METRICS)
+            continue
+        yield from _values(device, before[device], after[device], interval_s)
+        if device in flushes_are_writes:
+            yield from _data_values(device, before[device], after[device], interval_s)
+
+
+def _values(device: str, old: DiskCounters, new: DiskCounters, interval_s: float) -> Iterator[Value]:
+    yield Value("disk.reads_per_s", device, rate(old.reads, new.reads, interval_s))
+    yield Value("disk.writes_per_s", device, rate(old.writes, new.writes, interval_s))
+    read_bytes = rate(old.read_sectors, new.read_sectors, interval_s, SECTOR_BYTES)
+    write_bytes = rate(old.write_sectors, new.write_sectors, interval_s, SECTOR_BYTES)
+    yield Value("disk.read_bytes_per_s", device, read_bytes)
+    yield Value("disk.write_bytes_per_s", device, write_bytes)
+    yield _latency(
+        "disk.read_latency_s", device, growth(old.reads, new.reads), growth(old.read_ms, new.read_ms)
+    )
+    writes, write_ms = growth(old.writes, new.writes), growth(old.write_ms, new.write_ms)
+    yield _latency("disk.write_latency_s", device, writes, write_ms)
+    yield Value("disk.outstanding", device, rate(old.outstanding_ms, new.outstanding_ms, interval_s, 1e-3))
+    yield Value("disk.busy_ratio", device, rate(old.busy_ms, new.busy_ms, interval_s, 1e-3))
+    if new.flushes is not None:
+        flushes, flush_ms = _flushes(old, new)
+        yield Value("disk.flushes_per_s", device, None if flushes is None else flushes / interval_s)
+        yield _latency("disk.flush_latency_s", device, flushes, flush_ms)
+
+
+def _data_values(device: str, old: DiskCounters, new: DiskCounters, interval_s: float) -> Iterator[Value]:
+    """Writes that carry data: writes less flushes, in number and in time (METHOD section 2, "Traps")."""
+    writes, write_ms = growth(old.writes, new.writes), growth(old.write_ms, new.write_ms)
+    flushes, flush_ms = _flushes(old, new)
+    data = None if writes is None or flushes is None else writes - flushes
+    data_ms = None if write_ms is None or flush_ms is None else write_ms - flush_ms
+    if data is not None and data < 0:  # the two counts of a flush fell into different intervals
+        data = None
+    if data_ms is not None and data_ms < 0:  # likewise; but whole milliseconds make -1 of nothing
+        data_ms = 0 if data_ms == -1 else None
+    yield Value("disk.data_writes_per_s", device, None if data is None else data / interval_s)
+    yield _latency("disk.data_write_latency_s", device, data, data_ms)
+
+
+def _flushes(old: DiskCounters, new: DiskCounters) -> tuple[int | None, int | None]:
+    if old.flushes is None or new.flushes is None or old.flush_ms is None or new.flush_ms is None:
+        return None, None
+    return growth(old.flushes, new.flushes), growth(old.flush_ms, new.flush_ms)
+
+
+def _latency(metric: str, device: str, operations: int | None, spent_ms: int | None) -> Value:
+    """Mean latency and its weight: no operations, no latency, weight 0; after a reset neither."""
+    if operations is None or spent_ms is None:
+        return Value(metric, device, None, None)
+    return Value(metric, device, spent_ms / 1000 / operations if operations else None, operations)

@@ -1,0 +1,24 @@
+"""/proc/meminfo: memory now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from pinchpoint_collectors.proc.value import Value
+
+
+def parse(text: str) -> dict[str, int]:
+    """Parse to bytes by name (``MemAvailable``); lines that are counts and not sizes stay counts."""
+    sizes = {}
+    for line in text.splitlines():
+        name, _, rest = line.partition(":")
+        number, _, unit = rest.strip().partition(" ")
+        sizes[name] = int(number) * (1024 if unit == "kB" else 1)
+    return sizes
+
+
+def values(_before: object, after: Mapping[str, int], _interval_s: float) -> Iterator[Value]:
+    """Memory that can be had without paging (kernel 3.14 and later say how much)."""
+    if "MemAvailable" in after:
+        yield Value("mem.available_bytes", "", after["MemAvailable"])
+        yield Value("mem.available_ratio", "", after["MemAvailable"] / after["MemTotal"])

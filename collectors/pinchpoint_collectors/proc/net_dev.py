@@ -1,0 +1,51 @@
+"""/proc/net/dev: traffic by interface."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from pinchpoint_collectors.proc.value import Value, rate
+
+METRICS = ("net.received_bytes_per_s", "net.sent_bytes_per_s", "net.errors_per_s")
+
+
+class NetCounters(NamedTuple):
+    """Counts of one interface since boot; ``errors`` of both directions, drops not included."""
+
+    received_bytes: int
+    sent_bytes: int
+    errors: int
+
+
+def parse(text: str) -> dict[str, NetCounters]:
+    """Parse to counters by interface. A name may hold colons (``eth0:1``)."""
+    interfaces = {}
+    for line in text.splitlines()[2:]:
+        name, _, rest = line.rpartition(":")
+        fields = [int(field) for field in rest.split()]
+        interfaces[name.strip()] = NetCounters(fields[0], fields[8], fields[2] + fields[10])
+    return interfaces
+
+
+def values(
+    before: Mapping[str, NetCounters] | None,
+    after: Mapping[str, NetCounters],
+    interval_s: float,
+    speeds: Mapping[str, float | None],
+) -> Iterator[Value]:
+    """Rates of the interfaces in ``speeds`` (bytes/s each, None where the interface has no speed)."""
+    for name, speed in speeds.items():
+        if speed is not None:
+            yield Value("net.speed_bytes_per_s", name, speed)
+        if before is None:
+            continue
+        if name not in before or name not in after:  # it was taken away while we watched
+            yield from (Value(metric, name, None) for metric in METRICS)
+            continue
+        old, new = before[name], after[name]
+        received = rate(old.received_bytes, new.received_bytes, interval_s)
+        sent = rate(old.sent_bytes, new.sent_bytes, interval_s)
+        yield Value("net.received_bytes_per_s", name, received)
+        yield Value("net.sent_bytes_per_s", name, sent)
+        yield Value("net.errors_per_s", name, rate(old.errors, new.errors, interval_s))

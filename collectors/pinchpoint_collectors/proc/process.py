@@ -1,0 +1,104 @@
+"""/proc/PID/stat and /proc/PID/task/TID/stat: processes, their trees, and the CPU time of a tree."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+
+class Process(NamedTuple):
+    """One process (or thread) at one instant.
+
+    Attributes:
+        pid: its id.
+        parent: its parent's id.
+        name: the kernel's name of it, at most 15 characters.
+        start: clock ticks from boot to its start; tells two users of one id apart.
+        threads: how many it has.
+        own: clock ticks of CPU time it used itself, ended threads included.
+        reaped: clock ticks used by children it has waited for, and by those they had waited for.
+    """
+
+    pid: int
+    parent: int
+    name: str
+    start: int
+    threads: int
+    own: int
+    reaped: int
+
+
+def parse(text: str) -> Process:
+    """Parse a stat file. The name stands in parentheses and may hold spaces and parentheses itself."""
+    head, _, tail = text.rpartition(")")
+    pid, _, name = head.partition(" (")
+    # tail starts with field 3 of proc(5): state, ppid, ...; utime is field 14.
+    f = tail.split()
+    return Process(
+        int(pid), int(f[1]), name, int(f[19]), int(f[17]), int(f[11]) + int(f[12]), int(f[13]) + int(f[14])
+    )
+
+
+def children(processes: Iterable[Process]) -> Mapping[int, list[Process]]:
+    """The processes by their parent's id."""
+    by_parent = defaultdict(list)
+    for process in processes:
+        by_parent[process.parent].append(process)
+    return by_parent
+
+
+def tree(roots: Iterable[Process], by_parent: Mapping[int, list[Process]]) -> dict[int, Process]:
+    """The roots and all that descend from them, by id. Sessions and groups do not matter, parents do."""
+    found: dict[int, Process] = {}
+    waiting = list(roots)
+    while waiting:
+        process = waiting.pop()
+        if process.pid not in found:
+            found[process.pid] = process
+            waiting.extend(by_parent.get(process.pid, ()))
+    return found
+
+
+def used_ticks(
+    all_before: Mapping[int, Process], tree_before: Mapping[int, Process], tree_after: Mapping[int, Process]
+) -> int:
+    """CPU ticks a tree used between two readings, exact also for children that came or went in between.
+
+    A child that ends hands its time to the parent that waits for it: of the parent's growth what the child
+    had when last seen is taken off again, as it was counted then. A parent that ignores SIGCHLD is handed
+    nothing: then nothing is taken off, and only the child's time since it was last seen is lost.
+
+    Args:
+        all_before: every process of the machine at the reading before.
+        tree_before: the tree at the reading before.
+        tree_after: the tree now.
+    """
+    handed = _handed_over(tree_before, tree_after)
+    used = 0
+    for pid, process in tree_after.items():
+        before = all_before.get(pid)
+        if before is None or before.start != process.start:
+            used += process.own + process.reaped
+        else:
+            used += process.own - before.own
+            used += max(0, process.reaped - before.reaped - handed.get(pid, 0))
+    return used
+
+
+def _handed_over(before: Mapping[int, Process], after: Mapping[int, Process]) -> dict[int, int]:
+    """Ticks of processes that have gone, by the nearest ancestor that still lives (where there is one)."""
+
+    def lives(process: Process) -> bool:
+        return process.pid in after and after[process.pid].start == process.start
+
+    handed: dict[int, int] = defaultdict(int)
+    for process in before.values():
+        if lives(process):
+            continue
+        heir = before.get(process.parent)
+        while heir is not None and not lives(heir):
+            heir = before.get(heir.parent)
+        if heir is not None:
+            handed[heir.pid] += process.own + process.reaped
+    return handed

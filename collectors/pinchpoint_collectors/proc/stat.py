@@ -1,0 +1,73 @@
+"""/proc/stat: CPU time by core, and how many threads run or want to."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pinchpoint_collectors.proc.value import Value
+
+
+class CoreTimes(NamedTuple):
+    """Clock ticks of one core since boot. ``busy``: user (guests too), nice, system, interrupts."""
+
+    busy: int
+    idle: int
+    wait: int
+    steal: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stat:
+    """The parsed file: times by core number, and threads that run or are ready to run right now."""
+
+    cores: Mapping[int, CoreTimes]
+    running: int
+
+
+def parse(text: str) -> Stat:
+    """Parse /proc/stat. The summary line is left out: which cores count is the reader's business."""
+    cores = {}
+    running = 0
+    for line in text.splitlines():
+        name, _, rest = line.partition(" ")
+        if name.startswith("cpu") and name != "cpu":
+            user, nice, system, idle, wait, irq, softirq, steal = (int(field) for field in rest.split()[:8])
+            cores[int(name[3:])] = CoreTimes(user + nice + system + irq + softirq, idle, wait, steal)
+        elif name == "procs_running":
+            running = int(rest)
+    return Stat(cores, running)
+
+
+def values(before: Stat | None, after: Stat, usable: Collection[int]) -> Iterator[Value]:
+    """CPU ratios of each usable core and, as instance ``""``, of all of them together.
+
+    busy + steal + wait + idle = 1. Steal is time the hypervisor gave to others: a core with busy + steal = 1
+    is at its end. Needs no interval: the ticks of all four are the time that passed.
+    """
+    # The reader itself runs while it reads: it is not a thread that waits for a core.
+    yield Value("cpu.run_queue", "", max(0, after.running - 1))
+    if before is None:
+        return
+    total: list[int] | None = [0, 0, 0, 0]
+    for core in sorted(usable):
+        if core not in after.cores or core not in before.cores:  # taken offline while we watched
+            yield from _ratios(str(core), None)
+            continue
+        spent = _spent(before.cores[core], after.cores[core])
+        total = [a + b for a, b in zip(total, spent, strict=True)] if total and spent else None
+        yield from _ratios(str(core), spent)
+    yield from _ratios("", total)
+
+
+def _spent(before: CoreTimes, after: CoreTimes) -> list[int] | None:
+    """Ticks by state; None after a reset. Idle and wait may go back a little (proc(5)): that is no reset."""
+    busy, idle, wait, steal = (b - a for a, b in zip(before, after, strict=True))
+    return None if busy < 0 or steal < 0 else [busy, max(0, idle), max(0, wait), steal]
+
+
+def _ratios(instance: str, spent: list[int] | None) -> Iterator[Value]:
+    total = sum(spent) if spent else 0
+    for metric, index in (("cpu.busy_ratio", 0), ("cpu.wait_ratio", 2), ("cpu.steal_ratio", 3)):
+        yield Value(metric, instance, spent[index] / total if spent and total else None)

@@ -1,0 +1,24 @@
+"""/proc/vmstat: paging."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from pinchpoint_collectors.proc.value import Value, rate
+
+
+def parse(text: str) -> dict[str, int]:
+    """Parse to counts by name; pages stay pages."""
+    return {name: int(number) for name, number in (line.split() for line in text.splitlines())}
+
+
+def values(
+    before: Mapping[str, int] | None, after: Mapping[str, int], interval_s: float, page_bytes: int
+) -> Iterator[Value]:
+    """Memory that moved to and from swap.
+
+    Not ``pgpgin``/``pgpgout``: in spite of their names they count every block read or written, paging or not.
+    """
+    for metric, name in (("mem.paged_in_bytes_per_s", "pswpin"), ("mem.paged_out_bytes_per_s", "pswpout")):
+        if before is not None and name in after and name in before:
+            yield Value(metric, "", rate(before[name], after[name], interval_s, page_bytes))

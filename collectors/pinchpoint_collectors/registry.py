@@ -1,0 +1,36 @@
+"""The kinds of collector farm.yaml may name: one line each at the end of this file."""
+
+from __future__ import annotations
+
+import difflib
+
+from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.local import LocalKind
+from pinchpoint_collectors.record import Kind
+
+_KINDS: dict[str, Kind] = {}
+
+
+def register(kind: Kind) -> None:
+    """Make a kind known by its name. Raises ``ValueError`` when the name is taken."""
+    if kind.name in _KINDS:
+        raise ValueError(f"a collector kind named {kind.name!r} is registered already")
+    _KINDS[kind.name] = kind
+
+
+def names() -> tuple[str, ...]:
+    """The names of all kinds, sorted."""
+    return tuple(sorted(_KINDS))
+
+
+def kind(name: str) -> Kind:
+    """The kind of that name. Raises ``CollectorError`` that lists every name and the nearest."""
+    try:
+        return _KINDS[name]
+    except KeyError:
+        nearest = difflib.get_close_matches(name, _KINDS, n=1)
+        hint = f"; nearest: {nearest[0]}" if nearest else ""
+        raise CollectorError(f"no collector kind {name!r}; allowed: {', '.join(names())}{hint}") from None
+
+
+register(LocalKind())
