@@ -1,4 +1,4 @@
-"""Before a run: is everything reachable, permitted and large enough? Nothing is changed, nothing is started."""
+"""Before a run: is everything reachable, permitted and large enough? Starts and changes nothing."""
 
 from __future__ import annotations
 

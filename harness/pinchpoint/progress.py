@@ -78,7 +78,6 @@ class Progress:
 
     Args:
         board: where the figures are.
-        quiet: show nothing but what ``say`` is given.
     """
 
     def __init__(self, board: Board) -> None:
@@ -155,7 +154,7 @@ def _figures(figures: dict[str, Any]) -> tuple[str, str, str, str]:
 
 def _cell(column: str, value: float | None) -> str:
     if value is None:
-        return "–"
+        return "-"
     match column:
         case "CPU":
             return units.percent(value)

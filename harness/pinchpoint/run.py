@@ -10,10 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from pinchpoint_collectors.record import Sample
 from pinchpoint_collectors.sampler import Sampler
-from pinchpoint_scenarios.contract import Scenario
-from pinchpoint_scenarios.errors import ScenarioError
 
 from pinchpoint import preflight
 from pinchpoint.errors import ExitStatus, FarmUnavailable, NotEvidenceError
@@ -26,6 +23,9 @@ from pinchpoint.plan import Farm, Plan, ending_scenarios, guard
 from pinchpoint.preflight import Connected
 from pinchpoint.progress import Board, Progress
 from pinchpoint.store.write import RunWriter, utc
+from pinchpoint_collectors.record import Sample
+from pinchpoint_scenarios.contract import Scenario
+from pinchpoint_scenarios.errors import ScenarioError
 
 _TICK_S = 0.2
 _COMPACT_EVERY_S = 30.0
@@ -85,7 +85,9 @@ def run(
             stage = _Stage(plan, live, store, progress, board, interrupts, ended)
             try:
                 stage.prepare(made)
-                stage.measure([replace(a, journal=str(store.journal.absolute())) for a in assignments], connected)
+                stage.measure(
+                    [replace(a, journal=str(store.journal.absolute())) for a in assignments], connected
+                )
             finally:
                 stage.clear_away(made, keep_data=keep_data)
             stage.finish()
@@ -273,7 +275,9 @@ class _Stage:
             self._ended.cut_short(ExitStatus.INTERRUPTED, "interrupted by the user")
             self._store.event("interrupted")
         for tier, host, log_tail in self._live.crashed():
-            self._ended.cut_short(ExitStatus.ENVIRONMENT, f"tier {tier} crashed; the end of its log:\n{log_tail}")
+            self._ended.cut_short(
+                ExitStatus.ENVIRONMENT, f"tier {tier} crashed; the end of its log:\n{log_tail}"
+            )
             self._store.event("tier_crashed", tier=tier, host=host, log_tail=log_tail)
         return bool(self._ended.statuses or pool.failures() or any(s.error for s in self._samplers))
 

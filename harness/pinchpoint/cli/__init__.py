@@ -54,8 +54,8 @@ def _status() -> int:
         if os.environ.get("PINCHPOINT_DEBUG"):
             traceback.print_exc()
         _complain(
-            f"internal error: {type(error).__name__}: {error}. This is a fault of Pinchpoint, not of your input; "
-            "PINCHPOINT_DEBUG=1 shows where it happened"
+            f"internal error: {type(error).__name__}: {error}. This is a fault of Pinchpoint, "
+            "not of your input; PINCHPOINT_DEBUG=1 shows where it happened"
         )
         return ExitStatus.INTERNAL
 

@@ -189,7 +189,7 @@ class Engine:
 
 
 def _user_class(load: ScenarioLoad, failed: Callable[[BaseException], None]) -> type[locust.User]:
-    def work(user: locust.User) -> None:
+    def work(_user: locust.User) -> None:
         session: Session | None = None
         try:
             session = load.open_session()

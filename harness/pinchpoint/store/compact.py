@@ -6,6 +6,7 @@ complete, so a process killed between the two loses nothing and counts nothing t
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -48,7 +49,7 @@ def segment_tables(segment: Path) -> tuple[pa.Table, pa.Table]:
 def compact_closed(directory: Path) -> None:
     """Turn every segment that has a successor by the same writer into parts. Raises OSError."""
     found = segments(directory)
-    for segment, following in zip(found, found[1:], strict=False):
+    for segment, following in itertools.pairwise(found):
         if _writer(segment) == _writer(following):
             _compact(segment)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pinchpoint.errors import InputError
@@ -100,7 +101,7 @@ def read_manifest(directory: Path) -> dict[str, Any]:
 
 def _recover(directory: Path, manifest: dict[str, Any]) -> None:
     _, samples = compact.tables(directory / JOURNAL)
-    last_ns = max(samples["time_ns"].to_pylist(), default=None) if samples.num_rows else None
+    last_ns = pc.max(samples["time_ns"]).as_py()
     ended = write.utc(last_ns) if last_ns else manifest["started"]
     for phase in manifest.get("phases", []):
         phase["to"] = phase["to"] or ended

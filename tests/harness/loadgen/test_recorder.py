@@ -32,7 +32,7 @@ def test_service_and_response_are_kept_apart() -> None:
 
 
 def test_percentiles_match_the_exact_ones() -> None:
-    """Three significant digits against the sorted the raw times."""
+    """Three significant digits against the sorted raw times."""
     draw = random.Random(1)
     recorder, start = Recorder(), time.perf_counter_ns()
     times_ns = [round(draw.lognormvariate(0, 1.5) * MS) for _ in range(20_000)]
