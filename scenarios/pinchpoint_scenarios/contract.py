@@ -42,9 +42,7 @@ class Endpoint:
 class Record(Protocol):
     """Takes one finished operation."""
 
-    def __call__(
-        self, operation: str, outcome: str, start_ns: int, end_ns: int, size_bytes: int = 0
-    ) -> None:
+    def __call__(self, operation: str, outcome: str, start_ns: int, end_ns: int, size_bytes: int = 0) -> None:
         """Count and time one operation.
 
         Args:

@@ -5,5 +5,5 @@ class ScenarioError(Exception):
     """A scenario cannot be prepared or run; the message names the endpoint, the cause and the remedy."""
 
 
-class EndpointUnreachable(ScenarioError):
+class EndpointUnreachable(ScenarioError):  # noqa: N818 - the contract's name, in its readers' words
     """An endpoint did not answer, or refused the credentials: the environment failed (exit status 5)."""

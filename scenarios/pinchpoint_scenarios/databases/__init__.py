@@ -1,0 +1,1 @@
+"""Drivers for SQL servers, shared by every scenario that needs one."""

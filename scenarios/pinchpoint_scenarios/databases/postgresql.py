@@ -1,0 +1,255 @@
+"""One connection to PostgreSQL that names its failures and comes back by itself (psycopg)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, LiteralString, cast
+
+import psycopg
+from psycopg.conninfo import make_conninfo
+from psycopg.rows import TupleRow
+
+from ..addresses import unreachable
+from ..backoff import Backoff
+from ..contract import Endpoint
+from ..errors import EndpointUnreachable
+
+Connection = psycopg.Connection[TupleRow]
+Cursor = psycopg.RawCursor[TupleRow]
+
+CONNECTION_LOST = "connection_lost"
+CONNECT_TIMEOUT_S = 5
+TCP_USER_TIMEOUT_MS = 30_000  # a peer that acknowledges nothing for so long is gone
+
+OUTCOMES = {
+    "08": CONNECTION_LOST,
+    "57P01": CONNECTION_LOST,  # an administrator ended the session, or the server shuts down
+    "57P02": CONNECTION_LOST,  # another server process crashed
+    "57P03": "unreachable",  # the server is starting or stopping
+    "57014": "statement_timeout",
+    "55P03": "lock_timeout",
+    "40P01": "deadlock",
+    "40001": "serialization",
+    "53100": "disk_full",
+    "53200": "out_of_memory",
+    "53300": "too_many_connections",
+    "42501": "permission",
+    "25006": "read_only",
+    "28": "authentication",
+    "3D000": "unknown_database",
+}
+"""SQLSTATE, or its class, -> the name of the failure (PostgreSQL manual, appendix A)."""
+
+
+class DatabaseFailure(Exception):  # noqa: N818 - an outcome of the farm, not an error of ours
+    """A statement, or the connection, failed: ``outcome`` is the name of the failure."""
+
+    def __init__(self, outcome: str, message: str) -> None:
+        super().__init__(message)
+        self.outcome = outcome
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    """Why a server does not let us in. libpq gives no SQLSTATE for that, only its text."""
+
+    pattern: re.Pattern[str]
+    outcome: str
+    cause: str
+    remedy: str
+
+
+_REFUSALS = (
+    _Refusal(
+        re.compile(
+            r"password authentication failed|no password supplied|role \".*\" does not exist", re.IGNORECASE
+        ),
+        "authentication",
+        "the server refused the user or the password",
+        "correct them in farm.yaml",
+    ),
+    _Refusal(
+        re.compile(r"no pg_hba\.conf entry", re.IGNORECASE),
+        "authentication",
+        "the server lets this user, database or client address in by no rule of its pg_hba.conf",
+        "add a rule there, or correct the url in farm.yaml",
+    ),
+    _Refusal(
+        re.compile(r"database \".*\" does not exist", re.IGNORECASE),
+        "unknown_database",
+        "the database of the url does not exist",
+        "create it, or correct the url in farm.yaml",
+    ),
+    _Refusal(
+        re.compile(r"too many (clients|connections)|remaining connection slots", re.IGNORECASE),
+        "too_many_connections",
+        "the server has no connection left",
+        "raise max_connections, or use fewer users",
+    ),
+    _Refusal(
+        re.compile(r"starting up|shutting down|not yet accepting|recovery mode", re.IGNORECASE),
+        "unreachable",
+        "the server is starting or stopping",
+        "wait until it accepts connections",
+    ),
+    _Refusal(
+        re.compile(r"connection refused", re.IGNORECASE),
+        "unreachable",
+        "connection refused",
+        "start the server, or correct host and port in farm.yaml",
+    ),
+    _Refusal(
+        re.compile(r"failed to resolve|could not translate host|name or service", re.IGNORECASE),
+        "unreachable",
+        "the host name cannot be resolved",
+        "correct it in farm.yaml",
+    ),
+    _Refusal(
+        re.compile(r"timeout expired|timed out", re.IGNORECASE),
+        "unreachable",
+        f"no answer within {CONNECT_TIMEOUT_S} s",
+        "check the address and the firewalls between",
+    ),
+)
+
+
+def outcome_of(error: psycopg.Error, *, connecting: bool = False) -> str:
+    """The name of a failure: by SQLSTATE, by its class, or ``sqlstate_XXXXX`` where it has no name here."""
+    state = error.sqlstate
+    if state is not None:
+        return OUTCOMES.get(state) or OUTCOMES.get(state[:2]) or f"sqlstate_{state}"
+    if not connecting:
+        return CONNECTION_LOST
+    refusal = _refusal(error)
+    return refusal.outcome if refusal else "unreachable"
+
+
+def refused(endpoint: Endpoint, error: psycopg.Error) -> EndpointUnreachable:
+    """The sentence for a person whose server does not let us in."""
+    refusal = _refusal(error)
+    if refusal:
+        return unreachable(endpoint, refusal.cause, refusal.remedy)
+    text = str(error).strip().splitlines() or [type(error).__name__]
+    return unreachable(endpoint, f"the server said: {text[0]}", "correct the url in farm.yaml")
+
+
+def _refusal(error: psycopg.Error) -> _Refusal | None:
+    text = str(error)
+    return next((each for each in _REFUSALS if each.pattern.search(text)), None)
+
+
+def connect(endpoint: Endpoint, application: str) -> Connection:
+    """A new autocommit connection, shown by the server as ``application``; raises ``psycopg.Error``."""
+    login = {key: endpoint.options[key] for key in ("user", "password") if key in endpoint.options}
+    return psycopg.connect(
+        make_conninfo(endpoint.url, **login),
+        autocommit=True,
+        connect_timeout=CONNECT_TIMEOUT_S,
+        tcp_user_timeout=TCP_USER_TIMEOUT_MS,
+        keepalives_idle=10,
+        keepalives_interval=5,
+        keepalives_count=3,
+        application_name=application,
+    )
+
+
+def connect_or_explain(endpoint: Endpoint, application: str) -> Connection:
+    """A new connection; raises ``EndpointUnreachable`` with the cause and the remedy."""
+    try:
+        return connect(endpoint, application)
+    except psycopg.Error as error:
+        raise refused(endpoint, error) from error
+
+
+class ReconnectingConnection:
+    """One session's connection: opened when needed, and again, with pauses, after it was lost.
+
+    Args:
+        endpoint: the server.
+        application: what the server shows for it (``application_name``).
+        statement_timeout_s: after so long the server gives a statement up.
+        greet: called with every new connection before it is used (search path, what must be known first).
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        *,
+        application: str,
+        statement_timeout_s: float,
+        greet: Callable[[Connection], None],
+    ) -> None:
+        self._endpoint = endpoint
+        self._application = application
+        self._statement_timeout_s = statement_timeout_s
+        self._greet = greet
+        self._backoff = Backoff()
+        self._cursor: Cursor | None = None
+
+    def wait_until_due(self) -> None:
+        """Wait out the pause after a failed attempt to connect: to be called before the clock is taken."""
+        self._backoff.wait()
+
+    def try_open(self) -> None:
+        """Connect now; where that fails, the first statement says so."""
+        try:
+            self._open()
+        except DatabaseFailure:
+            self._drop()  # already noted in the back-off; the first operation reports it with its name
+
+    def execute(self, statement: LiteralString, parameters: Sequence[Any] = ()) -> Cursor:
+        """Run one prepared statement (``$1`` placeholders); raises ``DatabaseFailure``.
+
+        Outside ``transaction()`` it is a transaction of its own: returned means committed.
+        """
+        cursor = self._cursor or self._open()
+        try:
+            return cursor.execute(statement, parameters, prepare=True)
+        except psycopg.Error as error:
+            raise self._failure(error) from error
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """A transaction around several ``execute``: committed at the end, rolled back by an exception."""
+        cursor = self._cursor or self._open()
+        try:
+            with cursor.connection.transaction():
+                yield
+        except psycopg.Error as error:
+            raise self._failure(error) from error
+
+    def close(self) -> None:
+        """Close the connection. Safe to call twice."""
+        self._drop()
+
+    def _open(self) -> Cursor:
+        try:
+            connection = connect(self._endpoint, self._application)
+        except psycopg.Error as error:
+            self._backoff.failed()
+            raise DatabaseFailure(outcome_of(error, connecting=True), str(error)) from error
+        try:
+            timeout_ms = str(max(1, round(self._statement_timeout_s * 1000)))
+            connection.execute("SELECT set_config('statement_timeout', %s, false)", [timeout_ms])
+            self._greet(connection)
+        except psycopg.Error as error:
+            connection.close()
+            self._backoff.failed()
+            raise DatabaseFailure(outcome_of(error), str(error)) from error
+        self._backoff.succeeded()
+        self._cursor = cast("Cursor", psycopg.RawCursor(connection))
+        return self._cursor
+
+    def _failure(self, error: psycopg.Error) -> DatabaseFailure:
+        outcome = outcome_of(error)
+        if outcome == CONNECTION_LOST or (self._cursor and self._cursor.connection.closed):
+            self._drop()
+        return DatabaseFailure(outcome, str(error))
+
+    def _drop(self) -> None:
+        if self._cursor is not None:
+            self._cursor.connection.close()
+            self._cursor = None

@@ -1,0 +1,25 @@
+"""Why a container or a document could not be crawled."""
+
+from __future__ import annotations
+
+
+class Failure(Exception):  # noqa: N818 - an outcome of the farm, not an error of ours
+    """A request to a repository or to the search tier failed.
+
+    Attributes:
+        kind: the name of the failure: ``http_503``, ``timeout``, ``unreachable``, ``not_found``, ...
+        permanent: trying again would get the same answer.
+        retry_after_s: how long the server asked us to wait; 0 where it did not.
+    """
+
+    def __init__(
+        self, kind: str, detail: str = "", *, permanent: bool = False, retry_after_s: float = 0
+    ) -> None:
+        super().__init__(f"{kind}: {detail}" if detail else kind)
+        self.kind = kind
+        self.permanent = permanent
+        self.retry_after_s = retry_after_s
+
+
+class Skipped(Exception):  # noqa: N818 - not even a failure
+    """What was found is no document to be indexed; the message is the reason, in words."""

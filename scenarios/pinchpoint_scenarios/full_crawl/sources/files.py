@@ -1,0 +1,129 @@
+"""A folder as a content source: a file share, mounted or local."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import quote_from_bytes, unquote_to_bytes, urlsplit
+
+from ...contract import Endpoint
+from ..failures import Failure, Skipped
+from ..http import LARGEST_BYTES
+from ..params import FullCrawlParams
+from .contract import Item
+
+_CHUNK_BYTES = 2**20
+_KINDS = {
+    errno.ENOENT: "not_found",
+    errno.ENOTDIR: "not_found",
+    errno.EACCES: "permission",
+    errno.EPERM: "permission",
+    errno.ETIMEDOUT: "timeout",
+    errno.ESTALE: "connection_lost",
+    errno.EIO: "io_error",
+}
+_PERMANENT = frozenset({"not_found", "permission"})
+_SYMBOLIC_LINK = "symbolic link"
+_SPECIAL = "not a regular file"
+
+
+class Files:
+    """Every directory is a container. Names are bytes: a URL carries them percent-encoded, whatever they are.
+
+    Args:
+        endpoint: its URL is the folder, as a path or as ``file://``.
+        params: the crawl's; ``timeout_s`` limits the reading of one file.
+    """
+
+    def __init__(self, endpoint: Endpoint, params: FullCrawlParams) -> None:
+        given = endpoint.url
+        self._root = _path(given) if given.startswith("file://") else os.fsencode(given)
+        self._timeout_s = params.timeout_s
+
+    def check(self) -> Mapping[str, Any]:
+        """Whether the folder can be listed."""
+        try:
+            with os.scandir(self._root) as entries:
+                next(entries, None)
+        except OSError as error:
+            raise _failure(error) from error
+        return {"kind": "files", "path": os.fsdecode(self._root)}
+
+    def root(self) -> Item:
+        """The folder itself."""
+        return Item("container", _url(self._root))
+
+    def enumerate(self, container: Item) -> Sequence[Item]:
+        """What lies in a directory, by name. A link or a device becomes a document, which is then skipped."""
+        path = _path(container.url)
+        try:
+            with os.scandir(path) as entries:
+                return [_item(path, entry) for entry in sorted(entries, key=lambda entry: entry.name)]
+        except OSError as error:
+            raise _failure(error) from error
+
+    def fetch(self, document: Item) -> bytes:
+        """The bytes of a regular file; never follows a link, never waits for a pipe."""
+        if document.detail:
+            raise Skipped(document.detail)
+        deadline = time.monotonic() + self._timeout_s
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        try:
+            descriptor = os.open(_path(document.url), flags)
+        except OSError as error:
+            if error.errno == errno.ELOOP:  # it became a link since it was enumerated
+                raise Skipped(_SYMBOLIC_LINK) from error
+            raise _failure(error) from error
+        try:
+            return _read(descriptor, deadline)
+        except OSError as error:
+            raise _failure(error) from error
+        finally:
+            os.close(descriptor)
+
+    def close(self) -> None:
+        """Nothing is held between two calls."""
+
+
+def _url(path: bytes) -> str:
+    return "file://" + quote_from_bytes(path)
+
+
+def _path(url: str) -> bytes:
+    return unquote_to_bytes(urlsplit(url).path)
+
+
+def _item(folder: bytes, entry: os.DirEntry[bytes]) -> Item:
+    url = _url(folder.rstrip(b"/") + b"/" + entry.name)
+    if entry.is_symlink():
+        return Item("document", url, _SYMBOLIC_LINK)
+    if entry.is_dir(follow_symlinks=False):
+        return Item("container", url)
+    return Item("document", url, "" if entry.is_file(follow_symlinks=False) else _SPECIAL)
+
+
+def _read(descriptor: int, deadline: float) -> bytes:
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        raise Skipped(_SPECIAL)
+    parts = []
+    size = 0
+    while chunk := os.read(descriptor, _CHUNK_BYTES):
+        parts.append(chunk)
+        size += len(chunk)
+        if size > LARGEST_BYTES:
+            raise Skipped(f"larger than {LARGEST_BYTES // 2**20} MiB")
+        if len(chunk) == _CHUNK_BYTES:
+            time.sleep(0)  # a file is read without waiting, so a long one must let other sessions run
+        if time.monotonic() > deadline:
+            raise Failure("timeout", "the file could not be read in time")
+    return b"".join(parts)
+
+
+def _failure(error: OSError) -> Failure:
+    code = error.errno or 0
+    kind = _KINDS.get(code) or errno.errorcode.get(code, "os_error").lower()
+    return Failure(kind, error.strerror or "", permanent=kind in _PERMANENT)

@@ -1,0 +1,1 @@
+"""The SQL of sql-mix, one file per kind of server."""
