@@ -106,6 +106,8 @@ class Scenario(Protocol):
     """Endpoints without which it cannot run."""
     writes: ClassVar[bool]
     """Whether it writes to the farm: such scenarios refuse ``environment: production``."""
+    ends: ClassVar[bool]
+    """Whether it comes to an end by itself: a plan that measures ``until: done`` needs one that does."""
     params_model: ClassVar[type[Params]]
 
     def __init__(self, context: Context) -> None: ...

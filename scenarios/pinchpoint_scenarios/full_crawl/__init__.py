@@ -40,6 +40,7 @@ class FullCrawl:
     use: ClassVar[str] = "full-crawl"
     needs: ClassVar[frozenset[str]] = frozenset({"sql", "search"})
     writes: ClassVar[bool] = True
+    ends: ClassVar[bool] = True
     params_model: ClassVar[type[Params]] = FullCrawlParams
 
     def __init__(self, context: Context) -> None:

@@ -63,6 +63,7 @@ class NosqlBurst:
     use: ClassVar[str] = "nosql-burst"
     needs: ClassVar[frozenset[str]] = frozenset({"nosql"})
     writes: ClassVar[bool] = True
+    ends: ClassVar[bool] = False
     params_model: ClassVar[type[Params]] = NosqlBurstParams
 
     def __init__(self, context: Context) -> None:

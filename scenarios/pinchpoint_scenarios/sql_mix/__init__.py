@@ -73,6 +73,7 @@ class SqlMix:
     use: ClassVar[str] = "sql-mix"
     needs: ClassVar[frozenset[str]] = frozenset({"sql"})
     writes: ClassVar[bool] = True
+    ends: ClassVar[bool] = False
     params_model: ClassVar[type[Params]] = SqlMixParams
 
     def __init__(self, context: Context) -> None:
