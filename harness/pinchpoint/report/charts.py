@@ -12,7 +12,8 @@ import vl_convert
 
 from pinchpoint.report.clock import Clock
 from pinchpoint.report.latency import Distribution
-from pinchpoint.report.timeline import SHOW, Axis, Panel, Point, Series
+from pinchpoint.report.recorded import Point
+from pinchpoint.report.timeline import SHOW, Axis, Panel, Series
 
 # Okabe and Ito's palette ("Color Universal Design", 2008) without its yellow, which vanishes on white:
 # told apart with any colour vision, and by lightness on a grey printer.
@@ -30,6 +31,7 @@ _LABELS: Mapping[Axis, str] = {
 _AXIS_WIDTH = 62  # the same for every panel, so that their plots start at the same place
 _WIDTH = 780
 _HEIGHT = 118
+_LOG_HEIGHT = 150  # a decade needs room for its labels
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +66,13 @@ def distribution_chart(scenario: str, kinds: Sequence[Distribution]) -> Chart:
     return Chart(f"latency-{scenario}", f"Latency of {scenario}", spec, _svg(spec))
 
 
-def _values(rows: Sequence[Mapping[str, Any]]) -> alt.InlineData:
-    return alt.InlineData(values=list(rows))
+class _Datasets(dict[str, list[Mapping[str, Any]]]):
+    """The rows behind a chart, by name: Altair copies what it is given over and over; names are cheap."""
+
+    def named(self, rows: Sequence[Mapping[str, Any]]) -> alt.NamedData:
+        name = f"rows{len(self)}"
+        self[name] = list(rows)
+        return alt.NamedData(name=name)
 
 
 def _svg(spec: Mapping[str, Any]) -> str:
@@ -74,14 +81,17 @@ def _svg(spec: Mapping[str, Any]) -> str:
 
 
 def _stack(panels: Sequence[Panel], clock: Clock, *, hover: bool) -> dict[str, Any]:
+    data = _Datasets()
     rows = [
-        _panel(panel, clock, hover=hover, first=place == 0, last=place == len(panels) - 1)
+        _panel(panel, clock, data, hover=hover, first=place == 0, last=place == len(panels) - 1)
         for place, panel in enumerate(panels)
     ]
-    return _finished(alt.vconcat(*rows, spacing=14).resolve_scale(color="independent"))
+    return _finished(
+        alt.vconcat(*rows, spacing=14).resolve_scale(color="independent", strokeDash="independent"), data
+    )
 
 
-def _finished(chart: alt.VConcatChart | alt.LayerChart | alt.FacetChart) -> dict[str, Any]:
+def _finished(chart: alt.VConcatChart | alt.LayerChart | alt.FacetChart, data: _Datasets) -> dict[str, Any]:
     configured = (
         chart.configure(font="system-ui, 'Segoe UI', Helvetica, Arial, sans-serif", background="white")
         .configure_axis(
@@ -92,12 +102,13 @@ def _finished(chart: alt.VConcatChart | alt.LayerChart | alt.FacetChart) -> dict
         .configure_legend(labelColor="#222", labelFontSize=11, labelLimit=200)
     )
     spec: dict[str, Any] = configured.to_dict()
+    spec["datasets"] = dict(data)
     del spec["$schema"]  # an address nobody needs to visit
     return spec
 
 
 def _panel(
-    panel: Panel, clock: Clock, *, hover: bool, first: bool, last: bool
+    panel: Panel, clock: Clock, data: _Datasets, *, hover: bool, first: bool, last: bool
 ) -> alt.LayerChart | alt.FacetChart:
     x = alt.X(
         "t:Q",
@@ -106,15 +117,17 @@ def _panel(
             title="seconds since the start" if last else None, labels=last, tickCount=12, grid=True
         ),
     )
-    layers: list[Any] = [*_phases(clock, named=first), *_lines(panel, clock, x)]
+    layers: list[Any] = [*_phases(clock, data, named=first), *_lines(panel, clock, data, x)]
     if hover:
-        layers.append(_hover(panel, clock, x))
+        layers.append(_hover(panel, clock, data))
     return alt.layer(*layers).properties(
-        width=_WIDTH, height=_HEIGHT, title=alt.TitleParams(panel.title, frame="group")
+        width=_WIDTH,
+        height=_LOG_HEIGHT if panel.logarithmic else _HEIGHT,
+        title=alt.TitleParams(panel.title, frame="group"),
     )
 
 
-def _phases(clock: Clock, *, named: bool) -> list[alt.Chart]:
+def _phases(clock: Clock, data: _Datasets, *, named: bool) -> list[alt.Chart]:
     """Everything that is not the measure phase is shaded; the first panel also names the phases."""
     rows = [
         {"from": phase.from_s, "to": min(phase.to_s, clock.length_s), "name": phase.name.replace("_", "-")}
@@ -123,7 +136,7 @@ def _phases(clock: Clock, *, named: bool) -> list[alt.Chart]:
     ]
     if not rows:
         return []
-    base = alt.Chart(_values(rows))
+    base = alt.Chart(data.named(rows))
     shade = (
         base.transform_filter("datum.name != 'measure'")
         .mark_rect(color="#8a8a8a", opacity=0.16)
@@ -137,7 +150,7 @@ def _phases(clock: Clock, *, named: bool) -> list[alt.Chart]:
     return [shade, words]
 
 
-def _lines(panel: Panel, clock: Clock, x: alt.X) -> list[alt.Chart]:
+def _lines(panel: Panel, clock: Clock, data: _Datasets, x: alt.X) -> list[alt.Chart]:
     rows = [row for place, series in enumerate(panel.series) for row in _rows(series, place, clock)]
     names = [series.name for series in panel.series]
     colour = alt.Color(
@@ -146,18 +159,20 @@ def _lines(panel: Panel, clock: Clock, x: alt.X) -> list[alt.Chart]:
         legend=alt.Legend(title=None, symbolType="stroke", symbolStrokeWidth=3),
         sort=names,
     )
-    base = alt.Chart(_values(rows)).encode(x=x, color=colour)
+    base = alt.Chart(data.named(rows)).encode(x=x, color=colour)
     y = alt.Y("v:Q", scale=_scale(panel), axis=_y_axis(panel))
     found = []
     if clock.bucket_s > 1 and any(row["low"] != row["high"] for row in rows):
         found.append(base.mark_area(opacity=0.16, tooltip=False).encode(y=alt.Y("low:Q"), y2="high:Q"))
-    dashed = [series.name for series in panel.series if series.style == "dashed"]
-    dash = alt.condition(
-        alt.FieldOneOfPredicate(field="name", oneOf=dashed), alt.value([5, 3]), alt.value([1, 0])
-    )
-    lines = base.mark_line(strokeWidth=1.7, interpolate="linear").encode(y=y, strokeDash=dash, detail="run:N")
-    alone = base.transform_filter("datum.alone").mark_point(filled=True, size=14, opacity=1).encode(y=y)
-    return [*found, lines, alone]
+    dashes = [[5, 3] if series.style == "dashed" else [1, 0] for series in panel.series]
+    dash = alt.StrokeDash("name:N", scale=alt.Scale(domain=names, range=dashes), sort=names)
+    found.append(base.mark_line(strokeWidth=1.7).encode(y=y, strokeDash=dash, detail="run:N"))
+    alone = [row for row in rows if row["alone"]]
+    if alone:  # a line needs two points
+        found.append(
+            base.mark_point(filled=True, size=14, opacity=1).encode(y=y).properties(data=data.named(alone))
+        )
+    return found
 
 
 def _rows(series: Series, place: int, clock: Clock) -> list[dict[str, Any]]:
@@ -203,7 +218,8 @@ def _colours(series: Sequence[Series]) -> list[str]:
 
 def _scale(panel: Panel) -> alt.Scale:
     if panel.logarithmic:
-        return alt.Scale(type="log", nice=True)
+        low, *_, high = _decades(panel)
+        return alt.Scale(type="log", domain=[low, high])
     if panel.axis == "ratio":
         highest = max((point.high for series in panel.series for point in series.points), default=1.0)
         return alt.Scale(domain=[0, max(1.0, _digits(highest))] if highest > 0.5 else [0, 0.5], nice=True)
@@ -211,43 +227,62 @@ def _scale(panel: Panel) -> alt.Scale:
 
 
 def _y_axis(panel: Panel) -> alt.Axis:
+    ticks = {"values": _decades(panel)} if panel.logarithmic else {"tickCount": 4}
     return alt.Axis(
         title=None,
         labelExpr=_LABELS[panel.axis],
-        tickCount=4,
         minExtent=_AXIS_WIDTH,
         maxExtent=_AXIS_WIDTH,
         labelOverlap=True,
+        **ticks,
     )
 
 
-def _hover(panel: Panel, clock: Clock, x: alt.X) -> alt.Chart:
-    """A rule that follows the pointer through the panel, with every line's value and the UTC time."""
+def _decades(panel: Panel) -> list[float]:
+    return decades([point.mean for series in panel.series for point in series.points])
+
+
+def decades(values: Sequence[float]) -> list[float]:
+    """Ticks that enclose positive values: powers of ten, with 2 and 5 between them where these are few."""
+    low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
+    high = max(high, low + 1)
+    steps = (1.0, 2.0, 5.0) if high - low <= 2 else (1.0,)
+    return [float(f"{step}e{power}") for power in range(low, high) for step in steps] + [float(f"1e{high}")]
+
+
+def _hover(panel: Panel, clock: Clock, data: _Datasets) -> alt.Chart:
+    """A column per bucket that lights up under the pointer and tells every line's value and the UTC time.
+
+    Columns, not Vega-Lite's nearest point: its tooltips lose every field that is no number.
+    """
     show = SHOW[panel.axis]
+    half = clock.bucket_s / 2
     moments: dict[float, dict[str, Any]] = {}
     for place, series in enumerate(panel.series):
         for point in series.points:
-            row = moments.setdefault(point.t_s, {"t": point.t_s, "utc": clock.utc(point.t_s)})
+            t = point.t_s
+            row = moments.setdefault(t, {"t": t, "from": t - half, "to": t + half, "utc": clock.utc(t)})
             row[f"s{place}"] = _told(point, show)
     for row in moments.values():
         for place in range(len(panel.series)):
             row.setdefault(f"s{place}", "not measured")
     tips = [alt.Tooltip("t:Q", title="seconds since the start"), alt.Tooltip("utc:N", title="UTC")]
     tips += [alt.Tooltip(f"s{place}:N", title=series.name) for place, series in enumerate(panel.series)]
-    near = alt.selection_point(
-        name=f"near_{panel.name}",
-        fields=["t"],
-        nearest=True,
-        on="pointerover",
-        clear="pointerout",
-        empty=False,
+    pointed = alt.selection_point(
+        name=f"pointed_{panel.name}", fields=["t"], on="pointerover", clear="pointerout", empty=False
     )
-    return (
-        alt.Chart(_values([moments[t] for t in sorted(moments)]))
-        .mark_rule(color="#333", strokeWidth=1)
-        .encode(x=x, opacity=alt.condition(near, alt.value(0.55), alt.value(0)), tooltip=tips)
-        .add_params(near)
+    columns: alt.Chart = (
+        alt.Chart(data.named([moments[t] for t in sorted(moments)]))
+        .mark_rect(color="#333")
+        .encode(
+            x=alt.X("from:Q"),
+            x2="to:Q",
+            opacity=alt.condition(pointed, alt.value(0.18), alt.value(0)),
+            tooltip=tips,
+        )
+        .add_params(pointed)
     )
+    return columns
 
 
 def _told(point: Point, show: Any) -> str:
@@ -257,6 +292,7 @@ def _told(point: Point, show: Any) -> str:
 
 
 def _distribution(scenario: str, kinds: Sequence[Distribution]) -> dict[str, Any]:
+    data = _Datasets()
     names = [f"{each.kind} time" for each in kinds]
     colour = alt.Color(
         "name:N",
@@ -281,8 +317,10 @@ def _distribution(scenario: str, kinds: Sequence[Distribution]) -> dict[str, Any
         for name, each in zip(names, kinds, strict=True)
         for word, value in (("p50", each.p50_s), ("p95", each.p95_s), ("p99", each.p99_s))
     ]
+    edges = [edge for each in kinds for edge in each.bins]
+    ticks = decades([edge.from_s for edge in edges] + [edge.to_s for edge in edges])
     axis = alt.Axis(
-        title="latency (logarithmic)", labelExpr=_SECONDS, grid=True, tickCount=6, labelOverlap=True
+        title="latency (logarithmic)", labelExpr=_SECONDS, grid=True, values=ticks, labelOverlap=True
     )
     x = alt.X("from:Q", scale=alt.Scale(type="log", nice=False), axis=axis)
     y = alt.Y("ratio:Q", stack=None, axis=alt.Axis(title="share of operations", format=".0%", tickCount=4))
@@ -294,19 +332,19 @@ def _distribution(scenario: str, kinds: Sequence[Distribution]) -> dict[str, Any
     encoded = {"x": x, "x2": "to:Q", "y": y, "y2": alt.datum(0), "color": colour, "tooltip": tips}
     # The first kind is filled, the second drawn as an outline: where they agree, both still show.
     columns = [
-        alt.Chart(_values([bar for bar in bars if bar["name"] == name]))
+        alt.Chart(data.named([bar for bar in bars if bar["name"] == name]))
         .mark_rect(filled=place == 0, opacity=0.45 if place == 0 else 1.0, strokeWidth=1.3)
         .encode(**encoded)
         for place, name in enumerate(names)
     ]
     rules = (
-        alt.Chart(_values(marks))
+        alt.Chart(data.named(marks))
         .mark_rule(strokeDash=[4, 3], strokeWidth=1.4)
         .encode(x="at:Q", color=colour, tooltip=alt.Tooltip("told:N", title=scenario))
     )
     words = (
-        alt.Chart(_values([mark for mark in marks if mark["name"] == names[-1]]))
-        .mark_text(angle=270, align="right", dx=-2, dy=-5, fontSize=10, color="#333")
-        .encode(x="at:Q", y=alt.value(0), text="told:N")
+        alt.Chart(data.named([mark for mark in marks if mark["name"] == names[-1]]))
+        .mark_text(dy=-6, fontSize=10, color="#333")
+        .encode(x="at:Q", y=alt.value(0), text="word:N")
     )
-    return _finished(alt.layer(*columns, rules, words).properties(width=460, height=170))
+    return _finished(alt.layer(*columns, rules, words).properties(width=460, height=170), data)

@@ -7,7 +7,6 @@ import hashlib
 import json
 from functools import cache
 from importlib.resources import files
-from typing import Any
 
 import vl_convert
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -16,6 +15,7 @@ from markupsafe import Markup
 from pinchpoint.report import units, words
 from pinchpoint.report.charts import Chart, distribution_chart, timeline_chart
 from pinchpoint.report.clock import day_and_time
+from pinchpoint.report.latency import Distribution
 from pinchpoint.report.report import Report
 
 _TEMPLATES = "templates"
@@ -23,16 +23,17 @@ _TEMPLATES = "templates"
 
 def write(report: Report) -> str:
     """The page."""
-    charts = _charts(report)
-    scripts = [_bundle(), _file("page.js")] if charts else []
+    timeline = timeline_chart(report.panels, report.clock)
+    latencies = _latencies(report)
+    scripts = [_bundle(), _file("page.js")] if timeline or latencies else []
     page = _environment().get_template("report.html.j2")
     return page.render(
         report=report,
         verdict=report.verdict,
         manifest=report.run.manifest,
         tables=report.tables,
-        timeline=next((chart for chart in charts if chart.name == "timeline"), None),
-        latencies=[chart for chart in charts if chart.name != "timeline"],
+        timeline=timeline,
+        latencies=latencies,
         outcome_words=words.OUTCOME[str(report.verdict["outcome"])],
         crashes=[event for event in report.run.events if event.get("event") == "tier_crashed"],
         style=Markup(_file("style.css")),  # noqa: S704 - our own file
@@ -41,13 +42,12 @@ def write(report: Report) -> str:
     )
 
 
-def _charts(report: Report) -> list[Chart]:
-    timeline = timeline_chart(report.panels, report.clock)
-    by_scenario: dict[str, list[Any]] = {}
+def _latencies(report: Report) -> list[tuple[Chart, list[Distribution]]]:
+    """One chart per scenario, with the distributions drawn in it."""
+    by_scenario: dict[str, list[Distribution]] = {}
     for each in report.distributions:
         by_scenario.setdefault(each.scenario, []).append(each)
-    latencies = [distribution_chart(scenario, kinds) for scenario, kinds in by_scenario.items()]
-    return ([timeline] if timeline else []) + latencies
+    return [(distribution_chart(scenario, kinds), kinds) for scenario, kinds in by_scenario.items()]
 
 
 def _policy(scripts: list[str]) -> str:

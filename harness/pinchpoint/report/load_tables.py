@@ -71,14 +71,21 @@ def scenarios(run: StoredRun, verdict: Row) -> Table:
 
 def objectives(verdict: Row) -> Table:
     """What was promised, and what came of it."""
-    rows = [{**row, "result": _met(row.get("met"))} for row in verdict.get("objectives") or ()]
+    rows = [
+        {
+            **row,
+            "objective": f"{_name(row['metric'])} {'at least' if _floor(row['metric']) else 'at most'} "
+            f"{units.of_metric(row['metric'], row['target'])}",
+            "measured": None if row["value"] is None else units.of_metric(row["metric"], row["value"]),
+        }
+        for row in verdict.get("objectives") or ()
+    ]
     return Table(
         "objectives",
         "Objectives",
         (
             Column("scenario", "scenario"),
             Column("objective", "objective"),
-            Column("target", "target"),
             Column("measured", "measured"),
             Column("result", "result"),
         ),
@@ -87,8 +94,13 @@ def objectives(verdict: Row) -> Table:
     )
 
 
-def _met(met: bool | None) -> str:
-    return "not measured" if met is None else "met" if met else "missed"
+def _name(metric: str) -> str:
+    """``p95_s`` -> ``p95``, ``errors_ratio`` -> ``errors``."""
+    return metric.removesuffix("_per_s").removesuffix("_s").removesuffix("_ratio")
+
+
+def _floor(metric: str) -> bool:
+    return metric == "throughput_per_s"
 
 
 def operations(run: StoredRun, clock: Clock) -> Table:
@@ -129,7 +141,7 @@ def crawl(verdict: Row) -> Table:
         ),
         list(verdict.get("crawl") or ()),
         note="Rate = documents ÷ duration, over the whole crawl, warm-up included; rate while active = mean "
-        "over the seconds in which a document was done. Repository latency: from the request to the last byte.",
+        "over the seconds in which a document was done. Repository latency: from request to last byte.",
         empty="No crawl in this plan.",
     )
 

@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import duckdb
-
 from pinchpoint.analysis.thresholds import MEMORY_CRITICAL, UTILISATION, latency_limit
 from pinchpoint.report import units
 from pinchpoint.report.clock import Clock
-from pinchpoint.report.timeline import farm_cores, machine_name, machines, tiers
+from pinchpoint.report.places import farm_cores, machine_name, machines, tiers
+from pinchpoint.report.recorded import Means
 from pinchpoint.report.words import listed
 from pinchpoint.store.read import StoredRun
 
@@ -75,40 +74,9 @@ class Machine:
         return f"{names} share this one machine: its CPU, memory and disks are counted once."
 
 
-class _Means:
-    """Mean and smallest value by host, metric and instance over a window."""
-
-    def __init__(self, run: StoredRun, window: tuple[float, float] | None) -> None:
-        connection = duckdb.connect()
-        connection.register("samples", run.samples)
-        low, high = window or (0.0, 1e12)
-        rows = connection.execute(
-            "SELECT host, metric, instance, sum(value * interval_s) / sum(interval_s), min(value), "
-            "max(value) "
-            "FROM samples WHERE value IS NOT NULL AND interval_s > 0 AND time_ns / 1e9 > $low "
-            "AND time_ns / 1e9 <= $high GROUP BY host, metric, instance",
-            {"low": low, "high": high},
-        ).fetchall()
-        self._rows = {(host, metric, instance): rest for host, metric, instance, *rest in rows}
-
-    def of(self, host: str, metric: str, instance: str = "") -> tuple[float, float, float] | None:
-        found = self._rows.get((host, metric, instance))
-        return None if found is None else (found[0], found[1], found[2])
-
-    def first(
-        self, hosts: Sequence[str], metric: str, instance: str = ""
-    ) -> tuple[float, float, float] | None:
-        """Of the first of several hosts on one machine that delivered it."""
-        answers = (self.of(host, metric, instance) for host in hosts)
-        return next((found for found in answers if found is not None), None)
-
-    def hosts(self, metric: str) -> list[str]:
-        return sorted({host for host, name, _ in self._rows if name == metric})
-
-
 def picture(run: StoredRun, verdict: Mapping[str, Any], clock: Clock) -> tuple[Machine, ...]:
     """Every machine of the farm, the load generators last."""
-    means = _Means(run, clock.window)
+    means = Means(run, clock.window)
     marks = _marks(verdict)
     disks = {(row["host"], row["role"]): row for row in verdict.get("disks") or ()}
     placed = tiers(run)
@@ -125,7 +93,7 @@ def _machine(
     run: StoredRun,
     hosts: Sequence[str],
     placed: Sequence[tuple[str, str]],
-    means: _Means,
+    means: Means,
     marks: Mapping[tuple[str, str, str], str],
     disks: Mapping[tuple[str, str], Mapping[str, Any]],
 ) -> Machine:
@@ -156,7 +124,7 @@ def _unseen(tier: str, host: str, run: StoredRun) -> Machine:
     return Machine(host, "", (), (Box(tier, host, resources),))
 
 
-def _machine_cpu(run: StoredRun, hosts: Sequence[str], means: _Means) -> Resource:
+def _machine_cpu(run: StoredRun, hosts: Sequence[str], means: Means) -> Resource:
     """The machine's CPU; where the farm may use some of its cores only, those decide."""
     whole = means.first(hosts, "cpu.busy_ratio")
     cores = farm_cores(run, hosts)
@@ -168,7 +136,7 @@ def _machine_cpu(run: StoredRun, hosts: Sequence[str], means: _Means) -> Resourc
     return Resource("CPU", part.state, f"{named}, the whole machine {units.percent(whole[0])}")
 
 
-def _tier_cpu(tier: str, host: str, means: _Means) -> Resource:
+def _tier_cpu(tier: str, host: str, means: Means) -> Resource:
     found = means.of(host, "cpu.busy_ratio", f"tier:{tier}")
     return _cpu(found, "its processes were not watched", "of its cores used")
 
@@ -184,7 +152,7 @@ def _level(saturated: bool, busy: bool) -> State:
     return "saturated" if saturated else "busy" if busy else "fine"
 
 
-def _memory(hosts: Sequence[str], means: _Means) -> Resource:
+def _memory(hosts: Sequence[str], means: Means) -> Resource:
     found = means.first(hosts, "mem.available_ratio")
     if found is None:
         return Resource("memory", "not measured", "no mem.available_ratio was delivered")
@@ -225,7 +193,7 @@ def _marked(resource: Resource, mark: str) -> Resource:
     return Resource(resource.name, state, resource.words, mark)
 
 
-def _generators(means: _Means, verdict: Mapping[str, Any]) -> tuple[Machine, ...]:
+def _generators(means: Means, verdict: Mapping[str, Any]) -> tuple[Machine, ...]:
     hosts = means.hosts("generator.cpu_ratio")
     if not hosts:
         return ()

@@ -21,14 +21,18 @@ def generators(run: StoredRun, clock: Clock) -> Table:
         connection.register("samples", run.samples)
         low, high = clock.window or (0.0, 1e12)
         found = connection.execute(
-            "SELECT host, avg(value) FILTER (metric = 'generator.cpu_ratio'), "
-            "max(value) FILTER (metric = 'generator.cpu_ratio'), "
-            "max(value) FILTER (metric = 'generator.loop_lag_s'), "
-            "max(value) FILTER (metric = 'generator.send_lag_s'), "
-            "sum(value * interval_s) FILTER (metric = 'generator.scheduled_per_s'), "
-            "sum(value * interval_s) FILTER (metric = 'generator.started_per_s') "
-            "FROM samples WHERE metric LIKE 'generator.%' AND time_ns / 1e9 > $low AND time_ns / 1e9 <= $high "
-            "GROUP BY host ORDER BY host",
+            """
+            SELECT host,
+                   avg(value) FILTER (metric = 'generator.cpu_ratio'),
+                   max(value) FILTER (metric = 'generator.cpu_ratio'),
+                   max(value) FILTER (metric = 'generator.loop_lag_s'),
+                   max(value) FILTER (metric = 'generator.send_lag_s'),
+                   sum(value * interval_s) FILTER (metric = 'generator.scheduled_per_s'),
+                   sum(value * interval_s) FILTER (metric = 'generator.started_per_s')
+            FROM samples
+            WHERE starts_with(metric, 'generator.') AND time_ns / 1e9 > $low AND time_ns / 1e9 <= $high
+            GROUP BY host ORDER BY host
+            """,
             {"low": low, "high": high},
         ).fetchall()
         keys = (

@@ -16,7 +16,7 @@ def samples_query(metric: str, host: str, instance: str | None, window: tuple[st
         low, high = (round(datetime.fromisoformat(stamp).timestamp() * 1e9) for stamp in window)
         where.append(f"time_ns BETWEEN {low} AND {high}")
     columns = "make_timestamp_ns(time_ns) AS utc, instance, value, weight, interval_s"
-    return _command(f"SELECT {columns} FROM '{SAMPLES}' WHERE {' AND '.join(where)} ORDER BY time_ns")
+    return _select(columns, SAMPLES, where, "ORDER BY time_ns")
 
 
 def operations_query(scenario: str | None, window: tuple[str, str] | None) -> str:
@@ -27,19 +27,18 @@ def operations_query(scenario: str | None, window: tuple[str, str] | None) -> st
     if window is not None:
         low, high = (int(datetime.fromisoformat(stamp).timestamp()) for stamp in window)
         where.append(f"time_s BETWEEN {low} AND {high}")
-    columns = "to_timestamp(time_s) AS utc, scenario, operation, outcome"
+    names = "to_timestamp(time_s) AS utc, scenario, operation, outcome"
     sums = "sum(count) AS count, sum(dropped) AS dropped"
-    return _command(
-        f"SELECT {columns}, {sums} FROM '{OPERATIONS}' WHERE {' AND '.join(where)} GROUP BY ALL ORDER BY ALL"
-    )
+    return _select(f"{names}, {sums}", OPERATIONS, where, "GROUP BY ALL ORDER BY ALL")
 
 
 def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _command(sql: str) -> str:
+def _select(columns: str, file: str, where: list[str], rest: str) -> str:
     """The query as one shell word in double quotes: names may hold anything, SQL is full of single ones."""
+    sql = " ".join(["SELECT", columns, "FROM", _quoted(file), "WHERE", " AND ".join(where), rest])
     for special in ("\\", '"', "$", "`"):
         sql = sql.replace(special, "\\" + special)
     return f'duckdb -c "{sql}"'

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from pinchpoint.analysis.thresholds import latency_limit
 from pinchpoint.report.tables import Column, Row, Table, duration, rate, share
 from pinchpoint.store.read import StoredRun

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import duckdb
 
 from pinchpoint.report import units
 from pinchpoint.report.clock import Clock
 from pinchpoint.report.latency import bucket_percentiles, in_plan_order
+from pinchpoint.report.places import disks_with_roles, farm_cores, machine_name, machines, tiers
+from pinchpoint.report.recorded import Point, Recorded, middle
 from pinchpoint.store.read import StoredRun
 
 Axis = Literal["rate", "latency", "ratio"]
@@ -24,16 +26,6 @@ SHOW: Mapping[Axis, Callable[[float], str]] = {
     "latency": units.seconds,
     "ratio": units.percent,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    """One bucket of a series: seconds since the start (its middle), mean, smallest, largest; base units."""
-
-    t_s: float
-    mean: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +66,7 @@ class Panel:
 
 def panels(run: StoredRun, clock: Clock) -> tuple[Panel, ...]:
     """All panels of the timeline, in reading order: what the farm did, then how each tier took it."""
-    recorded = _Samples(run, clock)
+    recorded = Recorded(run, clock)
     return (
         Panel(
             "throughput",
@@ -123,88 +115,8 @@ def panels(run: StoredRun, clock: Clock) -> tuple[Panel, ...]:
     )
 
 
-def machines(run: StoredRun) -> dict[str, list[str]]:
-    """Machine id -> its farm hosts, in the order of the manifest. A host without an id is its own machine."""
-    found: dict[str, list[str]] = {}
-    for host, facts in run.manifest.get("hosts", {}).items():
-        found.setdefault(str(facts.get("machine_id") or host), []).append(host)
-    return found
-
-
-def machine_name(run: StoredRun, hosts: Sequence[str]) -> str:
-    """What a machine is called: its own host name, or the farm host's where it is the only one there."""
-    facts = run.manifest["hosts"][hosts[0]]
-    return hosts[0] if len(hosts) == 1 else str(facts.get("hostname") or "shared machine")
-
-
 def _unseen(metric: str) -> str:
     return f"Not measured: no collector delivered {metric}."
-
-
-class _Samples:
-    """The samples of a run, asked for by metric and brought down to the clock's buckets."""
-
-    def __init__(self, run: StoredRun, clock: Clock) -> None:
-        self._connection = duckdb.connect()
-        self._connection.register("samples", run.samples)
-        self._clock = clock
-
-    def points(
-        self, hosts: Sequence[str], instances: Sequence[str], metrics: Sequence[str]
-    ) -> tuple[Point, ...]:
-        """The sum of ``metrics``, averaged over ``instances``; means behind a weight are weighted by it.
-
-        Of several hosts on one machine the first that delivered anything answers: they all carry the same.
-
-        A moment is the UTC second the middle of a reading's interval falls into: metrics of one reading are
-        stamped some milliseconds apart. One at which a summed metric is missing gives no point: half a sum is
-        no measurement.
-        """
-        answers = (self._of_host(host, instances, metrics) for host in hosts)
-        return next((points for points in answers if points), ())
-
-    def _of_host(self, host: str, instances: Sequence[str], metrics: Sequence[str]) -> tuple[Point, ...]:
-        rows = self._connection.execute(
-            """
-            WITH each AS (
-                SELECT floor(time_ns / 1e9 - interval_s / 2) AS moment, metric, instance,
-                       avg(value) AS value, avg(interval_s) AS interval_s, sum(weight) AS weight
-                FROM samples
-                WHERE host = $host AND list_contains($instances, instance)
-                  AND list_contains($metrics, metric) AND value IS NOT NULL
-                GROUP BY ALL),
-            moments AS (
-                SELECT moment, sum(value) / len($instances) AS value, avg(interval_s) AS interval_s,
-                       sum(weight) AS weight
-                FROM each GROUP BY moment HAVING count(*) = len($metrics) * len($instances))
-            SELECT floor((moment + 0.5 - $start) / $bucket) AS bucket,
-                   sum(value * coalesce(weight, interval_s)) / sum(coalesce(weight, interval_s)),
-                   min(value), max(value)
-            FROM moments WHERE coalesce(weight, interval_s) > 0
-            GROUP BY bucket HAVING bucket >= 0 ORDER BY bucket
-            """,
-            {
-                "host": host,
-                "instances": list(instances),
-                "metrics": list(metrics),
-                "start": self._clock.start_s,
-                "bucket": self._clock.bucket_s,
-            },
-        ).fetchall()
-        return tuple(Point(middle(self._clock, int(b)), mean, low, high) for b, mean, low, high in rows)
-
-    def hosts(self, metric: str) -> list[str]:
-        """Hosts that delivered a value of ``metric``, by name."""
-        rows = self._connection.execute(
-            "SELECT DISTINCT host FROM samples WHERE metric = $metric AND value IS NOT NULL ORDER BY host",
-            {"metric": metric},
-        ).fetchall()
-        return [row[0] for row in rows]
-
-
-def middle(clock: Clock, bucket: int) -> float:
-    """Seconds since the start of the middle of a bucket."""
-    return (bucket + 0.5) * clock.bucket_s
 
 
 def _throughput(run: StoredRun, clock: Clock) -> tuple[Series, ...]:
@@ -251,7 +163,7 @@ def _latency(run: StoredRun, clock: Clock) -> tuple[Series, ...]:
     return tuple(found)
 
 
-def _cpu(run: StoredRun, recorded: _Samples) -> tuple[Series, ...]:
+def _cpu(run: StoredRun, recorded: Recorded) -> tuple[Series, ...]:
     found = []
     for hosts in machines(run).values():
         name = machine_name(run, hosts)
@@ -269,43 +181,7 @@ def _cpu(run: StoredRun, recorded: _Samples) -> tuple[Series, ...]:
     return _with_points(found)
 
 
-def farm_cores(run: StoredRun, hosts: Sequence[str]) -> list[str]:
-    """The cores the farm's tiers may use, where these are only some of the machine's; else none.
-
-    The rest belongs to others (the load generators): the whole machine's mean then hides a full core.
-    """
-    facts = [run.manifest["hosts"][host] for host in hosts]
-    used = {core for each in facts for core in each.get("tier_cores") or ()}
-    usable = {core for each in facts for core in each.get("usable_cores") or ()}
-    return [str(core) for core in sorted(used)] if used and used < usable else []
-
-
-def tiers(run: StoredRun) -> list[tuple[str, str]]:
-    """(tier, host) in the farm's order."""
-    tiers: Mapping[str, Any] = run.manifest.get("farm", {}).get("tiers", {})
-    listed = [(tier, host) for tier, facts in tiers.items() for host in facts.get("hosts", {})]
-    inventory = run.manifest.get("hosts", {}).items()
-    return listed + [
-        (str(facts["tier"]), host)
-        for host, facts in inventory
-        if facts.get("tier") and (facts["tier"], host) not in listed
-    ]
-
-
-def disks_with_roles(run: StoredRun) -> dict[tuple[str, str], list[tuple[str, str, str]]]:
-    """(machine, device) -> every (tier, role, host) that lies on it: a device is one however many use it."""
-    places: dict[tuple[str, str], list[tuple[str, str, str]]] = {}
-    inventory = run.manifest.get("hosts", {})
-    for tier, host in tiers(run):
-        facts = inventory.get(host, {})
-        for role, disk in facts.get("roles", {}).items():
-            if disk.get("device"):
-                machine = str(facts.get("machine_id") or host)
-                places.setdefault((machine, disk["device"]), []).append((tier, role, host))
-    return places
-
-
-def _disks(run: StoredRun, recorded: _Samples, metrics: Sequence[str]) -> tuple[Series, ...]:
+def _disks(run: StoredRun, recorded: Recorded, metrics: Sequence[str]) -> tuple[Series, ...]:
     found = []
     for (_, device), users in disks_with_roles(run).items():
         names = " + ".join(dict.fromkeys(f"{tier} {role}" for tier, role, _ in users))
@@ -314,7 +190,7 @@ def _disks(run: StoredRun, recorded: _Samples, metrics: Sequence[str]) -> tuple[
     return _with_points(found)
 
 
-def _pressure(run: StoredRun, recorded: _Samples) -> tuple[Series, ...]:
+def _pressure(run: StoredRun, recorded: Recorded) -> tuple[Series, ...]:
     found = []
     for hosts in machines(run).values():
         where = "" if len(machines(run)) == 1 else f" of {machine_name(run, hosts)}"
@@ -324,7 +200,7 @@ def _pressure(run: StoredRun, recorded: _Samples) -> tuple[Series, ...]:
     return _with_points(found)
 
 
-def _generators(recorded: _Samples) -> tuple[Series, ...]:
+def _generators(recorded: Recorded) -> tuple[Series, ...]:
     hosts = recorded.hosts("generator.cpu_ratio")
     lines = (Series(host, recorded.points((host,), ("",), ("generator.cpu_ratio",))) for host in hosts)
     return _with_points(lines)

@@ -1,0 +1,102 @@
+"""The verdict as plain sentences for a terminal."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pinchpoint.report import load_tables, units, words
+from pinchpoint.report.tables import Table
+
+WIDTH = 88
+_CRAWL = ("source", "count", "failures", "skipped", "duration_s", "rate_per_s", "repository_latency_s")
+
+
+def verdict_text(verdict: Mapping[str, Any]) -> str:
+    """What a run proved, wrapped at 88 columns; ``verdict`` is verdict.json's content.
+
+    In this order: what gives way, the evidence, what would give way next, the experiment that would decide,
+    objectives, the crawl, warnings. Parts that do not apply are left out; the last line has no line end.
+    """
+    blocks = [_wrapped(f"{words.OUTCOME[str(verdict['outcome'])]}. {verdict['summary']}")]
+    blocks += [block for block in (_facts(verdict), _outlook(verdict)) if block]
+    blocks += ["\n".join(block) for block in (_objectives(verdict), _crawl(verdict)) if block]
+    warnings = [_wrapped(str(warning), "  ! ") for warning in verdict.get("warnings") or ()]
+    if warnings:
+        blocks.append("\n".join(["Warnings:", *warnings]))
+    return "\n\n".join(blocks)
+
+
+def _facts(verdict: Mapping[str, Any]) -> str:
+    blame = verdict.get("bottleneck")
+    lines = []
+    named = [("Evidence", blame)] if blame else []
+    named += [("Suspected", candidate) for candidate in verdict.get("candidates") or ()]
+    for title, each in named:
+        sure = f" (confidence: {each['confidence']})" if each.get("confidence") else ""
+        lines.append(_wrapped(f"{title}, {words.place(each)}{sure}:"))
+        lines += [_wrapped(str(fact["fact"]), "  - ") for fact in each.get("evidence") or ()]
+        lines += [_wrapped(str(why), "    ") for why in each.get("why_not_more") or ()]
+    return "\n".join(lines)
+
+
+def _outlook(verdict: Mapping[str, Any]) -> str:
+    sentences = []
+    if verdict.get("headroom_ratio") is not None:
+        sentences.append(f"Headroom: {units.percent(verdict['headroom_ratio'])}.")
+    for name, rate in (verdict.get("capacity_at_least_per_s") or {}).items():
+        sentences.append(f"{name}: at least {units.per_second(rate)} can be served.")
+    if verdict.get("next"):
+        sentences.append(words.following(verdict["next"]))
+    if verdict.get("experiment"):
+        sentences.append(f"What would decide it: {verdict['experiment']}")
+    return "\n".join(_wrapped(sentence) for sentence in sentences)
+
+
+def _objectives(verdict: Mapping[str, Any]) -> list[str]:
+    table = load_tables.objectives(verdict)
+    if not table.rows:
+        return []
+    return ["Objectives:", *_grid(table, [column.key for column in table.columns])]
+
+
+def _crawl(verdict: Mapping[str, Any]) -> list[str]:
+    table = load_tables.crawl(verdict)
+    if not table.rows:
+        return []
+    partly = [str(row["source"]) for row in table.rows if row.get("complete") is False]
+    note = [_wrapped(f"Not crawled to the end: {words.listed(partly)}.", "  ")] if partly else []
+    return ["Crawl:", *_grid(table, _CRAWL), *note]
+
+
+def _grid(table: Table, keys: Sequence[str]) -> Iterator[str]:
+    """The chosen columns, as wide as they must be; names that do not fit are cut with an ellipsis."""
+    columns = [column for key in keys for column in table.columns if column.key == key]
+    rows = [[column.title for column in columns]]
+    rows += [[column.cell(row) for column in columns] for row in table.rows]
+    widths = [max(len(row[place]) for row in rows) for place in range(len(columns))]
+    widths[0] = max(min(widths[0], WIDTH - 2 - sum(widths[1:]) - 2 * (len(widths) - 1)), 8)
+    for row in rows:
+        cells = [
+            cell.rjust(width) if column.numeric else _cut(cell, width).ljust(width)
+            for cell, width, column in zip(row, widths, columns, strict=True)
+        ]
+        yield ("  " + "  ".join(cells)).rstrip()
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def _wrapped(text: str, bullet: str = "") -> str:
+    one_line = " ".join(_printable(text).split())
+    indent = " " * len(bullet)
+    return textwrap.fill(
+        one_line, WIDTH, initial_indent=bullet, subsequent_indent=indent, break_on_hyphens=False
+    )
+
+
+def _printable(text: str) -> str:
+    """Without control characters: a name from the farm must not steer the terminal."""
+    return "".join(each if each.isprintable() or each.isspace() else "?" for each in text)
