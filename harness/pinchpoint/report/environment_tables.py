@@ -68,8 +68,22 @@ def versions(run: StoredRun) -> Table:
         "versions",
         "Versions and settings",
         (Column("what", "what"), Column("value", "version or setting")),
-        list(_flattened("", run.manifest.get("versions") or {})),
+        [
+            *_flattened("", run.manifest.get("versions") or {}),
+            *_flattened("", run.manifest.get("endpoints") or {}),
+        ],
         empty="None were recorded.",
+    )
+
+
+def content(run: StoredRun) -> Table:
+    """What an embedded farm was filled with."""
+    return Table(
+        "content",
+        "Content",
+        (Column("what", "what"), Column("value", "value")),
+        list(_flattened("", run.manifest.get("content") or {})),
+        empty="The farm was not filled by Pinchpoint.",
     )
 
 

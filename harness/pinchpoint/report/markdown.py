@@ -17,7 +17,7 @@ _SECTIONS = (
     ("Load", ("scenarios", "crawl", "bursts", "errors", "operations")),
     ("Tiers", ("disks", "cpus")),
     ("Data quality", ("generators", "collectors", "incidents", "not_measured")),
-    ("Environment", ("hosts", "host_disks", "versions")),
+    ("Environment", ("hosts", "host_disks", "versions", "content")),
 )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pinchpoint.errors import FarmUnavailable, InputError
+from pinchpoint.errors import InputError
 from pinchpoint.report import html, jsonfile, markdown
 from pinchpoint.report.report import Report, gather
 from pinchpoint.store.read import StoredRun
@@ -58,36 +58,27 @@ def render(run: StoredRun, verdict: Mapping[str, Any], format_name: str) -> str:
         run: the run directory, read back.
         verdict: verdict.json's content.
         format_name: ``html``, ``json`` or ``md``.
+
+    Raises:
+        InputError: the format is not known, or the verdict is none.
     """
     return format_named(format_name).write(gather(run, verdict))
 
 
-def write(run: StoredRun, verdict: Mapping[str, Any], formats: Iterable[str], folder: Path) -> list[Path]:
-    """Write ``report.NAME`` into ``folder`` for each format and return the paths, in that order.
-
-    A report appears whole or not at all.
+def write(run: StoredRun, verdict: Mapping[str, Any], format_name: str, folder: Path) -> Path:
+    """Write ``report.NAME`` into ``folder``, whole or not at all, and return its path.
 
     Raises:
-        InputError: a format is not known; nothing was written.
-        FarmUnavailable: the folder cannot be written to (no rights, no space).
+        InputError: the format is not known, or the verdict is none.
+        OSError: the folder cannot be written to.
     """
-    chosen = [format_named(name) for name in formats]
-    report = gather(run, verdict)
-    return [_saved(folder / f"report.{each.name}", each.write(report)) for each in chosen]
-
-
-def _saved(path: Path, content: str) -> Path:
+    path = folder / f"report.{format_named(format_name).name}"
     partial = path.with_name(f".{path.name}.partial")
+    content = render(run, verdict, format_name)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            # A lone surrogate (a file name that is no text) has no UTF-8 form; it is written as \udcXX.
-            partial.write_text(content, encoding="utf-8", errors="backslashreplace")
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
-    except OSError as error:
-        raise FarmUnavailable(
-            f"{path}: the report cannot be written: {error.strerror}; choose another folder with --out"
-        ) from error
+        # A lone surrogate (a file name that is no text) has no UTF-8 form; it is written as \udcXX.
+        partial.write_text(content, encoding="utf-8", errors="backslashreplace")
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
     return path

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pinchpoint.analysis.verdict import SCHEMA
+from pinchpoint.errors import InputError
 from pinchpoint.report import environment_tables, load_tables, quality_tables, tier_tables, words
 from pinchpoint.report.clock import Clock, clock_of
 from pinchpoint.report.evidence import Finding, findings
@@ -14,6 +16,7 @@ from pinchpoint.report.picture import Machine, picture
 from pinchpoint.report.tables import Table
 from pinchpoint.report.timeline import Panel, panels
 from pinchpoint.store.read import StoredRun
+from pinchpoint.store.schema import VERDICT
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +62,12 @@ class Report:
 
 
 def gather(run: StoredRun, verdict: Mapping[str, Any]) -> Report:
-    """Read everything a report shows out of a run and its verdict; writes nothing."""
+    """Read everything a report shows out of a run and its verdict; writes nothing.
+
+    Raises:
+        InputError: ``verdict`` is not the content of a verdict.json.
+    """
+    _check(verdict)
     clock = clock_of(run)
     headline, lead = words.sentences(str(verdict["summary"]))
     tables = (
@@ -78,6 +86,7 @@ def gather(run: StoredRun, verdict: Mapping[str, Any]) -> Report:
         environment_tables.hosts(run),
         environment_tables.host_disks(run),
         environment_tables.versions(run),
+        environment_tables.content(run),
     )
     return Report(
         run=run,
@@ -92,6 +101,14 @@ def gather(run: StoredRun, verdict: Mapping[str, Any]) -> Report:
         distributions=distributions(run, clock.window),
         tables={table.name: table for table in tables},
     )
+
+
+def _check(verdict: Any) -> None:
+    known = isinstance(verdict, Mapping) and verdict.get("schema") == SCHEMA
+    if not known or verdict.get("outcome") not in words.OUTCOME or not verdict.get("summary"):
+        raise InputError(
+            f"{VERDICT}: this is no verdict ({SCHEMA}); `pinchpoint analyse RUN` writes it anew from the run"
+        )
 
 
 def _alarms(run: StoredRun) -> tuple[str, ...]:

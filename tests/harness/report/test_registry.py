@@ -1,0 +1,61 @@
+"""Formats by name: what is offered, what is refused, and that a file appears whole or not at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from harness.report.example import saved_run, verdict
+
+from pinchpoint.errors import InputError
+from pinchpoint.report import registry
+
+
+def test_the_formats_of_the_command_line_are_there() -> None:
+    """``--format html,json,md`` is what the command line offers."""
+    assert list(registry.FORMATS) == ["html", "json", "md"]
+
+
+def test_an_unknown_format_lists_all_of_them_and_the_nearest() -> None:
+    """The message carries everything needed to correct it."""
+    with pytest.raises(InputError, match=r"'htm' is not a report format; allowed: html, json, md; nearest: html"):
+        registry.format_named("htm")
+
+
+def test_two_formats_of_one_name_are_refused() -> None:
+    """A silent overwrite would change what users get."""
+    twice = registry.FORMATS["md"]
+    with pytest.raises(ValueError, match="two report formats are named 'md'"):
+        registry.registered((twice, twice))
+
+
+@pytest.mark.parametrize("broken", [{}, [], {"schema": "pinchpoint.verdict/1", "outcome": "?"}])
+def test_what_is_no_verdict_is_said_so(broken: object) -> None:
+    """A damaged verdict.json ends in one sentence with the remedy, not in a traceback."""
+    with pytest.raises(InputError, match="pinchpoint analyse RUN"):
+        registry.render(saved_run(), broken, "md")  # type: ignore[arg-type]
+
+
+def test_a_report_is_written_under_its_format_and_replaces_an_older_one(tmp_path: Path) -> None:
+    """The file is the rendered text, and nothing partial stays beside it."""
+    (tmp_path / "report.md").write_text("older")
+    path = registry.write(saved_run(), verdict(), "md", tmp_path)
+    assert path == tmp_path / "report.md"
+    assert path.read_text() == registry.render(saved_run(), verdict(), "md")
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_report_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
+    """A folder that is not there is the caller's error, and no partial file is left."""
+    with pytest.raises(FileNotFoundError):
+        registry.write(saved_run(), verdict(), "md", tmp_path / "missing")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_name_that_is_no_text_does_not_stop_a_report(tmp_path: Path) -> None:
+    """A file name of bytes that are no UTF-8 arrives as a lone surrogate; it is written escaped."""
+    run = saved_run()
+    run.manifest["warnings"].append("skipped caf\udce9.txt")
+    for name in registry.FORMATS:
+        text = registry.write(run, verdict(), name, tmp_path).read_text(encoding="utf-8")
+        assert "udce9.txt" in text
