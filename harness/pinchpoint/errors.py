@@ -91,9 +91,3 @@ class FarmUnavailable(PinchpointError):  # noqa: N818 - a state of the farm, nam
     """The environment failed: an endpoint, a right, a port or space is missing."""
 
     exit_status = ExitStatus.ENVIRONMENT
-
-
-class Interrupted(PinchpointError):  # noqa: N818 - the user's wish, not an error
-    """The user stopped it; what was measured is kept."""
-
-    exit_status = ExitStatus.INTERRUPTED

@@ -1,0 +1,50 @@
+"""farm.yaml and plan.yaml, read and validated: frozen records that everything after works with."""
+
+from pinchpoint.plan.endpoints import Endpoints, EndpointSpec
+from pinchpoint.plan.expand import expand
+from pinchpoint.plan.farm import Collect, Content, Disk, Embedded, Farm, Host, Limits, Tier
+from pinchpoint.plan.guard import guard
+from pinchpoint.plan.load import expand_all, load, load_farm, load_plan
+from pinchpoint.plan.plan import (
+    Burst,
+    Closed,
+    Load,
+    Measure,
+    Objective,
+    Open,
+    Phases,
+    Plan,
+    ScenarioPlan,
+    ending_scenarios,
+)
+from pinchpoint.plan.redact import redacted
+
+__all__ = [
+    "Burst",
+    "Closed",
+    "Collect",
+    "Content",
+    "Disk",
+    "Embedded",
+    "EndpointSpec",
+    "Endpoints",
+    "Farm",
+    "Host",
+    "Limits",
+    "Load",
+    "Measure",
+    "Objective",
+    "Open",
+    "Phases",
+    "Plan",
+    "ScenarioPlan",
+    "Tier",
+    "ending_scenarios",
+    "expand",
+    "expand_all",
+    "guard",
+    "load",
+    "load_farm",
+    "load_plan",
+    "redacted",
+]

@@ -1,0 +1,115 @@
+"""``pinchpoint init``: a farm.yaml and a plan.yaml to start from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from pinchpoint.errors import FarmUnavailable, InputError
+
+FARM = """\
+# The farm: what is tested. Durations, sizes and rates carry their unit (10s, 8KiB, 200/s).
+
+name: my-farm
+environment: test        # test, staging or production; scenarios that write refuse production
+
+# The embedded farm: real servers, started on this machine for the test and stopped after it.
+embedded:
+  tiers: [web, sql, search, nosql, files]     # any subset; web needs sql
+  # content:
+  #   corpus: documents    # fill it with this folder's documents; default: this machine's documentation
+  #   documents: 2000      # at most so many of them
+
+# --- A real farm: remove 'embedded' above, and the '# ' at the beginning of every line below. ---
+# endpoints:
+#   # What the scenarios talk to; leave out what your farm does not have. ${NAME} is taken from the
+#   # environment when a run starts and is never written anywhere: keep passwords there.
+#   sharepoint: {url: "https://intranet.example", auth: basic, user: "${SP_USER}", password: "${SP_PASSWORD}"}
+#   sql: {url: "postgresql://loader:${PGPASSWORD}@sql1.example:5432/loadtest"}
+#   nosql: {url: "valkey://:${VALKEY_PASSWORD}@cache1.example:6379/0"}      # or redis://
+#   search: {url: "http://app3.example:8200", kind: pinchpoint}             # where crawled documents go
+#   files: {path: /srv/documents}            # a folder of documents; relative to this file, or absolute
+# tiers:
+#   # Who plays which role. A host without 'collect' is not watched, and the verdict says so.
+#   sql:
+#     hosts:
+#       sql1:
+#         machine: azure/ds12                # what the machine as a whole can do, from the catalogue
+#         collect:
+#           - {kind: local, process: postgres}    # this machine; 'process' or 'port' say what is the tier's
+#         disks:                             # role: where it lies (device or path), what it can do
+#           log: {device: nvme1n1, profile: azure/p30}
+#           data: {path: /var/lib/postgresql, limits: {iops: 5000, bytes_per_s: 200MB/s, io_unit: 8KiB}}
+#   search:
+#     hosts:
+#       app3:
+#         disks:
+#           index: {device: sdc, limits: unknown}
+"""
+
+PLAN = """\
+# The plan: which scenarios run against the farm, at what load, for how long.
+
+name: first-look
+seed: 1                  # decides everything random: the same seed gives the same operations
+
+scenarios:
+  # Crawls every source the farm offers into its search tier, as fast as 8 crawlers can.
+  crawl:
+    use: full-crawl
+    load: {model: closed, users: 8}      # so many users at once; 'think: 1s' lets each wait between operations
+
+  # Short transactions that arrive at a rate, whether or not the earlier ones have ended.
+  orders:
+    use: sql-mix
+    load: {model: open, rate: 100/s}     # arrivals: poisson (default) or constant
+    params: {preset: balanced}           # or log-heavy, data-heavy; or operations: {log_append: 8, point_read: 2}
+
+  # Steady writes with a burst of 5 seconds every 15.
+  burst:
+    use: nosql-burst
+    load: {model: burst, base: 50/s, peak: 500/s, every: 15s, for: 5s}
+
+phases:
+  warm_up: 5s
+  # Until the crawl is done; or a fixed time (measure: 10m), in which a crawl that ends starts again.
+  measure: {until: done, at_least: 40s, at_most: 15m}
+  cool_down: 0s
+
+# What has to be achieved; a run that misses one ends with exit status 1. Optional.
+objectives:
+  - {scenario: crawl, errors: 1%}
+  - {scenario: orders, p95: 1s}          # or p50, p99; throughput: 90/s
+"""
+
+
+@click.command()
+@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+def init(directory: Path) -> None:
+    """Write a commented farm.yaml (embedded; a real farm commented out) and plan.yaml into DIR."""
+    files = {directory / "farm.yaml": FARM, directory / "plan.yaml": PLAN}
+    there = [path for path in files if path.exists() or path.is_symlink()]
+    if there:
+        raise InputError(
+            *(
+                f"{path}: exists already; nothing was written. Move it away, or name another folder"
+                for path in there
+            )
+        )
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for path, text in files.items():
+            with path.open("x", encoding="utf-8") as file:
+                file.write(text)
+    except (FileExistsError, NotADirectoryError) as error:
+        raise InputError(
+            f"{error.filename}: is in the way; name a folder, or one that can be made"
+        ) from error
+    except OSError as error:
+        raise FarmUnavailable(
+            f"{error.filename or directory}: cannot be written ({error.strerror}); name another folder"
+        ) from error
+    for path in files:
+        click.echo(path)
+    click.echo(f"next: pinchpoint run {directory / 'plan.yaml'} --farm {directory / 'farm.yaml'}", err=True)

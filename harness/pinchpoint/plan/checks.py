@@ -1,0 +1,217 @@
+"""What no single field shows: names that must exist elsewhere, and parts that must fit each other.
+
+The checks read what the files say, not the records made of it, so that one broken place hides no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from pydantic import ValidationError
+
+from pinchpoint.plan.document import Document
+from pinchpoint.plan.explain import explain
+from pinchpoint.plan.farm import EMBEDDED_ENDPOINTS, EMBEDDED_ROLES
+from pinchpoint.plan.problems import Path, Problem, listed, nearest, unknown
+from pinchpoint_collectors import registry as collectors
+from pinchpoint_scenarios import registry as scenarios
+from pinchpoint_scenarios.contract import Scenario
+from pinchpoint_scenarios.full_crawl import FullCrawl
+from pinchpoint_scenarios.full_crawl.sources import KINDS as SOURCES
+
+
+def check_farm(farm: Document) -> Iterator[Problem]:
+    """What is wrong with a farm.yaml beyond its fields."""
+    yield from _check_embedded(farm)
+    seen: dict[str, str] = {}
+    for tier in farm.mapping("tiers"):
+        for host in farm.mapping("tiers", tier, "hosts"):
+            place: Path = ("tiers", tier, "hosts", host)
+            if host in seen:
+                yield Problem(
+                    place,
+                    f"a second host {host}, after the one of tier {seen[host]}",
+                    f"give it a name of its own, such as {host}-{tier}; one machine may have many names",
+                )
+            seen[host] = tier
+            yield from _check_collectors(farm, place)
+            if tier in _embedded_tiers(farm):
+                yield from _check_embedded_host(farm, tier, host)
+            else:
+                yield from _check_places(farm, place)
+
+
+def check_plan(plan: Document) -> Iterator[Problem]:
+    """What is wrong with a plan.yaml beyond its fields."""
+    for name in plan.mapping("scenarios"):
+        yield from _check_scenario(plan, name)
+    names = plan.mapping("scenarios")
+    objectives = plan.at("objectives")
+    for position, objective in enumerate(objectives if isinstance(objectives, list) else []):
+        said = objective.get("scenario") if isinstance(objective, dict) else None
+        if isinstance(said, str) and said not in names:
+            yield _unknown(("objectives", position, "scenario"), "scenario", said, names)
+    if plan.at("phases", "measure", "until") == "done" and not any(
+        scenario.ends for scenario in _used(plan).values()
+    ):
+        ending = [use for use, scenario in scenarios.SCENARIOS.items() if scenario.ends]
+        yield Problem(
+            ("phases", "measure", "until"),
+            "no scenario of this plan ends by itself",
+            f"add one that does ({listed(ending)}), or measure for a fixed time (measure: 10m)",
+        )
+
+
+def check_together(farm: Document, plan: Document) -> Iterator[Problem]:
+    """What the plan's scenarios need and the farm lacks; each problem is one of the plan's."""
+    offered = set(farm.mapping("endpoints")) & set(EMBEDDED_ENDPOINTS.values())
+    offered |= {EMBEDDED_ENDPOINTS[tier] for tier in _embedded_tiers(farm)}
+    for name, scenario in _used(plan).items():
+        for endpoint in sorted(scenario.needs - offered):
+            yield Problem(
+                ("scenarios", name, "use"),
+                f"{scenario.use} needs the endpoint {endpoint}, which {farm.file} lacks",
+                f"add endpoints.{endpoint} there{_or_tier(farm, endpoint)}",
+            )
+        if issubclass(scenario, FullCrawl):
+            yield from _check_sources(farm, plan, name, offered)
+
+
+def _check_embedded(farm: Document) -> Iterator[Problem]:
+    if "embedded" not in farm.data and not farm.mapping("endpoints"):
+        yield Problem(
+            (),
+            "neither embedded nor endpoints",
+            "needed: endpoints, where a real farm's servers are; or embedded, to have a farm started here",
+            line=farm.line(()),
+        )
+    for tier in _embedded_tiers(farm):
+        endpoint = EMBEDDED_ENDPOINTS[tier]
+        if endpoint in farm.mapping("endpoints"):
+            yield Problem(
+                ("endpoints", endpoint),
+                f"the embedded tier {tier} is this endpoint already",
+                f"remove it here, or remove {tier} from embedded.tiers",
+            )
+
+
+def _check_embedded_host(farm: Document, tier: str, host: str) -> Iterator[Problem]:
+    place: Path = ("tiers", tier, "hosts", host)
+    if host != f"{tier}1":
+        yield Problem(
+            place, f"unknown host {host}", f"allowed: {tier}1, the embedded tier's only host", f"{tier}1"
+        )
+    if "collect" in farm.mapping(*place):
+        yield Problem(
+            (*place, "collect"),
+            "a collector for an embedded tier",
+            "remove it: Pinchpoint watches what it starts",
+        )
+    roles = EMBEDDED_ROLES[tier]
+    for role in farm.mapping(*place, "disks"):
+        if role not in roles:
+            yield _unknown((*place, "disks", role), f"disk role of the embedded tier {tier}:", role, roles)
+        for where in farm.mapping(*place, "disks", role).keys() & {"device", "path"}:
+            yield Problem(
+                (*place, "disks", role, where),
+                "a place for an embedded disk",
+                "remove it: Pinchpoint knows its own",
+            )
+
+
+def _check_places(farm: Document, place: Path) -> Iterator[Problem]:
+    for role, disk in farm.mapping(*place, "disks").items():
+        if isinstance(disk, dict) and not disk.keys() & {"device", "path"}:
+            yield Problem(
+                (*place, "disks", role),
+                "a disk without a place",
+                "needed: device (such as nvme1n1) or path (an absolute path that lies on it)",
+            )
+
+
+def _check_collectors(farm: Document, place: Path) -> Iterator[Problem]:
+    entries = farm.at(*place, "collect")
+    for position, entry in enumerate(entries if isinstance(entries, list) else []):
+        here = (*place, "collect", position)
+        kind = entry.get("kind") if isinstance(entry, dict) else None
+        if not isinstance(kind, str):
+            continue  # the record says so
+        if kind not in collectors.names():
+            yield _unknown((*here, "kind"), "collector kind", kind, collectors.names())
+            continue
+        options = {"kind", *collectors.kind(kind).options}
+        for option in entry.keys() - options:
+            yield Problem(
+                (*here, option),
+                "unknown field",
+                f"allowed: {listed(sorted(options))}",
+                nearest(option, options),
+            )
+
+
+def _check_scenario(plan: Document, name: str) -> Iterator[Problem]:
+    place: Path = ("scenarios", name)
+    use = plan.at(*place, "use")
+    if not isinstance(use, str):
+        return  # the record says so
+    if use not in scenarios.SCENARIOS:
+        yield _unknown((*place, "use"), "scenario", use, scenarios.SCENARIOS)
+        return
+    params = plan.mapping(*place, "params")
+    model = scenarios.scenario(use).params_model
+    try:
+        model.model_validate(params)
+    except ValidationError as error:
+        yield from explain(error, model, params, (*place, "params"))
+
+
+def _check_sources(farm: Document, plan: Document, name: str, offered: set[str]) -> Iterator[Problem]:
+    """A crawl's sources: those it names have to be there, and there has to be one."""
+    place: Path = ("scenarios", name, "params", "sources")
+    sources = plan.at(*place)
+    if not sources and not offered & SOURCES.keys():
+        yield Problem(
+            ("scenarios", name, "use"),
+            f"{farm.file} has nothing to crawl",
+            f"add endpoints.{' or endpoints.'.join(sorted(SOURCES))} there, or params.sources here",
+        )
+    for position, source in enumerate(sources if isinstance(sources, list) else []):
+        if not isinstance(source, dict) or source.keys() & {"url", "path"}:
+            continue
+        key = "endpoint" if "endpoint" in source else "kind"
+        wanted = source.get(key)
+        if isinstance(wanted, str) and wanted not in offered and (key == "endpoint" or wanted in SOURCES):
+            instead = "a path" if source.get("kind") == "files" else "a url"
+            yield Problem(
+                (*place, position, key),
+                f"the endpoint {wanted}, which {farm.file} lacks",
+                f"add it there, or give the source {instead}; offered: {listed(sorted(offered))}",
+                nearest(wanted, offered),
+            )
+
+
+def _used(plan: Document) -> dict[str, type[Scenario]]:
+    """Name in the plan -> scenario, of those that name one that exists."""
+    uses = {name: plan.at("scenarios", name, "use") for name in plan.mapping("scenarios")}
+    return {
+        name: scenarios.SCENARIOS[use]
+        for name, use in uses.items()
+        if isinstance(use, str) and use in scenarios.SCENARIOS
+    }
+
+
+def _embedded_tiers(farm: Document) -> list[str]:
+    tiers = farm.at("embedded", "tiers")
+    return [tier for tier in EMBEDDED_ENDPOINTS if isinstance(tiers, list) and tier in tiers]
+
+
+def _or_tier(farm: Document, endpoint: str) -> str:
+    if "embedded" not in farm.data:
+        return ""
+    tier = next(tier for tier, name in EMBEDDED_ENDPOINTS.items() if name == endpoint)
+    return f", or {tier} to embedded.tiers"
+
+
+def _unknown(path: Path, what: str, name: str, allowed: Iterable[str]) -> Problem:
+    why = unknown(what, name, allowed)
+    return Problem(path, why.found, why.allowed, why.nearest)

@@ -1,0 +1,301 @@
+"""A YAML file as plain data that remembers the line of everything in it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path as FilePath
+from typing import Any, cast
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from ruamel.yaml.reader import ReaderError
+
+from pinchpoint.plan.problems import ABSENT, Path, Problem, dotted, inside, quoted, sentence
+
+MAX_BYTES = 1024 * 1024
+MAX_DEPTH = 40
+MAX_VALUES = 100_000
+
+_TAG = "tag:yaml.org,2002:"
+_TEXT = frozenset({_TAG + "str", _TAG + "timestamp", _TAG + "value"})
+_NUMBERS = frozenset({_TAG + "int", _TAG + "float", _TAG + "bool"})
+
+_PLAINER = {
+    "found character '\\t' that cannot start any token": "a tab where spaces belong; indent with spaces",
+    "mapping values are not allowed here": "a ':' where no field can begin; "
+    "check the indentation of this line and the one above, or quote the text",
+    "but found another document": "a second document begins; keep one per file",
+    "found unexpected end of stream": "a quote is opened and never closed; close it",
+    "could not find expected ':'": "a line without a ':'; write it as 'field: value'",
+}
+"""What ruamel.yaml says, and what a person is told instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One parsed file.
+
+    Attributes:
+        file: its name as the user gave it; every message begins with it.
+        location: its resolved path.
+        data: what it holds: mappings with text keys, lists, text, numbers, booleans.
+        lines: the line, from 1, of every field and list item.
+        problems: what is wrong with it as YAML.
+    """
+
+    file: str
+    location: FilePath
+    data: dict[str, Any] = field(default_factory=dict)
+    lines: Mapping[Path, int] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def readable(self) -> bool:
+        """Whether there is anything to validate."""
+        return bool(self.lines)
+
+    def line(self, path: Path) -> int | None:
+        """The line of a field, or of the nearest mapping around it that is there."""
+        while path and path not in self.lines:
+            path = path[:-1]
+        return self.lines.get(path)
+
+    def at(self, *path: str | int) -> Any:
+        """What stands at a place; ``None`` where nothing does."""
+        value: object = self.data
+        for step in path:
+            value = inside(value, step)
+        return None if value is ABSENT else value
+
+    def mapping(self, *path: str | int) -> dict[str, Any]:
+        """The mapping at a place; an empty one where there is none."""
+        value = self.at(*path)
+        return value if isinstance(value, dict) else {}
+
+    def sentence(self, problem: Problem) -> str:
+        """The problem as the one line a person reads."""
+        line = problem.line or self.line(problem.path)
+        place = f"{self.file}:{line}" if line else self.file
+        where = f"{place}: {dotted(problem.path)}" if problem.path else place
+        return f"{where}: {sentence(problem.found, problem.allowed, problem.nearest)}"
+
+
+def read_document(path: FilePath) -> Document:
+    """Read and parse one file. Never raises for what the file holds: its ``problems`` say what is wrong."""
+    location = path.expanduser().resolve()
+    try:
+        text = _text(path)
+        node = _compose(text)
+        builder = _Builder()
+        builder.lines[()] = node.start_mark.line + 1
+        data = builder.value(node, ())
+    except _Unreadable as error:
+        return Document(str(path), location, problems=(error.problem,))
+    return Document(str(path), location, data, builder.lines, tuple(builder.problems))
+
+
+class _Unreadable(Exception):  # noqa: N818 - never leaves this module
+    def __init__(self, found: str, allowed: str = "", line: int | None = None) -> None:
+        super().__init__(found)
+        self.problem = Problem((), found, allowed, line=line)
+
+
+def _text(path: FilePath) -> str:
+    try:
+        with path.expanduser().open("rb") as file:
+            raw = file.read(MAX_BYTES + 1)
+    except FileNotFoundError as error:
+        raise _Unreadable(
+            "there is no such file",
+            "check the path; 'pinchpoint init DIR' writes a farm.yaml and a plan.yaml",
+        ) from error
+    except IsADirectoryError as error:
+        raise _Unreadable("this is a folder", "name the YAML file in it") from error
+    except PermissionError as error:
+        raise _Unreadable("no right to read this file", "check its owner and mode") from error
+    except (OSError, ValueError) as error:  # ValueError: a zero byte in the path
+        reason = getattr(error, "strerror", None) or error
+        raise _Unreadable(f"cannot be read ({reason})") from error
+    if len(raw) > MAX_BYTES:
+        raise _Unreadable("larger than 1 MiB", "a farm or a plan is a short text file")
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise _Unreadable("not UTF-8 text", "save the file as UTF-8", line) from error
+    return _without_tabs(text)
+
+
+def _without_tabs(text: str) -> str:
+    """JSON may be indented with tabs, YAML may not; in JSON a tab never stands inside a text."""
+    if "\t" not in text or not text.lstrip().startswith("{"):
+        return text
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return text.replace("\t", " ")
+
+
+def _compose(text: str) -> MappingNode:
+    try:
+        node = YAML(typ="safe", pure=True).compose(text)
+    except ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        raise _Unreadable(
+            f"not text: it holds the control character {error.character:#04x}", "save it as plain text", line
+        ) from error
+    except MarkedYAMLError as error:
+        raise _Unreadable(*_plain(error)) from error
+    except RecursionError as error:
+        raise _Unreadable("nested too deeply", f"at most {MAX_DEPTH} levels") from error
+    except (YAMLError, ValueError, IndexError, AttributeError, TypeError) as error:
+        # ruamel.yaml lets these through on some malformed files, without a place.
+        raise _Unreadable(f"not valid YAML ({quoted(str(error))})") from error
+    if node is None:
+        raise _Unreadable("the file is empty", "'pinchpoint init DIR' writes one to start from")
+    if not isinstance(node, MappingNode):
+        kind = "a list" if isinstance(node, SequenceNode) else "a single value"
+        raise _Unreadable(
+            f"the file holds {kind}", "fields with values, such as 'name: NAME'", node.start_mark.line + 1
+        )
+    return node
+
+
+def _plain(error: MarkedYAMLError) -> tuple[str, str, int | None]:
+    problem = str(error.problem or error.context)
+    begun = error.context_mark.line + 1 if error.context_mark else None
+    line = error.problem_mark.line + 1 if error.problem_mark else begun
+    if problem == "found unexpected end of stream":
+        line = begun
+    allowed = ""
+    if problem in _PLAINER:
+        problem, _, allowed = _PLAINER[problem].partition("; ")
+    elif error.context and begun and begun != line:
+        allowed = f"{error.context} that begins in line {begun}"
+    return f"not valid YAML: {problem}", allowed, line
+
+
+class _Builder:
+    """Turns YAML nodes into plain data, keeps the lines, and refuses what a settings file cannot mean."""
+
+    def __init__(self) -> None:
+        self.lines: dict[Path, int] = {}
+        self.problems: list[Problem] = []
+        self._constructor = YAML(typ="safe", pure=True).constructor
+        self._open: set[int] = set()
+        self._values = 0
+
+    def value(self, node: Node, path: Path) -> Any:
+        self._values += 1
+        line = node.start_mark.line + 1
+        if self._values > MAX_VALUES:
+            raise _Unreadable(f"more than {MAX_VALUES} values once its aliases are followed", line=line)
+        if len(path) > MAX_DEPTH:
+            raise _Unreadable("nested too deeply", f"at most {MAX_DEPTH} levels", line)
+        if isinstance(node, ScalarNode):
+            return self._scalar(node, path)
+        if id(node) in self._open:
+            raise _Unreadable("an alias (*) refers to the value it stands in", "write the value out", line)
+        self._open.add(id(node))
+        try:
+            if isinstance(node, MappingNode):
+                return self._mapping(node, path)
+            return self._sequence(cast("SequenceNode", node), path)
+        finally:
+            self._open.discard(id(node))
+
+    def _mapping(self, node: MappingNode, path: Path) -> dict[str, Any]:
+        data: dict[str, Any] = {}
+        if str(node.tag) != _TAG + "map":
+            self._report(path, node, f"the YAML tag {quoted(str(node.tag))}", "remove the tag")
+        for key_node, value_node in _merged_last(node):
+            if str(key_node.tag) == _TAG + "merge":
+                for shared in self._shared(value_node, path):
+                    data = shared | data
+                continue
+            key = self._key(key_node, path)
+            if key is None:
+                continue
+            here = (*path, key)
+            line = key_node.start_mark.line + 1
+            if key in data:
+                first = self.lines[here]
+                self.problems.append(
+                    Problem(here, f"given twice, first in line {first}", "remove one of them", line=line)
+                )
+                continue
+            self.lines[here] = line
+            data[key] = self.value(value_node, here)
+        return data
+
+    def _shared(self, node: Node, path: Path) -> Iterator[dict[str, Any]]:
+        """The mappings a merge key (``<<``) brings in; what stands in the mapping itself wins over them."""
+        for part in node.value if isinstance(node, SequenceNode) else [node]:
+            if isinstance(part, MappingNode):
+                taken = dict(self.lines)
+                yield self.value(part, path)
+                self.lines |= taken
+            else:
+                self._report(path, part, "a '<<' that brings in no mapping", "an alias (*) of a mapping")
+
+    def _sequence(self, node: SequenceNode, path: Path) -> list[Any]:
+        items = []
+        if str(node.tag) != _TAG + "seq":
+            self._report(path, node, f"the YAML tag {quoted(str(node.tag))}", "remove the tag")
+        for position, item in enumerate(node.value):
+            here = (*path, position)
+            self.lines[here] = item.start_mark.line + 1
+            items.append(self.value(item, here))
+        return items
+
+    def _key(self, node: Node, path: Path) -> str | None:
+        if not isinstance(node, ScalarNode):
+            self._report(path, node, "a field whose name is a list or a mapping", "a field's name is text")
+        elif not node.value:
+            self._report(path, node, "a field without a name", "a field's name is text")
+        elif not node.value.isprintable():
+            self._report(
+                path, node, f"the field name {quoted(node.value)}", "a field's name is printable text"
+            )
+        else:
+            return str(node.value)
+        return None
+
+    def _scalar(self, node: ScalarNode, path: Path) -> Any:
+        tag = str(node.tag)
+        if tag in _TEXT:
+            return self._string(node, path)
+        if tag == _TAG + "null":
+            self._report(path, node, "nothing stands here", "give it a value, or remove it")
+            return None
+        if tag in _NUMBERS:
+            try:
+                return self._constructor.construct_object(node)
+            except (ValueError, KeyError, IndexError, YAMLError):
+                self._report(
+                    path, node, f"{quoted(node.value)} is not a number", "a number, or text in quotes"
+                )
+                return None
+        self._report(path, node, f"the YAML tag {quoted(tag)}", "plain text, numbers, lists and mappings")
+        return None
+
+    def _string(self, node: ScalarNode, path: Path) -> str | None:
+        try:
+            # JSON writes a character beyond U+FFFF as two escapes; alone, half of one is no character.
+            return str(node.value).encode("utf-16", "surrogatepass").decode("utf-16")
+        except UnicodeDecodeError:
+            self._report(path, node, "half of a surrogate pair", "a whole character")
+            return None
+
+    def _report(self, path: Path, node: Node, found: str, allowed: str) -> None:
+        line = self.lines.get(path) if isinstance(node, ScalarNode) and path in self.lines else None
+        self.problems.append(Problem(path, found, allowed, line=line or node.start_mark.line + 1))
+
+
+def _merged_last(node: MappingNode) -> list[tuple[Node, Node]]:
+    """The pairs of a mapping, its own fields before those a merge key brings in."""
+    return sorted(node.value, key=lambda pair: str(pair[0].tag) == _TAG + "merge")

@@ -1,0 +1,118 @@
+"""The endpoints of a farm as they stand in farm.yaml: their ``${ENV}`` unexpanded, no secret in them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import ClassVar, Literal, Self
+
+from pydantic import Field, ValidationInfo, field_validator, model_validator
+
+from pinchpoint.plan.expand import check_url, check_variables
+from pinchpoint.plan.problems import Unfit, listed, quoted
+from pinchpoint.plan.record import FileContext, Record, resolved
+from pinchpoint.plan.redact import redacted_text
+
+
+class EndpointSpec(Record):
+    """One entry of ``endpoints``.
+
+    Attributes:
+        url: where it is; for ``files`` a folder.
+    """
+
+    endpoint: ClassVar[str]
+
+    url: str = Field(description="the endpoint's URL", repr=False)
+
+    @field_validator("*")
+    @classmethod
+    def _variables_fit(cls, value: object) -> object:
+        if isinstance(value, str):
+            check_variables(value)
+        return value
+
+    @field_validator("url")
+    @classmethod
+    def _url_fits(cls, value: str, info: ValidationInfo) -> str:  # noqa: ARG003 - files' needs it
+        if not value.startswith("${"):
+            check_url(cls.endpoint, value)
+        return value
+
+    @property
+    def given(self) -> dict[str, str]:
+        """Its URL and its options, as ``expand`` takes them."""
+        return {name: str(value) for name, value in self.to_json().items()}
+
+
+class SharePointEndpoint(EndpointSpec):
+    """A SharePoint-style site; ``basic`` takes user and password, ``bearer`` a token."""
+
+    endpoint = "sharepoint"
+
+    auth: Literal["none", "basic", "bearer"] = "none"
+    user: str | None = None
+    password: str | None = Field(default=None, repr=False)
+    token: str | None = Field(default=None, repr=False)
+
+    @model_validator(mode="after")
+    def _credentials_fit(self) -> Self:
+        wanted = {"none": set[str](), "basic": {"user", "password"}, "bearer": {"token"}}[self.auth]
+        given = {name for name in ("user", "password", "token") if getattr(self, name) is not None}
+        if given != wanted:
+            raise Unfit(
+                f"auth {self.auth} with {listed(sorted(given))}",
+                "allowed: auth none with nothing, basic with user and password, bearer with token",
+            )
+        return self
+
+
+class SqlEndpoint(EndpointSpec):
+    """The database that SQL scenarios load and that holds a crawl's queue."""
+
+    endpoint = "sql"
+
+
+class NoSqlEndpoint(EndpointSpec):
+    """A Valkey or Redis server."""
+
+    endpoint = "nosql"
+
+
+class SearchEndpoint(EndpointSpec):
+    """Where crawled documents go."""
+
+    endpoint = "search"
+
+    kind: Literal["pinchpoint"] = "pinchpoint"
+
+
+class FilesEndpoint(EndpointSpec):
+    """A folder of documents, relative to the farm's file."""
+
+    endpoint = "files"
+
+    url: str = Field(alias="path", description="the path of a folder of documents")
+
+    @field_validator("url")
+    @classmethod
+    def _url_fits(cls, value: str, info: ValidationInfo) -> str:
+        if "://" in value or not value or "\0" in value:
+            raise Unfit(f"found {quoted(redacted_text(value))}", "allowed: the path of a folder")
+        if isinstance(info.context, FileContext) and not value.startswith("${"):
+            return str(resolved(Path(value), info.context.directory))
+        return value
+
+
+class Endpoints(Record):
+    """The endpoints of a farm that Pinchpoint does not build itself."""
+
+    sharepoint: SharePointEndpoint | None = None
+    sql: SqlEndpoint | None = None
+    nosql: NoSqlEndpoint | None = None
+    search: SearchEndpoint | None = None
+    files: FilesEndpoint | None = None
+
+    def named(self) -> Mapping[str, EndpointSpec]:
+        """Those that are given, by name."""
+        return {name: spec for name in type(self).model_fields if (spec := getattr(self, name)) is not None}

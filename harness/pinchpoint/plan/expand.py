@@ -1,0 +1,121 @@
+"""Fills ``${ENV}`` into endpoints, late: in the process that uses them, never in a file or a message."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from urllib.parse import quote, urlsplit
+
+from pinchpoint.errors import InputError
+from pinchpoint.plan.problems import Unfit, nearest, quoted
+from pinchpoint.plan.redact import redacted_text
+from pinchpoint_scenarios.contract import Endpoint
+
+SCHEMES: Mapping[str, tuple[str, ...]] = {
+    "sharepoint": ("http", "https"),
+    "sql": ("postgresql",),
+    "nosql": ("valkey", "redis"),
+    "search": ("http", "https"),
+}
+"""The URL schemes of each endpoint; ``files`` is a path and has none."""
+
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+
+def expand(name: str, given: Mapping[str, str], environ: Mapping[str, str] = os.environ) -> Endpoint:
+    """What a scenario is given: the endpoint with its ``${ENV}`` filled in.
+
+    A variable between ``://`` and ``@`` is percent-encoded on the way, so that a password may hold any
+    character.
+
+    Args:
+        name: the endpoint's name.
+        given: its URL and options, as ``EndpointSpec.given`` or the embedded farm has them.
+        environ: the variables.
+
+    Raises:
+        InputError: a variable is not set, or what results is no URL of this endpoint.
+    """
+    endpoint, unfit = expanded(name, given, environ)
+    if unfit:
+        raise InputError(*(f"endpoints.{name}.{key}: {why}" for key, why in unfit.items()))
+    return endpoint
+
+
+def expanded(
+    name: str, given: Mapping[str, str], environ: Mapping[str, str]
+) -> tuple[Endpoint, dict[str, Unfit]]:
+    """As ``expand``, with what is wrong with each key (``url`` or an option's name) instead of an error."""
+    values: dict[str, str] = {}
+    unfit: dict[str, Unfit] = {}
+    for key, text in given.items():
+        try:
+            values[key] = _url(name, text, environ) if key == "url" else _text(text, environ)
+        except Unfit as why:
+            unfit[key] = why
+    return Endpoint(name, values.pop("url", ""), values), unfit
+
+
+def check_variables(text: str) -> None:
+    """Raise ``Unfit`` where a ``${`` begins no variable."""
+    if "${" in _VARIABLE.sub("", text):
+        raise Unfit("a '${' that begins no variable", "allowed: ${NAME}, of letters, digits and '_'")
+
+
+def check_url(name: str, url: str) -> None:
+    """Raise ``Unfit`` unless the URL fits the endpoint of that name: its scheme, a host, a sensible port."""
+    schemes = SCHEMES[name]
+    allowed = "allowed: " + " or ".join(f"{scheme}://HOST" for scheme in schemes)
+    shown = quoted(redacted_text(url))
+    scheme, separator, _ = url.partition("://")
+    if not separator:
+        raise Unfit("no URL: it has no scheme", allowed)  # not shown: it may be a misplaced password
+    if scheme not in schemes:
+        raise Unfit(f"{shown} has the scheme {quoted(scheme)}", allowed, nearest(scheme, schemes))
+    if any(character.isspace() or not character.isprintable() for character in url):
+        raise Unfit(f"{shown} holds white space", f"{allowed}; write %20 for a space")
+    if not _has_host(url):
+        raise Unfit(
+            f"{shown} names no host and port",
+            f"{allowed}; a port is a number up to 65535; in a password write %2F for '/', %40 for '@'",
+        )
+
+
+def _has_host(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        host = parts.netloc.rpartition("@")[2]
+        if "," in host or "${" in parts.netloc:  # the ports of a list, or from a variable, are judged later
+            return bool(host) and not host.startswith(":")
+        return bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+
+
+def _url(name: str, text: str, environ: Mapping[str, str]) -> str:
+    if name == "files":
+        folder = Path(_text(text, environ))
+        if not folder.is_absolute():
+            raise Unfit(
+                f"the path {quoted(str(folder))}", "allowed: an absolute path once variables are filled in"
+            )
+        return str(folder)
+    scheme, separator, rest = text.partition("://")
+    end = next((at for at, character in enumerate(rest) if character in "/?#"), len(rest))
+    user, at, host = rest[:end].rpartition("@")
+    secret = _text(user, environ, lambda value: quote(value, safe=""))
+    url = _text(scheme, environ) + separator + secret + at + _text(host + rest[end:], environ)
+    check_url(name, url)
+    return url
+
+
+def _text(text: str, environ: Mapping[str, str], encode: Callable[[str], str] = str) -> str:
+    def value(match: re.Match[str]) -> str:
+        name = match.group(1)
+        if name not in environ:
+            raise Unfit(f"the environment variable {name} is not set", f"set it: export {name}=VALUE")
+        return encode(environ[name])
+
+    return _VARIABLE.sub(value, text)

@@ -1,0 +1,188 @@
+"""Turns what pydantic finds into problems: the field as it stands in the file, and words for people."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+from pinchpoint.plan.problems import ABSENT, Path, Problem, Unfit, inside, listed, nearest
+from pinchpoint.plan.redact import is_secret, redacted_text
+from pinchpoint.plan.units import found
+
+
+def explain(error: ValidationError, model: type[BaseModel], data: object, under: Path = ()) -> list[Problem]:
+    """One problem for each error.
+
+    Args:
+        error: what validating ``data`` by ``model`` raised.
+        model: the model, asked for the names it allows.
+        data: what stands in the file at ``under``.
+        under: the place of ``data`` in its file.
+    """
+    problems: list[Problem] = []
+    for detail in error.errors():
+        problem = _problem(detail, model, data, under)
+        if problem not in problems:
+            problems.append(problem)
+    return problems
+
+
+def _problem(detail: ErrorDetails, model: type[BaseModel], data: object, under: Path) -> Problem:
+    kind, ctx = detail["type"], detail.get("ctx", {})
+    if kind in {"missing", "extra_forbidden"}:
+        return _name_problem(detail, model, data, under)
+    path, _ = _trace(model, detail["loc"], data)
+    here = (*under, *path)
+    given = _at(data, path)
+    cause = ctx.get("error")
+    if isinstance(cause, Unfit):
+        return Problem(here, cause.found, cause.allowed, cause.nearest)
+    if kind in {"union_tag_not_found", "union_tag_invalid"}:
+        return _tag_problem(here, ctx, given)
+    if kind in {"value_error", "assertion_error"}:
+        return Problem(here, str(cause))
+    allowed = _ALLOWED[kind](ctx) if kind in _ALLOWED else detail["msg"]
+    return Problem(here, f"found {_shown(here, given)}", allowed, _nearest_literal(kind, ctx, given))
+
+
+def _name_problem(detail: ErrorDetails, model: type[BaseModel], data: object, under: Path) -> Problem:
+    """A field that must not be there, or that must."""
+    path, annotations = _trace(model, detail["loc"][:-1], data)
+    name = str(detail["loc"][-1])
+    here = (*under, *path, name)
+    fields = _fields(annotations)
+    if detail["type"] == "missing":
+        needed = fields[name].description if name in fields else None
+        return Problem(here, "missing", f"needed: {needed}" if needed else "give it a value")
+    return Problem(here, "unknown field", f"allowed: {listed(fields)}", nearest(name, fields))
+
+
+def _nearest_literal(kind: str, ctx: Mapping[str, Any], given: object) -> str | None:
+    return (
+        nearest(given, _literals(ctx["expected"]))
+        if kind == "literal_error" and isinstance(given, str)
+        else None
+    )
+
+
+def _literals(expected: str) -> list[str]:
+    """The names in pydantic's ``expected``: ``'a', 'b' or 'c'``."""
+    return [part.strip(" '") for part in expected.replace(" or ", ", ").split(", ")]
+
+
+_ALLOWED: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+    "literal_error": lambda ctx: f"allowed: {listed(_literals(ctx['expected']))}",
+    "greater_than": lambda ctx: f"allowed: more than {ctx['gt']:g}",
+    "greater_than_equal": lambda ctx: f"allowed: {ctx['ge']:g} or more",
+    "less_than": lambda ctx: f"allowed: less than {ctx['lt']:g}",
+    "less_than_equal": lambda ctx: f"allowed: at most {ctx['le']:g}",
+    "too_short": lambda ctx: f"allowed: at least {ctx['min_length']} of them",
+    "string_too_short": lambda _: "allowed: text that is not empty",
+    "string_type": lambda _: "allowed: text; put a number in quotes",
+    "int_type": lambda _: "allowed: a whole number",
+    "int_parsing": lambda _: "allowed: a whole number",
+    "int_from_float": lambda _: "allowed: a whole number",
+    "float_type": lambda _: "allowed: a number",
+    "float_parsing": lambda _: "allowed: a number",
+    "finite_number": lambda _: "allowed: a finite number",
+    "bool_type": lambda _: "allowed: true or false",
+    "model_type": lambda _: "allowed: fields with values ({name: value})",
+    "model_attributes_type": lambda _: "allowed: fields with values ({name: value})",
+    "dict_type": lambda _: "allowed: fields with values ({name: value})",
+    "mapping_type": lambda _: "allowed: fields with values ({name: value})",
+    "tuple_type": lambda _: "allowed: a list ([a, b])",
+    "list_type": lambda _: "allowed: a list ([a, b])",
+}
+
+
+def _tag_problem(here: Path, ctx: Mapping[str, Any], given: object) -> Problem:
+    field = str(ctx["discriminator"]).strip("'")
+    if not isinstance(given, Mapping) or field not in given:
+        return Problem((*here, field), "missing", "needed: one of them decides what else may stand here")
+    value = given[field]
+    names = _literals(ctx["expected_tags"])
+    near = nearest(value, names) if isinstance(value, str) else None
+    return Problem(
+        (*here, field), f"found {_shown((*here, field), value)}", f"allowed: {listed(names)}", near
+    )
+
+
+def _shown(here: Path, value: object) -> str:
+    if here and is_secret(str(here[-1])):
+        return "a value (not shown)"
+    return redacted_text(found(value))
+
+
+def _at(data: object, path: Path) -> object:
+    for step in path:
+        data = inside(data, step)
+    return data
+
+
+def _trace(model: type[BaseModel], loc: Path, data: object) -> tuple[Path, list[Any]]:
+    """Follow an error's location through the file and the model at once.
+
+    Pydantic's locations also name the variant of a union and steps that only exist after a conversion; these
+    are no places in the file and are left out.
+
+    Returns:
+        The path in the file, and the types of what may stand there.
+    """
+    path: Path = ()
+    annotations: list[Any] = [model]
+    for step in loc:
+        variants = [kind for kind in _flat(annotations) if _is_tagged(kind, step)]
+        if variants and len(_flat(annotations)) > 1:
+            annotations = variants
+            continue
+        inner = [kind for annotation in _flat(annotations) for kind in _inside(annotation, step)]
+        child = inside(data, step)
+        if child is ABSENT:
+            continue
+        path, data, annotations = (*path, step), child, inner
+    return path, annotations
+
+
+def _flat(annotations: Sequence[Any]) -> list[Any]:
+    """Unions and annotated types taken apart."""
+    flat: list[Any] = []
+    for annotation in annotations:
+        origin = get_origin(annotation)
+        if origin is Annotated:
+            flat += _flat(get_args(annotation)[:1])
+        elif origin in (Union, UnionType):
+            flat += _flat(get_args(annotation))
+        elif annotation is not type(None):
+            flat.append(annotation)
+    return flat
+
+
+def _inside(annotation: Any, step: str | int) -> Iterator[Any]:
+    """The types of what stands at ``step`` inside a value of this type."""
+    arguments = get_args(annotation)
+    origin = get_origin(annotation)
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield from (info.annotation for name, info in _fields([annotation]).items() if name == step)
+    elif isinstance(origin, type) and issubclass(origin, Mapping) and len(arguments) == 2:
+        yield arguments[1]
+    elif isinstance(origin, type) and issubclass(origin, Sequence) and arguments:
+        yield arguments[0]
+
+
+def _is_tagged(annotation: Any, tag: str | int) -> bool:
+    """Whether a union's variant is the one that a discriminating field calls ``tag``."""
+    if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
+        return False
+    kinds = [info.annotation for info in annotation.model_fields.values()]
+    return any(get_origin(kind) is Literal and tag in get_args(kind) for kind in kinds)
+
+
+def _fields(annotations: Sequence[Any]) -> dict[str, FieldInfo]:
+    """The fields, by their name in the file, that any of these types has."""
+    models = [kind for kind in _flat(annotations) if isinstance(kind, type) and issubclass(kind, BaseModel)]
+    return {info.alias or name: info for model in models for name, info in model.model_fields.items()}

@@ -1,0 +1,223 @@
+"""The records of farm.yaml (DESIGN.md section 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationInfo,
+    computed_field,
+    field_validator,
+    model_validator,
+)
+
+from pinchpoint.plan.catalogue import limits_of
+from pinchpoint.plan.endpoints import Endpoints
+from pinchpoint.plan.problems import Unfit, quoted
+from pinchpoint.plan.record import Bytes, BytesPerSecond, FileContext, FilePath, Name, Record, only_one
+
+EmbeddedTier = Literal["web", "sql", "search", "nosql", "files"]
+
+EMBEDDED_ENDPOINTS: Mapping[str, str] = {
+    "web": "sharepoint",
+    "sql": "sql",
+    "search": "search",
+    "nosql": "nosql",
+    "files": "files",
+}
+"""The endpoint each tier of the embedded farm is."""
+
+EMBEDDED_ROLES: Mapping[str, frozenset[str]] = {
+    "web": frozenset(),
+    "sql": frozenset({"log", "data"}),
+    "search": frozenset({"index"}),
+    "nosql": frozenset({"data"}),
+    "files": frozenset({"content"}),
+}
+"""The disk roles each tier of the embedded farm has."""
+
+
+class Limits(Record):
+    """What a disk, or a whole machine's storage, can do at most.
+
+    Attributes:
+        iops: I/Os per second.
+        bytes_per_s: bytes per second, reads and writes together.
+        io_unit_bytes: an I/O counts as one per so many bytes begun; ``None`` where an I/O of any size is one.
+    """
+
+    iops: float | None = Field(default=None, gt=0)
+    bytes_per_s: BytesPerSecond | None = Field(default=None, gt=0)
+    io_unit_bytes: Bytes | None = Field(default=None, alias="io_unit", gt=0)
+
+    @model_validator(mode="after")
+    def _limit_something(self) -> Self:
+        if self.iops is None and self.bytes_per_s is None:
+            raise Unfit("limits that limit nothing", "needed: iops, bytes_per_s or both; or the word unknown")
+        return self
+
+
+def _limits_form(value: object) -> str:
+    return "unknown" if isinstance(value, str) else "limits"
+
+
+class Disk(Record):
+    """One disk role of a host.
+
+    Attributes:
+        device: the device on the host (``nvme1n1``), or
+        path: an absolute path there that lies on it; neither for the embedded farm, which knows its own.
+        profile: an entry of the disk catalogue that says what it can do, or
+        limits: the figures themselves, or ``"unknown"``; neither where nothing is declared.
+    """
+
+    device: str | None = Field(default=None, min_length=1)
+    path: str | None = None
+    profile: str | None = None
+    limits: (
+        Annotated[
+            Annotated[Limits, Tag("limits")] | Annotated[Literal["unknown"], Tag("unknown")],
+            Discriminator(_limits_form),
+        ]
+        | None
+    ) = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_derived(cls, value: object, info: ValidationInfo) -> object:
+        """A manifest also holds what was derived from the profile; a file may not."""
+        if isinstance(value, Mapping) and not isinstance(info.context, FileContext):
+            return {key: item for key, item in value.items() if key != "resolved_limits"}
+        return value
+
+    @field_validator("path")
+    @classmethod
+    def _path_is_absolute(cls, value: str | None) -> str | None:
+        if value is not None and (not value.startswith("/") or "\0" in value):
+            raise Unfit(f"the path {quoted(value)}", "allowed: an absolute path on that host")
+        return value
+
+    @model_validator(mode="after")
+    def _one_of_each(self) -> Self:
+        only_one({"device": self.device, "path": self.path}, "where the disk is")
+        only_one({"profile": self.profile, "limits": self.limits}, "what the disk can do")
+        return self
+
+    @computed_field  # type: ignore[prop-decorator]  # mypy knows no decorated properties
+    @property
+    def resolved_limits(self) -> Limits | None:
+        """What the disk is declared to do: its limits or its profile's; ``None`` where nothing is known."""
+        if isinstance(self.limits, Limits):
+            return self.limits
+        return None if self.profile is None else Limits.from_json(limits_of(self.profile))
+
+
+class Collect(Record):
+    """One collector that watches a host.
+
+    Attributes:
+        kind: its name in the collectors' registry.
+    """
+
+    model_config = ConfigDict(extra="allow")
+
+    kind: str = Field(description="the kind of collector, such as local")
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The other keys of the entry."""
+        return dict(self.model_extra or {})
+
+
+class Host(Record):
+    """One host of a tier.
+
+    Attributes:
+        machine: an entry of the catalogue that says what the machine as a whole can do.
+        collect: the collectors that watch it.
+        disks: disk role -> disk.
+    """
+
+    machine: str | None = None
+    collect: tuple[Collect, ...] = Field(default=(), strict=False)
+    disks: Mapping[Name, Disk] = Field(default_factory=dict)
+
+
+class Tier(Record):
+    """One tier: the hosts that play one role in the farm, by name."""
+
+    hosts: Mapping[Name, Host] = Field(min_length=1, description="the tier's hosts, by name")
+
+
+class Content(Record):
+    """What the embedded farm is filled with.
+
+    Attributes:
+        corpus: a folder of documents; ``None`` for the machine's own documentation.
+        documents: at most so many of them; ``None`` for the farm's default.
+    """
+
+    corpus: FilePath | None = None
+    documents: int | None = Field(default=None, gt=0)
+
+
+class Embedded(Record):
+    """The farm Pinchpoint starts on this machine. The analysis never reads this."""
+
+    tiers: tuple[EmbeddedTier, ...] = Field(
+        strict=False, min_length=1, description="a list of tiers to start: web, sql, search, nosql, files"
+    )
+    content: Content = Content()
+
+    @field_validator("tiers")
+    @classmethod
+    def _tiers_fit(cls, value: tuple[EmbeddedTier, ...]) -> tuple[EmbeddedTier, ...]:
+        twice = sorted({tier for tier in value if value.count(tier) > 1})
+        if twice:
+            raise Unfit(f"{', '.join(twice)} given twice", "allowed: each tier once")
+        if "web" in value and "sql" not in value:
+            raise Unfit(
+                "the tier web without the tier sql", "needed: sql too; web's content lies in its database"
+            )
+        return value
+
+    @property
+    def endpoints(self) -> frozenset[str]:
+        """The names of the endpoints it offers once it is up."""
+        return frozenset(EMBEDDED_ENDPOINTS[tier] for tier in self.tiers)
+
+
+class FarmFile(Record):
+    """What may stand in a farm.yaml."""
+
+    name: Name = Field(description="the farm's name")
+    environment: Literal["test", "staging", "production"] = Field(description="test, staging or production")
+    endpoints: Endpoints = Endpoints()
+    tiers: Mapping[Name, Tier] = Field(default_factory=dict)
+    embedded: Embedded | None = None
+
+
+class Farm(FarmFile):
+    """The system under test.
+
+    Attributes:
+        name: its name.
+        environment: ``test``, ``staging`` or ``production``; see ``guard``.
+        endpoints: those already running, ``${ENV}`` unexpanded; see ``expand``.
+        tiers: tier name -> tier: hosts, what watches them, what their disks are declared to be.
+        embedded: how the embedded farm is built; ``None`` where the farm is a real one.
+        identity: the resolved path of its file; two files are two farms.
+    """
+
+    identity: FilePath
+
+    @property
+    def offered(self) -> frozenset[str]:
+        """The names of the endpoints scenarios will find, given and built."""
+        built = self.embedded.endpoints if self.embedded else frozenset[str]()
+        return built | frozenset(self.endpoints.named())

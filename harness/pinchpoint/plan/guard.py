@@ -1,0 +1,25 @@
+"""What must not run: scenarios that write, on a farm that real people use."""
+
+from __future__ import annotations
+
+from pinchpoint.errors import GuardError
+from pinchpoint.plan.farm import Farm
+from pinchpoint.plan.plan import Plan
+from pinchpoint_scenarios import registry
+
+
+def guard(farm: Farm, plan: Plan) -> None:
+    """Raise ``GuardError`` when the farm is production and a scenario of the plan writes."""
+    if farm.environment != "production":
+        return
+    writing = [
+        f"{name} ({planned.use})"
+        for name, planned in plan.scenarios.items()
+        if registry.scenario(planned.use).writes
+    ]
+    if writing:
+        raise GuardError(
+            f"farm {farm.name} is production, and these scenarios of plan {plan.name} write to it: "
+            f"{', '.join(writing)}; nothing was started. "
+            "Run them on a copy of the farm, whose farm.yaml says environment: staging or test"
+        )

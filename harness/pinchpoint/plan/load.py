@@ -1,0 +1,109 @@
+"""From two files to a frozen farm and a frozen plan, or to every problem both files have."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import ValidationError
+
+from pinchpoint.errors import InputError
+from pinchpoint.plan.checks import check_farm, check_plan, check_together
+from pinchpoint.plan.document import Document, read_document
+from pinchpoint.plan.expand import expanded
+from pinchpoint.plan.explain import explain
+from pinchpoint.plan.farm import Farm, FarmFile
+from pinchpoint.plan.plan import Plan
+from pinchpoint.plan.problems import Problem
+from pinchpoint.plan.record import Record
+from pinchpoint_scenarios.contract import Endpoint
+
+R = TypeVar("R", bound=Record)
+
+
+def load_farm(path: Path | str) -> Farm:
+    """Read a farm.yaml. Raises ``InputError`` with every problem it has."""
+    document = read_document(Path(path))
+    farm, problems = _read(document, FarmFile, check_farm)
+    return _with_identity(_sound(farm, _sentences(document, problems)), document)
+
+
+def load_plan(path: Path | str) -> Plan:
+    """Read a plan.yaml by itself. Raises ``InputError`` with every problem it has."""
+    document = read_document(Path(path))
+    plan, problems = _read(document, Plan, check_plan)
+    return _sound(plan, _sentences(document, problems))
+
+
+def load(farm_path: Path | str, plan_path: Path | str) -> tuple[Farm, Plan]:
+    """Read both files and check that they fit each other.
+
+    Raises ``InputError`` with every problem of both, one line each:
+    ``FILE:LINE: field: what was found; what is allowed; nearest name``.
+    """
+    farm_document, plan_document = read_document(Path(farm_path)), read_document(Path(plan_path))
+    farm, farm_problems = _read(farm_document, FarmFile, check_farm)
+    plan, plan_problems = _read(plan_document, Plan, check_plan)
+    if farm_document.readable and plan_document.readable:
+        plan_problems += check_together(farm_document, plan_document)
+    sentences = _sentences(farm_document, farm_problems) + _sentences(plan_document, plan_problems)
+    return _with_identity(_sound(farm, sentences), farm_document), _sound(plan, sentences)
+
+
+def expand_all(farm: Farm, environ: Mapping[str, str] = os.environ) -> dict[str, Endpoint]:
+    """Every endpoint of the farm with its ``${ENV}`` filled in.
+
+    Raises ``InputError`` naming file, line and variable of every one that is not set.
+    """
+    endpoints: dict[str, Endpoint] = {}
+    problems: list[Problem] = []
+    for name, spec in farm.endpoints.named().items():
+        endpoints[name], unfit = expanded(name, spec.given, environ)
+        for key, why in unfit.items():
+            in_file = type(spec).model_fields[key].alias or key
+            problems.append(Problem(("endpoints", name, in_file), why.found, why.allowed, why.nearest))
+    if problems:
+        raise InputError(*_sentences(read_document(_shortest(farm.identity)), problems))
+    return endpoints
+
+
+def _read(
+    document: Document, model: type[R], check: Callable[[Document], Iterable[Problem]]
+) -> tuple[R | None, list[Problem]]:
+    problems = list(document.problems)
+    record = None
+    if document.readable:
+        try:
+            record = model.from_file(document.data, document.location.parent)
+        except ValidationError as error:
+            problems += explain(error, model, document.data)
+        problems += check(document)
+    return record, problems
+
+
+def _sentences(document: Document, problems: Iterable[Problem]) -> list[str]:
+    """In the order of the file; of several for one field the first, which is what caused the others."""
+    first: dict[object, Problem] = {}
+    for problem in problems:
+        key = problem.path or (problem.found, problem.line)
+        first.setdefault(key, problem)
+    ordered = sorted(first.values(), key=lambda problem: problem.line or document.line(problem.path) or 0)
+    return [document.sentence(problem) for problem in ordered]
+
+
+def _sound(record: R | None, sentences: list[str]) -> R:
+    if record is None or sentences:
+        raise InputError(*sentences)
+    return record
+
+
+def _with_identity(farm: FarmFile, document: Document) -> Farm:
+    return Farm.from_json(farm.to_json() | {"identity": str(document.location)})
+
+
+def _shortest(path: Path) -> Path:
+    """The path as people write it: relative where it lies below the current folder."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path

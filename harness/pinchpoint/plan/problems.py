@@ -1,0 +1,101 @@
+"""What is wrong with a file, as one line each: ``FILE:LINE: field: found; allowed; nearest name``."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+Path = tuple[str | int, ...]
+"""The place of a value in a file: the keys and list positions that lead to it."""
+
+
+ABSENT = object()
+"""What ``inside`` answers where nothing stands."""
+
+
+class Unfit(ValueError):  # noqa: N818 - a finding about a value; it ends as one line of an InputError
+    """A value is not what its field takes.
+
+    Args:
+        found: what stands there, in words.
+        allowed: what may stand there.
+        nearest: what was probably meant, if anything.
+    """
+
+    def __init__(self, found: str, allowed: str, nearest: str | None = None) -> None:
+        super().__init__(found)
+        self.found = found
+        self.allowed = allowed
+        self.nearest = nearest
+
+    def __str__(self) -> str:
+        return sentence(self.found, self.allowed, self.nearest)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong in a file.
+
+    Attributes:
+        path: the field; ``()`` for the file as a whole.
+        found: what stands there, in words.
+        allowed: what may stand there, or the remedy; ``""`` where ``found`` says it all.
+        nearest: what was probably meant.
+        line: counted from 1; ``None`` to take the line of ``path``.
+    """
+
+    path: Path
+    found: str
+    allowed: str = ""
+    nearest: str | None = None
+    line: int | None = None
+
+
+def inside(data: object, step: str | int) -> object:
+    """What stands at one step of a path: in a mapping by key, in a list by position; else ``ABSENT``."""
+    if isinstance(data, Mapping):
+        return data.get(step, ABSENT)
+    if isinstance(data, list | tuple) and isinstance(step, int):
+        return data[step] if step < len(data) else ABSENT
+    return ABSENT
+
+
+def sentence(found: str, allowed: str, near: str | None) -> str:
+    """``what was found; what is allowed; nearest: NAME``, as far as there is something to say."""
+    return "; ".join(part for part in (found, allowed, f"nearest: {near}" if near else "") if part)
+
+
+def dotted(path: Path) -> str:
+    """The path as people write it: ``tiers.sql.hosts.sql1.collect[0].kind``."""
+    text = ""
+    for step in path:
+        if isinstance(step, int):
+            text += f"[{step}]"
+        else:
+            shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in step)
+            text += f".{shown}" if text else shown
+    return text
+
+
+def unknown(what: str, name: str, allowed: Iterable[str]) -> Unfit:
+    """The error for a name that does not exist: says all that do, and the nearest."""
+    names = sorted(allowed)
+    return Unfit(f"unknown {what} {quoted(name)}", f"allowed: {listed(names)}", nearest(name, names))
+
+
+def nearest(name: str, names: Iterable[str]) -> str | None:
+    """The one of ``names`` that ``name`` was probably meant to be."""
+    found = difflib.get_close_matches(name, list(names), n=1, cutoff=0.6)
+    return found[0] if found else None
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names as a list in a sentence."""
+    return ", ".join(names) or "nothing"
+
+
+def quoted(text: str, limit: int = 60) -> str:
+    """A value from the file, for a message: on one line, printable, shortened."""
+    shown = repr(text if len(text) <= limit else text[: limit - 1] + "…")
+    return f'"{shown[1:-1]}"'

@@ -1,0 +1,117 @@
+"""What all records of farm.yaml and plan.yaml share: strict, frozen, and written in two ways.
+
+In a *file* a field has its file's name and carries its unit (``rate: 200/s``); in a record and in the
+manifest it has the record's name and base units (``rate_per_s: 200.0``). Both are validated by the same
+model: reading a file passes a ``FileContext``, reading back JSON passes none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationInfo
+
+from pinchpoint.plan import units
+from pinchpoint.plan.problems import Unfit, quoted
+
+
+@dataclass(frozen=True, slots=True)
+class FileContext:
+    """Says that a record is being read from a file.
+
+    Attributes:
+        directory: the folder of that file; relative paths in it start there.
+    """
+
+    directory: Path
+
+
+class Record(BaseModel):
+    """Base of every record: unknown fields are errors, values are never coerced and never change."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        strict=True,
+        allow_inf_nan=False,
+        validate_by_name=True,
+        validate_by_alias=False,
+    )
+
+    @classmethod
+    def from_file(cls, data: object, directory: Path) -> Self:
+        """Validate what a YAML file holds. Raises ``pydantic.ValidationError``."""
+        return cls.model_validate(data, context=FileContext(directory), by_alias=True, by_name=False)
+
+    @classmethod
+    def from_json(cls, data: object) -> Self:
+        """Rebuild the record from what ``to_json`` gave. Raises ``pydantic.ValidationError``."""
+        return cls.model_validate(data, by_name=True, by_alias=False)
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as JSON-ready data in base units; what is not set is left out."""
+        return self.model_dump(mode="json", by_alias=False, exclude_none=True)
+
+
+def in_file(parse: Callable[[Any], Any]) -> BeforeValidator:
+    """Applies ``parse`` to a value that comes from a file, and leaves one in base units as it is."""
+
+    def convert(value: Any, info: ValidationInfo) -> Any:
+        return parse(value) if isinstance(info.context, FileContext) else value
+
+    return BeforeValidator(convert)
+
+
+Seconds = Annotated[float, in_file(units.duration)]
+Bytes = Annotated[int, in_file(units.size)]
+PerSecond = Annotated[float, in_file(units.rate)]
+BytesPerSecond = Annotated[float, in_file(units.byte_rate)]
+Ratio = Annotated[float, in_file(units.ratio)]
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,39}")
+
+
+def _name(value: object) -> str:
+    if isinstance(value, str) and _NAME.fullmatch(value):
+        return value
+    if not isinstance(value, str):
+        raise Unfit(f"found {units.found(value)}", "allowed: text; put a number in quotes")
+    raise Unfit(
+        f"the name {quoted(value)}", "allowed: 1 to 40 letters, digits, '_' and '-', not beginning with '-'"
+    )
+
+
+Name = Annotated[str, BeforeValidator(_name)]
+"""Names become schemas, files and hosts."""
+
+
+def _path(value: object, info: ValidationInfo) -> Path:
+    if isinstance(value, Path):
+        return value
+    if not isinstance(value, str) or not value or "\0" in value:
+        raise Unfit(f"found {units.found(value)}", "allowed: a path")
+    path = Path(value)
+    return resolved(path, info.context.directory) if isinstance(info.context, FileContext) else path
+
+
+def resolved(path: Path, directory: Path) -> Path:
+    """The path, absolute: ``~`` is the user's home, and a relative one starts in ``directory``."""
+    try:
+        return directory / path.expanduser()
+    except RuntimeError as error:
+        raise Unfit(f"the path {quoted(str(path))} begins with no known user", "allowed: a path") from error
+
+
+FilePath = Annotated[Path, BeforeValidator(_path)]
+"""A path; in a file, relative to the folder of that file."""
+
+
+def only_one(values: Mapping[str, object], of: str) -> None:
+    """Raise ``Unfit`` when more than one of ``values`` (file name -> value) is set."""
+    given = [name for name, value in values.items() if value is not None]
+    if len(given) > 1:
+        raise Unfit(f"both {' and '.join(given)} are given", f"allowed: one of them, as {of}")
