@@ -1,6 +1,7 @@
 """Builds a StoredRun whose truth is known: synthetic samples and operations with autocorrelated noise.
 
-    run = Build().host("sql1", "sql").cpu("sql1", busy=0.4).operations("orders", "log_append", 200, 0.004).run()
+    build = Build().host("sql1", "sql").cpu("sql1", busy=0.4)
+    run = build.open("orders", "sql-mix", 200).operations("orders", "log_append", 200, 0.004).run()
 
 Levels are numbers or arrays of one value per second of the whole run (warm-up included). Noise is a
 first-order autoregression (φ = 0.8): neighbouring seconds of real counters resemble each other.
@@ -58,7 +59,7 @@ class Build:
             ],
             "versions": {},
             "hosts": {},
-            "generators": [{"worker": 0, "cores": [1]}],
+            "generators": [{"worker": "generator1", "cores": [1]}],
             "collectors": [],
             "content": {},
             "warnings": [],
@@ -291,7 +292,7 @@ class Build:
     # ---- the result -----------------------------------------------------------------------------
 
     def run(self) -> StoredRun:
-        columns = list(zip(*self.samples, strict=True)) or [[] for _ in SAMPLES_SCHEMA]
+        columns: list[Any] = list(zip(*self.samples, strict=True)) or [[] for _ in SAMPLES_SCHEMA]
         samples = pa.table(
             [pa.array(c, f.type) for c, f in zip(columns, SAMPLES_SCHEMA, strict=True)], schema=SAMPLES_SCHEMA
         )

@@ -1,0 +1,123 @@
+"""Step 8: how sure. The same resource must be named by resamples of the run, and nothing may be unseen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from pinchpoint.analysis.blame import suspects
+from pinchpoint.analysis.demand import Resource
+from pinchpoint.analysis.flows import Flow
+from pinchpoint.analysis.inputs import Inputs
+from pinchpoint.analysis.knee import Knee
+from pinchpoint.analysis.measures import CpuMeasures
+from pinchpoint.analysis.resample import block_rows
+from pinchpoint.analysis.signature import Suspicion
+from pinchpoint.analysis.stages import Stage
+from pinchpoint.analysis.thresholds import (
+    MIN_LEVELS,
+    MIN_SAMPLES,
+    SEEN,
+    STABLE_HIGH,
+    STABLE_MEDIUM,
+    STEAL,
+)
+from pinchpoint.analysis.verdict import Confidence
+
+RESAMPLES = 200
+SEED = 1
+"""Fixed: the same samples must give the same words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """How far the finding can be trusted.
+
+    Attributes:
+        level: None where two candidates cannot be told apart.
+        stable_ratio: share of the resamples that named the same resource.
+        why_not_more: sentences.
+    """
+
+    level: Confidence | None
+    stable_ratio: float
+    why_not_more: tuple[str, ...]
+
+
+def stability(
+    first: Suspicion, resources: tuple[Resource, ...], stage: Stage, flows: tuple[Flow, ...]
+) -> float:
+    """The share of block-bootstrap resamples of the stage in which the same resource comes first."""
+    random = np.random.default_rng(SEED)
+    same = 0
+    for choice in block_rows(len(stage.rows), RESAMPLES, random):
+        found = suspects(resources, stage.rows[choice], flows)
+        same += bool(found) and found[0].resource.key == first.resource.key
+    return same / RESAMPLES
+
+
+def trust(
+    inputs: Inputs,
+    found: tuple[Suspicion, ...],
+    resources: tuple[Resource, ...],
+    stage: Stage,
+    flows: tuple[Flow, ...],
+    knee: Knee,
+) -> Trust:
+    """High, medium or low by METHOD step 8; None names no one. Too few load levels: at most medium."""
+    first = found[0]
+    stable = stability(first, resources, stage, flows)
+    if stable < STABLE_MEDIUM.value:
+        return Trust(None, stable, ("resamples of the run do not agree on one resource",))
+    lowered = tuple(_lowering(inputs, found, stage))
+    if lowered:
+        return Trust("low", stable, lowered)
+    if knee.levels < MIN_LEVELS.value:
+        return Trust("medium", stable, (f"{knee.why}: at most medium",))
+    strong = len(first.evidence) >= 3 and ("E3" in first.evidence or first.exact)
+    return Trust("high" if strong and stable >= STABLE_HIGH.value else "medium", stable, ())
+
+
+def _lowering(inputs: Inputs, found: tuple[Suspicion, ...], stage: Stage) -> Iterator[str]:
+    """Every reason for which no more than low confidence is due."""
+    first = found[0]
+    if len(first.evidence) < 2:
+        yield "only one kind of evidence"
+    if len(stage.rows) < MIN_SAMPLES.value:
+        yield f"only {len(stage.rows)} samples, {MIN_SAMPLES.value:.0f} are needed"
+    if first.contradicted:
+        yield "the measurement contradicts the declared limit of the disk"
+    if first.demoted:
+        yield "writes to data files are mostly asynchronous: nothing was seen to wait for them"
+    if len(first.resource.roles) > 1:
+        roles = ", ".join(f"{role.tier}.{role.role}" for role in first.resource.roles)
+        yield f"one device serves several roles ({roles}): it cannot be said whose I/O it is"
+    if len(found) > 1 and not found[1].demoted and len(found[1].evidence) >= len(first.evidence):
+        yield "another resource is used up as well"
+    if isinstance(first.found, CpuMeasures) and len(first.resource.tiers) > 1 and not first.found.uses:
+        yield "which tier uses the shared cores was not measured"
+    yield from unseen(inputs)
+    yield from stolen(inputs)
+    crashed = [event.get("tier") for event in inputs.events if event.get("event") == "tier_crashed"]
+    yield from (f"the {tier} tier crashed during the run" for tier in crashed)
+
+
+def unseen(inputs: Inputs) -> Iterator[str]:
+    """Hosts of the farm whose CPU was not read for a tenth of the window or more."""
+    for host in dict.fromkeys(host.name for host in inputs.hosts):
+        seen = inputs.samples.seen_ratio(host, "cpu.busy_ratio")
+        if seen == 0:
+            yield f"{host} was not seen"
+        elif seen < SEEN.value:
+            yield f"{host} was only partly seen"
+
+
+def stolen(inputs: Inputs) -> Iterator[str]:
+    """Machines that lost more than 5 % of their CPU time to the hypervisor."""
+    for machine in dict.fromkeys(host.machine for host in inputs.hosts):
+        names = [host.name for host in inputs.on_machine(machine)]
+        steal = max((inputs.samples.mean(name, "cpu.steal_ratio") or 0.0 for name in names), default=0.0)
+        if steal > STEAL.value:
+            yield f"the hypervisor took CPU time away from {names[0]} (steal)"

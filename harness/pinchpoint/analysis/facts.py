@@ -1,0 +1,176 @@
+"""What was measured about a suspect, as sentences with their number, metric and threshold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from pinchpoint.analysis.blame import owner
+from pinchpoint.analysis.demand import Resource
+from pinchpoint.analysis.evidence import cpu_limit, slowness, write_and_flush_s
+from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures
+from pinchpoint.analysis.signature import Suspicion
+from pinchpoint.analysis.thresholds import (
+    FLAT,
+    PRESSURE,
+    QUEUE,
+    REGULATOR_FLAT,
+    UTILISATION,
+    WAIT_SHARE,
+    Threshold,
+)
+from pinchpoint.analysis.verdict import Fact
+from pinchpoint.report import units
+
+SPREADS = (FLAT, REGULATOR_FLAT)
+"""Rules about a spread: no threshold for the rate they are about."""
+
+
+def facts(one: Suspicion) -> tuple[Fact, ...]:
+    """The evidence against one resource, the strongest first."""
+    if isinstance(one.found, DiskMeasures):
+        return tuple(_disk_facts(one, one.found))
+    return tuple(_cpu_facts(one.resource, one.found))
+
+
+def cpu_context(resource: Resource, found: CpuMeasures) -> tuple[Fact, ...]:
+    """How busy a pool of cores was, for one that is not used up or was not measured."""
+    return (_busy(resource, found, "context"),)
+
+
+def disk_context(resource: Resource, found: DiskMeasures) -> tuple[Fact, ...]:
+    """What a disk did, for one that nothing was concluded about."""
+    durable = write_and_flush_s(resource, found)
+    limit = slowness(resource)
+    text = f"{_name(resource)} did {units.per_second(found.io)}, a write took {units.seconds(durable)}"
+    return (_fact(resource, text, "disk.write_latency_s", durable, "context", limit),)
+
+
+def named_cores(resource: Resource) -> str:
+    """``its core`` or ``its 4 cores``."""
+    if resource.cores is None:
+        return "its cores"
+    return "its core" if resource.cores == 1 else f"its {resource.cores} cores"
+
+
+def _fact(
+    resource: Resource,
+    text: str,
+    metric: str,
+    value: float | None,
+    evidence: str,
+    limit: Threshold | None = None,
+    instance: str | None = None,
+) -> Fact:
+    of_limit = limit.value if limit and limit not in SPREADS else None
+    return Fact(
+        fact=text,
+        metric=metric,
+        value=value,
+        host=resource.hosts[0],
+        instance=resource.instance if instance is None else instance,
+        evidence=evidence,
+        threshold=of_limit,
+        source=limit.source if limit else None,
+        rule=limit.says if limit else None,
+    )
+
+
+def _busy(resource: Resource, found: CpuMeasures, evidence: str) -> Fact:
+    _, host = owner(resource, found)
+    busy = units.percent(found.busy)
+    if resource.type == "thread":
+        thread = resource.instance.removeprefix("thread:")
+        text = f"thread {thread} used {busy} of one core, {named_cores(resource)} {units.percent(found.pool)}"
+    elif resource.type == "allowance":
+        text = f"the {resource.tiers[0]} tier used {busy} of the CPU it is allowed"
+    else:
+        text = f"CPU of {', '.join(resource.hosts)}: {named_cores(resource)} busy {busy} of the time"
+        text = text if found.busy is not None else f"CPU of {', '.join(resource.hosts)}: not measured"
+    # A pool of several cores has no series of its own; the machine's is the nearest one to look at.
+    instance = resource.instance if resource.type != "cpu" or resource.cores == 1 else ""
+    fact = _fact(resource, text, "cpu.busy_ratio", found.busy, evidence, cpu_limit(resource), instance)
+    return replace(fact, host=host)
+
+
+def _cpu_facts(resource: Resource, found: CpuMeasures) -> Iterator[Fact]:
+    _, host = owner(resource, found)
+    yield _busy(resource, found, "E1")
+    if found.pressure is not None:
+        text = f"somebody waited for CPU {units.percent(found.pressure)} of the time"
+        kind = "E4" if resource.type == "cpu" and found.pressure >= PRESSURE.value else "context"
+        fact = _fact(resource, text, "pressure.cpu_ratio", found.pressure, kind, PRESSURE, "")
+        yield replace(fact, host=host)
+    for tier, share in found.uses.items():
+        if tier == "generator":
+            text = f"the load generator used {units.percent(share)} of it"
+            yield Fact(text, "generator.cpu_ratio", share)
+        else:
+            host = resource.hosts[resource.tiers.index(tier)] if tier in resource.tiers else ""
+            text = f"{tier} used {units.percent(share)} of it"
+            yield Fact(text, "cpu.busy_ratio", share, host, f"tier:{tier}")
+
+
+def _disk_facts(one: Suspicion, found: DiskMeasures) -> Iterator[Fact]:
+    resource, state = one.resource, one.disk
+    assert state is not None  # noqa: S101 -- a disk's suspicion always carries its answers
+    way = "read" if (found.reads_ratio or 0.0) > 1 / 2 else "write"
+    rate = f"disk.{way}s_per_s" if found.binding == "io" else f"disk.{way}_bytes_per_s"
+    level = found.io if found.binding == "io" else found.bytes
+    amount = level_words(found)
+    if one.kind == "disk_cap" and state.near_cap:
+        flat = f", {units.percent(found.spread)} of spread" if found.spread is not None else ""
+        text = f"{amount}{flat}: {units.percent(found.utilisation)} of the declared limit"
+        rule = FLAT if state.at_cap else UTILISATION
+        fact = _fact(resource, text, rate, level, "E1", rule)
+        yield replace(fact, threshold=_cap(resource, found), source="declared")
+    elif one.kind == "disk_cap":
+        text = f"{amount}, {units.percent(found.spread)} of spread: flat as only a limit makes it"
+        yield _fact(resource, text, rate, level, "E1", REGULATOR_FLAT)
+    if one.contradicted:
+        text = f"that is {units.percent(found.utilisation)} of the declared limit, which is therefore wrong"
+        fact = _fact(resource, text, rate, level, "context")
+        yield replace(fact, threshold=_cap(resource, found), source="declared")
+    durable = write_and_flush_s(resource, found)
+    if one.kind in {"disk_device", "disk_latency"}:
+        text = f"a write took {units.seconds(durable)}, a read {units.seconds(found.read_s)}"
+        yield _fact(resource, text, "disk.write_latency_s", durable, "E1", slowness(resource))
+    if one.kind == "disk_device" and found.outstanding is not None:
+        text = f"{found.outstanding:.3g} I/Os were outstanding, and more brought no more of them done"
+        yield _fact(resource, text, "disk.outstanding", found.outstanding, "E1", QUEUE)
+    if one.kind == "disk_concurrency":
+        text = f"reads took {units.seconds(found.read_s)} however many went on; more at once got more done"
+        yield _fact(resource, text, "disk.read_latency_s", found.read_s, "E1")
+    yield from _disk_witnesses(one, found)
+
+
+def _cap(resource: Resource, found: DiskMeasures) -> float | None:
+    if resource.limits is None:
+        return None
+    return resource.limits.iops if found.binding == "io" else resource.limits.bytes_per_s
+
+
+def _disk_witnesses(one: Suspicion, found: DiskMeasures) -> Iterator[Fact]:
+    resource, state = one.resource, one.disk
+    if state is not None and state.waited_for:
+        text = f"{units.percent(state.wait_ratio)} of the time of {state.waiting}'s operations is spent on it"
+        yield _fact(resource, text, "service_wait_ratio", state.wait_ratio, "E4", WAIT_SHARE, "")
+    if found.pressure is not None:
+        text = f"somebody waited for I/O {units.percent(found.pressure)} of the time"
+        kind = "E4" if found.pressure >= PRESSURE.value else "context"
+        yield _fact(resource, text, "pressure.io_ratio", found.pressure, kind, PRESSURE, "")
+    if found.busy is not None:
+        text = f"it had I/O to do {units.percent(found.busy)} of the time"
+        yield _fact(resource, text, "disk.busy_ratio", found.busy, "context")
+
+
+def level_words(found: DiskMeasures) -> str:
+    """What was held: ``I/O held at 500/s`` or ``bytes held at 100 MB/s``."""
+    if found.binding == "bytes":
+        return f"data held at {units.bytes_(found.bytes)} per second"
+    return f"I/O held at {units.per_second(found.io)}"
+
+
+def _name(resource: Resource) -> str:
+    first = resource.roles[0]
+    return f"the {first.role} disk of {first.tier} ({first.host}, {resource.instance})"

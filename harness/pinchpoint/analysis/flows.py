@@ -1,0 +1,111 @@
+"""What each scenario got through, and whether it pressed the farm: only a pressed farm can show a limit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pinchpoint.analysis.inputs import Inputs, Load
+from pinchpoint.analysis.objectives import missed_scenarios
+from pinchpoint.analysis.thresholds import PRESSED, STARTED
+from pinchpoint.analysis.traffic import Latency, Traffic
+
+TIERS = {
+    "full-crawl": ("search", "sql", "web", "files"),
+    "sql-mix": ("sql",),
+    "nosql-burst": ("nosql",),
+}
+"""The tiers a scenario's operations go through."""
+
+COMMIT_TIER = {"full-crawl": "sql", "sql-mix": "sql", "nosql-burst": "nosql"}
+READS_ONLY = ("point_read",)
+"""Every operation but these ends with a commit in the scenario's commit tier."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """One scenario in the measured window.
+
+    Attributes:
+        finished: operations, whatever their outcome.
+        ok: those that did what they should.
+        failures: those that failed.
+        dropped: those that could not start.
+        started_ratio: started ÷ scheduled; None for closed load or where nobody counted.
+        service: of all operations.
+        commits: service time of the operations that commit; None where none did.
+        in_flight: mean number of operations going on (throughput x service time).
+        pressed: whether the farm, not the schedule, set the pace.
+    """
+
+    load: Load
+    finished: int
+    ok: int
+    failures: int
+    dropped: int
+    started_ratio: float | None
+    service: Latency | None
+    commits: Latency | None
+    in_flight: float
+    pressed: bool
+
+    @property
+    def tiers(self) -> tuple[str, ...]:
+        """The tiers its operations go through."""
+        return TIERS.get(self.load.use, ())
+
+    @property
+    def all_failed(self) -> bool:
+        """Whether it has nothing but failures."""
+        return self.ok == 0 and self.failures > 0
+
+
+def find_flows(inputs: Inputs) -> tuple[Flow, ...]:
+    """One flow per planned scenario, in the plan's order."""
+    missed = missed_scenarios(inputs)
+    return tuple(_flow(inputs, load, missed=load.scenario in missed) for load in inputs.loads)
+
+
+def _flow(inputs: Inputs, load: Load, *, missed: bool) -> Flow:
+    traffic = inputs.traffic.of(load.scenario).whole()
+    service = traffic.service()
+    started = _started_ratio(inputs, load, traffic)
+    length = inputs.window.seconds
+    return Flow(
+        load=load,
+        finished=traffic.count,
+        ok=traffic.ok().count,
+        failures=traffic.failures,
+        dropped=traffic.dropped,
+        started_ratio=started,
+        service=service,
+        commits=traffic.without(*READS_ONLY).ok().service(),
+        in_flight=traffic.count / length * service.mean_s if service and length else 0.0,
+        pressed=_pressed(load, service, started, missed=missed),
+    )
+
+
+def _started_ratio(inputs: Inputs, load: Load, traffic: Traffic) -> float | None:
+    """Started ÷ scheduled by the generators' own count, else by what was dropped."""
+    if not load.scheduled:
+        return None
+    totals = {}
+    for metric in ("generator.scheduled_per_s", "generator.started_per_s"):
+        series = [
+            inputs.samples.raw(*key) for key in inputs.samples.keys(metric) if key.instance == load.scenario
+        ]
+        means = [raw.mean() for raw in series if raw is not None]
+        totals[metric] = sum(value for value in means if value is not None) if means else None
+    scheduled, started = totals.values()
+    if scheduled and started is not None:
+        return min(1.0, started / scheduled)
+    offered = traffic.count + traffic.dropped
+    return traffic.count / offered if offered else None
+
+
+def _pressed(load: Load, service: Latency | None, started: float | None, *, missed: bool) -> bool:
+    """Closed: users wait for the farm rather than think. Open: it could not follow, or was too slow."""
+    if load.scheduled:
+        return missed or (started is not None and started < STARTED.value)
+    if service is None:
+        return False
+    return service.mean_s >= PRESSED.value * (service.mean_s + load.think_s)

@@ -1,0 +1,155 @@
+"""Step 0: is the run valid evidence? What the generator or the recorder did wrong invalidates it.
+
+Errors of the farm do not: they exclude that operation, or are the finding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from pinchpoint.analysis.flows import Flow
+from pinchpoint.analysis.inputs import Inputs
+from pinchpoint.analysis.thresholds import (
+    GENERATOR_CPU,
+    GENERATOR_CPU_TIME,
+    LITTLE,
+    SEND_LAG_S,
+    SEND_LAG_SHARE,
+    STARTED,
+    Threshold,
+)
+from pinchpoint.analysis.verdict import Fact
+from pinchpoint.report import units
+
+HALF = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """A gate that did not hold.
+
+    Attributes:
+        host: the load worker, "" for all of them.
+        fact: what was measured.
+        remedy: what to do.
+        excusable: the farm being used up explains it, so it does not invalidate then.
+    """
+
+    host: str
+    fact: Fact
+    remedy: str
+    excusable: bool = False
+
+
+def failed_gates(inputs: Inputs, flows: tuple[Flow, ...]) -> tuple[Gate, ...]:
+    """Every gate that did not hold, the recorder first."""
+    gates = [*_recorder(inputs), *_generator_cpu(inputs), *_send_lag(inputs, flows)]
+    gates += [gate for flow in flows for gate in (*_little(inputs, flow), *_started(flow))]
+    return tuple(gates)
+
+
+def _fact(
+    text: str, metric: str, value: float | None, limit: Threshold | None, where: tuple[str, str]
+) -> Fact:
+    host, instance = where
+    found = (limit.value, limit.source, limit.says) if limit else (None, None, None)
+    return Fact(text, metric, value, host, instance, "context", *found)
+
+
+def _recorder(inputs: Inputs) -> Iterator[Gate]:
+    remedy = "read why in the run's events, then run again"
+    for event in inputs.events:
+        if event.get("event") == "recorder_failed":
+            why = event.get("why") or "no reason was recorded"
+            worker = str(event.get("worker") or "")
+            text = f"the recorder failed: {why}"
+            yield Gate(worker, _fact(text, "generator.recorder_ok", 0.0, None, (worker, "")), remedy)
+    for key in inputs.samples.keys("generator.recorder_ok"):
+        mean = inputs.samples.mean(*key)
+        if mean is not None and mean < 1:
+            text = f"the recorder of {key.host} did not record all of the time"
+            yield Gate(key.host, _fact(text, key.metric, mean, None, (key.host, "")), remedy)
+
+
+def _generator_cpu(inputs: Inputs) -> Iterator[Gate]:
+    """A worker at its core's limit for more than a tenth of the time: bursts must be served as well."""
+    for key in inputs.samples.keys("generator.cpu_ratio"):
+        values = inputs.samples.steps(*key)
+        values = values[np.isfinite(values)]
+        if len(values) and float((values >= GENERATOR_CPU.value).mean()) > GENERATOR_CPU_TIME.value:
+            mean = float(values.mean())
+            text = f"the load generator {key.host} used {units.percent(mean)} of its core"
+            remedy = "give the load generator more cores or workers, or lower the load"
+            yield Gate(key.host, _fact(text, key.metric, mean, GENERATOR_CPU, (key.host, "")), remedy)
+
+
+def _send_lag(inputs: Inputs, flows: tuple[Flow, ...]) -> Iterator[Gate]:
+    """Operations sent later than intended though a session was free.
+
+    Only the p99 of each second is known, and percentiles are never averaged. That the p99 of half of the
+    operations' seconds exceeds the limit proves that at least 0.5 % of all were late; less proves nothing.
+    """
+    for flow in (flow for flow in flows if flow.load.scheduled):
+        response = inputs.traffic.of(flow.load.scenario).whole().response()
+        if response is None:
+            continue
+        limit = max(SEND_LAG_S.value, SEND_LAG_SHARE.value * response.p99_s)
+        for key in inputs.samples.keys("generator.send_lag_s"):
+            raw = inputs.samples.raw(*key)
+            if raw is None or key.instance not in {"", flow.load.scenario}:
+                continue
+            weight = np.where(np.isfinite(raw.value), np.nan_to_num(raw.weight, nan=1.0), 0.0)
+            late = float(weight[raw.value > limit].sum())
+            if weight.sum() == 0 or late <= HALF * weight.sum():
+                continue
+            typical = float(np.nanmedian(raw.value))
+            text = f"operations of {flow.load.scenario} were sent {units.seconds(typical)} too late (p99)"
+            rule = SEND_LAG_S
+            where = (key.host, key.instance, "context", limit, rule.source, rule.says)
+            fact = Fact(text, key.metric, typical, *where)
+            yield Gate(key.host, fact, "give the load generator more cores or workers")
+
+
+def _little(inputs: Inputs, flow: Flow) -> Iterator[Gate]:
+    """Little's law on closed load: users = throughput x (time + think time).
+
+    Operations that straddle the window's ends widen the tolerance by their share of it. A crawl's sessions
+    wait for its frontier without an operation going on, so there only an excess is an error.
+    """
+    users = _users(inputs, flow)
+    if flow.load.scheduled or not users or flow.service is None or inputs.window.seconds == 0:
+        return
+    rate = flow.finished / inputs.window.seconds
+    accounted = rate * (flow.service.mean_s + flow.load.think_s)
+    gap = (users - accounted) / users
+    if flow.load.use == "full-crawl" and gap > 0:
+        return
+    edge = flow.service.mean_s / inputs.window.seconds
+    if abs(gap) > LITTLE.value + edge:
+        text = (
+            f"{flow.load.scenario}: {users:g} users, but their operations account for {accounted:.3g} "
+            "(Little's law): the load generator did something else in between"
+        )
+        fact = _fact(text, "users_gap_ratio", gap, LITTLE, ("", flow.load.scenario))
+        yield Gate("", fact, "give the load generator more cores, or fewer users per worker")
+
+
+def _users(inputs: Inputs, flow: Flow) -> float | None:
+    keys = [key for key in inputs.samples.keys("generator.users") if key.instance == flow.load.scenario]
+    means = [inputs.samples.mean(*key) for key in keys]
+    known = [value for value in means if value is not None]
+    return sum(known) if known else flow.load.users
+
+
+def _started(flow: Flow) -> Iterator[Gate]:
+    if flow.started_ratio is None or flow.started_ratio >= STARTED.value:
+        return
+    text = (
+        f"only {units.percent(flow.started_ratio)} of the scheduled operations of "
+        f"{flow.load.scenario} were started"
+    )
+    fact = _fact(text, "started_ratio", flow.started_ratio, STARTED, ("", flow.load.scenario))
+    yield Gate("", fact, "allow more sessions, or give the load generator more cores", excusable=True)

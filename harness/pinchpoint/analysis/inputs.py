@@ -1,0 +1,255 @@
+"""A stored run → what the analysis may know: what was declared, what was planned, what was measured.
+
+Never read: how an emulated farm was built (``manifest["farm"]["embedded"]``). The answer must come out of
+the measurements, or it would be no proof that they suffice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow.compute as pc
+
+from pinchpoint.analysis.series import Samples, Window, group
+from pinchpoint.analysis.traffic import Traffic
+from pinchpoint.store.read import StoredRun
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a disk is declared to be able to do; None where nothing is declared.
+
+    Attributes:
+        iops: I/Os per second.
+        bytes_per_s: bytes per second.
+        io_unit_bytes: an I/O counts once per such unit begun; None: it counts once.
+    """
+
+    iops: float | None
+    bytes_per_s: float | None
+    io_unit_bytes: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class DiskRole:
+    """What a tier's host uses a disk for.
+
+    Attributes:
+        machine: the machine the device belongs to.
+        device: None where it could not be resolved; ``why`` says so.
+        data_io: ``kernel``, ``writes-flushes``, ``unknown`` or ``not verified`` (collectors, "Inventory").
+        limits: as declared, None where withheld.
+    """
+
+    tier: str
+    host: str
+    role: str
+    machine: str
+    device: str | None
+    why: str | None
+    data_io: str
+    limits: Limits | None
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """One host of the farm as a tier uses it.
+
+    Attributes:
+        machine: equal for hosts that share one machine.
+        cores: the cores the tier's processes may use; empty where that is not known.
+    """
+
+    name: str
+    tier: str
+    machine: str
+    cores: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """One scenario's planned load.
+
+    Attributes:
+        model: ``closed``, ``open`` or ``burst``.
+        users: of a closed load, else None.
+        think_s: pause between two operations of a user.
+        base_per_s: the rate of an open load, or between bursts.
+        peak_per_s: the rate in a burst.
+    """
+
+    scenario: str
+    use: str
+    model: str
+    users: float | None = None
+    think_s: float = 0.0
+    base_per_s: float | None = None
+    peak_per_s: float | None = None
+
+    @property
+    def scheduled(self) -> bool:
+        """Whether operations have an intended start."""
+        return self.model != "closed"
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """Everything the steps read.
+
+    Attributes:
+        window: the measure phase.
+        measured: whether there was a measure phase at all.
+        whole: operations of the whole run; ``traffic`` those of the measure phase.
+        generator_cores: worker → the cores it was pinned to.
+    """
+
+    state: str
+    window: Window
+    measured: bool
+    hosts: tuple[Host, ...]
+    disks: tuple[DiskRole, ...]
+    loads: tuple[Load, ...]
+    objectives: tuple[Mapping[str, Any], ...]
+    generator_cores: Mapping[str, tuple[int, ...]]
+    samples: Samples
+    whole: Traffic
+    traffic: Traffic
+    events: tuple[Mapping[str, Any], ...]
+    warnings: tuple[str, ...]
+
+    def load(self, scenario: str) -> Load | None:
+        """The planned load of a scenario."""
+        return next((load for load in self.loads if load.scenario == scenario), None)
+
+    def on_machine(self, machine: str) -> tuple[Host, ...]:
+        """The hosts that are this machine."""
+        return tuple(host for host in self.hosts if host.machine == machine)
+
+
+def read_inputs(run: StoredRun) -> Inputs:
+    """Take from a run what the analysis may see."""
+    manifest = run.manifest
+    start, end, measured = _measure_phase(run)
+    window = Window.between(start, end)
+    traffic = Traffic(run.operations)
+    declared = dict(_declared_hosts(manifest))
+    plan = manifest.get("plan") or {}
+    return Inputs(
+        state=manifest.get("state", "finished"),
+        window=window,
+        measured=measured,
+        hosts=tuple(_hosts(manifest, declared)),
+        disks=tuple(_disks(manifest, declared)),
+        loads=tuple(_load(name, spec) for name, spec in (plan.get("scenarios") or {}).items()),
+        objectives=tuple(plan.get("objectives") or ()),
+        generator_cores={
+            str(worker.get("worker")): tuple(worker.get("cores") or ())
+            for worker in manifest.get("generators") or ()
+        },
+        samples=group(run.samples, window),
+        whole=traffic,
+        traffic=traffic.during(window),
+        events=tuple(run.events),
+        warnings=tuple(manifest.get("warnings") or ()),
+    )
+
+
+def seconds_of(text: str) -> float:
+    """UTC seconds of an ISO time; one without a zone is UTC."""
+    time = datetime.fromisoformat(text)
+    return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
+
+
+def utc(time_s: float) -> str:
+    """UTC seconds as the run directory writes them."""
+    return datetime.fromtimestamp(time_s, UTC).isoformat().replace("+00:00", "Z")
+
+
+def _measure_phase(run: StoredRun) -> tuple[float, float, bool]:
+    """Start and end of the measure phase; its end is the last thing recorded where the run stopped early."""
+    for phase in run.manifest.get("phases") or ():
+        if phase.get("name") == "measure" and phase.get("from"):
+            start = seconds_of(phase["from"])
+            end = phase.get("to")
+            return start, seconds_of(end) if end else max(start, _last_record_s(run)), True
+    return 0.0, 0.0, False
+
+
+def _last_record_s(run: StoredRun) -> float:
+    ends = [0.0]
+    if run.operations.num_rows:
+        ends.append(float(pc.max(run.operations["time_s"]).as_py()) + 1)
+    if run.samples.num_rows:
+        ends.append(pc.max(run.samples["time_ns"]).as_py() / 1e9)
+    return max(ends)
+
+
+def _declared_hosts(manifest: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], Mapping[str, Any]]]:
+    """(tier, host) → what farm.yaml declares under ``tiers``."""
+    for tier, spec in ((manifest.get("farm") or {}).get("tiers") or {}).items():
+        for host, entry in ((spec or {}).get("hosts") or {}).items():
+            yield (tier, host), entry or {}
+
+
+def _pairs(manifest: Mapping[str, Any], declared: Mapping[tuple[str, str], Any]) -> list[tuple[str, str]]:
+    """Every (tier, host): those declared, and those only the inventory knows."""
+    pairs = list(declared)
+    known = {host for _, host in pairs}
+    for host, facts in (manifest.get("hosts") or {}).items():
+        if host not in known and facts.get("tier"):
+            pairs.append((facts["tier"], host))
+    return pairs
+
+
+def _hosts(manifest: Mapping[str, Any], declared: Mapping[tuple[str, str], Any]) -> Iterator[Host]:
+    inventory = manifest.get("hosts") or {}
+    for tier, name in _pairs(manifest, declared):
+        facts = inventory.get(name) or {}
+        cores = facts.get("tier_cores") or facts.get("usable_cores") or ()
+        yield Host(name, tier, facts.get("machine_id") or name, tuple(sorted(cores)))
+
+
+def _disks(manifest: Mapping[str, Any], declared: Mapping[tuple[str, str], Any]) -> Iterator[DiskRole]:
+    inventory = manifest.get("hosts") or {}
+    for tier, host in _pairs(manifest, declared):
+        facts = inventory.get(host) or {}
+        roles = facts.get("roles") or {}
+        promised = declared.get((tier, host), {}).get("disks") or {}
+        for role in dict.fromkeys([*roles, *promised]):
+            found, said = roles.get(role) or {}, promised.get(role) or {}
+            yield DiskRole(
+                tier=tier,
+                host=host,
+                role=role,
+                machine=facts.get("machine_id") or host,
+                device=found.get("device"),
+                why=found.get("why") or (None if found else "no collector saw this disk"),
+                data_io=found.get("data_io") or "not verified",
+                limits=_limits(said),
+            )
+
+
+def _limits(said: Mapping[str, Any]) -> Limits | None:
+    """The declared caps, from a profile (already resolved) or given; None where they are withheld."""
+    given = said.get("resolved_limits") or said.get("limits")
+    if not isinstance(given, Mapping):
+        return None
+    iops, rate, unit = (given.get(key) for key in ("iops", "bytes_per_s", "io_unit_bytes"))
+    return Limits(iops, rate, unit) if iops or rate else None
+
+
+def _load(name: str, spec: Mapping[str, Any]) -> Load:
+    load = spec.get("load") or {}
+    model = load.get("model", "closed")
+    return Load(
+        scenario=name,
+        use=spec.get("use", ""),
+        model=model,
+        users=load.get("users"),
+        think_s=load.get("think_s") or 0.0,
+        base_per_s=load.get("base_per_s") if model == "burst" else load.get("rate_per_s"),
+        peak_per_s=load.get("peak_per_s"),
+    )

@@ -1,0 +1,57 @@
+"""The plan's objectives against what was measured: met, missed, or not measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pinchpoint.analysis.inputs import Inputs
+from pinchpoint.analysis.traffic import Traffic
+
+PERCENTILES = ("p50_s", "p95_s", "p99_s")
+
+
+def objective_table(inputs: Inputs) -> tuple[dict[str, Any], ...]:
+    """One row per objective: ``{scenario, metric, target, value, met, result}``; met None: not measured."""
+    return tuple(row for objective in inputs.objectives for row in _rows(inputs, objective))
+
+
+def missed_scenarios(inputs: Inputs) -> frozenset[str]:
+    """The scenarios with an objective that was missed."""
+    return frozenset(row["scenario"] for row in objective_table(inputs) if row["met"] is False)
+
+
+def _rows(inputs: Inputs, objective: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    scenario = objective["scenario"]
+    traffic = inputs.traffic.of(scenario).whole()
+    for metric, target in objective.items():
+        if metric == "scenario" or target is None:
+            continue
+        value = _measured(traffic, metric, inputs.window.seconds)
+        met = None
+        if value is not None:
+            met = value >= target if metric == "throughput_per_s" else value <= target
+        result = "not measured" if met is None else "met" if met else "missed"
+        yield {
+            "scenario": scenario,
+            "metric": metric,
+            "target": target,
+            "value": value,
+            "met": met,
+            "result": result,
+        }
+
+
+def _measured(traffic: Traffic, metric: str, length_s: int) -> float | None:
+    """Response times where the load has a schedule, else service times (DESIGN section 9)."""
+    if metric in PERCENTILES:
+        done = traffic.ok()
+        latency = done.response() or done.service()
+        return None if latency is None else float(getattr(latency, metric))
+    if length_s == 0:
+        return None
+    if metric == "throughput_per_s":
+        return traffic.ok().count / length_s
+    if metric == "errors_ratio":
+        return traffic.failures / traffic.count if traffic.count else None
+    return None

@@ -1,0 +1,81 @@
+"""Step 5: how a resource limits: the first kind of METHOD's table that matches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pinchpoint.analysis.demand import Resource
+from pinchpoint.analysis.evidence import DiskState, cpu_evidence, disk_evidence, disk_state
+from pinchpoint.analysis.flows import Flow
+from pinchpoint.analysis.measures import DiskMeasures, Measures, measure
+from pinchpoint.analysis.stages import Rows
+from pinchpoint.analysis.verdict import Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Suspicion:
+    """A resource with evidence against it.
+
+    Attributes:
+        kind: how it limits.
+        evidence: the kinds of evidence, ``E1`` to ``E4``.
+        found: what was measured.
+        disk: a disk's answers, None for CPU.
+        exact: it stands at its declared cap.
+        contradicted: the measurement contradicts the declared cap.
+        demoted: its writes are mostly asynchronous: nothing is known to wait for them.
+    """
+
+    resource: Resource
+    kind: Kind
+    evidence: frozenset[str]
+    found: Measures
+    disk: DiskState | None = None
+    exact: bool = False
+    contradicted: bool = False
+    demoted: bool = False
+
+
+def suspect(resource: Resource, rows: Rows, flows: tuple[Flow, ...]) -> Suspicion | None:
+    """Judge one resource over those rows; None where nothing speaks against it."""
+    found = measure(resource, rows)
+    if isinstance(found, DiskMeasures):
+        return _disk(resource, found, flows)
+    evidence = cpu_evidence(resource, found)
+    if not evidence:
+        return None
+    return Suspicion(resource, "cpu_thread" if resource.type == "thread" else "cpu", evidence, found)
+
+
+def _disk(resource: Resource, found: DiskMeasures, flows: tuple[Flow, ...]) -> Suspicion | None:
+    state = disk_state(resource, found, flows)
+    evidence = disk_evidence(found, state)
+    if not evidence:
+        return None
+    kind = _disk_kind(state)
+    below = found.utilisation is not None and not (state.near_cap or state.beyond_cap)
+    return Suspicion(
+        resource=resource,
+        kind=kind,
+        evidence=evidence,
+        found=found,
+        disk=state,
+        exact=state.at_cap,
+        contradicted=state.beyond_cap or (kind == "disk_cap" and below),
+        demoted=_demoted(resource, found, state),
+    )
+
+
+def _disk_kind(state: DiskState) -> Kind:
+    if state.occupied and (state.at_cap or state.near_cap or state.regulated):
+        return "disk_cap"
+    if state.occupied and state.device:
+        return "disk_device"
+    return "disk_concurrency" if state.concurrency else "disk_latency"
+
+
+def _demoted(resource: Resource, found: DiskMeasures, state: DiskState) -> bool:
+    """Data-file writes are mostly asynchronous (METHOD step 6): they count only if something waits."""
+    only_data = all(role.role == "data" for role in resource.roles) and not resource.commit_path
+    writes = found.reads_ratio is None or found.reads_ratio < 1 / 2
+    return only_data and writes and not state.waited_for

@@ -1,0 +1,170 @@
+"""The verdict in one or two plain sentences, and the experiment that would decide where it could not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pinchpoint.analysis.blame import owner
+from pinchpoint.analysis.confidence import Trust
+from pinchpoint.analysis.evidence import write_and_flush_s
+from pinchpoint.analysis.facts import level_words, named_cores
+from pinchpoint.analysis.flows import Flow
+from pinchpoint.analysis.gates import Gate
+from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures
+from pinchpoint.analysis.signature import Suspicion
+from pinchpoint.analysis.verdict import Next, Suspect
+from pinchpoint.report import units
+
+HALF = 0.5
+LONGER = "Measure for at least a minute at the same load."
+
+
+def listed(names: Sequence[str]) -> str:
+    """``a``, ``a and b``, ``a, b and c``."""
+    if len(names) < 2:
+        return "".join(names)
+    return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def bottleneck_words(one: Suspicion, trust: Trust, runner_up: Suspicion | None, *, in_bursts: bool) -> str:
+    """What gives way, the number that shows it, who shares it, how sure that is."""
+    when = "In the bursts, " if in_bursts else ""
+    first = f"{when}{thing(one)} gives way first: {_proof(one)}."
+    first = first[:1].upper() + first[1:]
+    sure = f"Confidence is {trust.level}"
+    if runner_up is not None:
+        return f"{first} {sure}, because {thing(runner_up)} is used up as well."
+    return f"{first} {sure}."
+
+
+def thing(one: Suspicion) -> str:
+    """The resource in plain words: ``the log disk of the sql tier (sql1)``."""
+    resource = one.resource
+    tier, host = owner(one.resource, one.found)
+    if resource.type == "disk":
+        return f"the {resource.role} disk of the {tier} tier ({host}, {resource.instance})"
+    if resource.type == "thread":
+        thread = resource.instance.removeprefix("thread:")
+        return f"one thread of the {tier} tier ({thread} on {host})"
+    if resource.type == "allowance":
+        return f"the CPU that the {tier} tier is allowed ({host})"
+    if len(resource.tiers) > 1:
+        return "the shared host's CPU"
+    return f"the CPU of the {tier} tier ({', '.join(resource.hosts)})"
+
+
+def _proof(one: Suspicion) -> str:
+    if isinstance(one.found, DiskMeasures):
+        return _disk_proof(one, one.found)
+    busy = units.percent(one.found.busy)
+    if one.resource.type == "thread":
+        pool = units.percent(one.found.pool)
+        return f"it used {busy} of one core and cannot use another; the cores were {pool} busy"
+    if one.resource.type == "allowance":
+        return f"it used {busy} of that while the cores had room"
+    text = (
+        f"{named_cores(one.resource)} {'was' if one.resource.cores == 1 else 'were'} busy {busy} of the time"
+    )
+    return text + _sharing(one, one.found) if len(one.resource.tiers) > 1 else text
+
+
+def _sharing(one: Suspicion, found: CpuMeasures) -> str:
+    tier, _ = owner(one.resource, one.found)
+    others = listed([other for other in one.resource.tiers if other != tier])
+    share = found.uses.get(tier)
+    if share is None:
+        return f"; it is shared by {listed(one.resource.tiers)}, and who uses most was not measured"
+    if share > HALF:
+        return f"; most of it ({units.percent(share)}) is used by {tier}, which shares it with {others}"
+    return f"; {tier} uses the largest part of it ({units.percent(share)}) and shares it with {others}"
+
+
+def _disk_proof(one: Suspicion, found: DiskMeasures) -> str:
+    others = [f"{role.tier} {role.role}" for role in one.resource.roles[1:]]
+    also = f" (the device also serves {listed(others)})" if others else ""
+    durable = units.seconds(write_and_flush_s(one.resource, found))
+    if one.kind == "disk_cap" and one.disk is not None and one.disk.near_cap:
+        return f"{level_words(found)}, {units.percent(found.utilisation)} of its declared limit{also}"
+    if one.kind == "disk_cap":
+        return f"{level_words(found)}, as flat as only a limit makes it{also}"
+    if one.kind == "disk_device":
+        rate = units.per_second(found.io)
+        return f"it does {rate} at {durable} a write, and no more however many wait{also}"
+    waiting = f"{units.percent(one.disk.wait_ratio)} of the time of {one.disk.waiting}" if one.disk else ""
+    if one.kind == "disk_concurrency":
+        return f"its reads take {waiting} because too few are issued at once; it could do more{also}"
+    return f"a write to it takes {durable}, {waiting}, though no limit of it is near{also}"
+
+
+def invalid_words(gates: Sequence[Gate]) -> str:
+    """Why a run is no evidence, and what to do."""
+    remedy = gates[0].remedy
+    return (
+        f"This run says nothing about the farm: {gates[0].fact.fact}. "
+        f"{remedy[:1].upper()}{remedy[1:]}, and run again."
+    )
+
+
+def not_reached_words(flows: Sequence[Flow], rates: dict[str, float], following: Next | None) -> str:
+    """Nothing gave way: what was served, and what was used most."""
+    served = listed(
+        [f"{units.per_second(rates[f.load.scenario])} of {f.load.scenario}" for f in flows if f.ok]
+    )
+    text = f"Nothing gave way at this load: the farm served {served}, and its limit is above that."
+    if following is None:
+        return text
+    part = f"the {following.role} disk" if following.resource == "disk" else "the CPU"
+    used = units.percent(following.utilisation_ratio)
+    return f"{text} The most used part was {part} of the {following.tier} tier ({following.host}), at {used}."
+
+
+def inconclusive_words(why: str, candidates: Sequence[Suspect]) -> str:
+    """What is not known, and what is."""
+    text = f"What limits the farm cannot be told from this run: {why}."
+    if not candidates:
+        return text
+    names = [_place(candidate) for candidate in candidates]
+    return f"{text} The candidates are {listed(names)}."
+
+
+def _place(candidate: Suspect) -> str:
+    if candidate.resource == "disk":
+        return f"the {candidate.role} disk of {candidate.tier}"
+    unknown = " (not measured)" if all(fact.value is None for fact in candidate.evidence) else ""
+    return f"the CPU of {candidate.host}{unknown}"
+
+
+def experiment(flows: Sequence[Flow], found: Sequence[Suspicion], unseen: Sequence[str]) -> str:
+    """The one experiment that would decide most."""
+    if unseen:
+        return f"Watch the whole farm ({listed(list(unseen))}), and run the same plan again."
+    if len(found) > 1:
+        return (
+            f"Relieve {thing(found[0])} alone ({_relief(found[0])}) and repeat: if throughput rises, "
+            f"that was the limit; if it stays, it is {thing(found[1])}."
+        )
+    if found:
+        return f"{LONGER} If it still comes and goes, {_relief(found[0])} and see whether throughput rises."
+    closed = next((flow for flow in flows if flow.pressed and flow.load.users), None)
+    if closed is not None:
+        users = closed.load.users or 0
+        return (
+            f"Double the users of {closed.load.scenario} ({users:g} to {2 * users:g}): if throughput rises, "
+            "the farm's limit was not reached; if only the times rise, a lock, a pool or a dependency that "
+            "is not watched holds it."
+        )
+    slow = next((flow for flow in flows if flow.pressed), None)
+    if slow is not None:
+        return (
+            f"Run {slow.load.scenario} alone, and again at half its rate: if its times stay the same, "
+            "they are its own; if they fall, something that is not watched is used up."
+        )
+    return LONGER
+
+
+def _relief(one: Suspicion) -> str:
+    if one.resource.type == "disk":
+        return "put it on a faster disk"
+    return (
+        "give the tier a machine or core of its own" if len(one.resource.tiers) > 1 else "give it more cores"
+    )

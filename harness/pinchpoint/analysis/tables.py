@@ -1,0 +1,236 @@
+"""The verdict's tables: scenarios with their bursts, disks, CPUs. Each number is one measured thing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from pinchpoint.analysis.inputs import DiskRole, Inputs, Load
+from pinchpoint.analysis.series import Raw
+from pinchpoint.analysis.stages import offered_per_s, peak_steps
+from pinchpoint.analysis.thresholds import RECOVERED, latency_limit
+from pinchpoint.analysis.traffic import Latency, Traffic
+
+
+def scenario_table(inputs: Inputs) -> dict[str, dict[str, Any]]:
+    """Per scenario, over the measure phase: throughput of ok operations, latencies, errors, drops."""
+    names = dict.fromkeys([*(load.scenario for load in inputs.loads), *inputs.traffic.scenarios])
+    return {name: _scenario(inputs, name) for name in names}
+
+
+def _scenario(inputs: Inputs, name: str) -> dict[str, Any]:
+    traffic, length = inputs.traffic.of(name).whole(), inputs.window.seconds
+    done = traffic.ok()
+    row: dict[str, Any] = {
+        "throughput_per_s": done.count / length if length else None,
+        "count": done.count,
+        **_latencies("response", done.response()),
+        **_latencies("service", done.service()),
+        "error_ratio": traffic.failures / traffic.count if traffic.count else None,
+        "outcomes": traffic.outcomes(),
+        "dropped": traffic.dropped,
+    }
+    load = inputs.load(name)
+    if load is not None and load.model == "burst":
+        row["bursts"] = burst_table(inputs, load)
+    return row
+
+
+def _latencies(name: str, found: Latency | None) -> dict[str, float | None]:
+    figures = ("p50_s", "p95_s", "p99_s")
+    return {f"{name}_{figure}": getattr(found, figure) if found else None for figure in figures}
+
+
+def burst_table(inputs: Inputs, load: Load) -> list[dict[str, Any]]:
+    """Each burst of a scenario: offered, done, dropped, latency in it, and the time to recover after it.
+
+    A burst is where the generators scheduled more than half-way between base and peak. It is recovered from
+    in the first step whose median latency is within 10 % of the median between bursts.
+    """
+    window = inputs.window
+    inside = peak_steps(inputs, load.scenario)
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], inside.astype(int), [0]])))
+    traffic = inputs.traffic.of(load.scenario).whole()
+    offered = offered_per_s(inputs, load.scenario)
+    medians = traffic.medians_s(window)
+    calm = _calm(medians, inside)
+    rows = []
+    for start, end in edges.reshape(-1, 2):
+        first = window.first_s + int(start) * window.step_s
+        length = int(end - start) * window.step_s
+        burst = traffic.at(range(first, first + length))
+        next_start = edges[edges > end].min() if (edges > end).any() else window.steps
+        latency = burst.ok().response() or burst.ok().service()
+        rows.append(
+            {
+                "start_s": first - window.first_s,
+                "duration_s": length,
+                "offered": float(offered[start:end].sum() * window.step_s),
+                "done": burst.ok().count,
+                "dropped": burst.dropped,
+                "p50_s": latency.p50_s if latency else None,
+                "p99_s": latency.p99_s if latency else None,
+                "recovery_s": _recovery(medians[end:next_start], calm, window.step_s),
+            }
+        )
+    return rows
+
+
+def _calm(medians: np.ndarray[Any, np.dtype[np.float64]], inside: np.ndarray[Any, Any]) -> float | None:
+    """The median latency between bursts."""
+    outside = medians[~inside & np.isfinite(medians)]
+    return float(np.median(outside)) if len(outside) else None
+
+
+def _recovery(after: np.ndarray[Any, Any], calm: float | None, step_s: int) -> float | None:
+    """Seconds from a burst's end until the latency is calm again; None where that was not seen."""
+    if calm is None:
+        return None
+    back = np.flatnonzero(after <= calm * (1 + RECOVERED.value))
+    return float(back[0] * step_s) if len(back) else None
+
+
+def disk_table(inputs: Inputs) -> list[dict[str, Any]]:
+    """Every disk with a role, over the measure phase; what a disk did not tell is null, with the reason."""
+    return [_disk(inputs, disk) for disk in inputs.disks]
+
+
+def _disk(inputs: Inputs, disk: DiskRole) -> dict[str, Any]:
+    hosts = [disk.host, *(h.name for h in inputs.on_machine(disk.machine) if h.name != disk.host)]
+
+    def raw(metric: str) -> Raw | None:
+        found = (inputs.samples.raw(host, f"disk.{metric}", disk.device or "") for host in hosts)
+        return next((one for one in found if one is not None and one.mean() is not None), None)
+
+    verified = raw("data_writes_per_s") is not None
+    prefix = "data_" if verified else ""
+    writes, reads, latency = raw(f"{prefix}writes_per_s"), raw("reads_per_s"), raw(f"{prefix}write_latency_s")
+    iops = _sum(writes, reads)
+    return {
+        "tier": disk.tier,
+        "host": disk.host,
+        "role": disk.role,
+        "device": disk.device,
+        "write_latency_mean_s": latency.mean() if latency else None,
+        "write_latency_max_s": latency.maximum() if latency else None,
+        "read_latency_mean_s": _mean(raw("read_latency_s")),
+        "flush_latency_mean_s": _mean(raw("flush_latency_s")),
+        "iops_mean": float(iops.mean()) if len(iops) else None,
+        "iops_max": float(iops.max()) if len(iops) else None,
+        "iops_source": "data" if verified or disk.data_io == "kernel" else "kernel",
+        "latency_limit_s": latency_limit(disk.role).value,
+        "latency_limit_source": latency_limit(disk.role).source,
+        "why_not_measured": None if len(iops) else disk.why or "no samples of this device",
+    }
+
+
+def _sum(writes: Raw | None, reads: Raw | None) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Reads and writes of the same intervals, added; empty where either was not measured."""
+    if writes is None or reads is None:
+        return np.empty(0)
+    tenths = [np.rint(raw.middle_s * 10) for raw in (writes, reads)]
+    _, left, right = np.intersect1d(*tenths, return_indices=True)
+    total = writes.value[left] + reads.value[right]
+    return total[np.isfinite(total)]
+
+
+def _mean(raw: Raw | None) -> float | None:
+    return raw.mean() if raw else None
+
+
+def cpu_table(inputs: Inputs) -> list[dict[str, Any]]:
+    """Per tier and host: busy ratio of the tier's own processes (of its cores), and of the whole machine."""
+    rows = []
+    for host in inputs.hosts:
+        own = inputs.samples.raw(host.name, "cpu.busy_ratio", f"tier:{host.tier}")
+        machine = inputs.samples.raw(host.name, "cpu.busy_ratio")
+        shown = own if own is not None and own.mean() is not None else machine
+        rows.append(
+            {
+                "tier": host.tier,
+                "host": host.name,
+                "of": "tier" if shown is own and own is not None else "machine",
+                "busy_mean_ratio": _mean(shown),
+                "busy_max_ratio": shown.maximum() if shown else None,
+                "machine_busy_mean_ratio": _mean(machine),
+                "machine_busy_max_ratio": machine.maximum() if machine else None,
+            }
+        )
+    return rows
+
+
+def crawl_table(inputs: Inputs) -> list[dict[str, Any]]:
+    """Per crawled source, over the whole of the first crawl that ended, warm-up included."""
+    rows: list[dict[str, Any]] = []
+    for load in inputs.loads:
+        if load.use == "full-crawl":
+            traffic = inputs.whole.of(load.scenario)
+            ended = _first_end(inputs, load.scenario)
+            rows += _ended_crawl(traffic, ended) if ended else _open_crawl(traffic)
+    return rows
+
+
+def _first_end(inputs: Inputs, scenario: str) -> Mapping[str, Any] | None:
+    for event in inputs.events:
+        if event.get("event") == "crawl_ended" and event.get("scenario", scenario) == scenario:
+            return event
+    return None
+
+
+def _ended_crawl(traffic: Traffic, ended: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What the crawl database counted. The rate is count ÷ duration; that of active seconds beside it."""
+    rows = []
+    for source in ended.get("sources") or ():
+        name, count, duration = source["source"], source["count"], source["duration_s"]
+        rows.append(
+            {
+                "source": name,
+                "count": count,
+                "failures": source["failures"],
+                "skipped": source["skipped"],
+                "duration_s": duration,
+                "rate_per_s": count / duration if duration else None,
+                "rate_active_per_s": _active_rate(traffic.operations(f"document:{name}")),
+                "repository_latency_s": source.get("repository_latency_s"),
+                "failures_by_kind": source.get("failures_by_kind") or {},
+                "complete": True,
+            }
+        )
+    return rows
+
+
+def _open_crawl(traffic: Traffic) -> list[dict[str, Any]]:
+    """A crawl that did not end: what its operations tell, marked as incomplete."""
+    rows = []
+    for operation in traffic.whole().operation_names:
+        documents = traffic.operations(operation)
+        seconds, outcomes = documents.seconds, documents.outcomes()
+        if not operation.startswith("document:") or not seconds:
+            continue
+        count = documents.ok().count
+        duration = float(seconds[-1] + 1 - seconds[0])
+        fetch = traffic.operations(f"{operation}/fetch").service()
+        failed = {kind: n for kind, n in outcomes.items() if kind not in {"ok", "skipped", "dropped"}}
+        rows.append(
+            {
+                "source": operation.removeprefix("document:"),
+                "count": count,
+                "failures": documents.failures,
+                "skipped": outcomes.get("skipped", 0),
+                "duration_s": duration,
+                "rate_per_s": count / duration,
+                "rate_active_per_s": _active_rate(documents),
+                "repository_latency_s": fetch.mean_s if fetch else None,
+                "failures_by_kind": failed,
+                "complete": False,
+            }
+        )
+    return rows
+
+
+def _active_rate(documents: Traffic) -> float | None:
+    """Documents per second over the seconds in which at least one ended."""
+    done = documents.ok()
+    return done.count / len(done.seconds) if done.seconds else None

@@ -1,0 +1,87 @@
+"""Every number a finding compares with, as data, each with where it comes from.
+
+Sources: ``SP`` Microsoft, "Storage and SQL Server capacity planning and configuration (SharePoint
+Server)"; ``PAL`` the threshold files of clinthuffman/PAL; ``MS-IO`` Microsoft support, "Troubleshoot slow
+SQL Server performance caused by I/O issues"; ``design`` a value of our own, tuned on ground-truth cases.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """A limit and its authority.
+
+    Attributes:
+        value: in base units (seconds, ratios 0-1, counts).
+        source: ``SP``, ``PAL``, ``MS-IO`` or ``design``.
+        says: the rule in the source's words, shortened.
+    """
+
+    value: float
+    source: str
+    says: str
+
+
+# Latency of a disk by its role. Where sources conflict the role's own row comes before PAL's general one.
+LOG_LATENCY_S = Threshold(0.005, "SP", "SQL log disk: good up to 5 ms per read or write")
+DATA_LATENCY_S = Threshold(0.020, "SP", "SQL data disk: acceptable up to 20 ms per read or write")
+INDEX_LATENCY_S = Threshold(0.020, "design", "search index disk: as a data disk, no figure is published")
+ANY_DISK_LATENCY_S = Threshold(0.025, "PAL", "any disk: critical above 25 ms")
+OVERWHELMED_SMALL_S = Threshold(0.025, "PAL", "overwhelmed: queue above 1 and 25 ms, I/O up to 64 KB")
+OVERWHELMED_LARGE_S = Threshold(0.035, "PAL", "overwhelmed: queue above 1 and 35 ms, I/O above 64 KB")
+LARGE_IO_BYTES = Threshold(65536, "PAL", "an I/O above 64 KB is a large one")
+QUEUE = Threshold(1.0, "PAL", "a disk queue above 1")
+
+LATENCY_BY_ROLE = {
+    "log": LOG_LATENCY_S,
+    "data": DATA_LATENCY_S,
+    "tempdb": DATA_LATENCY_S,
+    "index": INDEX_LATENCY_S,
+}
+
+# Saturation.
+UTILISATION = Threshold(0.90, "design", "a resource is saturated from 90 % of its capacity on")
+THREAD_BUSY = Threshold(0.95, "design", "one thread is at its limit from 95 % of one core on")
+DISK_OCCUPIED = Threshold(0.95, "design", "a disk that idles more than 5 % of the time is at no limit")
+CAP_MATCH = Threshold(0.03, "design", "at its cap: within 3 % of it")
+FLAT = Threshold(0.03, "design", "held: a spread of at most 3 %")
+REGULATOR_FLAT = Threshold(0.015, "design", "flat as only a regulator is: a spread of at most 1.5 %")
+REGULATOR_QUEUE = Threshold(1.5, "design", "a regulator shows when 1.5 or more I/Os are outstanding")
+MOVING = Threshold(0.10, "design", "outstanding I/O moved: a spread of at least 10 %")
+STAYS = Threshold(0.30, "design", "I/O stays: it follows less than 0.3 of a change in outstanding I/O")
+FOLLOWS = Threshold(0.80, "design", "I/O follows: at least 0.8 of a change in outstanding I/O")
+PRESSURE = Threshold(0.50, "design", "somebody waits for the resource at least half of the time")
+MOSTLY_READS = Threshold(0.50, "design", "a disk that mostly reads: half of its I/O or more")
+WAIT_SHARE = Threshold(0.50, "design", "waiting for one disk is at least half of the operation's time")
+PRESSED = Threshold(0.50, "design", "closed load presses the farm when users wait for it half of the time")
+BUSY_WARNING = Threshold(0.80, "PAL", "CPU: critical from 80 % on")
+MEMORY_CRITICAL = Threshold(0.05, "PAL", "memory: critical below 5 % available")
+
+# Gates.
+GENERATOR_CPU = Threshold(0.90, "design", "a load worker from 90 % of its core on measures itself")
+GENERATOR_CPU_TIME = Threshold(0.10, "design", "for more than a tenth of the time")
+STARTED = Threshold(0.95, "design", "at least 95 % of the scheduled operations were started")
+SEND_LAG_S = Threshold(0.002, "design", "send lag: at most 2 ms, or a tenth of the p99 response")
+SEND_LAG_SHARE = Threshold(0.10, "design", "send lag: at most a tenth of the p99 response")
+LITTLE = Threshold(0.05, "design", "Little's law: users = throughput x (time + think time) within 5 %")
+STEAL = Threshold(0.05, "design", "more than 5 % of CPU time stolen by the hypervisor")
+SEEN = Threshold(0.90, "design", "a host is seen when 90 % of the window has its samples")
+
+# Time.
+MIN_SECONDS = Threshold(10, "design", "below 10 seconds nothing is named")
+MIN_SAMPLES = Threshold(30, "design", "statistics over time need 30 samples")
+MIN_LEVELS = Threshold(6, "design", "a knee needs 6 load levels")
+LEVEL_SHIFT = Threshold(0.10, "design", "a change of level matters from 10 % on")
+RECOVERED = Threshold(0.10, "design", "recovered: within 10 % of the latency between bursts")
+
+# Confidence.
+STABLE_HIGH = Threshold(0.95, "design", "95 % of the resamples name the same resource")
+STABLE_MEDIUM = Threshold(0.80, "design", "80 % of the resamples name the same resource")
+
+
+def latency_limit(role: str) -> Threshold:
+    """The latency above which a disk of this role is called slow."""
+    return LATENCY_BY_ROLE.get(role, ANY_DISK_LATENCY_S)

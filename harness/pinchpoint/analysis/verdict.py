@@ -1,0 +1,158 @@
+"""The verdict: what a run proves, as frozen records. verdict.json is their plain form."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+SCHEMA = "pinchpoint.verdict/1"
+
+Outcome = Literal["bottleneck", "not_reached", "inconclusive", "invalid"]
+Confidence = Literal["high", "medium", "low"]
+Kind = Literal[
+    "cpu",
+    "cpu_thread",
+    "disk_cap",
+    "disk_device",
+    "disk_concurrency",
+    "disk_burst_exhausted",
+    "disk_latency",
+    "disk_warm_up",
+    "memory",
+    "network",
+    "lock",
+    "pool",
+    "external",
+    "generator",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One thing that was measured, in words and as a number.
+
+    Attributes:
+        fact: the sentence.
+        metric: the metric of samples.parquet it rests on, or the column of operations.parquet.
+        value: the number, base units; None where nothing was measured.
+        host: whose samples.
+        instance: which instance of the metric.
+        evidence: ``E1`` saturation, ``E2`` growing queue, ``E3`` ceiling, ``E4`` independent witness, or
+            ``context``.
+        threshold: what the value was compared with, base units.
+        source: where the threshold comes from: ``SP``, ``PAL``, ``MS-IO``, ``design``, or ``declared``.
+        rule: what the threshold says, in words.
+    """
+
+    fact: str
+    metric: str
+    value: float | None
+    host: str = ""
+    instance: str = ""
+    evidence: str = "context"
+    threshold: float | None = None
+    source: str | None = None
+    rule: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """A resource that limits the farm, or may.
+
+    Attributes:
+        kind: how it limits (DESIGN.md section 9).
+        tier: the tier it is blamed on: on a shared machine the one that uses most of it.
+        host: the host.
+        resource: ``cpu``, ``thread``, ``disk``, ``generator``, ``recorder``.
+        instance: device, cores ("0,1"), thread.
+        role: the disk's role.
+        confidence: None for candidates that nothing was concluded about.
+        window: UTC start and end of what was looked at.
+        evidence: what was measured.
+        shared_with: the other tiers that use the same resource.
+        uses: who used how much of it: ``{"tier", "share_ratio"}``, the most first.
+        why_not_more: sentences: what keeps the confidence from being higher.
+    """
+
+    kind: Kind
+    tier: str | None
+    host: str | None
+    resource: str
+    instance: str
+    role: str | None
+    confidence: Confidence | None
+    window: tuple[str, str] | None
+    evidence: tuple[Fact, ...]
+    shared_with: tuple[str, ...] = ()
+    uses: tuple[Mapping[str, Any], ...] = ()
+    why_not_more: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Next:
+    """What would give way once the bottleneck is gone.
+
+    Attributes:
+        gain_ratio: at most so much more throughput until then (0.38 = 38 %).
+        utilisation_ratio: how much of it is used now.
+        assumes: what must stay as it is for that to hold.
+    """
+
+    kind: Kind
+    tier: str
+    host: str
+    resource: str
+    instance: str
+    role: str | None
+    utilisation_ratio: float
+    gain_ratio: float
+    assumes: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Everything an analysis found, see DESIGN.md section 9 for the keys' meaning.
+
+    Attributes:
+        capacity_at_least_per_s: where nothing gave way, the throughput that was served, by scenario.
+        knee: what the search for a knee answered.
+        stages: the load levels that were looked at.
+        tables: the dictionaries of ``scenarios``, ``crawl``, ``disks``, ``cpus``, ``objectives``.
+    """
+
+    outcome: Outcome
+    bottleneck: Suspect | None
+    runner_up: Suspect | None
+    next: Next | None
+    headroom_ratio: float | None
+    candidates: tuple[Suspect, ...]
+    experiment: str | None
+    capacity_at_least_per_s: Mapping[str, float]
+    objectives: tuple[Mapping[str, Any], ...]
+    scenarios: Mapping[str, Mapping[str, Any]]
+    crawl: tuple[Mapping[str, Any], ...]
+    disks: tuple[Mapping[str, Any], ...]
+    cpus: tuple[Mapping[str, Any], ...]
+    stages: tuple[Mapping[str, Any], ...]
+    knee: Mapping[str, Any]
+    summary: str
+    warnings: tuple[str, ...] = field(default=())
+
+    def to_json(self) -> dict[str, Any]:
+        """The content of verdict.json: only JSON types, null for "not measured".
+
+        Raises:
+            ValueError: a number is not finite; such a value has no place in a verdict.
+        """
+        content = {"schema": SCHEMA, **asdict(self)}
+        result: dict[str, Any] = json.loads(json.dumps(content, allow_nan=False))
+        return result
+
+
+def exit_status(verdict: Verdict) -> int:
+    """DESIGN.md's exit status of a verdict: 3 not valid evidence, 1 an objective missed, 0 fine."""
+    if verdict.outcome == "invalid":
+        return 3
+    return 1 if any(objective["met"] is False for objective in verdict.objectives) else 0
