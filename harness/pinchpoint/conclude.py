@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pinchpoint.analysis import analyse
+from pinchpoint.analysis import Verdict, analyse
 from pinchpoint.errors import InputError
 from pinchpoint.report import registry
 from pinchpoint.store.read import StoredRun, open_run
@@ -14,16 +14,16 @@ from pinchpoint.store.schema import VERDICT
 from pinchpoint.store.write import write_json
 
 
-def verdict_of(directory: Path) -> tuple[StoredRun, dict[str, Any]]:
+def verdict_of(directory: Path) -> tuple[StoredRun, Verdict]:
     """Analyse a run anew and keep the verdict beside it (where the directory can be written).
 
     Raises:
         InputError: the folder is no run, or damaged.
     """
     run = open_run(directory)
-    verdict = analyse(run).to_json()
+    verdict = analyse(run)
     try:
-        write_json(directory / VERDICT, verdict)
+        write_json(directory / VERDICT, verdict.to_json())
     except OSError as error:
         raise InputError(f"{directory / VERDICT}: cannot be written: {error.strerror}") from error
     return run, verdict
@@ -37,7 +37,8 @@ def saved_verdict(directory: Path) -> tuple[StoredRun, dict[str, Any]]:
     """
     path = directory / VERDICT
     if not path.exists():
-        return verdict_of(directory)
+        run, verdict = verdict_of(directory)
+        return run, verdict.to_json()
     try:
         return open_run(directory), json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:

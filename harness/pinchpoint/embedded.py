@@ -34,10 +34,35 @@ def up(farm: Farm, progress: Callable[[str], None], *, lifeline: bool) -> FarmSt
         raise FarmUnavailable(f"farm {farm.name}: {error}") from error
 
 
+def down(identity: Path) -> list[str]:
+    """Stop a farm and remove all it made; sentences of what was done. Raises FarmUnavailable."""
+    try:
+        return embedded.down(identity)
+    except FarmError as error:
+        raise FarmUnavailable(str(error)) from error
+
+
+def status(identity: Path) -> FarmStatus:
+    """How a farm is."""
+    return embedded.status(identity)
+
+
+def describe(found: FarmStatus) -> str:
+    """A farm's tiers for the terminal: state, process, port, log; why one crashed."""
+    lines = [f"farm {found.farm_id}: {found.state}"]
+    for tier in found.tiers:
+        where = f", port {tier.port}" if tier.port else ""
+        lines.append(f"  {tier.name:<7} {tier.state:<9} process {tier.pid}{where}, log {tier.log}")
+        if tier.state == "crashed":
+            lines.append(f"          exit status {tier.exit_status}; the end of its log:")
+            lines += [f"          {line}" for line in tier.log_tail.splitlines()]
+    return "\n".join([*lines, *(f"  warning: {warning}" for warning in found.warnings)])
+
+
 def standing(farm: Farm) -> FarmStatus | None:
     """The farm as it stands; None when it is not up."""
-    status = embedded.status(farm.identity)
-    return status if status.state == "up" else None
+    found = status(farm.identity)
+    return found if found.state == "up" else None
 
 
 @contextmanager
@@ -46,16 +71,16 @@ def embedded_farm(farm: Farm, progress: Callable[[str], None]) -> Iterator[FarmS
     was_up = standing(farm) is not None
     if was_up:
         progress(f"farm {farm.name} is up already: it is used, and left up")
-    status = up(farm, progress, lifeline=True)
+    found = up(farm, progress, lifeline=True)
     try:
-        yield status
+        yield found
     finally:
         if not was_up:
             progress(f"stopping farm {farm.name}")
-            embedded.down(farm.identity)
+            down(farm.identity)
 
 
 def crashed_tiers(identity: Path) -> list[tuple[str, str, str]]:
     """(tier, host, tail of its log) of every tier that ended by itself."""
-    status = embedded.status(identity)
-    return [(tier.name, tier.host, tier.log_tail) for tier in status.tiers if tier.state == "crashed"]
+    found = status(identity)
+    return [(tier.name, tier.host, tier.log_tail) for tier in found.tiers if tier.state == "crashed"]

@@ -5,13 +5,16 @@ The one place where the two ways to describe a farm meet; everything after it se
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import ModuleType
 from typing import Any
 from urllib.parse import urlsplit
 
+from pinchpoint.errors import FarmUnavailable
 from pinchpoint.plan import Farm, Host
 from pinchpoint_collectors.record import Processes, Watch
 
@@ -50,9 +53,7 @@ def live_farm(farm: Farm, progress: Callable[[str], None]) -> Iterator[LiveFarm]
     if farm.embedded is None:
         yield _declared(farm)
         return
-    from pinchpoint.embedded import embedded_farm  # noqa: PLC0415 -- needs the extra pinchpoint[farm]
-
-    with embedded_farm(farm, progress) as status:
+    with embedded().embedded_farm(farm, progress) as status:
         yield _embedded(farm, status)
 
 
@@ -60,10 +61,19 @@ def standing_farm(farm: Farm) -> LiveFarm | None:
     """The farm as it stands; None for an embedded one that is down. Starts nothing."""
     if farm.embedded is None:
         return _declared(farm)
-    from pinchpoint.embedded import standing  # noqa: PLC0415 -- needs the extra pinchpoint[farm]
-
-    status = standing(farm)
+    status = embedded().standing(farm)
     return _embedded(farm, status) if status else None
+
+
+def embedded() -> ModuleType:
+    """The module that starts and stops embedded farms. Raises FarmUnavailable where it is not installed."""
+    try:
+        return importlib.import_module("pinchpoint.embedded")
+    except ModuleNotFoundError as error:
+        raise FarmUnavailable(
+            f"the embedded farm is not installed here ({error.name} is missing); "
+            "install pinchpoint[farm], or name servers that are running under endpoints:"
+        ) from error
 
 
 def _embedded(farm: Farm, status: Any) -> LiveFarm:
@@ -80,15 +90,13 @@ def _embedded(farm: Farm, status: Any) -> LiveFarm:
         )
         for tier in status.tiers
     ]
-    from pinchpoint.embedded import crashed_tiers  # noqa: PLC0415 -- needs the extra pinchpoint[farm]
-
     return LiveFarm(
         endpoints=status.endpoints,
         watches=watches,
         generator_cores=status.generator_cores,
         content=status.content,
         warnings=list(status.warnings),
-        crashed=lambda: crashed_tiers(farm.identity),
+        crashed=lambda: embedded().crashed_tiers(farm.identity),
     )
 
 
@@ -108,15 +116,13 @@ def _declared(farm: Farm) -> LiveFarm:
 def _watch(
     endpoints: dict[str, dict[str, str]], tier: str, name: str, host: Host, options: dict[str, Any]
 ) -> Watch:
-    names = options.pop("process", None)
-    disks = {role: disk.device or disk.path for role, disk in host.disks.items()}
+    places = {role: disk.device or disk.path for role, disk in host.disks.items()}
+    told = "process" in options or "port" in options
     return Watch(
         host=name,
         tier=tier,
-        disks={role: where for role, where in disks.items() if where},
-        processes=Processes(names=(names,) if isinstance(names, str) else tuple(names))
-        if names
-        else _listener(endpoints.get(TIER_ENDPOINT.get(tier, tier))),
+        disks={role: place for role, place in places.items() if place},
+        processes=None if told else _listener(endpoints.get(TIER_ENDPOINT.get(tier, tier))),
         options=options,
     )
 

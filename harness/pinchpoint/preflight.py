@@ -54,11 +54,20 @@ def check_scenarios(made: Mapping[str, Scenario]) -> tuple[list[Check], dict[str
     for name, scenario in made.items():
         try:
             facts[name] = dict(scenario.check())
-            said = "; ".join(f"{key} {value}" for key, value in facts[name].items())
-            checks.append(Check(f"scenario {name}", ok=True, found=said))
+            checks.append(Check(f"scenario {name}", ok=True, found=_said(facts[name])))
         except ScenarioError as error:
             checks.append(Check(f"scenario {name}", ok=False, found=str(error)))
     return checks, facts
+
+
+def _said(facts: Mapping[str, Any]) -> str:
+    """What the servers said of themselves, short: ``sql: postgresql 18.6; search: reachable``."""
+    found = []
+    for endpoint, said in facts.items():
+        words = [str(said[key]) for key in ("server", "version") if said.get(key)] if said else []
+        found.append(f"{endpoint}: {' '.join(words) or 'reachable'}")
+        found += said.get("warnings", []) if said else []
+    return "; ".join(found)
 
 
 def connect(

@@ -10,8 +10,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from pinchpoint_collectors.sampler import Sampler
-
 from pinchpoint import preflight
 from pinchpoint.errors import ExitStatus, FarmUnavailable, NotEvidenceError
 from pinchpoint.interrupts import Interrupts
@@ -24,6 +22,7 @@ from pinchpoint.preflight import Connected
 from pinchpoint.progress import Board, Progress
 from pinchpoint.store.write import RunWriter, utc
 from pinchpoint_collectors.record import Sample
+from pinchpoint_collectors.sampler import Sampler
 from pinchpoint_scenarios.contract import Scenario
 from pinchpoint_scenarios.errors import ScenarioError
 
@@ -188,7 +187,9 @@ class _Stage:
 
     def measure(self, assignments: list[Assignment], connected: Sequence[Connected]) -> None:
         """Load and watch through all phases, until they or something else ends the run."""
-        pool = GeneratorPool(assignments, os.environ, self._store.event, self._board.second)
+        journal = str(self._store.journal.absolute())
+        placed = [replace(assignment, journal=journal) for assignment in assignments]
+        pool = GeneratorPool(placed, os.environ, self._store.event, self._board.second)
         try:
             pool.wait_ready(lambda: self._interrupts.requested)
             self._start_collectors(connected)
@@ -292,7 +293,6 @@ class _Stage:
         for sampler in self._samplers:
             if sampler.error:
                 self._ended.cut_short(ExitStatus.NOT_EVIDENCE, f"the recorder failed: {sampler.error}")
-                self._store.event("recorder_failed", worker="controller", why=str(sampler.error))
 
     def _start_collectors(self, connected: Sequence[Connected]) -> None:
         def sink(samples: Sequence[Sample]) -> None:

@@ -21,4 +21,5 @@ def analyse(directory: Path, *, as_json: bool) -> None:
     A run whose controller was killed is recovered first.
     """
     _, verdict = verdict_of(directory)
-    click.echo(json.dumps(verdict, indent=1) if as_json else verdict_text(verdict))
+    content = verdict.to_json()
+    click.echo(json.dumps(content, indent=1) if as_json else verdict_text(content))

@@ -12,7 +12,7 @@ from pinchpoint.cli.arguments import FARM, OUT, PLAN
 from pinchpoint.errors import ExitStatus
 from pinchpoint.live import LiveFarm, standing_farm
 from pinchpoint.loadgen.load import make_scenario, planned_scenarios
-from pinchpoint.plan import Plan, guard, load
+from pinchpoint.plan import Plan, expand_all, guard, load
 
 
 @click.command()
@@ -22,6 +22,7 @@ from pinchpoint.plan import Plan, guard, load
 def check(plan_file: Path, farm_file: Path, out: Path) -> int:
     """Check both files, every endpoint, every collector and the space for PLAN; never starts a farm."""
     farm, plan = load(farm_file, plan_file)
+    expand_all(farm)  # a variable that is not set is said with its line, before anything starts
     guard(farm, plan)
     checks = [preflight.check_space(out)]
     live = standing_farm(farm)

@@ -58,13 +58,14 @@ scenarios:
   # Crawls every source the farm offers into its search tier, as fast as 8 crawlers can.
   crawl:
     use: full-crawl
-    load: {model: closed, users: 8}      # so many users at once; 'think: 1s' lets each wait between operations
+    load: {model: closed, users: 8}      # so many users at once; think: 1s lets each pause
 
   # Short transactions that arrive at a rate, whether or not the earlier ones have ended.
   orders:
     use: sql-mix
     load: {model: open, rate: 100/s}     # arrivals: poisson (default) or constant
-    params: {preset: balanced}           # or log-heavy, data-heavy; or operations: {log_append: 8, point_read: 2}
+    params: {preset: balanced}           # or log-heavy, data-heavy
+    # params: {operations: {log_append: 8, point_read: 2}}     # or a mix of your own, by weight
 
   # Steady writes with a burst of 5 seconds every 15.
   burst:
@@ -91,24 +92,19 @@ def init(directory: Path) -> None:
     files = {directory / "farm.yaml": FARM, directory / "plan.yaml": PLAN}
     there = [path for path in files if path.exists() or path.is_symlink()]
     if there:
-        raise InputError(
-            *(
-                f"{path}: exists already; nothing was written. Move it away, or name another folder"
-                for path in there
-            )
-        )
+        remedy = "nothing was written; move it away, or name another folder"
+        raise InputError(*(f"{path}: exists already; {remedy}" for path in there))
     try:
         directory.mkdir(parents=True, exist_ok=True)
         for path, text in files.items():
             with path.open("x", encoding="utf-8") as file:
                 file.write(text)
     except (FileExistsError, NotADirectoryError) as error:
-        raise InputError(
-            f"{error.filename}: is in the way; name a folder, or one that can be made"
-        ) from error
+        raise InputError(f"{error.filename}: is in the way; name another folder") from error
     except OSError as error:
+        place = error.filename or directory
         raise FarmUnavailable(
-            f"{error.filename or directory}: cannot be written ({error.strerror}); name another folder"
+            f"{place}: cannot be written ({error.strerror}); name another folder"
         ) from error
     for path in files:
         click.echo(path)

@@ -10,7 +10,7 @@ from pinchpoint.analysis import exit_status
 from pinchpoint.cli.arguments import FARM, OUT, PLAN
 from pinchpoint.conclude import verdict_of, write_reports
 from pinchpoint.errors import ExitStatus, gravest
-from pinchpoint.plan import Farm, Plan, load
+from pinchpoint.plan import Farm, Plan, expand_all, load
 from pinchpoint.progress import Board, Progress
 from pinchpoint.report.terminal import verdict_text
 from pinchpoint.run import run as run_plan
@@ -24,6 +24,7 @@ from pinchpoint.run import run as run_plan
 def run(plan_file: Path, farm_file: Path, out: Path, *, keep_data: bool) -> int:
     """Run PLAN against a farm, analyse and report; the last line is the run directory."""
     farm, plan = load(farm_file, plan_file)
+    expand_all(farm)  # a variable that is not set is said with its line, before anything starts
     directory, status = run_and_report(farm, plan, out, keep_data=keep_data)
     click.echo(directory)
     return status
@@ -38,6 +39,6 @@ def run_and_report(farm: Farm, plan: Plan, out: Path, *, keep_data: bool = False
             progress.say(reason)
         progress.say("analysing")
         stored, verdict = verdict_of(ended.directory)
-        write_reports(stored, verdict, ["html"], ended.directory)
-    click.echo(verdict_text(verdict))
+        write_reports(stored, verdict.to_json(), ["html"], ended.directory)
+    click.echo(verdict_text(verdict.to_json()))
     return ended.directory, gravest([*ended.statuses, ExitStatus(exit_status(verdict))])

@@ -7,6 +7,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
+LATEST_START_S = 10.0
+"""An open operation that could not start this long after its intended time is dropped (design value)."""
+
 
 class RateProfile(Protocol):
     """An arrival rate over time, constant between its changes."""

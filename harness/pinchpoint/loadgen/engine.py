@@ -19,7 +19,7 @@ import gevent
 from gevent.event import Event
 from locust.env import Environment
 
-from pinchpoint.loadgen.load import LATEST_START_S
+from pinchpoint.loadgen.arrivals import LATEST_START_S
 from pinchpoint.loadgen.recorder import Recorder
 from pinchpoint_scenarios.contract import Scenario, Session
 

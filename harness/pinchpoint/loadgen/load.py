@@ -13,9 +13,6 @@ from pinchpoint.plan import Plan, expand
 from pinchpoint_scenarios import registry
 from pinchpoint_scenarios.contract import Context, Scenario
 
-LATEST_START_S = 10.0
-"""An open operation that could not start this long after its intended time is dropped (design value)."""
-
 _SLOTS_MIN, _SLOTS_MAX = 4, 64
 _SLOT_S = 0.1  # slots carry the peak rate at up to this service time
 

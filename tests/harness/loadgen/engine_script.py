@@ -1,0 +1,78 @@
+"""Run by test_engine in a process of its own (Locust monkey-patches): a driver with a known service time.
+
+Arguments: JSON ``{"load", "seconds", "service_s", "stall": [from_s, to_s] or null, "end_after": n or null}``.
+Prints the operations rows and the loads' counters as JSON.
+"""
+
+from __future__ import annotations
+
+from pinchpoint.loadgen import engine
+
+# isort: split
+import json
+import sys
+import time
+
+import gevent
+from pinchpoint.loadgen.load import sessions, starts
+from pinchpoint.loadgen.recorder import Recorder
+from pinchpoint_scenarios.contract import OK, Record
+
+given = json.loads(sys.argv[1])
+begun = 0.0
+performed = 0
+
+
+class Driver:
+    def session(self, number: int) -> Driver:
+        return self
+
+    def perform(self, record: Record) -> bool:
+        global performed
+        if given["end_after"] is not None and performed >= given["end_after"]:
+            return False
+        performed += 1
+        start = time.perf_counter_ns()
+        passed = time.monotonic() - begun
+        time.sleep(given["service_s"])
+        if given["stall"] and given["stall"][0] <= passed < given["stall"][1]:
+            time.sleep(given["stall"][1] - passed)
+        if given.get("fail"):
+            raise RuntimeError("a fault of ours")
+        record("work", OK, start, time.perf_counter_ns(), 1)
+        return True
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+recorder = Recorder()
+load = engine.ScenarioLoad(
+    "s", Driver(), sessions(given["load"], 0, 1), starts(given["load"], 1, 0, 1),  # type: ignore[arg-type]
+    float(given["load"].get("think_s", 0)), recorder,
+)  # fmt: skip
+failures: list[BaseException] = []
+running = engine.Engine({"s": load}, failures.append)
+running.open()
+while not running.all_open:
+    gevent.sleep(0.01)
+begun = time.monotonic()
+load.begin()
+while time.monotonic() - begun < given["seconds"] and not load.finished and not failures:
+    gevent.sleep(0.05)
+    load.admit()
+running.stop()
+rows = recorder.take(2**62).rows("g1")
+print(
+    json.dumps(
+        {
+            "rows": rows,
+            "finished": load.finished,
+            "scheduled": sum(load.scheduled.values()),
+            "started": sum(load.started.values()),
+            "lags": load.send_lags_s,
+            "failures": [str(failure) for failure in failures],
+            "users": load.users,
+        }
+    )
+)
