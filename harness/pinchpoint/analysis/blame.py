@@ -15,6 +15,9 @@ DEPTH = {"web": 1, "search": 1, "files": 1, "sql": 2, "nosql": 2}
 several is the cause. Tiers a user named are taken as the first to be called."""
 
 
+MOST = 0.5
+
+
 def suspects(resources: Iterable[Resource], rows: Rows, flows: tuple[Flow, ...]) -> tuple[Suspicion, ...]:
     """Everything with evidence against it over those rows, the cause first."""
     found = (suspect(resource, rows, flows) for resource in resources)
@@ -44,7 +47,7 @@ def owner(resource: Resource, found: Measures) -> tuple[str, str]:
 
 
 def used_by_generator(one: Suspicion) -> bool:
-    """Whether the load generator is the one that uses most of a pool of cores."""
+    """Whether the load generator uses more than half of a pool of cores."""
     if isinstance(one.found, DiskMeasures):
         return False
-    return next(iter(one.found.uses), None) == "generator"
+    return one.found.uses.get("generator", 0.0) > MOST

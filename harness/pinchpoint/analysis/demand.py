@@ -82,7 +82,7 @@ def _cpu_pools(inputs: Inputs) -> Iterator[Resource]:
             columns={
                 "busy": pool_busy(inputs.samples, everyone, cores),
                 "pressure": inputs.samples.first_of(everyone, "pressure.cpu_ratio"),
-                "use:generator": _generator_use(inputs, cores),
+                "use:generator": _generator_use(inputs, machine, cores),
                 **used,
             },
         )
@@ -104,13 +104,19 @@ def pool_busy(samples: Samples, hosts: list[str], cores: tuple[int, ...]) -> Flo
     return samples.first_of(hosts, "cpu.busy_ratio")
 
 
-def _generator_use(inputs: Inputs, cores: tuple[int, ...]) -> Floats:
-    """Cores' worth of CPU the load generators took out of this pool; 0 where they have cores of their own."""
+def _generator_use(inputs: Inputs, machine: str, cores: tuple[int, ...]) -> Floats:
+    """Cores' worth of CPU the load generators took out of this pool; 0 where they have cores of their own.
+
+    A worker that does not say where it ran is on the farm's machine only if the farm has just one.
+    """
     total = np.zeros(inputs.window.steps)
-    for key in inputs.samples.keys("generator.cpu_ratio"):
-        own = set(inputs.generator_cores.get(key.host, ()))
-        if own & set(cores):
-            total += inputs.samples.steps(*key) * len(own & set(cores)) / len(own)
+    single = len({host.machine for host in inputs.hosts}) == 1
+    for worker in inputs.generators:
+        here = worker.machine == machine or (worker.machine is None and single)
+        shared = set(worker.cores) & set(cores)
+        if here and shared:
+            used = inputs.samples.steps(worker.name, "generator.cpu_ratio")
+            total += used * len(shared) / len(worker.cores)
     return total
 
 

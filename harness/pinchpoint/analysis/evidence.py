@@ -23,14 +23,13 @@ from pinchpoint.analysis.thresholds import (
     OVERWHELMED_LARGE_S,
     OVERWHELMED_SMALL_S,
     PRESSURE,
-    QUEUE,
     REGULATOR_FLAT,
-    REGULATOR_QUEUE,
     SEEN,
     STAYS,
     THREAD_BUSY,
     UTILISATION,
     WAIT_SHARE,
+    WAITING_IO,
     Threshold,
     latency_limit,
 )
@@ -102,15 +101,15 @@ def disk_state(resource: Resource, found: DiskMeasures, flows: tuple[Flow, ...])
     near = used is not None and not beyond and used >= UTILISATION.value
     at_cap = near and used is not None and used >= 1 - CAP_MATCH.value and at_most(flat, FLAT)
     slow = is_slow(resource, found)
-    queue = at_least(found.outstanding, QUEUE)
-    stays = found.follows <= STAYS.value if found.follows is not None else _overwhelmed(found)
+    queue = at_least(found.outstanding, WAITING_IO)
+    stays = at_most(found.follows, STAYS) or (found.follows is None and _overwhelmed(resource, found))
     wait, scenario = _wait(resource, found, flows)
     return DiskState(
         occupied=occupied,
         at_cap=at_cap,
         near_cap=near,
         beyond_cap=beyond,
-        regulated=at_most(flat, REGULATOR_FLAT) and at_least(found.outstanding, REGULATOR_QUEUE),
+        regulated=at_most(flat, REGULATOR_FLAT) and queue,
         slow=slow,
         device=slow and queue and stays,
         wait_ratio=wait,
@@ -163,8 +162,13 @@ def write_and_flush_s(resource: Resource, found: DiskMeasures) -> float | None:
     return sum(parts) if verified else max(parts)
 
 
-def _overwhelmed(found: DiskMeasures) -> bool:
-    """PAL's rule for a queue that is too long, by the mean size of an I/O."""
+def _overwhelmed(resource: Resource, found: DiskMeasures) -> bool:
+    """PAL's rule for a queue that is too long, by the mean size of an I/O.
+
+    It stands in where the outstanding count hardly moved; not for a log, whose commits tell more.
+    """
+    if resource.commit_path:
+        return False
     large = found.size_bytes is not None and found.size_bytes > LARGE_IO_BYTES.value
     limit = OVERWHELMED_LARGE_S if large else OVERWHELMED_SMALL_S
     slowest = max((value for value in (found.read_s, found.write_s) if value is not None), default=0.0)

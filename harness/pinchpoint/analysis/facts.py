@@ -13,10 +13,10 @@ from pinchpoint.analysis.signature import Suspicion
 from pinchpoint.analysis.thresholds import (
     FLAT,
     PRESSURE,
-    QUEUE,
     REGULATOR_FLAT,
     UTILISATION,
     WAIT_SHARE,
+    WAITING_IO,
     Threshold,
 )
 from pinchpoint.analysis.verdict import Fact
@@ -137,7 +137,7 @@ def _disk_facts(one: Suspicion, found: DiskMeasures) -> Iterator[Fact]:
         yield _fact(resource, text, "disk.write_latency_s", durable, "E1", slowness(resource))
     if one.kind == "disk_device" and found.outstanding is not None:
         text = f"{found.outstanding:.3g} I/Os were outstanding, and more brought no more of them done"
-        yield _fact(resource, text, "disk.outstanding", found.outstanding, "E1", QUEUE)
+        yield _fact(resource, text, "disk.outstanding", found.outstanding, "E1", WAITING_IO)
     if one.kind == "disk_concurrency":
         text = f"reads took {units.seconds(found.read_s)} however many went on; more at once got more done"
         yield _fact(resource, text, "disk.read_latency_s", found.read_s, "E1")

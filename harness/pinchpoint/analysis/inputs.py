@@ -70,6 +70,20 @@ class Host:
 
 
 @dataclass(frozen=True, slots=True)
+class Worker:
+    """One load generator.
+
+    Attributes:
+        cores: the cores it was pinned to; empty where it was not.
+        machine: None where the run does not say which machine it ran on.
+    """
+
+    name: str
+    cores: tuple[int, ...]
+    machine: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Load:
     """One scenario's planned load.
 
@@ -103,7 +117,7 @@ class Inputs:
         window: the measure phase.
         measured: whether there was a measure phase at all.
         whole: operations of the whole run; ``traffic`` those of the measure phase.
-        generator_cores: worker → the cores it was pinned to.
+        generators: the load workers.
     """
 
     state: str
@@ -113,7 +127,7 @@ class Inputs:
     disks: tuple[DiskRole, ...]
     loads: tuple[Load, ...]
     objectives: tuple[Mapping[str, Any], ...]
-    generator_cores: Mapping[str, tuple[int, ...]]
+    generators: tuple[Worker, ...]
     samples: Samples
     whole: Traffic
     traffic: Traffic
@@ -145,10 +159,10 @@ def read_inputs(run: StoredRun) -> Inputs:
         disks=tuple(_disks(manifest, declared)),
         loads=tuple(_load(name, spec) for name, spec in (plan.get("scenarios") or {}).items()),
         objectives=tuple(plan.get("objectives") or ()),
-        generator_cores={
-            str(worker.get("worker")): tuple(worker.get("cores") or ())
+        generators=tuple(
+            Worker(str(worker.get("worker")), tuple(worker.get("cores") or ()), worker.get("machine_id"))
             for worker in manifest.get("generators") or ()
-        },
+        ),
         samples=group(run.samples, window),
         whole=traffic,
         traffic=traffic.during(window),

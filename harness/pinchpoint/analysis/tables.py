@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from pinchpoint.analysis.inputs import DiskRole, Inputs, Load
-from pinchpoint.analysis.series import Raw
+from pinchpoint.analysis.series import Floats, Raw
 from pinchpoint.analysis.stages import offered_per_s, peak_steps
 from pinchpoint.analysis.thresholds import RECOVERED, latency_limit
 from pinchpoint.analysis.traffic import Latency, Traffic
@@ -78,13 +79,13 @@ def burst_table(inputs: Inputs, load: Load) -> list[dict[str, Any]]:
     return rows
 
 
-def _calm(medians: np.ndarray[Any, np.dtype[np.float64]], inside: np.ndarray[Any, Any]) -> float | None:
+def _calm(medians: Floats, inside: npt.NDArray[np.bool_]) -> float | None:
     """The median latency between bursts."""
     outside = medians[~inside & np.isfinite(medians)]
     return float(np.median(outside)) if len(outside) else None
 
 
-def _recovery(after: np.ndarray[Any, Any], calm: float | None, step_s: int) -> float | None:
+def _recovery(after: Floats, calm: float | None, step_s: int) -> float | None:
     """Seconds from a burst's end until the latency is calm again; None where that was not seen."""
     if calm is None:
         return None
@@ -126,13 +127,14 @@ def _disk(inputs: Inputs, disk: DiskRole) -> dict[str, Any]:
     }
 
 
-def _sum(writes: Raw | None, reads: Raw | None) -> np.ndarray[Any, np.dtype[np.float64]]:
+def _sum(writes: Raw | None, reads: Raw | None) -> Floats:
     """Reads and writes of the same intervals, added; empty where either was not measured."""
     if writes is None or reads is None:
         return np.empty(0)
-    tenths = [np.rint(raw.middle_s * 10) for raw in (writes, reads)]
-    _, left, right = np.intersect1d(*tenths, return_indices=True)
-    total = writes.value[left] + reads.value[right]
+    # Stamps of one reading agree to well below a tenth of a second.
+    first, second = (np.rint(raw.middle_s * 10).astype(np.int64) for raw in (writes, reads))
+    _, left, right = np.intersect1d(first, second, return_indices=True)
+    total: Floats = writes.value[left] + reads.value[right]
     return total[np.isfinite(total)]
 
 

@@ -33,7 +33,6 @@ ANY_DISK_LATENCY_S = Threshold(0.025, "PAL", "any disk: critical above 25 ms")
 OVERWHELMED_SMALL_S = Threshold(0.025, "PAL", "overwhelmed: queue above 1 and 25 ms, I/O up to 64 KB")
 OVERWHELMED_LARGE_S = Threshold(0.035, "PAL", "overwhelmed: queue above 1 and 35 ms, I/O above 64 KB")
 LARGE_IO_BYTES = Threshold(65536, "PAL", "an I/O above 64 KB is a large one")
-QUEUE = Threshold(1.0, "PAL", "a disk queue above 1")
 
 LATENCY_BY_ROLE = {
     "log": LOG_LATENCY_S,
@@ -49,7 +48,7 @@ DISK_OCCUPIED = Threshold(0.95, "design", "a disk that idles more than 5 % of th
 CAP_MATCH = Threshold(0.03, "design", "at its cap: within 3 % of it")
 FLAT = Threshold(0.03, "design", "held: a spread of at most 3 %")
 REGULATOR_FLAT = Threshold(0.015, "design", "flat as only a regulator is: a spread of at most 1.5 %")
-REGULATOR_QUEUE = Threshold(1.5, "design", "a regulator shows when 1.5 or more I/Os are outstanding")
+WAITING_IO = Threshold(1.5, "design", "I/O waits behind I/O when 1.5 or more are outstanding")
 MOVING = Threshold(0.10, "design", "outstanding I/O moved: a spread of at least 10 %")
 STAYS = Threshold(0.30, "design", "I/O stays: it follows less than 0.3 of a change in outstanding I/O")
 FOLLOWS = Threshold(0.80, "design", "I/O follows: at least 0.8 of a change in outstanding I/O")

@@ -1,0 +1,620 @@
+"""Verdicts on runs whose truth is known: the right resource, in the right words, with due confidence."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from harness.analysis.build import Build, crawl_bound_by_search, shared_farm, utc
+
+from pinchpoint.analysis import Verdict, analyse, exit_status
+from pinchpoint.store.read import StoredRun
+
+SEEDS = (1, 2, 3, 4)
+
+
+def judged(build: Build) -> Verdict:
+    verdict = analyse(build.run())
+    json.dumps(verdict.to_json(), allow_nan=False)
+    return verdict
+
+
+def named(verdict: Verdict) -> tuple[str | None, ...]:
+    found = verdict.bottleneck
+    assert found is not None, verdict.summary
+    return found.kind, found.tier, found.host, found.confidence
+
+
+# ---- CPU ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_shared_core_is_named_with_the_tier_that_uses_most_of_it(seed: int) -> None:
+    """The machine's CPU is counted once, blamed on search, and those who share it are named."""
+    verdict = judged(crawl_bound_by_search(seed))
+    assert named(verdict) == ("cpu", "search", "search1", "medium")
+    assert verdict.bottleneck is not None
+    assert set(verdict.bottleneck.shared_with) == {"web", "sql", "nosql"}
+    assert verdict.bottleneck.uses[0]["tier"] == "search"
+    assert verdict.summary.startswith("The shared host's CPU gives way first")
+    assert "most of it" in verdict.summary
+    assert "is used by search" in verdict.summary
+    assert "Confidence is medium" in verdict.summary
+    assert {fact.evidence for fact in verdict.bottleneck.evidence} >= {"E1", "E4"}
+    assert verdict.headroom_ratio == pytest.approx(0.03, abs=0.03)
+    assert exit_status(verdict) == 0
+
+
+def two_machines(search_busy: float, seed: int = 1, pressure: float | None = 0.9) -> Build:
+    build = Build(seed=seed)
+    build.host("app3", "search", machine="b", cores=(0, 1))
+    build.host("sql1", "sql", machine="a", cores=(0, 1), disks={"log": "sdb"})
+    build.cpu("app3", search_busy, cores=(0, 1), pressure=pressure)
+    build.cpu("sql1", 0.35, cores=(0, 1)).disk("sql1", "sdb", 120, 0.002)
+    build.closed("crawl", "full-crawl", 16).operations("crawl", "document:site", 40, 0.4)
+    return build.generator()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_dedicated_machine_is_named_without_sharing(seed: int) -> None:
+    """A tier alone on its machine: no process figures are needed to blame it."""
+    verdict = judged(two_machines(0.96, seed))
+    assert named(verdict) == ("cpu", "search", "app3", "medium")
+    assert "The CPU of the search tier (app3) gives way first" in verdict.summary
+    assert verdict.bottleneck is not None
+    assert verdict.bottleneck.shared_with == ()
+    assert verdict.next is not None
+    assert (verdict.next.kind, verdict.next.tier) == ("cpu", "sql")
+    assert verdict.next.gain_ratio == pytest.approx(0.96 / 0.35 - 1, rel=0.1)
+
+
+def test_without_a_witness_confidence_is_low() -> None:
+    """CPU at its limit with no pressure figures is one kind of evidence: low."""
+    verdict = judged(two_machines(0.96, pressure=None))
+    assert named(verdict) == ("cpu", "search", "app3", "low")
+    assert verdict.bottleneck is not None
+    assert "only one kind of evidence" in verdict.bottleneck.why_not_more
+
+
+def test_one_thread_at_its_limit_while_the_pool_is_not() -> None:
+    """A single-threaded server on four cores is cpu_thread, not cpu."""
+    build = Build().host("nosql1", "nosql", cores=(0, 1, 2, 3))
+    build.cpu("nosql1", 0.34, 0.34, cores=(0, 1, 2, 3), pressure=0.1)
+    build.metric("nosql1", "cpu.busy_ratio", 0.985, "thread:valkey-server", noise=0.005)
+    build.closed("burst", "nosql-burst", 50).operations("burst", "write", 20000, 0.0025)
+    verdict = judged(build.generator())
+    assert named(verdict) == ("cpu_thread", "nosql", "nosql1", "low")
+    assert "one thread of the nosql tier (valkey-server on nosql1)" in verdict.summary.lower()
+
+
+def test_one_thread_on_a_single_core_is_the_pool() -> None:
+    """With one core the thread's limit is the core's: kind cpu."""
+    build = Build().host("nosql1", "nosql", cores=(0,)).cpu("nosql1", 0.98, 0.97, pressure=0.9)
+    build.metric("nosql1", "cpu.busy_ratio", 0.97, "thread:valkey-server", noise=0.005)
+    build.closed("burst", "nosql-burst", 50).operations("burst", "write", 20000, 0.0025)
+    assert named(judged(build.generator()))[:3] == ("cpu", "nosql", "nosql1")
+
+
+def test_an_allowance_below_the_cores_is_a_limit_of_its_own() -> None:
+    """A tier at its quota while the cores have room: its CPU, though no core is full."""
+    build = Build().host("search1", "search", cores=(0, 1)).cpu("search1", 0.3, 0.97, cores=(0, 1))
+    build.metric("search1", "cpu.cores", 0.5, "tier:search", noise=0.0)
+    build.closed("crawl", "full-crawl", 8).operations("crawl", "document:site", 40, 0.2)
+    verdict = judged(build.generator())
+    assert named(verdict) == ("cpu", "search", "search1", "low")
+    assert "is allowed" in verdict.summary
+
+
+def test_nobody_is_blamed_for_cores_whose_use_was_not_measured() -> None:
+    """Shared cores without process figures: the resource is named, with low confidence, and it says why."""
+    build = shared_farm(Build())
+    for host in ("web1", "search1", "sql1", "nosql1"):
+        build.cpu(host, 0.97, pressure=0.9)
+    build.closed("crawl", "full-crawl", 8).operations("crawl", "document:site", 80, 0.1)
+    verdict = judged(build.generator())
+    assert verdict.bottleneck is not None
+    assert verdict.bottleneck.confidence == "low"
+    assert "who uses most was not measured" in verdict.summary
+
+
+# ---- disks --------------------------------------------------------------------------------------
+
+
+def log_disk(
+    caps: dict[str, float] | None,
+    noise: float = 0.004,
+    seed: int = 1,
+    writes: float = 500.0,
+    latency_s: float = 0.008,
+    busy: float = 1.0,
+    pressure: float = 0.85,
+    commit_s: float = 0.016,
+    role: str = "log",
+) -> Build:
+    """A closed load of commits on one host with its own disk; 8 users."""
+    build = Build(seed=seed)
+    limits = {role: caps} if caps else None
+    build.host("sql1", "sql", cores=(0, 1), disks={role: "loop1", "os": "vda"}, limits=limits)
+    build.cpu("sql1", 0.3, 0.25, cores=(0, 1)).disk("sql1", "vda", 5, 0.001, busy=0.02, pressure=pressure)
+    build.disk("sql1", "loop1", writes, latency_s, noise, busy=busy, pressure=pressure)
+    build.closed("orders", "sql-mix", 8).operations("orders", "log_append", 8 / commit_s, commit_s)
+    return build.generator()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_disk_at_its_declared_cap(seed: int) -> None:
+    """Flat, and at the declared cap: disk_cap; one load level gives medium at most."""
+    verdict = judged(log_disk({"iops": 500.0}, seed=seed))
+    assert named(verdict) == ("disk_cap", "sql", "sql1", "medium")
+    assert verdict.bottleneck is not None
+    assert (verdict.bottleneck.role, verdict.bottleneck.instance) == ("log", "loop1")
+    assert "The log disk of the sql tier (sql1, loop1) gives way first: I/O held at 50" in verdict.summary
+    assert verdict.headroom_ratio == pytest.approx(0.0, abs=0.03)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(
+    ("declared", "confidence"),
+    [(None, "medium"), (1000.0, "low"), (250.0, "low")],
+    ids=["withheld", "x2", "/2"],
+)
+def test_a_capped_disk_whose_cap_is_withheld_or_declared_wrong(
+    declared: float | None, confidence: str, seed: int
+) -> None:
+    """The disk is still the one that is named; a wrong declaration costs confidence, and is said."""
+    verdict = judged(log_disk({"iops": declared} if declared else None, seed=seed))
+    assert named(verdict) == ("disk_cap", "sql", "sql1", confidence)
+    assert verdict.bottleneck is not None
+    told = any(
+        "the declared limit, which is therefore wrong" in fact.fact for fact in verdict.bottleneck.evidence
+    )
+    assert told == (declared is not None)
+
+
+@pytest.mark.parametrize("declared", [None, 190.0, 760.0])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_slow_device_without_flatness(declared: float | None, seed: int) -> None:
+    """I/O stays though the queue moves, with a device's spread: disk_device, whatever is declared."""
+    caps = {"iops": declared} if declared else None
+    build = log_disk(caps, noise=0.08, seed=seed, writes=380.0, latency_s=0.04, commit_s=0.08)
+    verdict = judged(build)
+    assert named(verdict)[:3] == ("disk_device", "sql", "sql1")
+    assert verdict.bottleneck is not None
+    assert verdict.bottleneck.confidence == ("low" if declared == 190.0 else "medium")
+
+
+def test_a_cap_in_units_counts_large_ios_several_times() -> None:
+    """A cap of 500 in units of 8 KiB is 62.5 I/Os of 64 KiB; a byte cap is found likewise."""
+    build = Build().host(
+        "sql1", "sql", disks={"log": "sdb"}, limits={"log": {"iops": 500.0, "io_unit_bytes": 8192.0}}
+    )
+    build.cpu("sql1", 0.3).disk("sql1", "sdb", 62.5, 0.05, 0.004, busy=1.0, pressure=0.9, size_bytes=65536)
+    build.closed("orders", "sql-mix", 8).operations("orders", "log_append", 100, 0.08)
+    verdict = judged(build.generator())
+    assert named(verdict) == ("disk_cap", "sql", "sql1", "medium")
+
+    build = Build().host(
+        "sql1", "sql", disks={"log": "sdb"}, limits={"log": {"bytes_per_s": 1e8, "iops": 5e4}}
+    )
+    build.cpu("sql1", 0.3).disk("sql1", "sdb", 1000, 0.01, 0.004, busy=1.0, pressure=0.9, size_bytes=1e5)
+    build.closed("orders", "sql-mix", 8).operations("orders", "log_append", 400, 0.02)
+    verdict = judged(build.generator())
+    assert named(verdict) == ("disk_cap", "sql", "sql1", "medium")
+    assert "data held at 100 MB per second" in verdict.summary
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_busy_disk_with_low_latency_is_not_blamed(seed: int) -> None:
+    """Busy 1.0 says nothing: at 0.3 ms a write the disk is fine, so nothing is used up."""
+    build = log_disk(None, 0.05, seed, writes=3000.0, latency_s=0.0003, commit_s=0.002, pressure=0.3)
+    verdict = judged(build)
+    assert verdict.outcome == "inconclusive"
+    assert verdict.bottleneck is None
+    assert verdict.experiment is not None
+    assert "Double the users of orders (8 to 16)" in verdict.experiment
+
+
+@pytest.mark.parametrize("caps", [None, {"iops": 2000.0}, {"iops": 4000.0}, {"iops": 1000.0}])
+def test_a_log_disk_that_commits_wait_for(caps: dict[str, float] | None) -> None:
+    """35 ms a write, no cap near, most of the commit's time: disk_latency, medium at most."""
+    build = log_disk(caps, 0.06, writes=28.0, latency_s=0.035, commit_s=0.045, busy=0.97, pressure=0.4)
+    verdict = judged(build)
+    assert named(verdict) == ("disk_latency", "sql", "sql1", "medium")
+    assert verdict.headroom_ratio is None
+    assert "of the time of orders" in verdict.summary
+
+
+def test_a_flush_is_part_of_the_wait() -> None:
+    """A verified device: one durable write is the write and the flush."""
+    build = log_disk(None, 0.06, writes=100.0, latency_s=0.001, commit_s=0.016, busy=0.9, pressure=0.6)
+    build.metric("sql1", "disk.flush_latency_s", 0.009, "loop1", weight=np.full(build.seconds, 100.0))
+    verdict = judged(build)
+    assert named(verdict)[0] == "disk_latency"
+    assert "a write to it takes 10" in verdict.summary
+
+
+def test_a_slow_log_under_an_open_load_that_is_served_is_no_bottleneck() -> None:
+    """Commits wait for the disk, but the schedule sets the pace: nothing was reached."""
+    build = Build().host("sql1", "sql", disks={"log": "sdb"}).cpu("sql1", 0.2)
+    build.disk("sql1", "sdb", 20, 0.012, 0.1, busy=0.25)
+    build.open("orders", "sql-mix", 20).operations("orders", "log_append", 20, 0.014)
+    verdict = judged(build.generator(orders=(20.0, 20.0)))
+    assert verdict.outcome == "not_reached"
+
+
+def data_disk(caps: dict[str, float] | None, seed: int = 1, cpu: float = 0.3) -> Build:
+    """A data disk full of writes, while commits go to a fast log."""
+    build = Build(seed=seed)
+    limits = {"data": caps} if caps else None
+    build.host("sql1", "sql", cores=(0, 1), disks={"log": "sdb", "data": "sdc"}, limits=limits)
+    build.cpu("sql1", cpu, cpu, cores=(0, 1), pressure=0.9 if cpu > 0.9 else 0.1)
+    build.disk("sql1", "sdb", 800, 0.0004, busy=0.3)
+    build.disk("sql1", "sdc", 300, 0.06, 0.08, busy=1.0, pressure=0.3)
+    build.closed("orders", "sql-mix", 8).operations("orders", "data_update", 800, 0.01)
+    return build.generator()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_asynchronous_writes_of_a_data_disk_are_demoted(seed: int) -> None:
+    """Slow checkpoint writes that nothing waits for are a candidate alone, and no rival to a full CPU."""
+    alone = judged(data_disk(None, seed))
+    assert alone.outcome == "inconclusive"
+    assert [candidate.role for candidate in alone.candidates] == ["data"]
+    with_cpu = judged(data_disk(None, seed, cpu=0.96))
+    assert named(with_cpu) == ("cpu", "sql", "sql1", "medium")
+
+
+def test_reads_of_a_data_disk_are_not_demoted() -> None:
+    """Reads are waited for: the same disk, mostly read, is the bottleneck."""
+    build = Build().host("sql1", "sql", disks={"log": "sdb", "data": "sdc"}).cpu("sql1", 0.3)
+    build.disk("sql1", "sdb", 100, 0.0004, busy=0.1)
+    build.disk("sql1", "sdc", 50, 0.05, 0.08, reads=250, busy=1.0, pressure=0.9)
+    build.closed("orders", "sql-mix", 16).operations("orders", "point_read", 250, 0.064)
+    assert named(judged(build.generator())) == ("disk_device", "sql", "sql1", "medium")
+
+
+def test_a_device_that_serves_several_roles_cannot_be_told_apart() -> None:
+    """All roles on one device: it is named once, with low confidence, and the roles are listed."""
+    build = shared_farm(Build(), {"sql": {"log": "vda", "data": "vda"}, "search": {"index": "vda"}})
+    for host in ("web1", "search1", "sql1", "nosql1"):
+        build.cpu(host, 0.4, 0.1)
+        build.disk(host, "vda", 300, 0.04, 0.08, busy=1.0, pressure=0.9)
+    build.closed("orders", "sql-mix", 8).operations("orders", "log_append", 160, 0.05)
+    verdict = judged(build.generator())
+    assert named(verdict)[2:] == ("sql1", "low")
+    assert verdict.bottleneck is not None
+    assert verdict.bottleneck.shared_with == ("search",)
+    assert "the device also serves sql data and search index" in verdict.summary
+
+
+def test_two_resources_used_up_lower_confidence_and_name_both() -> None:
+    """A full CPU and a disk at its cap: the deeper is named, the other is the runner-up, confidence low."""
+    build = log_disk({"iops": 500.0})
+    build.host("app3", "search", machine="b", cores=(0,)).cpu("app3", 0.98, pressure=0.95)
+    build.closed("crawl", "full-crawl", 4).operations("crawl", "document:site", 40, 0.1)
+    verdict = judged(build)
+    assert named(verdict) == ("disk_cap", "sql", "sql1", "low")
+    assert verdict.runner_up is not None
+    assert (verdict.runner_up.kind, verdict.runner_up.host) == ("cpu", "app3")
+    assert "the CPU of the search tier (app3) is used up as well" in verdict.summary
+
+
+# ---- nothing is used up -------------------------------------------------------------------------
+
+
+def healthy(seed: int = 1) -> Build:
+    build = Build(seed=seed).host("sql1", "sql", cores=(0, 1), disks={"log": "sdb"})
+    build.cpu("sql1", 0.22, 0.2, cores=(0, 1)).disk("sql1", "sdb", 150, 0.001)
+    build.open("orders", "sql-mix", 100).operations("orders", "log_append", 100, 0.003)
+    return build.generator(orders=(100.0, 100.0))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_healthy_farm_at_low_open_load_gives_a_lower_bound(seed: int) -> None:
+    """Nothing gave way: not_reached, the served rate is a lower bound, the most used part is named."""
+    verdict = judged(healthy(seed))
+    assert verdict.outcome == "not_reached"
+    assert verdict.bottleneck is None
+    assert verdict.capacity_at_least_per_s["orders"] == pytest.approx(100, rel=0.05)
+    assert verdict.summary.startswith("Nothing gave way at this load: the farm served")
+    assert verdict.next is not None
+    assert verdict.next.tier == "sql"
+    assert exit_status(verdict) == 0
+
+
+def test_a_missed_objective_is_said_and_exits_with_1() -> None:
+    """Objectives are met, missed, or not measured; one missed gives exit status 1 and no all-clear."""
+    build = (
+        healthy().objective(scenario="orders", p95_s=0.001).objective(scenario="orders", errors_ratio=0.01)
+    )
+    build.objective(scenario="orders", throughput_per_s=90.0)
+    build.open("reports", "sql-mix", 1).objective(scenario="reports", p99_s=1.0)
+    verdict = judged(build)
+    assert [row["result"] for row in verdict.objectives] == ["missed", "met", "met", "not measured"]
+    assert verdict.outcome == "inconclusive"
+    assert exit_status(verdict) == 1
+
+
+def test_a_closed_load_with_long_think_time_does_not_press() -> None:
+    """Users who mostly think set the pace themselves: not_reached."""
+    build = Build().host("sql1", "sql").cpu("sql1", 0.1)
+    build.closed("orders", "sql-mix", 10, think_s=1.0).operations(
+        "orders", "log_append", 9.95, 0.005, noise=0.02
+    )
+    assert judged(build.generator()).outcome == "not_reached"
+
+
+# ---- gates --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cpu", [0.93, 0.99])
+def test_a_generator_at_its_core_s_limit_invalidates(cpu: float) -> None:
+    """A load worker at 90 % of its core measures itself: invalid, generator, exit status 3."""
+    build = crawl_bound_by_search()
+    build.generator(cpu=cpu, host="generator2")
+    verdict = judged(build)
+    assert verdict.outcome == "invalid"
+    assert verdict.bottleneck is not None
+    assert (verdict.bottleneck.kind, verdict.bottleneck.host) == ("generator", "generator2")
+    assert "says nothing about the farm" in verdict.summary
+    assert exit_status(verdict) == 3
+
+
+def lagging(cpu: float, started: float) -> Build:
+    build = Build().host("sql1", "sql").cpu("sql1", cpu, cpu, pressure=cpu)
+    build.open("orders", "sql-mix", 200)
+    build.operations("orders", "log_append", started, 0.03, dropped=200 - started)
+    return build.generator(orders=(200.0, started))
+
+
+def test_operations_not_started_while_the_farm_has_room_invalidate() -> None:
+    """Started ÷ scheduled below 0.95 with a farm that idles is the generator's fault."""
+    verdict = judged(lagging(0.3, 150.0))
+    assert verdict.outcome == "invalid"
+    assert "only 75 % of the scheduled operations of orders were started" in verdict.summary
+
+
+def test_operations_not_started_because_the_farm_is_full_are_the_farm_s() -> None:
+    """The same shortfall with a full CPU is the bottleneck's doing: no invalid run, but a warning."""
+    verdict = judged(lagging(0.98, 150.0))
+    assert named(verdict)[:2] == ("cpu", "sql")
+    assert any("only 75 %" in warning for warning in verdict.warnings)
+
+
+def test_without_the_generators_count_dropped_operations_tell() -> None:
+    """No scheduled/started samples: what was dropped says that the schedule was not kept."""
+    build = Build().host("sql1", "sql").cpu("sql1", 0.2).open("orders", "sql-mix", 200)
+    build.operations("orders", "log_append", 150, 0.03, dropped=50.0)
+    assert judged(build).outcome == "invalid"
+
+
+def test_send_lag_invalidates_only_beyond_its_limit() -> None:
+    """p99 send lag is held against max(2 ms, a tenth of the p99 response)."""
+    build = Build().host("sql1", "sql").cpu("sql1", 0.2).open("orders", "sql-mix", 100)
+    build.operations("orders", "log_append", 100, 0.05)
+    assert judged(build.generator(send_lag_s=0.004, orders=(100.0, 100.0))).outcome == "not_reached"
+    build = Build().host("sql1", "sql").cpu("sql1", 0.2).open("orders", "sql-mix", 100)
+    build.operations("orders", "log_append", 100, 0.005)
+    verdict = judged(build.generator(send_lag_s=0.004, orders=(100.0, 100.0)))
+    assert verdict.outcome == "invalid"
+    assert "too late" in verdict.summary
+
+
+@pytest.mark.parametrize(("users", "valid"), [(8, True), (12, False)])
+def test_little_s_law_on_closed_load(users: int, valid: bool) -> None:
+    """160/s of 50 ms are 8 users' work; 12 users cannot have done only that."""
+    build = Build().host("sql1", "sql").cpu("sql1", 0.97, 0.9, pressure=0.9)
+    build.closed("orders", "sql-mix", users).operations("orders", "log_append", 160, 0.05, noise=0.01)
+    verdict = judged(build.generator())
+    assert (verdict.outcome != "invalid") == valid
+    if not valid:
+        assert "Little's law" in verdict.summary
+
+
+def test_a_crawl_whose_users_wait_for_the_frontier_keeps_little_s_law() -> None:
+    """Crawl sessions wait without an operation: fewer operations than users is no fault of the generator."""
+    build = crawl_bound_by_search()
+    build.manifest["plan"]["scenarios"]["crawl"]["load"]["users"] = 32
+    assert judged(build).outcome == "bottleneck"
+
+
+@pytest.mark.parametrize("how", ["event", "sample"])
+def test_a_recorder_that_failed_invalidates(how: str) -> None:
+    """What was not recorded is no evidence."""
+    build = crawl_bound_by_search()
+    if how == "event":
+        build.event("recorder_failed", 30, worker="generator1", why="disk full")
+    else:
+        build.metric(
+            "generator2", "generator.recorder_ok", np.where(np.arange(build.seconds) < 40, 1.0, 0.0), noise=0
+        )
+    verdict = judged(build)
+    assert verdict.outcome == "invalid"
+    assert verdict.bottleneck is not None
+    assert verdict.bottleneck.resource == "recorder"
+    assert exit_status(verdict) == 3
+
+
+def test_a_generator_that_takes_the_farm_s_only_core_invalidates() -> None:
+    """On one core for all, a load generator that uses most of it measures itself."""
+    build = shared_farm(Build())
+    build.manifest["generators"] = [{"worker": "generator1", "cores": [0]}]
+    for host, share in (("web1", 0.1), ("search1", 0.15), ("sql1", 0.1), ("nosql1", 0.02)):
+        build.cpu(host, 0.98, share, pressure=0.9)
+    build.closed("crawl", "full-crawl", 8).operations("crawl", "document:site", 80, 0.1)
+    verdict = judged(build.generator(cpu=0.6))
+    assert verdict.outcome == "invalid"
+    assert "cores of its own" in verdict.summary
+
+
+# ---- what is missing ----------------------------------------------------------------------------
+
+
+def test_a_host_that_was_not_seen_lowers_confidence() -> None:
+    """A collector that failed: the bottleneck that is seen is named with low confidence."""
+    build = two_machines(0.96)
+    build.samples = [row for row in build.samples if row[2] != "sql1"]
+    verdict = judged(build)
+    assert named(verdict) == ("cpu", "search", "app3", "low")
+    assert "sql1 was not seen" in verdict.warnings
+
+
+def test_where_nobody_saw_the_farm_the_experiment_is_to_watch_it() -> None:
+    """No samples at all: inconclusive, CPU not measured, watch the farm."""
+    build = Build().host("sql1", "sql").host("app3", "search", machine="b")
+    build.closed("orders", "sql-mix", 8).operations("orders", "log_append", 160, 0.05)
+    verdict = judged(build)
+    assert verdict.outcome == "inconclusive"
+    assert "(not measured)" in verdict.summary
+    assert verdict.experiment is not None
+    assert verdict.experiment.startswith("Watch the whole farm")
+
+
+def test_nulls_are_not_zero() -> None:
+    """Null samples are 'not measured' everywhere: no figure is made up from them."""
+    build = Build().host("sql1", "sql", disks={"log": "sdb"})
+    for metric in ("writes_per_s", "reads_per_s", "write_latency_s", "busy_ratio", "outstanding"):
+        build.metric("sql1", f"disk.{metric}", None, "sdb")
+    build.metric("sql1", "cpu.busy_ratio", None).metric("sql1", "cpu.busy_ratio", None, "0")
+    build.open("orders", "sql-mix", 100).operations("orders", "log_append", 100, 0.003)
+    verdict = judged(build)
+    assert verdict.outcome == "not_reached"
+    row = verdict.disks[0]
+    assert row["iops_mean"] is row["write_latency_mean_s"] is None
+    assert row["why_not_measured"] == "no samples of this device"
+    assert verdict.cpus[0]["busy_mean_ratio"] is None
+
+
+def test_steal_lowers_confidence() -> None:
+    """More than 5 % of steal: somebody else's load is in the figures."""
+    build = two_machines(0.96).metric("app3", "cpu.steal_ratio", 0.12)
+    build.samples = [row for row in build.samples if not (row[3] == "cpu.steal_ratio" and row[5] == 0.0)]
+    verdict = judged(build)
+    assert named(verdict)[3] == "low"
+    assert any("steal" in warning for warning in verdict.warnings)
+
+
+def test_an_empty_run_is_inconclusive() -> None:
+    """No operation, no sample: a verdict all the same, which says so."""
+    verdict = judged(shared_farm(Build()).closed("crawl", "full-crawl", 4))
+    assert verdict.outcome == "inconclusive"
+    assert "no operation was recorded" in verdict.summary
+    assert verdict.scenarios["crawl"]["throughput_per_s"] == 0.0
+    assert verdict.scenarios["crawl"]["service_p95_s"] is None
+
+
+def test_a_run_in_which_everything_failed_tells_no_capacity() -> None:
+    """All failures are the finding, not a capacity; the run is not invalid."""
+    build = Build().host("sql1", "sql").cpu("sql1", 0.97, pressure=0.9).closed("orders", "sql-mix", 8)
+    build.operations("orders", "log_append", 160, 0.05, outcome="connection_lost")
+    verdict = judged(build.generator())
+    assert verdict.outcome == "inconclusive"
+    assert "all operations failed (connection_lost)" in verdict.summary
+    assert verdict.scenarios["orders"]["error_ratio"] == 1.0
+
+
+def test_a_failed_source_excludes_itself_only() -> None:
+    """One scenario with nothing but failures is said; the others' verdict stands."""
+    build = crawl_bound_by_search().open("orders", "sql-mix", 10)
+    build.operations("orders", "log_append", 10, 0.001, outcome="disk_full")
+    verdict = judged(build)
+    assert named(verdict)[:2] == ("cpu", "search")
+    assert any("orders: all operations failed (disk_full)" in warning for warning in verdict.warnings)
+
+
+@pytest.mark.parametrize("seconds", [0, 1, 3, 9])
+def test_a_run_of_seconds_names_nobody(seconds: int) -> None:
+    """Below ten seconds nothing is concluded, whatever the counters show."""
+    verdict = judged(crawl_bound_by_search(measure_s=seconds))
+    assert verdict.outcome == "inconclusive"
+    assert verdict.experiment is not None
+    assert verdict.experiment.startswith("Measure for at least a minute")
+
+
+def test_a_short_run_has_low_confidence() -> None:
+    """Fewer than 30 samples: low, and it says how many there were."""
+    verdict = judged(crawl_bound_by_search(measure_s=20))
+    assert named(verdict)[3] == "low"
+    assert verdict.bottleneck is not None
+    assert "only 20 samples, 30 are needed" in verdict.bottleneck.why_not_more
+
+
+def test_an_interrupted_run_is_judged_on_what_was_measured() -> None:
+    """No end of the phase: the last record ends it, and the verdict says that the run is incomplete."""
+    build = crawl_bound_by_search()
+    build.manifest["state"] = "interrupted"
+    build.manifest["phases"][1]["to"] = None
+    verdict = judged(build)
+    assert named(verdict)[:2] == ("cpu", "search")
+    assert any("incomplete" in warning for warning in verdict.warnings)
+
+
+def test_a_run_that_never_reached_its_measure_phase() -> None:
+    """Stopped in the warm-up: inconclusive, and why."""
+    build = crawl_bound_by_search()
+    build.manifest["phases"] = build.manifest["phases"][:1]
+    verdict = judged(build)
+    assert verdict.outcome == "inconclusive"
+    assert "its measure phase never began" in verdict.summary
+
+
+def test_a_crashed_tier_is_said_and_lowers_confidence() -> None:
+    """A tier that died during the run: its absence is in the figures."""
+    verdict = judged(
+        crawl_bound_by_search().event("tier_crashed", 30, tier="web", host="web1", log_tail="boom")
+    )
+    assert named(verdict)[3] == "low"
+    assert any("web tier (web1) crashed" in warning for warning in verdict.warnings)
+
+
+def test_a_resource_that_comes_and_goes_is_a_candidate_only() -> None:
+    """CPU near 90 % with long swings: resamples disagree, so nobody is named."""
+    build = two_machines(0.5)
+    build.samples = [row for row in build.samples if row[2] != "app3"]
+    swing = np.where((np.arange(build.seconds) // 18) % 2 == 0, 0.99, 0.815)
+    verdict = judged(build.cpu("app3", swing, cores=(0, 1), pressure=0.8))
+    assert verdict.outcome == "inconclusive"
+    assert verdict.candidates[0].host == "app3"
+
+
+# ---- blind to the answer ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "embedded",
+    [
+        None,
+        {"tiers": ["web"], "disks": {"sql.log": {"limits": {"iops": 42}}}, "cpus": {"sql": 0.1}},
+        {"disks": {"search.index": {"profile": "azure/s30", "latency_s": 9.0}}, "delays": {"web": 5.0}},
+    ],
+)
+@pytest.mark.parametrize("make", [crawl_bound_by_search, lambda: log_disk(None), healthy])
+def test_how_the_farm_was_built_changes_nothing(make: Any, embedded: dict[str, Any] | None) -> None:
+    """The verdict is the same, byte for byte, whatever stands under ``embedded``."""
+    run: StoredRun = make().run()
+    plain = analyse(run).to_json()
+    manifest = copy.deepcopy(run.manifest)
+    manifest["farm"]["embedded"] = embedded
+    altered = StoredRun(run.directory, manifest, run.operations, run.samples, run.events)
+    assert json.dumps(analyse(altered).to_json()) == json.dumps(plain)
+
+
+def test_the_same_run_gives_the_same_words() -> None:
+    """Analysing twice gives the same verdict, in any order of rows; nothing is changed on the way."""
+    run = crawl_bound_by_search().run()
+    before = copy.deepcopy(run.manifest)
+    first = analyse(run).to_json()
+    order = np.random.default_rng(3).permutation(run.samples.num_rows)
+    shuffled = StoredRun(run.directory, run.manifest, run.operations, run.samples.take(order), run.events)
+    assert analyse(shuffled).to_json() == first
+    assert run.manifest == before
+
+
+def test_the_first_window_is_in_the_evidence() -> None:
+    """The window is the measure phase, in UTC."""
+    verdict = judged(crawl_bound_by_search())
+    assert verdict.bottleneck is not None
+    assert verdict.bottleneck.window == (utc(1_767_225_610), utc(1_767_225_670))
