@@ -6,11 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow.compute as pc
-
 from pinchpoint.report import units, words
 from pinchpoint.report.queries import operations_query, samples_query
-from pinchpoint.store.read import StoredRun
 
 _KINDS_OF_EVIDENCE = {
     "E1": "saturation",
@@ -19,6 +16,10 @@ _KINDS_OF_EVIDENCE = {
     "E4": "an independent witness",
     "context": "context",
 }
+
+
+_OF_OPERATIONS = frozenset({"operations", ""})
+"""What a metric begins with that is a column of operations.parquet, not a series of samples.parquet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,35 +66,40 @@ class Finding:
     evidence: tuple[Evidence, ...]
 
 
-def findings(run: StoredRun, verdict: Mapping[str, Any]) -> tuple[Finding, ...]:
+def findings(verdict: Mapping[str, Any]) -> tuple[Finding, ...]:
     """Bottleneck, runner-up and candidates, those there are."""
-    sampled = set(pc.unique(run.samples["metric"]).to_pylist())
     named = [("What gives way first", verdict.get("bottleneck")), ("Runner-up", verdict.get("runner_up"))]
     named += [("Suspected", candidate) for candidate in verdict.get("candidates") or ()]
-    return tuple(_finding(title, blame, sampled) for title, blame in named if blame)
+    return tuple(_finding(title, blame) for title, blame in named if blame)
 
 
-def _finding(title: str, blame: Mapping[str, Any], sampled: set[str]) -> Finding:
+def _finding(title: str, blame: Mapping[str, Any]) -> Finding:
     window = blame.get("window")
     return Finding(
         title=title,
         place=words.place(blame),
-        meaning=words.MEANING.get(str(blame.get("kind")), ""),
+        meaning=_meaning(blame),
         confidence=str(blame.get("confidence") or ""),
         why_not_more=tuple(blame.get("why_not_more") or ()),
         window=(window[0], window[1]) if window else None,
-        evidence=tuple(_evidence(fact, blame, sampled) for fact in blame.get("evidence") or ()),
+        evidence=tuple(_evidence(fact, blame) for fact in blame.get("evidence") or ()),
     )
 
 
-def _evidence(fact: Mapping[str, Any], blame: Mapping[str, Any], sampled: set[str]) -> Evidence:
+def _meaning(blame: Mapping[str, Any]) -> str:
+    meaning = words.MEANING.get(str(blame.get("kind")), "")
+    others = [str(tier) for tier in blame.get("shared_with") or ()]
+    return f"{meaning} It is shared with {words.listed(others)}." if others else meaning
+
+
+def _evidence(fact: Mapping[str, Any], blame: Mapping[str, Any]) -> Evidence:
     metric = str(fact.get("metric") or "")
-    host = str(fact.get("host") or blame.get("host") or "")
+    host = str(fact["host"] if "host" in fact else blame.get("host") or "")
     instance = fact.get("instance") if "instance" in fact else blame.get("instance")
     window = blame.get("window")
     span = (window[0], window[1]) if window else None
-    if metric in sampled:
-        query = samples_query(metric, host, None if instance is None else str(instance), span)
+    if metric.partition(".")[0] not in _OF_OPERATIONS:
+        query = samples_query(metric, host or None, None if instance is None else str(instance), span)
     else:
         query = operations_query(None, span)
     return Evidence(
@@ -108,8 +114,8 @@ def _evidence(fact: Mapping[str, Any], blame: Mapping[str, Any], sampled: set[st
 
 
 def _threshold(metric: str, fact: Mapping[str, Any]) -> str:
+    """The rule in its source's words; where none is cited, the bare value."""
     value, source = fact.get("threshold"), fact.get("source")
-    if value is None:
-        return ""
-    shown = units.of_metric(metric, float(value))
-    return f"{shown} ({'our design value' if source == 'design' else source})" if source else shown
+    if source:
+        return str(source).replace("design: ", "our own value: ", 1)
+    return "" if value is None else units.of_metric(metric, float(value))

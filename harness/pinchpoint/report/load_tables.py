@@ -159,6 +159,8 @@ def bursts(verdict: Row) -> Table:
         (
             Column("scenario", "scenario"),
             number("number", "burst"),
+            duration("start_s", "starts after"),
+            duration("duration_s", "lasts"),
             number("offered", "offered"),
             number("done", "done"),
             number("dropped", "dropped"),
@@ -167,7 +169,8 @@ def bursts(verdict: Row) -> Table:
             number("recovery_s", "time to recover", units.seconds, absent="not recovered"),
         ),
         rows,
-        note="Recovered: latency back within 10 % of what it is between bursts.",
+        note="Starts after: since the measure phase began. Recovered: the median latency is back within 10 % "
+        "of what it is between bursts.",
         empty="No burst load in this plan.",
     )
 

@@ -165,11 +165,12 @@ def _disk(role: str, row: Mapping[str, Any] | None) -> Resource:
     """A disk's state by the write latency its role is held to; only the verdict can call a disk saturated."""
     name = f"{role} disk"
     if row is None or row.get("iops_mean") is None:
-        return Resource(name, "not measured", "no disk figures were delivered")
+        why = (row or {}).get("why_not_measured") or "no disk figures were delivered"
+        return Resource(name, "not measured", str(why))
     latency, iops = row.get("write_latency_mean_s"), row["iops_mean"]
     if latency is None:
         return Resource(name, "fine", f"no writes, {units.per_second(iops)} I/O")
-    state: State = "busy" if latency > latency_limit(role).value else "fine"
+    state: State = "busy" if latency > (row.get("latency_limit_s") or latency_limit(role).value) else "fine"
     return Resource(name, state, f"{units.seconds(latency)} a write, {units.per_second(iops)} I/O")
 
 

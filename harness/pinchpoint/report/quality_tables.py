@@ -16,6 +16,8 @@ from pinchpoint.store.read import StoredRun
 def generators(run: StoredRun, clock: Clock) -> Table:
     """Whether the load generators themselves kept up."""
     rows: list[dict[str, Any]] = []
+    loads = [plan["load"]["model"] for plan in run.manifest.get("plan", {}).get("scenarios", {}).values()]
+    unscheduled = "closed load" if set(loads) == {"closed"} else units.NOT_MEASURED
     if run.samples.num_rows:
         connection = duckdb.connect()
         connection.register("samples", run.samples)
@@ -55,8 +57,8 @@ def generators(run: StoredRun, clock: Clock) -> Table:
             share("cpu_mean", "CPU of one core, mean"),
             share("cpu_max", "max"),
             duration("loop_lag_max_s", "loop lag, max"),
-            number("send_lag_max_s", "send lag p99, worst second", units.seconds, absent="closed load"),
-            number("started_ratio", "started ÷ scheduled", units.percent, absent="closed load"),
+            number("send_lag_max_s", "send lag p99, worst second", units.seconds, absent=unscheduled),
+            number("started_ratio", "started ÷ scheduled", units.percent, absent=unscheduled),
         ),
         rows,
         empty="Nothing was measured of the load generators.",

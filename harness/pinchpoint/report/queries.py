@@ -7,15 +7,17 @@ from datetime import datetime
 from pinchpoint.store.schema import OPERATIONS, SAMPLES
 
 
-def samples_query(metric: str, host: str, instance: str | None, window: tuple[str, str] | None) -> str:
-    """The command that lists the samples of one metric of one instance in a window of UTC ISO times."""
-    where = [f"metric = {_quoted(metric)}", f"host = {_quoted(host)}"]
+def samples_query(metric: str, host: str | None, instance: str | None, window: tuple[str, str] | None) -> str:
+    """The command that lists the samples of a metric in a window of UTC ISO times; ``None`` means all."""
+    where = [f"metric = {_quoted(metric)}"]
+    if host is not None:
+        where.append(f"host = {_quoted(host)}")
     if instance is not None:
         where.append(f"instance = {_quoted(instance)}")
     if window is not None:
         low, high = (round(datetime.fromisoformat(stamp).timestamp() * 1e9) for stamp in window)
         where.append(f"time_ns BETWEEN {low} AND {high}")
-    columns = "make_timestamp_ns(time_ns) AS utc, instance, value, weight, interval_s"
+    columns = "make_timestamp_ns(time_ns) AS utc, host, instance, value, weight, interval_s"
     return _select(columns, SAMPLES, where, "ORDER BY time_ns")
 
 

@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-from pinchpoint.analysis.thresholds import latency_limit
 from pinchpoint.report.tables import Column, Row, Table, duration, rate, share
-from pinchpoint.store.read import StoredRun
+
+_IOPS = {"data": "data I/O", "kernel": "the kernel's count"}
 
 
-def disks(run: StoredRun, verdict: Row) -> Table:
+def disks(verdict: Row) -> Table:
     """Every disk with a role, beside what its role is held to."""
-    inventory = run.manifest.get("hosts", {})
-    rows = []
-    for row in verdict.get("disks") or ():
-        limit = latency_limit(str(row["role"]))
-        role = inventory.get(row["host"], {}).get("roles", {}).get(row["role"], {})
-        rows.append(
-            {
-                **row,
-                "device": role.get("device"),
-                "limit_s": limit.value,
-                "limit_source": limit.says if limit.source == "design" else f"{limit.source}: {limit.says}",
-            }
-        )
     return Table(
         "disks",
         "Disks",
@@ -32,31 +19,40 @@ def disks(run: StoredRun, verdict: Row) -> Table:
             Column("device", "device", absent="not known"),
             duration("write_latency_mean_s", "write latency, mean"),
             duration("write_latency_max_s", "max"),
-            duration("limit_s", "limit for the role"),
+            duration("latency_limit_s", "limit for the role"),
+            Column("latency_limit_source", "source of the limit"),
+            duration("read_latency_mean_s", "read latency"),
+            duration("flush_latency_mean_s", "flush latency"),
             rate("iops_mean", "IOPS, mean"),
             rate("iops_max", "max"),
-            Column("iops_source", "which IOPS"),
-            Column("limit_source", "source of the limit"),
+            Column("iops_source", "which IOPS", lambda name: _IOPS.get(name, str(name))),
+            Column("why_not_measured", "remark", absent=""),
         ),
-        rows,
-        note="Latency over many seconds is weighted by the number of operations. Roles with the same device "
-        "on one machine show the same figures: they are one disk.",
+        list(verdict.get("disks") or ()),
+        note="Over the measure phase. Latency is weighted by the number of operations. Roles with the same "
+        "device on one machine show the same figures: they are one disk. The kernel's count may "
+        "hold flushes. Limits: SP is Microsoft's capacity planning for SharePoint Server, PAL the thresholds "
+        "of the PAL tool, design a value of our own.",
         empty="No disk with a role was measured.",
     )
 
 
 def cpus(verdict: Row) -> Table:
-    """CPU by tier and by machine."""
+    """CPU by tier, beside the machine it runs on."""
     return Table(
         "cpus",
         "CPU",
         (
-            Column("tier", "tier", absent="whole machine"),
+            Column("tier", "tier"),
             Column("host", "host"),
+            Column("of", "is of the"),
             share("busy_mean_ratio", "busy, mean"),
             share("busy_max_ratio", "max"),
+            share("machine_busy_mean_ratio", "whole machine, mean"),
+            share("machine_busy_max_ratio", "max"),
         ),
         list(verdict.get("cpus") or ()),
-        note="A tier's share is that of its own processes, of the cores they may use.",
+        note="Over the measure phase. A tier's share is that of its processes, of the cores they may use; "
+        "where these were not watched, it is the whole machine's.",
         empty="No CPU was measured.",
     )

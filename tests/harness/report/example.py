@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from harness.analysis.build import START_S, Build, crawl_bound_by_search, utc
+from hdrh.histogram import HdrHistogram
 
 from pinchpoint.store.read import StoredRun
+from pinchpoint.store.schema import OPERATIONS_SCHEMA, SAMPLES_SCHEMA
 
 HOSTILE = "<script>window.hacked = true</script>"
 
@@ -71,10 +75,65 @@ def _facts(manifest: dict[str, Any], seconds: int) -> None:
     manifest["warnings"] = ["The corpus was limited to 2,400 documents."]
 
 
+def steady_run() -> StoredRun:
+    """Twenty seconds in which nothing varies, so that every figure of it is known by heart."""
+    run = saved_run(measure_s=10)
+    samples = [
+        ((START_S + second + 1) * 1_000_000_000, 1.0, host, metric, instance, value, weight)
+        for second in range(20)
+        for host, metric, instance, value, weight in (
+            ("search1", "cpu.busy_ratio", "", 0.95, None),
+            ("search1", "cpu.busy_ratio", "0", 0.97, None),
+            ("search1", "cpu.busy_ratio", "tier:search", 0.65, None),
+            ("search1", "mem.available_ratio", "", 0.41, None),
+            ("sql1", "disk.writes_per_s", "vda", 90.0, None),
+            ("sql1", "disk.reads_per_s", "vda", 10.0, None),
+            (
+                "sql1",
+                "disk.write_latency_s",
+                "vda",
+                0.001 if second % 2 else 0.003,
+                float(second % 2 * 2 + 1),
+            ),
+            ("generator1", "generator.cpu_ratio", "", 0.3, None),
+            ("generator1", "generator.loop_lag_s", "", 0.001, None),
+        )
+    ]
+    histogram = HdrHistogram(1, 3_600_000_000, 3)
+    for value, count in ((1_000, 90), (10_000, 9), (100_000, 1)):
+        histogram.record_value(value, count)
+    text = histogram.encode().decode()
+    operations = [
+        {
+            "time_s": START_S + second,
+            "interval_s": 1.0,
+            "worker": "generator1",
+            "scenario": "orders",
+            "operation": "log_append",
+            "outcome": outcome,
+            "count": count,
+            "bytes": 0,
+            "service": text if outcome == "ok" else None,
+            "response": text if outcome == "ok" else None,
+            "dropped": 0,
+        }
+        for second in range(20)
+        for outcome, count in (("ok", 100), ("deadlock", 1))
+    ]
+    columns = [pa.array(c, f.type) for c, f in zip(zip(*samples, strict=True), SAMPLES_SCHEMA, strict=True)]
+    run.manifest["ended"] = utc(START_S + 20)
+    return replace(
+        run,
+        samples=pa.table(columns, schema=SAMPLES_SCHEMA),
+        operations=pa.Table.from_pylist(operations, schema=OPERATIONS_SCHEMA),
+    )
+
+
 def suspect(**changes: Any) -> dict[str, Any]:
     """The search tier's CPU, as a verdict names it."""
     window = [utc(START_S + 10), utc(START_S + 70)]
-    cpu = {"metric": "cpu.busy_ratio", "host": "search1", "threshold": 0.9, "source": "design"}
+    rule = "design: a resource is saturated from 90 % of its capacity on"
+    cpu = {"metric": "cpu.busy_ratio", "host": "search1", "threshold": 0.9, "source": rule}
     return {
         "kind": "cpu",
         "tier": "search",
@@ -100,7 +159,17 @@ def suspect(**changes: Any) -> dict[str, Any]:
                 "instance": "",
                 "evidence": "E4",
                 "threshold": 0.5,
-                "source": "design",
+                "source": "design: somebody waits for the resource at least half of the time",
+            },
+            {
+                "fact": "search used 68 % of it",
+                "metric": "cpu.busy_ratio",
+                "value": 0.68,
+                "host": "search1",
+                "instance": "tier:search",
+                "evidence": "context",
+                "threshold": None,
+                "source": None,
             },
         ],
         "shared_with": ["web", "sql", "nosql"],
@@ -118,7 +187,15 @@ def verdict(**changes: Any) -> dict[str, Any]:
         "iops_mean": 90.0,
         "iops_max": 132.0,
     }
-    place = {"tier": "sql", "host": "sql1", "iops_source": "the kernel's count"}
+    place = {
+        "tier": "sql",
+        "host": "sql1",
+        "device": "vda",
+        "iops_source": "data",
+        "read_latency_mean_s": None,
+        "flush_latency_mean_s": None,
+        "why_not_measured": None,
+    }
     return {
         "schema": "pinchpoint.verdict/1",
         "outcome": "bottleneck",
@@ -139,7 +216,24 @@ def verdict(**changes: Any) -> dict[str, Any]:
         "candidates": [],
         "experiment": None,
         "capacity_at_least_per_s": {},
-        "objectives": [],
+        "objectives": [
+            {
+                "scenario": "orders",
+                "metric": "p95_s",
+                "target": 0.005,
+                "value": 0.0063,
+                "met": False,
+                "result": "missed",
+            },
+            {
+                "scenario": "crawl",
+                "metric": "errors_ratio",
+                "target": 0.01,
+                "value": 0.0081,
+                "met": True,
+                "result": "met",
+            },
+        ],
         "scenarios": {
             "crawl": {
                 "throughput_per_s": 120.4,
@@ -159,6 +253,27 @@ def verdict(**changes: Any) -> dict[str, Any]:
                 "error_ratio": 0.0,
                 "dropped": 0,
             },
+            "burst": {
+                "throughput_per_s": 134.1,
+                "response_p50_s": 0.0019,
+                "response_p95_s": 0.0031,
+                "response_p99_s": 0.004,
+                "service_p95_s": 0.003,
+                "error_ratio": 0.0,
+                "dropped": 45,
+                "bursts": [
+                    {
+                        "start_s": 10,
+                        "duration_s": 5,
+                        "offered": 2000.0,
+                        "done": 1985,
+                        "dropped": 15,
+                        "p50_s": 0.0021,
+                        "p99_s": 0.0042,
+                        "recovery_s": None,
+                    }
+                ],
+            },
         },
         "crawl": [
             {
@@ -173,8 +288,21 @@ def verdict(**changes: Any) -> dict[str, Any]:
                 "complete": True,
             }
         ],
-        "disks": [{**place, "role": "log", **disk}, {**place, "role": "data", **disk}],
-        "cpus": [{"tier": "search", "host": "search1", "busy_mean_ratio": 0.66, "busy_max_ratio": 0.71}],
+        "disks": [
+            {**place, "role": "log", **disk, "latency_limit_s": 0.005, "latency_limit_source": "SP"},
+            {**place, "role": "data", **disk, "latency_limit_s": 0.02, "latency_limit_source": "SP"},
+        ],
+        "cpus": [
+            {
+                "tier": "search",
+                "host": "search1",
+                "of": "tier",
+                "busy_mean_ratio": 0.66,
+                "busy_max_ratio": 0.71,
+                "machine_busy_mean_ratio": 0.97,
+                "machine_busy_max_ratio": 1.0,
+            }
+        ],
         "stages": [],
         "knee": {},
         "summary": "The CPU of the machine that all tiers share gives way first, and search uses most of it "

@@ -18,7 +18,9 @@ def test_the_formats_of_the_command_line_are_there() -> None:
 
 def test_an_unknown_format_lists_all_of_them_and_the_nearest() -> None:
     """The message carries everything needed to correct it."""
-    with pytest.raises(InputError, match=r"'htm' is not a report format; allowed: html, json, md; nearest: html"):
+    with pytest.raises(
+        InputError, match=r"'htm' is not a report format; allowed: html, json, md; nearest: html"
+    ):
         registry.format_named("htm")
 
 

@@ -1,0 +1,93 @@
+"""Every fact can be followed: its query, pasted into a shell in the run directory, shows the raw rows."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow.parquet as pq
+import pytest
+from harness.analysis.build import START_S, utc
+from harness.report.example import saved_run, suspect, verdict
+
+from pinchpoint.report.evidence import findings
+from pinchpoint.report.queries import operations_query, samples_query
+from pinchpoint.store.read import StoredRun
+
+WINDOW = (utc(START_S + 10), utc(START_S + 20))
+
+
+def _answer(
+    command: str, run: StoredRun, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> list[dict[str, Any]]:
+    """What the duckdb command line would answer: the words as a shell splits them, run in the directory."""
+    pq.write_table(run.samples, folder / "samples.parquet")
+    pq.write_table(run.operations, folder / "operations.parquet")
+    program, flag, sql = shlex.split(command)
+    assert (program, flag) == ("duckdb", "-c")
+    monkeypatch.chdir(folder)
+    found = duckdb.connect().sql(sql)
+    return [dict(zip(found.columns, row, strict=True)) for row in found.fetchall()]
+
+
+def test_a_query_shows_the_samples_of_its_fact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Metric, host, instance and window, all rows of them and no others."""
+    rows = _answer(
+        samples_query("cpu.busy_ratio", "search1", "0", WINDOW), saved_run(), tmp_path, monkeypatch
+    )
+    assert 9 <= len(rows) <= 11
+    assert {row["instance"] for row in rows} == {"0"}
+    assert all(row["value"] > 0.9 for row in rows)
+
+
+def test_a_query_counts_operations_by_second(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stages are left out, outcomes stay apart."""
+    rows = _answer(operations_query("crawl", WINDOW), saved_run(), tmp_path, monkeypatch)
+    assert {row["outcome"] for row in rows} == {"ok", "http_503"}
+    assert {row["operation"] for row in rows} == {"document:sharepoint", "document:files"}
+
+
+@pytest.mark.parametrize("host", ["o'neill", 'say "hi"', "$HOME `id`", "back\\slash"])
+def test_a_query_survives_any_name(host: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Quotes, dollars and backslashes stay part of the name, in the shell and in SQL."""
+    run = saved_run()
+    position = run.samples.schema.get_field_index("host")
+    renamed = [host if name == "search1" else name for name in run.samples["host"].to_pylist()]
+    run = StoredRun(
+        run.directory,
+        run.manifest,
+        run.operations,
+        run.samples.set_column(position, run.samples.schema.field(position), [renamed]),
+        run.events,
+    )
+    rows = _answer(samples_query("cpu.busy_ratio", host, "0", None), run, tmp_path, monkeypatch)
+    assert len(rows) == 70
+
+
+def test_every_fact_of_the_example_has_rows_behind_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No query of a report comes back empty."""
+    run = saved_run()
+    for finding in findings(verdict()):
+        for fact in finding.evidence:
+            assert _answer(fact.query, run, tmp_path, monkeypatch), fact.query
+
+
+def test_a_finding_cites_its_rule_and_its_neighbours() -> None:
+    """The threshold is said in its source's words; a shared resource says with whom."""
+    finding = findings(verdict())[0]
+    assert finding.title == "What gives way first"
+    assert (
+        finding.evidence[0].threshold == "our own value: a resource is saturated from 90 % of its capacity on"
+    )
+    assert finding.meaning.endswith("It is shared with web, sql and nosql.")
+
+
+def test_a_fact_about_the_operations_points_at_the_operations() -> None:
+    """A metric no sample has is looked up in operations.parquet."""
+    fact = {"fact": "waiting", "metric": "operations.service", "value": 0.6, "host": "", "instance": ""}
+    finding = findings(verdict(bottleneck=suspect(evidence=[fact])))[0]
+    assert "FROM 'operations.parquet'" in finding.evidence[0].query

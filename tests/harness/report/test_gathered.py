@@ -1,0 +1,202 @@
+"""From tables to what is shown: the time axis, the series, the distributions, the states in the picture."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from harness.analysis.build import START_S, Build
+from harness.report.example import saved_run, steady_run, suspect, verdict
+
+from pinchpoint.report.charts import decades, timeline_chart
+from pinchpoint.report.clock import clock_of
+from pinchpoint.report.latency import distributions
+from pinchpoint.report.picture import Box, picture
+from pinchpoint.report.report import gather
+from pinchpoint.report.timeline import Panel, panels
+from pinchpoint.store.read import StoredRun
+
+
+def _panels(run: StoredRun) -> dict[str, Panel]:
+    return {panel.name: panel for panel in panels(run, clock_of(run))}
+
+
+def test_the_clock_starts_with_the_run_and_knows_its_phases() -> None:
+    """Seconds since the start; the measure phase in UTC."""
+    clock = clock_of(saved_run())
+    assert clock.start_s == START_S
+    assert [(phase.name, phase.from_s, phase.to_s) for phase in clock.phases] == [
+        ("warm_up", 0, 10),
+        ("measure", 10, 70),
+    ]
+    assert clock.window == (START_S + 10, START_S + 70)
+    assert clock.utc(61.5) == "00:01:01 UTC"
+
+
+def test_a_run_that_never_ended_ends_with_its_data() -> None:
+    """No end in the manifest, an open phase: the last thing measured is the end."""
+    run = saved_run()
+    run.manifest["ended"] = None
+    run.manifest["phases"][1]["to"] = None
+    clock = clock_of(run)
+    assert 70 <= clock.length_s < 71
+    assert clock.phases[1].to_s == clock.length_s
+
+
+def test_a_long_run_is_brought_down_and_keeps_its_spikes() -> None:
+    """An hour in at most 300 points per line; the one-second spike is still the largest value."""
+    build = Build(measure_s=3590).host("sql1", "sql", cores=(0, 1))
+    level = np.full(build.seconds, 0.2)
+    level[1800] = 0.9
+    build.metric("sql1", "cpu.busy_ratio", level, noise=0.0)
+    run = build.run()
+    clock = clock_of(run)
+    line = _panels(run)["cpu"].series[0]
+    assert clock.bucket_s == 15
+    assert len(line.points) == 240
+    spiky = max(line.points, key=lambda point: point.high)
+    assert spiky.high == pytest.approx(0.9)
+    assert spiky.mean == pytest.approx((14 * 0.2 + 0.9) / 15, rel=0.01)
+    chart = timeline_chart(panels(run, clock), clock)
+    assert chart is not None
+    assert len(chart.svg) < 200_000
+
+
+def test_figures_of_a_steady_run_are_exactly_known() -> None:
+    """IOPS are reads and writes of the same second; throughput counts what succeeded."""
+    found = _panels(steady_run())
+    assert {point.mean for point in found["disk_iops"].series[0].points} == {100.0}
+    assert found["disk_iops"].series[0].name == "sql log + sql data (vda)"
+    assert {point.mean for point in found["throughput"].series[0].points} == {100.0}
+    p50, p95 = found["latency"].series
+    assert (p50.name, p95.name) == ("orders p50 (response)", "orders p95 (response)")
+    assert p50.points[0].mean == pytest.approx(0.001, rel=0.01)
+    assert p95.points[0].mean == pytest.approx(0.010, rel=0.01)
+
+
+def test_a_mean_over_seconds_is_weighted_by_operations() -> None:
+    """1 ms with three operations and 3 ms with one make 1.5 ms, not 2."""
+    run = steady_run()
+    clock = replace(clock_of(run), bucket_s=2)
+    line = next(panel for panel in panels(run, clock) if panel.name == "disk_write_latency").series[0]
+    assert {round(point.mean, 6) for point in line.points} == {0.0015}
+    assert {(point.low, point.high) for point in line.points} == {(0.001, 0.003)}
+
+
+def test_nothing_measured_is_no_line_and_a_sentence() -> None:
+    """Nulls are not zeros: a metric that was never delivered has no series, and its panel says so."""
+    build = Build(measure_s=20).host("sql1", "sql").metric("sql1", "cpu.busy_ratio", None)
+    panel = _panels(build.run())["cpu"]
+    assert panel.series == ()
+    assert panel.missing == "Not measured: no collector delivered cpu.busy_ratio."
+
+
+def test_a_stall_is_zero_throughput_and_a_gap_in_the_samples_is_no_value() -> None:
+    """A scenario that did nothing while another worked did 0; seconds without samples have no points."""
+    build = Build(measure_s=20).host("sql1", "sql").metric("sql1", "cpu.busy_ratio", 0.5)
+    build.closed("orders", "sql-mix", 4).closed("burst", "nosql-burst", 4)
+    build.operations("orders", "log_append", 100, 0.01, seconds=range(10))
+    build.operations("burst", "write", 50, 0.01)
+    run = build.run()
+    late = [row for row in run.samples.to_pylist() if row["time_ns"] < (START_S + 15) * 10**9]
+    run = replace(run, samples=run.samples.slice(0, len(late)))
+    found = _panels(run)
+    orders = {line.name: line for line in found["throughput"].series}["orders"]
+    assert [point.mean for point in orders.points[10:]] == [0.0] * 20
+    assert max(point.t_s for point in found["cpu"].series[0].points) < 16
+
+
+def test_two_roles_on_one_disk_are_one_line() -> None:
+    """A device is counted once, however many roles lie on it, and says which."""
+    lines = _panels(saved_run())["disk_write_latency"].series
+    assert [line.name for line in lines] == ["sql log + sql data (vda)"]
+
+
+def test_a_distribution_adds_up_and_knows_its_percentiles() -> None:
+    """All operations are in the bins; closed load has service time alone, open load both."""
+    found = distributions(saved_run(), clock_of(saved_run()).window)
+    assert [(each.scenario, each.kind) for each in found] == [
+        ("crawl", "service"),
+        ("orders", "service"),
+        ("orders", "response"),
+        ("burst", "service"),
+        ("burst", "response"),
+    ]
+    for each in found:
+        assert sum(edge.ratio for edge in each.bins) == pytest.approx(1)
+        assert each.p50_s < each.p95_s < each.p99_s <= each.max_s
+    steady = distributions(steady_run(), None)[0]
+    assert steady.count == 2000
+    assert steady.p50_s == pytest.approx(0.001, rel=0.01)
+    assert steady.max_s == pytest.approx(0.1, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("values", "ticks"),
+    [
+        ([0.0012, 0.0019], [0.001, 0.002, 0.005, 0.01]),
+        ([0.00005, 2.0], [1e-05, 0.0001, 0.001, 0.01, 0.1, 1.0, 10.0]),
+        ([0.01], [0.01, 0.02, 0.05, 0.1]),
+    ],
+)
+def test_ticks_enclose_the_values(values: list[float], ticks: list[float]) -> None:
+    """Round numbers below and above, few enough to read."""
+    assert decades(values) == ticks
+
+
+def _box(run: StoredRun, content: dict[str, Any], tier: str) -> Box:
+    found = picture(run, content, clock_of(run))
+    return next(box for machine in found for box in machine.boxes if box.tier == tier)
+
+
+def _states(box: Box) -> dict[str, tuple[str, str]]:
+    return {each.name: (each.state, each.mark) for each in box.resources}
+
+
+def test_the_picture_says_who_shares_a_machine_and_which_cores_are_full() -> None:
+    """The farm's own core decides the state, not the mean with the core that generates the load."""
+    machine = picture(steady_run(), verdict(), clock_of(steady_run()))[0]
+    assert machine.shared.startswith("web, search, sql and nosql share this one machine")
+    assert machine.resources[0].state == "saturated"
+    assert machine.resources[0].words == "the farm's core (0) 97 % busy, the whole machine 95 %"
+
+
+def test_the_blamed_resource_is_marked_and_others_have_states_of_their_own() -> None:
+    """The verdict's word and the measured state stand side by side."""
+    assert _states(_box(saved_run(), verdict(), "search"))["CPU"] == ("saturated", "gives way first")
+    assert _states(_box(saved_run(), verdict(), "sql"))["log disk"] == ("fine", "would give way next")
+    slow = [{**verdict()["disks"][0], "write_latency_mean_s": 0.03}]
+    assert _states(_box(saved_run(), verdict(disks=slow), "sql"))["log disk"][0] == "busy"
+    assert _states(_box(saved_run(), verdict(disks=[]), "sql"))["log disk"][0] == "not measured"
+
+
+def test_a_disk_to_blame_is_saturated_in_the_picture() -> None:
+    """Only the verdict can call a disk saturated: a busy ratio cannot."""
+    blame = suspect(kind="disk_cap", tier="sql", host="sql1", resource="disk", instance="vda", role="log")
+    box = _box(saved_run(), verdict(bottleneck=blame, next=None), "sql")
+    assert _states(box)["log disk"] == ("saturated", "gives way first")
+    assert _states(box)["data disk"] == ("fine", "")
+
+
+def test_a_tier_alone_on_its_machine_shows_the_machines_figures() -> None:
+    """No frame around a frame: CPU and memory are the tier's own."""
+    build = (
+        Build(measure_s=20).host("sql1", "sql", machine="a", cores=(0, 1)).host("web1", "web", machine="b")
+    )
+    build.metric("sql1", "cpu.busy_ratio", 0.6).metric("sql1", "mem.available_ratio", 0.04)
+    box = _box(build.run(), verdict(bottleneck=None, next=None, disks=[]), "sql")
+    assert _states(box) == {"CPU": ("busy", ""), "memory": ("saturated", "")}
+    assert _states(_box(build.run(), verdict(disks=[]), "web"))["memory"][0] == "not measured"
+
+
+@pytest.mark.parametrize("measure_s", [0, 3])
+def test_very_short_runs_are_reported(measure_s: int) -> None:
+    """Nothing or next to nothing measured: every part still answers."""
+    build = Build(measure_s=measure_s, warm_up_s=0).host("sql1", "sql", disks={"log": "vda"})
+    if measure_s:
+        build.cpu("sql1", 0.5, 0.2).closed("orders", "sql-mix", 1).operations("orders", "log_append", 5, 0.01)
+    report = gather(build.run(), verdict(bottleneck=None, next=None, scenarios={}, disks=[], crawl=[]))
+    assert [panel.name for panel in report.panels][:2] == ["throughput", "latency"]
+    assert bool(report.distributions) == bool(measure_s)

@@ -1,0 +1,53 @@
+"""report.json holds what the page shows, as values: nothing lost, nothing unmeasured made a number."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+from harness.report.example import saved_run, verdict
+
+from pinchpoint.report import jsonfile, registry
+from pinchpoint.report.report import gather
+
+
+def test_json_reads_back_as_it_was_gathered() -> None:
+    """What is written is exactly the content, in JSON's own types."""
+    content = jsonfile.content(gather(saved_run(), verdict()))
+    assert json.loads(registry.render(saved_run(), verdict(), "json")) == content
+
+
+def test_the_verdict_is_in_it_unchanged() -> None:
+    """A program that reads report.json needs no second file."""
+    found = json.loads(registry.render(saved_run(), verdict(), "json"))
+    assert found["schema"] == "pinchpoint.report/1"
+    assert found["verdict"] == verdict()
+    assert found["tables"]["crawl"] == verdict()["crawl"]
+
+
+def test_unmeasured_stays_null() -> None:
+    """A disk without latency is null in the table, and its words in the picture say so."""
+    row = {**verdict()["disks"][0], "write_latency_mean_s": None, "iops_mean": None}
+    found = json.loads(registry.render(saved_run(), verdict(disks=[row]), "json"))
+    assert found["tables"]["disks"][0]["write_latency_mean_s"] is None
+    boxes = [box for machine in found["farm"] for box in machine["boxes"] if box["tier"] == "sql"]
+    states = {each["name"]: each["state"] for each in boxes[0]["resources"]}
+    assert states["log disk"] == "not measured"
+
+
+def test_a_number_that_is_none_is_refused() -> None:
+    """NaN has no place in JSON; it would be a wrong number to every reader."""
+    with pytest.raises(ValueError, match="Out of range float"):
+        registry.render(saved_run(), verdict(headroom_ratio=math.nan), "json")
+
+
+def test_the_timeline_has_the_measured_values() -> None:
+    """Points carry mean, low and high in base units, at the middle of their second."""
+    found = json.loads(registry.render(saved_run(), verdict(), "json"))["timeline"]
+    panels: dict[str, Any] = {panel["name"]: panel for panel in found["panels"]}
+    cpu = {line["name"]: line["points"] for line in panels["cpu"]["series"]}
+    assert cpu["machine box"][0]["t_s"] == 0.5
+    assert all(0.9 < point["mean"] <= 1.0 for point in cpu["core 0 of box"])
+    assert {point["t_s"] for point in cpu["search"]} == {second + 0.5 for second in range(70)}

@@ -1,0 +1,37 @@
+"""The Markdown report, word for word, and that nothing from a farm acts as Markdown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from harness.report.example import HOSTILE, steady_run, verdict
+
+from pinchpoint.report import markdown, registry
+
+GOLDEN = Path(__file__).with_name("golden.md")
+
+
+def test_the_report_reads_as_it_should() -> None:
+    """The whole document. After a wanted change: write the new one to golden.md and read the difference."""
+    assert registry.render(steady_run(), verdict(), "md") == GOLDEN.read_text(encoding="utf-8")
+
+
+def test_nothing_from_a_farm_acts_as_markdown() -> None:
+    """HTML, tables, emphasis and line ends in names are shown, not obeyed."""
+    crawl = [{**verdict()["crawl"][0], "source": f"a|b\n# {HOSTILE} *x*"}]
+    text = registry.render(steady_run(), verdict(crawl=crawl, summary=f"{HOSTILE} first."), "md")
+    assert HOSTILE not in text
+    assert r"| a\|b \# \<script\>window.hacked = true\</script\> \*x\* |" in text
+
+
+def test_a_code_block_cannot_be_closed_from_inside() -> None:
+    """A fence is longer than any run of backticks in the text it holds."""
+    run = steady_run()
+    run.manifest["plan"] = {"name": "```\n# out"}
+    text = registry.render(run, verdict(), "md")
+    assert '````json\n{\n  "name": "```\\n# out"\n}\n````' in text
+
+
+def test_escaping_keeps_plain_text_plain() -> None:
+    """Ordinary words, figures and punctuation stay as they are."""
+    assert markdown.escaped("sql1: 2.8 ms, 93 % (mean)") == "sql1: 2.8 ms, 93 % (mean)"

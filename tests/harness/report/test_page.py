@@ -1,0 +1,365 @@
+"""The page as a person sees it: opened in headless Chromium, wide, narrow, hostile, and without scripts."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness.analysis.build import Build
+from harness.report.example import HOSTILE, saved_run, suspect, verdict
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+
+from pinchpoint.report import load_tables, registry, tier_tables
+from pinchpoint.report.report import gather
+from pinchpoint.store.read import StoredRun
+
+pytestmark = pytest.mark.browser
+
+_ARGUMENTS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+    "--hide-scrollbars",
+)
+
+
+def _start(profile: Path, *, scripts: bool = True) -> webdriver.Chrome:
+    chromium, driver = shutil.which("chromium") or "", shutil.which("chromedriver") or ""
+    if not chromium or not driver:
+        missing = "Chromium is not installed: apt-get install chromium chromium-driver"
+        pytest.fail(missing) if os.environ.get("CI") == "true" else pytest.skip(missing)
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for argument in (*_ARGUMENTS, f"--user-data-dir={profile}"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    if not scripts:
+        options.add_experimental_option("prefs", {"profile.managed_default_content_settings.javascript": 2})
+    started = webdriver.Chrome(options=options, service=Service(driver))
+    started.set_page_load_timeout(60)
+    return started
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
+    started = _start(tmp_path_factory.mktemp("chromium"))
+    yield started
+    started.quit()
+
+
+def _open(
+    browser: webdriver.Chrome,
+    folder: Path,
+    run: StoredRun,
+    content: dict[str, Any],
+    size: tuple[int, int] = (1280, 800),
+) -> None:
+    """Write the page, open it at exactly that viewport, and wait until its charts are drawn."""
+    path = registry.write(run, content, "html", folder)
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": False},
+    )
+    _log(browser, "performance")
+    _log(browser, "browser")
+    browser.get(path.as_uri())
+    _wait_for(browser, "document.documentElement.dataset.charts === 'drawn' || !window.vegaEmbed")
+
+
+def _log(browser: webdriver.Chrome, name: str) -> list[dict[str, Any]]:
+    """What the browser logged since it was last asked."""
+    return list(browser.get_log(name))  # type: ignore[no-untyped-call]  # selenium leaves it untyped
+
+
+def _wait_for(browser: webdriver.Chrome, condition: str) -> None:
+    deadline = time.monotonic() + 30
+    while not browser.execute_script(f"return {condition}"):
+        assert time.monotonic() < deadline, f"never became true: {condition}"
+        time.sleep(0.05)
+
+
+@pytest.fixture(scope="module")
+def page(browser: webdriver.Chrome, tmp_path_factory: pytest.TempPathFactory) -> webdriver.Chrome:
+    """The example's page at 1280 x 800, opened once."""
+    _open(browser, tmp_path_factory.mktemp("page"), saved_run(), verdict())
+    return browser
+
+
+def _seen(browser: webdriver.Chrome) -> str:
+    """All text inside the first viewport."""
+    return str(
+        browser.execute_script(
+            """
+            const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+            const seen = [];
+            while (walker.nextNode()) {
+              const range = document.createRange();
+              range.selectNodeContents(walker.currentNode);
+              const box = range.getBoundingClientRect();
+              const inside = box.width > 0 && box.height > 0 && box.top >= 0
+                && box.bottom <= window.innerHeight && box.left >= 0 && box.right <= window.innerWidth;
+              if (inside) seen.push(walker.currentNode.textContent.trim());
+            }
+            return seen.filter(Boolean).join('\\n');
+            """
+        )
+    )
+
+
+def test_the_first_screen_says_what_gives_way_and_how_sure_that_is(page: webdriver.Chrome) -> None:
+    """Verdict, confidence and the blamed resource stand inside the first viewport, nothing to scroll."""
+    seen = _seen(page)
+    assert "gives way first, and search uses most of it (68 %)." in seen
+    assert "Confidence:\nmedium" in seen
+    assert "gives way first" in seen.splitlines()
+    assert "web, search, sql and nosql share this one machine" in seen
+    assert "Next: the log disk of sql" in seen
+
+
+def test_each_tier_is_a_box_with_the_state_of_its_resources(page: webdriver.Chrome) -> None:
+    """Tiers, resources and states in words; the state is also a colour and a sign."""
+    boxes = {box.get_dom_attribute("data-tier"): box for box in page.find_elements(By.CLASS_NAME, "box")}
+    assert list(boxes) == ["web", "search", "sql", "nosql", "files", "load generator"]
+    assert [line for line in boxes["search"].text.splitlines() if line][1:] == [
+        "CPU",
+        "■ saturated",
+        "gives way first",
+        "65 % of its cores used",
+    ]
+    sql = boxes["sql"].text
+    assert "log disk\n● fine\nwould give way next\n1.1 ms a write, 90/s I/O" in sql
+    assert boxes["files"].text.count("○ not measured") == 3
+    colours = {
+        state: page.find_element(By.CSS_SELECTOR, f".resource.{state}").value_of_css_property(
+            "background-color"
+        )
+        for state in ("saturated", "fine", "unknown")
+    }
+    assert len(set(colours.values())) == 3
+
+
+_PLOT = "#chart-timeline .live [class$=_group] > g > path.background"
+"""The background of each panel's plot."""
+
+
+def _panel_lines(page: webdriver.Chrome) -> list[dict[str, Any]]:
+    """Every drawn line of the timeline: its size on the screen and how many points its path has."""
+    found = page.execute_script(
+        """
+        return [...document.querySelectorAll('#chart-timeline .live .mark-line path')].map(path => {
+          const box = path.getBoundingClientRect();
+          return {width: box.width, points: (path.getAttribute('d').match(/[ML]/g) || []).length};
+        });
+        """
+    )
+    return list(found)
+
+
+def test_every_series_is_drawn_with_all_its_points(page: webdriver.Chrome) -> None:
+    """As many lines as there are series, as many points as were measured, and all have a size."""
+    report = gather(saved_run(), verdict())
+    expected = sorted(len(series.points) for panel in report.panels for series in panel.series)
+    drawn = _panel_lines(page)
+    assert sorted(line["points"] for line in drawn) == expected
+    assert min(line["width"] for line in drawn) > 500
+    titles = [
+        title.text
+        for title in page.find_elements(By.CSS_SELECTOR, "#chart-timeline .live .mark-text.role-title-text")
+    ]
+    assert titles == [panel.title for panel in report.panels if panel.series]
+
+
+def test_all_panels_start_and_end_at_the_same_place(page: webdriver.Chrome) -> None:
+    """One shared time axis: the plots' left and right edges agree to a pixel."""
+    edges = page.execute_script(
+        f"return [...document.querySelectorAll('{_PLOT}')].map(path => path.getBoundingClientRect())"
+        ".map(box => [box.left, box.right])"
+    )
+    panels = [panel for panel in gather(saved_run(), verdict()).panels if panel.series]
+    assert len(edges) == len(panels)
+    for side in zip(*edges, strict=True):
+        assert max(side) - min(side) <= 1
+
+
+def test_pointing_at_the_timeline_tells_every_value_and_the_utc_time(page: webdriver.Chrome) -> None:
+    """The tooltip has the seconds, the UTC time, and one row per series with its unit."""
+    page.execute_script("document.getElementById('time').scrollIntoView()")
+    x, y = page.execute_script(
+        f"const box = [...document.querySelectorAll('{_PLOT}')][0].getBoundingClientRect();"
+        "return [box.left + box.width / 2, box.top + box.height / 2]"
+    )
+    for step in (0, 12):
+        page.execute_cdp_cmd("Input.dispatchMouseEvent", {"type": "mouseMoved", "x": x + step, "y": y})
+    _wait_for(page, "document.querySelector('#vg-tooltip-element.visible') !== null")
+    told = page.find_element(By.ID, "vg-tooltip-element").text
+    assert re.search(r"UTC\s*00:00:\d\d UTC", told)
+    assert re.search(r"crawl\s*\d+/s", told)
+    assert "undefined" not in told
+    page.execute_script("window.scrollTo(0, 0)")
+
+
+def test_distributions_are_drawn_for_every_scenario(page: webdriver.Chrome) -> None:
+    """One bar per bin of each kind of latency, in each scenario's chart."""
+    report = gather(saved_run(), verdict())
+    for scenario in ("crawl", "orders", "burst"):
+        bins = sum(len(each.bins) for each in report.distributions if each.scenario == scenario)
+        bars = page.find_elements(By.CSS_SELECTOR, f"#chart-latency-{scenario} .live .mark-rect path")
+        assert len(bars) == bins
+        assert max(bar.size["height"] for bar in bars) > 50
+
+
+def test_the_cells_of_the_tables_are_the_data(page: webdriver.Chrome) -> None:
+    """What stands in the page's tables is what the verdict holds, with units."""
+    for table in (
+        load_tables.crawl(verdict()),
+        load_tables.objectives(verdict()),
+        load_tables.bursts(verdict()),
+        tier_tables.disks(verdict()),
+        tier_tables.cpus(verdict()),
+    ):
+        rows = page.find_elements(By.CSS_SELECTOR, f"table[data-table={table.name}] tbody tr")
+        cells = [[cell.text for cell in row.find_elements(By.TAG_NAME, "td")] for row in rows]
+        assert cells == table.cells()
+    crawl = page.find_element(By.CSS_SELECTOR, "table[data-table=crawl] tbody").text
+    assert crawl == "sharepoint 5,600 70 3 70 s 80/s 80.4/s 20.1 ms yes"
+    missed = page.find_element(By.CSS_SELECTOR, "td.missed").text
+    assert missed == "missed"
+
+
+def test_nothing_is_fetched_and_nothing_goes_wrong(browser: webdriver.Chrome, tmp_path: Path) -> None:
+    """No request but the file itself (and data: URLs), no line in the console."""
+    _open(browser, tmp_path, saved_run(), verdict())
+    messages = [json.loads(entry["message"])["message"] for entry in _log(browser, "performance")]
+    asked = [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
+    assert [url for url in asked if not url.startswith("data:")] == [(tmp_path / "report.html").as_uri()]
+    assert _log(browser, "browser") == []
+    assert (tmp_path / "report.html").stat().st_size < 4_000_000
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_nothing_overflows(browser: webdriver.Chrome, tmp_path: Path, width: int) -> None:
+    """On a desktop and on a phone the page itself never scrolls sideways, and the charts are still drawn."""
+    _open(browser, tmp_path, saved_run(), verdict(), (width, 800))
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    assert len(browser.find_elements(By.CSS_SELECTOR, ".live svg")) == 4
+    widest = browser.execute_script(
+        "return Math.max(...[...document.querySelectorAll('.live svg')]"
+        ".map(svg => svg.getBoundingClientRect().right))"
+    )
+    assert widest <= width
+
+
+def test_text_from_a_farm_never_runs(browser: webdriver.Chrome, tmp_path: Path) -> None:
+    """Script in a host's name, a role, an outcome, a log's end, a fact or a warning is shown as text."""
+    run = _hostile_run()
+    fact = {"fact": HOSTILE, "metric": HOSTILE, "value": 1.0}
+    blame = suspect(host=HOSTILE, tier=HOSTILE, evidence=[fact])
+    content = verdict(bottleneck=blame, summary=f"{HOSTILE} gives way first.", warnings=[HOSTILE])
+    content["crawl"][0]["source"] = f"http://farm/?q={HOSTILE}"
+    _open(browser, tmp_path, run, content)
+    assert browser.execute_script("return window.hacked") is None
+    assert browser.find_element(By.TAG_NAME, "h1").text == f"{HOSTILE} gives way first."
+    assert HOSTILE in browser.find_element(By.CSS_SELECTOR, "#quality pre").text
+    assert HOSTILE[:20] in browser.find_element(By.CSS_SELECTOR, "#chart-timeline .live").text
+    assert _log(browser, "browser") == []
+
+
+def _hostile_run() -> StoredRun:
+    build = Build(measure_s=20).host(HOSTILE, HOSTILE, disks={HOSTILE: "vda"}).cpu(HOSTILE, 0.9, 0.5)
+    build.disk(HOSTILE, "vda", 50, 0.002).closed(HOSTILE, "sql-mix", 4)
+    build.operations(HOSTILE, "log_append", 50, 0.01).operations(HOSTILE, "log_append", 1, 0.01, HOSTILE)
+    build.event("tier_crashed", 5, tier=HOSTILE, host=HOSTILE, log_tail=f"FATAL: {HOSTILE}")
+    build.manifest["warnings"] = [HOSTILE]
+    return build.run()
+
+
+@pytest.mark.parametrize(
+    ("outcome", "kind", "expected"),
+    [
+        ("invalid", "generator", "THIS RUN IS NOT VALID EVIDENCE"),
+        ("inconclusive", None, "INCONCLUSIVE: THE MEASUREMENTS DO NOT SINGLE OUT ONE CAUSE"),
+    ],
+)
+def test_a_run_that_proves_nothing_says_so_first(
+    browser: webdriver.Chrome, tmp_path: Path, outcome: str, kind: str | None, expected: str
+) -> None:
+    """Outcome and the deciding experiment are on the first screen, the suspects in the picture."""
+    blame = suspect(kind=kind, tier=None, host="generator1", resource="generator") if kind else None
+    candidates = [] if kind else [suspect(confidence=None)]
+    experiment = "Run again with the load generators on a machine of their own."
+    content = verdict(
+        outcome=outcome, bottleneck=blame, candidates=candidates, next=None, experiment=experiment
+    )
+    _open(browser, tmp_path, saved_run(), content)
+    seen = _seen(browser)
+    assert expected in seen.upper()
+    assert "What would decide it:" in seen
+    assert experiment in seen
+    if candidates:
+        assert "suspected" in browser.find_element(By.CSS_SELECTOR, ".box[data-tier=search]").text
+    else:
+        assert "gives way first" in browser.find_element(By.CSS_SELECTOR, ".machine.outside").text
+
+
+def test_an_interrupted_run_says_so_in_a_banner(browser: webdriver.Chrome, tmp_path: Path) -> None:
+    """The banner stands above the verdict, inside the first viewport."""
+    run = saved_run()
+    run.manifest["state"] = "interrupted"
+    _open(browser, tmp_path, run, verdict())
+    assert "This run was interrupted." in _seen(browser)
+    assert browser.find_element(By.CSS_SELECTOR, "[role=alert]").location["y"] < 120
+
+
+def test_an_empty_run_still_has_a_page(browser: webdriver.Chrome, tmp_path: Path) -> None:
+    """Killed before the first sample: the page says what is missing in sentences, and draws nothing."""
+    build = Build(measure_s=0, warm_up_s=0, state="running")
+    build.manifest |= {"phases": [], "ended": None}
+    content = verdict(
+        outcome="inconclusive",
+        bottleneck=None,
+        next=None,
+        scenarios={},
+        crawl=[],
+        disks=[],
+        cpus=[],
+        objectives=[],
+    )
+    _open(browser, tmp_path, build.run(), content)
+    text = browser.find_element(By.TAG_NAME, "body").text
+    assert "This run is incomplete" in text
+    assert "No operation was recorded." in text
+    assert browser.find_elements(By.TAG_NAME, "svg") == []
+    assert _log(browser, "browser") == []
+
+
+def test_the_page_reads_without_scripts(tmp_path: Path) -> None:
+    """With JavaScript off: verdict, picture, tables, and every chart as a picture with its lines."""
+    browser = _start(tmp_path / "chromium", scripts=False)
+    try:
+        path = registry.write(saved_run(), verdict(), "html", tmp_path)
+        browser.get(path.as_uri())
+        assert "gives way first" in browser.find_element(By.TAG_NAME, "h1").text
+        assert len(browser.find_elements(By.CLASS_NAME, "box")) == 6
+        stills = browser.find_elements(By.CSS_SELECTOR, ".still svg")
+        assert len(stills) == 4
+        assert all(still.size["width"] > 300 and still.size["height"] > 150 for still in stills)
+        lines = browser.find_elements(By.CSS_SELECTOR, "#chart-timeline .still .mark-line path")
+        assert len(lines) == sum(len(panel.series) for panel in gather(saved_run(), verdict()).panels)
+        assert browser.find_elements(By.CSS_SELECTOR, ".live") == []
+    finally:
+        browser.quit()
