@@ -1,0 +1,42 @@
+"""Real servers for the scenarios, one of each for all tests of this folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+from servers import postgres, valkey
+
+from pinchpoint_scenarios.contract import Endpoint
+
+
+@pytest.fixture(scope="session")
+def sql_server() -> Iterator[Endpoint]:
+    """A PostgreSQL server."""
+    with postgres() as url:
+        yield Endpoint("sql", url)
+
+
+@pytest.fixture
+def sql(sql_server: Endpoint) -> Iterator[Endpoint]:
+    """The PostgreSQL server, without any schema of ours before and after."""
+    _drop_all(sql_server)
+    yield sql_server
+    _drop_all(sql_server)
+
+
+@pytest.fixture(scope="session")
+def nosql() -> Iterator[Endpoint]:
+    """A Valkey server."""
+    with valkey() as url:
+        yield Endpoint("nosql", url)
+
+
+def _drop_all(endpoint: Endpoint) -> None:
+    with psycopg.connect(endpoint.url, autocommit=True) as connection:
+        found = connection.execute(
+            "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'pinchpoint%'"
+        ).fetchall()
+        for (name,) in found:
+            connection.execute(psycopg.sql.SQL("DROP SCHEMA {} CASCADE").format(psycopg.sql.Identifier(name)))

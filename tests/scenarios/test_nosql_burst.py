@@ -1,0 +1,201 @@
+"""nosql-burst against a real Valkey: records arrive as they were made, and only ours are ever deleted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+import pytest
+import valkey
+from scenarios.support import Recorder, made, quiet
+
+from pinchpoint_scenarios.contract import Endpoint, Scenario
+from pinchpoint_scenarios.errors import EndpointUnreachable, ScenarioError
+from pinchpoint_scenarios.nosql_burst.records import records
+from pinchpoint_scenarios.nosql_burst.stores.valkey import outcome_of
+
+PREFIX = "pinchpoint:test:"
+
+
+@pytest.fixture
+def client(nosql: Endpoint) -> Iterator[valkey.Valkey]:
+    with valkey.Valkey.from_url(nosql.url) as client:
+        client.flushdb()
+        yield client
+        client.flushdb()
+
+
+def _keys(client: valkey.Valkey) -> set[bytes]:
+    return set(cast("list[bytes]", client.keys()))
+
+
+def _run(client: valkey.Valkey, *command: str) -> None:
+    run: Callable[..., object] = client.execute_command
+    run(*command)
+
+
+@contextmanager
+def prepared(endpoint: Endpoint, params: dict[str, Any]) -> Iterator[Scenario]:
+    driver = made("nosql-burst", {"nosql": endpoint}, params)
+    driver.prepare(quiet)
+    try:
+        yield driver
+    finally:
+        driver.finish(keep_data=False)
+
+
+@pytest.mark.parametrize("fields", [1, 3])
+def test_every_write_counted_ok_can_be_read_back(nosql: Endpoint, client: valkey.Valkey, fields: int) -> None:
+    """One field is a plain value, several a hash; the last write of each key is what lies there."""
+    recorder = Recorder()
+    with prepared(nosql, {"fields": fields, "field_bytes": 20, "keys": 30}) as driver:
+        session = driver.session(5)
+        for _ in range(100):
+            assert session.perform(recorder)
+        session.close()
+        expected = dict(islice(records(1, 5, prefix=PREFIX, keys=30, fields=fields, field_bytes=20), 100))
+        for key, values in expected.items():
+            if fields == 1:
+                assert client.get(key) == values[0]
+            else:
+                assert client.hgetall(key) == {b"field%d" % n: value for n, value in enumerate(values)}
+        assert len(_keys(client)) == len(expected) + 1  # and the mark
+    assert recorder.counts() == {("record_write", "ok"): 100}
+    assert {row.size_bytes for row in recorder.rows} == {20 * fields}
+
+
+def test_finish_deletes_our_keys_and_no_others(nosql: Endpoint, client: valkey.Valkey) -> None:
+    """Other prefixes survive, also those that a pattern could take for ours."""
+    client.set("pinchpoint:tes", 1)
+    client.set("pinchpoint:test", 1)
+    client.set("pinchpoint:test2:1", 1)
+    driver = made("nosql-burst", {"nosql": nosql}, {"keys": 2000, "fields": 1, "field_bytes": 1})
+    driver.prepare(quiet)
+    session = driver.session(0)
+    for _ in range(1500):  # more than one batch
+        session.perform(Recorder())
+    session.close()
+    driver.finish(keep_data=True)
+    assert len(_keys(client)) > 500
+    driver.finish(keep_data=False)
+    assert _keys(client) == {
+        b"pinchpoint:tes",
+        b"pinchpoint:test",
+        b"pinchpoint:test2:1",
+    }
+
+
+def test_keys_of_somebody_else_stop_the_run(nosql: Endpoint, client: valkey.Valkey) -> None:
+    """Keys of our prefix without our mark are never deleted."""
+    client.set(PREFIX + "1", "theirs")
+    driver = made("nosql-burst", {"nosql": nosql})
+    with pytest.raises(
+        ScenarioError, match="keys that Pinchpoint did not make start with 'pinchpoint:test:'"
+    ):
+        driver.prepare(quiet)
+    driver.finish(keep_data=False)
+    assert client.get(PREFIX + "1") == b"theirs"
+
+
+def test_prepare_starts_from_nothing(nosql: Endpoint, client: valkey.Valkey) -> None:
+    """What an earlier run kept is gone when the next one starts."""
+    driver = made("nosql-burst", {"nosql": nosql})
+    driver.prepare(quiet)
+    client.set(PREFIX + "old", 1)
+    driver.prepare(quiet)
+    assert _keys(client) == {(PREFIX + "owner").encode()}
+    driver.finish(keep_data=False)
+
+
+def test_a_killed_connection_is_an_outcome_and_the_session_goes_on(
+    nosql: Endpoint, client: valkey.Valkey
+) -> None:
+    """The write that met it fails, the next one succeeds."""
+    with prepared(nosql, {}) as driver:
+        session, recorder = driver.session(0), Recorder()
+        session.perform(recorder)
+        _run(client, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+        session.perform(recorder)
+        session.perform(recorder)
+        session.close()
+    assert [row.outcome for row in recorder.rows] == ["ok", "connection_lost", "ok"]
+
+
+def test_a_late_answer_is_not_taken_for_the_next_one(nosql: Endpoint, client: valkey.Valkey) -> None:
+    """After a timeout the connection is given up."""
+    with prepared(nosql, {"timeout_s": "100ms"}) as driver:
+        session, recorder = driver.session(0), Recorder()
+        session.perform(recorder)
+        client.client_pause(300, all=True)
+        session.perform(recorder)
+        time.sleep(0.3)
+        session.perform(recorder)
+        session.close()
+    assert [row.outcome for row in recorder.rows] == ["ok", "timeout", "ok"]
+
+
+def test_a_store_that_is_full_or_away_is_an_outcome(nosql: Endpoint, client: valkey.Valkey) -> None:
+    """The server's refusals have names; a store that is away does not stop a session from being opened."""
+    with prepared(nosql, {}) as driver:
+        session, recorder = driver.session(0), Recorder()
+        client.config_set("maxmemory", 1)
+        session.perform(recorder)
+        client.config_set("maxmemory", 0)
+        session.perform(recorder)
+        session.close()
+        away = made("nosql-burst", {"nosql": Endpoint("nosql", "valkey://127.0.0.1:1/0")}).session(0)
+        away.perform(recorder)
+        away.close()
+    assert [row.outcome for row in recorder.rows] == ["out_of_memory", "ok", "unreachable"]
+
+
+def test_check_says_whether_a_write_waits_for_the_disk(nosql: Endpoint, client: valkey.Valkey) -> None:
+    """With fsync always there is no warning, with fsync every second there is one."""
+    driver = made("nosql-burst", {"nosql": nosql})
+    facts = driver.check()["nosql"]
+    assert facts["settings"] == {"appendonly": "yes", "appendfsync": "always"}
+    assert facts["warnings"] == []
+    assert facts["server"] == "valkey"
+    client.config_set("appendfsync", "everysec")
+    assert "does not wait for the disk" in driver.check()["nosql"]["warnings"][0]
+    client.config_set("appendfsync", "always")
+
+
+def test_settings_that_may_not_be_read_are_not_known(nosql: Endpoint, client: valkey.Valkey) -> None:
+    """A denied CONFIG GET is no failure, and no claim either."""
+    _run(client, "ACL", "SETUSER", "plain", "on", ">plain", "~*", "+@all", "-config")
+    parts = urlsplit(nosql.url)
+    url = f"valkey://plain:plain@{parts.hostname}:{parts.port}/0"
+    facts = made("nosql-burst", {"nosql": Endpoint("nosql", url)}).check()["nosql"]
+    _run(client, "ACL", "DELUSER", "plain")
+    assert facts["settings"] == {"appendonly": "not known", "appendfsync": "not known"}
+    assert "not known" in facts["warnings"][0]
+
+
+def test_a_store_that_lets_us_not_in_is_explained(nosql: Endpoint) -> None:
+    """One sentence with the cause and the remedy, without the password."""
+    parts = urlsplit(nosql.url)
+    for url, cause in (
+        (f"valkey://:se%26cret@{parts.hostname}:{parts.port}/0", "refused the user or the password"),
+        ("redis://:secret@127.0.0.1:1/0", "start the server, or correct host and port"),
+    ):
+        with pytest.raises(EndpointUnreachable) as caught:
+            made("nosql-burst", {"nosql": Endpoint("nosql", url)}).check()
+        message = str(caught.value)
+        assert message.startswith("endpoint nosql (127.0.0.1:")
+        assert cause in message
+        assert "cret" not in message
+    with pytest.raises(ScenarioError, match="allowed: redis, valkey"):
+        made("nosql-burst", {"nosql": Endpoint("nosql", "mongodb://127.0.0.1/x")})
+
+
+def test_errors_without_a_class_are_named_by_their_first_word() -> None:
+    """Whatever a server answers becomes a name that can stand in a table."""
+    error = valkey.exceptions.ResponseError
+    assert outcome_of(error("MISCONF Errors writing to the AOF file")) == "disk_error"
+    assert outcome_of(error("CLUSTERDOWN The cluster is down")) == "error_clusterdown"
+    assert outcome_of(error("")) == "error_unnamed"

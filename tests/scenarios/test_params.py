@@ -1,0 +1,81 @@
+"""Parameters: what is allowed, and what is said about the rest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from pinchpoint_scenarios.duration import seconds
+from pinchpoint_scenarios.full_crawl.params import FullCrawlParams
+from pinchpoint_scenarios.nosql_burst import NosqlBurstParams
+from pinchpoint_scenarios.sql_mix import SqlMixParams
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [("30s", 30), ("250ms", 0.25), ("1m30s", 90), ("2h", 7200), ("1.5s", 1.5), (5, 5), (0.2, 0.2)],
+)
+def test_a_duration_is_seconds(given: object, expected: float) -> None:
+    """A plan's durations, and plain seconds, come out as seconds."""
+    assert seconds(given) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("given", ["", "30", "s", "5 minutes", "0s", 0, -1, True, None, float("nan"), []])
+def test_what_is_no_duration_is_refused_with_the_remedy(given: object) -> None:
+    """The message shows how to write one."""
+    with pytest.raises(ValueError, match="30s"):
+        seconds(given)
+
+
+def _problem(model: type[Any], given: dict[str, Any]) -> str:
+    with pytest.raises(ValidationError) as caught:
+        model.model_validate(given)
+    return "\n".join(str(error["msg"]) for error in caught.value.errors())
+
+
+@pytest.mark.parametrize(
+    ("model", "given", "said"),
+    [
+        (
+            SqlMixParams,
+            {"preset": "log-havy"},
+            "allowed: balanced, data-heavy, log-heavy; nearest: log-heavy",
+        ),
+        (SqlMixParams, {"operations": {"log_apend": 1}}, "nearest: log_append"),
+        (SqlMixParams, {"operations": {"zzz": 1}}, "allowed: data_update, log_append, point_read"),
+        (SqlMixParams, {"operations": {}}, "no operation is named"),
+        (SqlMixParams, {"operations": {"log_append": 0}}, "greater than 0"),
+        (SqlMixParams, {"operations": {"log_append": float("inf")}}, "finite"),
+        (SqlMixParams, {"preset": "balanced", "operations": {"log_append": 1}}, "both preset and operations"),
+        (SqlMixParams, {"presets": "balanced"}, "Extra inputs"),
+        (NosqlBurstParams, {"fields": 0}, "greater than or equal to 1"),
+        (FullCrawlParams, {"sources": [{"kind": "sharepont"}]}, "'sharepoint' or 'files'"),
+        (
+            FullCrawlParams,
+            {"sources": [{"kind": "files", "url": "http://x"}]},
+            "not for a source of kind files",
+        ),
+        (
+            FullCrawlParams,
+            {"sources": [{"kind": "files", "path": "/x", "endpoint": "y"}]},
+            "both endpoint and path",
+        ),
+        (FullCrawlParams, {"sources": [{"kind": "files"}] * 2}, "two sources are named 'files'"),
+        (FullCrawlParams, {"sources": [{"kind": "files", "name": "a/b"}]}, "pattern"),
+        (FullCrawlParams, {"timeout_s": "soon"}, "no duration"),
+    ],
+)
+def test_a_wrong_parameter_is_named_with_what_is_allowed(
+    model: type[Any], given: dict[str, Any], said: str
+) -> None:
+    """Every wrong value has its sentence."""
+    assert said in _problem(model, given)
+
+
+def test_weights_come_from_operations_a_preset_or_the_default() -> None:
+    """The three ways to choose a mix."""
+    assert SqlMixParams(operations={"log_append": 3}).weights == {"log_append": 3}
+    assert SqlMixParams(preset="log-heavy").weights["log_append"] == 8
+    assert SqlMixParams().weights == SqlMixParams(preset="balanced").weights

@@ -1,0 +1,40 @@
+"""Scenarios are found by the name a plan uses."""
+
+from __future__ import annotations
+
+import pytest
+
+from pinchpoint_scenarios.errors import ScenarioError
+from pinchpoint_scenarios.registry import SCENARIOS, scenario, table
+from pinchpoint_scenarios.sql_mix import SqlMix
+
+
+def test_the_three_scenarios_are_there_and_say_what_they_need() -> None:
+    """The names, needs and effects a plan is validated with."""
+    assert {use: set(kind.needs) for use, kind in SCENARIOS.items()} == {
+        "full-crawl": {"sql", "search"},
+        "sql-mix": {"sql"},
+        "nosql-burst": {"nosql"},
+    }
+    assert all(kind.writes for kind in SCENARIOS.values())
+
+
+def test_every_scenario_runs_without_params() -> None:
+    """No parameter is required."""
+    for kind in SCENARIOS.values():
+        kind.params_model()
+
+
+def test_a_name_given_twice_is_refused() -> None:
+    """A registry never overwrites in silence."""
+    with pytest.raises(ValueError, match="two scenarios are named 'sql-mix'"):
+        table((SqlMix, SqlMix))
+
+
+def test_an_unknown_name_lists_all_and_the_nearest() -> None:
+    """The message helps whoever mistyped."""
+    with pytest.raises(ScenarioError) as caught:
+        scenario("sqlmix")
+    assert str(caught.value) == (
+        "unknown scenario 'sqlmix'; allowed: full-crawl, nosql-burst, sql-mix; nearest: sql-mix"
+    )
