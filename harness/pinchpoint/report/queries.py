@@ -29,7 +29,7 @@ def operations_query(scenario: str | None, window: tuple[str, str] | None) -> st
     if window is not None:
         low, high = (int(datetime.fromisoformat(stamp).timestamp()) for stamp in window)
         where.append(f"time_s BETWEEN {low} AND {high}")
-    names = "to_timestamp(time_s) AS utc, scenario, operation, outcome"
+    names = "make_timestamp(time_s * 1000000) AS utc, scenario, operation, outcome"
     sums = "sum(count) AS count, sum(dropped) AS dropped"
     return _select(f"{names}, {sums}", OPERATIONS, where, "GROUP BY ALL ORDER BY ALL")
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import shlex
+import os
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +23,18 @@ WINDOW = (utc(START_S + 10), utc(START_S + 20))
 def _answer(
     command: str, run: StoredRun, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> list[dict[str, Any]]:
-    """What the duckdb command line would answer: the words as a shell splits them, run in the directory."""
+    """What duckdb answers to the query a shell hands it, in the run directory."""
     pq.write_table(run.samples, folder / "samples.parquet")
     pq.write_table(run.operations, folder / "operations.parquet")
-    program, flag, sql = shlex.split(command)
-    assert (program, flag) == ("duckdb", "-c")
+    program = folder / "duckdb"
+    program.write_text('#!/bin/sh\n[ "$1" = -c ] && [ $# = 2 ] && printf %s "$2"\n')
+    program.chmod(0o755)
+    path = f"{folder}{os.pathsep}{os.environ['PATH']}"
+    said = subprocess.run(
+        ["sh", "-c", command], env={"PATH": path}, capture_output=True, check=True, text=True
+    )
     monkeypatch.chdir(folder)
-    found = duckdb.connect().sql(sql)
+    found = duckdb.connect().sql(said.stdout)
     return [dict(zip(found.columns, row, strict=True)) for row in found.fetchall()]
 
 

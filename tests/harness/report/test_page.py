@@ -67,10 +67,13 @@ def _open(
     folder: Path,
     run: StoredRun,
     content: dict[str, Any],
-    size: tuple[int, int] = (1280, 800),
 ) -> None:
-    """Write the page, open it at exactly that viewport, and wait until its charts are drawn."""
-    path = registry.write(run, content, "html", folder)
+    """Write a page and show it."""
+    _show(browser, registry.write(run, content, "html", folder))
+
+
+def _show(browser: webdriver.Chrome, path: Path, size: tuple[int, int] = (1280, 800)) -> None:
+    """Open a page at exactly that viewport, and wait until its charts are drawn."""
     browser.execute_cdp_cmd(
         "Emulation.setDeviceMetricsOverride",
         {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": False},
@@ -94,9 +97,15 @@ def _wait_for(browser: webdriver.Chrome, condition: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def page(browser: webdriver.Chrome, tmp_path_factory: pytest.TempPathFactory) -> webdriver.Chrome:
+def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The example's page, written once."""
+    return registry.write(saved_run(), verdict(), "html", tmp_path_factory.mktemp("page"))
+
+
+@pytest.fixture(scope="module")
+def page(browser: webdriver.Chrome, example: Path) -> webdriver.Chrome:
     """The example's page at 1280 x 800, opened once."""
-    _open(browser, tmp_path_factory.mktemp("page"), saved_run(), verdict())
+    _show(browser, example)
     return browser
 
 
@@ -241,20 +250,20 @@ def test_the_cells_of_the_tables_are_the_data(page: webdriver.Chrome) -> None:
     assert missed == "missed"
 
 
-def test_nothing_is_fetched_and_nothing_goes_wrong(browser: webdriver.Chrome, tmp_path: Path) -> None:
+def test_nothing_is_fetched_and_nothing_goes_wrong(browser: webdriver.Chrome, example: Path) -> None:
     """No request but the file itself (and data: URLs), no line in the console."""
-    _open(browser, tmp_path, saved_run(), verdict())
+    _show(browser, example)
     messages = [json.loads(entry["message"])["message"] for entry in _log(browser, "performance")]
     asked = [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
-    assert [url for url in asked if not url.startswith("data:")] == [(tmp_path / "report.html").as_uri()]
+    assert [url for url in asked if not url.startswith("data:")] == [example.as_uri()]
     assert _log(browser, "browser") == []
-    assert (tmp_path / "report.html").stat().st_size < 4_000_000
+    assert example.stat().st_size < 4_000_000
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-def test_nothing_overflows(browser: webdriver.Chrome, tmp_path: Path, width: int) -> None:
+def test_nothing_overflows(browser: webdriver.Chrome, example: Path, width: int) -> None:
     """On a desktop and on a phone the page itself never scrolls sideways, and the charts are still drawn."""
-    _open(browser, tmp_path, saved_run(), verdict(), (width, 800))
+    _show(browser, example, (width, 800))
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
     assert len(browser.find_elements(By.CSS_SELECTOR, ".live svg")) == 4
     widest = browser.execute_script(
@@ -347,12 +356,11 @@ def test_an_empty_run_still_has_a_page(browser: webdriver.Chrome, tmp_path: Path
     assert _log(browser, "browser") == []
 
 
-def test_the_page_reads_without_scripts(tmp_path: Path) -> None:
+def test_the_page_reads_without_scripts(example: Path, tmp_path: Path) -> None:
     """With JavaScript off: verdict, picture, tables, and every chart as a picture with its lines."""
     browser = _start(tmp_path / "chromium", scripts=False)
     try:
-        path = registry.write(saved_run(), verdict(), "html", tmp_path)
-        browser.get(path.as_uri())
+        browser.get(example.as_uri())
         assert "gives way first" in browser.find_element(By.TAG_NAME, "h1").text
         assert len(browser.find_elements(By.CLASS_NAME, "box")) == 6
         stills = browser.find_elements(By.CSS_SELECTOR, ".still svg")
