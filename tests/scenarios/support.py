@@ -125,6 +125,7 @@ class Server:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            wbufsize = -1  # head and body in one packet: else each answer waits for a delayed ACK
 
             def log_message(self, *_: Any) -> None:
                 """Say nothing."""
@@ -143,9 +144,8 @@ class Server:
 
             do_GET = do_POST = handle_any  # noqa: N815 - http.server's names
 
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._http.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._http.server_address[1]}"
+        self._handler = Handler
+        self.url = ""
 
     def answer(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Reply:
         """What is answered when nothing fails."""
@@ -154,14 +154,16 @@ class Server:
     @contextmanager
     def running(self) -> Iterator[Server]:
         """Serve until the end of the block."""
-        thread = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        try:
-            yield self
-        finally:
-            self._http.shutdown()
-            self._http.server_close()
-            thread.join()
+        with ThreadingHTTPServer(("127.0.0.1", 0), self._handler) as http:
+            http.daemon_threads = True
+            self.url = f"http://127.0.0.1:{http.server_address[1]}"
+            thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.02})
+            thread.start()
+            try:
+                yield self
+            finally:
+                http.shutdown()
+                thread.join()
 
 
 def reply(handler: BaseHTTPRequestHandler, status: int, headers: Mapping[str, str], content: bytes) -> None:
@@ -211,6 +213,7 @@ def dripping(handler: BaseHTTPRequestHandler) -> bool:
     try:
         while True:
             handler.wfile.write(b"x")
+            handler.wfile.flush()
             time.sleep(0.05)
     except OSError:
         handler.close_connection = True

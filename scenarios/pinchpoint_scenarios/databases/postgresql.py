@@ -117,10 +117,15 @@ _REFUSALS = (
 
 
 def outcome_of(error: psycopg.Error, *, connecting: bool = False) -> str:
-    """The name of a failure: by SQLSTATE, by its class, or ``sqlstate_XXXXX`` where it has no name here."""
+    """The name of a failure: by SQLSTATE, by its class, or ``sqlstate_XXXXX`` where it has no name here.
+
+    Raises ``error`` again where the server never saw the statement: that is an error of ours.
+    """
     state = error.sqlstate
     if state is not None:
         return OUTCOMES.get(state) or OUTCOMES.get(state[:2]) or f"sqlstate_{state}"
+    if not isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+        raise error
     if not connecting:
         return CONNECTION_LOST
     refusal = _refusal(error)

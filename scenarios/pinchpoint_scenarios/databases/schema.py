@@ -71,8 +71,9 @@ class OwnedSchema:
 
         Raises ``ScenarioError`` where the schema is somebody else's, or another run uses it.
         """
-        if self._holder is not None and not self._holder.closed:
+        if self._holder is not None and _alive(self._holder):
             return self._holder
+        self.release()
         connection = connect_or_explain(self._endpoint, self.name)
         try:
             self._enter(connection)
@@ -161,3 +162,11 @@ class OwnedSchema:
                 f'run: GRANT CREATE ON DATABASE "{may[2]}" TO "{may[1]}"',
             )
         return False
+
+
+def _alive(connection: Connection) -> bool:
+    try:
+        connection.execute("SELECT")
+    except psycopg.OperationalError:
+        return False
+    return True

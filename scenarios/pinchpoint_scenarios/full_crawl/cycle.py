@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
+from ..contract import OK
 from .frontier import CycleState, Frontier, SourceSummary
 from .sources import Item
 
-Attempt = Callable[[str], str]
-"""Does ``reset`` or ``commit`` at the index, retried and recorded; returns ``ok`` or the failure's name."""
+AskIndex = Callable[[Literal["reset", "commit"]], str]
+"""Asks the index, with retries, and records it; returns ``ok`` or the failure's name."""
+
+Advance = Literal["over", "soon", "failed"]
+"""The crawl is over; there is, or will soon be, more to do; the next cycle could not be started."""
 
 
 class Cycles:
@@ -31,31 +35,22 @@ class Cycles:
         self._repeat = repeat
         self._event = event
 
-    def advance(self, index: Attempt) -> str | None:
-        """Move the crawl on, after the queue was found empty.
-
-        Args:
-            index: asks the index to ``reset`` or to ``commit``.
-
-        Returns:
-            ``ok`` where there is, or will soon be, more to do; the name of the failure that keeps the next
-            cycle from starting; None where the crawl is over. Raises ``DatabaseFailure``.
-        """
+    def advance(self, index: AskIndex) -> Advance:
+        """Move the crawl on, after the queue was found empty. Raises ``DatabaseFailure``."""
         state = self._frontier.state()
         if state.ended and not self._continues(state.number):
-            return None
+            return "over"
         if state.queued or state.claimed or not self._frontier.claim(state):
-            return "ok"
+            return "soon"
         if not state.ended:
             self._end(state, index("commit"))
             if not self._repeat:
-                return None
-        outcome = index("reset")
-        if outcome == "ok":
-            self._begin(state.number)
-        else:
+                return "over"
+        if index("reset") != OK:
             self._frontier.give_back(state.number)
-        return outcome
+            return "failed"
+        self._begin(state.number)
+        return "soon"
 
     def _continues(self, number: int) -> bool:
         """Whether a cycle follows number ``number``; 0 is none, but what the first follows."""
@@ -67,10 +62,10 @@ class Cycles:
             self._event("crawl_started", cycle=number + 1, started=_utc(started), sources=list(self._roots))
 
     def _end(self, state: CycleState, commit: str) -> None:
+        sources = [_source(summary) for summary in self._frontier.summary()]
         ended = self._frontier.end(state.number)
         if ended is None:
             return
-        sources = [_source(summary) for summary in self._frontier.summary()]
         order = list(self._roots)
         sources.sort(key=lambda source: order.index(source["source"]))
         self._event(

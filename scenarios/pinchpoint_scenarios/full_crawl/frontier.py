@@ -11,14 +11,16 @@ from __future__ import annotations
 import hashlib
 import time
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
-from typing import Literal, LiteralString
+from typing import Literal, LiteralString, TypeVar
 
 from ..databases.postgresql import DatabaseFailure, ReconnectingConnection
 from .sources import Item
+
+T = TypeVar("T")
 
 TABLES = ("queue", "history", "cycle")
 
@@ -59,19 +61,20 @@ _FINISH: LiteralString = """
     ON CONFLICT DO NOTHING"""
 _FINISHED: LiteralString = "SELECT FROM history WHERE key = $1 AND holder = $2"
 _STATE: LiteralString = """
-    SELECT number, ended IS NOT NULL, held_until >= clock_timestamp(), EXISTS (SELECT FROM queue)
-    FROM cycle ORDER BY number DESC LIMIT 1"""
+    SELECT number, ended IS NOT NULL, held_until >= clock_timestamp() AND holder <> $1,
+        EXISTS (SELECT FROM queue) FROM cycle ORDER BY number DESC LIMIT 1"""
 _CLAIM: LiteralString = """
     UPDATE cycle SET holder = $1, held_until = clock_timestamp() + $2 * interval '1 s'
-    WHERE number = $3 AND (ended IS NOT NULL) = $4 AND held_until < clock_timestamp()
+    WHERE number = $3 AND (ended IS NOT NULL) = $4 AND (held_until < clock_timestamp() OR holder = $1)
         AND NOT EXISTS (SELECT FROM queue) AND NOT EXISTS (SELECT FROM cycle WHERE number > $3)"""
 _GIVE_BACK: LiteralString = "UPDATE cycle SET held_until = '-infinity' WHERE number = $1 AND holder = $2"
 _END: LiteralString = """
-    UPDATE cycle SET ended = clock_timestamp() WHERE number = $1 AND holder = $2 AND ended IS NULL
+    UPDATE cycle SET ended = coalesce(ended, clock_timestamp()) WHERE number = $1 AND holder = $2
     RETURNING started, ended"""
 _BEGIN: LiteralString = """
-    INSERT INTO cycle (number, started) SELECT number + 1, clock_timestamp() FROM cycle
-    WHERE number = $1 AND holder = $2 ON CONFLICT DO NOTHING RETURNING started"""
+    INSERT INTO cycle (number, started, holder) SELECT number + 1, clock_timestamp(), holder FROM cycle
+    WHERE number = $1 AND holder = $2 ON CONFLICT DO NOTHING"""
+_BEGUN: LiteralString = "SELECT started FROM cycle WHERE number = $1 + 1 AND holder = $2"
 _SUMMARY: LiteralString = """
     WITH kinds AS (SELECT source, reason, count(*) AS n FROM history WHERE state = 'failed' GROUP BY 1, 2)
     SELECT source, count(*) FILTER (WHERE kind = 'document' AND state = 'ok'),
@@ -124,7 +127,7 @@ class CycleState:
     Attributes:
         number: of the current cycle; 0 before the first.
         ended: whether it has ended.
-        claimed: whether a session is busy ending it or starting the next.
+        claimed: whether another session is busy ending it or starting the next.
         queued: whether anything is in the queue, leased or not.
     """
 
@@ -184,22 +187,9 @@ class Frontier:
     def finish(self, taken: Taken, result: Result, children: Sequence[Item] = ()) -> bool:
         """Move an item to the history and its children to the queue, in one transaction.
 
-        Tries again, while ``patience_s`` lasts, where the connection was lost or the server gave the
-        transaction up. Returns False where our lease had run out and another session has the item: it is
-        theirs to count.
+        Returns False where our lease had run out and another session has the item: it is theirs to count.
         """
-        deadline = time.monotonic() + self._patience_s
-        while True:
-            try:
-                if self._finish(taken, result, children):
-                    return True
-                # Not in the queue as ours: either an earlier attempt was committed and only its answer
-                # got lost, or the lease did.
-                return self._connection.execute(_FINISHED, (taken.key, self._holder)).rowcount == 1
-            except DatabaseFailure as failure:
-                if failure.outcome not in _PASSING or time.monotonic() > deadline:
-                    raise
-                self._connection.wait_until_due()
+        return self._patiently(lambda: self._finish(taken, result, children))
 
     def _finish(self, taken: Taken, result: Result, children: Sequence[Item]) -> bool:
         values = (
@@ -207,16 +197,19 @@ class Frontier:
             result.latency_s,
         )  # fmt: skip
         if not children:
-            return self._connection.execute(_FINISH, values).rowcount == 1
-        with self._connection.transaction():
             finished = self._connection.execute(_FINISH, values).rowcount == 1
-            if finished:
-                self._add(taken.source, children)
-        return finished
+        else:
+            with self._connection.transaction():
+                finished = self._connection.execute(_FINISH, values).rowcount == 1
+                if finished:
+                    self._add(taken.source, children)
+        # Not in the queue as ours: either an earlier attempt was committed and only its answer got lost,
+        # or the lease did.
+        return finished or self._connection.execute(_FINISHED, (taken.key, self._holder)).rowcount == 1
 
     def state(self) -> CycleState:
         """Where the crawl stands."""
-        row = self._connection.execute(_STATE).fetchone()
+        row = self._connection.execute(_STATE, (self._holder,)).fetchone()
         if row is None:
             raise DatabaseFailure("missing_row", "the crawl database holds no cycle")
         return CycleState(*row)
@@ -228,28 +221,44 @@ class Frontier:
 
     def give_back(self, number: int) -> None:
         """Let another session claim the cycle."""
-        self._connection.execute(_GIVE_BACK, (number, self._holder))
+        self._patiently(lambda: self._connection.execute(_GIVE_BACK, (number, self._holder)))
 
     def begin(self, number: int, roots: Mapping[str, Item]) -> datetime | None:
-        """Start the cycle after ``number`` with one root per source; its start time, None where not ours."""
+        """Start the cycle after ``number``, one root per source; its start, None if another session did."""
+        return self._patiently(lambda: self._begin(number, roots))
+
+    def _begin(self, number: int, roots: Mapping[str, Item]) -> datetime | None:
         with self._connection.transaction():
-            row = self._connection.execute(_BEGIN, (number, self._holder)).fetchone()
-            if row is None:
-                return None
-            self._connection.execute("TRUNCATE history")
-            for source, root in roots.items():
-                self._add(source, [root])
-        started: datetime = row[0]
-        return started
+            if self._connection.execute(_BEGIN, (number, self._holder)).rowcount == 1:
+                self._connection.execute("TRUNCATE history")
+                for source, root in roots.items():
+                    self._add(source, [root])
+        row = self._connection.execute(_BEGUN, (number, self._holder)).fetchone()
+        return row[0] if row else None
 
     def end(self, number: int) -> tuple[datetime, datetime] | None:
-        """End the cycle: (started, ended) as UTC times; None where another session has ended it."""
-        row = self._connection.execute(_END, (number, self._holder)).fetchone()
+        """End the cycle: (started, ended); None where another session has claimed it meanwhile."""
+        row = self._patiently(lambda: self._connection.execute(_END, (number, self._holder)).fetchone())
         return (row[0], row[1]) if row else None
 
     def summary(self) -> list[SourceSummary]:
         """What the history says of each source."""
-        return [SourceSummary(*row) for row in self._connection.execute(_SUMMARY).fetchall()]
+        rows = self._patiently(lambda: self._connection.execute(_SUMMARY).fetchall())
+        return [SourceSummary(*row) for row in rows]
+
+    def _patiently(self, action: Callable[[], T]) -> T:
+        """Do what must not be lost, again where it met a passing failure, while ``patience_s`` lasts.
+
+        Every such action can be done twice: the second time finds that it has been done.
+        """
+        deadline = time.monotonic() + self._patience_s
+        while True:
+            try:
+                return action()
+            except DatabaseFailure as failure:
+                if failure.outcome not in _PASSING or time.monotonic() > deadline:
+                    raise
+                self._connection.wait_until_due()
 
     def _add(self, source: str, items: Iterable[Item]) -> None:
         rest = iter(items)

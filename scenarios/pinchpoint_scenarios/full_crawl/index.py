@@ -14,6 +14,7 @@ from .http import Http
 
 KINDS = ("pinchpoint",)
 _NO_DOCUMENT = 415
+_LONGEST_REASON = 200
 
 
 class Index:
@@ -61,8 +62,9 @@ class Index:
 
 
 def _reason(body: bytes) -> str:
+    """The reason as text that any database takes: whatever is not printable ASCII is escaped."""
     try:
         found = json.loads(body)["reason"]
     except (ValueError, KeyError, TypeError):
         return "refused without a reason"
-    return str(found)
+    return ascii(str(found)[:_LONGEST_REASON])[1:-1]

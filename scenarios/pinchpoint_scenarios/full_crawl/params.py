@@ -22,7 +22,7 @@ class SourceParams(Params):
     """
 
     kind: Literal["sharepoint", "files"]
-    name: Annotated[str, Field(min_length=1, pattern=r"^[^/\s]+$")] | None = None
+    name: Annotated[str, Field(min_length=1, pattern=r"^[\w.-]+$")] | None = None
     endpoint: str | None = None
     url: Annotated[str, Field(pattern=r"^https?://[^/\s]+")] | None = None
     path: Annotated[str, Field(pattern=r"^/")] | None = None

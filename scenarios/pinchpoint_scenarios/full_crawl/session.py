@@ -7,13 +7,13 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from ..contract import OK, Record
 from ..databases.postgresql import DatabaseFailure, ReconnectingConnection
 from .cycle import Cycles
 from .failures import Failure, Skipped
-from .frontier import Frontier, Result, Taken
+from .frontier import FinalState, Frontier, Result, Taken
 from .index import Index
 from .sources import Item, Source
 
@@ -82,14 +82,12 @@ class CrawlSession:
                 if self._mine or self._take(record):
                     self._crawl(self._mine.popleft(), start_ns, record)
                     return True
-                outcome = self._cycles.advance(lambda step: self._ask_index(step, record))
+                advance = self._cycles.advance(lambda step: self._ask_index(step, record))
             except DatabaseFailure as failure:
-                outcome = _crawl_db(failure)
-            if outcome is None:
-                return False
-            if outcome != OK:
-                record(CRAWL, outcome, start_ns, time.perf_counter_ns())
+                record(CRAWL, _crawl_db(failure), start_ns, time.perf_counter_ns())
                 return True
+            if advance != "soon":
+                return advance == "failed"
             time.sleep(pause_s * random.uniform(0.5, 1))  # noqa: S311 - so that sessions do not look in step
             pause_s = min(_LONGEST_PAUSE_S, 2 * pause_s)
 
@@ -144,8 +142,8 @@ class CrawlSession:
         operation = _operation(taken)
         fetching, content = _Attempts(), b""
 
-        def result(state: str, reason: str = "") -> Result:
-            return Result(state, reason, fetching.count, len(content), fetching.latency_s)  # type: ignore[arg-type]
+        def result(state: FinalState, reason: str = "") -> Result:
+            return Result(state, reason, fetching.count, len(content), fetching.latency_s)
 
         try:
             content = self._attempt(lambda: source.fetch(item), f"{operation}/fetch", record, fetching, len)
@@ -164,12 +162,15 @@ class CrawlSession:
             return result("failed", f"index_{failure.kind}")
         return result("ok")
 
-    def _ask_index(self, step: str, record: Record) -> str:
+    def _ask_index(self, step: Literal["reset", "commit"], record: Record) -> str:
         ask = {"reset": self._index.reset, "commit": self._index.commit}[step]
+        start_ns = time.perf_counter_ns()
         try:
             self._attempt(ask, f"{CRAWL}/{step}", record, _Attempts())
         except Failure as failure:
-            return f"index_{failure.kind}"
+            outcome = f"index_{failure.kind}"
+            record(CRAWL, outcome, start_ns, time.perf_counter_ns())
+            return outcome
         return OK
 
     def _attempt(
