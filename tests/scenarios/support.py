@@ -120,12 +120,17 @@ class Server:
         self.requests: list[str] = []
         self.failing: dict[str, list[Callable[[BaseHTTPRequestHandler], bool]]] = {}
         self.delay_s = 0.0
+        self.connections = 0
         self._lock = threading.Lock()
         server = self
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
             wbufsize = -1  # head and body in one packet: else each answer waits for a delayed ACK
+
+            def setup(self) -> None:
+                server.connections += 1
+                super().setup()
 
             def log_message(self, *_: Any) -> None:
                 """Say nothing."""

@@ -75,6 +75,7 @@ def test_everything_is_found_fetched_indexed_and_counted_once(
     sql: Endpoint, search: Search, tmp_path: Path
 ) -> None:
     """Two sources at once, subwebs, pages, odd names: each document arrives as it is, exactly once."""
+    zipped = gzip.compress(b"zipped")
     odd = {
         "it's 100% #1 & ü.txt": b"odd",
         "empty.txt": b"",
@@ -120,7 +121,7 @@ def test_everything_is_found_fetched_indexed_and_counted_once(
             *files(7, "m").values(),
             b"odd",
             b"",
-            gzip.compress(b"zipped"),
+            zipped,
             b"x",
             b"bytes",
             b"",

@@ -1,0 +1,39 @@
+"""Under gevent, as in a load generator, sessions wait side by side."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from scenarios.support import Search, Site
+
+from pinchpoint_scenarios.contract import Endpoint
+
+SCRIPT = Path(__file__).with_name("greenlets.py")
+TESTS = SCRIPT.parent.parent
+
+
+def test_sessions_of_every_kind_cooperate(sql: Endpoint, nosql: Endpoint) -> None:
+    """Twenty sessions in one thread take about as long as one, and the loop never stands still meanwhile."""
+    site, search = Site({"L": {f"{number}.txt": b"x" for number in range(60)}}), Search()
+    site.delay_s = 0.2
+    with site.running(), search.running():
+        done = subprocess.run(
+            [sys.executable, SCRIPT, sql.url, nosql.url, site.url, search.url],
+            env={**os.environ, "PYTHONPATH": str(TESTS)},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["sql"]["took_s"] < 1.5, "one after the other: 4 s"
+    assert found["nosql"]["took_s"] < 1.5
+    assert found["http"]["took_s"] < 6, "one after the other: 13 s"
+    assert found["http"]["count"] == 60
+    for kind, each in found.items():
+        assert each["lag_s"] < 0.15, f"{kind} held the loop for {each['lag_s']:.2f} s"
