@@ -29,7 +29,7 @@ def _rank(one: Suspicion) -> tuple[bool, int, bool, bool, int, bool, str]:
 
     Waiting for a disk that has room left (``disk_latency``) comes after what is used up.
     """
-    full = one.kind not in {"disk_latency", "disk_concurrency"}
+    full = one.kind not in {"disk_latency", "disk_concurrency", "disk_warm_up"}
     depth = max((DEPTH.get(tier, 1) for tier in one.resource.tiers), default=1)
     is_disk = one.resource.type == "disk"
     return (not one.demoted, len(one.evidence), full, one.exact, depth, is_disk, one.resource.key)

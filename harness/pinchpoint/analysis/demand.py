@@ -14,12 +14,28 @@ from typing import Literal
 
 import numpy as np
 
+from pinchpoint.analysis.changes import find_shift
 from pinchpoint.analysis.inputs import DiskRole, Host, Inputs, Limits
-from pinchpoint.analysis.series import Floats, Samples
+from pinchpoint.analysis.series import Floats, Samples, spread
 
 COMMIT_ROLES = ("log", "wal", "journal")
 ROLE_ORDER = (*COMMIT_ROLES, "data", "tempdb", "index", "content", "os")
 """A device with several roles is named after the one that operations wait for first."""
+
+
+@dataclass(frozen=True, slots=True)
+class DiskShift:
+    """A disk's I/O rate before and after a change of level, and what was outstanding meanwhile.
+
+    Attributes:
+        spread: of the rate after the change.
+    """
+
+    before: float
+    after: float
+    spread: float | None
+    outstanding_before: float
+    outstanding_after: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +53,7 @@ class Resource:
         roles: a device's roles, the first as in ``ROLE_ORDER``.
         limits: the declared caps, None where withheld.
         commit_path: whether commits wait for this device: it holds a log, or the data of a tier without one.
+        shift: how a disk's I/O changed its level within the window; None where it did not.
         columns: one value per step of the window, NaN = not measured.
     """
 
@@ -50,6 +67,7 @@ class Resource:
     roles: tuple[DiskRole, ...] = ()
     limits: Limits | None = None
     commit_path: bool = False
+    shift: DiskShift | None = None
     columns: Mapping[str, Floats] = field(default_factory=dict)
 
     @property
@@ -165,6 +183,7 @@ def _disks(inputs: Inputs) -> Iterator[Resource]:
     for (machine, device), group in groupby(order, key=lambda disk: (disk.machine, disk.device or "")):
         roles = tuple(group)
         hosts = [host.name for host in inputs.on_machine(machine)]
+        columns = disk_columns(inputs.samples, hosts, device)
         yield Resource(
             key=f"disk:{machine}:{device}",
             type="disk",
@@ -175,8 +194,24 @@ def _disks(inputs: Inputs) -> Iterator[Resource]:
             roles=roles,
             limits=next((role.limits for role in roles if role.limits), None),
             commit_path=any(_on_commit_path(role, inputs.disks) for role in roles),
-            columns=disk_columns(inputs.samples, hosts, device),
+            shift=_disk_shift(columns["reads"] + columns["writes"], columns["outstanding"]),
+            columns=columns,
         )
+
+
+def _disk_shift(rate: Floats, outstanding: Floats) -> DiskShift | None:
+    usable = np.isfinite(rate) & np.isfinite(outstanding)
+    rate, outstanding = rate[usable], outstanding[usable]
+    shift = find_shift(rate)
+    if shift is None:
+        return None
+    return DiskShift(
+        before=shift.before,
+        after=shift.after,
+        spread=spread(rate[shift.at :]),
+        outstanding_before=float(outstanding[: shift.at].mean()),
+        outstanding_after=float(outstanding[shift.at :].mean()),
+    )
 
 
 def _on_commit_path(role: DiskRole, disks: tuple[DiskRole, ...]) -> bool:

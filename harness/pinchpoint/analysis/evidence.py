@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pinchpoint.analysis.demand import Resource
+from pinchpoint.analysis.demand import DiskShift, Resource
 from pinchpoint.analysis.flows import COMMIT_TIER, Flow
 from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures
 from pinchpoint.analysis.thresholds import (
     CAP_MATCH,
     DISK_OCCUPIED,
+    DISK_SHIFT,
     FLAT,
     FOLLOWS,
     LARGE_IO_BYTES,
@@ -34,6 +35,7 @@ from pinchpoint.analysis.thresholds import (
     latency_limit,
 )
 
+HALF = 0.5
 MINOR_SHARE = 0.1
 """Reads or writes that are fewer than a tenth of a disk's I/O do not make it slow."""
 
@@ -48,6 +50,8 @@ class DiskState:
         near_cap: at 90 % of the declared cap or more, not beyond it.
         beyond_cap: more than the declared cap was done: the declaration does not hold.
         regulated: flat as only a regulator is, with I/O waiting.
+        fell: its level fell and held there, though no less was waiting: burst credits ran out.
+        rose: its level rose though no more was waiting: it is still warming up.
         slow: latency above the limit of its role.
         device: slow with a queue, and more outstanding I/O brings no more I/O.
         wait_ratio: waiting for this disk ÷ the time of the operation of a pressed scenario.
@@ -60,6 +64,8 @@ class DiskState:
     near_cap: bool
     beyond_cap: bool
     regulated: bool
+    fell: bool
+    rose: bool
     slow: bool
     device: bool
     wait_ratio: float | None
@@ -110,6 +116,8 @@ def disk_state(resource: Resource, found: DiskMeasures, flows: tuple[Flow, ...])
         near_cap=near,
         beyond_cap=beyond,
         regulated=at_most(flat, REGULATOR_FLAT) and queue,
+        fell=queue and _fell(resource.shift),
+        rose=queue and _rose(resource.shift),
         slow=slow,
         device=slow and queue and stays,
         wait_ratio=wait,
@@ -125,11 +133,33 @@ def disk_state(resource: Resource, found: DiskMeasures, flows: tuple[Flow, ...])
 
 def disk_evidence(found: DiskMeasures, state: DiskState) -> frozenset[str]:
     """E1 from the cap, a flat top, a slow device or the wait for it; E4 from I/O pressure or that wait."""
-    full = state.occupied and (state.at_cap or state.near_cap or state.regulated or state.device)
+    held = state.at_cap or state.near_cap or state.regulated or state.fell
+    full = state.occupied and (held or state.device or state.rose)
     if not (full or state.concurrency or (state.slow and state.waited_for)):
         return frozenset()
     witness = at_least(found.pressure, PRESSURE) or state.waited_for
     return frozenset({"E1", "E4"} if witness else {"E1"})
+
+
+def _fell(shift: DiskShift | None) -> bool:
+    """The rate fell and held; what was outstanding fell by less than half as much."""
+    if shift is None or shift.after > shift.before * (1 - DISK_SHIFT.value):
+        return False
+    return at_most(shift.spread, FLAT) and abs(_moved(shift)) < HALF * (1 - shift.after / shift.before)
+
+
+def _rose(shift: DiskShift | None) -> bool:
+    """The rate rose; what was outstanding rose by less than half as much."""
+    if shift is None or shift.after < shift.before * (1 + DISK_SHIFT.value):
+        return False
+    return abs(_moved(shift)) < HALF * (shift.after / shift.before - 1)
+
+
+def _moved(shift: DiskShift) -> float:
+    """The relative change of what was outstanding; all of it where nothing was at first."""
+    if shift.outstanding_before == 0:
+        return 1.0
+    return shift.outstanding_after / shift.outstanding_before - 1
 
 
 def is_slow(resource: Resource, found: DiskMeasures) -> bool:

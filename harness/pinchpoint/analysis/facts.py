@@ -127,6 +127,8 @@ def _disk_facts(one: Suspicion, found: DiskMeasures) -> Iterator[Fact]:
     elif one.kind == "disk_cap":
         text = f"{amount}, {units.percent(found.spread)} of spread: flat as only a limit makes it"
         yield _fact(resource, text, rate, level, "E1", REGULATOR_FLAT)
+    if one.kind in {"disk_burst_exhausted", "disk_warm_up"}:
+        yield _fact(resource, f"I/O {shift_words(resource)}", rate, level, "E1")
     if one.contradicted:
         text = f"that is {units.percent(found.utilisation)} of the declared limit, which is therefore wrong"
         fact = _fact(resource, text, rate, level, "context")
@@ -142,6 +144,16 @@ def _disk_facts(one: Suspicion, found: DiskMeasures) -> Iterator[Fact]:
         text = f"reads took {units.seconds(found.read_s)} however many went on; more at once got more done"
         yield _fact(resource, text, "disk.read_latency_s", found.read_s, "E1")
     yield from _disk_witnesses(one, found)
+
+
+def shift_words(resource: Resource) -> str:
+    """How a disk's level changed: ``fell from 3,500/s to 500/s though no less was waiting``."""
+    shift = resource.shift
+    if shift is None:
+        return ""
+    way, less = ("fell", "less") if shift.after < shift.before else ("rose", "more")
+    levels = f"from {units.per_second(shift.before)} to {units.per_second(shift.after)}"
+    return f"{way} {levels} though no {less} was waiting"
 
 
 def _cap(resource: Resource, found: DiskMeasures) -> float | None:

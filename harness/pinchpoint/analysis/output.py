@@ -17,6 +17,8 @@ from pinchpoint.analysis.thresholds import PRESSED
 from pinchpoint.analysis.verdict import Fact, Kind, Next, Suspect
 
 ASSUMES = "the same mix of operations, the same cache ratio, use in proportion to throughput"
+WITHOUT_CEILING = ("disk_latency", "disk_concurrency", "disk_warm_up")
+"""Kinds in which a resource is not used up: how much more it could do is not known."""
 LEAST_USED = 0.05
 """A resource used less than this is no next bottleneck: the ratio would be a number without a meaning."""
 NOT_MEASURED_RANK = 0.75
@@ -130,7 +132,7 @@ def _candidate(inputs: Inputs, stage: Stage, one: Usage) -> Suspect:
 
 def headroom(one: Suspicion) -> float | None:
     """1 ÷ U - 1 where the use is known; 0 for one that is flat; None where waiting, not use, is the limit."""
-    if one.kind in {"disk_latency", "disk_concurrency"}:
+    if one.kind in WITHOUT_CEILING:
         return None
     used = _used(one.found)
     if used is None or one.contradicted or used >= 1:
@@ -143,7 +145,7 @@ def following(resources: tuple[Resource, ...], rows: Rows, first: Suspicion | No
 
     With one load level the ceiling of a resource is X ÷ U, which assumes no use at rest.
     """
-    if first is not None and first.kind in {"disk_latency", "disk_concurrency"}:
+    if first is not None and first.kind in WITHOUT_CEILING:
         return None
     now = 1.0 if first is None else 1 / (1 + (headroom(first) or 0.0))
     for one in usage(resources, rows):

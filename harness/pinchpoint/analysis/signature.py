@@ -36,6 +36,10 @@ class Suspicion:
     demoted: bool = False
 
 
+AT_A_LEVEL = ("disk_cap", "disk_device")
+"""Kinds that a declared limit can be held against; burst credits exceed it by nature."""
+
+
 def suspect(resource: Resource, rows: Rows, flows: tuple[Flow, ...]) -> Suspicion | None:
     """Judge one resource over those rows; None where nothing speaks against it."""
     found = measure(resource, rows)
@@ -61,12 +65,17 @@ def _disk(resource: Resource, found: DiskMeasures, flows: tuple[Flow, ...]) -> S
         found=found,
         disk=state,
         exact=state.at_cap,
-        contradicted=state.beyond_cap or (kind == "disk_cap" and below),
+        contradicted=kind in AT_A_LEVEL and (state.beyond_cap or (kind == "disk_cap" and below)),
         demoted=_demoted(resource, found, state),
     )
 
 
 def _disk_kind(state: DiskState) -> Kind:
+    # A change of level comes first: the steady part of such a run would look like any capped disk.
+    if state.occupied and state.fell:
+        return "disk_burst_exhausted"
+    if state.occupied and state.rose:
+        return "disk_warm_up"
     if state.occupied and (state.at_cap or state.near_cap or state.regulated):
         return "disk_cap"
     if state.occupied and state.device:

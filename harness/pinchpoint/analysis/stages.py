@@ -1,9 +1,7 @@
 """Step 1: the load levels of a run, and which part of each is steady.
 
-MSER-5 (White 1997) proposes how much of the start to cut; the cut is made only where a change-point test
-agrees that the level changed, as MSER alone also cuts noise. The test is a CUSUM whose null distribution
-comes from a circular block bootstrap, because neighbouring seconds resemble each other: the textbook
-quantiles would see changes in most steady runs.
+MSER-5 proposes how much of the start to cut; the cut is made only where a change-point test agrees that the
+level changed, as MSER alone also cuts noise.
 """
 
 from __future__ import annotations
@@ -13,16 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from pinchpoint.analysis.changes import find_shift, mser5
 from pinchpoint.analysis.inputs import Inputs
-from pinchpoint.analysis.resample import block_rows
 from pinchpoint.analysis.series import Floats
-from pinchpoint.analysis.thresholds import LEVEL_SHIFT, MIN_SAMPLES, MIN_SECONDS
+from pinchpoint.analysis.thresholds import MIN_SAMPLES, MIN_SECONDS
 
 Rows = npt.NDArray[np.int64]
-
-RESAMPLES = 199
-SIGNIFICANT = 0.05
-BATCH = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,34 +73,6 @@ def offered_per_s(inputs: Inputs, scenario: str) -> Floats:
     return np.asarray(np.sum([inputs.samples.steps(*key) for key in keys], axis=0), dtype=np.float64)
 
 
-def mser5(series: Floats) -> int:
-    """How many values to cut from the start so that the mean of the rest is known best.
-
-    Batches of five; at most half is cut (a minimum in the second half means that nothing was steady).
-    """
-    batches = series[: len(series) // BATCH * BATCH].reshape(-1, BATCH).mean(axis=1)
-    errors = [batches[cut:].var() / (len(batches) - cut) for cut in range(len(batches) // 2 + 1)]
-    return int(np.argmin(errors)) * BATCH
-
-
-def level_changes(series: Floats, seed: int = 1) -> bool:
-    """Whether a series has one change of level that is significant (p < .05) and at least 10 %."""
-    count = len(series)
-    if count < MIN_SAMPLES.value or series.std() == 0:
-        return False
-    walk = np.cumsum(series - series.mean())
-    split = int(np.argmax(np.abs(walk[BATCH - 1 : count - BATCH]))) + BATCH
-    before, after = series[:split].mean(), series[split:].mean()
-    if abs(after - before) < LEVEL_SHIFT.value * series.mean():
-        return False
-    residual = np.concatenate([series[:split] - before, series[split:] - after])
-    drawn = residual[block_rows(count, RESAMPLES, np.random.default_rng(seed))]
-    drawn -= drawn.mean(axis=1, keepdims=True)
-    null = np.abs(np.cumsum(drawn, axis=1)).max(axis=1)
-    exceeding = int((null >= np.abs(walk).max()).sum())
-    return (1 + exceeding) / (1 + RESAMPLES) < SIGNIFICANT
-
-
 def _transient(inputs: Inputs) -> tuple[int, bool | None, tuple[str, ...]]:
     """Steps to cut, whether the rest is steady, and who is not. Bursts are unsteady on purpose: left out."""
     window = inputs.window
@@ -117,7 +83,7 @@ def _transient(inputs: Inputs) -> tuple[int, bool | None, tuple[str, ...]]:
         for load in inputs.loads
         if load.model != "burst"
     }
-    cuts = [mser5(flow) for flow in flows.values() if flow.any() and level_changes(flow)]
+    cuts = [mser5(flow) for flow in flows.values() if find_shift(flow)]
     cut = max(cuts, default=0)
-    unsteady = tuple(name for name, flow in flows.items() if level_changes(flow[cut:]))
+    unsteady = tuple(name for name, flow in flows.items() if find_shift(flow[cut:]))
     return cut, not unsteady, unsteady

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pinchpoint.analysis.blame import owner
 from pinchpoint.analysis.confidence import Trust
 from pinchpoint.analysis.evidence import write_and_flush_s
-from pinchpoint.analysis.facts import level_words, named_cores
+from pinchpoint.analysis.facts import level_words, named_cores, shift_words
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.gates import Gate
 from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures
@@ -83,17 +83,21 @@ def _disk_proof(one: Suspicion, found: DiskMeasures) -> str:
     others = [f"{role.tier} {role.role}" for role in one.resource.roles[1:]]
     also = f" (the device also serves {listed(others)})" if others else ""
     durable = units.seconds(write_and_flush_s(one.resource, found))
-    if one.kind == "disk_cap" and one.disk is not None and one.disk.near_cap:
-        return f"{level_words(found)}, {units.percent(found.utilisation)} of its declared limit{also}"
-    if one.kind == "disk_cap":
-        return f"{level_words(found)}, as flat as only a limit makes it{also}"
-    if one.kind == "disk_device":
-        rate = units.per_second(found.io)
-        return f"it does {rate} at {durable} a write, and no more however many wait{also}"
-    waiting = f"{units.percent(one.disk.wait_ratio)} of the time of {one.disk.waiting}" if one.disk else ""
-    if one.kind == "disk_concurrency":
-        return f"its reads take {waiting} because too few are issued at once; it could do more{also}"
-    return f"a write to it takes {durable}, {waiting}, though no limit of it is near{also}"
+    state = one.disk
+    waiting = f"{units.percent(state.wait_ratio)} of the time of {state.waiting}" if state else ""
+    limit = "as flat as only a limit makes it"
+    if state is not None and state.near_cap:
+        limit = f"{units.percent(found.utilisation)} of its declared limit"
+    rate = units.per_second(found.io)
+    proofs = {
+        "disk_cap": f"{level_words(found)}, {limit}",
+        "disk_burst_exhausted": f"its I/O {shift_words(one.resource)}, as when burst credits run out",
+        "disk_warm_up": f"its I/O {shift_words(one.resource)}: it was still warming up",
+        "disk_device": f"it does {rate} at {durable} a write, and no more however many wait",
+        "disk_concurrency": f"its reads take {waiting} because too few are issued at once; it could do more",
+        "disk_latency": f"a write to it takes {durable}, {waiting}, though no limit of it is near",
+    }
+    return proofs[one.kind] + also
 
 
 def invalid_words(gates: Sequence[Gate]) -> str:

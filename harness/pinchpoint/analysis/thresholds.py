@@ -74,6 +74,7 @@ MIN_SECONDS = Threshold(10, "design", "below 10 seconds nothing is named")
 MIN_SAMPLES = Threshold(30, "design", "statistics over time need 30 samples")
 MIN_LEVELS = Threshold(6, "design", "a knee needs 6 load levels")
 LEVEL_SHIFT = Threshold(0.10, "design", "a change of level matters from 10 % on")
+DISK_SHIFT = Threshold(0.20, "design", "a disk's level changed: by 20 % or more")
 RECOVERED = Threshold(0.10, "design", "recovered: within 10 % of the latency between bursts")
 
 # Confidence.

@@ -12,6 +12,7 @@ from hdrh.histogram import HdrHistogram
 
 from pinchpoint.analysis.series import Floats, Window
 
+US = 1e6
 LOWEST_US, HIGHEST_US, DIGITS = 1, 3_600_000_000, 3
 """The range and precision of every histogram of a run (METHOD section 5: three digits, 1 µs to 1 h)."""
 
@@ -146,7 +147,27 @@ def _merged(column: pa.ChunkedArray) -> Latency | None:
     total = HdrHistogram(LOWEST_US, HIGHEST_US, DIGITS)
     for text in texts:
         total.decode_and_add(text)
-    if total.get_total_count() == 0:
+    return summarised(total)
+
+
+def summarised(total: HdrHistogram) -> Latency | None:
+    """A histogram's figures; None where it is empty.
+
+    The library's own percentiles and mean walk 25,000 counters in Python, a quarter of a second each time;
+    a run has one histogram per second. The figures are the same: a value is the highest that its counter
+    stands for, the mean takes the middle.
+    """
+    counts = np.frombuffer(total.counts, dtype=np.int64)
+    used = np.flatnonzero(counts)
+    if len(used) == 0:
         return None
-    p50, p95, p99 = (total.get_value_at_percentile(p) / 1e6 for p in (50, 95, 99))
-    return Latency(total.get_total_count(), total.get_mean_value() / 1e6, p50, p95, p99)
+    reached = np.cumsum(counts[used])
+    count = int(reached[-1])
+    half = total.sub_bucket_half_count
+    doubling = np.maximum(used // half - 1, 0)
+    lowest = (used - doubling * half) << doubling
+    width = 1 << doubling
+    targets = [max(1, int(count * percent / 100 + 0.5)) for percent in (50, 95, 99)]
+    p50, p95, p99 = (lowest + width - 1)[np.searchsorted(reached, targets)] / US
+    mean = float(np.average(lowest + width // 2, weights=counts[used])) / US
+    return Latency(count, mean, float(p50), float(p95), float(p99))

@@ -186,6 +186,51 @@ def test_a_slow_device_without_flatness(declared: float | None, seed: int) -> No
     assert verdict.bottleneck.confidence == ("low" if declared == 190.0 else "medium")
 
 
+@pytest.mark.parametrize("declared", [None, 500.0, 1000.0])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_burst_credits_that_run_out(declared: float | None, seed: int) -> None:
+    """I/O falls from 3,500 to 500 and holds there, with as much waiting: not merely a capped disk."""
+    level = np.where(np.arange(130) < 60, 3500.0, 500.0)
+    build = Build(measure_s=120, seed=seed).host("sql1", "sql", cores=(0, 1), disks={"log": "loop1"})
+    build.manifest["farm"]["tiers"]["sql"]["hosts"]["sql1"]["disks"]["log"]["limits"] = {"iops": declared}
+    build.cpu("sql1", 0.3, cores=(0, 1))
+    build.disk("sql1", "loop1", level, 8 / level, 0.004, busy=1.0, pressure=0.9)
+    build.closed("orders", "sql-mix", 8).operations("orders", "log_append", level / 2, 16 / level)
+    verdict = judged(build.generator())
+    assert named(verdict)[:3] == ("disk_burst_exhausted", "sql", "sql1")
+    assert "fell from 3," in verdict.summary
+
+
+def test_a_disk_that_warms_up() -> None:
+    """I/O rises with no more of it waiting: the disk is not at its speed yet."""
+    level = np.where(np.arange(130) < 70, 200.0, 400.0)
+    build = Build(measure_s=120).host("sql1", "sql", cores=(0, 1), disks={"log": "loop1"})
+    build.cpu("sql1", 0.3, cores=(0, 1))
+    build.disk("sql1", "loop1", level, 8 / level, 0.06, busy=1.0, pressure=0.9)
+    build.closed("orders", "sql-mix", 8).operations("orders", "log_append", level / 2, 16 / level)
+    verdict = judged(build.generator())
+    assert named(verdict)[:3] == ("disk_warm_up", "sql", "sql1")
+    assert verdict.headroom_ratio is None
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_reads_issued_one_after_the_other(seed: int) -> None:
+    """Operations wait for reads of constant latency, and more at once got more done: disk_concurrency."""
+    build = Build(seed=seed).host("sql1", "sql", cores=(0, 1), disks={"log": "sdb", "data": "sdc"})
+    build.cpu("sql1", 0.1, cores=(0, 1)).disk("sql1", "sdb", 5, 0.001, busy=0.01)
+    reads = build.noisy(900.0, 0.2)
+    build.metric("sql1", "disk.reads_per_s", reads, "sdc", 0)
+    build.metric("sql1", "disk.writes_per_s", 0.0, "sdc", 0)
+    build.metric("sql1", "disk.read_latency_s", 0.001, "sdc", 0.02, weight=reads)
+    build.metric("sql1", "disk.outstanding", reads * 0.001, "sdc", 0.02)
+    build.metric("sql1", "disk.busy_ratio", 0.9, "sdc", 0.02).metric("sql1", "pressure.io_ratio", 0.7)
+    build.closed("orders", "sql-mix", 1).operations("orders", "point_read", reads, 1 / reads, noise=0.0)
+    verdict = judged(build)
+    assert named(verdict)[:3] == ("disk_concurrency", "sql", "sql1")
+    assert verdict.bottleneck is not None
+    assert verdict.bottleneck.role == "data"
+
+
 def test_a_cap_in_units_counts_large_ios_several_times() -> None:
     """A cap of 500 in units of 8 KiB is 62.5 I/Os of 64 KiB; a byte cap is found likewise."""
     build = Build().host(
