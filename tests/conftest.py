@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import tempfile
 import time
 import uuid
@@ -86,20 +85,3 @@ def ordinary_user() -> list[str]:
     if shutil.which("setpriv") is None:
         pytest.skip("setpriv (package util-linux) is missing: cannot drop root's rights")
     return ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
-
-
-def require(program: str, package: str) -> str:
-    """The path of a program a test needs; skipped with the package's name, and failed in CI, without it."""
-    path = shutil.which(program)
-    if path is None:
-        message = f"{program} is missing (Debian: {package})"
-        if os.environ.get("CI"):
-            pytest.fail(message)
-        pytest.skip(message)
-    return path
-
-
-def run_cli(*arguments: str | Path, timeout_s: float = 120) -> subprocess.CompletedProcess[str]:
-    """Run ``pinchpoint`` as a user would, from this environment."""
-    command = [Path(os.sys.executable).with_name("pinchpoint"), *arguments]  # type: ignore[attr-defined]
-    return subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=False)

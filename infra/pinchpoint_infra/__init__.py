@@ -1,0 +1,1 @@
+"""Farms: the embedded one, and the catalogue of disks and machines."""

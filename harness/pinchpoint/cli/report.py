@@ -30,7 +30,7 @@ def report(directory: Path, formats: str, out: Path | None) -> None:
     """Write RUN's report from the saved files alone; prints the path of each file."""
     wanted = [name.strip() for name in formats.split(",") if name.strip()]
     for name in wanted:
-        registry.renderer(name)  # every unknown name is refused before the first file is written
+        registry.format_named(name)  # every unknown name is refused before the first file is written
     run, verdict = saved_verdict(directory)
     for path in write_reports(run, verdict, wanted, out or directory):
         click.echo(path)

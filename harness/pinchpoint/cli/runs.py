@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import click
@@ -29,9 +30,10 @@ def runs(directory: Path) -> None:
     table = Table("run", "started", "state", "outcome", "what gives way first", box=None, pad_edge=False)
     for row in rows:
         table.add_row(*row)
-    # Lines are for pipes as much as for people: never cut to the width of a terminal that is not there.
-    console = Console()
-    console.print(table, soft_wrap=not console.is_terminal, width=None if console.is_terminal else 240)
+    # Lines are for pipes as much as for people: a name is never cut, also where there is no terminal.
+    for column in table.columns:
+        column.no_wrap, column.overflow = True, "ignore"
+    Console(width=None if sys.stdout.isatty() else 240, soft_wrap=True).print(table)
 
 
 def _row(directory: Path) -> tuple[str, str, str, str, str]:

@@ -165,7 +165,7 @@ class Engine:
     """
 
     def __init__(self, loads: Mapping[str, ScenarioLoad], failed: Callable[[BaseException], None]) -> None:
-        logging.getLogger("locust").setLevel(logging.ERROR)  # the run's own progress speaks for it
+        logging.getLogger("locust").setLevel(logging.CRITICAL)  # what goes wrong is told by us
         self._loads = loads
         classes = [_user_class(load, failed) for load in loads.values() if load.users]
         self._environment = Environment(user_classes=classes, stop_timeout=_STOP_S, reset_stats=False)

@@ -1,0 +1,90 @@
+"""The catalogue of disk and machine types: what each can do, and where that figure comes from."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any, Literal
+
+from ruamel.yaml import YAML
+
+
+class UnknownProfile(KeyError):  # noqa: N818 -- named for what it says
+    """A name the catalogue does not have."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Burst:
+    """What is allowed for a while.
+
+    Attributes:
+        iops: I/Os per second.
+        bytes_per_s: bytes per second.
+        credit_s: seconds at the burst rate that full credits last; None where it is bought, not saved up.
+    """
+
+    iops: float
+    bytes_per_s: float
+    credit_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What a disk or a whole machine's storage can do at most.
+
+    Attributes:
+        name: its name in farm.yaml.
+        kind: ``disk`` or ``machine``.
+        iops: I/Os per second; None where the source names no cap.
+        bytes_per_s: bytes per second; likewise.
+        io_unit_bytes: an I/O counts as one for every so many bytes begun; None where any I/O is one.
+        burst: what is allowed for a while; None where nothing is.
+        source: where the figures come from.
+        date: the day they were taken from there (ISO).
+    """
+
+    name: str
+    kind: Literal["disk", "machine"]
+    iops: float | None
+    bytes_per_s: float | None
+    io_unit_bytes: int | None
+    burst: Burst | None
+    source: str
+    date: str
+
+
+def profile(name: str) -> Profile:
+    """The entry of that name. Raises UnknownProfile, which lists all names and the nearest."""
+    entries = catalogue()
+    if name not in entries:
+        near = difflib.get_close_matches(name, entries, n=1)
+        hint = f"; nearest: {near[0]}" if near else ""
+        raise UnknownProfile(f"{name!r} is not in the catalogue; allowed: {', '.join(entries)}{hint}")
+    return entries[name]
+
+
+@cache
+def catalogue() -> Mapping[str, Profile]:
+    """Every entry, by name."""
+    text = files("pinchpoint_infra").joinpath("catalogue.yaml").read_text(encoding="utf-8")
+    return {name: _profile(name, entry) for name, entry in YAML(typ="safe").load(text).items()}
+
+
+def _profile(name: str, entry: Mapping[str, Any]) -> Profile:
+    burst = entry.get("burst")
+    return Profile(
+        name=name,
+        kind=entry["kind"],
+        iops=entry.get("iops"),
+        bytes_per_s=entry.get("bytes_per_s"),
+        io_unit_bytes=entry.get("io_unit_bytes"),
+        burst=Burst(**burst) if burst else None,
+        source=entry["source"],
+        date=str(entry["date"]),
+    )

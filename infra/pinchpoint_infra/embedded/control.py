@@ -1,0 +1,210 @@
+"""``up``, ``down``, ``status``: what everybody but the supervisor does with a farm."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+
+from pinchpoint_infra.embedded import place, processes, removal
+from pinchpoint_infra.embedded.record import FarmError, FarmSpec, FarmState, FarmStatus, TierStatus
+from pinchpoint_infra.embedded.state import SPEC, State, TierState, load
+from pinchpoint_infra.embedded.tiers import TIERS
+
+_POLL_S = 0.1
+_STOP_S = 15.0
+
+_lifelines: dict[str, subprocess.Popen[bytes]] = {}
+"""The supervisors whose stdin this process holds open: when it ends, they end their farms."""
+
+
+def up(spec: FarmSpec, *, lifeline: bool, progress: Callable[[str], None]) -> FarmStatus:
+    """Start a farm and wait until every tier answers; one that is up already is left as it is.
+
+    Args:
+        spec: what is to be built.
+        lifeline: the farm ends, and is removed, when this process ends, however it ends.
+        progress: takes sentences for the person who waits.
+
+    Raises:
+        FarmError: it cannot be started; nothing is left running.
+    """
+    _check(spec)
+    found = status(spec.identity)
+    if found.state == "up":
+        return found
+    directory = place.farm_directory(spec.identity)
+    with _alone(directory.parent):
+        if status(spec.identity).state != "starting":
+            for sentence in removal.remove(place.farm_id(spec.identity), directory):
+                progress(f"remains of an earlier farm: {sentence}")
+            _launch(spec, directory, lifeline=lifeline)
+    try:
+        return _wait_up(spec.identity, progress)
+    except BaseException:
+        down(spec.identity)
+        raise
+
+
+def down(identity: Path) -> list[str]:
+    """Stop a farm and remove everything it made; sentences of what was done, none if nothing was there.
+
+    Raises:
+        FarmError: something could not be removed (no rights).
+    """
+    directory = place.farm_directory(identity)
+    identifier = place.farm_id(identity)
+    state = load(directory)
+    done = []
+    if state and state.supervisor and processes.alive(*state.supervisor):
+        os.kill(state.supervisor[0], signal.SIGTERM)
+        deadline = time.monotonic() + _STOP_S
+        while processes.alive(*state.supervisor) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        done.append(f"stopped {', '.join(state.tiers)}")
+    held = _lifelines.pop(identifier, None)
+    if held and held.stdin:
+        held.stdin.close()
+        held.wait()
+    return done + removal.remove(identifier, directory)
+
+
+def status(identity: Path) -> FarmStatus:
+    """How a farm is; changes nothing."""
+    directory = place.farm_directory(identity)
+    identifier = place.farm_id(identity)
+    state = load(directory)
+    if state is None:
+        left = directory.exists() or bool(processes.of_farm(identifier, directory))
+        return FarmStatus(identifier, "broken" if left else "down", str(directory))
+    tiers = tuple(_tier(name, tier) for name, tier in state.tiers.items())
+    return FarmStatus(
+        farm_id=identifier,
+        state=_farm_state(state, tiers),
+        directory=str(directory),
+        tiers=tiers,
+        endpoints=state.endpoints,
+        disks={name: tier.disks for name, tier in state.tiers.items()},
+        farm_cores=tuple(state.farm_cores),
+        generator_cores=tuple(state.generator_cores),
+        content=state.content,
+        warnings=tuple(_warnings(state)),
+    )
+
+
+def _check(spec: FarmSpec) -> None:
+    if sys.platform != "linux":
+        raise FarmError(f"the embedded farm runs on Linux only, this is {sys.platform}")
+    unknown = sorted(set(spec.tiers) - set(TIERS))
+    if unknown or not spec.tiers:
+        raise FarmError(f"tiers: found {', '.join(unknown) or 'none'}; allowed: {', '.join(TIERS)}")
+    if "web" in spec.tiers and "sql" not in spec.tiers:
+        raise FarmError("tiers: web needs sql, where its content lies; add sql")
+
+
+@contextmanager
+def _alone(farms: Path) -> Iterator[None]:
+    """Two commands never start the same farm at once."""
+    try:
+        farms.mkdir(parents=True, exist_ok=True)
+        lock = os.open(farms, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise FarmError(
+            f"cannot make {farms}: {error.strerror}; name a writable folder in {place.STATE_VARIABLE}"
+        ) from error
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
+
+
+def _launch(spec: FarmSpec, directory: Path, *, lifeline: bool) -> None:
+    place.make_directory(directory)
+    identifier = place.farm_id(spec.identity)
+    content = {
+        "name": spec.name,
+        "identity": os.fsdecode(spec.identity),
+        "tiers": list(spec.tiers),
+        "corpus": os.fsdecode(spec.corpus) if spec.corpus else None,
+        "documents": spec.documents,
+    }
+    (directory / SPEC).write_text(json.dumps(content), encoding="utf-8")
+    with (directory / "supervisor.log").open("ab") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "pinchpoint_infra.embedded.supervisor", str(directory)],
+            cwd=directory,
+            stdin=subprocess.PIPE if lifeline else subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env=os.environ | {place.MARK: identifier},
+            start_new_session=True,
+        )
+    _lifelines[identifier] = process
+    # Whoever asks next must find it starting, not remains to be cleared away.
+    if load(directory) is None:
+        State(supervisor=(process.pid, psutil.Process(process.pid).create_time())).save(directory)
+
+
+def _wait_up(identity: Path, progress: Callable[[str], None]) -> FarmStatus:
+    directory = place.farm_directory(identity)
+    supervisor = _lifelines.get(place.farm_id(identity))
+    said = ""
+    while True:
+        state = load(directory)
+        if state and state.message != said:
+            said = state.message
+            progress(said)
+        if state and state.stage == "failed":
+            raise FarmError(state.failure)
+        found = status(identity)
+        if found.state == "up":
+            return found
+        gone = supervisor.poll() is not None if supervisor else found.state != "starting"
+        if gone:
+            log = directory / "supervisor.log"
+            last = log.read_text(errors="replace").strip().splitlines()[-1:] if log.exists() else []
+            raise FarmError(
+                f"the farm's supervisor ended while starting: {' '.join(last) or 'without a word'}"
+            )
+        time.sleep(_POLL_S)
+
+
+def _tier(name: str, tier: TierState) -> TierStatus:
+    state = tier.state
+    if state == "up" and tier.pid is not None and not processes.alive(tier.pid, tier.create_time):
+        state = "crashed"  # the supervisor has not seen it yet, or is gone itself
+    return TierStatus(
+        name=name,
+        host=f"{name}1",
+        state=state,  # type: ignore[arg-type] -- written by the supervisor from the same set of words
+        pid=tier.pid,
+        port=tier.port,
+        directory=tier.directory,
+        log=tier.log,
+        exit_status=tier.exit_status,
+        log_tail=tier.log_tail,
+    )
+
+
+def _farm_state(state: State, tiers: tuple[TierStatus, ...]) -> FarmState:
+    supervised = state.supervisor is not None and processes.alive(*state.supervisor)
+    if not supervised or any(tier.state == "crashed" for tier in tiers):
+        return "broken"
+    return "up" if state.stage == "up" else "starting"
+
+
+def _warnings(state: State) -> Iterator[str]:
+    if state.supervisor and not processes.alive(*state.supervisor):
+        yield "its supervisor is gone: `pinchpoint farm down` clears away what is left"
+    if set(state.farm_cores) == set(state.generator_cores):
+        yield "this machine has one usable core: farm and load generator share it"

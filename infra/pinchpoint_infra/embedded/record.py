@@ -1,0 +1,90 @@
+"""What an embedded farm is to be, and how it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+TierState = Literal["starting", "up", "crashed", "down"]
+FarmState = Literal["down", "starting", "up", "broken"]
+
+
+class FarmError(Exception):
+    """A farm cannot be started or stopped; one clear sentence, with the tail of a log where that helps."""
+
+
+@dataclass(frozen=True, slots=True)
+class FarmSpec:
+    """What is to be built.
+
+    Attributes:
+        identity: the farm file's resolved path; the farm's id is derived from it.
+        name: the farm's name.
+        tiers: any subset of web, sql, search, nosql, files; web needs sql, where its content lies.
+        corpus: the folder of documents to fill it with; None: the machine's documentation.
+        documents: at most so many of them; None: all of an explicit corpus, a sensible number of the other.
+    """
+
+    identity: Path
+    name: str
+    tiers: tuple[str, ...]
+    corpus: Path | None = None
+    documents: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TierStatus:
+    """How one tier is.
+
+    Attributes:
+        name: the tier.
+        host: its host's name in the farm: the tier's name with a 1.
+        state: how it is; ``crashed`` when it ended by itself.
+        pid: its leading process; None for a tier that is a folder.
+        port: where it listens on the loopback interface; None likewise.
+        directory: all it made.
+        log: its log file.
+        exit_status: of a crashed one; negative: the signal that killed it.
+        log_tail: the end of a crashed one's log.
+    """
+
+    name: str
+    host: str
+    state: TierState
+    pid: int | None
+    port: int | None
+    directory: str
+    log: str
+    exit_status: int | None = None
+    log_tail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FarmStatus:
+    """How a farm is.
+
+    Attributes:
+        farm_id: derived from its file's path.
+        state: ``broken`` when a tier crashed, its supervisor is gone, or something was left behind.
+        directory: all it made.
+        tiers: its tiers.
+        endpoints: name -> url and options, as farm.yaml's ``endpoints`` has them; holds secrets.
+        disks: tier -> disk role -> the folder that plays it.
+        farm_cores: the cores its tiers run on.
+        generator_cores: the cores left for load generators.
+        content: what it was filled with.
+        warnings: what a reader of a run against it must know.
+    """
+
+    farm_id: str
+    state: FarmState
+    directory: str
+    tiers: tuple[TierStatus, ...] = ()
+    endpoints: Mapping[str, dict[str, str]] = field(default_factory=dict)
+    disks: Mapping[str, dict[str, str]] = field(default_factory=dict)
+    farm_cores: tuple[int, ...] = ()
+    generator_cores: tuple[int, ...] = ()
+    content: dict[str, Any] | None = None
+    warnings: tuple[str, ...] = ()

@@ -1,0 +1,35 @@
+"""Whatever a farm made is removed: processes, shared memory, folder."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from pinchpoint_infra.embedded import processes
+from pinchpoint_infra.embedded.place import remove_empty_parents
+from pinchpoint_infra.embedded.record import FarmError
+
+
+def remove(farm_id: str, directory: Path) -> list[str]:
+    """Remove all of a farm; sentences of what was there. Raises FarmError.
+
+    The process that calls it may carry the farm's mark itself (its supervisor does): it is spared.
+    """
+    done = []
+    spared = os.getpid()
+    ended = processes.end_all(farm_id, directory, spared)
+    if ended:
+        done.append(f"ended {ended} process{'es' if ended > 1 else ''}")
+    if processes.free_shared_memory(directory / "sql" / "data" / "cluster"):
+        done.append("freed the shared memory of a PostgreSQL server that was killed")
+    if directory.exists():
+        try:
+            shutil.rmtree(directory)
+        except OSError as error:
+            raise FarmError(
+                f"cannot remove {directory}: {error.strerror or error}; remove it by hand"
+            ) from error
+        done.append(f"removed {directory}")
+        remove_empty_parents(directory)
+    return done

@@ -1,0 +1,66 @@
+"""A farm's state file: written by its supervisor, read by everybody else, never half."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+STATE = "state.json"
+SPEC = "spec.json"
+
+
+@dataclass(slots=True)
+class TierState:
+    """One tier as its supervisor knows it; see ``record.TierStatus``."""
+
+    state: str = "starting"
+    pid: int | None = None
+    create_time: float | None = None
+    port: int | None = None
+    directory: str = ""
+    log: str = ""
+    exit_status: int | None = None
+    log_tail: str = ""
+    disks: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class State:
+    """A farm as its supervisor knows it.
+
+    Attributes:
+        stage: ``starting``, ``up`` or ``failed``.
+        message: what it is doing, for the person who waits.
+        failure: why it failed, one sentence with the tail of a log.
+        supervisor: (process id, its create time).
+    """
+
+    stage: str = "starting"
+    message: str = ""
+    failure: str = ""
+    supervisor: tuple[int, float] | None = None
+    tiers: dict[str, TierState] = field(default_factory=dict)
+    endpoints: dict[str, dict[str, str]] = field(default_factory=dict)
+    content: dict[str, Any] | None = None
+    farm_cores: list[int] = field(default_factory=list)
+    generator_cores: list[int] = field(default_factory=list)
+
+    def save(self, directory: Path) -> None:
+        """Write it, whole or not at all; only its owner may read it (it holds passwords)."""
+        partial = directory / f"{STATE}.partial"
+        partial.touch(mode=0o600)
+        partial.write_text(json.dumps(asdict(self)), encoding="utf-8")
+        partial.replace(directory / STATE)
+
+
+def load(directory: Path) -> State | None:
+    """The state of the farm in that folder; None where none was written yet."""
+    try:
+        content = json.loads((directory / STATE).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    tiers = {name: TierState(**tier) for name, tier in content.pop("tiers").items()}
+    supervisor = content.pop("supervisor")
+    return State(**content, tiers=tiers, supervisor=tuple(supervisor) if supervisor else None)

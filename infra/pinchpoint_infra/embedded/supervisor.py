@@ -1,0 +1,219 @@
+"""The process that starts a farm's tiers, watches them and ends them.
+
+``python -m pinchpoint_infra.embedded.supervisor DIRECTORY``. It stands in the farm's folder, in a session of
+its own. With a pipe as stdin it ends the farm, and removes it, when the pipe's other end is closed: whoever
+started the farm has ended, however that happened. SIGTERM ends the tiers and leaves the folder to ``down``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from pinchpoint_infra.content import ContentError, ingest
+from pinchpoint_infra.embedded import cores, removal
+from pinchpoint_infra.embedded.place import MARK
+from pinchpoint_infra.embedded.record import FarmError
+from pinchpoint_infra.embedded.state import SPEC, State, TierState
+from pinchpoint_infra.embedded.tiers import TIERS
+from pinchpoint_infra.embedded.tiers.contract import Tier
+from pinchpoint_infra.embedded.tiers.files import Files
+from pinchpoint_infra.embedded.tiers.sql import Sql
+
+_READY_S = 60.0
+_WATCH_S = 0.25
+_STOP_S = 8.0
+_TAIL_BYTES = 2000
+
+
+class Supervisor:
+    """One farm."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._spec: dict[str, Any] = json.loads((directory / SPEC).read_text(encoding="utf-8"))
+        self._tiers: dict[str, Tier] = {}
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        farm_cores, generator_cores = cores.shared_out()
+        os.sched_setaffinity(0, farm_cores)  # before the first tier: all of them inherit it
+        me = psutil.Process()
+        self._state = State(
+            supervisor=(me.pid, me.create_time()),
+            farm_cores=list(farm_cores),
+            generator_cores=list(generator_cores),
+        )
+
+    def start(self) -> None:
+        """Start every tier, fill the farm, wait until all answer. Raises FarmError, ContentError."""
+        wanted = [tier for name, tier in TIERS.items() if name in self._spec["tiers"]]
+        first = [tier for tier in wanted if not tier.after]
+        self._say("starting " + ", ".join(tier.name for tier in first))
+        for tier in first:
+            self._launch(tier)
+        for tier in first:
+            self._wait_ready(tier.name)
+        self._fill()
+        for tier in (tier for tier in wanted if tier.after):
+            self._say(f"starting {tier.name}")
+            self._launch(tier)
+            self._wait_ready(tier.name)
+        self._state.endpoints = {tier.endpoint_name: tier.endpoint() for tier in self._tiers.values()}
+        self._state.stage = "up"
+        self._say("the farm is up")
+
+    def watch(self) -> None:
+        """Until told to end: note every tier that ends by itself."""
+        lifeline = [0] if stat.S_ISFIFO(os.fstat(0).st_mode) else []
+        while True:
+            closed, _, _ = select.select(lifeline, [], [], _WATCH_S)
+            if closed and not os.read(0, 1):
+                raise _OwnerGone
+            if self._note_crashes():
+                self._save()
+
+    def fail(self, why: str) -> None:
+        """Say why the farm could not be started."""
+        self._state.stage = "failed"
+        self._state.failure = why
+        self._save()
+
+    def stop(self) -> None:
+        """End every tier, the last started first: each gets a moment to end in order."""
+        for name in reversed(self._processes):
+            process = self._processes[name]
+            if process.poll() is None:
+                # The farm's data is about to go: PostgreSQL need not write it out first (SIGQUIT: immediate).
+                process.send_signal(signal.SIGQUIT if name == Sql.name else signal.SIGTERM)
+        deadline = time.monotonic() + _STOP_S
+        for process in self._processes.values():
+            try:
+                process.wait(max(0.1, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+
+    def _launch(self, kind: type[Tier]) -> None:
+        folder = self._directory / kind.name
+        folder.mkdir(mode=0o755)
+        tier = self._tiers[kind.name] = kind(folder, self._tiers)
+        state = self._state.tiers[kind.name] = TierState(directory=str(folder), log=str(tier.log))
+        tier.prepare()
+        state.port = tier.port
+        state.disks = {role: str(place) for role, place in tier.disks().items()}
+        command = tier.command()
+        if command is not None:
+            with tier.log.open("ab") as log:
+                process = self._processes[kind.name] = subprocess.Popen(
+                    command,
+                    cwd=folder if tier.user is None else next(iter(tier.disks().values())),
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    start_new_session=True,
+                    user=tier.user,
+                    extra_groups=[] if tier.user is not None else None,
+                )
+            state.pid = process.pid
+            state.create_time = psutil.Process(process.pid).create_time()
+        self._save()
+
+    def _wait_ready(self, name: str) -> None:
+        tier = self._tiers[name]
+        deadline = time.monotonic() + _READY_S
+        while not tier.is_ready():
+            if self._note_crashes():
+                crashed = next(n for n, s in self._state.tiers.items() if s.state == "crashed")
+                found = self._state.tiers[crashed]
+                raise FarmError(
+                    f"tier {crashed} ended while starting (exit status {found.exit_status}); "
+                    f"the end of its log {found.log}:\n{found.log_tail}"
+                )
+            if time.monotonic() > deadline:
+                raise FarmError(f"tier {name} did not answer within {_READY_S:.0f} s:\n{_tail(tier.log)}")
+            time.sleep(0.05)
+        tier.when_ready()
+        self._state.tiers[name].state = "up"
+        self._save()
+
+    def _fill(self) -> None:
+        """Fill the content database and the files folder from the corpus."""
+        sql, files = self._tiers.get("sql"), self._tiers.get("files")
+        corpus = self._spec["corpus"]
+        database = sql.content_url if isinstance(sql, Sql) and "web" in self._spec["tiers"] else None
+        folder = files.folder if isinstance(files, Files) else None
+        if database or folder:
+            self._state.content = ingest(
+                Path(corpus) if corpus else None, self._spec["documents"], database, folder, self._say
+            )
+
+    def _note_crashes(self) -> bool:
+        crashed = False
+        for name, process in self._processes.items():
+            state = self._state.tiers[name]
+            if state.state != "crashed" and process.poll() is not None:
+                state.state, state.exit_status = "crashed", process.returncode
+                state.log_tail = _tail(self._tiers[name].log)
+                crashed = True
+        return crashed
+
+    def _say(self, message: str) -> None:
+        self._state.message = message
+        self._save()
+
+    def _save(self) -> None:
+        self._state.save(self._directory)
+
+
+class _OwnerGone(Exception):  # noqa: N818 -- a fact, not an error
+    """The process that held the farm's lifeline has ended."""
+
+
+class _Ended(BaseException):
+    """SIGTERM: the farm is to end."""
+
+
+def _tail(log: Path) -> str:
+    if not log.exists():
+        return ""
+    return log.read_bytes()[-_TAIL_BYTES:].decode("utf-8", "replace").strip()
+
+
+def _on_term(number: int, frame: object) -> None:  # noqa: ARG001 -- signal's signature
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise _Ended
+
+
+def main() -> None:
+    """Entry of the supervisor process."""
+    directory = Path(sys.argv[1])
+    signal.signal(signal.SIGTERM, _on_term)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    supervisor = Supervisor(directory)
+    try:
+        try:
+            supervisor.start()
+        except (FarmError, ContentError) as error:
+            supervisor.fail(str(error))
+            return
+        supervisor.watch()
+    except _OwnerGone:
+        supervisor.stop()
+        removal.remove(os.environ[MARK], directory)
+    except _Ended:
+        return
+    finally:
+        supervisor.stop()
+
+
+if __name__ == "__main__":
+    main()

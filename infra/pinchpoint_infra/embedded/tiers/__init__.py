@@ -1,0 +1,13 @@
+"""One file per tier of the embedded farm; ``TIERS`` is the table of them."""
+
+from collections.abc import Mapping
+
+from pinchpoint_infra.embedded.tiers.contract import Tier
+from pinchpoint_infra.embedded.tiers.files import Files
+from pinchpoint_infra.embedded.tiers.nosql import NoSql
+from pinchpoint_infra.embedded.tiers.search import Search
+from pinchpoint_infra.embedded.tiers.sql import Sql
+from pinchpoint_infra.embedded.tiers.web import Web
+
+TIERS: Mapping[str, type[Tier]] = {tier.name: tier for tier in (Sql, NoSql, Search, Files, Web)}
+"""In the order in which they start."""

@@ -1,0 +1,83 @@
+"""What a tier of the embedded farm is to its supervisor."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import socket
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import ClassVar
+
+
+class Tier(ABC):
+    """One tier: its folder, its process, its health, its endpoint.
+
+    Args:
+        directory: the tier's own folder; made by the supervisor.
+        others: the tiers made before it, by name.
+    """
+
+    name: ClassVar[str]
+    endpoint_name: ClassVar[str]
+    after: ClassVar[tuple[str, ...]] = ()
+    """Tiers that must be up, and the farm's content in place, before this one starts."""
+
+    def __init__(self, directory: Path, others: dict[str, Tier]) -> None:
+        self.directory = directory
+        self.others = others
+        self.port: int | None = None
+        self.user: int | None = None  # None: whoever runs the supervisor
+
+    @property
+    def log(self) -> Path:
+        """Its log file."""
+        return self.directory / f"{self.name}.log"
+
+    @abstractmethod
+    def prepare(self) -> None:
+        """Make folders, configuration, secrets. Raises FarmError."""
+
+    @abstractmethod
+    def command(self) -> list[str] | None:
+        """The command line of its leading process; None for a tier that is only a folder."""
+
+    @abstractmethod
+    def is_ready(self) -> bool:
+        """Whether it answers as a client would need it to."""
+
+    def when_ready(self) -> None:  # noqa: B027 -- most tiers have nothing to add
+        """What is made in the running server: roles, databases. Raises FarmError."""
+
+    @abstractmethod
+    def endpoint(self) -> dict[str, str]:
+        """Its entry of farm.yaml's ``endpoints``."""
+
+    @abstractmethod
+    def disks(self) -> dict[str, Path]:
+        """Disk role -> the folder that plays it."""
+
+
+def free_port() -> int:
+    """A TCP port of the loopback interface nobody listens on at this moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def new_secret() -> str:
+    """A random password that needs no quoting in URLs and configuration files."""
+    return secrets.token_hex(16)
+
+
+def write_secret(path: Path, text: str) -> Path:
+    """Write a file only its owner may read."""
+    path.touch(mode=0o600)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def write_config(path: Path, **values: object) -> Path:
+    """Write a service's JSON configuration; it may hold secrets."""
+    return write_secret(path, json.dumps(values))

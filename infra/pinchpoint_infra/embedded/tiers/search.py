@@ -1,0 +1,31 @@
+"""The ``search`` tier: content processing and the full-text index."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pinchpoint_infra.embedded.tiers.contract import free_port, write_config
+from pinchpoint_infra.embedded.tiers.service import Service
+
+
+class Search(Service):
+    """``services.search`` with its index in a folder of its own."""
+
+    name = "search"
+    endpoint_name = "search"
+    module = "pinchpoint_infra.services.search"
+
+    def prepare(self) -> None:
+        """Make the index's folder: see ``Tier``."""
+        self.port = free_port()
+        index = self.directory / "index"
+        index.mkdir()
+        write_config(self.config, port=self.port, directory=str(index))
+
+    def endpoint(self) -> dict[str, str]:
+        """See ``Tier``."""
+        return {"url": self.url, "kind": "pinchpoint"}
+
+    def disks(self) -> dict[str, Path]:
+        """Where the index lies."""
+        return {"index": self.directory / "index"}

