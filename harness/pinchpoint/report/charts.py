@@ -114,7 +114,7 @@ def _panel(
         "t:Q",
         scale=alt.Scale(domain=[0, max(clock.length_s, 1.0)], nice=False),
         axis=alt.Axis(
-            title="seconds since the start" if last else None, labels=last, tickCount=12, grid=True
+            title="seconds since the load began" if last else None, labels=last, tickCount=12, grid=True
         ),
     )
     layers: list[Any] = [*_phases(clock, data, named=first), *_lines(panel, clock, data, x)]
@@ -166,7 +166,7 @@ def _lines(panel: Panel, clock: Clock, data: _Datasets, x: alt.X) -> list[alt.Ch
         found.append(base.mark_area(opacity=0.16, tooltip=False).encode(y=alt.Y("low:Q"), y2="high:Q"))
     dashes = [[5, 3] if series.style == "dashed" else [1, 0] for series in panel.series]
     dash = alt.StrokeDash("name:N", scale=alt.Scale(domain=names, range=dashes), sort=names)
-    found.append(base.mark_line(strokeWidth=1.7).encode(y=y, strokeDash=dash, detail="run:N"))
+    found.append(base.mark_line(strokeWidth=1.7, clip=True).encode(y=y, strokeDash=dash, detail="run:N"))
     alone = [row for row in rows if row["alone"]]
     if alone:  # a line needs two points
         found.append(
@@ -266,7 +266,7 @@ def _hover(panel: Panel, clock: Clock, data: _Datasets) -> alt.Chart:
     for row in moments.values():
         for place in range(len(panel.series)):
             row.setdefault(f"s{place}", "not measured")
-    tips = [alt.Tooltip("t:Q", title="seconds since the start"), alt.Tooltip("utc:N", title="UTC")]
+    tips = [alt.Tooltip("t:Q", title="seconds since the load began"), alt.Tooltip("utc:N", title="UTC")]
     tips += [alt.Tooltip(f"s{place}:N", title=series.name) for place, series in enumerate(panel.series)]
     pointed = alt.selection_point(
         name=f"pointed_{panel.name}", fields=["t"], on="pointerover", clear="pointerout", empty=False

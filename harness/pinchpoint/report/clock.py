@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from pinchpoint.analysis.inputs import seconds_of
 from pinchpoint.store.read import StoredRun
 
 _STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600)
@@ -18,7 +19,7 @@ _POINTS = 300  # more points than this cannot be told apart on a page
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """One phase of a run, in seconds since its start."""
+    """One phase of a run, in seconds since the load began."""
 
     name: str
     from_s: float
@@ -30,8 +31,8 @@ class Clock:
     """The run's time axis.
 
     Attributes:
-        start_s: UTC seconds since 1970 of the run's start.
-        length_s: seconds from the start to the last thing measured.
+        start_s: UTC seconds since 1970 at which the load began.
+        length_s: seconds from there to the end of the run.
         phases: in order; the phase an interrupted run was in ends where the data end.
         bucket_s: whole seconds that one point of the timeline covers.
     """
@@ -43,37 +44,37 @@ class Clock:
 
     @property
     def window(self) -> tuple[float, float] | None:
-        """The measure phase in UTC seconds, or ``None`` when the run never reached it."""
+        """The whole UTC seconds of the measure phase, as the analysis takes them; ``None`` without one."""
         found = [phase for phase in self.phases if phase.name == "measure"]
         if not found:
             return None
-        return self.start_s + found[0].from_s, self.start_s + found[-1].to_s
+        first_s = math.ceil(self.start_s + found[0].from_s)
+        return first_s, max(first_s, math.floor(self.start_s + found[-1].to_s))
 
     def utc(self, since_start_s: float) -> str:
         """The UTC time of day of a point, for people."""
         return datetime.fromtimestamp(self.start_s + since_start_s, UTC).strftime("%H:%M:%S UTC")
 
 
-def seconds_of(stamp: str) -> float:
-    """UTC seconds since 1970 of an ISO time as the run directory writes it."""
-    return datetime.fromisoformat(stamp).timestamp()
-
-
 def day_and_time(stamp: str | None) -> str | None:
     """An ISO time as people write it."""
     if stamp is None:
         return None
-    return datetime.fromisoformat(stamp).astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    return datetime.fromtimestamp(seconds_of(stamp), UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def clock_of(run: StoredRun) -> Clock:
-    """The time axis of a run, from its manifest and, where that is incomplete, from its data."""
+    """The time axis of a run: from the first phase on (data were loaded before it) to the end of the run.
+
+    A run that lacks an end, or phases, as one that was killed does, begins and ends with its data.
+    """
     first_s, last_s = _extent(run)
-    started = run.manifest.get("started")
-    start_s = seconds_of(started) if started else first_s
+    planned = run.manifest.get("phases") or []
+    starts = [seconds_of(phase["from"]) for phase in planned] or [first_s]
+    start_s = min(first_s, *starts) if first_s else min(starts)
     ended = run.manifest.get("ended")
-    end_s = max(last_s, seconds_of(ended) if ended else start_s, start_s)
-    phases = tuple(_phase(phase, start_s, end_s) for phase in run.manifest.get("phases", []))
+    end_s = max(seconds_of(ended) if ended else last_s, start_s)
+    phases = tuple(_phase(phase, start_s, end_s) for phase in planned)
     length_s = end_s - start_s
     wanted_s = max(length_s / _POINTS, _longest_interval_s(run))
     bucket_s = next((step for step in _STEPS_S if step >= wanted_s), math.ceil(wanted_s))
@@ -90,12 +91,15 @@ def _phase(phase: Mapping[str, Any], start_s: float, end_s: float) -> Phase:
 
 
 def _extent(run: StoredRun) -> tuple[float, float]:
-    """First and last second anything was measured in; (0, 0) for an empty run."""
+    """When measuring began and ended, UTC seconds; (0, 0) for an empty run.
+
+    The first sample covers the interval before it; the last second of the operations may be cut short.
+    """
     firsts: list[float] = []
     lasts: list[float] = []
     if run.samples.num_rows:
         span = pc.min_max(run.samples["time_ns"]).as_py()
-        firsts.append(span["min"] / 1e9)
+        firsts.append(span["min"] / 1e9 - (pc.max(run.samples["interval_s"]).as_py() or 0.0))
         lasts.append(span["max"] / 1e9)
     if run.operations.num_rows:
         span = pc.min_max(run.operations["time_s"]).as_py()

@@ -68,7 +68,8 @@ class Finding:
 
 def findings(verdict: Mapping[str, Any]) -> tuple[Finding, ...]:
     """Bottleneck, runner-up and candidates, those there are."""
-    named = [("What gives way first", verdict.get("bottleneck")), ("Runner-up", verdict.get("runner_up"))]
+    first = "What limits this run" if verdict["outcome"] == "invalid" else "What gives way first"
+    named = [(first, verdict.get("bottleneck")), ("Runner-up", verdict.get("runner_up"))]
     named += [("Suspected", candidate) for candidate in verdict.get("candidates") or ()]
     return tuple(_finding(title, blame) for title, blame in named if blame)
 
@@ -114,8 +115,13 @@ def _evidence(fact: Mapping[str, Any], blame: Mapping[str, Any]) -> Evidence:
 
 
 def _threshold(metric: str, fact: Mapping[str, Any]) -> str:
-    """The rule in its source's words; where none is cited, the bare value."""
-    value, source = fact.get("threshold"), fact.get("source")
-    if source:
-        return str(source).replace("design: ", "our own value: ", 1)
-    return "" if value is None else units.of_metric(metric, float(value))
+    """The rule in its source's words, or the value and its source, or the bare value."""
+    value, source = fact.get("threshold"), str(fact.get("source") or "")
+    authority, _, says = source.partition(": ")
+    authority = "our own value" if authority == "design" else authority
+    if says:
+        return f"{authority}: {says}"
+    if value is None:
+        return ""
+    shown = units.of_metric(metric, float(value))
+    return f"{shown} ({authority})" if authority else shown

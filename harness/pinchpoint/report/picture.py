@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from pinchpoint.analysis.thresholds import MEMORY_CRITICAL, UTILISATION, latency_limit
@@ -15,6 +15,9 @@ from pinchpoint.report.words import listed
 from pinchpoint.store.read import StoredRun
 
 State = Literal["saturated", "busy", "fine", "not measured"]
+
+FIRST, NEXT, SUSPECTED, LIMITS = "gives way first", "would give way next", "suspected", "limits this run"
+"""The verdict's words on a resource. A generator can limit a run with CPU to spare: its state stays."""
 
 # Where "busy" begins in the picture; PAL's warning levels. The verdict does not rest on them.
 _CPU_WARNING = 0.50
@@ -29,7 +32,7 @@ class Resource:
         name: ``CPU``, ``log disk``, ``memory``.
         state: one of four; "not measured" is a state, not a missing one.
         words: the figure behind it.
-        mark: the verdict's word on it: "gives way first", "would give way next", "suspected", or "".
+        mark: the verdict's word on it, or "".
     """
 
     name: str
@@ -177,8 +180,8 @@ def _disk(role: str, row: Mapping[str, Any] | None) -> Resource:
 def _marks(verdict: Mapping[str, Any]) -> dict[tuple[str, str, str], str]:
     """(tier, host, role or resource) -> what the verdict says of it; the strongest word wins."""
     found: dict[tuple[str, str, str], str] = {}
-    named = [(verdict.get("bottleneck"), "gives way first"), (verdict.get("next"), "would give way next")]
-    named += [(candidate, "suspected") for candidate in verdict.get("candidates") or ()]
+    named = [(verdict.get("bottleneck"), FIRST), (verdict.get("next"), NEXT)]
+    named += [(candidate, SUSPECTED) for candidate in verdict.get("candidates") or ()]
     for blame, mark in named:
         if blame and blame.get("host"):
             kind = str(blame.get("kind") or "")
@@ -190,7 +193,7 @@ def _marks(verdict: Mapping[str, Any]) -> dict[tuple[str, str, str], str]:
 def _marked(resource: Resource, mark: str) -> Resource:
     if not mark:
         return resource
-    state: State = "saturated" if mark == "gives way first" else resource.state
+    state: State = "saturated" if mark == FIRST else resource.state
     return Resource(resource.name, state, resource.words, mark)
 
 
@@ -202,5 +205,5 @@ def _generators(means: Means, verdict: Mapping[str, Any]) -> tuple[Machine, ...]
     boxes = []
     for host in hosts:
         cpu = _cpu(means.of(host, "generator.cpu_ratio"), "", "of one core used")
-        boxes.append(Box("load generator", host, (_marked(cpu, "gives way first" if blamed else ""),)))
+        boxes.append(Box("load generator", host, (replace(cpu, mark=LIMITS if blamed else ""),)))
     return (Machine("load", "not part of the farm", (), tuple(boxes), outside=True),)

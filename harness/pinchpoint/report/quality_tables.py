@@ -32,7 +32,8 @@ def generators(run: StoredRun, clock: Clock) -> Table:
                    sum(value * interval_s) FILTER (metric = 'generator.scheduled_per_s'),
                    sum(value * interval_s) FILTER (metric = 'generator.started_per_s')
             FROM samples
-            WHERE starts_with(metric, 'generator.') AND time_ns / 1e9 > $low AND time_ns / 1e9 <= $high
+            WHERE starts_with(metric, 'generator.')
+              AND time_ns / 1e9 - interval_s / 2 >= $low AND time_ns / 1e9 - interval_s / 2 < $high
             GROUP BY host ORDER BY host
             """,
             {"low": low, "high": high},

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
+from pinchpoint.analysis.inputs import seconds_of
 from pinchpoint.store.schema import OPERATIONS, SAMPLES
 
 
@@ -15,7 +14,7 @@ def samples_query(metric: str, host: str | None, instance: str | None, window: t
     if instance is not None:
         where.append(f"instance = {_quoted(instance)}")
     if window is not None:
-        low, high = (round(datetime.fromisoformat(stamp).timestamp() * 1e9) for stamp in window)
+        low, high = (round(seconds_of(stamp) * 1e9) for stamp in window)
         where.append(f"time_ns BETWEEN {low} AND {high}")
     columns = "make_timestamp_ns(time_ns) AS utc, host, instance, value, weight, interval_s"
     return _select(columns, SAMPLES, where, "ORDER BY time_ns")
@@ -27,7 +26,7 @@ def operations_query(scenario: str | None, window: tuple[str, str] | None) -> st
     if scenario is not None:
         where.append(f"scenario = {_quoted(scenario)}")
     if window is not None:
-        low, high = (int(datetime.fromisoformat(stamp).timestamp()) for stamp in window)
+        low, high = (int(seconds_of(stamp)) for stamp in window)
         where.append(f"time_s BETWEEN {low} AND {high}")
     names = "make_timestamp(time_s * 1000000) AS utc, scenario, operation, outcome"
     sums = "sum(count) AS count, sum(dropped) AS dropped"

@@ -13,7 +13,7 @@ from pinchpoint.store.read import StoredRun
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One bucket of a series: seconds since the start (its middle), mean, smallest, largest; base units."""
+    """One bucket of a series: seconds since the load began (its middle), mean, smallest, largest."""
 
     t_s: float
     mean: float
@@ -90,10 +90,13 @@ class Means:
         connection.register("samples", run.samples)
         low, high = window or (0.0, 1e12)
         rows = connection.execute(
-            "SELECT host, metric, instance, sum(value * interval_s) / sum(interval_s), min(value), "
-            "max(value) "
-            "FROM samples WHERE value IS NOT NULL AND interval_s > 0 AND time_ns / 1e9 > $low "
-            "AND time_ns / 1e9 <= $high GROUP BY host, metric, instance",
+            """
+            SELECT host, metric, instance, sum(value * interval_s) / sum(interval_s), min(value), max(value)
+            FROM samples
+            WHERE value IS NOT NULL AND interval_s > 0
+              AND time_ns / 1e9 - interval_s / 2 >= $low AND time_ns / 1e9 - interval_s / 2 < $high
+            GROUP BY host, metric, instance
+            """,
             {"low": low, "high": high},
         ).fetchall()
         self._rows = {(host, metric, instance): rest for host, metric, instance, *rest in rows}

@@ -19,7 +19,7 @@ def verdict_text(verdict: Mapping[str, Any]) -> str:
     In this order: what gives way, the evidence, what would give way next, the experiment that would decide,
     objectives, the crawl, warnings. Parts that do not apply are left out; the last line has no line end.
     """
-    blocks = [_wrapped(f"{words.OUTCOME[str(verdict['outcome'])]}. {verdict['summary']}")]
+    blocks = [f"{words.OUTCOME[str(verdict['outcome'])]}.", _wrapped(str(verdict["summary"]))]
     blocks += [block for block in (_facts(verdict), _outlook(verdict)) if block]
     blocks += ["\n".join(block) for block in (_objectives(verdict), _crawl(verdict)) if block]
     warnings = [_wrapped(str(warning), "  ! ") for warning in verdict.get("warnings") or ()]

@@ -2,39 +2,47 @@
 
 from __future__ import annotations
 
-from pinchpoint.report.tables import Column, Row, Table, duration, rate, share
+from pinchpoint.report import units
+from pinchpoint.report.tables import Column, Row, Table, duration, number, rate, share
 
-_IOPS = {"data": "data I/O", "kernel": "the kernel's count"}
+_IOPS = {"data": "data I/O", "kernel": "by kernel"}
 
 
 def disks(verdict: Row) -> Table:
     """Every disk with a role, beside what its role is held to."""
+    rows = [{**row, "limit": _limit(row)} for row in verdict.get("disks") or ()]
+    columns = [
+        Column("tier", "tier"),
+        Column("host", "host"),
+        Column("role", "role"),
+        Column("device", "device", absent="not known"),
+        duration("write_latency_mean_s", "write latency, mean"),
+        duration("write_latency_max_s", "max"),
+        number("limit", "limit for the role"),
+        duration("read_latency_mean_s", "read latency"),
+        duration("flush_latency_mean_s", "flush latency"),
+        rate("iops_mean", "IOPS, mean"),
+        rate("iops_max", "max"),
+        Column("iops_source", "counted", lambda name: _IOPS.get(name, str(name))),
+    ]
+    if any(row.get("why_not_measured") for row in rows):
+        columns.append(Column("why_not_measured", "why not measured", absent=""))
     return Table(
         "disks",
         "Disks",
-        (
-            Column("tier", "tier"),
-            Column("host", "host"),
-            Column("role", "role"),
-            Column("device", "device", absent="not known"),
-            duration("write_latency_mean_s", "write latency, mean"),
-            duration("write_latency_max_s", "max"),
-            duration("latency_limit_s", "limit for the role"),
-            Column("latency_limit_source", "source of the limit"),
-            duration("read_latency_mean_s", "read latency"),
-            duration("flush_latency_mean_s", "flush latency"),
-            rate("iops_mean", "IOPS, mean"),
-            rate("iops_max", "max"),
-            Column("iops_source", "which IOPS", lambda name: _IOPS.get(name, str(name))),
-            Column("why_not_measured", "remark", absent=""),
-        ),
-        list(verdict.get("disks") or ()),
+        columns,
+        rows,
         note="Over the measure phase. Latency is weighted by the number of operations. Roles with the same "
-        "device on one machine show the same figures: they are one disk. The kernel's count may "
-        "hold flushes. Limits: SP is Microsoft's capacity planning for SharePoint Server, PAL the thresholds "
-        "of the PAL tool, design a value of our own.",
+        "device on one machine show the same figures: they are one disk. What the kernel counts may hold "
+        "flushes. Limits: SP is Microsoft's capacity planning for SharePoint Server, PAL the thresholds of "
+        "the PAL tool, design a value of our own.",
         empty="No disk with a role was measured.",
     )
+
+
+def _limit(row: Row) -> str | None:
+    limit = row.get("latency_limit_s")
+    return None if limit is None else f"{units.seconds(limit)} ({row['latency_limit_source']})"
 
 
 def cpus(verdict: Row) -> Table:

@@ -21,6 +21,8 @@ from pinchpoint.store.read import StoredRun
 
 Axis = Literal["rate", "latency", "ratio"]
 
+_PART_S = 0.25  # a second that is missing less than this counts as whole
+
 SHOW: Mapping[Axis, Callable[[float], str]] = {
     "rate": units.per_second,
     "latency": units.seconds,
@@ -73,7 +75,7 @@ def panels(run: StoredRun, clock: Clock) -> tuple[Panel, ...]:
             "Throughput (operations done)",
             "rate",
             _throughput(run, clock),
-            "No operation was recorded.",
+            "No whole second with operations was recorded.",
         ),
         Panel(
             "latency",
@@ -120,7 +122,10 @@ def _unseen(metric: str) -> str:
 
 
 def _throughput(run: StoredRun, clock: Clock) -> tuple[Series, ...]:
-    """Operations per second by scenario. Where others were recorded and this one was not, it did none: 0."""
+    """Operations per second by scenario. Where others were recorded and this one was not, it did none: 0.
+
+    Seconds the run covers only in part, its first and last, are left out: their rate would look like a drop.
+    """
     if not run.operations.num_rows:
         return ()
     connection = duckdb.connect()
@@ -131,7 +136,9 @@ def _throughput(run: StoredRun, clock: Clock) -> tuple[Series, ...]:
             SELECT scenario, time_s,
                    sum(count) FILTER (outcome = 'ok' AND NOT contains(operation, '/')) AS done,
                    max(interval_s) AS interval_s
-            FROM operations GROUP BY scenario, time_s),
+            FROM operations
+            WHERE time_s >= $first AND time_s + interval_s <= $last
+            GROUP BY scenario, time_s),
         times AS (SELECT time_s, max(interval_s) AS interval_s FROM seconds GROUP BY time_s),
         grid AS (SELECT s.scenario, t.time_s, t.interval_s FROM times t,
                  (SELECT DISTINCT scenario FROM operations) s)
@@ -141,7 +148,12 @@ def _throughput(run: StoredRun, clock: Clock) -> tuple[Series, ...]:
         FROM grid g LEFT JOIN seconds USING (scenario, time_s)
         GROUP BY ALL HAVING bucket >= 0 ORDER BY g.scenario, bucket
         """,
-        {"start": int(clock.start_s), "bucket": clock.bucket_s},
+        {
+            "start": int(clock.start_s),
+            "bucket": clock.bucket_s,
+            "first": clock.start_s - _PART_S,
+            "last": clock.start_s + clock.length_s + _PART_S,
+        },
     ).fetchall()
     lines: dict[str, list[Point]] = {}
     for scenario, bucket, mean, low, high in rows:

@@ -97,3 +97,20 @@ def test_a_fact_about_the_operations_points_at_the_operations() -> None:
     fact = {"fact": "waiting", "metric": "operations.service", "value": 0.6, "host": "", "instance": ""}
     finding = findings(verdict(bottleneck=suspect(evidence=[fact])))[0]
     assert "FROM 'operations.parquet'" in finding.evidence[0].query
+
+
+@pytest.mark.parametrize(
+    ("threshold", "source", "words"),
+    [
+        (0.9, "PAL: CPU: critical from 80 % on", "PAL: CPU: critical from 80 % on"),
+        (0.002, "design", "2 ms (our own value)"),
+        (0.005, "SP", "5 ms (SP)"),
+        (0.005, None, "5 ms"),
+        (None, None, ""),
+    ],
+)
+def test_a_threshold_is_said_with_its_source(threshold: float | None, source: str | None, words: str) -> None:
+    """The source's own rule where it is told, else the value in the metric's unit."""
+    fact = {"fact": "late", "metric": "generator.send_lag_s", "threshold": threshold, "source": source}
+    finding = findings(verdict(bottleneck=suspect(evidence=[fact])))[0]
+    assert finding.evidence[0].threshold == words

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness.analysis.build import START_S, Build
+from harness.analysis.build import START_S, Build, utc
 from harness.report.example import saved_run, steady_run, suspect, verdict
 
 from pinchpoint.report.charts import decades, timeline_chart
@@ -43,6 +43,16 @@ def test_a_run_that_never_ended_ends_with_its_data() -> None:
     clock = clock_of(run)
     assert 70 <= clock.length_s < 71
     assert clock.phases[1].to_s == clock.length_s
+
+
+def test_the_axis_begins_with_the_load_and_half_seconds_are_no_drop() -> None:
+    """Preparing data takes no room; a second the run covers in part has no throughput, it would look low."""
+    run = saved_run()
+    run.manifest["started"] = utc(START_S - 300)
+    run.manifest["ended"] = utc(START_S + 69.4)
+    assert clock_of(run).start_s == START_S
+    assert clock_of(run).length_s == pytest.approx(69.4)
+    assert max(point.t_s for point in _panels(run)["throughput"].series[0].points) == 68.5
 
 
 def test_a_long_run_is_brought_down_and_keeps_its_spikes() -> None:

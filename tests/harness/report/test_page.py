@@ -322,7 +322,7 @@ def test_a_run_that_proves_nothing_says_so_first(
     if candidates:
         assert "suspected" in browser.find_element(By.CSS_SELECTOR, ".box[data-tier=search]").text
     else:
-        assert "gives way first" in browser.find_element(By.CSS_SELECTOR, ".machine.outside").text
+        assert "● fine\nlimits this run" in browser.find_element(By.CSS_SELECTOR, ".machine.outside").text
 
 
 def test_an_interrupted_run_says_so_in_a_banner(browser: webdriver.Chrome, tmp_path: Path) -> None:
@@ -351,7 +351,7 @@ def test_an_empty_run_still_has_a_page(browser: webdriver.Chrome, tmp_path: Path
     _open(browser, tmp_path, build.run(), content)
     text = browser.find_element(By.TAG_NAME, "body").text
     assert "This run is incomplete" in text
-    assert "No operation was recorded." in text
+    assert "No whole second with operations was recorded." in text
     assert browser.find_elements(By.TAG_NAME, "svg") == []
     assert _log(browser, "browser") == []
 

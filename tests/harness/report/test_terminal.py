@@ -7,9 +7,11 @@ from harness.report.example import suspect, verdict
 from pinchpoint.report.terminal import WIDTH, verdict_text
 
 GOLDEN = """\
-A bottleneck was found. The CPU of the machine that all tiers share gives way first, and
-search uses most of it (68 %). It was 97 % busy on average; confidence is medium,
-because only one load level was run.
+A bottleneck was found.
+
+The CPU of the machine that all tiers share gives way first, and search uses most of it
+(68 %). It was 97 % busy on average; confidence is medium, because only one load level
+was run.
 
 Evidence, the CPU of search (host search1) (confidence: medium):
   - the core was 97 % busy
@@ -68,7 +70,7 @@ def test_an_inconclusive_verdict_names_suspects_and_the_experiment() -> None:
             summary="No single cause stands out.",
         )
     )
-    assert text.startswith("Inconclusive: the measurements do not single out one cause. No single cause")
+    assert text.startswith("Inconclusive: the measurements do not single out one cause.\n\nNo single cause")
     assert "Suspected, the CPU of search (host search1):" in text
     assert "What would decide it: Run with half of the users." in text
     assert "Headroom" not in text
