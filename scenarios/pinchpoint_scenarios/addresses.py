@@ -19,7 +19,7 @@ def place(endpoint: Endpoint) -> str:
 
 
 def without_secrets(text: str, endpoint: Endpoint) -> str:
-    """``text`` with the endpoint's password and token, in every spelling it may have, replaced by ``***``."""
+    """What a server said, with the endpoint's password and token, in every spelling, replaced by ``***``."""
     secrets = {endpoint.options.get(name, "") for name in _SECRET_OPTIONS}
     if "://" in endpoint.url:
         user_and_password = urlsplit(endpoint.url).netloc.rpartition("@")[0]
@@ -31,4 +31,4 @@ def without_secrets(text: str, endpoint: Endpoint) -> str:
 
 def unreachable(endpoint: Endpoint, cause: str, remedy: str) -> EndpointUnreachable:
     """The error for an endpoint that cannot be used: ``endpoint NAME (HOST:PORT): CAUSE; REMEDY``."""
-    return EndpointUnreachable(without_secrets(f"{place(endpoint)}: {cause}; {remedy}", endpoint))
+    return EndpointUnreachable(f"{place(endpoint)}: {cause}; {remedy}")

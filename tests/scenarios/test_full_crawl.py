@@ -149,6 +149,7 @@ def test_stages_say_where_the_time_of_a_document_goes(sql: Endpoint, search: Sea
         driver = made("full-crawl", endpoints)
         with prepared(driver):
             crawl(driver, 1, recorder)
+    assert server.connections == search.connections == 1, "connections are kept alive"
     stages = {
         name: count for (name, outcome), count in recorder.counts(stages=True).items() if outcome == "ok"
     }

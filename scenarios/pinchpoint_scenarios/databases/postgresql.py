@@ -12,7 +12,7 @@ import psycopg
 from psycopg.conninfo import make_conninfo
 from psycopg.rows import TupleRow
 
-from ..addresses import unreachable
+from ..addresses import unreachable, without_secrets
 from ..backoff import Backoff
 from ..contract import Endpoint
 from ..errors import EndpointUnreachable
@@ -137,8 +137,13 @@ def refused(endpoint: Endpoint, error: psycopg.Error) -> EndpointUnreachable:
     refusal = _refusal(error)
     if refusal:
         return unreachable(endpoint, refusal.cause, refusal.remedy)
-    text = str(error).strip().splitlines() or [type(error).__name__]
-    return unreachable(endpoint, f"the server said: {text[0]}", "correct the url in farm.yaml")
+    text = without_secrets(first_line(error), endpoint)
+    return unreachable(endpoint, f"the server said: {text}", "correct the url in farm.yaml")
+
+
+def first_line(error: psycopg.Error) -> str:
+    """What the server, or libpq, said, without its further lines."""
+    return (error.diag.message_primary or str(error)).strip().partition("\n")[0] or type(error).__name__
 
 
 def _refusal(error: psycopg.Error) -> _Refusal | None:

@@ -10,7 +10,7 @@ from psycopg import sql
 from ..addresses import place, unreachable
 from ..contract import Endpoint
 from ..errors import ScenarioError
-from .postgresql import Connection, connect_or_explain, refused
+from .postgresql import Connection, connect_or_explain, first_line, refused
 
 MARKER = "pinchpoint.owned/1: made by a load test, which may empty and drop it"
 """The comment on a schema that says it is ours."""
@@ -88,10 +88,9 @@ class OwnedSchema:
 
     def failed(self, error: psycopg.Error) -> ScenarioError:
         """The sentence for a statement of ours that failed while data was made or removed."""
-        reason = error.diag.message_primary or str(error).strip().splitlines()[0]
         return ScenarioError(
-            f"{place(self._endpoint)}: schema {self.name!r} could not be prepared or removed: {reason}; "
-            "see the server's log, then run again"
+            f"{place(self._endpoint)}: schema {self.name!r} could not be prepared or removed: "
+            f"{first_line(error)}; see the server's log, then run again"
         )
 
     def drop(self) -> None:

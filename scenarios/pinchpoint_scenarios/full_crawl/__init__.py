@@ -7,7 +7,7 @@ from typing import Any, ClassVar, cast
 
 import psycopg
 
-from ..addresses import unreachable
+from ..addresses import unreachable, without_secrets
 from ..contract import Context, Endpoint, Params
 from ..databases.postgresql import ReconnectingConnection
 from ..databases.schema import OwnedSchema
@@ -151,5 +151,5 @@ def _place(context: Context, source: SourceParams) -> Endpoint:
 
 
 def _explained(endpoint: Endpoint, failure: Failure) -> EndpointUnreachable:
-    cause, remedy = _CAUSES.get(failure.kind, (str(failure), "see the server's log"))
+    cause, remedy = _CAUSES.get(failure.kind) or (without_secrets(str(failure), endpoint), "see its log")
     return unreachable(endpoint, cause, remedy)
