@@ -68,6 +68,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
     environment.filters |= {
         "percent": units.percent,
         "seconds": units.seconds,

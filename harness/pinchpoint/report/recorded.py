@@ -52,7 +52,7 @@ class Recorded:
                 FROM samples
                 WHERE host = $host AND list_contains($instances, instance)
                   AND list_contains($metrics, metric) AND value IS NOT NULL
-                GROUP BY ALL),
+                GROUP BY moment, metric, instance),
             moments AS (
                 SELECT moment, sum(value) / len($instances) AS value, avg(interval_s) AS interval_s,
                        sum(weight) AS weight

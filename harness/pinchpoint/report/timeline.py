@@ -146,7 +146,7 @@ def _throughput(run: StoredRun, clock: Clock) -> tuple[Series, ...]:
                sum(coalesce(done, 0)) / sum(g.interval_s), min(coalesce(done, 0) / g.interval_s),
                max(coalesce(done, 0) / g.interval_s)
         FROM grid g LEFT JOIN seconds USING (scenario, time_s)
-        GROUP BY ALL HAVING bucket >= 0 ORDER BY g.scenario, bucket
+        GROUP BY g.scenario, bucket HAVING bucket >= 0 ORDER BY g.scenario, bucket
         """,
         {
             "start": int(clock.start_s),

@@ -61,9 +61,12 @@ def test_a_long_run_is_brought_down_and_keeps_its_spikes() -> None:
     level = np.full(build.seconds, 0.2)
     level[1800] = 0.9
     build.metric("sql1", "cpu.busy_ratio", level, noise=0.0)
+    build.closed("orders", "sql-mix", 1).operations("orders", "log_append", 2, 0.01, noise=0.0)
     run = build.run()
     clock = clock_of(run)
     line = _panels(run)["cpu"].series[0]
+    throughput = _panels(run)["throughput"].series[0]
+    assert [point.mean for point in throughput.points] == [2.0] * 240
     assert clock.bucket_s == 15
     assert len(line.points) == 240
     spiky = max(line.points, key=lambda point: point.high)
