@@ -82,9 +82,18 @@ def find_resources(inputs: Inputs) -> tuple[Resource, ...]:
 
 
 def _cpu_pools(inputs: Inputs) -> Iterator[Resource]:
-    """The distinct sets of cores that tiers may use, per machine."""
-    order = sorted(inputs.hosts, key=lambda host: (host.machine, host.cores))
-    for (machine, cores), group in groupby(order, key=lambda host: (host.machine, host.cores)):
+    """The distinct sets of cores that tiers may use, per machine.
+
+    Where the processes of some tiers are known, a host without any (a folder of files) uses no cores; where
+    those of none are, the machine is one pool.
+    """
+    known = {host.machine for host in inputs.hosts if host.cores}
+    users = [host for host in inputs.hosts if host.cores or host.machine not in known]
+
+    def pool(host: Host) -> tuple[str, tuple[int, ...]]:
+        return host.machine, host.cores or host.usable
+
+    for (machine, cores), group in groupby(sorted(users, key=pool), key=pool):
         hosts = list(group)
         everyone = [host.name for host in inputs.on_machine(machine)]
         used = {f"use:{host.tier}": _cores_used(inputs, host) for host in hosts}
@@ -111,7 +120,7 @@ def _cores_used(inputs: Inputs, host: Host) -> Floats:
     instance = f"tier:{host.tier}"
     ratio = inputs.samples.steps(host.name, "cpu.busy_ratio", instance)
     of = inputs.samples.steps(host.name, "cpu.cores", instance)
-    return ratio * np.where(np.isfinite(of), of, float(len(host.cores)) or np.nan)
+    return ratio * np.where(np.isfinite(of), of, float(len(host.cores or host.usable)) or np.nan)
 
 
 def pool_busy(samples: Samples, hosts: list[str], cores: tuple[int, ...]) -> Floats:
@@ -149,7 +158,7 @@ def _allowances(inputs: Inputs) -> Iterator[Resource]:
 def _threads(inputs: Inputs) -> Iterator[Resource]:
     """Single threads, where the pool has more than one core: else the thread's limit is the pool's."""
     for host in inputs.hosts:
-        if len(host.cores) == 1:
+        if len(host.cores or host.usable) == 1:
             continue
         for key in inputs.samples.keys("cpu.busy_ratio"):
             if key.host == host.name and key.instance.startswith("thread:"):
@@ -167,10 +176,10 @@ def _own(
         hosts=(host.name,),
         tiers=(host.tier,),
         instance=instance,
-        cores=len(host.cores) or None,
+        cores=len(host.cores or host.usable) or None,
         columns={
             "busy": used,
-            "pool": pool_busy(inputs.samples, everyone, host.cores),
+            "pool": pool_busy(inputs.samples, everyone, host.cores or host.usable),
             "pressure": inputs.samples.first_of(everyone, "pressure.cpu_ratio"),
         },
     )

@@ -93,8 +93,7 @@ def _started_ratio(inputs: Inputs, load: Load, traffic: Traffic) -> float | None
         series = [
             inputs.samples.raw(*key) for key in inputs.samples.keys(metric) if key.instance == load.scenario
         ]
-        means = [raw.mean() for raw in series if raw is not None]
-        totals[metric] = sum(value for value in means if value is not None) if means else None
+        totals[metric] = sum(raw.total() for raw in series if raw is not None) if series else None
     scheduled, started = totals.values()
     if scheduled and started is not None:
         return min(1.0, started / scheduled)

@@ -117,7 +117,8 @@ def _little(inputs: Inputs, flow: Flow) -> Iterator[Gate]:
     """Little's law on closed load: users = throughput x (time + think time).
 
     Operations that straddle the window's ends widen the tolerance by their share of it. A crawl's sessions
-    wait for its frontier without an operation going on, so there only an excess is an error.
+    wait for its frontier, and those of a failing farm before they connect again, without an operation going
+    on: there only an excess is an error.
     """
     users = _users(inputs, flow)
     if flow.load.scheduled or not users or flow.service is None or inputs.window.seconds == 0:
@@ -125,7 +126,7 @@ def _little(inputs: Inputs, flow: Flow) -> Iterator[Gate]:
     rate = flow.finished / inputs.window.seconds
     accounted = rate * (flow.service.mean_s + flow.load.think_s)
     gap = (users - accounted) / users
-    if flow.load.use == "full-crawl" and gap > 0:
+    if gap > 0 and (flow.load.use == "full-crawl" or flow.failures):
         return
     edge = flow.service.mean_s / inputs.window.seconds
     if abs(gap) > LITTLE.value + edge:

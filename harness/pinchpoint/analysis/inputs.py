@@ -60,13 +60,15 @@ class Host:
 
     Attributes:
         machine: equal for hosts that share one machine.
-        cores: the cores the tier's processes may use; empty where that is not known.
+        cores: the cores the tier's processes may use; empty where it has none or they are not known.
+        usable: the cores of the machine; empty where they are not known.
     """
 
     name: str
     tier: str
     machine: str
     cores: tuple[int, ...]
+    usable: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,8 +224,8 @@ def _hosts(manifest: Mapping[str, Any], declared: Mapping[tuple[str, str], Any])
     inventory = manifest.get("hosts") or {}
     for tier, name in _pairs(manifest, declared):
         facts = inventory.get(name) or {}
-        cores = facts.get("tier_cores") or facts.get("usable_cores") or ()
-        yield Host(name, tier, facts.get("machine_id") or name, tuple(sorted(cores)))
+        own, usable = (tuple(sorted(facts.get(key) or ())) for key in ("tier_cores", "usable_cores"))
+        yield Host(name, tier, facts.get("machine_id") or name, own, usable)
 
 
 def _disks(manifest: Mapping[str, Any], declared: Mapping[tuple[str, str], Any]) -> Iterator[DiskRole]:

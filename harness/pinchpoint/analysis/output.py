@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pinchpoint.analysis.blame import owner
 from pinchpoint.analysis.confidence import Trust
 from pinchpoint.analysis.demand import Resource
+from pinchpoint.analysis.evidence import is_slow
 from pinchpoint.analysis.facts import cpu_context, disk_context, facts
 from pinchpoint.analysis.gates import Gate
 from pinchpoint.analysis.inputs import Inputs, utc
 from pinchpoint.analysis.measures import CpuMeasures, Measures, measure
-from pinchpoint.analysis.signature import Suspicion
+from pinchpoint.analysis.signature import Suspicion, demoted
 from pinchpoint.analysis.stages import Rows, Stage
 from pinchpoint.analysis.thresholds import PRESSED
 from pinchpoint.analysis.verdict import Fact, Kind, Next, Suspect
@@ -23,6 +24,9 @@ LEAST_USED = 0.05
 """A resource used less than this is no next bottleneck: the ratio would be a number without a meaning."""
 NOT_MEASURED_RANK = 0.75
 """Where a resource that was not measured stands among the candidates: before those known to have room."""
+
+SLOW_RANK = 0.9
+"""Where a disk slower than its role's limit stands among them: something is known against it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +109,8 @@ def nearest(inputs: Inputs, stage: Stage, resources: tuple[Resource, ...]) -> tu
 def _nearness(one: Usage) -> float:
     if isinstance(one.found, CpuMeasures):
         return NOT_MEASURED_RANK if one.ratio is None else one.ratio
+    if is_slow(one.resource, one.found) and not demoted(one.resource, one.found):
+        return SLOW_RANK
     return min(1.0, one.ratio) if one.ratio is not None else one.found.pressure or 0.0
 
 

@@ -47,6 +47,10 @@ class Raw:
         weight = np.where(np.isfinite(self.weight), self.weight, 0.0) if weighted else self.interval_s
         return weighted_mean(self.value, weight)
 
+    def total(self) -> float:
+        """What a rate adds up to over the measured intervals; a second without a row adds nothing."""
+        return float(np.nansum(self.value * self.interval_s))
+
     def maximum(self) -> float | None:
         """The largest value of one interval."""
         measured = self.value[np.isfinite(self.value)]

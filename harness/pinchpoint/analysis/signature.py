@@ -66,7 +66,7 @@ def _disk(resource: Resource, found: DiskMeasures, flows: tuple[Flow, ...]) -> S
         disk=state,
         exact=state.at_cap,
         contradicted=kind in AT_A_LEVEL and (state.beyond_cap or (kind == "disk_cap" and below)),
-        demoted=_demoted(resource, found, state),
+        demoted=demoted(resource, found) and not state.waited_for,
     )
 
 
@@ -83,8 +83,7 @@ def _disk_kind(state: DiskState) -> Kind:
     return "disk_concurrency" if state.concurrency else "disk_latency"
 
 
-def _demoted(resource: Resource, found: DiskMeasures, state: DiskState) -> bool:
+def demoted(resource: Resource, found: DiskMeasures) -> bool:
     """Data-file writes are mostly asynchronous (METHOD step 6): they count only if something waits."""
     only_data = all(role.role == "data" for role in resource.roles) and not resource.commit_path
-    writes = found.reads_ratio is None or found.reads_ratio < 1 / 2
-    return only_data and writes and not state.waited_for
+    return only_data and (found.reads_ratio is None or found.reads_ratio < 1 / 2)

@@ -466,6 +466,37 @@ def test_a_crawl_whose_users_wait_for_the_frontier_keeps_little_s_law() -> None:
     assert judged(build).outcome == "bottleneck"
 
 
+def test_sessions_that_wait_to_reconnect_are_no_fault_of_the_generator() -> None:
+    """Failures of the farm explain users without operations: no invalid run."""
+    build = Build().host("sql1", "sql").cpu("sql1", 0.97, 0.9, pressure=0.9).closed("orders", "sql-mix", 12)
+    build.operations("orders", "log_append", 160, 0.05, noise=0.01)
+    build.operations("orders", "log_append", 5, 0.001, outcome="connection_lost", noise=0.01)
+    assert named(judged(build.generator()))[:2] == ("cpu", "sql")
+
+
+def test_seconds_in_which_nothing_was_started_count() -> None:
+    """A generator that stalls sends no 'started' row for those seconds: they count as 0."""
+    build = Build().host("sql1", "sql").cpu("sql1", 0.2, 0.2).open("orders", "sql-mix", 100)
+    build.operations("orders", "log_append", 80, 0.003).generator(orders=(100.0, 100.0))
+    build.samples = [
+        row for row in build.samples if row[3] != "generator.started_per_s" or (row[0] // 10**9) % 5
+    ]
+    verdict = judged(build)
+    assert verdict.outcome == "invalid"
+    assert "only 80 % of the scheduled operations" in verdict.summary
+
+
+def test_a_host_without_processes_is_no_pool_of_cores() -> None:
+    """A folder of files on the shared machine uses no cores: it is no rival to the farm's core."""
+    build = crawl_bound_by_search()
+    build.host("files1", "files", disks={"content": "vda"})
+    build.manifest["hosts"]["files1"]["tier_cores"] = None
+    build.metric("files1", "cpu.busy_ratio", 0.95, "1").metric("files1", "cpu.busy_ratio", 0.96)
+    verdict = judged(build)
+    assert named(verdict) == ("cpu", "search", "search1", "medium")
+    assert verdict.runner_up is None
+
+
 @pytest.mark.parametrize("how", ["event", "sample"])
 def test_a_recorder_that_failed_invalidates(how: str) -> None:
     """What was not recorded is no evidence."""
@@ -623,6 +654,29 @@ def test_a_resource_that_comes_and_goes_is_a_candidate_only() -> None:
     verdict = judged(build.cpu("app3", swing, cores=(0, 1), pressure=0.8))
     assert verdict.outcome == "inconclusive"
     assert verdict.candidates[0].host == "app3"
+
+
+# ---- published figures alone ---------------------------------------------------------------------
+
+
+def test_published_disk_figures_without_cpu_samples_are_inconclusive() -> None:
+    """A crawl's table with slow index disks and no CPU figure: two candidates, no invented sample."""
+    build = Build(measure_s=600)
+    build.host("app3", "search", machine="app3", cores=(), disks={"index": "sdc"})
+    build.host("sql1", "sql", machine="sql1", cores=(), disks={"log": "L", "data": "M"})
+    for host, device, latency, iops in (
+        ("app3", "sdc", 0.071, None),
+        ("sql1", "L", 0.0028, 187.0),
+        ("sql1", "M", 0.020, 104.0),
+    ):
+        build.metric(host, "disk.write_latency_s", latency, device, 0.2, np.full(build.seconds, 100.0))
+        build.metric(host, "disk.writes_per_s", iops, device, 0.3)
+    build.closed("crawl", "full-crawl", 64).operations("crawl", "document:site", 15, 4.0)
+    verdict = judged(build)
+    assert verdict.outcome == "inconclusive"
+    assert {(one.tier, one.resource) for one in verdict.candidates} == {("search", "cpu"), ("search", "disk")}
+    assert "the CPU of app3 (not measured)" in verdict.summary
+    assert "the index disk of search" in verdict.summary
 
 
 # ---- blind to the answer ------------------------------------------------------------------------
