@@ -163,7 +163,8 @@ def operation_percentiles(run: StoredRun, window: tuple[float, float] | None) ->
     connection.register("operations", run.operations)
     rows = connection.execute(
         "SELECT scenario, operation, list(service) FROM operations WHERE outcome = 'ok' "
-        "AND service IS NOT NULL AND time_s >= $low AND time_s < $high GROUP BY scenario, operation ORDER BY scenario, operation",
+        "AND service IS NOT NULL AND time_s >= $low AND time_s < $high "
+        "GROUP BY scenario, operation ORDER BY scenario, operation",
         {"low": low, "high": high},
     ).fetchall()
     found = []
