@@ -34,7 +34,8 @@ CREATE: tuple[LiteralString, ...] = (
     """CREATE TABLE history (
         key uuid PRIMARY KEY, source text NOT NULL, kind text NOT NULL, url text NOT NULL,
         state text NOT NULL, reason text NOT NULL, attempts int NOT NULL, bytes bigint NOT NULL,
-        latency_s float8, started timestamptz NOT NULL, ended timestamptz NOT NULL, holder uuid NOT NULL)""",
+        latency_s float8, started timestamptz NOT NULL, ended timestamptz NOT NULL,
+        holder uuid NOT NULL, id bigint NOT NULL)""",
     """CREATE TABLE cycle (
         number int PRIMARY KEY, started timestamptz, ended timestamptz,
         holder uuid, held_until timestamptz NOT NULL DEFAULT '-infinity')""",
@@ -42,12 +43,13 @@ CREATE: tuple[LiteralString, ...] = (
 )
 
 # The lease is not indexed, so that taking an item changes no index. Oldest first: pages of a list are
-# enumerated as its documents are crawled, and the queue stays short.
+# enumerated as its documents are crawled, and the queue stays short. Who asks for more has finished what it
+# had: what the queue still calls its own it took without hearing so, or could not finish.
 _TAKE: LiteralString = """
     UPDATE queue
     SET holder = $1, held_until = clock_timestamp() + $2 * interval '1 s', taken = clock_timestamp()
     WHERE id = ANY (ARRAY(
-        SELECT id FROM queue WHERE held_until < clock_timestamp()
+        SELECT id FROM queue WHERE held_until < clock_timestamp() OR holder = $1
         ORDER BY id LIMIT $3 FOR UPDATE SKIP LOCKED))
     RETURNING id, key, source, kind, url, detail"""
 _ADD: LiteralString = """
@@ -57,9 +59,9 @@ _ADD: LiteralString = """
 _FINISH: LiteralString = """
     WITH done AS (DELETE FROM queue WHERE id = $1 AND holder = $2 RETURNING *)
     INSERT INTO history SELECT key, source, kind, url, $3, $4, $5::int, $6::bigint, $7::float8, taken,
-        clock_timestamp(), $2 FROM done
+        clock_timestamp(), $2, id FROM done
     ON CONFLICT DO NOTHING"""
-_FINISHED: LiteralString = "SELECT FROM history WHERE key = $1 AND holder = $2"
+_FINISHED: LiteralString = "SELECT FROM history WHERE key = $1 AND holder = $2 AND id = $3"
 _STATE: LiteralString = """
     SELECT number, ended IS NOT NULL, held_until >= clock_timestamp() AND holder <> $1,
         EXISTS (SELECT FROM queue) FROM cycle ORDER BY number DESC LIMIT 1"""
@@ -180,7 +182,10 @@ class Frontier:
         self._holder = uuid.uuid4()
 
     def take(self, limit: int) -> list[Taken]:
-        """Up to ``limit`` items, in queue order, that nobody else will get while the lease lasts."""
+        """Up to ``limit`` items, in queue order, that nobody else gets while the lease lasts.
+
+        To be called when this session has finished, or failed to finish, what it took before.
+        """
         rows = self._connection.execute(_TAKE, (self._holder, self._lease_s, limit)).fetchall()
         return [Taken(number, key, source, Item(*item)) for number, key, source, *item in sorted(rows)]
 
@@ -205,7 +210,10 @@ class Frontier:
                     self._add(taken.source, children)
         # Not in the queue as ours: either an earlier attempt was committed and only its answer got lost,
         # or the lease did.
-        return finished or self._connection.execute(_FINISHED, (taken.key, self._holder)).rowcount == 1
+        if not finished:
+            found = self._connection.execute(_FINISHED, (taken.key, self._holder, taken.id))
+            finished = found.rowcount == 1
+        return finished
 
     def state(self) -> CycleState:
         """Where the crawl stands."""
