@@ -286,13 +286,13 @@ def test_what_a_dead_session_held_is_taken_over(sql: Endpoint, search: Search) -
 def test_killed_connections_to_the_crawl_database_lose_and_double_nothing(
     sql: Endpoint, search: Search
 ) -> None:
-    """While every connection is killed again and again, the count stays exact, and nobody waits for a lease."""
+    """However often every connection is killed, the count stays exact, and nobody waits for a lease."""
     events, recorder = Events(), Recorder()
     over = threading.Event()
 
     def kill() -> None:
         with psycopg.connect(sql.url, autocommit=True) as connection:
-            while not over.wait(0.15):
+            while not over.wait(0.04):
                 connection.execute(
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = "
                     "'pinchpoint_test' AND query !~ 'advisory|COMMENT|CREATE'"
