@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
@@ -90,7 +91,7 @@ objectives:
 def init(directory: Path) -> None:
     """Write a commented farm.yaml (embedded; a real farm commented out) and plan.yaml into DIR."""
     files = {directory / "farm.yaml": FARM, directory / "plan.yaml": PLAN}
-    there = [path for path in files if path.exists() or path.is_symlink()]
+    there = [path for path in files if os.path.lexists(path)]
     if there:
         remedy = "nothing was written; move it away, or name another folder"
         raise InputError(*(f"{path}: exists already; {remedy}" for path in there))

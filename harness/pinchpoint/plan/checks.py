@@ -14,10 +14,14 @@ from pinchpoint.plan.explain import explain
 from pinchpoint.plan.farm import EMBEDDED_ENDPOINTS, EMBEDDED_ROLES
 from pinchpoint.plan.problems import Path, Problem, listed, nearest, unknown
 from pinchpoint_collectors import registry as collectors
+from pinchpoint_infra.catalogue import catalogue
 from pinchpoint_scenarios import registry as scenarios
 from pinchpoint_scenarios.contract import Scenario
 from pinchpoint_scenarios.full_crawl import FullCrawl
 from pinchpoint_scenarios.full_crawl.sources import KINDS as SOURCES
+
+_WAYS = ("embedded", "endpoints")
+"""The two ways to say where a farm is."""
 
 
 def check_farm(farm: Document) -> Iterator[Problem]:
@@ -34,6 +38,7 @@ def check_farm(farm: Document) -> Iterator[Problem]:
                     f"give it a name of its own, such as {host}-{tier}; one machine may have many names",
                 )
             seen[host] = tier
+            yield from _check_catalogue(farm, place)
             yield from _check_collectors(farm, place)
             if tier in _embedded_tiers(farm):
                 yield from _check_embedded_host(farm, tier, host)
@@ -64,6 +69,8 @@ def check_plan(plan: Document) -> Iterator[Problem]:
 
 def check_together(farm: Document, plan: Document) -> Iterator[Problem]:
     """What the plan's scenarios need and the farm lacks; each problem is one of the plan's."""
+    if _says_nothing(farm):
+        return  # that is the farm's problem, and the cause of all there would be here
     offered = set(farm.mapping("endpoints")) & set(EMBEDDED_ENDPOINTS.values())
     offered |= {EMBEDDED_ENDPOINTS[tier] for tier in _embedded_tiers(farm)}
     for name, scenario in _used(plan).items():
@@ -78,7 +85,7 @@ def check_together(farm: Document, plan: Document) -> Iterator[Problem]:
 
 
 def _check_embedded(farm: Document) -> Iterator[Problem]:
-    if "embedded" not in farm.data and not farm.mapping("endpoints"):
+    if _says_nothing(farm) and not any(nearest(name, _WAYS) for name in farm.data):
         yield Problem(
             (),
             "neither embedded nor endpoints",
@@ -117,6 +124,17 @@ def _check_embedded_host(farm: Document, tier: str, host: str) -> Iterator[Probl
                 "a place for an embedded disk",
                 "remove it: Pinchpoint knows its own",
             )
+
+
+def _check_catalogue(farm: Document, place: Path) -> Iterator[Problem]:
+    """A machine and the profiles of disks are entries of the catalogue, each of its kind."""
+    named = [("machine", (*place, "machine"))]
+    named += [("disk", (*place, "disks", role, "profile")) for role in farm.mapping(*place, "disks")]
+    for kind, here in named:
+        name = farm.at(*here)
+        names = [entry.name for entry in catalogue().values() if entry.kind == kind]
+        if isinstance(name, str) and name not in names:
+            yield _unknown(here, f"{kind} of the catalogue:", name, names)
 
 
 def _check_places(farm: Document, place: Path) -> Iterator[Problem]:
@@ -188,6 +206,10 @@ def _check_sources(farm: Document, plan: Document, name: str, offered: set[str])
                 f"add it there, or give the source {instead}; offered: {listed(sorted(offered))}",
                 nearest(wanted, offered),
             )
+
+
+def _says_nothing(farm: Document) -> bool:
+    return not any(farm.data.get(way) for way in _WAYS)
 
 
 def _used(plan: Document) -> dict[str, type[Scenario]]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Any, cast
 
 from ruamel.yaml import YAML
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.composer import MaxDepthExceededError
+from ruamel.yaml.error import MarkedYAMLError, YAMLError, YAMLWarning
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from ruamel.yaml.reader import ReaderError
 
@@ -85,9 +87,10 @@ class Document:
 
 def read_document(path: FilePath) -> Document:
     """Read and parse one file. Never raises for what the file holds: its ``problems`` say what is wrong."""
-    location = path.expanduser().resolve()
+    location = path.absolute()
     try:
         text = _text(path)
+        location = path.resolve()
         node = _compose(text)
         builder = _Builder()
         builder.lines[()] = node.start_mark.line + 1
@@ -105,7 +108,7 @@ class _Unreadable(Exception):  # noqa: N818 - never leaves this module
 
 def _text(path: FilePath) -> str:
     try:
-        with path.expanduser().open("rb") as file:
+        with path.open("rb") as file:
             raw = file.read(MAX_BYTES + 1)
     except FileNotFoundError as error:
         raise _Unreadable(
@@ -141,17 +144,21 @@ def _without_tabs(text: str) -> str:
 
 
 def _compose(text: str) -> MappingNode:
+    parser = YAML(typ="safe", pure=True)
+    parser.max_depth = MAX_DEPTH
     try:
-        node = YAML(typ="safe", pure=True).compose(text)
+        with warnings.catch_warnings(action="ignore", category=YAMLWarning):
+            node = parser.compose(text)
     except ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         raise _Unreadable(
             f"not text: it holds the control character {error.character:#04x}", "save it as plain text", line
         ) from error
+    except MaxDepthExceededError as error:
+        line = error.problem_mark.line + 1
+        raise _Unreadable("nested too deeply", f"at most {MAX_DEPTH} levels", line) from error
     except MarkedYAMLError as error:
         raise _Unreadable(*_plain(error)) from error
-    except RecursionError as error:
-        raise _Unreadable("nested too deeply", f"at most {MAX_DEPTH} levels") from error
     except (YAMLError, ValueError, IndexError, AttributeError, TypeError) as error:
         # ruamel.yaml lets these through on some malformed files, without a place.
         raise _Unreadable(f"not valid YAML ({quoted(str(error))})") from error

@@ -78,7 +78,7 @@ def check_url(name: str, url: str) -> None:
         raise Unfit(f"{shown} holds white space", f"{allowed}; write %20 for a space")
     if not _has_host(url):
         raise Unfit(
-            f"{shown} names no host and port",
+            f"{shown} has no host, or a wrong port",
             f"{allowed}; a port is a number up to 65535; in a password write %2F for '/', %40 for '@'",
         )
 

@@ -24,26 +24,22 @@ def explain(error: ValidationError, model: type[BaseModel], data: object, under:
         data: what stands in the file at ``under``.
         under: the place of ``data`` in its file.
     """
-    problems: list[Problem] = []
-    for detail in error.errors():
-        problem = _problem(detail, model, data, under)
-        if problem not in problems:
-            problems.append(problem)
-    return problems
+    details = error.errors(include_url=False)
+    return list(dict.fromkeys(_problem(detail, model, data, under) for detail in details))
 
 
 def _problem(detail: ErrorDetails, model: type[BaseModel], data: object, under: Path) -> Problem:
     kind, ctx = detail["type"], detail.get("ctx", {})
     if kind in {"missing", "extra_forbidden"}:
         return _name_problem(detail, model, data, under)
-    path, _ = _trace(model, detail["loc"], data)
+    path, annotations = _trace(model, detail["loc"], data)
     here = (*under, *path)
     given = _at(data, path)
     cause = ctx.get("error")
     if isinstance(cause, Unfit):
         return Problem(here, cause.found, cause.allowed, cause.nearest)
     if kind in {"union_tag_not_found", "union_tag_invalid"}:
-        return _tag_problem(here, ctx, given)
+        return _tag_problem(here, str(ctx["discriminator"]).strip("'"), annotations, given)
     if kind in {"value_error", "assertion_error"}:
         return Problem(here, str(cause))
     allowed = _ALLOWED[kind](ctx) if kind in _ALLOWED else detail["msg"]
@@ -77,11 +73,11 @@ def _literals(expected: str) -> list[str]:
 
 _ALLOWED: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "literal_error": lambda ctx: f"allowed: {listed(_literals(ctx['expected']))}",
-    "greater_than": lambda ctx: f"allowed: more than {ctx['gt']:g}",
-    "greater_than_equal": lambda ctx: f"allowed: {ctx['ge']:g} or more",
-    "less_than": lambda ctx: f"allowed: less than {ctx['lt']:g}",
-    "less_than_equal": lambda ctx: f"allowed: at most {ctx['le']:g}",
-    "too_short": lambda ctx: f"allowed: at least {ctx['min_length']} of them",
+    "greater_than": lambda ctx: f"allowed: more than {ctx['gt']}",
+    "greater_than_equal": lambda ctx: f"allowed: {ctx['ge']} or more",
+    "less_than": lambda ctx: f"allowed: less than {ctx['lt']}",
+    "less_than_equal": lambda ctx: f"allowed: at most {ctx['le']}",
+    "too_short": lambda ctx: f"allowed: at least {ctx['min_length']}",
     "string_too_short": lambda _: "allowed: text that is not empty",
     "string_type": lambda _: "allowed: text; put a number in quotes",
     "int_type": lambda _: "allowed: a whole number",
@@ -100,16 +96,15 @@ _ALLOWED: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
 }
 
 
-def _tag_problem(here: Path, ctx: Mapping[str, Any], given: object) -> Problem:
-    field = str(ctx["discriminator"]).strip("'")
-    if not isinstance(given, Mapping) or field not in given:
-        return Problem((*here, field), "missing", "needed: one of them decides what else may stand here")
-    value = given[field]
-    names = _literals(ctx["expected_tags"])
+def _tag_problem(here: Path, field: str, annotations: Sequence[Any], given: object) -> Problem:
+    """The field that decides which of several forms a mapping has: missing, or of no known value."""
+    place = (*here, field)
+    names = [str(tag) for kind in _flat(annotations) for tag in _tags(kind, field)]
+    value = inside(given, field)
+    if value is ABSENT:
+        return Problem(place, "missing", f"needed: {listed(names)}")
     near = nearest(value, names) if isinstance(value, str) else None
-    return Problem(
-        (*here, field), f"found {_shown((*here, field), value)}", f"allowed: {listed(names)}", near
-    )
+    return Problem(place, f"found {_shown(place, value)}", f"allowed: {listed(names)}", near)
 
 
 def _shown(here: Path, value: object) -> str:
@@ -136,7 +131,7 @@ def _trace(model: type[BaseModel], loc: Path, data: object) -> tuple[Path, list[
     path: Path = ()
     annotations: list[Any] = [model]
     for step in loc:
-        variants = [kind for kind in _flat(annotations) if _is_tagged(kind, step)]
+        variants = [kind for kind in _flat(annotations) if step in _tags(kind)]
         if variants and len(_flat(annotations)) > 1:
             annotations = variants
             continue
@@ -174,12 +169,14 @@ def _inside(annotation: Any, step: str | int) -> Iterator[Any]:
         yield arguments[0]
 
 
-def _is_tagged(annotation: Any, tag: str | int) -> bool:
-    """Whether a union's variant is the one that a discriminating field calls ``tag``."""
-    if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
-        return False
-    kinds = [info.annotation for info in annotation.model_fields.values()]
-    return any(get_origin(kind) is Literal and tag in get_args(kind) for kind in kinds)
+def _tags(annotation: Any, field: str | None = None) -> list[Any]:
+    """The values by which a discriminating field (any, or that of a given name) names this variant."""
+    return [
+        tag
+        for name, info in _fields([annotation]).items()
+        if field in (None, name) and get_origin(info.annotation) is Literal
+        for tag in get_args(info.annotation)
+    ]
 
 
 def _fields(annotations: Sequence[Any]) -> dict[str, FieldInfo]:

@@ -16,10 +16,10 @@ from pydantic import (
     model_validator,
 )
 
-from pinchpoint.plan.catalogue import limits_of
 from pinchpoint.plan.endpoints import Endpoints
-from pinchpoint.plan.problems import Unfit, quoted
+from pinchpoint.plan.problems import Unfit, nearest, quoted
 from pinchpoint.plan.record import Bytes, BytesPerSecond, FileContext, FilePath, Name, Record, only_one
+from pinchpoint_infra.catalogue import profile
 
 EmbeddedTier = Literal["web", "sql", "search", "nosql", "files"]
 
@@ -95,6 +95,14 @@ class Disk(Record):
             return {key: item for key, item in value.items() if key != "resolved_limits"}
         return value
 
+    @field_validator("limits", mode="before")
+    @classmethod
+    def _limits_are_known(cls, value: object) -> object:
+        if isinstance(value, str) and value != "unknown":
+            allowed = "allowed: unknown, or limits such as {iops: 5000, bytes_per_s: 200MB/s}"
+            raise Unfit(f"found the text {quoted(value)}", allowed, nearest(value, ["unknown"]))
+        return value
+
     @field_validator("path")
     @classmethod
     def _path_is_absolute(cls, value: str | None) -> str | None:
@@ -104,8 +112,8 @@ class Disk(Record):
 
     @model_validator(mode="after")
     def _one_of_each(self) -> Self:
-        only_one({"device": self.device, "path": self.path}, "where the disk is")
-        only_one({"profile": self.profile, "limits": self.limits}, "what the disk can do")
+        only_one({"device": self.device, "path": self.path})
+        only_one({"profile": self.profile, "limits": self.limits})
         return self
 
     @computed_field  # type: ignore[prop-decorator]  # mypy knows no decorated properties
@@ -114,7 +122,10 @@ class Disk(Record):
         """What the disk is declared to do: its limits or its profile's; ``None`` where nothing is known."""
         if isinstance(self.limits, Limits):
             return self.limits
-        return None if self.profile is None else Limits.from_json(limits_of(self.profile))
+        if self.profile is None:
+            return None
+        entry = profile(self.profile)
+        return Limits(iops=entry.iops, bytes_per_s=entry.bytes_per_s, io_unit_bytes=entry.io_unit_bytes)
 
 
 class Collect(Record):

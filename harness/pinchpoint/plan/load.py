@@ -20,6 +20,9 @@ from pinchpoint.plan.problems import Problem
 from pinchpoint.plan.record import Record
 from pinchpoint_scenarios.contract import Endpoint
 
+MAX_SENTENCES = 100
+"""So many problems of one file are shown; a file with more of them is no farm or plan at all."""
+
 R = TypeVar("R", bound=Record)
 
 
@@ -90,7 +93,9 @@ def _sentences(document: Document, problems: Iterable[Problem]) -> list[str]:
         key = problem.path or (problem.found, problem.line)
         first.setdefault(key, problem)
     ordered = sorted(first.values(), key=lambda problem: problem.line or document.line(problem.path) or 0)
-    return [document.sentence(problem) for problem in ordered]
+    sentences = [document.sentence(problem) for problem in ordered[:MAX_SENTENCES]]
+    left = len(ordered) - len(sentences)
+    return [*sentences, f"{document.file}: {left} more problems, not shown"] if left else sentences
 
 
 def _sound(record: R | None, sentences: list[str]) -> R:

@@ -110,8 +110,8 @@ FilePath = Annotated[Path, BeforeValidator(_path)]
 """A path; in a file, relative to the folder of that file."""
 
 
-def only_one(values: Mapping[str, object], of: str) -> None:
-    """Raise ``Unfit`` when more than one of ``values`` (file name -> value) is set."""
+def only_one(values: Mapping[str, object]) -> None:
+    """Raise ``Unfit`` when more than one of ``values`` (name in the file -> value) is set."""
     given = [name for name, value in values.items() if value is not None]
     if len(given) > 1:
-        raise Unfit(f"both {' and '.join(given)} are given", f"allowed: one of them, as {of}")
+        raise Unfit(f"{' and '.join(given)} are given together", "allowed: one of them")

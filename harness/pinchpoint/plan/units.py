@@ -7,7 +7,6 @@ for nobody can tell ten seconds from ten minutes; 0 alone means 0 in any unit.
 
 from __future__ import annotations
 
-import math
 import re
 
 from pinchpoint.plan.problems import Unfit, nearest, quoted
@@ -18,13 +17,18 @@ RATE = "a rate such as 200/s or 5/min"
 BYTE_RATE = "a byte rate such as 200MB/s or 60MiB/s"
 RATIO = "a ratio such as 5% or 0.05"
 
+LONGEST_S = 366 * 86400.0
+FASTEST_PER_S = 1e7
+LARGEST_BYTES = 1e18
+"""Beyond these figures stands a slip of the keyboard, not a load test."""
+
 _SECONDS = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 _BYTES = {"B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _BYTES |= {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 _PER = {"s": 1.0, "min": 60.0, "h": 3600.0}
 
 _NUMBER = r"(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)"
-_BARE = re.compile(rf"-?{_NUMBER}(?:[eE][+-]?[0-9]+)?")
+_BARE = re.compile(rf"{_NUMBER}(?:[eE][+-]?[0-9]+)?")
 _PART = re.compile(rf"({_NUMBER}) ?([a-zµ]+) ?")
 _WITH_UNIT = re.compile(rf"({_NUMBER}) ?([A-Za-zµ]+)")
 _RATE = re.compile(rf"({_NUMBER}) ?/ ?([a-z]+)")
@@ -44,7 +48,7 @@ def duration(value: object) -> float:
         if unit not in _SECONDS:
             raise _unknown_unit(text, unit, _SECONDS, DURATION)
         total += float(number) * _SECONDS[unit]
-    return _finite(total, text, DURATION)
+    return _at_most(total, LONGEST_S, "366d", text)
 
 
 def size(value: object) -> int:
@@ -52,7 +56,7 @@ def size(value: object) -> int:
     text = _text(value, SIZE, "{}B")
     if text == "0":
         return 0
-    total = _finite(_size(text, SIZE), text, SIZE)
+    total = _at_most(_size(text, SIZE), LARGEST_BYTES, "1000000TB", text)
     if total != int(total):
         raise Unfit(f"{quoted(text)} is not a whole number of bytes", f"allowed: {SIZE}")
     return int(total)
@@ -69,7 +73,7 @@ def rate(value: object) -> float:
     number, per = match.groups()
     if per not in _PER:
         raise _unknown_unit(text, per, _PER, RATE)
-    return _finite(float(number) / _PER[per], text, RATE)
+    return _at_most(float(number) / _PER[per], FASTEST_PER_S, "10000000/s", text)
 
 
 def byte_rate(value: object) -> float:
@@ -82,20 +86,19 @@ def byte_rate(value: object) -> float:
         raise Unfit(_not(text, BYTE_RATE), f"allowed: {BYTE_RATE}")
     if per not in _PER:
         raise _unknown_unit(text, per, _PER, BYTE_RATE)
-    return _finite(_size(amount, BYTE_RATE) / _PER[per], text, BYTE_RATE)
+    return _at_most(_size(amount, BYTE_RATE) / _PER[per], LARGEST_BYTES, "1000000TB/s", text)
 
 
 def ratio(value: object) -> float:
     """The ratio 0-1 of ``5%`` or ``0.05``."""
-    text = str(value).strip() if isinstance(value, str | int | float) and not isinstance(value, bool) else ""
+    text = _text(value, RATIO)
     percent = _PERCENT.fullmatch(text)
     if not percent and not _BARE.fullmatch(text):
-        raise Unfit(_not(text, RATIO) if text else found(value), f"allowed: {RATIO}")
+        raise Unfit(_not(text, RATIO), f"allowed: {RATIO}")
     number = float(percent.group(1)) / 100 if percent else float(text)
-    if number < 0:
-        raise Unfit(f"{quoted(text)} is less than 0", f"allowed: {RATIO}")
     if number > 1:
-        raise Unfit(f"{quoted(text)} is more than 1", f"allowed: {RATIO}", None if percent else f"{text}%")
+        meant = "" if percent else f"; {text} percent is {text}%"
+        raise Unfit(f"{quoted(text)} is more than 1", f"allowed: {RATIO}{meant}")
     return number
 
 
@@ -103,31 +106,29 @@ def found(value: object) -> str:
     """What kind of thing stands in the file, in words."""
     if isinstance(value, bool):
         return f"the truth value {str(value).lower()}"
+    if isinstance(value, int) and value.bit_length() > 200:
+        return "a number of more than 60 digits"  # Python may refuse to print it
     if isinstance(value, int | float):
-        return f"the number {_digits(value)}"
+        return f"the number {value}"
     if isinstance(value, str):
         return f"the text {quoted(value)}"
     if value is None:
         return "nothing"
-    return "a list" if isinstance(value, list | tuple) else "a mapping"
+    kind = "list" if isinstance(value, list | tuple) else "mapping"
+    return f"a {kind}" if value else f"an empty {kind}"
 
 
-def _text(value: object, kind: str, with_unit: str) -> str:
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
+def _text(value: object, kind: str, with_unit: str | None = None) -> str:
+    """The value as text, not below 0; ``with_unit`` is how to write a number that lacks its unit."""
+    printable = isinstance(value, str | float) or (isinstance(value, int) and value.bit_length() <= 200)
+    if isinstance(value, bool) or not printable:
         raise Unfit(f"found {found(value)}", f"allowed: {kind}")
-    text = value.strip() if isinstance(value, str) else _digits(value)
+    text = str(value).strip()
     if text.startswith("-"):
         raise Unfit(f"{quoted(text)} is less than 0", f"allowed: {kind}")
-    if text != "0" and _BARE.fullmatch(text):
-        raise Unfit(f"{quoted(text)} has no unit", f"allowed: {kind}", with_unit.format(text))
+    if with_unit and text != "0" and _BARE.fullmatch(text):
+        raise Unfit(f"{quoted(text)} has no unit", f"allowed: {kind}; write {with_unit.format(text)}")
     return text
-
-
-def _digits(number: float) -> str:
-    """A number as text; an enormous one by its size, for Python refuses to print it."""
-    if isinstance(number, int) and number.bit_length() > 200:
-        return "of more than 60 digits"
-    return str(number)
 
 
 def _size(text: str, kind: str) -> float:
@@ -153,7 +154,7 @@ def _unknown_unit(text: str, unit: str, units: dict[str, float] | dict[str, int]
     )
 
 
-def _finite(number: float, text: str, kind: str) -> float:
-    if not math.isfinite(number):
-        raise Unfit(f"{quoted(text)} is too large", f"allowed: {kind}")
+def _at_most(number: float, limit: float, limit_text: str, text: str) -> float:
+    if number > limit:
+        raise Unfit(f"{quoted(text)} is too large", f"allowed: at most {limit_text}")
     return number

@@ -1,0 +1,175 @@
+"""What the two files become: frozen records in base units, which JSON gives back unchanged."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from harness.plan.samples import FARM, REAL_FARM, WHOLE_PLAN, write
+from pydantic import ValidationError
+
+from pinchpoint.errors import ExitStatus, GuardError, InputError, gravest
+from pinchpoint.plan import (
+    Burst,
+    Closed,
+    Farm,
+    Limits,
+    Objective,
+    Open,
+    Plan,
+    ending_scenarios,
+    guard,
+    load,
+    load_farm,
+    load_plan,
+)
+
+
+def test_a_plan_is_in_base_units(tmp_path: Path) -> None:
+    """Every unit of the file is gone: seconds, per second and ratios are left; defaults are filled in."""
+    _, plan = load(*write(tmp_path, REAL_FARM, WHOLE_PLAN))
+    assert plan.scenarios["crawl"].load == Closed(model="closed", users=32, think_s=0.25)
+    assert plan.scenarios["orders"].load == Open(model="open", rate_per_s=200.0, arrivals="poisson")
+    assert plan.scenarios["orders"].params == {"preset": "log-heavy"}
+    assert plan.scenarios["burst"].load == Burst(
+        model="burst", base_per_s=50.0, peak_per_s=2000.0, every_s=60.0, for_s=10.0
+    )
+    assert (plan.phases.warm_up_s, plan.phases.cool_down_s) == (10.0, 30.0)
+    measure = plan.phases.measure
+    assert (measure.until, measure.at_least_s, measure.at_most_s) == ("done", 40.0, 43_200.0)
+    assert plan.objectives[0] == Objective(scenario="orders", p95_s=0.05)
+    assert plan.objectives[1].errors_ratio == 0.01
+    assert plan.seed == 7
+    assert ending_scenarios(plan) == ["crawl"]
+
+
+def test_what_a_plan_leaves_out_has_a_default(tmp_path: Path) -> None:
+    """A plan of four lines runs: seed 1, a short warm-up, no cool-down, no objectives."""
+    plan = load_plan(write(tmp_path)[1])
+    assert plan.to_json() == {
+        "name": "p",
+        "seed": 1,
+        "scenarios": {
+            "orders": {
+                "use": "sql-mix",
+                "load": {"model": "closed", "users": 1, "think_s": 0.0},
+                "params": {},
+            }
+        },
+        "phases": {
+            "warm_up_s": 5.0,
+            "measure": {"at_most_s": 1.0, "at_least_s": 0.0},
+            "cool_down_s": 0.0,
+        },
+        "objectives": [],
+    }
+
+
+def test_a_farm_knows_its_hosts_disks_and_endpoints(tmp_path: Path) -> None:
+    """Declarations are in base units, variables unexpanded, paths absolute from the file's folder."""
+    path, _ = write(tmp_path, REAL_FARM)
+    farm = load_farm(path)
+    assert farm.identity == path.resolve()
+    assert farm.offered == {"sharepoint", "sql", "nosql", "search", "files"}
+    sql1 = farm.tiers["sql"].hosts["sql1"]
+    assert sql1.disks["log"].limits == Limits(iops=5000, bytes_per_s=200e6, io_unit_bytes=8192)
+    assert sql1.disks["data"].limits == "unknown"
+    assert sql1.disks["data"].resolved_limits is None
+    index = farm.tiers["search"].hosts["app3"].disks["index"]
+    assert index.resolved_limits == Limits(iops=5000, bytes_per_s=200e6)  # the catalogue's, not its burst
+    assert (sql1.collect[0].kind, sql1.collect[0].options) == ("local", {"process": "postgres"})
+    assert farm.endpoints.named()["sql"].given == {"url": "postgresql://loader:${PGPASSWORD}@sql1/loadtest"}
+    assert farm.endpoints.named()["files"].given == {"url": str(tmp_path / "documents")}
+    assert farm.endpoints.named()["search"].given == {"url": "http://app3:8200", "kind": "pinchpoint"}
+
+
+def test_the_embedded_farm_offers_what_its_tiers_are(tmp_path: Path) -> None:
+    """Endpoints follow from tiers; the corpus is found from the file's folder, not the current one."""
+    built = "embedded: {tiers: [sql, files], content: {corpus: ../docs, documents: 9}}"
+    text = f"name: f\nenvironment: test\n{built}\n"
+    farm = load_farm(write(tmp_path, text)[0])
+    assert farm.embedded is not None
+    assert farm.offered == {"sql", "files"}
+    assert farm.embedded.content.corpus == tmp_path / "../docs"
+    assert farm.embedded.content.documents == 9
+    assert farm.endpoints.named() == {}
+
+
+@pytest.mark.parametrize("text", [FARM, REAL_FARM])
+def test_a_farm_comes_back_from_its_json(tmp_path: Path, text: str) -> None:
+    """What stands in a manifest is enough to have the same farm again, without its file."""
+    path, _ = write(tmp_path, text)
+    farm = load_farm(path)
+    path.unlink()
+    assert Farm.from_json(json.loads(json.dumps(farm.to_json()))) == farm
+
+
+def test_a_plan_comes_back_from_its_json(tmp_path: Path) -> None:
+    """Likewise a plan, with both forms of measure."""
+    for text in (WHOLE_PLAN, WHOLE_PLAN.replace("{until: done, at_least: 40s, at_most: 12h}", "10m")):
+        plan = load_plan(write(tmp_path, plan=text)[1])
+        assert Plan.from_json(json.loads(json.dumps(plan.to_json()))) == plan
+
+
+def test_records_are_frozen_and_hide_secrets(tmp_path: Path) -> None:
+    """Nobody changes a farm in passing, and printing one shows no password."""
+    farm = load_farm(write(tmp_path, REAL_FARM)[0])
+    with pytest.raises(ValidationError):
+        farm.name = "other"  # type: ignore[misc]
+    assert "secret" not in repr(farm)
+
+
+def test_json_is_yaml(tmp_path: Path) -> None:
+    """A JSON file with tabs, escapes and a byte order mark is as good as YAML."""
+    text = '\ufeff{\n\t"name": "f",\n\t"environment": "te\\u0073t",\n\t"embedded": {"tiers": ["sql"]}\n}\n'
+    assert load_farm(write(tmp_path, text)[0]).environment == "test"
+
+
+def test_anchors_and_merge_keys_work(tmp_path: Path) -> None:
+    """YAML's own way not to repeat oneself; a field's own value wins over a merged one."""
+    plan = load_plan(
+        write(
+            tmp_path,
+            plan="name: p\nscenarios:\n"
+            "  a: &a {use: sql-mix, load: {model: closed, users: 1}}\n"
+            "  b: {<<: *a, load: {model: closed, users: 2}}\n"
+            "phases: {measure: 1s}\n",
+        )[1]
+    )
+    assert [planned.load for planned in plan.scenarios.values()] == [
+        Closed(model="closed", users=1),
+        Closed(model="closed", users=2),
+    ]
+
+
+def test_an_anchor_may_be_used_again(tmp_path: Path) -> None:
+    """YAML allows it; no warning is printed."""
+    farm = load_farm(write(tmp_path, FARM + "tiers: {x: {hosts: {a: &a {}, b: &a {}, c: *a}}}\n")[0])
+    assert list(farm.tiers["x"].hosts) == ["a", "b", "c"]
+
+
+def test_the_guard_keeps_writing_scenarios_off_production(tmp_path: Path) -> None:
+    """Production and a scenario that writes: nothing is started, the exit status says why."""
+    farm, plan = load(*write(tmp_path, FARM.replace("environment: test", "environment: production")))
+    with pytest.raises(GuardError, match=r"farm f is production.*orders \(sql-mix\)") as raised:
+        guard(farm, plan)
+    assert raised.value.exit_status is ExitStatus.GUARD
+    guard(*load(*write(tmp_path)))
+
+
+def test_the_gravest_status_wins() -> None:
+    """DESIGN.md's order: 130, 4, 3, 5, 1; nothing at all is fine."""
+    ordered = [
+        ExitStatus.INTERRUPTED,
+        ExitStatus.GUARD,
+        ExitStatus.NOT_EVIDENCE,
+        ExitStatus.ENVIRONMENT,
+        ExitStatus.OBJECTIVES_MISSED,
+        ExitStatus.FINE,
+    ]
+    for position, status in enumerate(ordered):
+        assert gravest(reversed(ordered[position:])) is status
+    assert gravest([]) is ExitStatus.FINE
+    assert InputError("a", "b").exit_status == 2
+    assert str(InputError("a", "b")) == "a\nb"

@@ -1,0 +1,48 @@
+"""No secret reaches a manifest or a message."""
+
+from __future__ import annotations
+
+import pytest
+
+from pinchpoint.plan import redacted
+from pinchpoint.plan.redact import redacted_text
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://loader:pw@sql1/db", "postgresql://loader:***@sql1/db"),
+        ("postgresql://loader:p@w@sql1/db", "postgresql://loader:***@sql1/db"),
+        ("valkey://:pw@c1:6379/0", "valkey://:***@c1:6379/0"),
+        ("postgresql://u:p/w#x@h/db", "postgresql://u:***@h/db"),
+        ("postgresql://u:${PW}@h/db", "postgresql://u:${PW}@h/db"),
+        ("postgresql://u:x${PW}@h/db", "postgresql://u:***@h/db"),
+        ("postgresql://h/db?user=u&password=pw&x=1", "postgresql://h/db?user=u&password=***&x=1"),
+        ("http://host:8080/a@b", "http://host:8080/a@b"),
+        ("http://host/path", "http://host/path"),
+        ("no url: at all @ x", "no url: at all @ x"),
+    ],
+)
+def test_passwords_in_urls_are_hidden(url: str, shown: str) -> None:
+    """Also where the password breaks the URL, and not where there is none; names of variables stay."""
+    assert redacted_text(url) == shown
+    assert "pw" not in redacted_text(f"error at {url}") or "pw" not in url
+
+
+def test_secret_keys_are_hidden_at_any_depth() -> None:
+    """Keys decide, not places; the original is left as it was."""
+    data = {
+        "password": "pw",
+        "token": "${TOKEN}",
+        "a": [{"api_key": 5, "url": "http://u:pw@h/"}, "http://u:pw@h/"],
+        "name": "n",
+        "count": 3,
+    }
+    assert redacted(data) == {
+        "password": "***",
+        "token": "${TOKEN}",
+        "a": [{"api_key": "***", "url": "http://u:***@h/"}, "http://u:***@h/"],
+        "name": "n",
+        "count": 3,
+    }
+    assert data["password"] == "pw"
