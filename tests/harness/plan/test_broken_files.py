@@ -18,7 +18,10 @@ BAD_INDENTATION = (
     ":2: not valid YAML: a ':' where no field can begin; "
     "check the indentation of this line and the one above, or quote the text"
 )
-OPEN_LIST = ":2: not valid YAML: expected ',' or ']', but got ':'; while parsing a flow sequence that begins in line 1"
+OPEN_LIST = (
+    ":2: not valid YAML: expected ',' or ']', but got ':'; "
+    "while parsing a flow sequence that begins in line 1"
+)
 CASES = sorted(path.name for path in Path(__file__).with_name("broken").iterdir())
 BOMB = "a: &a [1]\n" + "".join(
     f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]\n"
