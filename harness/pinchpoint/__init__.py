@@ -1,0 +1,1 @@
+"""Pinchpoint: plan, run, store, analyse, report, and the command line."""

@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pinchpoint_infra.embedded import FarmError, FarmSpec, FarmStatus
-
 from pinchpoint.errors import FarmUnavailable
 from pinchpoint.plan import Farm
 from pinchpoint_infra import embedded
+from pinchpoint_infra.embedded import FarmError, FarmSpec, FarmStatus
 
 
 def spec(farm: Farm) -> FarmSpec:

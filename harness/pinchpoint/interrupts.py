@@ -33,7 +33,7 @@ class Interrupts:
 
     def __exit__(self, *exc: object) -> None:
         for number, handler in self._before.items():
-            signal.signal(number, handler)  # type: ignore[arg-type] -- what signal() itself returned
+            signal.signal(number, handler)  # type: ignore[arg-type]  # what signal() itself returned
 
     def _handle(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 -- signal's signature
         if self._raised:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from pinchpoint import preflight
-from pinchpoint.errors import ExitStatus, FarmUnavailable, NotEvidenceError
+from pinchpoint.errors import ExitStatus, FarmUnavailable
 from pinchpoint.interrupts import Interrupts
 from pinchpoint.live import LiveFarm, live_farm
 from pinchpoint.loadgen.load import Assignment, make_scenario, planned_scenarios
@@ -79,7 +79,7 @@ def run(
         }
         facts, connected = _preflight(made, live, stack)
         manifest = first_manifest(farm, plan, live, facts, connected, assignments)
-        with _recorder(_directory(out, plan, farm), manifest) as store:
+        with closing(RunWriter(_directory(out, plan, farm), manifest)) as store:
             ended = Ended(store.directory)
             stage = _Stage(plan, live, store, progress, board, interrupts, ended)
             try:
@@ -134,23 +134,6 @@ def _directory(out: Path, plan: Plan, farm: Farm) -> Path:
         number += 1
         wanted = first.with_name(f"{first.name}-{number}")
     return wanted
-
-
-@contextmanager
-def _recorder(directory: Path, manifest: dict[str, Any]) -> Any:
-    """The run directory's writer; a directory that cannot be written any more is one clear sentence."""
-    store: RunWriter | None = None
-    try:
-        store = RunWriter(directory, manifest)
-        yield store
-    except OSError as error:
-        raise NotEvidenceError(
-            f"{directory}: the recorder failed: {error.strerror or error}; the run is not valid evidence. "
-            f"What was measured until then is kept: make room, then `pinchpoint analyse {directory}`"
-        ) from error
-    finally:
-        if store:
-            store.close()
 
 
 class _Stage:
@@ -217,7 +200,7 @@ class _Stage:
                 self._progress.say(reason)
 
     def finish(self) -> None:
-        """Turn the journals into the run's files. Raises OSError."""
+        """Turn the journals into the run's files. Raises NotEvidenceError."""
         self._progress.say("writing the run's files")
         if self._ended.statuses:
             self._store.warn(f"incomplete: {self._ended.reasons[0].splitlines()[0]}")

@@ -49,7 +49,7 @@ def demo(out: Path, corpus: Path | None) -> int:
         "embedded": {"tiers": ["web", "sql", "search", "nosql", "files"]},
     }
     if corpus is not None:
-        farm["embedded"]["content"] = {"corpus": str(corpus.absolute())}  # type: ignore[index] -- a dict, above
+        farm["embedded"]["content"] = {"corpus": str(corpus.absolute())}  # type: ignore[index]  # a dict, above
     loaded = load(_write(out / "demo" / "farm.yaml", farm), _write(out / "demo" / "plan.yaml", PLAN))
     directory, status = run_and_report(*loaded, out)
     click.echo(directory / REPORT)

@@ -15,6 +15,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -50,8 +51,8 @@ class Generator:
     def run(self, commands: FileObject) -> None:
         """Perform the assignment until told to stop."""
         self._engine.open()
-        gevent.spawn(self._watch_loop).link_exception(self._greenlet_failed)
-        gevent.spawn(self._each_second).link_exception(self._greenlet_failed)
+        gevent.spawn(self._guarded, self._watch_loop)
+        gevent.spawn(self._guarded, self._each_second)
         while not self._engine.all_open:
             gevent.sleep(0.01)
         _say(type="ready")
@@ -103,12 +104,18 @@ class Generator:
         now_ns = time.time_ns()
         samples = self._health(min(before_s, now_ns // 1_000_000_000), now_ns)
         self._recorder.follow_clock()
-        progress = self._writer.spawn(self._write, seconds, samples, now_ns).get()
-        _say(type="second", progress=progress)
+        written = self._writer.spawn(self._write, seconds, samples, now_ns).get()
+        if isinstance(written, OSError):
+            raise written
+        _say(type="second", progress=written)
 
-    def _write(self, seconds: Seconds, samples: list[Sample], now_ns: int) -> dict[str, Any]:
-        self._journal.write_operations(seconds.rows(self._assignment.name), now_ns)
-        self._journal.write_samples(samples)
+    def _write(self, seconds: Seconds, samples: list[Sample], now_ns: int) -> dict[str, Any] | OSError:
+        # An error is handed over, not raised: the thread pool would print its traceback.
+        try:
+            self._journal.write_operations(seconds.rows(self._assignment.name), now_ns)
+            self._journal.write_samples(samples)
+        except OSError as error:
+            return error
         return seconds.progress()
 
     def _health(self, before_s: int, now_ns: int) -> list[Sample]:
@@ -135,13 +142,14 @@ class Generator:
                     found.append(Sample(time_ns, 1.0, host, f"generator.{metric}_per_s", name, count))
         return found
 
-    def _greenlet_failed(self, greenlet: gevent.Greenlet) -> None:
-        self._fail(greenlet.exception)
+    def _guarded(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except Exception as error:  # noqa: BLE001 -- whatever it is, this generator no longer records
+            self._fail(error)
 
     def _fail(self, error: BaseException) -> None:
-        kind = "environment" if isinstance(error, ScenarioError) else "recorder"
-        why = str(error) if isinstance(error, ScenarioError) else f"{type(error).__name__}: {error}"
-        _say(type="failed", kind=kind, why=why)
+        _say_failed(error)
         os._exit(1)
 
 
@@ -153,8 +161,24 @@ def _say(**message: Any) -> None:
         os._exit(1)
 
 
+def _say_failed(error: BaseException) -> None:
+    match error:
+        case ScenarioError():
+            _say(type="failed", kind="environment", why=str(error))
+        case OSError():
+            _say(
+                type="failed",
+                kind="recorder",
+                why=f"its journal cannot be written: {error.strerror or error}",
+            )
+        case _:
+            _say(type="failed", kind="recorder", why=f"{type(error).__name__}: {error}")
+
+
 def main() -> None:
     """Entry of ``python -m pinchpoint.loadgen.generator``."""
+    # The journal is encoded in a thread: with Python's 5 ms it would keep operations from starting on time.
+    sys.setswitchinterval(0.0005)
     commands = FileObject(sys.stdin.fileno(), "rb", close=False)
     try:
         assignment = Assignment(**json.loads(commands.readline()))
@@ -162,8 +186,7 @@ def main() -> None:
             os.sched_setaffinity(0, assignment.cores)
         generator = Generator(assignment)
     except Exception as error:  # noqa: BLE001 -- told to the controller, which tells the person
-        kind = "environment" if isinstance(error, ScenarioError) else "recorder"
-        _say(type="failed", kind=kind, why=str(error) or type(error).__name__)
+        _say_failed(error)
         return
     generator.run(commands)
 

@@ -117,6 +117,7 @@ class GeneratorPool:
             [sys.executable, "-m", "pinchpoint.loadgen.generator"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            bufsize=0,  # nothing is left to flush when a dead one's pipe is closed
             env=dict(environment),
             start_new_session=True,  # a Ctrl-C in the terminal is the controller's to handle
         )
@@ -132,7 +133,6 @@ class GeneratorPool:
             assert generator.process.stdin is not None  # noqa: S101 -- opened as a pipe above
             try:
                 generator.process.stdin.write(json.dumps(message).encode() + b"\n")
-                generator.process.stdin.flush()
             except BrokenPipeError:
                 # It ended; the reader knows why, or says below that it ended without a word.
                 continue

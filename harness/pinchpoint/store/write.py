@@ -8,11 +8,13 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from pinchpoint.errors import NotEvidenceError
 from pinchpoint.store import compact
 from pinchpoint.store.journal import JournalWriter
 from pinchpoint.store.schema import EVENTS, JOURNAL, MANIFEST, OPERATIONS, RUN_SCHEMA, SAMPLES
@@ -41,38 +43,40 @@ class RunWriter:
         directory: the run directory; made here, must not exist.
         manifest: the manifest's first content; ``schema`` and ``state`` are set here.
         segment_s: how long a journal segment grows before it is compacted.
+
+    Every method raises ``NotEvidenceError`` when the directory cannot be written any more (disk full): a run
+    that could not be recorded is no evidence.
     """
 
     def __init__(self, directory: Path, manifest: Mapping[str, Any], segment_s: float = 60.0) -> None:
         self.directory = directory
         self.journal = directory / JOURNAL
-        self.journal.mkdir(parents=True)
         self.manifest: dict[str, Any] = {"schema": RUN_SCHEMA, "state": "running", **manifest}
-        self._lock = (self.journal / LOCK).open("w")
-        fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with self._writing():
+            self.journal.mkdir(parents=True)
+            self._lock = (self.journal / LOCK).open("w")
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Unbuffered: a line that did not fit is an error at once, and not again when the file is closed.
+            self._events = (directory / EVENTS).open("ab", buffering=0)
         self.save_manifest()
-        self._events = (directory / EVENTS).open("a", encoding="utf-8")
         self._samples = JournalWriter(self.journal, "controller", segment_s)
         self._guard = threading.Lock()  # collectors, generators' readers and the main thread all write here
-        self.last_sample_ns = 0
 
     def save_manifest(self) -> None:
-        """Write the manifest as it is now. Raises OSError."""
-        write_json(self.directory / MANIFEST, self.manifest)
+        """Write the manifest as it is now."""
+        with self._writing():
+            write_json(self.directory / MANIFEST, self.manifest)
 
     def samples(self, samples: Iterable[Sample]) -> None:
-        """Append samples to the controller's journal. Raises OSError (disk full)."""
-        batch = list(samples)
-        with self._guard:
-            self._samples.write_samples(batch)
-        self.last_sample_ns = max([self.last_sample_ns, *(sample.time_ns for sample in batch)])
+        """Append samples to the controller's journal."""
+        with self._writing(), self._guard:
+            self._samples.write_samples(samples)
 
-    def event(self, event: str, **fields: Any) -> None:
-        """Append one line to events.jsonl. Raises OSError."""
+    def event(self, event: str, /, **fields: Any) -> None:
+        """Append one line to events.jsonl."""
         line = json.dumps({"time": utc(), "event": event, **fields}, allow_nan=False, default=str)
-        with self._guard:
-            self._events.write(line + "\n")
-            self._events.flush()
+        with self._writing(), self._guard:
+            self._events.write(line.encode() + b"\n")
 
     def warn(self, sentence: str) -> None:
         """A warning the report must show."""
@@ -80,14 +84,15 @@ class RunWriter:
         self.event("warning", sentence=sentence)
 
     def compact(self) -> None:
-        """Turn closed journal segments into Parquet parts. Raises OSError."""
-        compact.compact_closed(self.journal)
+        """Turn closed journal segments into Parquet parts."""
+        with self._writing():
+            compact.compact_closed(self.journal)
 
     def finish(self, state: str) -> None:
-        """Merge the journals into the run's two files and say so in the manifest. Raises OSError."""
-        with self._guard:
+        """Merge the journals into the run's two files and say so in the manifest."""
+        with self._writing():
             self._samples.close()
-        finish(self.directory, self.manifest, state, utc())
+            finish(self.directory, self.manifest, state, utc())
         self.close()
 
     def close(self) -> None:
@@ -96,6 +101,17 @@ class RunWriter:
             self._samples.close()
             self._events.close()
             self._lock.close()
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise NotEvidenceError(
+                f"{self.directory}: the recorder failed: {error.strerror or error}; the run is not valid "
+                "evidence. What was measured until then is kept: make room, then "
+                f"`pinchpoint analyse {self.directory}`"
+            ) from error
 
 
 def finish(directory: Path, manifest: dict[str, Any], state: str, ended: str) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pinchpoint.errors import InputError
+from pinchpoint.errors import InputError, NotEvidenceError
 from pinchpoint.store import compact
 from pinchpoint.store.journal import JournalWriter, read_frames, segments
 from pinchpoint.store.read import open_run
@@ -32,7 +32,7 @@ def operation(second: int, count: int = 5) -> list[object]:
 
 
 def test_round_trip_keeps_null_apart_from_zero(tmp_path: Path) -> None:
-    """ "Not measured" comes back as null, 0 as 0, and the weights with them."""
+    """What was not measured comes back as null, 0 as 0, and the weights with them."""
     with JournalWriter(tmp_path, "controller") as writer:
         writer.write_samples([sample(10, None), sample(10, 0.0, "vdb"), sample(11, 0.25)])
         writer.write_operations([operation(10)], 11 * SECOND)
@@ -179,7 +179,7 @@ def test_a_full_disk_is_an_error_and_loses_nothing_before_it(tmp_path: Path) -> 
     try:
         store = RunWriter(small / "run", {"name": "p", "started": "2026-01-01T00:00:00Z", "warnings": []})
         written = 0
-        with pytest.raises(OSError, match=r"space|disk full"):  # noqa: PT012 -- some call of many raises
+        with pytest.raises(NotEvidenceError, match=r"space|disk full"):  # noqa: PT012 -- some call of many raises
             for second in range(1_000_000):
                 store.samples([sample(second)] * 100)
                 written += 100
