@@ -1,0 +1,139 @@
+"""A corpus: a folder walked for its documents, in path order."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import stat
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pinchpoint_infra.content.document import LARGEST_BYTES, Document, NotADocumentError, identify
+from pinchpoint_infra.content.errors import ContentError
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One document of a corpus.
+
+    Attributes:
+        path: relative to the corpus, as bytes: a name need not be text.
+        content: as it is stored.
+        document: what the content is.
+        modified_s: seconds since 1970.
+    """
+
+    path: bytes
+    content: bytes
+    document: Document
+    modified_s: float
+
+
+@dataclass
+class Folder:
+    """A folder as a corpus.
+
+    Args:
+        root: the folder; a link to one is followed, links below it are not.
+        largest_bytes: a larger file is skipped.
+
+    Attributes:
+        skipped: reason -> how many files were no documents.
+
+    Raises:
+        ContentError: it is missing, no folder, or must not be read.
+    """
+
+    root: Path
+    largest_bytes: int = LARGEST_BYTES
+    skipped: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        remedy = "name a folder of documents"
+        try:
+            with os.scandir(self.root):
+                pass
+        except FileNotFoundError as error:
+            raise ContentError(f"corpus {self.name}: there is no such folder; {remedy}") from error
+        except NotADirectoryError as error:
+            raise ContentError(f"corpus {self.name}: this is a file, not a folder; {remedy}") from error
+        except OSError as error:
+            raise ContentError(f"corpus {self.name}: cannot be read: {_words(error)}; {remedy}") from error
+
+    @property
+    def name(self) -> str:
+        """What it is called: its path, printable whatever its bytes."""
+        return os.fsencode(self.root).decode("utf-8", "backslashreplace")
+
+    def files(self) -> list[bytes]:
+        """Paths of all regular files, in path order; whatever else there is, is counted as skipped."""
+        found: list[bytes] = []
+        folders = [b""]
+        root = os.fsencode(self.root)
+        while folders:
+            folder = folders.pop()
+            try:
+                with os.scandir(os.path.join(root, folder)) as entries:  # noqa: PTH118 -- names are bytes
+                    for entry in entries:
+                        path = folder + b"/" + entry.name if folder else entry.name
+                        if entry.is_symlink():
+                            self.skipped["symbolic link"] += 1
+                        elif entry.is_dir(follow_symlinks=False):
+                            folders.append(path)
+                        elif entry.is_file(follow_symlinks=False):
+                            found.append(path)
+                        else:
+                            self.skipped["not a regular file"] += 1
+            except OSError as error:
+                self.skipped[f"folder not readable: {_words(error)}"] += 1
+        return sorted(found)
+
+    def documents(self, paths: Iterable[bytes]) -> Iterator[Entry]:
+        """The documents among these files; the others are counted as skipped."""
+        root = os.fsencode(self.root)
+        for path in paths:
+            try:
+                content, modified_s = self._read(os.path.join(root, path))  # noqa: PTH118 -- names are bytes
+                yield Entry(path, content, identify(content), modified_s)
+            except NotADocumentError as reason:
+                self.skipped[str(reason)] += 1
+            except OSError as error:
+                self.skipped[f"not readable: {_words(error)}"] += 1
+
+    def choose(self, paths: list[bytes], limit: int) -> list[bytes]:
+        """So many documents, spread over the folder: the same ones whenever the folder is the same.
+
+        Files are looked at in an order that is as good as random, until there are enough documents; those
+        that are left are counted, whatever they are.
+        """
+        chosen: list[bytes] = []
+        shuffled = sorted(paths, key=lambda path: hashlib.blake2b(path, digest_size=8).digest())
+        looked_at = 0
+        for path in shuffled:
+            if len(chosen) == limit:
+                break
+            looked_at += 1
+            chosen += [entry.path for entry in self.documents([path])]
+        if beyond := len(shuffled) - looked_at:
+            self.skipped[f"beyond the limit of {limit:,} documents"] += beyond
+        return sorted(chosen)
+
+    def _read(self, path: bytes) -> tuple[bytes, float]:
+        """Never follows a link, never waits for a pipe put there since the folder was listed."""
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(descriptor, "rb") as file:  # noqa: PTH123 -- a descriptor
+            found = os.fstat(descriptor)
+            if not stat.S_ISREG(found.st_mode):
+                raise NotADocumentError("not a regular file")
+            if found.st_size > self.largest_bytes:
+                raise NotADocumentError(f"larger than {self.largest_bytes // 2**20} MiB")
+            return file.read(found.st_size), found.st_mtime
+
+
+def _words(error: OSError) -> str:
+    if error.errno in {errno.EACCES, errno.EPERM}:
+        return "permission denied"
+    return (error.strerror or type(error).__name__).lower()

@@ -1,0 +1,105 @@
+"""A document is what its content says: which bytes are a document, of which form, and what they say."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import re
+import zlib
+from dataclasses import dataclass
+from typing import Literal
+
+from pinchpoint_infra.content.charset import decode, has_mark, is_text
+from pinchpoint_infra.content.kinds import binary_kind
+
+Form = Literal["text", "html"]
+
+LARGEST_BYTES = 64 * 2**20
+"""A document is no larger, neither as it is stored nor unpacked."""
+TOO_LARGE = f"larger than {LARGEST_BYTES // 2**20} MiB"
+
+_GZIP = b"\x1f\x8b"
+_PDF = b"%PDF-"
+_HTML = re.compile(
+    r"\s*(<\?xml[^>]*>\s*)?(<!--.*?-->\s*)*(<!doctype\s+html\b|<(html|head|body|title)[\s>])",
+    re.IGNORECASE | re.DOTALL,
+)
+_HTML_WITHIN_BYTES = 2**15
+_XML = b"<?xml"
+
+
+class NotADocumentError(Exception):
+    """These bytes are no document; the message is the reason in words, such as ``PNG image``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """What a document's bytes are.
+
+    Attributes:
+        form: plain text (source code, JSON, XML and scripts are) or HTML.
+        gzipped: whether the bytes are its gzip.
+        plain: the bytes unpacked.
+    """
+
+    form: Form
+    gzipped: bool
+    plain: bytes
+
+    @property
+    def content_type(self) -> str:
+        """The media type of the bytes as they are stored."""
+        if self.gzipped:
+            return "application/gzip"
+        return "text/html" if self.form == "html" else "text/plain"
+
+    def text(self) -> str:
+        """The whole text, of HTML its source."""
+        return decode(self.plain, markup=self.form == "html" or self.plain.startswith(_XML))
+
+
+def identify(content: bytes) -> Document:
+    """Which document these bytes are; names and extensions have no say.
+
+    Nothing at all is an empty plain text.
+
+    Raises:
+        NotADocumentError: they are none.
+    """
+    if len(content) > LARGEST_BYTES:
+        raise NotADocumentError(TOO_LARGE)
+    if not content.startswith(_GZIP):
+        return _plain(content, gzipped=False)
+    plain = _unpacked(content)
+    if plain.startswith(_GZIP):
+        raise NotADocumentError("gzip of gzip data")
+    try:
+        return _plain(plain, gzipped=True)
+    except NotADocumentError as inner:
+        kind = str(inner)
+        article = "" if kind.endswith("data") else "an " if kind[0] in "AEIOUaeiou" else "a "
+        raise NotADocumentError(f"gzip of {article}{kind}") from inner
+
+
+def _plain(content: bytes, *, gzipped: bool) -> Document:
+    if content.startswith(_PDF) or not is_text(content):  # a PDF may be written in ASCII alone
+        raise NotADocumentError(binary_kind(content))
+    return Document("html" if _is_html(content) else "text", gzipped, content)
+
+
+def _is_html(content: bytes) -> bool:
+    start = content[:_HTML_WITHIN_BYTES]
+    return _HTML.match(decode(start) if has_mark(start) else start.decode("latin-1")) is not None
+
+
+def _unpacked(content: bytes) -> bytes:
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
+            plain = file.read(LARGEST_BYTES + 1)
+    except EOFError as error:
+        raise NotADocumentError("truncated gzip") from error
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise NotADocumentError("damaged gzip") from error
+    if len(plain) > LARGEST_BYTES:
+        raise NotADocumentError(f"gzip that unpacks to more than {LARGEST_BYTES // 2**20} MiB")
+    return plain

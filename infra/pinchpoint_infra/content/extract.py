@@ -1,0 +1,57 @@
+"""What a reader, and so a searcher, finds in a document."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from selectolax.lexbor import LexborHTMLParser
+
+from pinchpoint_infra.content.document import Document
+
+_UNSEEN = ["script", "style", "template"]
+_SPOKEN_ATTRIBUTES = ("alt", "title", "placeholder", "aria-label", "label", "summary")
+_SPOKEN_META = 'meta[name="description" i], meta[name="keywords" i], meta[name="author" i]'
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A document's text.
+
+    Attributes:
+        title: of HTML its title; of plain text its first line that says something; may be empty.
+        visible: what a reader sees, with what attributes and descriptions say.
+        source: of HTML the markup itself and the text as it reads where elements touch; empty for plain text.
+    """
+
+    title: str
+    visible: str
+    source: str
+
+
+def extract(document: Document) -> Text:
+    """The text of a document."""
+    text = document.text()
+    return _html(text) if document.form == "html" else Text(_first_line(text), text, "")
+
+
+def _first_line(text: str) -> str:
+    return next((line.strip() for line in text[:2000].splitlines() if line.strip()), "")[:200]
+
+
+def _html(markup: str) -> Text:
+    # Markup does not say whether neighbouring elements touch: <b>W</b>ord is one word, two table cells are
+    # two. Both readings are kept, so that either is found.
+    page = LexborHTMLParser(markup)
+    spoken = _spoken(page)
+    head = page.css_first("title")
+    title = " ".join(head.text().split()) if head is not None else ""
+    page.strip_tags(_UNSEEN)
+    apart, touching = page.text(separator=" "), page.text()
+    return Text(title, "\n".join([title, apart, *spoken]), f"{touching}\n{markup}")
+
+
+def _spoken(page: LexborHTMLParser) -> list[str]:
+    found = [node.attributes.get("content") for node in page.css(_SPOKEN_META)]
+    for name in _SPOKEN_ATTRIBUTES:
+        found += [node.attributes.get(name) for node in page.css(f"[{name}]")]
+    return [words for words in found if words]
