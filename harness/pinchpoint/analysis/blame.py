@@ -9,6 +9,7 @@ from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures, Measures
 from pinchpoint.analysis.signature import Suspicion, suspect
 from pinchpoint.analysis.stages import Rows
+from pinchpoint.analysis.thresholds import STRANGERS
 
 DEPTH = {"web": 1, "search": 1, "files": 1, "sql": 2, "nosql": 2}
 """How deep a tier lies on the call path. A resource that is used up pushes back upstream, so the deepest of
@@ -44,6 +45,17 @@ def owner(resource: Resource, found: Measures) -> tuple[str, str]:
     if resource.roles:
         return resource.roles[0].tier, resource.roles[0].host
     return resource.tiers[0], resource.hosts[0]
+
+
+def strangers(one: Suspicion) -> float | None:
+    """The share of a pool's busy time that neither the farm nor the load generator used, if that is a third.
+
+    None where it is less, or where not every tier's own use was measured.
+    """
+    if isinstance(one.found, DiskMeasures) or not set(one.resource.tiers) <= set(one.found.uses):
+        return None
+    rest = 1 - sum(one.found.uses.values())
+    return rest if rest >= STRANGERS.value else None
 
 
 def used_by_generator(one: Suspicion) -> bool:

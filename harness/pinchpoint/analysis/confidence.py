@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pinchpoint.analysis.blame import suspects
+from pinchpoint.analysis.blame import strangers, suspects
 from pinchpoint.analysis.demand import Resource
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.inputs import Inputs
@@ -25,6 +25,7 @@ from pinchpoint.analysis.thresholds import (
     STEAL,
 )
 from pinchpoint.analysis.verdict import Confidence
+from pinchpoint.report import units
 
 RESAMPLES = 200
 SEED = 1
@@ -98,6 +99,9 @@ def _lowering(inputs: Inputs, found: tuple[Suspicion, ...], stage: Stage) -> Ite
         yield "another resource is used up as well"
     if isinstance(first.found, CpuMeasures) and len(first.resource.tiers) > 1 and not first.found.uses:
         yield "which tier uses the shared cores was not measured"
+    rest = strangers(first)
+    if rest is not None:
+        yield f"{units.percent(rest)} of that CPU was used by programs that are not the farm's"
     yield from unseen(inputs)
     yield from stolen(inputs)
     crashed = [event.get("tier") for event in inputs.events if event.get("event") == "tier_crashed"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pinchpoint.analysis.blame import owner
+from pinchpoint.analysis.blame import owner, strangers
 from pinchpoint.analysis.confidence import Trust
 from pinchpoint.analysis.evidence import write_and_flush_s
 from pinchpoint.analysis.facts import level_words, named_cores, shift_words
@@ -65,6 +65,9 @@ def _proof(one: Suspicion) -> str:
     text = (
         f"{named_cores(one.resource)} {'was' if one.resource.cores == 1 else 'were'} busy {busy} of the time"
     )
+    rest = strangers(one)
+    if rest is not None:
+        text += f", but {units.percent(rest)} of that was used by programs that are not the farm's"
     return text + _sharing(one, one.found) if len(one.resource.tiers) > 1 else text
 
 

@@ -56,7 +56,6 @@ PRESSURE = Threshold(0.50, "design", "somebody waits for the resource at least h
 MOSTLY_READS = Threshold(0.50, "design", "a disk that mostly reads: half of its I/O or more")
 WAIT_SHARE = Threshold(0.50, "design", "waiting for one disk is at least half of the operation's time")
 PRESSED = Threshold(0.50, "design", "closed load presses the farm when users wait for it half of the time")
-BUSY_WARNING = Threshold(0.80, "PAL", "CPU: critical from 80 % on")
 MEMORY_CRITICAL = Threshold(0.05, "PAL", "memory: critical below 5 % available")
 
 # Gates.
@@ -66,6 +65,8 @@ STARTED = Threshold(0.95, "design", "at least 95 % of the scheduled operations w
 SEND_LAG_S = Threshold(0.002, "design", "send lag: at most 2 ms, or a tenth of the p99 response")
 SEND_LAG_SHARE = Threshold(0.10, "design", "send lag: at most a tenth of the p99 response")
 LITTLE = Threshold(0.05, "design", "Little's law: users = throughput x (time + think time) within 5 %")
+CLIENT_TIME_S = Threshold(0.0002, "design", "a client's own work between operations: at most 0.2 ms")
+STRANGERS = Threshold(1 / 3, "design", "programs that are not the farm's use a third of its CPU")
 STEAL = Threshold(0.05, "design", "more than 5 % of CPU time stolen by the hypervisor")
 SEEN = Threshold(0.90, "design", "a host is seen when 90 % of the window has its samples")
 

@@ -64,10 +64,6 @@ class Traffic:
         """Without the stages of operations."""
         return Traffic(self._table.filter(pa.array(~self._stage)))
 
-    def stages(self, suffix: str) -> Traffic:
-        """Only the stage ``suffix`` of every operation."""
-        return Traffic(self._table.filter(pc.ends_with(self._table["operation"], "/" + suffix)))
-
     def at(self, seconds: Iterable[int]) -> Traffic:
         """Those that ended in the given UTC seconds."""
         return Traffic(self._table.filter(pc.is_in(self._table["time_s"], pa.array(seconds, pa.int64()))))

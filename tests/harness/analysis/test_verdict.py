@@ -108,6 +108,15 @@ def test_an_allowance_below_the_cores_is_a_limit_of_its_own() -> None:
     assert "is allowed" in verdict.summary
 
 
+def test_cpu_that_other_programs_use_is_said() -> None:
+    """A machine full of somebody else's work: the CPU is the limit, but not by the farm's doing."""
+    build = Build().host("sql1", "sql", cores=(0, 1)).cpu("sql1", 0.99, 0.25, cores=(0, 1), pressure=0.9)
+    build.closed("orders", "sql-mix", 4).operations("orders", "log_append", 400, 0.01)
+    verdict = judged(build.generator())
+    assert named(verdict)[3] == "low"
+    assert "of that was used by programs that are not the farm's" in verdict.summary
+
+
 def test_nobody_is_blamed_for_cores_whose_use_was_not_measured() -> None:
     """Shared cores without process figures: the resource is named, with low confidence, and it says why."""
     build = shared_farm(Build())
@@ -464,6 +473,13 @@ def test_a_crawl_whose_users_wait_for_the_frontier_keeps_little_s_law() -> None:
     build = crawl_bound_by_search()
     build.manifest["plan"]["scenarios"]["crawl"]["load"]["users"] = 32
     assert judged(build).outcome == "bottleneck"
+
+
+def test_a_client_s_own_work_shows_where_operations_are_short() -> None:
+    """4 users at 2,500/s of 1.5 ms leave 0.1 ms per operation to the client itself: no fault."""
+    build = Build().host("sql1", "sql").cpu("sql1", 0.97, 0.9, pressure=0.9).closed("orders", "sql-mix", 4)
+    build.operations("orders", "log_append", 2500, 0.0015, noise=0.01)
+    assert named(judged(build.generator()))[:2] == ("cpu", "sql")
 
 
 def test_sessions_that_wait_to_reconnect_are_no_fault_of_the_generator() -> None:
