@@ -38,13 +38,13 @@ def _status() -> int:
         # Commands return nothing or an exit status; click itself exits only for --help and --version.
         return int(pinchpoint.main(standalone_mode=False) or ExitStatus.FINE)
     except PinchpointError as error:
-        _complain(str(error))
+        click.echo(str(error), err=True)  # its lines begin with FILE:LINE, as compilers' do
         return error.exit_status
     except click.ClickException as error:
         error.show()
         return ExitStatus.BAD_INPUT
     except (Interrupted, KeyboardInterrupt, click.Abort):
-        _complain("interrupted")
+        click.echo("interrupted", err=True)
         return ExitStatus.INTERRUPTED
     except BrokenPipeError:
         # Whoever read our output has closed it (`| head`); Python must not complain about it again.
@@ -53,13 +53,9 @@ def _status() -> int:
     except Exception as error:  # noqa: BLE001 -- the last resort: a person gets a sentence, not a traceback
         if os.environ.get("PINCHPOINT_DEBUG"):
             traceback.print_exc()
-        _complain(
+        click.echo(
             f"internal error: {type(error).__name__}: {error}. This is a fault of Pinchpoint, "
-            "not of your input; PINCHPOINT_DEBUG=1 shows where it happened"
+            "not of your input; PINCHPOINT_DEBUG=1 shows where it happened",
+            err=True,
         )
         return ExitStatus.INTERNAL
-
-
-def _complain(message: str) -> None:
-    for line in message.splitlines():
-        click.echo(f"pinchpoint: {line}" if not line.startswith(" ") else line, err=True)

@@ -12,11 +12,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import cast
 
 import psutil
 
 from pinchpoint_infra.embedded import place, processes, removal
 from pinchpoint_infra.embedded.record import FarmError, FarmSpec, FarmState, FarmStatus, TierStatus
+from pinchpoint_infra.embedded.record import TierState as TierWord
 from pinchpoint_infra.embedded.state import SPEC, State, TierState, load
 from pinchpoint_infra.embedded.tiers import TIERS
 
@@ -186,7 +188,7 @@ def _tier(name: str, tier: TierState) -> TierStatus:
     return TierStatus(
         name=name,
         host=f"{name}1",
-        state=state,  # type: ignore[arg-type] -- written by the supervisor from the same set of words
+        state=cast("TierWord", state),  # written by the supervisor from the same words
         pid=tier.pid,
         port=tier.port,
         directory=tier.directory,

@@ -70,4 +70,4 @@ def free_shared_memory(cluster: Path) -> bool:
         segment = int(lines[6].split()[1])
     except (OSError, IndexError, ValueError):
         return False  # no such file: the server ended in order and freed it itself
-    return ctypes.CDLL(None).shmctl(segment, _IPC_RMID, None) == 0
+    return bool(ctypes.CDLL(None).shmctl(segment, _IPC_RMID, None) == 0)

@@ -14,6 +14,7 @@ import sys
 import time
 
 import gevent
+
 from pinchpoint.loadgen.load import sessions, starts
 from pinchpoint.loadgen.recorder import Recorder
 from pinchpoint_scenarios.contract import OK, Record

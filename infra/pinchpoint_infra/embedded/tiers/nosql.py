@@ -46,15 +46,13 @@ class NoSql(Tier):
 
     def is_ready(self) -> bool:
         """Whether it answers PING with the password."""
-        client = valkey.Valkey(
-            host="127.0.0.1", port=self.port or 0, password=self._password, socket_timeout=2
-        )
+        client = valkey.Valkey.from_url(self.endpoint()["url"], socket_timeout=2)
         try:
             return bool(client.ping())
         except valkey.ValkeyError:
             return False
         finally:
-            client.close()
+            client.close()  # type: ignore[no-untyped-call]  # valkey leaves it untyped
 
     def endpoint(self) -> dict[str, str]:
         """See ``Tier``."""
