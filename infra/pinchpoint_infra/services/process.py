@@ -1,0 +1,54 @@
+"""What the services have in common: configuration, a name for the process, how they run and end."""
+
+from __future__ import annotations
+
+import json
+import logging
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from starlette.types import ASGIApp
+
+_SHUTDOWN_S = 2
+"""Requests that are still answered when the service is told to end have so long."""
+
+
+def configuration(needed: set[str]) -> dict[str, Any]:
+    """The JSON object in the file the command line names; where it is wrong, a sentence ends the process."""
+    if len(sys.argv) != 2:
+        sys.exit("name one file: the service's configuration in JSON")
+    path = Path(sys.argv[1])
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        sys.exit(f"{path}: cannot be read as JSON: {error}")
+    if not isinstance(found, dict) or set(found) != needed:
+        sys.exit(f"{path}: needs exactly the keys {', '.join(sorted(needed))}")
+    return found
+
+
+def serve(app: ASGIApp, name: str, port: int) -> None:
+    """Answer on the loopback interface until SIGTERM, under this name in the list of processes."""
+    comm = Path("/proc/self/comm")
+    if comm.exists():  # elsewhere than on Linux the name is the interpreter's
+        comm.write_text(name)
+    # uvicorn ends in order at SIGTERM, then raises the signal again: what was asked for is no crash.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    uvicorn.run(
+        app,
+        host="127.0.0.1",
+        port=port,
+        loop="asyncio",
+        http="h11",
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=_SHUTDOWN_S,
+    )

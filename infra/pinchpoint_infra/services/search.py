@@ -1,0 +1,144 @@
+"""The ``search`` tier: documents come as bytes, are understood, indexed, and found again.
+
+``python -m pinchpoint_infra.services.search CONFIG.json`` with ``{"port": n, "directory": path}``.
+
+=====================================  ==================================================================
+``POST /documents?url=&source=``       its body -> ``{url, form, words}``; 415 ``{reason}``: no document
+``POST /commit``, ``POST /reset``      make findable what was added; forget everything
+``GET /query?q=&limit=``               ``{total, hits: [{url, source, title, score}]}``
+``GET /stats``, ``GET /health``        what the index holds; whether the service is ready
+=====================================  ==================================================================
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from pinchpoint_infra.content.document import LARGEST_BYTES, TOO_LARGE, NotADocumentError, identify
+from pinchpoint_infra.content.extract import extract
+from pinchpoint_infra.services.process import configuration, serve
+from pinchpoint_infra.services.search_index import SearchIndex
+
+_COMMIT_EVERY_S = 2.0
+_DEFAULT_LIMIT, _LARGEST_LIMIT = 10, 100_000
+
+
+class SearchService:
+    """The requests, on one index."""
+
+    def __init__(self, index: SearchIndex) -> None:
+        self._index = index
+
+    def app(self) -> Starlette:
+        """The application."""
+        routes = [
+            Route("/documents", self.add, methods=["POST"]),
+            Route("/commit", self.commit, methods=["POST"]),
+            Route("/reset", self.reset, methods=["POST"]),
+            Route("/query", self.query),
+            Route("/stats", self.stats),
+            Route("/health", self.health),
+        ]
+        handlers = {HTTPException: _refusal}
+        return Starlette(routes=routes, lifespan=self._life, exception_handlers=handlers)
+
+    async def add(self, request: Request) -> Response:
+        """Understand and index one document."""
+        url, source = request.query_params.get("url"), request.query_params.get("source")
+        if not url or not source:
+            raise HTTPException(400, "name the document: /documents?url=URL&source=NAME")
+        content = await _body(request)
+        try:
+            answer = await run_in_threadpool(self._add, url, source, content)
+        except NotADocumentError as reason:
+            return JSONResponse({"url": url, "reason": str(reason)}, 415)
+        return JSONResponse(answer)
+
+    async def commit(self, request: Request) -> Response:
+        """Make everything added findable."""
+        await run_in_threadpool(self._index.commit)
+        return await self.stats(request)
+
+    async def reset(self, request: Request) -> Response:
+        """Empty the index."""
+        await run_in_threadpool(self._index.reset)
+        return await self.stats(request)
+
+    async def query(self, request: Request) -> Response:
+        """Find documents by plain words."""
+        words, limit = (
+            request.query_params.get("q", ""),
+            request.query_params.get("limit", str(_DEFAULT_LIMIT)),
+        )
+        if not (limit.isascii() and limit.isdecimal() and 1 <= int(limit) <= _LARGEST_LIMIT):
+            raise HTTPException(400, f"limit: a whole number from 1 to {_LARGEST_LIMIT} is needed")
+        return JSONResponse(await run_in_threadpool(self._index.search, words, int(limit)))
+
+    async def stats(self, _: Request) -> Response:
+        """What the index holds."""
+        return JSONResponse(await run_in_threadpool(self._index.stats))
+
+    async def health(self, _: Request) -> Response:
+        """It is ready."""
+        return JSONResponse({"ready": True})
+
+    def _add(self, url: str, source: str, content: bytes) -> dict[str, object]:
+        document = identify(content)
+        text = extract(document)
+        self._index.add(url, source, len(content), text)
+        return {"url": url, "form": document.form, "words": len(text.visible.split())}
+
+    @contextlib.asynccontextmanager
+    async def _life(self, _: Starlette) -> AsyncIterator[None]:
+        committing = asyncio.create_task(self._commit_now_and_then())
+        try:
+            yield
+        finally:
+            committing.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await committing
+            await run_in_threadpool(self._index.close)
+
+    async def _commit_now_and_then(self) -> None:
+        """So that the index's disk is written to while documents come, as a real crawl's is."""
+        while True:
+            await asyncio.sleep(_COMMIT_EVERY_S / 4)
+            if self._index.pending and self._index.since_commit_s >= _COMMIT_EVERY_S:
+                await run_in_threadpool(self._index.commit)
+
+
+async def _body(request: Request) -> bytes:
+    parts = []
+    size = 0
+    async for part in request.stream():
+        parts.append(part)
+        size += len(part)
+        if size > LARGEST_BYTES:
+            raise HTTPException(413, TOO_LARGE)
+    return b"".join(parts)
+
+
+def _refusal(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)  # noqa: S101 -- registered for it alone
+    return JSONResponse({"reason": error.detail}, error.status_code)
+
+
+def main() -> None:
+    """Serve until SIGTERM."""
+    config = configuration({"port", "directory"})
+    index = SearchIndex(Path(config["directory"]))
+    serve(SearchService(index).app(), "pp-search", config["port"])
+
+
+if __name__ == "__main__":
+    main()
