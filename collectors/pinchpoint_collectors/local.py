@@ -50,7 +50,7 @@ class LocalKind:
             if hosts.count(host) > 1:
                 raise CollectorError(
                     f"host {host!r} is watched by 'local' more than once; list `local` once for a host, "
-                    "and name the hosts of different tiers differently (that they are one machine is found out)"
+                    "and give the hosts of different tiers different names (one machine may have many)"
                 )
         return LocalCollector(watches)
 
@@ -164,9 +164,7 @@ class LocalCollector:
 
 
 def tier_processes(watch: Watch) -> Processes | None:
-    """The watch's processes, or those its ``process`` or ``port`` option says. Raises ``CollectorError``."""
-    if watch.processes is not None:
-        return watch.processes
+    """Those its ``process`` or ``port`` option says, else the watch's own. Raises ``CollectorError``."""
     name, port = watch.options.get("process"), watch.options.get("port")
     where = f"host {watch.host!r}, collector 'local'"
     if name is not None and port is not None:
@@ -180,7 +178,7 @@ def tier_processes(watch: Watch) -> Processes | None:
         if type(port) is not int or not 1 <= port <= 65535:
             raise CollectorError(f"{where}: port: found {port!r}; allowed: a number from 1 to 65535")
         return Processes(port=port)
-    return None
+    return watch.processes
 
 
 def _places(disks: Disks, watch: Watch) -> dict[str, Place]:

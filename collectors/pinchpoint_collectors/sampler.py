@@ -66,16 +66,17 @@ class Sampler:
     """A thread that reads one collector every ``interval_s`` and hands the samples on.
 
     A reading that fails costs its samples only: ``collector.ok`` is 0, and an event tells the reason when
-    readings begin to fail and when they work again. A sink that raises ends the sampler: ``error`` holds the
-    exception, and an event ``recorder_failed`` tells it.
+    readings begin to fail and when they work again. A sink (or ``on_event``) that raises ends the sampler,
+    and ``error`` holds the exception: who started it must look there, as a run without its samples is no
+    evidence.
 
     Args:
         collector: what is read. The sampler never closes it.
         kind: the collector's kind: the instance of its own metrics.
         hosts: the hosts it watches; each gets ``collector.cpu_s``, ``.duration_s`` and ``.ok``.
         sink: takes the samples of one reading, in this thread.
-        on_event: takes ``collector_failed`` (kind, hosts, why), ``collector_recovered`` (kind, hosts),
-            ``gap`` (kind, hosts, missed, interval_s, why) and ``recorder_failed`` (kind, why).
+        on_event: takes ``collector_failed`` (kind, hosts, why), ``collector_recovered`` (kind, hosts) and
+            ``gap`` (kind, hosts, missed, interval_s, why).
         interval_s: seconds between readings.
         clock: for tests.
     """
@@ -133,6 +134,7 @@ class Sampler:
 
     def _run(self) -> None:
         try:
+            self._read()  # primes: the first samples must not cover all the time since it was connected
             schedule = Schedule(self._clock.time_ns(), self._clock.monotonic_ns(), self._interval_s)
             while not self._stopping.wait(schedule.wait_s(self._clock.monotonic_ns())):
                 self.tick()
@@ -140,7 +142,7 @@ class Sampler:
                 if missed:
                     self._tell_gap(missed)
         except Exception as error:  # noqa: BLE001 - whatever the sink raised must reach who polls `error`
-            self._give_up(error)
+            self.error = error
 
     def tick(self) -> None:
         """One reading now, its samples and its own cost handed to the sink. Raises what the sink raises."""
@@ -190,11 +192,3 @@ class Sampler:
             interval_s=self._interval_s,
             why=f"{missed} reading(s) missed: the one before was late or slow",
         )
-
-    def _give_up(self, error: Exception) -> None:
-        self.error = error
-        why = f"sampling has ended, the samples could not be handed on: {type(error).__name__}: {error}"
-        try:
-            self._on_event("recorder_failed", kind=self._kind, why=why)
-        except Exception as second:  # noqa: BLE001 - the events' file may be what failed in the first place
-            error.add_note(f"and the event about it could not be written: {second}")
