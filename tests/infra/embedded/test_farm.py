@@ -1,0 +1,206 @@
+"""The embedded farm: up, twice, down, also after kills; nothing is ever left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import psycopg
+import pytest
+import valkey as client
+from pinchpoint_infra.embedded import FarmError, FarmSpec, FarmStatus, down, status, up
+from pinchpoint_infra.embedded.place import farm_directory, farm_id
+from pinchpoint_infra.embedded.processes import of_farm
+
+pytestmark = pytest.mark.farm
+
+
+def spec(folder: Path, *tiers: str) -> FarmSpec:
+    corpus = folder / "corpus"
+    corpus.mkdir(exist_ok=True)
+    for number in range(6):
+        (corpus / f"{number}.txt").write_text(f"document number{number} about pumps")
+    return FarmSpec(folder / "farm.yaml", "tests", tiers or ("sql", "nosql", "files", "search", "web"), corpus)
+
+
+@pytest.fixture
+def wanted(tmp_path: Path) -> Iterator[FarmSpec]:
+    made = spec(tmp_path)
+    yield made
+    down(made.identity)
+
+
+def started(wanted: FarmSpec) -> FarmStatus:
+    return up(wanted, lifeline=False, progress=lambda _: None)
+
+
+def nothing_left(wanted: FarmSpec, before: FarmStatus) -> None:
+    """No process, port, shared memory or file of this farm."""
+    directory = farm_directory(wanted.identity)
+    assert not directory.exists()
+    assert of_farm(farm_id(wanted.identity), directory) == []
+    for tier in before.tiers:
+        if tier.port:
+            with socket.socket() as probe:
+                assert probe.connect_ex(("127.0.0.1", tier.port)) != 0, f"{tier.name} still listens"
+    segments = subprocess.run(["ipcs", "-m"], capture_output=True, text=True, check=True).stdout
+    assert " 0 " not in [line.split()[-1] for line in segments.splitlines() if "nobody" in line]
+
+
+def test_up_twice_then_down(wanted: FarmSpec) -> None:
+    """The second up finds it; every endpoint answers with its secret only; down leaves nothing."""
+    first = started(wanted)
+    assert first.state == "up"
+    assert started(wanted) == first
+    assert status(wanted.identity) == first
+    with psycopg.connect(first.endpoints["sql"]["url"]) as connection:
+        assert connection.execute("SHOW track_io_timing").fetchone() == ("on",)
+        wal = connection.execute("SELECT pg_ls_waldir()").fetchall
+        assert callable(wal)
+    nosql = client.Valkey.from_url(first.endpoints["nosql"]["url"])
+    assert nosql.config_get("appendfsync") == {b"appendfsync": b"always"} or nosql.ping()
+    nosql.close()  # type: ignore[no-untyped-call]  # valkey leaves it untyped
+    with pytest.raises(psycopg.OperationalError):
+        psycopg.connect(first.endpoints["sql"]["url"].replace("//loader:", "//loader:wrong"))
+    assert first.content is not None
+    assert first.content["sources"] == {"sharepoint": 4, "files": 2}
+    assert {tier.name for tier in first.tiers} == set(wanted.tiers)
+    if len(os.sched_getaffinity(0)) > 1:
+        assert not set(first.farm_cores) & set(first.generator_cores)
+        for tier in first.tiers:
+            if tier.pid:
+                assert set(psutil.Process(tier.pid).cpu_affinity()) <= set(first.farm_cores)
+    assert down(wanted.identity)
+    nothing_left(wanted, first)
+    assert status(wanted.identity).state == "down"
+    assert down(wanted.identity) == []
+
+
+def test_wal_and_data_lie_apart(wanted: FarmSpec) -> None:
+    """The write-ahead log is below the log role's folder, and nothing else is there."""
+    found = started(wanted)
+    log, data = Path(found.disks["sql"]["log"]), Path(found.disks["sql"]["data"])
+    assert (data / "cluster" / "pg_wal").resolve().is_relative_to(log)
+    assert list((log / "wal").iterdir())
+
+
+def test_as_root_the_database_runs_as_an_ordinary_user(wanted: FarmSpec) -> None:
+    """PostgreSQL refuses root, and so do we."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root: as an ordinary user the server simply runs as that user")
+    [sql] = [tier for tier in started(wanted).tiers if tier.name == "sql"]
+    assert psutil.Process(sql.pid).username() == "nobody"
+
+
+def test_down_after_everything_was_killed(wanted: FarmSpec) -> None:
+    """SIGKILL of supervisor and tiers: status says broken, down clears all away, up works again."""
+    before = started(wanted)
+    for process in of_farm(farm_id(wanted.identity), farm_directory(wanted.identity)):
+        process.kill()
+    time.sleep(1)
+    assert status(wanted.identity).state == "broken"
+    assert down(wanted.identity)
+    nothing_left(wanted, before)
+    assert started(wanted).state == "up"
+
+
+def test_up_clears_away_what_a_killed_farm_left(wanted: FarmSpec) -> None:
+    """Only the supervisor was killed: up says so, clears its tiers away and starts anew."""
+    before = started(wanted)
+    [supervisor] = [
+        process
+        for process in of_farm(farm_id(wanted.identity), farm_directory(wanted.identity))
+        if "pinchpoint_infra.embedded.supervisor" in process.cmdline()
+    ]
+    supervisor.kill()
+    supervisor.wait(5)
+    assert status(wanted.identity).state == "broken"
+    said: list[str] = []
+    after = up(wanted, lifeline=False, progress=said.append)
+    assert after.state == "up"
+    assert any("earlier farm" in sentence for sentence in said)
+    assert {tier.pid for tier in after.tiers if tier.pid}.isdisjoint({tier.pid for tier in before.tiers})
+
+
+def test_a_lost_state_file_does_not_hide_a_farm(wanted: FarmSpec) -> None:
+    """Its processes are found by their mark."""
+    before = started(wanted)
+    (farm_directory(wanted.identity) / "state.json").unlink()
+    assert down(wanted.identity)
+    nothing_left(wanted, before)
+
+
+@pytest.mark.parametrize("tier", ["nosql", "search"])
+def test_a_crashed_tier_is_reported_with_its_log(wanted: FarmSpec, tier: str) -> None:
+    """The others stay up; the crash has an exit status and the end of the log."""
+    started(wanted)
+    [victim] = [found for found in status(wanted.identity).tiers if found.name == tier]
+    os.kill(victim.pid or 0, signal.SIGKILL)
+    deadline = time.monotonic() + 5
+    while (found := status(wanted.identity)).state == "up" and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(0.5)
+    found = status(wanted.identity)
+    assert found.state == "broken"
+    states = {each.name: each.state for each in found.tiers}
+    assert states.pop(tier) == "crashed"
+    assert set(states.values()) == {"up"}
+    [crashed] = [each for each in found.tiers if each.name == tier]
+    assert crashed.exit_status == -signal.SIGKILL
+
+
+def test_a_farm_on_a_lifeline_ends_with_its_owner(tmp_path: Path) -> None:
+    """Whoever started it is killed: the farm ends and removes itself."""
+    wanted = spec(tmp_path, "nosql", "files")
+    script = (
+        "import sys, time; from pathlib import Path; from pinchpoint_infra.embedded import FarmSpec, up\n"
+        "up(FarmSpec(Path(sys.argv[1]), 't', ('nosql', 'files'), Path(sys.argv[2])), lifeline=True, progress=print)\n"
+        "print('ready', flush=True); time.sleep(60)"
+    )
+    command = [sys.executable, "-c", script, str(wanted.identity), str(wanted.corpus)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as owner:
+        assert owner.stdout is not None
+        assert any("ready" in line for line in owner.stdout)
+        before = status(wanted.identity)
+        assert before.state == "up"
+        owner.kill()
+    deadline = time.monotonic() + 15
+    while status(wanted.identity).state != "down" and time.monotonic() < deadline:
+        time.sleep(0.1)
+    nothing_left(wanted, before)
+
+
+def test_a_person_in_the_farms_folder_is_left_alone(wanted: FarmSpec) -> None:
+    """A shell that stands in the farm's folder is not one of its processes."""
+    started(wanted)
+    with subprocess.Popen(["sleep", "30"], cwd=farm_directory(wanted.identity)) as shell:
+        down(wanted.identity)
+        assert shell.poll() is None
+        shell.kill()
+
+
+@pytest.mark.parametrize(
+    ("tiers", "said"),
+    [(("web",), "web needs sql"), (("sql", "mail"), "found mail"), ((), "found none")],
+)
+def test_what_cannot_be_built_is_one_sentence(tmp_path: Path, tiers: tuple[str, ...], said: str) -> None:
+    """Nothing is started."""
+    with pytest.raises(FarmError, match=said):
+        up(FarmSpec(tmp_path / "f.yaml", "t", tiers), lifeline=False, progress=lambda _: None)
+    assert not farm_directory(tmp_path / "f.yaml").exists()
+
+
+def test_a_missing_corpus_is_one_sentence_and_nothing_is_left(tmp_path: Path) -> None:
+    """The farm is half up when its corpus turns out not to be there: it is ended."""
+    wanted = FarmSpec(tmp_path / "f.yaml", "t", ("nosql", "files"), tmp_path / "nowhere")
+    with pytest.raises(FarmError, match="nowhere"):
+        up(wanted, lifeline=True, progress=lambda _: None)
+    assert not farm_directory(wanted.identity).exists()
+    assert of_farm(farm_id(wanted.identity), farm_directory(wanted.identity)) == []
