@@ -45,8 +45,8 @@ def has_mark(content: bytes) -> bool:
     return content.startswith(tuple(mark for mark, _ in _MARKS))
 
 
-def decode(content: bytes, *, markup: bool = False) -> str:
-    """The text of bytes that ``is_text`` accepts; never fails.
+def decode(content: bytes, *, markup: bool = False) -> tuple[str, bool]:
+    """The text of bytes that ``is_text`` accepts, and whether the encoding had to be guessed; never fails.
 
     In this order: a byte order mark; UTF-8; what the document itself declares (``markup``: HTML and XML do);
     UTF-8 with a few stray bytes, as files have that grew over decades; the legacy encoding whose letters
@@ -54,15 +54,16 @@ def decode(content: bytes, *, markup: bool = False) -> str:
     """
     for mark, encoding in _MARKS:
         if content.startswith(mark):
-            return content[len(mark) :].decode(encoding, "replace")
+            return content[len(mark) :].decode(encoding, "replace"), False
     text = _strict(content, "utf-8")
     if text is None and markup:
         text = _declared(content)
-    if text is None:
-        text = _mostly_utf8(content)
-    if text is None:
-        text = _guessed(content)
-    return text if text is not None else content.decode("utf-8", _MIXED)
+    if text is not None:
+        return text, False
+    for reading in (_mostly_utf8, _guessed):
+        if (text := reading(content)) is not None:
+            return text, True
+    return content.decode("utf-8", _MIXED), True
 
 
 def _strict(content: bytes, encoding: str) -> str | None:

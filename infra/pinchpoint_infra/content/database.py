@@ -15,6 +15,7 @@ from pinchpoint_infra.content.names import readable
 SITE = "/sites/corpus"
 """Server-relative path of the site; a document's is ``/sites/corpus/LIST/PATH``."""
 _ROOT_LIST = "Documents"
+_LATEST_S = 253_402_300_799  # the end of the year 9999: a file system may hold more, a date may not
 
 _TABLES = """
 CREATE TABLE lists (
@@ -74,7 +75,7 @@ class Site:
         self._documents[number] = self._documents.get(number, 0) + 1
         self.count += 1
         path = f"{SITE}/{title}/{name}"
-        modified = datetime.fromtimestamp(entry.modified_s, UTC)
+        modified = datetime.fromtimestamp(min(max(0, entry.modified_s), _LATEST_S), UTC)
         self._copy.write_row(
             (
                 self.count,

@@ -53,8 +53,8 @@ class Document:
             return "application/gzip"
         return "text/html" if self.form == "html" else "text/plain"
 
-    def text(self) -> str:
-        """The whole text, of HTML its source."""
+    def text(self) -> tuple[str, bool]:
+        """The whole text, of HTML its source; and whether its encoding had to be guessed."""
         return decode(self.plain, markup=self.form == "html" or self.plain.startswith(_XML))
 
 
@@ -89,7 +89,7 @@ def _plain(content: bytes, *, gzipped: bool) -> Document:
 
 def _is_html(content: bytes) -> bool:
     start = content[:_HTML_WITHIN_BYTES]
-    return _HTML.match(decode(start) if has_mark(start) else start.decode("latin-1")) is not None
+    return _HTML.match(decode(start)[0] if has_mark(start) else start.decode("latin-1")) is not None
 
 
 def _unpacked(content: bytes) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from selectolax.lexbor import LexborHTMLParser
 
@@ -20,18 +20,23 @@ class Text:
     Attributes:
         title: of HTML its title; of plain text its first line that says something; may be empty.
         visible: what a reader sees, with what attributes and descriptions say.
-        source: of HTML the markup itself and the text as it reads where elements touch; empty for plain text.
+        other: how it may be read as well: HTML's markup, and its text where elements touch; bytes in an
+            encoding that had to be guessed, as UTF-8 and as Latin 1. Empty where there is one reading alone.
     """
 
     title: str
     visible: str
-    source: str
+    other: str
 
 
 def extract(document: Document) -> Text:
     """The text of a document."""
-    text = document.text()
-    return _html(text) if document.form == "html" else Text(_first_line(text), text, "")
+    text, guessed = document.text()
+    found = _html(text) if document.form == "html" else Text(_first_line(text), text, "")
+    if not guessed:
+        return found
+    readings = [document.plain.decode("utf-8", "replace"), document.plain.decode("latin-1")]
+    return replace(found, other="\n".join([found.other, *readings]))
 
 
 def _first_line(text: str) -> str:

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from pinchpoint_infra.content.corpus import Entry
+from pinchpoint_infra.content.errors import ContentError
 
 
 class Share:
@@ -17,7 +18,15 @@ class Share:
         self.count = 0
 
     def add(self, entry: Entry) -> None:
-        """Write one document; its time of change is kept."""
+        """Write one document; its time of change is kept. Raises ContentError."""
+        try:
+            self._write(entry)
+        except OSError as error:
+            where = entry.path.decode("utf-8", "backslashreplace")
+            raise ContentError(f"the files folder did not take {where}: {error.strerror}") from error
+        self.count += 1
+
+    def _write(self, entry: Entry) -> None:
         path = self._folder + b"/" + entry.path
         parent = os.path.dirname(path)  # noqa: PTH120 -- names are bytes
         if parent not in self._made:
@@ -26,4 +35,3 @@ class Share:
         with open(path, "xb") as file:  # noqa: PTH123 -- names are bytes
             file.write(entry.content)
         os.utime(path, (entry.modified_s, entry.modified_s))
-        self.count += 1

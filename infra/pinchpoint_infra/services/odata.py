@@ -1,4 +1,4 @@
-"""What SharePoint's REST API looks like on the wire: paths that are method calls, two JSON forms, refusals."""
+"""SharePoint's REST API on the wire: paths that are method calls, two JSON forms, refusals."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl, unquote
 from starlette.requests import Request
 from starlette.responses import Response
 
+_OPTIONS = {"$top", "$skiptoken", "$select"}
 LIGHT, VERBOSE = "nometadata", "verbose"
 _VERBOSE_ASKED = re.compile(r"odata\s*=\s*\"?verbose", re.IGNORECASE)
 _CALL = re.compile(r"(?P<name>\w+)\((?:(?P<parameter>\w+)=)?(?P<value>@\w+|'(?:[^']|'')*')\)", re.DOTALL)
@@ -43,6 +44,11 @@ class Call:
     origin: str
     verbose: bool
 
+    def selected(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Those fields that ``$select`` asks for; all where it asks for none in particular."""
+        names = {name.strip().lower() for name in self.query.get("$select", "").split(",")} - {"", "*"}
+        return {name: value for name, value in fields.items() if not names or name.lower() in names}
+
 
 def parse(request: Request, site: str) -> Call:
     """Understand a request below ``/_api/`` or ``SITE/_api/``, in whatever case.
@@ -53,6 +59,9 @@ def parse(request: Request, site: str) -> Call:
     raw = request.scope["raw_path"].decode("ascii", "replace").partition("?")[0]
     path = unquote(raw, errors="replace")
     query = {name.lower(): value for name, value in parse_qsl(request.url.query, keep_blank_values=True)}
+    if refused := {name for name in query if name.startswith("$")} - _OPTIONS:
+        allowed = ", ".join(sorted(_OPTIONS))
+        raise RefusalError(400, f"{', '.join(sorted(refused))}: not supported here; {allowed} are")
     start = path.casefold().find("/_api/")
     if start < 0 or path[:start].casefold() not in {"", site.casefold()}:
         raise RefusalError(404, f"there is no {path}; the site answers below /_api/")
@@ -79,12 +88,13 @@ def _text(literal: str, query: Mapping[str, str]) -> str:
 def entity(call: Call, fields: Mapping[str, Any], wrapper: str = "") -> Response:
     """One object; ``wrapper`` is the name the verbose form puts around it."""
     if call.verbose:
-        return _json({"d": {wrapper: fields} if wrapper else fields}, VERBOSE)
-    return _json(fields, LIGHT)
+        return _json({"d": {wrapper: fields} if wrapper else call.selected(fields)}, VERBOSE)
+    return _json(call.selected(fields), LIGHT)
 
 
-def collection(call: Call, values: Sequence[Mapping[str, Any]], following: str | None = None) -> Response:
+def collection(call: Call, objects: Sequence[Mapping[str, Any]], following: str | None = None) -> Response:
     """A list of objects, or a page of one with the link to the next."""
+    values = [call.selected(each) for each in objects]
     if call.verbose:
         return _json({"d": {"results": values} | ({"__next": following} if following else {})}, VERBOSE)
     return _json({"value": values} | ({"odata.nextLink": following} if following else {}), LIGHT)

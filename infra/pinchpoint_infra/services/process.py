@@ -14,6 +14,8 @@ from starlette.types import ASGIApp
 
 _SHUTDOWN_S = 2
 """Requests that are still answered when the service is told to end have so long."""
+_LONGEST_HEAD_BYTES = 2**17
+"""Of a request: the longest path there is has 4,096 bytes, and each may be percent-encoded twice over."""
 
 
 def configuration(needed: set[str]) -> dict[str, Any]:
@@ -50,5 +52,6 @@ def serve(app: ASGIApp, name: str, port: int) -> None:
         log_level="warning",
         access_log=False,
         server_header=False,
+        h11_max_incomplete_event_size=_LONGEST_HEAD_BYTES,
         timeout_graceful_shutdown=_SHUTDOWN_S,
     )

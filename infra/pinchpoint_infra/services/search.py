@@ -14,11 +14,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from functools import partial
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
+from anyio import CapacityLimiter
+from anyio.to_thread import run_sync
 from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -27,10 +30,15 @@ from starlette.routing import Route
 from pinchpoint_infra.content.document import LARGEST_BYTES, TOO_LARGE, NotADocumentError, identify
 from pinchpoint_infra.content.extract import extract
 from pinchpoint_infra.services.process import configuration, serve
-from pinchpoint_infra.services.search_index import SearchIndex
+from pinchpoint_infra.services.search_index import IndexFailedError, SearchIndex
 
 _COMMIT_EVERY_S = 2.0
+_THREADS = 4  # they take turns on one interpreter: more would only hold more documents in memory
 _DEFAULT_LIMIT, _LARGEST_LIMIT = 10, 100_000
+
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 
 class SearchService:
@@ -38,6 +46,7 @@ class SearchService:
 
     def __init__(self, index: SearchIndex) -> None:
         self._index = index
+        self._threads = CapacityLimiter(_THREADS)
 
     def app(self) -> Starlette:
         """The application."""
@@ -49,7 +58,7 @@ class SearchService:
             Route("/stats", self.stats),
             Route("/health", self.health),
         ]
-        handlers = {HTTPException: _refusal}
+        handlers = {HTTPException: _refusal, IndexFailedError: _failure}
         return Starlette(routes=routes, lifespan=self._life, exception_handlers=handlers)
 
     async def add(self, request: Request) -> Response:
@@ -59,19 +68,19 @@ class SearchService:
             raise HTTPException(400, "name the document: /documents?url=URL&source=NAME")
         content = await _body(request)
         try:
-            answer = await run_in_threadpool(self._add, url, source, content)
+            answer = await self._aside(self._add, url, source, content)
         except NotADocumentError as reason:
             return JSONResponse({"url": url, "reason": str(reason)}, 415)
         return JSONResponse(answer)
 
     async def commit(self, request: Request) -> Response:
         """Make everything added findable."""
-        await run_in_threadpool(self._index.commit)
+        await self._aside(self._index.commit)
         return await self.stats(request)
 
     async def reset(self, request: Request) -> Response:
         """Empty the index."""
-        await run_in_threadpool(self._index.reset)
+        await self._aside(self._index.reset)
         return await self.stats(request)
 
     async def query(self, request: Request) -> Response:
@@ -82,15 +91,21 @@ class SearchService:
         )
         if not (limit.isascii() and limit.isdecimal() and 1 <= int(limit) <= _LARGEST_LIMIT):
             raise HTTPException(400, f"limit: a whole number from 1 to {_LARGEST_LIMIT} is needed")
-        return JSONResponse(await run_in_threadpool(self._index.search, words, int(limit)))
+        return JSONResponse(await self._aside(self._index.search, words, int(limit)))
 
     async def stats(self, _: Request) -> Response:
         """What the index holds."""
-        return JSONResponse(await run_in_threadpool(self._index.stats))
+        return JSONResponse(await self._aside(self._index.stats))
 
     async def health(self, _: Request) -> Response:
-        """It is ready."""
+        """Whether documents can be added and found."""
+        if self._index.failure:
+            return JSONResponse({"ready": False, "reason": self._index.failure}, 503)
         return JSONResponse({"ready": True})
+
+    async def _aside(self, work: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        """Do work in a thread, so that other requests are taken meanwhile."""
+        return await run_sync(partial(work, *args, **kwargs), limiter=self._threads)
 
     def _add(self, url: str, source: str, content: bytes) -> dict[str, object]:
         document = identify(content)
@@ -107,14 +122,15 @@ class SearchService:
             committing.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await committing
-            await run_in_threadpool(self._index.close)
+            await self._aside(self._index.close)
 
     async def _commit_now_and_then(self) -> None:
         """So that the index's disk is written to while documents come, as a real crawl's is."""
         while True:
             await asyncio.sleep(_COMMIT_EVERY_S / 4)
             if self._index.pending and self._index.since_commit_s >= _COMMIT_EVERY_S:
-                await run_in_threadpool(self._index.commit)
+                with contextlib.suppress(IndexFailedError):  # it is logged, and every request says so
+                    await self._aside(self._index.commit)
 
 
 async def _body(request: Request) -> bytes:
@@ -131,6 +147,10 @@ async def _body(request: Request) -> bytes:
 def _refusal(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101 -- registered for it alone
     return JSONResponse({"reason": error.detail}, error.status_code)
+
+
+def _failure(_: Request, error: Exception) -> Response:
+    return JSONResponse({"reason": str(error)}, 507)
 
 
 def main() -> None:

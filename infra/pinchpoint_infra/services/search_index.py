@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +23,21 @@ _LONGEST_WORD = 16_000
 """An index entry ends at 65,530 bytes, 4 a character; a longer word is indexed in pieces of this length."""
 
 
+_log = logging.getLogger(__name__)
+
+
+class IndexFailedError(Exception):
+    """The index cannot be written, its disk being full for instance."""
+
+
 class SearchIndex:
     """Documents by URL. Safe to use from several threads.
 
     Args:
         directory: where it lies; what is there already is kept.
+
+    Attributes:
+        failure: why it cannot be written any more; empty while it can.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -34,7 +47,9 @@ class SearchIndex:
         self._schema = _schema()
         self._index = tantivy.Index(self._schema, str(directory))
         self._index.register_tokenizer(_WORDS, self._analyzer)
-        self._writer = self._index.writer(_HEAP_BYTES, _WRITING_THREADS)
+        self._index.config_reader("manual")
+        self._writer = self._new_writer()
+        self.failure = ""
         self._writing = threading.Lock()
         self._pending = 0
         self._commits = 0
@@ -55,27 +70,33 @@ class SearchIndex:
         document = tantivy.Document(url=url, source=source, title=text.title)
         document.add_unsigned("size_bytes", size_bytes)
         document.add_text("visible", _broken(text.visible))
-        if text.source:
-            document.add_text("markup", _broken(text.source))
-        with self._writing:
+        if text.other:
+            document.add_text("other", _broken(text.other))
+        with self._write():
             self._writer.delete_documents_by_term("url", url)
             self._writer.add_document(document)
             self._pending += 1
 
     def commit(self) -> None:
         """Make everything added so far durable and findable."""
-        with self._writing:
+        with self._write():
             self._commit()
 
     def reset(self) -> None:
-        """Forget all documents."""
+        """Forget all documents, and any failure."""
         with self._writing:
+            if self.failure:
+                self._writer = self._new_writer()
+                self.failure = ""
+        with self._write():
             self._writer.delete_all_documents()
             self._commit()
 
     def close(self) -> None:
         """Commit, and wait until the index's own threads have ended. Nothing may be called afterwards."""
-        with self._writing:
+        if self.failure:
+            return
+        with self._write():
             self._commit()
             self._writer.wait_merging_threads()
 
@@ -117,6 +138,22 @@ class SearchIndex:
             "segments": searcher.num_segments,
         }
 
+    @contextmanager
+    def _write(self) -> Iterator[None]:
+        """The writer for oneself. What it cannot write, it cannot take back: it has failed until a reset."""
+        with self._writing:
+            if self.failure:
+                raise IndexFailedError(self.failure)
+            try:
+                yield
+            except (ValueError, OSError) as error:  # how the library reports a writer that has died
+                self.failure = f"the index in {self._directory} cannot be written: {error}"
+                _log.warning(self.failure)
+                raise IndexFailedError(self.failure) from error
+
+    def _new_writer(self) -> tantivy.IndexWriter:
+        return self._index.writer(_HEAP_BYTES, _WRITING_THREADS)
+
     def _commit(self) -> None:
         self._writer.commit()
         self._index.reload()
@@ -130,7 +167,7 @@ class SearchIndex:
         return tantivy.Query.boolean_query(needed) if needed else None
 
     def _either(self, group: list[str]) -> tantivy.Query:
-        fields = ("visible", "markup")
+        fields = ("visible", "other")
         if len(group) == 1:
             queries = [tantivy.Query.term_query(self._schema, name, group[0]) for name in fields]
         else:
@@ -144,7 +181,7 @@ def _schema() -> tantivy.Schema:
     builder.add_text_field("source", stored=True, fast=True, tokenizer_name="raw", index_option="basic")
     builder.add_text_field("title", stored=True, tokenizer_name="raw", index_option="basic")
     builder.add_unsigned_field("size_bytes", fast=True)
-    for name in ("visible", "markup"):
+    for name in ("visible", "other"):
         builder.add_text_field(name, tokenizer_name=_WORDS, index_option="position")
     return builder.build()
 

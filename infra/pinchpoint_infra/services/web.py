@@ -1,6 +1,6 @@
 """The ``web`` tier: a SharePoint-style site, served out of the content database.
 
-``python -m pinchpoint_infra.services.web CONFIG.json`` with ``{"port": n, "token": str, "database_url": str}``.
+``python -m pinchpoint_infra.services.web CONFIG.json``; in it ``{"port": n, "token": t, "database_url": url}``.
 
 Every request but ``/health`` needs ``Authorization: Bearer TOKEN``. Paths are taken in any case, also below
 ``/sites/corpus``; answers are JSON, light or verbose as the ``Accept`` header asks.
@@ -35,7 +35,6 @@ from pinchpoint_infra.services.process import configuration, serve
 
 _TITLE = "Corpus"
 _DEFAULT_PAGE, _LARGEST_PAGE = 100, 5_000  # SharePoint's own
-_OPTIONS = {"$top", "$skiptoken", "$select"}
 _NEXT_ID = re.compile(r"(?:.*p_ID=)?(\d{1,9})\Z")
 _DIGEST_VALID_S = 1_800
 _CONNECTIONS = 16
@@ -84,10 +83,7 @@ class Site:
         try:
             self._admit(request)
             call = parse(request, SITE)
-            answer = self._answers.get(call.steps)
-            if answer is None:
-                raise RefusalError(404, f"there is no /_api/{call.steps}")
-            return await answer(call)
+            return await self._answers.get(call.steps, _nothing)(call)
         except RefusalError as error:
             return refusal(error)
         except (psycopg.OperationalError, PoolTimeout) as error:
@@ -132,9 +128,6 @@ class Site:
         return entity(call, _library(title, documents))
 
     async def _items(self, call: Call) -> Response:
-        if refused := {name for name in call.query if name.startswith("$")} - _OPTIONS:
-            allowed = ", ".join(sorted(_OPTIONS))
-            raise RefusalError(400, f"{', '.join(sorted(refused))}: not supported here; {allowed} are")
         top = _page_size(call.query.get("$top", str(_DEFAULT_PAGE)))
         number, title, _ = await self._find_list(call.argument)
         rows = await self._rows(
@@ -142,12 +135,7 @@ class Site:
             " WHERE list_id = %s AND id > %s ORDER BY id LIMIT %s",
             (number, _after(call.query.get("$skiptoken", "0")), top + 1),
         )
-        selected = {name.strip().lower() for name in call.query.get("$select", "").split(",")} - {"", "*"}
         items = [_item(*row) for row in rows[:top]]
-        if selected:
-            items = [
-                {name: value for name, value in item.items() if name.lower() in selected} for item in items
-            ]
         following = _next_link(call, title, top, rows[top - 1][0]) if len(rows) > top else None
         return collection(call, items, following)
 
@@ -183,6 +171,10 @@ class Site:
             yield
         finally:
             await self._pool.close()
+
+
+async def _nothing(call: Call) -> Response:
+    raise RefusalError(404, f"there is no /_api/{call.steps}")
 
 
 def _library(title: str, documents: int) -> dict[str, Any]:
