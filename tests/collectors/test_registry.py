@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
 import pytest
 
 from pinchpoint_collectors import registry
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.local import LocalKind
+from pinchpoint_collectors.record import Sample, Watch
+from pinchpoint_collectors.sampler import Sampler
 
 
 def test_the_local_kind_is_there_with_its_options() -> None:
@@ -30,3 +36,47 @@ def test_an_unknown_kind_lists_all_and_the_nearest() -> None:
     with pytest.raises(CollectorError) as caught:
         registry.kind("zzz")
     assert "nearest" not in str(caught.value)
+
+
+class TwoNumbers:
+    """A collector as README's "How to add a collector" says: one file's worth."""
+
+    name = "two-numbers"
+    options = frozenset({"address"})
+
+    def __init__(self) -> None:
+        self._hosts: list[str] = []
+
+    def machine(self, watch: Watch) -> str:
+        return str(watch.options["address"])
+
+    def connect(self, watches: Sequence[Watch]) -> Self:
+        self._hosts = [watch.host for watch in watches]
+        return self
+
+    def read(self) -> Sequence[Sample]:
+        return [Sample(time.time_ns(), 1.0, host, "db.connections", "", 2.0) for host in self._hosts]
+
+    def inventory(self) -> Mapping[str, Mapping[str, Any]]:
+        return {host: {} for host in self._hosts}
+
+    def close(self) -> None:
+        self._hosts = []
+
+
+def test_a_new_kind_needs_one_line_in_the_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From its name to samples in a sink, with nothing else told about it."""
+    monkeypatch.setattr(registry, "_KINDS", dict(registry._KINDS))
+    registry.register(TwoNumbers())
+    kind = registry.kind("two-numbers")
+    assert registry.names() == ("local", "two-numbers")
+    collector = kind.connect([Watch("sql1", "sql", options={"address": "a"})])
+    got: list[Sample] = []
+    sampler = Sampler(collector, kind.name, ["sql1"], got.extend, on_event=lambda *_, **__: None)
+    sampler.tick()
+    assert {(each.metric, each.instance) for each in got} == {
+        ("db.connections", ""),
+        ("collector.cpu_s", "two-numbers"),
+        ("collector.duration_s", "two-numbers"),
+        ("collector.ok", "two-numbers"),
+    }

@@ -1,0 +1,230 @@
+"""The sampler: its schedule with a fake clock, its behaviour when the collector or the sink fails."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.record import Sample
+from pinchpoint_collectors.sampler import Clock, Sampler, Schedule
+
+S = 1_000_000_000
+
+
+class FakeClock(Clock):
+    """Time that passes only when told to."""
+
+    def __init__(self) -> None:
+        self.now_ns = 0
+
+    def time_ns(self) -> int:
+        return 1_700_000_000 * S + self.now_ns
+
+    def monotonic_ns(self) -> int:
+        return self.now_ns
+
+    def cpu_s(self) -> float:
+        return self.now_ns / S / 10
+
+
+class Scripted:
+    """A collector whose readings are given beforehand: samples, or an error to raise."""
+
+    def __init__(self, *script: Exception | None, during: Callable[[], None] = lambda: None) -> None:
+        self._script = list(script)
+        self._during = during
+        self.reads = 0
+
+    def read(self) -> Sequence[Sample]:
+        self.reads += 1
+        self._during()
+        step = self._script.pop(0) if self._script else None
+        if step is not None:
+            raise step
+        return [Sample(0, 1.0, "sql1", "mem.available_bytes", "", 5.0)]
+
+    def inventory(self) -> dict[str, dict[str, object]]:
+        return {}
+
+    def close(self) -> None:
+        return
+
+
+class Events(list[tuple[str, dict[str, object]]]):
+    """Keeps what it is told."""
+
+    def __call__(self, event: str, /, **fields: object) -> None:
+        self.append((event, fields))
+
+    def names(self) -> list[str]:
+        return [name for name, _ in self]
+
+
+def waited(condition: Callable[[], bool], within_s: float = 10.0) -> bool:
+    end = time.monotonic() + within_s
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.01)
+    return condition()
+
+
+def test_slots_are_whole_seconds_of_utc() -> None:
+    """Started 0.3 s past a second, the first slot is 0.7 s away."""
+    schedule = Schedule(1_700_000_000 * S + 300_000_000, 42 * S, 1.0)
+    assert schedule.wait_s(42 * S) == pytest.approx(0.7)
+
+
+def test_slots_do_not_drift() -> None:
+    """A thousand readings of 0.2 s each, every slot a whole second after the one before."""
+    schedule = Schedule(0, 0, 1.0)
+    now = 0
+    for slot in range(1000):
+        now += round(schedule.wait_s(now) * S)
+        assert now == slot * S
+        now += 200_000_000
+        assert schedule.advance(now) == 0
+
+
+def test_missed_slots_are_skipped_and_counted() -> None:
+    """A reading of 3.5 s costs three slots; the next is at 4 s, not at once."""
+    schedule = Schedule(0, 0, 1.0)
+    assert schedule.advance(round(3.5 * S)) == 3
+    assert schedule.wait_s(round(3.5 * S)) == pytest.approx(0.5)
+    assert schedule.advance(4 * S) == 0
+
+
+def test_an_interval_that_is_no_second() -> None:
+    """Ten-second readings stand at whole tens."""
+    assert Schedule(1_700_000_003 * S, 0, 10.0).wait_s(0) == pytest.approx(7.0)
+
+
+def test_each_reading_tells_its_own_cost_for_each_host() -> None:
+    """Duration and CPU of the reading alone, the interval as it was measured."""
+    clock = FakeClock()
+
+    def take_half_a_second() -> None:
+        clock.now_ns += S // 2
+
+    got: list[Sample] = []
+    collector = Scripted(during=take_half_a_second)
+    sampler = Sampler(collector, "local", ["sql1", "web1"], got.extend, on_event=Events(), clock=clock)
+    sampler.tick()
+    clock.now_ns += S
+    got.clear()
+    sampler.tick()
+    own = [each for each in got if each.metric.startswith("collector.")]
+    assert {(each.host, each.metric, each.instance) for each in own} == {
+        (host, f"collector.{name}", "local")
+        for host in ("sql1", "web1")
+        for name in ("cpu_s", "duration_s", "ok")
+    }
+    values = {each.metric: each.value for each in own}
+    assert values["collector.duration_s"] == pytest.approx(0.5)
+    assert values["collector.cpu_s"] == pytest.approx(0.05)
+    assert values["collector.ok"] == 1
+    assert {each.interval_s for each in own} == {1.5}
+    assert got[0].metric == "mem.available_bytes"
+
+
+def test_a_failing_reading_is_survived_and_told_once() -> None:
+    """Four failures, two of a driver's own kind: `ok` is 0 each time, one event at each end."""
+    failures = [CollectorError("sql1: connection refused; is sshd up?")] * 2 + [
+        ZeroDivisionError("x / 0")
+    ] * 2
+    events, got = Events(), list[Sample]()
+    sampler = Sampler(Scripted(*failures), "ssh", ["sql1"], got.extend, on_event=events, clock=FakeClock())
+    for _ in range(6):
+        sampler.tick()
+    ok = [each.value for each in got if each.metric == "collector.ok"]
+    assert ok == [0, 0, 0, 0, 1, 1]
+    assert events == [
+        (
+            "collector_failed",
+            {"kind": "ssh", "hosts": ["sql1"], "why": "sql1: connection refused; is sshd up?"},
+        ),
+        ("collector_recovered", {"kind": "ssh", "hosts": ["sql1"]}),
+    ]
+    assert sampler.error is None
+
+
+def test_an_error_of_a_driver_is_told_by_its_name() -> None:
+    """Nobody wrote a sentence for it; its type says more than its text."""
+    events = Events()
+    sampler = Sampler(
+        Scripted(KeyError("f17")), "x", ["h"], lambda _: None, on_event=events, clock=FakeClock()
+    )
+    sampler.tick()
+    assert events[0][1]["why"] == "KeyError: 'f17'"
+
+
+def test_readings_come_on_time_and_end_on_stop() -> None:
+    """Real time at 50 ms: at whole multiples, none after stop, no thread left."""
+    got: list[Sample] = []
+    collector = Scripted()
+    with Sampler(collector, "local", ["sql1"], got.extend, on_event=Events(), interval_s=0.05):
+        assert waited(lambda: len(got) >= 4 * 4)
+    count = len(got)
+    time.sleep(0.12)
+    assert len(got) == count
+    assert "sampler-local" not in {thread.name for thread in threading.enumerate()}
+    assert collector.reads == count / 4 + 1  # the first reading primes and is not handed on
+
+
+def test_a_slow_collector_leaves_a_gap_that_is_marked() -> None:
+    """A reading of 0.12 s at an interval of 0.05 s misses two slots each time."""
+    events = Events()
+    slow = Scripted(during=lambda: time.sleep(0.12))
+    with Sampler(slow, "local", ["sql1"], lambda _: None, on_event=events, interval_s=0.05):
+        assert waited(lambda: "gap" in events.names())
+    fields = events[events.names().index("gap")][1]
+    missed = fields["missed"]
+    assert isinstance(missed, int)
+    assert missed >= 2
+    assert fields["hosts"] == ["sql1"]
+
+
+def test_a_sink_that_fails_ends_the_sampler_loudly() -> None:
+    """Samples that cannot be stored must not be collected on as if nothing had happened."""
+
+    def full(_samples: Sequence[Sample]) -> None:
+        raise OSError(28, "No space left on device")
+
+    collector = Scripted()
+    sampler = Sampler(collector, "local", ["sql1"], full, on_event=Events(), interval_s=0.02).start()
+    assert waited(lambda: sampler.error is not None)
+    assert isinstance(sampler.error, OSError)
+    reads = collector.reads
+    time.sleep(0.06)
+    assert collector.reads == reads
+    sampler.stop()
+    sampler.stop()
+
+
+def test_stop_before_start_and_twice_is_fine() -> None:
+    """A run that fails early stops what it never started."""
+    sampler = Sampler(Scripted(), "local", ["sql1"], lambda _: None, on_event=Events())
+    sampler.stop()
+    sampler.stop()
+
+
+def test_a_reading_that_never_ends_is_named_at_stop() -> None:
+    """Whoever stops a run does not wait for ever for a machine that does not answer."""
+    release = threading.Event()
+
+    def hang() -> None:
+        release.wait(20)
+
+    stuck = Scripted(during=hang)
+    sampler = Sampler(stuck, "ssh", ["sql1"], lambda _: None, on_event=Events(), interval_s=0.02).start()
+    assert waited(lambda: stuck.reads == 1)
+    try:
+        with pytest.raises(
+            CollectorError, match=r"'ssh' of sql1: its last reading did not end within 0.05 s"
+        ):
+            sampler.stop(timeout_s=0.05)
+    finally:
+        release.set()
+        sampler.stop()
