@@ -90,10 +90,11 @@ def _embedded(farm: Farm, status: Any) -> LiveFarm:
         )
         for tier in status.tiers
     ]
+    shared = set(status.generator_cores) == set(status.farm_cores)  # a single core: no use to pin
     return LiveFarm(
         endpoints=status.endpoints,
         watches=watches,
-        generator_cores=status.generator_cores,
+        generator_cores=() if shared else status.generator_cores,
         content=status.content,
         warnings=list(status.warnings),
         crashed=lambda: embedded().crashed_tiers(farm.identity),

@@ -83,7 +83,8 @@ class Context:
         seed: the plan's seed.
         worker: this process's number, from 0.
         workers: how many processes take part.
-        repeat: whether work that ends starts again (a crawl in a plan with a fixed measure phase).
+        repeat_s: work that ends (a crawl) within so many seconds of its first start is started again; 0: it is
+            done once; None: over and over.
         event: writes one line to the run's events.jsonl: ``event("crawl_ended", sources=[...])``.
     """
 
@@ -93,7 +94,7 @@ class Context:
     seed: int
     worker: int
     workers: int
-    repeat: bool
+    repeat_s: float | None
     event: Callable[..., None]
 
 

@@ -65,7 +65,7 @@ def made(
     params: Mapping[str, Any] | None = None,
     *,
     name: str = "test",
-    repeat: bool = False,
+    repeat_s: float | None = 0,
     event: Callable[..., None] = lambda *_, **__: None,
 ) -> Scenario:
     """A scenario as the harness makes it."""
@@ -78,7 +78,7 @@ def made(
             seed=1,
             worker=0,
             workers=1,
-            repeat=repeat,
+            repeat_s=repeat_s,
             event=event,
         )
     )

@@ -318,11 +318,11 @@ def test_killed_connections_to_the_crawl_database_lose_and_double_nothing(
 
 
 def test_a_crawl_that_repeats_starts_anew(sql: Endpoint, search: Search) -> None:
-    """With ``repeat`` the index is reset and everything is crawled again, cycle after cycle."""
+    """With no end to repeating, the index is reset and everything is crawled again, cycle after cycle."""
     events, recorder = Events(), Recorder()
     with site({"L": files(5)}) as server, ExitStack() as stack:
         endpoints = {"sql": sql, "search": search.endpoint, "sharepoint": server.endpoint}
-        driver = made("full-crawl", endpoints, repeat=True, event=events)
+        driver = made("full-crawl", endpoints, repeat_s=None, event=events)
         stack.enter_context(prepared(driver))
         sessions = [driver.session(number) for number in range(3)]
         over = threading.Event()
@@ -448,3 +448,20 @@ def test_a_crawl_of_nothing_is_refused(sql: Endpoint, search: Search) -> None:
                 "files": Endpoint("files", "/"),
             },
         )
+
+
+def test_a_short_crawl_repeats_until_its_time_is_over(sql: Endpoint, search: Search) -> None:
+    """It is started again while less than ``repeat_s`` has passed, and its last cycle is complete."""
+    events, recorder = Events(), Recorder()
+    with site({"L": files(5)}) as server, ExitStack() as stack:
+        endpoints = {"sql": sql, "search": search.endpoint, "sharepoint": server.endpoint}
+        driver = made("full-crawl", endpoints, repeat_s=1.5, event=events)
+        stack.enter_context(prepared(driver))
+        begun = time.monotonic()
+        crawl(driver, 3, recorder)
+        lasted = time.monotonic() - begun
+    ended = events.named("crawl_ended")
+    assert lasted >= 1.5
+    assert len(ended) > 1
+    assert all(event["sources"][0]["count"] == 5 for event in ended)
+    assert recorder.counts()["document:sharepoint", "ok"] == 5 * len(ended)

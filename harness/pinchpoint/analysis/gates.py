@@ -76,15 +76,24 @@ def _recorder(inputs: Inputs) -> Iterator[Gate]:
 
 
 def _generator_cpu(inputs: Inputs) -> Iterator[Gate]:
-    """A worker at its core's limit for more than a tenth of the time: bursts must be served as well."""
+    """A core full of load workers for more than a tenth of the time: bursts must be served as well.
+
+    Workers pinned to the same core share it: what they use is added up.
+    """
+    pinned = {worker.name: worker.cores for worker in inputs.generators if len(worker.cores) == 1}
+    sharing: dict[tuple[int, ...] | str, list[str]] = {}
     for key in inputs.samples.keys("generator.cpu_ratio"):
-        values = inputs.samples.steps(*key)
-        values = values[np.isfinite(values)]
+        sharing.setdefault(pinned.get(key.host, key.host), []).append(key.host)
+    for names in sharing.values():
+        used = [inputs.samples.steps(name, "generator.cpu_ratio", "") for name in names]
+        values = np.sum([np.nan_to_num(one) for one in used], axis=0)[np.any(np.isfinite(used), axis=0)]
         if len(values) and float((values >= GENERATOR_CPU.value).mean()) > GENERATOR_CPU_TIME.value:
             mean = float(values.mean())
-            text = f"the load generator {key.host} used {units.percent(mean)} of its core"
+            text = f"the load generator ({', '.join(names)}) used {units.percent(mean)} of its core"
             remedy = "give the load generator more cores or workers, or lower the load"
-            yield Gate(key.host, _fact(text, key.metric, mean, GENERATOR_CPU, (key.host, "")), remedy)
+            yield Gate(
+                names[0], _fact(text, "generator.cpu_ratio", mean, GENERATOR_CPU, (names[0], "")), remedy
+            )
 
 
 def _send_lag(inputs: Inputs, flows: tuple[Flow, ...]) -> Iterator[Gate]:

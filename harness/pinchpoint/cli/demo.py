@@ -28,8 +28,8 @@ PLAN: dict[str, Any] = {
             "load": {"model": "burst", "base": "50/s", "peak": "500/s", "every": "15s", "for": "5s"},
         },
     },
-    # A small corpus is crawled in seconds: the steady load needs its bursts all the same.
-    "phases": {"warm_up": "5s", "measure": {"until": "done", "at_least": "40s", "at_most": "1h"}},
+    # A small corpus is crawled in seconds: it is crawled again until there is enough to judge.
+    "phases": {"warm_up": "5s", "measure": {"until": "done", "at_least": "30s", "at_most": "1h"}},
 }
 
 

@@ -59,7 +59,8 @@ class Generator:
         for line in commands:
             command = json.loads(line)
             for name in command.get("begin", []):
-                self._loads[name].begin()
+                if name in self._loads:
+                    self._loads[name].begin()
             if command.get("stop"):
                 self._engine.stop()
                 self._flush(before_s=2**62)

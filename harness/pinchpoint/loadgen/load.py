@@ -29,7 +29,7 @@ class Assignment:
         journal: the run's journal folder.
         seed: the plan's seed.
         endpoints: as in farm.yaml.
-        scenarios: plan name -> ``use``, ``params``, ``load`` (base units), ``repeat``.
+        scenarios: plan name -> ``use``, ``params``, ``load`` (base units), ``repeat_s``.
     """
 
     name: str
@@ -53,8 +53,9 @@ def planned_scenarios(plan: Plan) -> dict[str, dict[str, Any]]:
             "use": planned.use,
             "params": dict(planned.params),
             "load": planned.load.to_json(),
-            # Work that ends is done once where the plan measures until it is done, else over and over.
-            "repeat": plan.phases.measure.until is None,
+            # Work that ends is done over and over, or, where the plan measures until it is done, as often as
+            # the least time to measure asks for.
+            "repeat_s": plan.phases.measure.at_least_s if plan.phases.measure.until else None,
         }
         for name, planned in plan.scenarios.items()
     }
@@ -84,7 +85,7 @@ def make_scenario(
             seed=scenario_seed(seed, name),
             worker=worker,
             workers=workers,
-            repeat=given["repeat"],
+            repeat_s=given["repeat_s"],
             event=event,
         )
     )

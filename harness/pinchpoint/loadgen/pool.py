@@ -80,12 +80,16 @@ class GeneratorPool:
                     )
 
     def begin(self, scenarios: list[str]) -> None:
-        """Start the load of these scenarios, everywhere."""
+        """Start the load of these scenarios, wherever they are assigned."""
         self._tell({"begin": scenarios})
 
     def done(self, scenario: str) -> bool:
         """Whether no generator has work left for a scenario."""
-        return all(scenario in generator.done for generator in self.generators)
+        return all(
+            scenario in generator.done
+            for generator in self.generators
+            if scenario in generator.assignment.scenarios
+        )
 
     def failures(self) -> list[tuple[str, str, str]]:
         """(worker, kind, why) of every generator that cannot go on."""

@@ -18,7 +18,7 @@ from pinchpoint_infra.content.generated import Generated
 
 DOCUMENTATION = Path("/usr/share/doc")
 """The default corpus: nearly every Linux machine has thousands of documents there."""
-DEFAULT_DOCUMENTS = 1_500
+DEFAULT_DOCUMENTS = 4_000
 """At most so many of it are taken unless more are asked for, so that a demonstration ends in minutes."""
 _DEFAULT_LARGEST_BYTES = 2**20
 _FILES_EVERY = 3

@@ -102,7 +102,7 @@ class FullCrawl:
         return CrawlSession(
             connection,
             frontier,
-            Cycles(frontier, roots, repeat=self._context.repeat, event=self._context.event),
+            Cycles(frontier, roots, repeat_s=self._context.repeat_s, event=self._context.event),
             sources,
             Index(self._search, params.timeout_s),
             retries=params.retries,

@@ -23,28 +23,34 @@ class Cycles:
     Args:
         frontier: the session's.
         roots: source name -> its root container.
-        repeat: whether another cycle follows.
+        repeat_s: another cycle follows one that ended within so many seconds of the first one's start; None:
+            one always follows.
         event: writes a line to the run's events.
     """
 
     def __init__(
-        self, frontier: Frontier, roots: Mapping[str, Item], *, repeat: bool, event: Callable[..., None]
+        self,
+        frontier: Frontier,
+        roots: Mapping[str, Item],
+        *,
+        repeat_s: float | None,
+        event: Callable[..., None],
     ) -> None:
         self._frontier = frontier
         self._roots = roots
-        self._repeat = repeat
+        self._repeat_s = repeat_s
         self._event = event
 
     def advance(self, index: AskIndex) -> Advance:
         """Move the crawl on, after the queue was found empty. Raises ``DatabaseFailure``."""
         state = self._frontier.state()
-        if state.ended and not self._continues(state.number):
+        if state.ended and not self._continues(state):
             return "over"
         if state.queued or state.claimed or not self._frontier.claim(state):
             return "soon"
         if not state.ended:
             self._end(state, index("commit"))
-            if not self._repeat:
+            if not self._continues(self._frontier.state()):
                 return "over"
         if index("reset") != OK:
             self._frontier.give_back(state.number)
@@ -52,9 +58,14 @@ class Cycles:
         self._begin(state.number)
         return "soon"
 
-    def _continues(self, number: int) -> bool:
-        """Whether a cycle follows number ``number``; 0 is none, but what the first follows."""
-        return number == 0 or self._repeat
+    def _continues(self, state: CycleState) -> bool:
+        """Whether a cycle follows this one; number 0 is none, but what the first follows.
+
+        Judged by when it ended, not by the time now: all sessions come to the same answer.
+        """
+        if state.number == 0 or self._repeat_s is None:
+            return True
+        return state.lasted_s is None or state.lasted_s < self._repeat_s
 
     def _begin(self, number: int) -> None:
         started = self._frontier.begin(number, self._roots)

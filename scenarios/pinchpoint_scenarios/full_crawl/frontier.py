@@ -64,7 +64,9 @@ _FINISH: LiteralString = """
 _FINISHED: LiteralString = "SELECT FROM history WHERE key = $1 AND holder = $2 AND id = $3"
 _STATE: LiteralString = """
     SELECT number, ended IS NOT NULL, held_until >= clock_timestamp() AND holder <> $1,
-        EXISTS (SELECT FROM queue) FROM cycle ORDER BY number DESC LIMIT 1"""
+        EXISTS (SELECT FROM queue),
+        extract(epoch FROM ended - (SELECT started FROM cycle WHERE number = 1))::float8
+    FROM cycle ORDER BY number DESC LIMIT 1"""
 _CLAIM: LiteralString = """
     UPDATE cycle SET holder = $1, held_until = clock_timestamp() + $2 * interval '1 s'
     WHERE number = $3 AND (ended IS NOT NULL) = $4 AND (held_until < clock_timestamp() OR holder = $1)
@@ -131,12 +133,14 @@ class CycleState:
         ended: whether it has ended.
         claimed: whether another session is busy ending it or starting the next.
         queued: whether anything is in the queue, leased or not.
+        lasted_s: from the first cycle's start to this one's end; None while it goes on.
     """
 
     number: int
     ended: bool
     claimed: bool
     queued: bool
+    lasted_s: float | None
 
 
 @dataclass(frozen=True, slots=True)
