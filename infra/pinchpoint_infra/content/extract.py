@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
 from selectolax.lexbor import LexborHTMLParser
@@ -11,6 +12,13 @@ from pinchpoint_infra.content.document import Document
 _UNSEEN = ["script", "style", "template"]
 _SPOKEN_ATTRIBUTES = ("alt", "title", "placeholder", "aria-label", "label", "summary")
 _SPOKEN_META = 'meta[name="description" i], meta[name="keywords" i], meta[name="author" i]'
+_DEEPEST = 5_000
+"""The parser's time grows with the square of the depth: 0.03 s here, 90 s at 200,000 elements."""
+# Elements that end without being closed are left out: thousands of them are a long document, not a deep one.
+_NESTING_TAG = re.compile(
+    r"<(/?)(?!(?:area|base|br|col|dd|dt|embed|hr|img|input|li|link|meta|option|p|source|td|th|tr|track|wbr)\b)[a-z]",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +40,8 @@ class Text:
 def extract(document: Document) -> Text:
     """The text of a document."""
     text, guessed = document.text()
-    found = _html(text) if document.form == "html" else Text(_first_line(text), text, "")
+    readable = document.form == "html" and not _too_deep(text)
+    found = _html(text) if readable else Text(_first_line(text), text, "")
     if not guessed:
         return found
     readings = [document.plain.decode("utf-8", "replace"), document.plain.decode("latin-1")]
@@ -53,6 +62,17 @@ def _html(markup: str) -> Text:
     page.strip_tags(_UNSEEN)
     apart, touching = page.text(separator=" "), page.text()
     return Text(title, "\n".join([title, apart, *spoken]), f"{touching}\n{markup}")
+
+
+def _too_deep(markup: str) -> bool:
+    """Whether elements lie so deep in each other that only someone out for trouble writes it."""
+    if markup.count("<") <= _DEEPEST:
+        return False
+    depth = deepest = 0
+    for closing in _NESTING_TAG.findall(markup):
+        depth = max(0, depth + (-1 if closing else 1))
+        deepest = max(deepest, depth)
+    return deepest > _DEEPEST
 
 
 def _spoken(page: LexborHTMLParser) -> list[str]:

@@ -1,6 +1,6 @@
 """The ``web`` tier: a SharePoint-style site, served out of the content database.
 
-``python -m pinchpoint_infra.services.web CONFIG.json``; in it ``{"port": n, "token": t, "database_url": url}``.
+``python -m pinchpoint_infra.services.web CONFIG.json``: ``{"port": n, "token": text, "database_url": URL}``
 
 Every request but ``/health`` needs ``Authorization: Bearer TOKEN``. Paths are taken in any case, also below
 ``/sites/corpus``; answers are JSON, light or verbose as the ``Accept`` header asks.
