@@ -62,7 +62,8 @@ class LocalCollector:
         self._watches = tuple(watches)
         self._disks = Disks(mountinfo.parse(read_text("/proc/self/mountinfo")))
         self._places = {watch.host: _places(self._disks, watch) for watch in watches}
-        self._data_io = {watch.host: _verify(watch, self._places[watch.host]) for watch in watches}
+        tried: dict[tuple[str, str], DataIo] = {}
+        self._data_io = {watch.host: _verify(watch, self._places[watch.host], tried) for watch in watches}
         self._devices = self._devices_to_watch()
         self._speeds = interfaces()
         sources = machine_sources(usable_cores(), self._devices, self._flushes_are_writes(), self._speeds)
@@ -191,15 +192,25 @@ def _places(disks: Disks, watch: Watch) -> dict[str, Place]:
     return places
 
 
-def _verify(watch: Watch, places: Mapping[str, Place]) -> dict[str, DataIo]:
-    """What counts as a write, by role, where the watch's owner lets us try it."""
-    if not watch.options.get("verify"):
-        return {}
-    return {
-        role: verify_data_io(Path(place.given), place.device)
-        for role, place in places.items()
-        if place.device is not None and Path(place.given).is_dir()
-    }
+def _verify(
+    watch: Watch, places: Mapping[str, Place], tried: dict[tuple[str, str], DataIo]
+) -> dict[str, DataIo]:
+    """What counts as a write, by role, where we may try it; each file system once (kept in ``tried``)."""
+    answers = {}
+    for role, place in places.items():
+        folder = Path(place.given)
+        if (
+            not watch.options.get("verify")
+            or place.device is None
+            or place.mount is None
+            or not folder.is_dir()
+        ):
+            continue
+        where = (place.device, place.mount.mount_point)
+        if where not in tried:
+            tried[where] = verify_data_io(folder, place.device)
+        answers[role] = tried[where]
+    return answers
 
 
 def _role_facts(place: Place, data_io: DataIo | None) -> dict[str, Any]:

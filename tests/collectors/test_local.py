@@ -14,7 +14,9 @@ from typing import Any
 
 import pytest
 
+from pinchpoint_collectors import local
 from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.linux.data_io import DataIo, verify_data_io
 from pinchpoint_collectors.linux.processes import ProcessTable, Roots
 from pinchpoint_collectors.local import LocalKind, tier_processes
 from pinchpoint_collectors.proc.diskstats import SECTOR_BYTES
@@ -421,3 +423,26 @@ def test_a_role_without_a_disk_is_not_measured_and_says_why() -> None:
     (missing,) = (entry for entry in facts["not_measured"] if entry["instance"] == "tempdb")
     assert "in memory" in missing["why"]
     assert missing["remedy"]
+
+
+def test_each_file_system_is_tried_out_once(
+    tmp_path: Path, real_disk: Callable[[Path], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two roles on one file system share the answer; a role that nobody allowed to be tried has none."""
+    real_disk(tmp_path)
+    (tmp_path / "wal").mkdir()
+    disks = {"data": str(tmp_path), "log": str(tmp_path / "wal")}
+    calls: list[Path] = []
+
+    def counted(path: Path, device: str) -> DataIo:
+        calls.append(path)
+        return verify_data_io(path, device)
+
+    monkeypatch.setattr(local, "verify_data_io", counted)
+    facts = connect(
+        Watch("sql1", "sql", disks, options={"verify": True}), Watch("web1", "web", disks)
+    ).inventory()
+    assert calls == [tmp_path]
+    roles = facts["sql1"]["roles"]
+    assert roles["data"]["data_io"] == roles["log"]["data_io"] != "not verified"
+    assert facts["web1"]["roles"]["data"]["data_io"] == "not verified"
