@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import os
 import platform
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,56 +15,10 @@ import pytest
 from pinchpoint_collectors import local
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.linux.data_io import DataIo, verify_data_io
-from pinchpoint_collectors.linux.processes import ProcessTable, Roots
+from pinchpoint_collectors.linux.processes import ProcessTable
 from pinchpoint_collectors.local import LocalKind, tier_processes
 from pinchpoint_collectors.proc.diskstats import SECTOR_BYTES
 from pinchpoint_collectors.record import Collector, Processes, Sample, Watch
-
-TICK_S = 1 / os.sysconf("SC_CLK_TCK")
-
-
-class Worker:
-    """A stand-in server: see worker.py."""
-
-    def __init__(self, *arguments: str) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, str(Path(__file__).with_name("worker.py")), *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        self.pid = self._process.pid
-
-    def answer(self) -> str:
-        """The next line it says."""
-        assert self._process.stdout
-        return self._process.stdout.readline().strip()
-
-    def do(self, command: str) -> None:
-        """Have it done before going on."""
-        assert self._process.stdin
-        self._process.stdin.write(command + "\n")
-        self._process.stdin.flush()
-        assert self.answer() == "done"
-
-    def close(self) -> None:
-        """End it and its pipes."""
-        self._process.kill()
-        self._process.communicate()
-
-
-@pytest.fixture
-def start() -> Iterator[Callable[..., Worker]]:
-    """Starts workers that end with the test."""
-    workers: list[Worker] = []
-
-    def begin(*arguments: str) -> Worker:
-        workers.append(Worker(*arguments))
-        return workers[-1]
-
-    yield begin
-    for worker in workers:
-        worker.close()
 
 
 def connect(*watches: Watch) -> Collector:
@@ -76,208 +28,6 @@ def connect(*watches: Watch) -> Collector:
 def only(samples: Sequence[Sample], metric: str, instance: str) -> Sample:
     (found,) = (each for each in samples if (each.metric, each.instance) == (metric, instance))
     return found
-
-
-def cpu_s(collector: Collector, instance: str = "tier:app") -> float:
-    """CPU seconds since the reading before: the ratio times the cores it is a ratio of."""
-    samples = collector.read()
-    busy = only(samples, "cpu.busy_ratio", instance)
-    assert busy.value is not None
-    cores = only(samples, "cpu.cores", "tier:app").value if instance == "tier:app" else 1
-    assert cores is not None
-    return busy.value * busy.interval_s * cores
-
-
-def watching(worker: Worker) -> Collector:
-    collector = connect(Watch("app1", "app", processes=Processes(pids=(worker.pid,))))
-    worker.do("burn 0")  # it is up: its own start is not part of what is measured
-    collector.read()
-    return collector
-
-
-def test_cpu_of_the_process_itself(start: Callable[..., Worker]) -> None:
-    """0.3 s burnt are 0.3 s seen, to a few clock ticks; then nothing is nothing."""
-    worker = start()
-    collector = watching(worker)
-    worker.do("burn 0.3")
-    assert cpu_s(collector) == pytest.approx(0.3, abs=0.05)
-    time.sleep(0.05)
-    assert cpu_s(collector) <= 2 * TICK_S
-
-
-def test_cpu_of_a_child_that_came_and_went_between_readings(start: Callable[..., Worker]) -> None:
-    """No reading ever saw the child, which had a session of its own; its time is there."""
-    worker = start()
-    collector = watching(worker)
-    worker.do("child 0.3")
-    assert cpu_s(collector) == pytest.approx(0.3, abs=0.05)
-
-
-def test_cpu_of_a_child_seen_alive_and_reaped_later(start: Callable[..., Worker]) -> None:
-    """What was counted while it lived is not counted again when its parent inherits it."""
-    worker = start()
-    collector = watching(worker)
-    worker.do("hold 0.3")
-    assert cpu_s(collector) == pytest.approx(0.3, abs=0.05)
-    worker.do("end")
-    assert cpu_s(collector) <= 3 * TICK_S
-    worker.do("burn 0.1")
-    assert cpu_s(collector) == pytest.approx(0.1, abs=0.05)
-
-
-def test_the_busiest_thread_by_its_name(start: Callable[..., Worker]) -> None:
-    """Its name and its time of one core; followed from then on, also when idle."""
-    worker = start()
-    collector = watching(worker)
-    worker.do("burn 0.2")
-    samples = collector.read()
-    name = Path(f"/proc/{worker.pid}/comm").read_text().strip()
-    busy = only(samples, "cpu.busy_ratio", f"thread:{name}")
-    assert busy.value is not None
-    assert busy.value * busy.interval_s == pytest.approx(0.2, abs=0.05)
-    assert cpu_s(collector, f"thread:{name}") <= 2 * TICK_S
-
-
-def test_threads_are_told_apart(start: Callable[..., Worker]) -> None:
-    """Two threads of one process: the busy one's name leads, with its time alone."""
-    worker = start()
-    collector = connect(Watch("app1", "app", processes=Processes(pids=(worker.pid,))))
-    worker.do("burn 0")
-    assert worker._process.stdin
-    worker._process.stdin.write("thread spinner 0.6\n")
-    worker._process.stdin.flush()
-    deadline = time.monotonic() + 10
-    found: list[Sample] = []
-    while not found and time.monotonic() < deadline:
-        time.sleep(0.1)
-        found = [each for each in collector.read() if each.instance == "thread:spinner" and each.value]
-    assert worker.answer() == "done"
-    assert found[0].value is not None
-    assert 0 < found[0].value < 1.5
-
-
-def test_a_tree_found_by_its_port(start: Callable[..., Worker]) -> None:
-    """Whoever listens, with its children; nothing else needs to be known."""
-    worker = start("0")
-    port = int(worker.answer())
-    collector = connect(Watch("app1", "app", options={"port": port}))
-    collector.read()
-    worker.do("child 0.2")
-    assert cpu_s(collector) == pytest.approx(0.2, abs=0.05)
-
-
-def test_a_port_nobody_listens_on_until_later(start: Callable[..., Worker]) -> None:
-    """Not measured with reason and remedy; found when the server comes up."""
-    first = start("0")
-    port = int(first.answer())
-    first.close()
-    collector = connect(Watch("app1", "app", processes=Processes(port=port)))
-    (missing,) = not_measured(collector, "tier:app")
-    assert missing["why"] == f"no process listens on TCP port {port}"
-    assert missing["remedy"]
-    collector.read()
-    second = start(str(port))
-    assert second.answer() == str(port)
-    values = [only(collector.read(), "cpu.busy_ratio", "tier:app").value for _ in range(12)]
-    assert values[0] is None
-    assert values[-1] is not None
-
-
-def not_measured(collector: Collector, instance: str) -> list[dict[str, Any]]:
-    entries = collector.inventory()["app1"]["not_measured"]
-    return [entry for entry in entries if entry["instance"] == instance]
-
-
-def test_a_tree_found_by_name_also_after_a_restart(start: Callable[..., Worker]) -> None:
-    """The old process's end is no negative CPU; the new one is the tier's from its start."""
-    worker = start()
-    worker.do("burn 0")
-    name = f"pp-test-{os.getpid()}"
-    worker.do(f"name {name}")
-    collector = connect(Watch("app1", "app", options={"process": name}))
-    collector.read()
-    worker.do("burn 0.1")
-    assert cpu_s(collector) == pytest.approx(0.1, abs=0.05)
-    worker.close()
-    assert only(collector.read(), "cpu.busy_ratio", "tier:app").value is None
-    second = start()
-    second.do("burn 0.1")
-    second.do(f"name {name}")
-    assert 0.1 - TICK_S <= cpu_s(collector) <= 0.3  # with its own start
-
-
-def test_a_process_id_given_to_somebody_else_is_not_the_tier() -> None:
-    """The start time decides: a table where the id has a new start finds nobody."""
-    table = ProcessTable().read()
-    roots = Roots(Processes(pids=(os.getpid(),)))
-    assert [found.pid for found in roots.find(table)] == [os.getpid()]
-    table[os.getpid()] = table[os.getpid()]._replace(start=1)
-    assert roots.find(table) == []
-    assert roots.missing is not None
-
-
-@pytest.mark.root
-def test_a_listener_of_another_user_is_not_measured_with_the_remedy(start: Callable[..., Worker]) -> None:
-    """An ordinary user sees that somebody listens, not who: said so, not guessed."""
-    if os.geteuid() != 0:
-        pytest.skip("needs root, to be two users at once")
-    worker = start("0")
-    port = int(worker.answer())
-    readable, writable = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        os.setuid(65534)
-        roots = Roots(Processes(port=port))
-        found = roots.find(ProcessTable().read())
-        os.write(writable, json.dumps([found, roots.missing]).encode())
-        os._exit(0)
-    os.close(writable)
-    with os.fdopen(readable) as answer:
-        found, missing = json.loads(answer.read())
-    os.waitpid(pid, 0)
-    assert found == []
-    assert "this user may not see which" in missing[0]
-    assert "process: NAME" in missing[1]
-
-
-def test_the_ratio_is_of_the_cores_the_tier_may_use(start: Callable[..., Worker]) -> None:
-    """Pinned to one core, one busy process is a full tier; the inventory says which core."""
-    worker = start()
-    core = min(os.sched_getaffinity(0))
-    os.sched_setaffinity(worker.pid, {core})
-    collector = watching(worker)
-    assert collector.inventory()["app1"]["tier_cores"] == [core]
-    worker.do("burn 0.3")
-    samples = collector.read()
-    cap = only(samples, "cpu.cores", "tier:app").value
-    assert cap is not None
-    assert 0 < cap <= 1  # less than one where a control group caps it, too
-    busy = only(samples, "cpu.busy_ratio", "tier:app")
-    assert busy.value is not None
-    assert busy.value * busy.interval_s * cap == pytest.approx(0.3, abs=0.05)
-
-
-@pytest.mark.root
-def test_a_control_groups_cap_is_the_tiers_limit(start: Callable[..., Worker]) -> None:
-    """Half a core: `cpu.cores` says 0.5 and a process that wants all it can get is at its limit."""
-    controller = Path("/sys/fs/cgroup/cpu")
-    if os.geteuid() != 0 or not (controller / "tasks").exists():
-        pytest.skip("needs root and the version 1 cpu controller at /sys/fs/cgroup/cpu")
-    group = controller / f"pp-test-{os.getpid()}"
-    group.mkdir()
-    worker = start()
-    try:
-        (group / "cpu.cfs_quota_us").write_text("50000")
-        (group / "tasks").write_text(str(worker.pid))
-        collector = watching(worker)
-        assert collector.inventory()["app1"]["tier_cap_cores"] == 0.5
-        worker.do("burn 0.3")
-        samples = collector.read()
-        assert only(samples, "cpu.cores", "tier:app").value == 0.5
-        assert (only(samples, "cpu.busy_ratio", "tier:app").value or 0) > 0.8
-    finally:
-        worker.close()
-        group.rmdir()
 
 
 def sectors_written(device: str) -> int:
@@ -356,10 +106,9 @@ def test_the_first_reading_has_what_needs_no_difference() -> None:
     assert abs(second.time_ns - time.time_ns()) < 5e9
 
 
-def test_a_full_reading_is_cheap(start: Callable[..., Worker]) -> None:
+def test_a_full_reading_is_cheap() -> None:
     """Five hosts and all processes in less than 10 ms of CPU (measured: 2 ms), the best of ten."""
-    worker = start()
-    watches = [Watch(f"h{n}", f"t{n}", processes=Processes(pids=(worker.pid,))) for n in range(5)]
+    watches = [Watch(f"h{n}", f"t{n}", processes=Processes(pids=(os.getpid(),))) for n in range(5)]
     collector = connect(*watches)
     collector.read()
     costs = []

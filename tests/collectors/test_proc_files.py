@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pinchpoint_collectors.errors import CollectorError
-from pinchpoint_collectors.proc import cgroup, cpulist, meminfo, mountinfo, net_dev, pressure, stat, vmstat
+from pinchpoint_collectors.proc import cgroup, meminfo, mountinfo, net_dev, pressure, stat, vmstat
 from pinchpoint_collectors.proc.value import Value
 
 STAT = """\
@@ -177,14 +177,6 @@ def test_mounts_with_spaces_tags_and_one_over_the_other() -> None:
     root = mountinfo.mount_of("/srvother", mounts)
     assert root is not None
     assert root.mount_point == "/"
-
-
-@pytest.mark.parametrize(
-    ("text", "cores"), [("0-3,8\n", [0, 1, 2, 3, 8]), ("0", [0]), ("\n", []), ("2,0-1", [0, 1, 2])]
-)
-def test_core_lists(text: str, cores: list[int]) -> None:
-    """Ranges, single cores and none at all."""
-    assert cpulist.parse(text) == cores
 
 
 def test_control_groups_of_both_versions() -> None:
