@@ -86,6 +86,7 @@ class SearchIndex:
         """Forget all documents, and any failure."""
         with self._writing:
             if self.failure:
+                del self._writer  # it holds the index's lock
                 self._writer = self._new_writer()
                 self.failure = ""
         with self._write():

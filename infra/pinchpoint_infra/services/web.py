@@ -27,7 +27,7 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.routing import Route, request_response
 
 from pinchpoint_infra.content.database import SITE, address
 from pinchpoint_infra.services.odata import Call, RefusalError, collection, entity, parse, refusal
@@ -38,7 +38,7 @@ _DEFAULT_PAGE, _LARGEST_PAGE = 100, 5_000  # SharePoint's own
 _NEXT_ID = re.compile(r"(?:.*p_ID=)?(\d{1,9})\Z")
 _DIGEST_VALID_S = 1_800
 _CONNECTIONS = 16
-_CONNECTION_WITHIN_S = 10.0
+_CONNECTION_WITHIN_S, _HEALTH_WITHIN_S = 10.0, 1.0
 
 
 class Site:
@@ -55,7 +55,6 @@ class Site:
             database_url,
             min_size=1,
             max_size=_CONNECTIONS,
-            timeout=_CONNECTION_WITHIN_S,
             open=False,
             kwargs={"autocommit": True},
         )
@@ -72,11 +71,9 @@ class Site:
 
     def app(self) -> Starlette:
         """The application."""
-        routes = [
-            Route("/health", self._health),
-            Route("/{path:path}", self.answer, methods=["GET", "POST"]),
-        ]
-        return Starlette(routes=routes, lifespan=self._life)
+        app = Starlette(routes=[Route("/health", self._health)], lifespan=self._life)
+        app.router.default = request_response(self.answer)  # no pattern: a path may hold a line feed
+        return app
 
     async def answer(self, request: Request) -> Response:
         """Any request of the API."""
@@ -93,10 +90,12 @@ class Site:
         given = request.headers.get("authorization", "").encode("latin-1")
         if not hmac.compare_digest(given, f"Bearer {self._token}".encode()):
             raise RefusalError(401, "a bearer token is needed: Authorization: Bearer TOKEN")
+        if request.method not in {"GET", "POST"}:
+            raise RefusalError(405, f"{request.method}: the site is read only")
 
     async def _health(self, _: Request) -> Response:
         try:
-            await self._rows("SELECT FROM lists")
+            await self._rows("SELECT FROM lists", within_s=_HEALTH_WITHIN_S)
         except (psycopg.Error, PoolTimeout) as error:
             return JSONResponse({"ready": False, "reason": str(error)}, 503)
         return JSONResponse({"ready": True})
@@ -158,9 +157,14 @@ class Site:
         raise RefusalError(404, f"there is no list {title!a}")
 
     async def _rows(
-        self, query: str, values: tuple[Any, ...] = (), *, binary: bool = False
+        self,
+        query: str,
+        values: tuple[Any, ...] = (),
+        *,
+        binary: bool = False,
+        within_s: float = _CONNECTION_WITHIN_S,
     ) -> list[tuple[Any, ...]]:
-        async with self._pool.connection() as connection, connection.cursor(binary=binary) as cursor:
+        async with self._pool.connection(within_s) as connection, connection.cursor(binary=binary) as cursor:
             await cursor.execute(query.encode(), values)
             return await cursor.fetchall()
 
@@ -185,7 +189,6 @@ def _item(number: int, path: str, size_bytes: int, modified: Any) -> dict[str, A
     name = path.rpartition("/")[2]
     return {
         "Id": number,
-        "ID": number,
         "Title": name,
         "FileRef": path,
         "FileLeafRef": name,

@@ -1,0 +1,87 @@
+"""Starts one of the services as the farm does: a process of its own with a configuration file."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import urllib3
+
+
+@dataclass
+class Service:
+    """A running service."""
+
+    process: subprocess.Popen[bytes]
+    port: int
+    log: Path
+    http: urllib3.HTTPConnectionPool
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def get(self, target: str, **headers: str) -> urllib3.BaseHTTPResponse:
+        return self.http.request("GET", target, headers=headers)
+
+    def post(self, target: str, body: bytes = b"", **headers: str) -> urllib3.BaseHTTPResponse:
+        return self.http.request("POST", target, body=body, headers=headers)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@contextmanager
+def serving(module: str, folder: Path, *, prefix: Sequence[str] = (), **config: Any) -> Iterator[Service]:
+    """``module`` until the end of the block; it must then end by SIGTERM, soon and in order.
+
+    Args:
+        module: which service.
+        folder: for its configuration and its log.
+        prefix: a command in front of its own.
+        config: what is in the configuration beside the port.
+    """
+    port = free_port()
+    path, log = folder / "config.json", folder / "log"
+    path.write_text(json.dumps({"port": port, **config}))
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [*prefix, sys.executable, "-m", module, str(path)], stdout=output, stderr=output
+        )
+    http = urllib3.HTTPConnectionPool("127.0.0.1", port, maxsize=8, retries=False, timeout=60)
+    service = Service(process, port, log, http)
+    try:
+        wait_until_ready(service)
+        yield service
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(10) == 0, log.read_text()
+    finally:
+        http.close()
+        process.kill()
+        process.wait()
+
+
+def wait_until_ready(service: Service) -> None:
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        assert service.process.poll() is None, service.log.read_text()
+        try:
+            if service.get("/health").status == 200:
+                return
+        except urllib3.exceptions.HTTPError:
+            time.sleep(0.05)  # not listening yet
+    raise AssertionError(f"not ready in time: {service.log.read_text()}")

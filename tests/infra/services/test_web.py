@@ -1,0 +1,210 @@
+"""The SharePoint-style site as a real process on a real database, read by the crawl's client and by hand."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from urllib.parse import quote, urlsplit
+
+import psutil
+import pytest
+from infra.services.serving import Service, serving
+from servers import postgres
+
+from pinchpoint_infra.content import ingest
+from pinchpoint_scenarios.contract import Endpoint
+from pinchpoint_scenarios.full_crawl.params import FullCrawlParams
+from pinchpoint_scenarios.full_crawl.sources.contract import Item
+from pinchpoint_scenarios.full_crawl.sources.sharepoint import SharePoint
+
+MODULE = "pinchpoint_infra.services.web"
+TOKEN = "a-token"
+BEARER = {"Authorization": f"Bearer {TOKEN}"}
+VERBOSE = {**BEARER, "Accept": "application/json;odata=verbose"}
+FILES: dict[bytes, bytes] = {
+    b"top.txt": b"at the top",
+    b"it's #1 50%/a space & more?.txt": b"odd",
+    b"it's #1 50%/d''e/(x')y).txt": b"odder",
+    b"it's #1 50%/latin\xe9.txt": b"no UTF-8 in its name",
+    "it's #1 50%/größe 泵☃.txt".encode(): b"unicode",
+    b"it's #1 50%/line\nfeed\\tab\t;a=b+c%41.txt": b"oddest",
+    b"case/Read.txt": b"upper",
+    b"case/read.txt": b"lower",
+    b"case/empty": b"",
+    b"case/page.html": b"<!doctype html><title>t</title>",
+    b"case/page.gz": gzip.compress(b"packed"),
+    b"deep/" + b"/".join(["ü".encode() * 120] * 14): b"long",
+    **{b"many/%03d.txt" % number: b"number %d" % number for number in range(25)},
+}
+
+
+def put(root: Path, path: bytes, content: bytes) -> None:
+    where = Path(os.fsdecode(os.fsencode(root) + b"/" + path))
+    where.parent.mkdir(parents=True, exist_ok=True)
+    where.write_bytes(content)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    folder = tmp_path_factory.mktemp("web")
+    for path, content in FILES.items():
+        put(folder / "corpus", path, content)
+    with postgres() as url:
+        ingest(folder / "corpus", None, url, None, lambda _: None)
+        with serving(MODULE, folder, token=TOKEN, database_url=url) as service:
+            yield service
+
+
+def client(site: Service, page_size: int = 100) -> SharePoint:
+    return SharePoint(
+        Endpoint("sharepoint", site.url, {"auth": "bearer", "token": TOKEN}),
+        FullCrawlParams(page_size=page_size),
+    )
+
+
+@pytest.mark.parametrize("page_size", [1, 7, 100])
+def test_a_crawl_gets_every_byte_of_every_document_once(site: Service, page_size: int) -> None:
+    """Whatever the names and the page size, what was ingested is what a crawl fetches."""
+    source = client(site, page_size)
+    waiting = [source.root()]
+    documents: list[Item] = []
+    while waiting:
+        for item in source.enumerate(waiting.pop()):
+            (waiting if item.kind == "container" else documents).append(item)
+    assert len({item.url for item in documents}) == len(documents) == len(FILES)
+    assert sorted(source.fetch(item) for item in documents) == sorted(FILES.values())
+    source.close()
+
+
+def test_site_and_libraries(site: Service) -> None:
+    """The top folders are the libraries; files outside of any are in one of their own."""
+    assert site.get("/_api/web", **BEARER).json()["Title"]
+    assert site.get("/_api/web/webs", **BEARER).json() == {"value": []}
+    lists = site.get("/_api/web/lists?$select=Title,ItemCount", **BEARER).json()["value"]
+    assert {each["Title"]: each["ItemCount"] for each in lists} == {
+        "case": 5, "deep": 1, "it's #1 50%": 5, "many": 25, "Documents": 1,
+    }  # fmt: skip
+    one = site.get("/_api/web/lists/getbytitle('it''s%20%231%2050%25')", **BEARER).json()
+    assert one["Title"] == "it's #1 50%"
+    assert site.get("/_api/web/lists/getByTitle('CASE')", **BEARER).json()["Title"] == "case"
+
+
+def test_pages_in_both_forms(site: Service) -> None:
+    """The light form has value and odata.nextLink, the verbose one d.results and d.__next; both lead on."""
+    for headers, around, link in ((BEARER, None, "odata.nextLink"), (VERBOSE, "d", "__next")):
+        following: str | None = "/_api/web/lists/getbytitle('many')/items?$top=10"
+        sizes, names = [], []
+        while following:
+            parts = urlsplit(following)
+            page = site.get(f"{parts.path}?{parts.query}", **headers).json()
+            page = page[around] if around else page
+            items, following = page["results" if around else "value"], page.get(link)
+            sizes.append(len(items))
+            names += [item["FileRef"] for item in items]
+        assert sizes == [10, 10, 5]
+        assert names == [f"/sites/corpus/many/{number:03}.txt" for number in range(25)]
+
+
+def test_items_say_what_a_crawler_needs(site: Service) -> None:
+    """Every field is there, in SharePoint's form; $select picks, in any case."""
+    target = "/_api/web/lists/getbytitle('case')/items"
+    item = next(
+        each for each in site.get(target, **BEARER).json()["value"] if each["FileLeafRef"] == "page.html"
+    )
+    assert item["Title"] == "page.html"
+    assert item["FileRef"] == "/sites/corpus/case/page.html"
+    assert item["File_x0020_Size"] == str(len(FILES[b"case/page.html"]))
+    assert item["FileSystemObjectType"] == 0
+    assert isinstance(item["Id"], int)
+    assert time.strptime(item["Modified"], "%Y-%m-%dT%H:%M:%SZ")
+    selected = site.get(target + "?$select=id,fileref", **BEARER).json()["value"][0]
+    assert set(selected) == {"Id", "FileRef"}
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "media"),
+    [
+        ("/sites/corpus/case/Read.txt", b"upper", "text/plain"),
+        ("/sites/corpus/case/read.txt", b"lower", "text/plain"),
+        ("/Sites/Corpus/CASE/EMPTY", b"", "text/plain"),
+        ("/sites/corpus/case/page.html", FILES[b"case/page.html"], "text/html"),
+        ("/sites/corpus/case/page.gz", FILES[b"case/page.gz"], "application/gzip"),
+        ("/sites/corpus/it's #1 50%/d''e/(x')y).txt", b"odder", "text/plain"),
+    ],
+)
+def test_bytes_of_a_file(site: Service, path: str, content: bytes, media: str) -> None:
+    """By either name of the method, an alias too, in any case; with length and type."""
+    quoted = quote(path.replace("'", "''"))
+    for target in (
+        f"/_api/web/getfilebyserverrelativeurl('{quoted}')/$value",
+        f"/_API/Web/GetFileByServerRelativePath(decodedurl='{quoted}')/$value",
+        f"/sites/corpus/_api/web/getFileByServerRelativePath(decodedUrl=@p1)/$value?@p1=%27{quoted}%27",
+    ):
+        answer = site.get(target, **BEARER)
+        assert (answer.status, answer.data) == (200, content), target
+        assert answer.headers["Content-Length"] == str(len(content))
+        assert answer.headers["Content-Type"].partition(";")[0] == media
+
+
+def test_context_info(site: Service) -> None:
+    """What clients ask for first, in both forms."""
+    assert site.post("/_api/contextinfo", b"", **BEARER).json()["FormDigestValue"]
+    verbose = site.post("/_api/contextInfo", b"", **VERBOSE).json()["d"]["GetContextWebInformation"]
+    assert verbose["FormDigestTimeoutSeconds"] > 0
+    assert verbose["WebFullUrl"] == site.url
+
+
+@pytest.mark.parametrize(
+    ("target", "headers", "status"),
+    [
+        ("/_api/web", {}, 401),
+        ("/_api/web", {"Authorization": "Bearer wrong"}, 401),
+        ("/_api/web", {"Authorization": "Bearer \xe9"}, 401),
+        ("/nothing", {}, 401),
+        ("/nothing", BEARER, 404),
+        ("/other/_api/web", BEARER, 404),
+        ("/_api/web/nothing", BEARER, 404),
+        ("/_api/web/lists/getbytitle('none')/items", BEARER, 404),
+        ("/_api/web/getfilebyserverrelativeurl('/sites/corpus/none')/$value", BEARER, 404),
+        ("/_api/web/getfilebyserverrelativeurl('%00%ED%A0%80%FF')/$value", BEARER, 404),
+        ("/_api/web/getfilebyserverrelativeurl(@f)/$value", BEARER, 400),
+        ("/_api/web/lists/getbytitle('many')/items?$top=0", BEARER, 400),
+        ("/_api/web/lists/getbytitle('many')/items?$top=999999", BEARER, 400),
+        ("/_api/web/lists/getbytitle('many')/items?$skiptoken=x", BEARER, 400),
+        ("/_api/web/lists/getbytitle('many')/items?$filter=Id%20eq%201", BEARER, 400),
+    ],
+)
+def test_refusals(site: Service, target: str, headers: dict[str, str], status: int) -> None:
+    """Each wrong request has its status and a sentence, and never the token."""
+    answer = site.get(target, **headers)
+    assert answer.status == status
+    assert answer.json()["odata.error"]["message"]["value"]
+    assert TOKEN not in answer.data.decode()
+
+
+def test_process_name_and_interface(site: Service) -> None:
+    """Collectors know it by its name; it listens on loopback alone and had nothing to warn of."""
+    process = psutil.Process(site.process.pid)
+    assert Path(f"/proc/{process.pid}/comm").read_text().strip() == "pp-web"
+    listening = [link.laddr.ip for link in process.net_connections() if link.status == "LISTEN"]
+    assert listening == ["127.0.0.1"]
+    assert site.log.read_text() == ""
+
+
+def test_without_its_database_it_is_not_ready(tmp_path: Path) -> None:
+    """A front end whose database goes away says so, in its health and in its answers, and ends in order."""
+    put(tmp_path / "corpus", b"a.txt", b"words")
+    with ExitStack() as stack:
+        with postgres() as url:
+            ingest(tmp_path / "corpus", None, url, None, lambda _: None)
+            service = stack.enter_context(serving(MODULE, tmp_path, token=TOKEN, database_url=url))
+            assert service.get("/_api/web/lists", **BEARER).status == 200
+        answer = service.get("/_api/web/lists", **BEARER)
+        assert answer.status == 503
+        assert "content database" in answer.json()["odata.error"]["message"]["value"]
+        assert service.get("/health").status == 503
+        assert "Traceback" not in service.log.read_text()
