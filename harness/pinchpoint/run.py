@@ -272,6 +272,7 @@ class _Stage:
         for sampler in self._samplers:
             if sampler.error:
                 self._ended.cut_short(ExitStatus.NOT_EVIDENCE, f"the recorder failed: {sampler.error}")
+                self._store.event("recorder_failed", worker="controller", why=str(sampler.error))
 
     def _start_collectors(self, connected: Sequence[Connected]) -> None:
         def sink(samples: Sequence[Sample]) -> None:

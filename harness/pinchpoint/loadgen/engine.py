@@ -17,10 +17,13 @@ from typing import Any
 
 import gevent
 from gevent.event import Event
+from gevent.queue import Queue
 from locust.env import Environment
 
+from pinchpoint.loadgen.alarm import Alarm
 from pinchpoint.loadgen.arrivals import LATEST_START_S
 from pinchpoint.loadgen.recorder import Recorder
+from pinchpoint.store.schema import SEND, SENT
 from pinchpoint_scenarios.contract import Scenario, Session
 
 _STOP_S = 5.0  # how long operations in flight may take to end when the load stops
@@ -46,6 +49,9 @@ class _UserRecord:
 class ScenarioLoad:
     """One scenario's share of the load in this process.
 
+    Closed load: every user performs again as soon as it is free. Open load: a pacer puts intended starts into
+    a queue when they are due, and free users take them from there.
+
     Args:
         name: its name in the plan.
         scenario: the driver.
@@ -56,9 +62,14 @@ class ScenarioLoad:
     """
 
     def __init__(
-        self, name: str, scenario: Scenario, numbers: list[int], starts: Iterator[float] | None,
-        think_s: float, recorder: Recorder,
-    ) -> None:  # fmt: skip
+        self,
+        name: str,
+        scenario: Scenario,
+        numbers: list[int],
+        starts: Iterator[float] | None,
+        think_s: float,
+        recorder: Recorder,
+    ) -> None:
         self.name = name
         self.users = len(numbers)
         self.open_users = 0
@@ -73,9 +84,8 @@ class ScenarioLoad:
         self._recorder = recorder
         self._begin = Event()
         self._stop = Event()
-        self._begin_ns = 0
-        self._backlog: deque[int] = deque()
-        self._coming: int | None = None
+        self._due: Queue[int | None] = Queue()
+        self._pacer: gevent.Greenlet | None = None
 
     @property
     def finished(self) -> bool:
@@ -84,15 +94,22 @@ class ScenarioLoad:
 
     def begin(self) -> None:
         """Let the users, whose sessions are open by now, start."""
-        self._begin_ns = time.perf_counter_ns()
+        if self._starts is not None:
+            self._pacer = gevent.spawn(self._pace, self._starts, time.perf_counter_ns())
         self._begin.set()
 
     def stop(self) -> None:
         """No further operation starts; what was due and has not started is dropped."""
-        if not self._stop.is_set():
-            self._stop.set()
-            self._begin.set()
-            self.admit(drop_all=True)
+        if self._stop.is_set():
+            return
+        if self._pacer is not None:
+            self._pacer.kill()
+        self._stop.set()
+        self._begin.set()
+        while not self._due.empty():
+            self._drop(self._due.get())
+        for _ in range(self.users):
+            self._due.put(None)  # whoever waits for a start learns that none will come
 
     def open_session(self) -> Session:
         """A session for the next user."""
@@ -117,43 +134,44 @@ class ScenarioLoad:
             elif self._starts is None:
                 gevent.sleep(0)  # a driver that never waits must not keep the others from running
 
-    def admit(self, *, drop_all: bool = False) -> None:
-        """Move starts that have become due to the backlog; drop those that waited too long, or all."""
-        if self._starts is None or not self._begin_ns:
-            return
-        now_ns = time.perf_counter_ns()
-        while self._upcoming() <= now_ns:
-            self._backlog.append(self._take_upcoming())
-        oldest_ns = now_ns if drop_all else now_ns - round(LATEST_START_S * 1e9)
-        while self._backlog and self._backlog[0] <= oldest_ns:
-            self._recorder.drop(self.name, self._backlog.popleft())
+    def _pace(self, starts: Iterator[float], begin_ns: int) -> None:
+        with Alarm() as alarm:
+            for start_s in starts:
+                intended_ns = begin_ns + round(start_s * 1e9)
+                alarm.wait_until(intended_ns)
+                self.scheduled[self._second(intended_ns)] += 1
+                self._due.put(intended_ns)
+                # With every user stuck, starts would pile up for ever: those too late are dropped here.
+                while self._too_late(self._due.peek()):
+                    self._drop(self._due.get())
 
     def _next_start(self) -> int | None:
-        self.admit()
-        if self._backlog:
-            intended_ns = self._backlog.popleft()
-        else:
-            intended_ns = self._take_upcoming()
-            while (wait_ns := intended_ns - time.perf_counter_ns()) > 0:
-                if self._stop.wait(wait_ns / 1e9):
-                    return None
+        free = self._due.empty()
+        intended_ns: int | None = self._due.get()
+        while self._too_late(intended_ns):
+            self._drop(intended_ns)
+            free = self._due.empty()
+            intended_ns = self._due.get()
+        if intended_ns is None:
+            return None
+        if free:
             # Only who was free in time tells how punctual the generator is; a late start for want of a
             # free session is the farm's doing and counts as response time.
-            self.send_lags_s.append((time.perf_counter_ns() - intended_ns) / 1e9)
-        self.started[self._recorder.utc_ns(intended_ns) // 1_000_000_000] += 1
+            now_ns = time.perf_counter_ns()
+            self.send_lags_s.append((now_ns - intended_ns) / 1e9)
+            self._recorder.add(self.name, SEND, SENT, intended_ns, now_ns, 0, None)
+        self.started[self._second(intended_ns)] += 1
         return intended_ns
 
-    def _upcoming(self) -> int:
-        if self._coming is None:
-            assert self._starts is not None  # noqa: S101 -- callers check; closed load has no schedule
-            self._coming = self._begin_ns + round(next(self._starts) * 1e9)
-        return self._coming
+    def _too_late(self, intended_ns: int | None) -> bool:
+        return intended_ns is not None and time.perf_counter_ns() - intended_ns > LATEST_START_S * 1e9
 
-    def _take_upcoming(self) -> int:
-        intended_ns = self._upcoming()
-        self._coming = None
-        self.scheduled[self._recorder.utc_ns(intended_ns) // 1_000_000_000] += 1
-        return intended_ns
+    def _drop(self, intended_ns: int | None) -> None:
+        if intended_ns is not None:
+            self._recorder.drop(self.name, intended_ns)
+
+    def _second(self, counter_ns: int) -> int:
+        return self._recorder.utc_ns(counter_ns) // 1_000_000_000
 
 
 class Engine:

@@ -94,7 +94,6 @@ class Generator:
         while True:
             gevent.sleep(1.02 - time.time() % 1)  # just after the second has ended
             for load in self._loads.values():
-                load.admit()
                 if load.users and load.finished and load.name not in self._done:
                     self._done.add(load.name)
                     _say(type="done", scenario=load.name)
@@ -176,6 +175,18 @@ def _say_failed(error: BaseException) -> None:
             _say(type="failed", kind="recorder", why=f"{type(error).__name__}: {error}")
 
 
+def _take_place(assignment: Assignment) -> None:
+    """Run on the assigned cores, and give way to generators that have a schedule to keep.
+
+    A closed load's users start when they come to it; an open load's operations are late when another process
+    has the core, and Linux lets a process run on for some milliseconds. SCHED_IDLE yields at once.
+    """
+    if assignment.cores:
+        os.sched_setaffinity(0, assignment.cores)
+    if all(given["load"]["model"] == "closed" for given in assignment.scenarios.values()):
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+
+
 def main() -> None:
     """Entry of ``python -m pinchpoint.loadgen.generator``."""
     # The journal is encoded in a thread: with Python's 5 ms it would keep operations from starting on time.
@@ -183,8 +194,7 @@ def main() -> None:
     commands = FileObject(sys.stdin.fileno(), "rb", close=False)
     try:
         assignment = Assignment(**json.loads(commands.readline()))
-        if assignment.cores:
-            os.sched_setaffinity(0, assignment.cores)
+        _take_place(assignment)
         generator = Generator(assignment)
     except Exception as error:  # noqa: BLE001 -- told to the controller, which tells the person
         _say_failed(error)

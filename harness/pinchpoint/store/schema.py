@@ -14,6 +14,10 @@ VERDICT = "verdict.json"
 REPORT = "report.html"
 JOURNAL = "journal"
 
+SEND, SENT = "/send", "sent"
+"""Operation and outcome of the rows that hold how late a generator started what it could have on time: a stage of
+no operation, kept as a histogram so that percentiles over any time are exact."""
+
 OPERATIONS_SCHEMA = pa.schema(
     [
         ("time_s", pa.int64()),  # UTC second in which the operation ended

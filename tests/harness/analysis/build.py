@@ -19,7 +19,7 @@ import pyarrow as pa
 from hdrh.histogram import HdrHistogram
 
 from pinchpoint.store.read import StoredRun
-from pinchpoint.store.schema import OPERATIONS_SCHEMA, SAMPLES_SCHEMA
+from pinchpoint.store.schema import OPERATIONS_SCHEMA, SAMPLES_SCHEMA, SEND, SENT
 
 Floats = npt.NDArray[np.float64]
 
@@ -203,11 +203,16 @@ class Build:
         """A load worker; ``rates`` scenario → (scheduled, started) per second."""
         self.metric(host, "generator.cpu_ratio", cpu, noise=0.03)
         self.metric(host, "generator.loop_lag_s", 0.001, noise=0.3)
-        self.metric(host, "generator.send_lag_s", send_lag_s, noise=0.2, weight=np.full(self.seconds, 100.0))
         self.metric(host, "generator.recorder_ok", 1.0, noise=0.0)
         for scenario, (scheduled, started) in rates.items():
             self.metric(host, "generator.scheduled_per_s", scheduled, scenario, 0.0)
             self.metric(host, "generator.started_per_s", started, scenario, 0.0)
+            self.metric(host, "generator.send_lag_s", send_lag_s, scenario, 0.2, np.full(self.seconds, 100.0))
+            for second in range(self.seconds):
+                row = {"time_s": START_S + second, "interval_s": 1.0, "worker": host, "scenario": scenario}
+                lag = {"operation": SEND, "outcome": SENT, "count": 100, "bytes": 0, "response": None}
+                text = self._histogram(100, send_lag_s)
+                self.rows.append({**row, **lag, "service": text, "dropped": 0})
         return self
 
     # ---- the load -------------------------------------------------------------------------------

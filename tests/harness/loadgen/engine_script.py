@@ -61,7 +61,6 @@ begun = time.monotonic()
 load.begin()
 while time.monotonic() - begun < given["seconds"] and not load.finished and not failures:
     gevent.sleep(0.05)
-    load.admit()
 running.stop()
 rows = recorder.take(2**62).rows("g1")
 print(

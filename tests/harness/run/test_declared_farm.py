@@ -98,9 +98,8 @@ def test_a_run_counts_what_was_committed(farm: Path, urls: tuple[str, str], tmp_
     done = run_cli("run", write_plan(tmp_path), "--farm", farm, "--out", out, "--keep-data")
     assert done.returncode in (0, 3), done.stderr
     directory = Path(done.stdout.splitlines()[-1])
-    assert sorted(path.name for path in directory.iterdir()) == [
-        "events.jsonl", "manifest.json", "operations.parquet", "report.html", "samples.parquet", "verdict.json"
-    ]  # fmt: skip
+    names = "events.jsonl manifest.json operations.parquet report.html samples.parquet verdict.json"
+    assert sorted(path.name for path in directory.iterdir()) == names.split()
     run = open_run(directory)
     committed = sum(
         row["count"] for row in run.operations.to_pylist()
