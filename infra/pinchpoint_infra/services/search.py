@@ -23,7 +23,7 @@ from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
@@ -58,7 +58,7 @@ class SearchService:
             Route("/stats", self.stats),
             Route("/health", self.health),
         ]
-        handlers = {HTTPException: _refusal, IndexFailedError: _failure}
+        handlers = {HTTPException: _refusal, IndexFailedError: _failure, ClientDisconnect: _gone}
         return Starlette(routes=routes, lifespan=self._life, exception_handlers=handlers)
 
     async def add(self, request: Request) -> Response:
@@ -147,6 +147,12 @@ async def _body(request: Request) -> bytes:
 def _refusal(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101 -- registered for it alone
     return JSONResponse({"reason": error.detail}, error.status_code)
+
+
+def _gone(_: Request, error: Exception) -> Response:
+    """A crawler was killed in the middle of a document: nobody reads this, and nothing is wrong here."""
+    del error
+    return Response(status_code=400)
 
 
 def _failure(_: Request, error: Exception) -> Response:

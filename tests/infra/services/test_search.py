@@ -6,6 +6,7 @@ import gzip
 import os
 import re
 import signal
+import socket
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -158,6 +159,18 @@ def test_what_is_no_document_is_refused_with_the_reason(search: Service) -> None
     assert search.post("/documents?url=u&source=s", bytes(64 * 2**20 + 1)).status == 413
     search.post("/commit")
     assert search.get("/stats").json()["documents"] == 1
+
+
+def test_a_client_killed_in_the_middle_does_no_harm(search: Service) -> None:
+    """Half a document is not indexed, and not worth a line in the log."""
+    with socket.create_connection(("127.0.0.1", search.port)) as client:
+        client.sendall(
+            b"POST /documents?url=u&source=s HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\n\r\nhalf"
+        )
+    time.sleep(0.2)
+    search.post("/commit")
+    assert query(search, "half") == []
+    assert search.log.read_text() == ""
 
 
 def test_it_commits_by_itself_but_not_all_the_time(search: Service) -> None:
