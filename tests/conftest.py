@@ -43,11 +43,11 @@ def _cgroups() -> set[str]:
 
 
 def _processes() -> list[str]:
-    """Processes with the session's mark, apart from this one."""
+    """Processes with the session's mark, or standing in its folder (some overwrite their environment)."""
     found = []
     for process in psutil.process_iter():
         try:
-            marked = process.environ().get(_MARK) == _SESSION
+            marked = process.environ().get(_MARK) == _SESSION or process.cwd().startswith(str(_TEMP))
             if marked and process.pid != os.getpid() and process.status() != psutil.STATUS_ZOMBIE:
                 found.append(f"process {process.pid}: {' '.join(process.cmdline())}")
         except (psutil.NoSuchProcess, psutil.AccessDenied):

@@ -25,8 +25,8 @@ from pinchpoint_infra.embedded.tiers import TIERS
 _POLL_S = 0.1
 _STOP_S = 15.0
 
-_lifelines: dict[str, subprocess.Popen[bytes]] = {}
-"""The supervisors whose stdin this process holds open: when it ends, they end their farms."""
+_supervisors: dict[str, subprocess.Popen[bytes]] = {}
+"""Those this process started: while it holds their stdin open, farms on a lifeline stay up."""
 
 
 def up(spec: FarmSpec, *, lifeline: bool, progress: Callable[[str], None]) -> FarmStatus:
@@ -49,6 +49,7 @@ def up(spec: FarmSpec, *, lifeline: bool, progress: Callable[[str], None]) -> Fa
         if status(spec.identity).state != "starting":
             for sentence in removal.remove(place.farm_id(spec.identity), directory):
                 progress(f"remains of an earlier farm: {sentence}")
+            _let_go(place.farm_id(spec.identity))
             _launch(spec, directory, lifeline=lifeline)
     try:
         return _wait_up(spec.identity, progress)
@@ -73,11 +74,9 @@ def down(identity: Path) -> list[str]:
         while processes.alive(*state.supervisor) and time.monotonic() < deadline:
             time.sleep(0.05)
         done.append(f"stopped {', '.join(state.tiers)}")
-    held = _lifelines.pop(identifier, None)
-    if held and held.stdin:
-        held.stdin.close()
-        held.wait()
-    return done + removal.remove(identifier, directory)
+    done += removal.remove(identifier, directory)
+    _let_go(identifier)
+    return done
 
 
 def status(identity: Path) -> FarmStatus:
@@ -151,15 +150,24 @@ def _launch(spec: FarmSpec, directory: Path, *, lifeline: bool) -> None:
             env=os.environ | {place.MARK: identifier},
             start_new_session=True,
         )
-    _lifelines[identifier] = process
+    _supervisors[identifier] = process
     # Whoever asks next must find it starting, not remains to be cleared away.
     if load(directory) is None:
         State(supervisor=(process.pid, psutil.Process(process.pid).create_time())).save(directory)
 
 
+def _let_go(identifier: str) -> None:
+    """Forget a supervisor of ours that has been ended."""
+    ended = _supervisors.pop(identifier, None)
+    if ended:
+        if ended.stdin:
+            ended.stdin.close()
+        ended.wait()
+
+
 def _wait_up(identity: Path, progress: Callable[[str], None]) -> FarmStatus:
     directory = place.farm_directory(identity)
-    supervisor = _lifelines.get(place.farm_id(identity))
+    supervisor = _supervisors.get(place.farm_id(identity))
     said = ""
     while True:
         state = load(directory)

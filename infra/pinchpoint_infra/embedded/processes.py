@@ -12,6 +12,7 @@ import psutil
 from pinchpoint_infra.embedded.place import MARK
 
 _GRACE_S = 8.0
+_TITLED = ("postgres", "valkey-server")
 _IPC_RMID = 0
 
 
@@ -30,7 +31,7 @@ def alive(pid: int | None, create_time: float | None) -> bool:
 def of_farm(farm_id: str, directory: Path) -> list[psutil.Process]:
     """Every living process of a farm.
 
-    PostgreSQL overwrites its children's environment with their titles, so these are known by name and by
+    PostgreSQL and Valkey overwrite their environment with their titles, so these are known by name and by
     standing in the farm's folder; a person's shell that stands there is neither.
     """
     found = []
@@ -39,7 +40,7 @@ def of_farm(farm_id: str, directory: Path) -> list[psutil.Process]:
             if process.status() == psutil.STATUS_ZOMBIE:
                 continue
             ours = process.environ().get(MARK) == farm_id
-            if ours or (process.name() == "postgres" and Path(process.cwd()).is_relative_to(directory)):
+            if ours or (process.name() in _TITLED and Path(process.cwd()).is_relative_to(directory)):
                 found.append(process)
     return found
 
