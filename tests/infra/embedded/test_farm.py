@@ -15,6 +15,7 @@ import psutil
 import psycopg
 import pytest
 import valkey as client
+
 from pinchpoint_infra.embedded import FarmError, FarmSpec, FarmStatus, down, status, up
 from pinchpoint_infra.embedded.place import farm_directory, farm_id
 from pinchpoint_infra.embedded.processes import of_farm
@@ -27,7 +28,9 @@ def spec(folder: Path, *tiers: str) -> FarmSpec:
     corpus.mkdir(exist_ok=True)
     for number in range(6):
         (corpus / f"{number}.txt").write_text(f"document number{number} about pumps")
-    return FarmSpec(folder / "farm.yaml", "tests", tiers or ("sql", "nosql", "files", "search", "web"), corpus)
+    return FarmSpec(
+        folder / "farm.yaml", "tests", tiers or ("sql", "nosql", "files", "search", "web"), corpus
+    )
 
 
 @pytest.fixture
