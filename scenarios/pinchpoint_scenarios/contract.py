@@ -83,8 +83,8 @@ class Context:
         seed: the plan's seed.
         worker: this process's number, from 0.
         workers: how many processes take part.
-        repeat_s: work that ends (a crawl) within so many seconds of its first start is started again; 0: it is
-            done once; None: over and over.
+        repeat_s: work that ends (a crawl) within so many seconds of its first start is started again;
+            0: it is done once; None: over and over.
         event: writes one line to the run's events.jsonl: ``event("crawl_ended", sources=[...])``.
     """
 

@@ -162,7 +162,8 @@ def test_a_farm_on_a_lifeline_ends_with_its_owner(tmp_path: Path) -> None:
     wanted = spec(tmp_path, "nosql", "files")
     script = (
         "import sys, time; from pathlib import Path; from pinchpoint_infra.embedded import FarmSpec, up\n"
-        "up(FarmSpec(Path(sys.argv[1]), 't', ('nosql', 'files'), Path(sys.argv[2])), lifeline=True, progress=print)\n"
+        "spec = FarmSpec(Path(sys.argv[1]), 't', ('nosql', 'files'), Path(sys.argv[2]))\n"
+        "up(spec, lifeline=True, progress=print)\n"
         "print('ready', flush=True); time.sleep(60)"
     )
     command = [sys.executable, "-c", script, str(wanted.identity), str(wanted.corpus)]
