@@ -15,8 +15,8 @@ REPORT = "report.html"
 JOURNAL = "journal"
 
 SEND, SENT = "/send", "sent"
-"""Operation and outcome of the rows that hold how late a generator started what it could have on time: a stage
-of no operation, kept as a histogram so that percentiles over any time are exact."""
+"""Operation and outcome of the rows that hold how late a generator started what it could have started on
+time: a stage of no operation, as a histogram, so that its percentiles over any time are exact."""
 
 OPERATIONS_SCHEMA = pa.schema(
     [
