@@ -99,6 +99,7 @@ def _assignments(plan: Plan, live: LiveFarm, given: dict[str, dict[str, Any]]) -
             worker=0,
             workers=1,
             cores=[cores[number % len(cores)]] if cores else [],
+            beat_s=0.2 + 0.6 * number / len(given),
             journal="",
             seed=plan.seed,
             endpoints=live.endpoints,

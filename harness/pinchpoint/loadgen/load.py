@@ -26,6 +26,7 @@ class Assignment:
         worker: its number from 0, of ``workers``.
         workers: how many generators there are.
         cores: the cores it runs on; empty: wherever the system puts it.
+        beat_s: how far into each second it writes down what the last one measured.
         journal: the run's journal folder.
         seed: the plan's seed.
         endpoints: as in farm.yaml.
@@ -36,6 +37,7 @@ class Assignment:
     worker: int
     workers: int
     cores: list[int]
+    beat_s: float
     journal: str
     seed: int
     endpoints: dict[str, dict[str, str]]
