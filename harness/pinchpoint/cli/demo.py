@@ -29,7 +29,7 @@ PLAN: dict[str, Any] = {
         },
     },
     # A small corpus is crawled in seconds: it is crawled again until there is enough to judge.
-    "phases": {"warm_up": "5s", "measure": {"until": "done", "at_least": "20s", "at_most": "1h"}},
+    "phases": {"warm_up": "5s", "measure": {"until": "done", "at_least": "45s", "at_most": "1h"}},
 }
 
 
