@@ -110,15 +110,20 @@ class Progress:
             self._live.stop()
             self._live = None
 
-    def tick(self, phase: str, left_s: float | None) -> None:
-        """Show the newest figures; called often, does little."""
+    def tick(self, phase: str, left_s: float) -> None:
+        """Show the newest figures; called often, does little.
+
+        Args:
+            phase: what is going on.
+            left_s: how long it goes on, at most.
+        """
         if self._live:
             self._live.update(self._table(phase, left_s))
         elif time.monotonic() - self._last_plain >= _PLAIN_EVERY_S:
             self._last_plain = time.monotonic()
             self._console.print(self._line(phase, left_s), soft_wrap=True)
 
-    def _line(self, phase: str, left_s: float | None) -> Text:
+    def _line(self, phase: str, left_s: float) -> Text:
         parts = [_heading(phase, left_s)]
         for name, figures in self._board.scenarios().items():
             parts.append(f"{name} " + " ".join(filter(None, _figures(figures))))
@@ -129,7 +134,7 @@ class Progress:
             parts.append(f"{host} " + " ".join(shown))
         return Text(" | ".join(parts))
 
-    def _table(self, phase: str, left_s: float | None) -> Group:
+    def _table(self, phase: str, left_s: float) -> Group:
         load = Table("scenario", "per second", "p95", "failed", "dropped", box=None, pad_edge=False)
         for name, figures in self._board.scenarios().items():
             rate, p95, failed, dropped = _figures(figures)
@@ -140,8 +145,8 @@ class Progress:
         return Group(Text(_heading(phase, left_s), style="bold"), load, Text(), farm)
 
 
-def _heading(phase: str, left_s: float | None) -> str:
-    return phase if left_s is None else f"{phase}: {max(0, round(left_s))} s left"
+def _heading(phase: str, left_s: float) -> str:
+    return f"{phase}: {units.seconds(max(0, round(left_s)))} left"
 
 
 def _figures(figures: dict[str, Any]) -> tuple[str, str, str, str]:

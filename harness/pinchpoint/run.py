@@ -230,7 +230,10 @@ class _Stage:
         def done() -> bool:
             return all(map(pool.done, ending))
 
-        if self._wait(pool, "measuring until the work is done", measure.at_most_s, done) and not done():
+        if (
+            self._wait(pool, "measuring until the work is done, at most", measure.at_most_s, done)
+            and not done()
+        ):
             self._store.warn(
                 f"incomplete: the work was not done after {measure.at_most_s:.0f} s (measure: at_most); "
                 "what is reported is the part that was"

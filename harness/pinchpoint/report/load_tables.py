@@ -186,7 +186,7 @@ def errors(run: StoredRun, clock: Clock) -> Table:
             """
             WITH counted AS (
                 SELECT *, count + coalesce(dropped, 0) AS n, time_s >= $low AND time_s < $high AS inside
-                FROM operations WHERE outcome <> 'ok')
+                FROM operations WHERE outcome NOT IN ('ok', 'sent'))
             SELECT scenario, operation, outcome, sum(n)::BIGINT AS whole,
                    coalesce(sum(n) FILTER (inside), 0)::BIGINT
             FROM counted GROUP BY scenario, operation, outcome HAVING whole > 0
