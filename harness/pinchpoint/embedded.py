@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pinchpoint.errors import FarmUnavailable
+from pinchpoint.errors import FarmUnavailable, InputError
 from pinchpoint.plan import Farm
 from pinchpoint_infra import embedded
-from pinchpoint_infra.embedded import FarmError, FarmSpec, FarmStatus
+from pinchpoint_infra.embedded import FarmError, FarmInputError, FarmSpec, FarmStatus
 
 
 def spec(farm: Farm) -> FarmSpec:
@@ -26,9 +26,11 @@ def spec(farm: Farm) -> FarmSpec:
 
 
 def up(farm: Farm, progress: Callable[[str], None], *, lifeline: bool) -> FarmStatus:
-    """Start the farm, or find it up. Raises FarmUnavailable."""
+    """Start the farm, or find it up. Raises FarmUnavailable, InputError."""
     try:
         return embedded.up(spec(farm), lifeline=lifeline, progress=progress)
+    except FarmInputError as error:
+        raise InputError(f"farm {farm.name}: {error}") from error
     except FarmError as error:
         raise FarmUnavailable(f"farm {farm.name}: {error}") from error
 

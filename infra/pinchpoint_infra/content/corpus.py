@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pinchpoint_infra.content.document import LARGEST_BYTES, Document, NotADocumentError, identify
-from pinchpoint_infra.content.errors import ContentError
+from pinchpoint_infra.content.errors import CorpusError
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +57,11 @@ class Folder:
             with os.scandir(self.root):
                 pass
         except FileNotFoundError as error:
-            raise ContentError(f"corpus {self.name}: there is no such folder; {remedy}") from error
+            raise CorpusError(f"corpus {self.name}: there is no such folder; {remedy}") from error
         except NotADirectoryError as error:
-            raise ContentError(f"corpus {self.name}: this is a file, not a folder; {remedy}") from error
+            raise CorpusError(f"corpus {self.name}: this is a file, not a folder; {remedy}") from error
         except OSError as error:
-            raise ContentError(f"corpus {self.name}: cannot be read: {_words(error)}; {remedy}") from error
+            raise CorpusError(f"corpus {self.name}: cannot be read: {_words(error)}; {remedy}") from error
 
     @property
     def name(self) -> str:

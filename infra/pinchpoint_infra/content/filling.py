@@ -12,7 +12,7 @@ import psycopg
 
 from pinchpoint_infra.content.corpus import Entry, Folder
 from pinchpoint_infra.content.database import Site, site
-from pinchpoint_infra.content.errors import ContentError
+from pinchpoint_infra.content.errors import ContentError, CorpusError
 from pinchpoint_infra.content.folder import Share
 from pinchpoint_infra.content.generated import Generated
 
@@ -63,7 +63,7 @@ def ingest(
         for entry in source.documents(paths):
             places.add(entry)
         if not places.documents:
-            raise ContentError(_nothing(source))
+            raise CorpusError(_nothing(source))
     progress(places.said())
     return {
         "corpus": source.name,

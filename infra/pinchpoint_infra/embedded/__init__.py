@@ -1,6 +1,6 @@
 """The embedded farm: a real farm of real servers that Pinchpoint starts on this machine."""
 
 from pinchpoint_infra.embedded.control import down, status, up
-from pinchpoint_infra.embedded.record import FarmError, FarmSpec, FarmStatus, TierStatus
+from pinchpoint_infra.embedded.record import FarmError, FarmInputError, FarmSpec, FarmStatus, TierStatus
 
-__all__ = ["FarmError", "FarmSpec", "FarmStatus", "TierStatus", "down", "status", "up"]
+__all__ = ["FarmError", "FarmInputError", "FarmSpec", "FarmStatus", "TierStatus", "down", "status", "up"]

@@ -16,8 +16,17 @@ from typing import cast
 
 import psutil
 
+from pinchpoint_infra.content import CorpusError
+from pinchpoint_infra.content.corpus import Folder
 from pinchpoint_infra.embedded import place, processes, removal
-from pinchpoint_infra.embedded.record import FarmError, FarmSpec, FarmState, FarmStatus, TierStatus
+from pinchpoint_infra.embedded.record import (
+    FarmError,
+    FarmInputError,
+    FarmSpec,
+    FarmState,
+    FarmStatus,
+    TierStatus,
+)
 from pinchpoint_infra.embedded.record import TierState as TierWord
 from pinchpoint_infra.embedded.state import SPEC, State, TierState, load
 from pinchpoint_infra.embedded.tiers import TIERS
@@ -107,9 +116,14 @@ def _check(spec: FarmSpec) -> None:
         raise FarmError(f"the embedded farm runs on Linux only, this is {sys.platform}")
     unknown = sorted(set(spec.tiers) - set(TIERS))
     if unknown or not spec.tiers:
-        raise FarmError(f"tiers: found {', '.join(unknown) or 'none'}; allowed: {', '.join(TIERS)}")
+        raise FarmInputError(f"tiers: found {', '.join(unknown) or 'none'}; allowed: {', '.join(TIERS)}")
     if "web" in spec.tiers and "sql" not in spec.tiers:
-        raise FarmError("tiers: web needs sql, where its content lies; add sql")
+        raise FarmInputError("tiers: web needs sql, where its content lies; add sql")
+    if spec.corpus:
+        try:
+            Folder(spec.corpus)  # a folder that is not there is said before any server is started
+        except CorpusError as error:
+            raise FarmInputError(str(error)) from error
 
 
 @contextmanager
@@ -175,7 +189,7 @@ def _wait_up(identity: Path, progress: Callable[[str], None]) -> FarmStatus:
             said = state.message
             progress(said)
         if state and state.stage == "failed":
-            raise FarmError(state.failure)
+            raise FarmInputError(state.failure) if state.input_at_fault else FarmError(state.failure)
         found = status(identity)
         if found.state == "up":
             return found

@@ -15,6 +15,10 @@ class FarmError(Exception):
     """A farm cannot be started or stopped; one clear sentence, with the tail of a log where that helps."""
 
 
+class FarmInputError(FarmError):
+    """What was asked for cannot be built: the input is wrong, not the environment."""
+
+
 @dataclass(frozen=True, slots=True)
 class FarmSpec:
     """What is to be built.

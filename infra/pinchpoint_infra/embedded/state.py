@@ -34,12 +34,14 @@ class State:
         stage: ``starting``, ``up`` or ``failed``.
         message: what it is doing, for the person who waits.
         failure: why it failed, one sentence with the tail of a log.
+        input_at_fault: whether what was asked for is why.
         supervisor: (process id, its create time).
     """
 
     stage: str = "starting"
     message: str = ""
     failure: str = ""
+    input_at_fault: bool = False
     supervisor: tuple[int, float] | None = None
     tiers: dict[str, TierState] = field(default_factory=dict)
     endpoints: dict[str, dict[str, str]] = field(default_factory=dict)

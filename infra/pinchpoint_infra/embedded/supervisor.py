@@ -20,7 +20,7 @@ from typing import Any
 
 import psutil
 
-from pinchpoint_infra.content import ContentError, ingest
+from pinchpoint_infra.content import ContentError, CorpusError, ingest
 from pinchpoint_infra.embedded import cores, removal
 from pinchpoint_infra.embedded.place import MARK
 from pinchpoint_infra.embedded.record import FarmError
@@ -81,10 +81,11 @@ class Supervisor:
             if self._note_crashes():
                 self._save()
 
-    def fail(self, why: str) -> None:
+    def fail(self, error: FarmError | ContentError) -> None:
         """Say why the farm could not be started."""
         self._state.stage = "failed"
-        self._state.failure = why
+        self._state.failure = str(error)
+        self._state.input_at_fault = isinstance(error, CorpusError)
         self._save()
 
     def stop(self) -> None:
@@ -203,7 +204,7 @@ def main() -> None:
         try:
             supervisor.start()
         except (FarmError, ContentError) as error:
-            supervisor.fail(str(error))
+            supervisor.fail(error)
             return
         supervisor.watch()
     except _OwnerGone:
