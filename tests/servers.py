@@ -11,8 +11,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from support import require
+
 from pinchpoint_infra.embedded.processes import free_shared_memory
-from pinchpoint_infra.embedded.tiers.contract import Tier
+from pinchpoint_infra.embedded.tiers.contract import Tier, free_port
 from pinchpoint_infra.embedded.tiers.nosql import NoSql
 from pinchpoint_infra.embedded.tiers.sql import Sql
 
@@ -69,3 +71,18 @@ def valkey() -> Iterator[str]:
     """The URL of a Valkey of its own, every write flushed."""
     with running(NoSql) as tier:
         yield tier.endpoint()["url"]
+
+
+@contextmanager
+def redis() -> Iterator[str]:
+    """The URL of a Redis of the system's own package, every write flushed."""
+    program = require("redis-server", "redis-server")
+    port = free_port()
+    with tempfile.TemporaryDirectory(prefix="server-") as folder:
+        settings = ("--save", "", "--appendonly", "yes", "--appendfsync", "always", "--requirepass", "sesame")
+        command = [program, "--bind", "127.0.0.1", "--port", str(port), "--dir", folder, *settings]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+            try:
+                yield f"redis://:sesame@127.0.0.1:{port}/0"
+            finally:
+                process.terminate()

@@ -20,7 +20,7 @@ def require(program: str, package: str) -> str:
     path = shutil.which(program)
     if path is None:
         message = f"{program} is missing (Debian: {package})"
-        if os.environ.get("CI") and os.geteuid() == 0:
+        if os.environ.get("CI"):
             pytest.fail(message)
         pytest.skip(message)
     return path

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +15,7 @@ from harness.report.example import HOSTILE, saved_run, suspect, verdict
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
+from support import require
 
 from pinchpoint.report import load_tables, registry, tier_tables
 from pinchpoint.report.report import gather
@@ -39,10 +38,7 @@ _ARGUMENTS = (
 
 
 def _start(profile: Path, *, scripts: bool = True) -> webdriver.Chrome:
-    chromium, driver = shutil.which("chromium") or "", shutil.which("chromedriver") or ""
-    if not chromium or not driver:
-        missing = "Chromium is not installed: apt-get install chromium chromium-driver"
-        pytest.fail(missing) if os.environ.get("CI") == "true" else pytest.skip(missing)
+    chromium, driver = require("chromium", "chromium"), require("chromedriver", "chromium-driver")
     options = webdriver.ChromeOptions()
     options.binary_location = chromium
     for argument in (*_ARGUMENTS, f"--user-data-dir={profile}"):

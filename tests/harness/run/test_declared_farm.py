@@ -15,7 +15,7 @@ from typing import Any
 import psutil
 import psycopg
 import pytest
-from servers import postgres, valkey
+from servers import postgres, redis, valkey
 from support import end, run_cli, start_cli, wait_for_line
 
 from pinchpoint.store.read import open_run
@@ -197,6 +197,20 @@ def test_what_cannot_be_reached_is_one_clear_sentence(
     assert said in done.stderr
     assert urls[0].split(":")[2].split("@")[0] not in done.stderr, "the password is never shown"
     assert not left_over()
+
+
+def test_redis_of_the_system_is_driven_too(urls: tuple[str, str], tmp_path: Path) -> None:
+    """A server of another make, by its own URL scheme, checked and then loaded."""
+    with redis() as nosql:
+        farm, plan = write_farm(tmp_path, urls[0], nosql), write_plan(tmp_path)
+        checked = run_cli("check", plan, "--farm", farm)
+        assert checked.returncode == 0, checked.stdout
+        assert "redis" in checked.stdout
+        done = run_cli("run", plan, "--farm", farm, "--out", tmp_path / "runs")
+    assert done.returncode in (0, 3), done.stderr
+    run = open_run(Path(done.stdout.splitlines()[-1]))
+    outcomes = {row["outcome"] for row in run.operations.to_pylist() if row["scenario"] == "burst"}
+    assert outcomes <= {"ok", "sent"}
 
 
 def test_production_is_refused(urls: tuple[str, str], tmp_path: Path) -> None:
