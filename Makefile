@@ -7,9 +7,10 @@ SHELL := /bin/sh
 
 UV_VERSION := 0.13.8
 UV := .venv/bin/uv
-# No Python is downloaded: the machine's own is used. The system's certificates are trusted, as pip does.
+# No Python is downloaded: the machine's own is used. The system's certificates are trusted where it has any
+# (a company's network may need them); else those that uv brings.
 export UV_PYTHON_DOWNLOADS := never
-export UV_SYSTEM_CERTS := true
+export UV_SYSTEM_CERTS := $(if $(wildcard /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/cert.pem),true,false)
 unexport VIRTUAL_ENV
 
 help:

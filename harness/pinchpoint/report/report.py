@@ -52,7 +52,7 @@ class Report:
     @property
     def next_words(self) -> str:
         """What would give way next, as a sentence; "" when nobody can say."""
-        return words.following(self.verdict.get("next"))
+        return words.following(self.verdict)
 
     @property
     def warnings(self) -> list[str]:

@@ -48,7 +48,7 @@ def _outlook(verdict: Mapping[str, Any]) -> str:
     for name, rate in (verdict.get("capacity_at_least_per_s") or {}).items():
         sentences.append(f"{name}: at least {units.per_second(rate)} can be served.")
     if verdict.get("next"):
-        sentences.append(words.following(verdict["next"]))
+        sentences.append(words.following(verdict))
     if verdict.get("experiment"):
         sentences.append(f"What would decide it: {verdict['experiment']}")
     return "\n".join(_wrapped(sentence) for sentence in sentences)

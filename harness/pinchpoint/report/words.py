@@ -73,12 +73,17 @@ def listed(items: list[str]) -> str:
     return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
 
 
-def following(blame: Mapping[str, Any] | None) -> str:
-    """What would give way next, as a sentence; "" when nobody can say."""
+def following(verdict: Mapping[str, Any]) -> str:
+    """What would give way next, or first where nothing has yet, as a sentence; "" when nobody can say."""
+    blame = verdict.get("next")
     if not blame:
         return ""
-    sentence = f"Next: {place(blame)}"
     gain = blame.get("gain_ratio")
-    if gain is not None:
-        sentence += f"; removing the bottleneck gains at most {units.percent(gain)} until then"
+    more = "" if gain is None else units.percent(gain)
+    if verdict.get("bottleneck"):
+        sentence = f"Next: {place(blame)}"
+        sentence += f"; removing the bottleneck gains at most {more} until then" if more else ""
+    else:
+        sentence = f"What would give way first: {place(blame)}"
+        sentence += f", after at most {more} more load" if more else ""
     return f"{sentence} (assuming {blame['assumes']})." if blame.get("assumes") else f"{sentence}."
