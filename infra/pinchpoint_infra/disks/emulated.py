@@ -1,0 +1,178 @@
+"""One emulated disk: built, ruled, described; and how all of a farm's disks are removed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from pinchpoint_infra.disks import loop, throttle
+from pinchpoint_infra.disks.fuse import FILE
+from pinchpoint_infra.disks.record import DiskError, DiskSpec
+from pinchpoint_infra.disks.support import support
+from pinchpoint_infra.disks.way import Way
+
+_START_S = 15.0
+_NICE = -10
+"""The model must wake up in time also on a busy machine: it is the hardware."""
+
+EVENTS = "events.jsonl"
+
+
+class EmulatedDisk:
+    """A block device with a file system of its own, mounted where a tier expects its folder.
+
+    file(s) → [FUSE file with the time model] → [inner loop device, throttled] → loop device → ext4. The last
+    device is the one that is watched: all that slows an I/O down lies below it, so its counters show it.
+
+    Args:
+        name: ``tier.role``.
+        folder: where its own files go.
+        mount: the folder it becomes.
+        mark: environment of its process.
+    """
+
+    def __init__(self, name: str, spec: DiskSpec, way: Way, folder: Path, mount: Path, mark: dict[str, str]) -> None:
+        self.name = name
+        self._spec = spec
+        self._way = way
+        self._folder = folder
+        self._mount = mount
+        self._mark = mark
+        self._caps = throttle.limits(spec) if way.throttle else {}
+        self._model: subprocess.Popen[str] | None = None
+        self._throttled = ""
+        self.device = ""
+
+    def build(self) -> None:
+        """Make it, unlimited for now. Raises DiskError."""
+        self._folder.mkdir(parents=True, mode=0o700)
+        file = self._start_model() if self._way.model else self._backing(0, self._spec.size_bytes)
+        device = loop.attach(file)
+        if self._way.throttle:
+            self._throttled = loop.numbers(device)
+            device = loop.attach(Path("/dev") / device)
+        self.device = device
+        loop.acknowledge_durably(device)
+        # Version 2 charges a journal's I/O to nobody's group: without one nothing escapes.
+        loop.make_file_system(device, journal=self._way.throttle != "v2")
+        self._mount.mkdir(parents=True, exist_ok=True)
+        loop.mount(device, self._mount)
+
+    def apply(self, *, on: bool, group: Path | None) -> None:
+        """Let its limits hold from now on, from their beginning; or lift them.
+
+        Args:
+            on: which.
+            group: the tier's control group, which version 2 puts caps on.
+        """
+        if on:
+            self._forget()
+        caps = self._caps if on else {}
+        machine = support()
+        if self._way.throttle == "v1" and machine.v1:
+            throttle.set_v1(machine.v1, self._throttled, caps)
+        elif self._way.throttle == "v2" and group:
+            throttle.set_v2(group, self._throttled, caps)
+        if self._model:
+            assert self._model.stdin and self._model.stdout  # noqa: S101 -- it was started with pipes
+            self._model.stdin.write(json.dumps({"apply": on}) + "\n")
+            self._model.stdin.flush()
+            if not self._model.stdout.readline():
+                raise DiskError(f"the process behind {self.name} has ended: {self._last_words()}")
+
+    def describe(self) -> dict[str, Any]:
+        """For the farm's status: JSON types."""
+        return {
+            "device": self.device,
+            "mount": str(self._mount),
+            "way": str(self._way),
+            "notes": list(self._way.notes),
+            "events": str(self._folder / EVENTS),
+        }
+
+    def _backing(self, number: int, size_bytes: int) -> Path:
+        path = self._folder / f"backing-{number}"
+        with path.open("xb") as file:
+            os.truncate(file.fileno(), size_bytes)
+        return path
+
+    def _start_model(self) -> Path:
+        spec = self._way.model
+        assert spec is not None  # noqa: S101 -- the caller asked
+        each = -(-self._spec.size_bytes // spec.stripes)
+        place = self._folder / "fuse"
+        place.mkdir()
+        config = {
+            "mount": str(place),
+            "backing": [str(self._backing(number, each)) for number in range(spec.stripes)],
+            "size_bytes": self._spec.size_bytes,
+            "spec": spec.to_json(),
+            "seed": self.name,
+            "events": str(self._folder / EVENTS),
+        }
+        with (self._folder / "fuse.log").open("ab") as log:
+            self._model = subprocess.Popen(
+                [sys.executable, "-m", "pinchpoint_infra.disks.fuse", json.dumps(config)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                env=os.environ | self._mark,
+                start_new_session=True,
+            )
+        os.sched_setaffinity(self._model.pid, range(os.cpu_count() or 1))
+        os.setpriority(os.PRIO_PROCESS, self._model.pid, _NICE)
+        deadline = time.monotonic() + _START_S
+        while not (place / FILE).exists():
+            if self._model.poll() is not None or time.monotonic() > deadline:
+                raise DiskError(f"the process behind {self.name} did not start: {self._last_words()}")
+            time.sleep(0.02)
+        return place / FILE
+
+    def _last_words(self) -> str:
+        lines = (self._folder / "fuse.log").read_text(errors="replace").strip().splitlines()
+        return lines[-1] if lines else "without a word"
+
+    def _forget(self) -> None:
+        """Take what was read or written until now out of the page cache: reads are to reach the disk."""
+        for folder, _, files in os.walk(self._mount):
+            for name in files:
+                try:
+                    descriptor = os.open(Path(folder) / name, os.O_RDONLY | os.O_NOFOLLOW)
+                except FileNotFoundError:
+                    continue  # a server removed it meanwhile
+                try:
+                    os.fsync(descriptor)
+                    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+                finally:
+                    os.close(descriptor)
+
+
+def remove_all(directory: Path) -> list[str]:
+    """Free every mount, loop device and throttle below a farm's folder; sentences. Raises DiskError.
+
+    The farm's processes must have ended. What is found belongs to the farm because of where it lies.
+    """
+    done = []
+    devices = loop.devices_below(directory)
+    machine = support()
+    if machine.v1:
+        for name in devices:  # first: unmounting writes, and device numbers are used again
+            throttle.set_v1(machine.v1, loop.numbers(name), {})
+    mounts = loop.mounts_below(directory)
+    for mount in (m for m in mounts if not m.file_system.startswith("fuse")):
+        loop.unmount(Path(mount.mount_point))
+    for name in devices:
+        loop.detach(name)
+    for mount in (m for m in mounts if m.file_system.startswith("fuse")):
+        loop.unmount(Path(mount.mount_point))
+    if mounts:
+        done.append(f"unmounted {len(mounts)} emulated file system{'s' if len(mounts) > 1 else ''}")
+    if devices:
+        done.append(f"freed the loop device{'s' if len(devices) > 1 else ''} {', '.join(devices)}")
+    return done

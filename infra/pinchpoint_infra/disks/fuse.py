@@ -1,0 +1,135 @@
+"""The process behind an emulated disk: one file whose every read and write takes the time the model says.
+
+``python -m pinchpoint_infra.disks.fuse CONFIG`` with a JSON object: ``mount`` (an empty folder), ``backing`` (one file
+per stripe), ``size_bytes``, ``spec``, ``seed``, ``events`` (a file it appends JSON lines to). It takes JSON lines on
+stdin, ``{"apply": true}`` or false, and answers each with one line; the model begins anew with every
+``true``, and without it every I/O passes at once; so it does when stdin ends, because its farm is then without a
+supervisor and waits to be removed. It ends when it is unmounted.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+import threading
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import mfusepy
+
+from pinchpoint_infra.disks.model import Disk, parts
+from pinchpoint_infra.disks.record import DiskSpec
+
+FILE = "disk"
+_THREADS = 512
+"""So many I/Os may be going on at once: one thread sleeps for each."""
+
+
+class Delayed(mfusepy.Operations):  # type: ignore[misc]  # mfusepy is untyped
+    """A file system of one file."""
+
+    use_ns = True
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        self._spec = DiskSpec.from_json(config["spec"])
+        self._size_bytes: int = config["size_bytes"]
+        self._seed: str = config["seed"]
+        self._events = Path(config["events"])
+        self._backing = [os.open(path, os.O_RDWR | os.O_CREAT, 0o600) for path in config["backing"]]
+        self._lock = threading.Lock()
+        self._disk: Disk | None = None
+
+    def apply(self, *, on: bool) -> None:
+        """Let the model rule from now on, from its beginning; or let everything pass."""
+        with self._lock:
+            self._disk = Disk(self._spec, self._seed, self._happened) if on else None
+
+    def init_with_config(self, connection: Any, config: Any) -> None:
+        """Loop devices send their I/O in the background: let the kernel hand over all of it at once."""
+        connection.max_background = connection.congestion_threshold = _THREADS
+        config.nullpath_ok = 1
+
+    def getattr(self, path: str, fh: int | None = None) -> dict[str, int]:  # noqa: ARG002 -- libfuse's signature
+        """The root folder, and the file in it."""
+        if path == "/":
+            return {"st_mode": stat.S_IFDIR | 0o700, "st_nlink": 2}
+        return {"st_mode": stat.S_IFREG | 0o600, "st_nlink": 1, "st_size": self._size_bytes}
+
+    def readdir(self, path: str, fh: int) -> list[str]:  # noqa: ARG002
+        """The one file."""
+        return [".", "..", FILE]
+
+    def open(self, path: str, flags: int) -> int:  # noqa: ARG002
+        """No state per opening."""
+        return 0
+
+    def write(self, path: str, data: bytes, offset: int, fh: int) -> int:  # noqa: ARG002
+        """Take the data, and the time it takes."""
+        done_at = self._admit(offset, len(data), write=True)
+        for part in parts(offset, len(data), len(self._backing)):
+            os.pwrite(self._backing[part.backend], data[part.begin : part.begin + part.size_bytes], part.offset)
+        _until(done_at)
+        return len(data)
+
+    def read(self, path: str, size: int, offset: int, fh: int) -> bytes:  # noqa: ARG002
+        """Give the data; what was never written is zeros."""
+        done_at = self._admit(offset, size, write=False)
+        pieces = []
+        for part in parts(offset, size, len(self._backing)):
+            piece = os.pread(self._backing[part.backend], part.size_bytes, part.offset)
+            pieces.append(piece.ljust(part.size_bytes, b"\0"))
+        _until(done_at)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def fsync(self, path: str, datasync: int, fh: int) -> int:  # noqa: ARG002
+        """A write is done when it is acknowledged: nothing is left to flush."""
+        return 0
+
+    def _admit(self, offset: int, size_bytes: int, *, write: bool) -> float | None:
+        with self._lock:
+            if self._disk is None:
+                return None
+            return self._disk.admit(time.monotonic(), write=write, offset=offset, size_bytes=size_bytes)
+
+    def _happened(self, backend: int, what: str) -> None:
+        time_text = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        line = json.dumps({"time": time_text, "what": what, "backend": backend})
+        with self._events.open("a", encoding="utf-8") as events:
+            events.write(line + "\n")
+
+
+def _until(done_at: float | None) -> None:
+    if done_at is not None and (left_s := done_at - time.monotonic()) > 0:
+        time.sleep(left_s)
+
+
+def _obey(disk: Delayed) -> None:
+    for line in sys.stdin:
+        disk.apply(on=json.loads(line)["apply"])
+        sys.stdout.write(line)
+        sys.stdout.flush()
+    disk.apply(on=False)
+
+
+def main() -> None:
+    """Serve until unmounted."""
+    config = json.loads(sys.argv[1])
+    disk = Delayed(config)
+    threading.Thread(target=_obey, args=(disk,), daemon=True).start()
+    mfusepy.FUSE(
+        disk,
+        config["mount"],
+        foreground=True,
+        direct_io=True,
+        fsname="pinchpoint",
+        max_threads=_THREADS,
+        max_idle_threads=_THREADS,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,243 @@
+"""When an I/O is done: the time model of an emulated disk. Pure: the clock is an argument."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from random import Random
+
+from pinchpoint_infra.disks.record import Device, DiskSpec
+
+CHUNK_BYTES = 64 * 2**10
+"""What lies on one backend before the next one's turn comes."""
+TOLERANCE_S = 0.01
+"""An idle moment that short is made up for, as a regulator that counts per slice of time does."""
+RESUME_RATIO = 0.01
+"""Bursting begins again when a hundredth of the credits is back: no flicker around empty."""
+_DRIFT_KEPT = 0.8
+
+Say = Callable[[str], None]
+
+
+@dataclass(slots=True)
+class Pace:
+    """A rate, kept: the generic cell rate algorithm (ITU-T I.371). Over any backlog the rate is exact."""
+
+    per_s: float
+    next_at: float = -math.inf
+
+    def admit(self, now: float, amount: float, speed: float) -> float:
+        """When this much may begin. ``speed`` multiplies the rate."""
+        earliest = max(now, self.next_at - TOLERANCE_S)
+        self.next_at = max(now, self.next_at) + amount / (self.per_s * speed)
+        return earliest
+
+
+@dataclass(slots=True)
+class Credits:
+    """A rate with credits: spent at the burst rate, earned at the base rate, as Azure describes its own.
+
+    Full credits last ``(burst - base) x credit_s`` amounts beyond the base; used above the base they are
+    empty after credits ÷ (rate - base) seconds.
+    """
+
+    base: Pace
+    burst: Pace
+    full: float
+    left: float = field(init=False)
+    since: float = -math.inf
+    exhausted: bool = False
+
+    def __post_init__(self) -> None:
+        self.left = self.full
+
+    def admit(self, now: float, amount: float, speed: float, say: Say) -> float:
+        """As ``Pace.admit``."""
+        if self.exhausted:
+            # Waiting I/O spends what the base earns; only a base left unused is saved up.
+            idle_s = max(0.0, now - self.base.next_at)
+            self.left += idle_s * self.base.per_s
+            if self.left > RESUME_RATIO * self.full:
+                self.exhausted = False
+                self.since = self.burst.next_at = now
+                say("burst_credits_again")
+        if not self.exhausted:
+            earned = (now - self.since) * self.base.per_s if self.since > -math.inf else 0.0
+            self.left = min(self.full, self.left + earned) - amount
+            self.since = now
+            if self.left >= 0:
+                return self.burst.admit(now, amount, speed)
+            self.exhausted, self.left = True, 0.0
+            self.base.next_at = now
+            say("burst_credits_exhausted")
+        return self.base.admit(now, amount, speed)
+
+
+@dataclass(slots=True)
+class Regulated:
+    """One cap.
+
+    Attributes:
+        way: ``read``, ``write`` or None for both.
+        of: ``io`` or ``bytes``.
+    """
+
+    way: str | None
+    of: str
+    rate: Pace | Credits
+
+
+class Backend:
+    """One disk: caps, then the device, then the way there and back.
+
+    Args:
+        spec: what it is to be.
+        random: everything random comes from it.
+        say: takes the names of what happens to it (``burst_credits_exhausted``, ``warmed_up``).
+    """
+
+    def __init__(self, spec: DiskSpec, random: Random, say: Say) -> None:
+        self._spec = spec
+        self._random = random
+        self._say = say
+        self._caps = list(_caps(spec))
+        self._begun: float | None = None
+        self._warm = spec.warm_up is None
+        self._free_at = -math.inf
+        self._next_offset = -1
+        self._drift = 0.0
+        self._drift_at = -math.inf
+
+    def admit(self, now: float, *, write: bool, offset: int, size_bytes: int) -> float:
+        """When an I/O that arrives now is done; seconds of the same clock, which never goes back."""
+        speed = self._speed(now)
+        units = 1 if self._spec.io_unit_bytes is None else -(-size_bytes // self._spec.io_unit_bytes)
+        begins = now
+        for cap in self._caps:
+            if cap.way in (None, "write" if write else "read"):
+                amount = units if cap.of == "io" else size_bytes
+                begins = max(begins, self._admit(cap.rate, now, amount, speed))
+        if self._spec.device:
+            begins = self._served(self._spec.device, begins, offset, size_bytes, speed)
+        return begins + self._on_the_way(speed)
+
+    def _admit(self, rate: Pace | Credits, now: float, amount: float, speed: float) -> float:
+        if isinstance(rate, Credits):
+            return rate.admit(now, amount, speed, self._say)
+        return rate.admit(now, amount, speed)
+
+    def _speed(self, now: float) -> float:
+        if self._begun is None:
+            self._begun = now
+        warm_up = self._spec.warm_up
+        if self._warm or warm_up is None:
+            return 1.0
+        passed = (now - self._begun) * self._spec.time_scale / warm_up.over_s
+        if passed >= 1:
+            self._warm = True
+            self._say("warmed_up")
+            return 1.0
+        return warm_up.from_ratio + (1 - warm_up.from_ratio) * passed
+
+    def _served(self, device: Device, begins: float, offset: int, size_bytes: int, speed: float) -> float:
+        mean_s = device.sequential_s if offset == self._next_offset else device.service_s
+        self._next_offset = offset + size_bytes
+        sigma = math.sqrt(math.log1p(device.spread_ratio**2))  # of a lognormal with that spread
+        takes_s = mean_s * self._random.lognormvariate(-(sigma**2) / 2, sigma)
+        takes_s *= math.exp(self._wander(begins, device.spread_ratio / 3))
+        self._free_at = max(begins, self._free_at) + takes_s / speed
+        return self._free_at
+
+    def _wander(self, now: float, deviation: float) -> float:
+        """The device's mood: a first-order autoregression, drawn once per second."""
+        if now - self._drift_at >= 1:
+            shock = self._random.gauss(0, deviation * math.sqrt(1 - _DRIFT_KEPT**2))
+            first = self._drift_at == -math.inf
+            self._drift = self._random.gauss(0, deviation) if first else _DRIFT_KEPT * self._drift + shock
+            self._drift_at = now
+        return self._drift
+
+    def _on_the_way(self, speed: float) -> float:
+        more_s = self._random.expovariate(1 / self._spec.jitter_s) if self._spec.jitter_s else 0.0
+        return (self._spec.latency_s + more_s) / speed
+
+
+class Disk:
+    """One or several backends side by side, as RAID 0.
+
+    Args:
+        spec: what each backend is.
+        seed: backends draw on generators of their own.
+        say: takes (backend, what happened to it).
+    """
+
+    def __init__(self, spec: DiskSpec, seed: str, say: Callable[[int, str], None]) -> None:
+        self._backends = [
+            Backend(spec, Random(f"{seed}:{number}"), lambda what, number=number: say(number, what))  # type: ignore[misc]  # noqa: S311 -- mypy cannot type a lambda's default; no secret
+            for number in range(spec.stripes)
+        ]
+
+    def admit(self, now: float, *, write: bool, offset: int, size_bytes: int) -> float:
+        """When an I/O is done: when the last of its parts is."""
+        on_each: dict[int, tuple[int, int]] = {}  # neighbouring chunks of one backend are one I/O there
+        for part in parts(offset, size_bytes, len(self._backends)):
+            first, length = on_each.get(part.backend, (part.offset, 0))
+            on_each[part.backend] = (first, length + part.size_bytes)
+        return max(
+            self._backends[number].admit(now, write=write, offset=first, size_bytes=length)
+            for number, (first, length) in on_each.items()
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A piece of an I/O on one backend.
+
+    Attributes:
+        offset: where on that backend.
+        begin: where in the I/O.
+    """
+
+    backend: int
+    offset: int
+    begin: int
+    size_bytes: int
+
+
+def parts(offset: int, size_bytes: int, stripes: int) -> Iterator[Part]:
+    """How an I/O falls on the backends, chunk by chunk."""
+    if stripes == 1:
+        yield Part(0, offset, 0, size_bytes)
+        return
+    begin = 0
+    while begin < size_bytes:
+        chunk, inside = divmod(offset + begin, CHUNK_BYTES)
+        row, backend = divmod(chunk, stripes)
+        length = min(CHUNK_BYTES - inside, size_bytes - begin)
+        yield Part(backend, row * CHUNK_BYTES + inside, begin, length)
+        begin += length
+
+
+def _caps(spec: DiskSpec) -> Iterator[Regulated]:
+    burst = spec.burst
+    if spec.iops is not None:
+        yield Regulated(None, "io", _rate(spec, spec.iops, burst.iops if burst else None))
+    if spec.bytes_per_s is not None:
+        yield Regulated(None, "bytes", _rate(spec, spec.bytes_per_s, burst.bytes_per_s if burst else None))
+    apart = (
+        ("read", "io", spec.read_iops),
+        ("write", "io", spec.write_iops),
+        ("read", "bytes", spec.read_bytes_per_s),
+        ("write", "bytes", spec.write_bytes_per_s),
+    )
+    yield from (Regulated(way, of, Pace(rate)) for way, of, rate in apart if rate is not None)
+
+
+def _rate(spec: DiskSpec, base: float, burst: float | None) -> Pace | Credits:
+    credit_s = spec.burst.credit_s if spec.burst else None
+    if burst is None:
+        return Pace(base)
+    if credit_s is None:
+        return Pace(burst)
+    return Credits(Pace(base), Pace(burst), (burst - base) * credit_s / spec.time_scale)

@@ -1,0 +1,93 @@
+"""By which means a disk becomes what it is to be on this machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pinchpoint_infra.disks.record import DiskSpec
+from pinchpoint_infra.disks.support import Support
+from pinchpoint_infra.disks.throttle import limits
+
+MODEL_IO_PER_S = 2000
+"""Above it the model's own CPU (0.1 ms per I/O, measured) would be a noticeable part of a core."""
+_USUAL_IO_BYTES = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """The parts a disk is built from.
+
+    Attributes:
+        model: what the time model below the device is to do; None: no model.
+        throttle: the control groups' version that caps the device; None: none does.
+        notes: in what the disk differs from what was asked for.
+    """
+
+    model: DiskSpec | None
+    throttle: Literal["v1", "v2"] | None
+    notes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        words = {"v1": "blkio of control groups v1 (root group)", "v2": "io of control groups v2 (tier's group)"}
+        parts = ["FUSE time model"] if self.model else []
+        parts += [words[self.throttle]] if self.throttle else []
+        return " + ".join(parts) or "a device of its own, without limits"
+
+
+def choose(spec: DiskSpec, support: Support) -> Way | str:
+    """The way to build a disk, or what this machine lacks for it, one sentence."""
+    if not support.loop:
+        return support.missing["loop"]
+    controller: Literal["v1", "v2"] | None = "v1" if support.v1 else "v2" if support.v2 else None
+    capped = bool(limits(spec))
+    by_model = _only_model(spec)
+    caps_by_model = capped and (by_model or _rate(spec) <= MODEL_IO_PER_S) and _common(spec)
+    timed = by_model or bool(spec.latency_s or spec.jitter_s or spec.device)
+    if not support.fuse and timed:
+        return support.missing["model"]
+    if caps_by_model and not support.fuse or (capped and not caps_by_model and controller is None):
+        caps_by_model = not caps_by_model  # the other means can do it, not quite as well
+        if (caps_by_model and not support.fuse) or (not caps_by_model and controller is None):
+            return support.missing["throttle"]
+    return _assembled(spec, controller if capped and not caps_by_model else None, timed, caps_by_model)
+
+
+def _assembled(
+    spec: DiskSpec, throttle: Literal["v1", "v2"] | None, timed: bool, caps_by_model: bool
+) -> Way:
+    notes = []
+    if caps_by_model and _rate(spec) > MODEL_IO_PER_S:
+        notes.append(
+            f"its cap of {_rate(spec):,.0f} I/O per second may be out of the time model's reach (about "
+            f"{MODEL_IO_PER_S:,} without taking much CPU)"
+        )
+    if throttle and _common(spec):
+        notes.append("its cap holds for reads and for writes apart: the block I/O controller has no common one")
+    if not (timed or caps_by_model):
+        return Way(None, throttle, tuple(notes))
+    return Way(spec if caps_by_model else without_caps(spec), throttle, tuple(notes))
+
+
+def without_caps(spec: DiskSpec) -> DiskSpec:
+    """The same disk without its caps."""
+    content = spec.to_json()
+    caps = ("iops", "bytes_per_s", "read_iops", "write_iops", "read_bytes_per_s", "write_bytes_per_s", "burst")
+    return DiskSpec.from_json(content | dict.fromkeys(caps))
+
+
+def _only_model(spec: DiskSpec) -> bool:
+    """Whether something is asked for that no block I/O controller can do."""
+    return bool(spec.burst or spec.warm_up or spec.io_unit_bytes or spec.stripes > 1)
+
+
+def _common(spec: DiskSpec) -> bool:
+    return spec.iops is not None or spec.bytes_per_s is not None or _only_model(spec)
+
+
+def _rate(spec: DiskSpec) -> float:
+    """I/Os per second the caps let through, at the usual size where they are in bytes."""
+    burst = spec.burst
+    by_count = max(spec.iops or 0, burst.iops if burst else 0) or float("inf")
+    by_bytes = max(spec.bytes_per_s or 0, burst.bytes_per_s if burst else 0) or float("inf")
+    return spec.stripes * min(by_count, by_bytes / _USUAL_IO_BYTES)
