@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from pinchpoint.errors import FarmUnavailable, InputError
-from pinchpoint.plan import Farm
+from pinchpoint.plan import BuiltDisk, Farm
 from pinchpoint_infra import embedded
+from pinchpoint_infra.catalogue import Burst, profile
+from pinchpoint_infra.disks import Device, DiskSpec, WarmUp
+from pinchpoint_infra.disks.record import DEFAULT_SIZE_BYTES
 from pinchpoint_infra.embedded import FarmError, FarmInputError, FarmSpec, FarmStatus
 
 
@@ -22,7 +27,52 @@ def spec(farm: Farm) -> FarmSpec:
         tiers=tuple(farm.embedded.tiers),
         corpus=content.corpus if content else None,
         documents=content.documents if content else None,
+        disks={name: disk_spec(disk) for name, disk in farm.embedded.disks.items()},
     )
+
+
+def disk_spec(disk: BuiltDisk) -> DiskSpec:
+    """What infra is to build for one entry of ``embedded.disks``.
+
+    A profile brings its caps and its credits; a burst that has to be bought is not part of it.
+    """
+    return DiskSpec(
+        **_figures(disk),
+        latency_s=disk.latency_s,
+        jitter_s=disk.jitter_s,
+        device=_device(disk),
+        warm_up=WarmUp(disk.warm_up.from_ratio, disk.warm_up.over_s) if disk.warm_up else None,
+        stripes=disk.stripes,
+        size_bytes=disk.size_bytes or DEFAULT_SIZE_BYTES,
+        time_scale=disk.time_scale,
+    )
+
+
+def _figures(disk: BuiltDisk) -> dict[str, Any]:
+    if disk.profile:
+        entry = profile(disk.profile)
+        return {
+            "iops": entry.iops,
+            "bytes_per_s": entry.bytes_per_s,
+            "io_unit_bytes": entry.io_unit_bytes,
+            "burst": entry.burst if entry.burst and entry.burst.credit_s else None,
+        }
+    if disk.limits is None:
+        return {}
+    figures = {name: getattr(disk.limits, name) for name in type(disk.limits).model_fields if name != "burst"}
+    burst = disk.limits.burst
+    if burst:
+        # What has no burst of its own stays at its base.
+        iops, bytes_per_s = burst.iops or disk.limits.iops, burst.bytes_per_s or disk.limits.bytes_per_s
+        figures["burst"] = Burst(iops or 0.0, bytes_per_s or 0.0, burst.credit_s)
+    return figures
+
+
+def _device(disk: BuiltDisk) -> Device | None:
+    if disk.device is None:
+        return None
+    sequential_s = disk.device.sequential_s or disk.device.service_s / 10
+    return Device(disk.device.service_s, sequential_s, disk.device.spread_ratio)
 
 
 def up(farm: Farm, progress: Callable[[str], None], *, lifeline: bool) -> FarmStatus:
@@ -57,6 +107,9 @@ def describe(found: FarmStatus) -> str:
         if tier.state == "crashed":
             lines.append(f"          exit status {tier.exit_status}; the end of its log:")
             lines += [f"          {line}" for line in tier.log_tail.splitlines()]
+    held = "hold" if found.limited else "do not hold now: they begin with a run's warm-up"
+    for name, disk in found.emulated.items():
+        lines.append(f"  disk {name}: {disk['device']} by {disk['way']}; its limits {held}")
     return "\n".join([*lines, *(f"  warning: {warning}" for warning in found.warnings)])
 
 
@@ -79,6 +132,35 @@ def embedded_farm(farm: Farm, progress: Callable[[str], None]) -> Iterator[FarmS
         if not was_up:
             progress(f"stopping farm {farm.name}")
             down(farm.identity)
+
+
+def limit(identity: Path, *, hold: bool) -> None:
+    """Let a farm's limits and delays hold, or lift them. Raises FarmUnavailable."""
+    try:
+        embedded.limit(identity, hold=hold)
+    except FarmError as error:
+        raise FarmUnavailable(str(error)) from error
+
+
+def disk_events(found: FarmStatus) -> Callable[[], list[dict[str, Any]]]:
+    """A function that returns what happened to the farm's emulated disks since it was last called."""
+    places = {name: Path(disk["events"]) for name, disk in found.emulated.items()}
+    read = {name: place.stat().st_size if place.exists() else 0 for name, place in places.items()}
+
+    def news() -> list[dict[str, Any]]:
+        happened = []
+        for name, place in places.items():
+            if not place.exists():
+                continue
+            with place.open("rb") as file:
+                file.seek(read[name])
+                for line in file:
+                    if line.endswith(b"\n"):  # else it is being written at this moment
+                        read[name] += len(line)
+                        happened.append({"disk": name, **json.loads(line)})
+        return happened
+
+    return news
 
 
 def crashed_tiers(identity: Path) -> list[tuple[str, str, str]]:

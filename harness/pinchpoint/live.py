@@ -33,6 +33,8 @@ class LiveFarm:
         content: what an embedded farm was filled with, else None.
         warnings: what a reader of the run must know about the farm.
         crashed: returns (tier, host, tail of its log) of every embedded tier that has ended by itself.
+        limit: lets the limits and delays an embedded farm was given hold (True) or lifts them.
+        disk_events: returns what happened to its emulated disks since the last call.
     """
 
     endpoints: dict[str, dict[str, str]]
@@ -41,6 +43,8 @@ class LiveFarm:
     content: dict[str, Any] | None = None
     warnings: list[str] = field(default_factory=list)
     crashed: Callable[[], list[tuple[str, str, str]]] = list
+    limit: Callable[[bool], None] = lambda _: None
+    disk_events: Callable[[], list[dict[str, Any]]] = list
 
 
 @contextmanager
@@ -98,6 +102,8 @@ def _embedded(farm: Farm, status: Any) -> LiveFarm:
         content=status.content,
         warnings=list(status.warnings),
         crashed=lambda: embedded().crashed_tiers(farm.identity),
+        limit=lambda hold: embedded().limit(farm.identity, hold=hold),
+        disk_events=embedded().disk_events(status),
     )
 
 

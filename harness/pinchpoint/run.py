@@ -80,6 +80,7 @@ def run(
             ended = Ended(store.directory)
             stage = _Stage(plan, live, store, progress, board, interrupts, ended)
             try:
+                live.limit(False)  # data is loaded at full speed, also on a farm that was up
                 stage.prepare(made)
                 stage.measure(
                     [replace(a, journal=str(store.journal.absolute())) for a in assignments], connected
@@ -187,6 +188,10 @@ class _Stage:
 
     def clear_away(self, made: Mapping[str, Scenario], *, keep_data: bool) -> None:
         """Remove what ``prepare`` made on the farm; what cannot be removed is said."""
+        try:
+            self._live.limit(False)
+        except FarmUnavailable as error:
+            self._ended.cut_short(ExitStatus.ENVIRONMENT, str(error))
         self._progress.say("keeping the data it made" if keep_data else "removing the data it made")
         for name, scenario in made.items():
             try:
@@ -208,6 +213,7 @@ class _Stage:
         phases = self._plan.phases
         ending = ending_scenarios(self._plan) if phases.measure.until else []
         steady = [name for name in self._plan.scenarios if name not in ending]
+        self._live.limit(True)
         with self._phase("warm_up"):
             pool.begin(steady)
             going_on = self._wait(pool, "warm-up", phases.warm_up_s)
@@ -247,12 +253,18 @@ class _Stage:
         while (left_s := length_s - (time.monotonic() - begun)) > 0 and not (done and done()):
             if self._must_end(pool):
                 return False
+            self._note_disk_events()
             self._progress.tick(phase, left_s)
             if time.monotonic() - compacted > _COMPACT_EVERY_S:
                 self._store.compact()
                 compacted = time.monotonic()
             time.sleep(min(_TICK_S, left_s))
         return True
+
+    def _note_disk_events(self) -> None:
+        """What an emulated disk went through, for a person to read; the analysis never looks at it."""
+        for happened in self._live.disk_events():
+            self._store.event("emulated_disk", **happened)
 
     def _must_end(self, pool: GeneratorPool) -> bool:
         if self._interrupts.requested:

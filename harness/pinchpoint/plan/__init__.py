@@ -1,8 +1,9 @@
 """farm.yaml and plan.yaml, read and validated: frozen records that everything after works with."""
 
+from pinchpoint.plan.embedded import BuiltDisk, Content, Delay, Embedded
 from pinchpoint.plan.endpoints import Endpoints, EndpointSpec
 from pinchpoint.plan.expand import expand
-from pinchpoint.plan.farm import Collect, Content, Disk, Embedded, Farm, Host, Limits, Tier
+from pinchpoint.plan.farm import Collect, Disk, Farm, Host, Limits, Tier
 from pinchpoint.plan.guard import guard
 from pinchpoint.plan.load import expand_all, load, load_farm, load_plan
 from pinchpoint.plan.plan import (
@@ -20,10 +21,12 @@ from pinchpoint.plan.plan import (
 from pinchpoint.plan.redact import redacted
 
 __all__ = [
+    "BuiltDisk",
     "Burst",
     "Closed",
     "Collect",
     "Content",
+    "Delay",
     "Disk",
     "Embedded",
     "EndpointSpec",

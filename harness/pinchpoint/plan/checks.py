@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from pydantic import ValidationError
 
 from pinchpoint.plan.document import Document
+from pinchpoint.plan.embedded import EMBEDDED_ENDPOINTS, EMBEDDED_ROLES, GENERATOR, SERVED
 from pinchpoint.plan.explain import explain
-from pinchpoint.plan.farm import EMBEDDED_ENDPOINTS, EMBEDDED_ROLES
 from pinchpoint.plan.problems import Path, Problem, listed, nearest, unknown
 from pinchpoint_collectors import registry as collectors
 from pinchpoint_infra.catalogue import catalogue
@@ -100,6 +100,26 @@ def _check_embedded(farm: Document) -> Iterator[Problem]:
                 f"the embedded tier {tier} is this endpoint already",
                 f"remove it here, or remove {tier} from embedded.tiers",
             )
+    yield from _check_knobs(farm)
+
+
+def _check_knobs(farm: Document) -> Iterator[Problem]:
+    """Every knob of the embedded farm turns something the farm has."""
+    tiers = _embedded_tiers(farm)
+    disks = sorted(f"{tier}.{role}" for tier in tiers for role in EMBEDDED_ROLES[tier])
+    served = [tier for tier in SERVED if tier in tiers]
+    allowed = {"disks": disks, "cpus": [*served, GENERATOR], "memory": served, "delays": served}
+    for knob, names in allowed.items():
+        what = "disk" if knob == "disks" else "tier"
+        for name in farm.mapping("embedded", knob):
+            if name not in names:
+                yield _unknown(("embedded", knob, name), f"{what} of this farm:", name, names)
+    disk_types = [entry.name for entry in catalogue().values() if entry.kind == "disk"]
+    for name in farm.mapping("embedded", "disks"):
+        here = ("embedded", "disks", name, "profile")
+        profile = farm.at(*here)
+        if isinstance(profile, str) and profile not in disk_types:
+            yield _unknown(here, "disk of the catalogue:", profile, disk_types)
 
 
 def _check_embedded_host(farm: Document, tier: str, host: str) -> Iterator[Problem]:

@@ -16,30 +16,19 @@ from pydantic import (
     model_validator,
 )
 
+from pinchpoint.plan.embedded import Embedded
 from pinchpoint.plan.endpoints import Endpoints
 from pinchpoint.plan.problems import Unfit, nearest, quoted
-from pinchpoint.plan.record import Bytes, BytesPerSecond, FileContext, FilePath, Name, Record, only_one
+from pinchpoint.plan.record import (
+    Bytes,
+    BytesPerSecond,
+    FileContext,
+    FilePath,
+    Name,
+    Record,
+    only_one,
+)
 from pinchpoint_infra.catalogue import profile
-
-EmbeddedTier = Literal["web", "sql", "search", "nosql", "files"]
-
-EMBEDDED_ENDPOINTS: Mapping[str, str] = {
-    "web": "sharepoint",
-    "sql": "sql",
-    "search": "search",
-    "nosql": "nosql",
-    "files": "files",
-}
-"""The endpoint each tier of the embedded farm is."""
-
-EMBEDDED_ROLES: Mapping[str, frozenset[str]] = {
-    "web": frozenset(),
-    "sql": frozenset({"log", "data"}),
-    "search": frozenset({"index"}),
-    "nosql": frozenset({"data"}),
-    "files": frozenset({"content"}),
-}
-"""The disk roles each tier of the embedded farm has."""
 
 
 class Limits(Record):
@@ -163,44 +152,6 @@ class Tier(Record):
     """One tier: the hosts that play one role in the farm, by name."""
 
     hosts: Mapping[Name, Host] = Field(min_length=1, description="the tier's hosts, by name")
-
-
-class Content(Record):
-    """What the embedded farm is filled with.
-
-    Attributes:
-        corpus: a folder of documents; ``None`` for the machine's own documentation.
-        documents: at most so many of them; ``None`` for the farm's default.
-    """
-
-    corpus: FilePath | None = None
-    documents: int | None = Field(default=None, gt=0)
-
-
-class Embedded(Record):
-    """The farm Pinchpoint starts on this machine. The analysis never reads this."""
-
-    tiers: tuple[EmbeddedTier, ...] = Field(
-        strict=False, min_length=1, description="a list of tiers to start: web, sql, search, nosql, files"
-    )
-    content: Content = Content()
-
-    @field_validator("tiers")
-    @classmethod
-    def _tiers_fit(cls, value: tuple[EmbeddedTier, ...]) -> tuple[EmbeddedTier, ...]:
-        twice = sorted({tier for tier in value if value.count(tier) > 1})
-        if twice:
-            raise Unfit(f"{', '.join(twice)} given twice", "allowed: each tier once")
-        if "web" in value and "sql" not in value:
-            raise Unfit(
-                "the tier web without the tier sql", "needed: sql too; web's content lies in its database"
-            )
-        return value
-
-    @property
-    def endpoints(self) -> frozenset[str]:
-        """The names of the endpoints it offers once it is up."""
-        return frozenset(EMBEDDED_ENDPOINTS[tier] for tier in self.tiers)
 
 
 class FarmFile(Record):

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from pinchpoint_infra.disks import loop, throttle
-from pinchpoint_infra.disks.fuse import FILE
 from pinchpoint_infra.disks.record import DiskError, DiskSpec
 from pinchpoint_infra.disks.support import support
 from pinchpoint_infra.disks.way import Way
@@ -31,18 +30,29 @@ class EmulatedDisk:
 
     Args:
         name: ``tier.role``.
+        farm_id: the farm's; file names carry it.
         folder: where its own files go.
         mount: the folder it becomes.
-        mark: environment of its process.
+        environment: that of its process.
     """
 
-    def __init__(self, name: str, spec: DiskSpec, way: Way, folder: Path, mount: Path, mark: dict[str, str]) -> None:
+    def __init__(
+        self,
+        name: str,
+        farm_id: str,
+        spec: DiskSpec,
+        way: Way,
+        folder: Path,
+        mount: Path,
+        environment: dict[str, str],
+    ) -> None:
         self.name = name
         self._spec = spec
         self._way = way
         self._folder = folder
         self._mount = mount
-        self._mark = mark
+        self._file = f"{farm_id}.{name}"
+        self._environment = environment
         self._caps = throttle.limits(spec) if way.throttle else {}
         self._model: subprocess.Popen[str] | None = None
         self._throttled = ""
@@ -79,7 +89,8 @@ class EmulatedDisk:
         elif self._way.throttle == "v2" and group:
             throttle.set_v2(group, self._throttled, caps)
         if self._model:
-            assert self._model.stdin and self._model.stdout  # noqa: S101 -- it was started with pipes
+            assert self._model.stdin is not None  # noqa: S101 -- it was started with pipes
+            assert self._model.stdout is not None  # noqa: S101 -- likewise
             self._model.stdin.write(json.dumps({"apply": on}) + "\n")
             self._model.stdin.flush()
             if not self._model.stdout.readline():
@@ -96,7 +107,7 @@ class EmulatedDisk:
         }
 
     def _backing(self, number: int, size_bytes: int) -> Path:
-        path = self._folder / f"backing-{number}"
+        path = self._folder / f"{self._file}.{number}"
         with path.open("xb") as file:
             os.truncate(file.fileno(), size_bytes)
         return path
@@ -109,6 +120,7 @@ class EmulatedDisk:
         place.mkdir()
         config = {
             "mount": str(place),
+            "file": self._file,
             "backing": [str(self._backing(number, each)) for number in range(spec.stripes)],
             "size_bytes": self._spec.size_bytes,
             "spec": spec.to_json(),
@@ -122,17 +134,17 @@ class EmulatedDisk:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
-                env=os.environ | self._mark,
+                env=self._environment,
                 start_new_session=True,
             )
         os.sched_setaffinity(self._model.pid, range(os.cpu_count() or 1))
         os.setpriority(os.PRIO_PROCESS, self._model.pid, _NICE)
         deadline = time.monotonic() + _START_S
-        while not (place / FILE).exists():
+        while not (place / self._file).exists():
             if self._model.poll() is not None or time.monotonic() > deadline:
                 raise DiskError(f"the process behind {self.name} did not start: {self._last_words()}")
             time.sleep(0.02)
-        return place / FILE
+        return place / self._file
 
     def _last_words(self) -> str:
         lines = (self._folder / "fuse.log").read_text(errors="replace").strip().splitlines()
@@ -153,13 +165,13 @@ class EmulatedDisk:
                     os.close(descriptor)
 
 
-def remove_all(directory: Path) -> list[str]:
-    """Free every mount, loop device and throttle below a farm's folder; sentences. Raises DiskError.
+def remove_all(farm_id: str, directory: Path) -> list[str]:
+    """Free every mount, loop device and throttle of a farm; sentences. Raises DiskError.
 
     The farm's processes must have ended. What is found belongs to the farm because of where it lies.
     """
     done = []
-    devices = loop.devices_below(directory)
+    devices = loop.devices_of(farm_id, directory)
     machine = support()
     if machine.v1:
         for name in devices:  # first: unmounting writes, and device numbers are used again

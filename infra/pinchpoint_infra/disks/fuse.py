@@ -1,16 +1,20 @@
 """The process behind an emulated disk: one file whose every read and write takes the time the model says.
 
-``python -m pinchpoint_infra.disks.fuse CONFIG`` with a JSON object: ``mount`` (an empty folder), ``backing`` (one file
-per stripe), ``size_bytes``, ``spec``, ``seed``, ``events`` (a file it appends JSON lines to). It takes JSON lines on
-stdin, ``{"apply": true}`` or false, and answers each with one line; the model begins anew with every
-``true``, and without it every I/O passes at once; so it does when stdin ends, because its farm is then without a
-supervisor and waits to be removed. It ends when it is unmounted.
+``python -m pinchpoint_infra.disks.fuse CONFIG`` with a JSON object: ``mount`` (an empty folder), ``file``
+(the name of the one file there), ``backing`` (one file per stripe), ``size_bytes``, ``spec``, ``seed``,
+``events`` (a file it appends JSON lines to).
+
+It takes JSON lines on stdin, ``{"apply": true}`` or false, and answers each with one line. The model begins
+anew with every ``true``; without it every I/O passes at once. So it does when stdin ends, because its farm is
+then without a supervisor and waits to be removed. It ends when it is unmounted, and by no signal but SIGKILL:
+a device lies on it.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import stat
 import sys
 import threading
@@ -24,7 +28,6 @@ import mfusepy
 from pinchpoint_infra.disks.model import Disk, parts
 from pinchpoint_infra.disks.record import DiskSpec
 
-FILE = "disk"
 _THREADS = 512
 """So many I/Os may be going on at once: one thread sleeps for each."""
 
@@ -37,6 +40,7 @@ class Delayed(mfusepy.Operations):  # type: ignore[misc]  # mfusepy is untyped
     def __init__(self, config: dict[str, Any]) -> None:
         self._spec = DiskSpec.from_json(config["spec"])
         self._size_bytes: int = config["size_bytes"]
+        self._file: str = config["file"]
         self._seed: str = config["seed"]
         self._events = Path(config["events"])
         self._backing = [os.open(path, os.O_RDWR | os.O_CREAT, 0o600) for path in config["backing"]]
@@ -61,7 +65,7 @@ class Delayed(mfusepy.Operations):  # type: ignore[misc]  # mfusepy is untyped
 
     def readdir(self, path: str, fh: int) -> list[str]:  # noqa: ARG002
         """The one file."""
-        return [".", "..", FILE]
+        return [".", "..", self._file]
 
     def open(self, path: str, flags: int) -> int:  # noqa: ARG002
         """No state per opening."""
@@ -71,7 +75,9 @@ class Delayed(mfusepy.Operations):  # type: ignore[misc]  # mfusepy is untyped
         """Take the data, and the time it takes."""
         done_at = self._admit(offset, len(data), write=True)
         for part in parts(offset, len(data), len(self._backing)):
-            os.pwrite(self._backing[part.backend], data[part.begin : part.begin + part.size_bytes], part.offset)
+            os.pwrite(
+                self._backing[part.backend], data[part.begin : part.begin + part.size_bytes], part.offset
+            )
         _until(done_at)
         return len(data)
 
@@ -118,6 +124,8 @@ def _obey(disk: Delayed) -> None:
 def main() -> None:
     """Serve until unmounted."""
     config = json.loads(sys.argv[1])
+    for ignored in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        signal.signal(ignored, signal.SIG_IGN)  # libfuse leaves a handler that is there alone
     disk = Delayed(config)
     threading.Thread(target=_obey, args=(disk,), daemon=True).start()
     mfusepy.FUSE(

@@ -94,10 +94,18 @@ def mounts_below(directory: Path) -> list[mountinfo.Mount]:
     return [m for m in reversed(mounts) if Path(m.mount_point).is_relative_to(directory)]
 
 
-def devices_below(directory: Path) -> list[str]:
-    """Loop devices over files below a folder and over such devices, the outermost first."""
+def devices_of(farm_id: str, directory: Path) -> list[str]:
+    """Loop devices over a farm's files and over such devices, the outermost first.
+
+    A file is the farm's because it lies in the farm's folder; one whose file system is gone has lost its
+    folder, but still carries the farm's id in its name.
+    """
     behind = dict(_backing_files())
-    inner = [name for name, file in behind.items() if Path(file).is_relative_to(directory)]
+    inner = [
+        name
+        for name, file in behind.items()
+        if Path(file).is_relative_to(directory) or Path(file).name.startswith(f"{farm_id}.")
+    ]
     outer = [name for name, file in behind.items() if Path(file).name in inner and file.startswith("/dev/")]
     return outer + inner
 

@@ -29,7 +29,10 @@ class Way:
     notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        words = {"v1": "blkio of control groups v1 (root group)", "v2": "io of control groups v2 (tier's group)"}
+        words = {
+            "v1": "blkio of control groups v1 (root group)",
+            "v2": "io of control groups v2 (tier's group)",
+        }
         parts = ["FUSE time model"] if self.model else []
         parts += [words[self.throttle]] if self.throttle else []
         return " + ".join(parts) or "a device of its own, without limits"
@@ -46,16 +49,14 @@ def choose(spec: DiskSpec, support: Support) -> Way | str:
     timed = by_model or bool(spec.latency_s or spec.jitter_s or spec.device)
     if not support.fuse and timed:
         return support.missing["model"]
-    if caps_by_model and not support.fuse or (capped and not caps_by_model and controller is None):
+    if (caps_by_model and not support.fuse) or (capped and not caps_by_model and controller is None):
         caps_by_model = not caps_by_model  # the other means can do it, not quite as well
         if (caps_by_model and not support.fuse) or (not caps_by_model and controller is None):
             return support.missing["throttle"]
     return _assembled(spec, controller if capped and not caps_by_model else None, timed, caps_by_model)
 
 
-def _assembled(
-    spec: DiskSpec, throttle: Literal["v1", "v2"] | None, timed: bool, caps_by_model: bool
-) -> Way:
+def _assembled(spec: DiskSpec, throttle: Literal["v1", "v2"] | None, timed: bool, caps_by_model: bool) -> Way:
     notes = []
     if caps_by_model and _rate(spec) > MODEL_IO_PER_S:
         notes.append(
@@ -63,7 +64,9 @@ def _assembled(
             f"{MODEL_IO_PER_S:,} without taking much CPU)"
         )
     if throttle and _common(spec):
-        notes.append("its cap holds for reads and for writes apart: the block I/O controller has no common one")
+        notes.append(
+            "its cap holds for reads and for writes apart: the block I/O controller has no common one"
+        )
     if not (timed or caps_by_model):
         return Way(None, throttle, tuple(notes))
     return Way(spec if caps_by_model else without_caps(spec), throttle, tuple(notes))
@@ -72,7 +75,15 @@ def _assembled(
 def without_caps(spec: DiskSpec) -> DiskSpec:
     """The same disk without its caps."""
     content = spec.to_json()
-    caps = ("iops", "bytes_per_s", "read_iops", "write_iops", "read_bytes_per_s", "write_bytes_per_s", "burst")
+    caps = (
+        "iops",
+        "bytes_per_s",
+        "read_iops",
+        "write_iops",
+        "read_bytes_per_s",
+        "write_bytes_per_s",
+        "burst",
+    )
     return DiskSpec.from_json(content | dict.fromkeys(caps))
 
 

@@ -28,11 +28,12 @@ from pinchpoint_infra.embedded.record import (
     TierStatus,
 )
 from pinchpoint_infra.embedded.record import TierState as TierWord
-from pinchpoint_infra.embedded.state import SPEC, State, TierState, load
+from pinchpoint_infra.embedded.state import SPEC, Limits, State, TierState, load, want
 from pinchpoint_infra.embedded.tiers import TIERS
 
 _POLL_S = 0.1
 _STOP_S = 15.0
+_LIMIT_S = 60.0  # taking a large table out of the page cache first writes it out
 
 _supervisors: dict[str, subprocess.Popen[bytes]] = {}
 """Those this process started: while it holds their stdin open, farms on a lifeline stay up."""
@@ -88,6 +89,28 @@ def down(identity: Path) -> list[str]:
     return done
 
 
+def limit(identity: Path, *, hold: bool) -> None:
+    """Let a farm's limits and delays hold from now on, from their beginning; or lift them.
+
+    Raises:
+        FarmError: they cannot be applied, or the farm is not up.
+    """
+    directory = place.farm_directory(identity)
+    state = load(directory)
+    if state is None:
+        raise FarmError("the farm is not up")
+    number = state.limits.number + 1
+    want(directory, Limits(number, hold))
+    deadline = time.monotonic() + _LIMIT_S
+    while state.limits.number != number:
+        if not (state.supervisor and processes.alive(*state.supervisor)) or time.monotonic() > deadline:
+            raise FarmError("the farm's supervisor does not answer: its limits are not known to hold")
+        time.sleep(_POLL_S / 2)
+        state = load(directory) or state
+    if state.limits.failure:
+        raise FarmError(state.limits.failure)
+
+
 def status(identity: Path) -> FarmStatus:
     """How a farm is; changes nothing."""
     directory = place.farm_directory(identity)
@@ -107,6 +130,8 @@ def status(identity: Path) -> FarmStatus:
         farm_cores=tuple(state.farm_cores),
         generator_cores=tuple(state.generator_cores),
         content=state.content,
+        emulated=state.emulated,
+        limited=state.limits.hold,
         warnings=tuple(_warnings(state)),
     )
 
@@ -146,14 +171,7 @@ def _alone(farms: Path) -> Iterator[None]:
 def _launch(spec: FarmSpec, directory: Path, *, lifeline: bool) -> None:
     place.make_directory(directory)
     identifier = place.farm_id(spec.identity)
-    content = {
-        "name": spec.name,
-        "identity": os.fsdecode(spec.identity),
-        "tiers": list(spec.tiers),
-        "corpus": os.fsdecode(spec.corpus) if spec.corpus else None,
-        "documents": spec.documents,
-    }
-    (directory / SPEC).write_text(json.dumps(content), encoding="utf-8")
+    (directory / SPEC).write_text(json.dumps(spec.to_json()), encoding="utf-8")
     with (directory / "supervisor.log").open("ab") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "pinchpoint_infra.embedded.supervisor", str(directory)],
@@ -232,3 +250,4 @@ def _warnings(state: State) -> Iterator[str]:
         yield "its supervisor is gone: `pinchpoint farm down` clears away what is left"
     if set(state.farm_cores) == set(state.generator_cores):
         yield "this machine has one usable core: farm and load generator share it"
+    yield from state.warnings

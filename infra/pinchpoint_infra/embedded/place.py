@@ -14,6 +14,9 @@ STATE_VARIABLE = "PINCHPOINT_STATE"
 MARK = "PINCHPOINT_FARM"
 """Every process of a farm carries its id in this environment variable: that is how one is found again."""
 
+DISK_MARK = "PINCHPOINT_DISK_OF"
+"""Likewise of the processes behind its emulated disks, which must outlive all that use them."""
+
 _FOR_ROOT = Path("/var/lib/pinchpoint")  # an unprivileged server must reach it: not below root's home
 
 

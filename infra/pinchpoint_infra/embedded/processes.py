@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from pinchpoint_infra.embedded.place import MARK
+from pinchpoint_infra.embedded.place import DISK_MARK, MARK
 
 _GRACE_S = 8.0
 _TITLED = ("postgres", "valkey-server")
@@ -41,6 +41,16 @@ def of_farm(farm_id: str, directory: Path) -> list[psutil.Process]:
                 continue
             ours = process.environ().get(MARK) == farm_id
             if ours or (process.name() in _TITLED and Path(process.cwd()).is_relative_to(directory)):
+                found.append(process)
+    return found
+
+
+def behind_disks(farm_id: str) -> list[psutil.Process]:
+    """Every process behind a farm's emulated disks."""
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+            if process.environ().get(DISK_MARK) == farm_id:
                 found.append(process)
     return found
 

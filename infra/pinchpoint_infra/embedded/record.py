@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
+
+from pinchpoint_infra.disks import DiskSpec
 
 TierState = Literal["starting", "up", "crashed", "down"]
 FarmState = Literal["down", "starting", "up", "broken"]
@@ -29,6 +32,7 @@ class FarmSpec:
         tiers: any subset of web, sql, search, nosql, files; web needs sql, where its content lies.
         corpus: the folder of documents to fill it with; None: the machine's documentation.
         documents: at most so many of them; None: all of an explicit corpus, a sensible number of the other.
+        disks: ``tier.role`` -> the emulated disk that plays it instead of a plain folder.
     """
 
     identity: Path
@@ -36,6 +40,30 @@ class FarmSpec:
     tiers: tuple[str, ...]
     corpus: Path | None = None
     documents: int | None = None
+    disks: Mapping[str, DiskSpec] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON types."""
+        return {
+            "identity": os.fsdecode(self.identity),
+            "name": self.name,
+            "tiers": list(self.tiers),
+            "corpus": os.fsdecode(self.corpus) if self.corpus else None,
+            "documents": self.documents,
+            "disks": {name: disk.to_json() for name, disk in self.disks.items()},
+        }
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> FarmSpec:
+        """What ``to_json`` made."""
+        return cls(
+            identity=Path(content["identity"]),
+            name=content["name"],
+            tiers=tuple(content["tiers"]),
+            corpus=Path(content["corpus"]) if content["corpus"] else None,
+            documents=content["documents"],
+            disks={name: DiskSpec.from_json(disk) for name, disk in content["disks"].items()},
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +107,8 @@ class FarmStatus:
         farm_cores: the cores its tiers run on.
         generator_cores: the cores left for load generators.
         content: what it was filled with.
+        emulated: ``tier.role`` -> its emulated disk: device, mount, way, notes.
+        limited: whether limits and delays hold at this moment.
         warnings: what a reader of a run against it must know.
     """
 
@@ -91,4 +121,6 @@ class FarmStatus:
     farm_cores: tuple[int, ...] = ()
     generator_cores: tuple[int, ...] = ()
     content: dict[str, Any] | None = None
+    emulated: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+    limited: bool = False
     warnings: tuple[str, ...] = ()

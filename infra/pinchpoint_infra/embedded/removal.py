@@ -1,11 +1,16 @@
-"""Whatever a farm made is removed: processes, shared memory, folder."""
+"""Whatever a farm made is removed: processes, shared memory, disks, folder."""
 
 from __future__ import annotations
 
 import os
 import shutil
+import signal
 from pathlib import Path
 
+import psutil
+
+from pinchpoint_infra.disks import DiskError
+from pinchpoint_infra.disks.emulated import remove_all
 from pinchpoint_infra.embedded import processes
 from pinchpoint_infra.embedded.place import remove_empty_parents
 from pinchpoint_infra.embedded.record import FarmError
@@ -23,6 +28,11 @@ def remove(farm_id: str, directory: Path) -> list[str]:
         done.append(f"ended {ended} process{'es' if ended > 1 else ''}")
     if processes.free_shared_memory(directory / "sql" / "data" / "cluster"):
         done.append("freed the shared memory of a PostgreSQL server that was killed")
+    try:
+        done += remove_all(farm_id, directory)
+    except DiskError as error:
+        raise FarmError(f"cannot free the emulated disks of {directory}: {error}") from error
+    done += _end_behind_disks(farm_id)
     if directory.exists():
         try:
             shutil.rmtree(directory)
@@ -33,3 +43,12 @@ def remove(farm_id: str, directory: Path) -> list[str]:
         done.append(f"removed {directory}")
         remove_empty_parents(directory)
     return done
+
+
+def _end_behind_disks(farm_id: str) -> list[str]:
+    """They end by themselves when they are unmounted; one that was never mounted does not."""
+    left = processes.behind_disks(farm_id)
+    _, alive = psutil.wait_procs(left, timeout=3)
+    for process in alive:
+        process.send_signal(signal.SIGKILL)
+    return [f"ended {len(alive)} processes behind disks"] if alive else []

@@ -9,6 +9,8 @@ from typing import Any
 
 STATE = "state.json"
 SPEC = "spec.json"
+WANTED = "limits.json"
+"""What is wanted of the farm's limits: ``Limits`` without ``failure``; written by ``control.limit``."""
 
 
 @dataclass(slots=True)
@@ -26,6 +28,21 @@ class TierState:
     disks: dict[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Whether limits and delays hold.
+
+    Attributes:
+        number: counts what was asked for, so that an answer can be told from the one before.
+        hold: whether they hold.
+        failure: why that could not be done; "" if it was.
+    """
+
+    number: int = 0
+    hold: bool = False
+    failure: str = ""
+
+
 @dataclass(slots=True)
 class State:
     """A farm as its supervisor knows it.
@@ -36,6 +53,9 @@ class State:
         failure: why it failed, one sentence with the tail of a log.
         input_at_fault: whether what was asked for is why.
         supervisor: (process id, its create time).
+        emulated: ``tier.role`` -> what its emulated disk is.
+        limits: whether limits and delays hold at this moment.
+        warnings: in what the farm differs from what was asked for.
     """
 
     stage: str = "starting"
@@ -46,6 +66,9 @@ class State:
     tiers: dict[str, TierState] = field(default_factory=dict)
     endpoints: dict[str, dict[str, str]] = field(default_factory=dict)
     content: dict[str, Any] | None = None
+    emulated: dict[str, dict[str, Any]] = field(default_factory=dict)
+    limits: Limits = Limits()
+    warnings: list[str] = field(default_factory=list)
     farm_cores: list[int] = field(default_factory=list)
     generator_cores: list[int] = field(default_factory=list)
 
@@ -65,4 +88,20 @@ def load(directory: Path) -> State | None:
         return None
     tiers = {name: TierState(**tier) for name, tier in content.pop("tiers").items()}
     supervisor = content.pop("supervisor")
-    return State(**content, tiers=tiers, supervisor=tuple(supervisor) if supervisor else None)
+    limits = Limits(**content.pop("limits"))
+    return State(**content, tiers=tiers, limits=limits, supervisor=tuple(supervisor) if supervisor else None)
+
+
+def want(directory: Path, limits: Limits) -> None:
+    """Ask the supervisor for limits; it answers in the state."""
+    partial = directory / f"{WANTED}.partial"
+    partial.write_text(json.dumps({"number": limits.number, "hold": limits.hold}), encoding="utf-8")
+    partial.replace(directory / WANTED)
+
+
+def wanted(directory: Path) -> Limits:
+    """What is wanted of the farm's limits."""
+    try:
+        return Limits(**json.loads((directory / WANTED).read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return Limits()

@@ -16,15 +16,15 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import psutil
 
 from pinchpoint_infra.content import ContentError, CorpusError, ingest
 from pinchpoint_infra.embedded import cores, removal
+from pinchpoint_infra.embedded.knobs import Knobs
 from pinchpoint_infra.embedded.place import MARK
-from pinchpoint_infra.embedded.record import FarmError
-from pinchpoint_infra.embedded.state import SPEC, State, TierState
+from pinchpoint_infra.embedded.record import FarmError, FarmSpec
+from pinchpoint_infra.embedded.state import SPEC, Limits, State, TierState, wanted
 from pinchpoint_infra.embedded.tiers import TIERS
 from pinchpoint_infra.embedded.tiers.contract import Tier
 from pinchpoint_infra.embedded.tiers.files import Files
@@ -41,7 +41,8 @@ class Supervisor:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self._spec: dict[str, Any] = json.loads((directory / SPEC).read_text(encoding="utf-8"))
+        self._spec = FarmSpec.from_json(json.loads((directory / SPEC).read_text(encoding="utf-8")))
+        self._knobs = Knobs(self._spec, os.environ[MARK], directory)
         self._tiers: dict[str, Tier] = {}
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         farm_cores, generator_cores = cores.shared_out()
@@ -55,8 +56,11 @@ class Supervisor:
 
     def start(self) -> None:
         """Start every tier, fill the farm, wait until all answer. Raises FarmError, ContentError."""
-        wanted = [tier for name, tier in TIERS.items() if name in self._spec["tiers"]]
+        wanted = [tier for name, tier in TIERS.items() if name in self._spec.tiers]
         first = [tier for tier in wanted if not tier.after]
+        if self._spec.disks:
+            self._say(f"making the disks {', '.join(self._spec.disks)}")
+            self._knobs.build_disks()
         self._say("starting " + ", ".join(tier.name for tier in first))
         for tier in first:
             self._launch(tier)
@@ -68,6 +72,8 @@ class Supervisor:
             self._launch(tier)
             self._wait_ready(tier.name)
         self._state.endpoints = {tier.endpoint_name: tier.endpoint() for tier in self._tiers.values()}
+        self._state.emulated = self._knobs.described_disks()
+        self._state.warnings = self._knobs.warnings
         self._state.stage = "up"
         self._say("the farm is up")
 
@@ -80,6 +86,7 @@ class Supervisor:
                 raise _OwnerGone
             if self._note_crashes():
                 self._save()
+            self._obey(wanted(self._directory))
 
     def fail(self, error: FarmError | ContentError) -> None:
         """Say why the farm could not be started."""
@@ -105,8 +112,11 @@ class Supervisor:
 
     def _launch(self, kind: type[Tier]) -> None:
         folder = self._directory / kind.name
-        folder.mkdir(mode=0o755)
+        folder.mkdir(mode=0o755, exist_ok=True)  # its disks may be mounted below it already
         tier = self._tiers[kind.name] = kind(folder, self._tiers)
+        tier.emulated = frozenset(
+            role for role in tier.disks() if self._knobs.emulates(f"{kind.name}.{role}")
+        )
         state = self._state.tiers[kind.name] = TierState(directory=str(folder), log=str(tier.log))
         tier.prepare()
         state.port = tier.port
@@ -149,13 +159,22 @@ class Supervisor:
     def _fill(self) -> None:
         """Fill the content database and the files folder from the corpus."""
         sql, files = self._tiers.get("sql"), self._tiers.get("files")
-        corpus = self._spec["corpus"]
-        database = sql.content_url if isinstance(sql, Sql) and "web" in self._spec["tiers"] else None
+        database = sql.content_url if isinstance(sql, Sql) and "web" in self._spec.tiers else None
         folder = files.folder if isinstance(files, Files) else None
         if database or folder:
-            self._state.content = ingest(
-                Path(corpus) if corpus else None, self._spec["documents"], database, folder, self._say
-            )
+            self._state.content = ingest(self._spec.corpus, self._spec.documents, database, folder, self._say)
+
+    def _obey(self, limits: Limits) -> None:
+        """Let the limits hold, or lift them, where somebody asked for it since the last time."""
+        if limits.number == self._state.limits.number:
+            return
+        failure = ""
+        try:
+            self._knobs.hold(on=limits.hold)
+        except FarmError as error:
+            failure = str(error)
+        self._state.limits = Limits(limits.number, limits.hold and not failure, failure)
+        self._save()
 
     def _note_crashes(self) -> bool:
         crashed = False

@@ -28,6 +28,7 @@ class Tier(ABC):
         self.others = others
         self.port: int | None = None
         self.user: int | None = None  # None: whoever runs the supervisor
+        self.emulated: frozenset[str] = frozenset()  # the disk roles that are disks of their own
 
     @property
     def log(self) -> Path:

@@ -20,7 +20,7 @@ class Files(Tier):
 
     def prepare(self) -> None:
         """Make the folder: see ``Tier``."""
-        self.folder.mkdir()
+        self.folder.mkdir(exist_ok=True)
 
     def command(self) -> None:
         """No process."""

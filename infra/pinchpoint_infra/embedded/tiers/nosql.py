@@ -21,7 +21,7 @@ class NoSql(Tier):
         self.port = free_port()
         self._password = new_secret()
         data = self.directory / "data"
-        data.mkdir()
+        data.mkdir(exist_ok=True)
         self._config = write_secret(
             self.directory / "valkey.conf",
             "\n".join(

