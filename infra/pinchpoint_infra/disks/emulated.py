@@ -96,6 +96,11 @@ class EmulatedDisk:
             if not self._model.stdout.readline():
                 raise DiskError(f"the process behind {self.name} has ended: {self._last_words()}")
 
+    def close(self) -> None:
+        """Let go of the process behind it, once the disk has been removed."""
+        if self._model:
+            self._model.communicate(timeout=_START_S)
+
     def describe(self) -> dict[str, Any]:
         """For the farm's status: JSON types."""
         return {

@@ -1,0 +1,260 @@
+"""Emulated disks for real: driven by fio, measured by the kernel's own counters."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from support import require
+
+from pinchpoint_collectors.proc import diskstats
+from pinchpoint_infra.disks import Device, DiskSpec, loop, support, throttle
+from pinchpoint_infra.disks.emulated import EmulatedDisk, remove_all
+from pinchpoint_infra.disks.way import Way, choose, without_caps
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: loop devices and mounts")
+
+FARM_ID = "0123456789ab"
+SECONDS = 2
+
+
+@dataclass
+class Done:
+    """What the kernel counted at the device, and what fio saw."""
+
+    reads_per_s: float
+    writes_per_s: float
+    bytes_per_s: float
+    write_latency_s: float
+    flushes: int
+    fio_latency_s: float
+
+
+class Made:
+    """Makes disks and takes them away."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self.disks: list[EmulatedDisk] = []
+
+    def make(self, spec: DiskSpec, name: str = "sql.log", way: Way | None = None) -> EmulatedDisk:
+        """A disk whose limits hold."""
+        chosen = way or choose(spec, support())
+        assert isinstance(chosen, Way), chosen
+        folder, mount = self.place / "disks" / name, self.place.joinpath(*name.split("."))
+        disk = EmulatedDisk(name, FARM_ID, spec, chosen, folder, mount, dict(os.environ))
+        disk.build()
+        self.disks.append(disk)
+        job(start_fio(mount, "--rw=write", "--bs=1M", "--end_fsync=1"))  # the file's blocks
+        disk.apply(on=True, group=None)
+        return disk
+
+    def drive(self, disk: EmulatedDisk, *options: str) -> Done:
+        """Run fio against it; what the kernel counted while it ran, its beginning and end left out."""
+        mount = Path(disk.describe()["mount"])
+        running = start_fio(mount, *options, "--time_based", f"--runtime={SECONDS + 2}")
+        time.sleep(1.2)
+        before, begun = counters(disk.device), time.monotonic()
+        time.sleep(SECONDS)
+        after, length = counters(disk.device), time.monotonic() - begun
+        seen = job(running)
+        reads, writes = after.reads - before.reads, after.writes - before.writes
+        sectors = after.read_sectors + after.write_sectors - before.read_sectors - before.write_sectors
+        way = "read" if seen["read"]["iops"] > seen["write"]["iops"] else "write"
+        return Done(
+            reads_per_s=reads / length,
+            writes_per_s=writes / length,
+            bytes_per_s=sectors * 512 / length,
+            write_latency_s=(after.write_ms - before.write_ms) / 1000 / max(1, writes),
+            flushes=(after.flushes or 0) - (before.flushes or 0),
+            fio_latency_s=seen[way]["clat_ns"]["mean"] / 1e9,
+        )
+
+
+def counters(device: str) -> diskstats.DiskCounters:
+    """The device's line of /proc/diskstats."""
+    return diskstats.parse(Path("/proc/diskstats").read_text())[device]
+
+
+def start_fio(mount: Path, *options: str) -> subprocess.Popen[str]:
+    """Start fio on a file of 64 MiB."""
+    given = [f"--filename={mount}/file", "--size=64M", "--verify_state_save=0", *options]
+    return subprocess.Popen(
+        ["fio", "--name=job", *given, "--output-format=json"], stdout=subprocess.PIPE, text=True
+    )
+
+
+def job(running: subprocess.Popen[str]) -> dict[str, Any]:
+    """The figures of fio's job, when it has ended."""
+    said, _ = running.communicate(timeout=120)
+    assert running.returncode == 0, said
+    found: dict[str, Any] = json.loads(said)["jobs"][0]
+    return found
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Iterator[Made]:
+    """Disks that are gone afterwards, which is part of every test."""
+    require("fio", "fio")
+    require("fusermount3", "fuse3")
+    place = Path("/var/tmp") / f"pinchpoint-disks-{os.getpid()}"  # a real disk, not memory
+    place.mkdir()
+    making = Made(place)
+    try:
+        yield making
+    finally:
+        remove_all(FARM_ID, place)
+        for disk in making.disks:
+            disk.close()
+        left = loop.devices_of(FARM_ID, place) + [m.mount_point for m in loop.mounts_below(place)]
+        shutil.rmtree(place)
+        assert left == []
+
+
+RANDOM = ("--rw=randwrite", "--bs=8k", "--direct=1", "--ioengine=libaio")
+LOG_SHAPED = ("--rw=write", "--bs=8k", "--fdatasync=1", "--direct=0", "--overwrite=1")
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        (DiskSpec(iops=173), "FUSE time model"),
+        (DiskSpec(iops=1150), "FUSE time model"),
+        (DiskSpec(write_iops=420, read_iops=2600), "blkio of control groups v1"),
+        (DiskSpec(iops=3300), "blkio of control groups v1"),
+    ],
+)
+def test_the_cap_holds_for_log_and_data_shaped_writes(made: Made, spec: DiskSpec, expected: str) -> None:
+    """The kernel's own count is within 3 % of the cap: nothing escapes, journal and write-back included."""
+    disk = made.make(spec)
+    assert expected in disk.describe()["way"]
+    cap = spec.write_iops or spec.iops or 0
+    log = made.drive(disk, *LOG_SHAPED, "--numjobs=4", "--group_reporting", "--thread")
+    assert log.flushes == 0
+    data = made.drive(disk, *RANDOM, "--iodepth=16")
+    assert data.writes_per_s == pytest.approx(cap, rel=0.03)
+    assert log.writes_per_s == pytest.approx(cap, rel=0.03)
+
+
+def test_buffered_writes_obey_as_well(made: Made) -> None:
+    """Written back later by the kernel, they still pass the throttle below: no second exceeds the cap."""
+    disk = made.make(DiskSpec(iops=300))
+    done = made.drive(disk, "--rw=randwrite", "--bs=8k", "--direct=0", "--fsync=64")
+    assert done.writes_per_s == pytest.approx(300, rel=0.03)
+
+
+def test_reads_and_writes_together_obey_one_cap(made: Made) -> None:
+    disk = made.make(DiskSpec(iops=650))
+    done = made.drive(disk, "--rw=randrw", "--bs=8k", "--direct=1", "--ioengine=libaio", "--iodepth=8")
+    assert done.reads_per_s + done.writes_per_s == pytest.approx(650, rel=0.03)
+    assert done.reads_per_s > 200
+
+
+@pytest.mark.parametrize("bytes_per_s", [12e6, 60e6])
+def test_a_cap_in_bytes_holds(made: Made, bytes_per_s: float) -> None:
+    """12 MB/s by the model, 60 MB/s by the kernel's throttle."""
+    disk = made.make(DiskSpec(bytes_per_s=bytes_per_s))
+    done = made.drive(disk, "--rw=write", "--bs=128k", "--direct=1", "--ioengine=libaio", "--iodepth=8")
+    assert done.bytes_per_s == pytest.approx(bytes_per_s, rel=0.03)
+
+
+@pytest.mark.parametrize(("floor_s", "depth"), [(0.001, 1), (0.035, 1), (0.035, 16)])
+def test_a_latency_floor_is_seen_at_the_device(made: Made, floor_s: float, depth: int) -> None:
+    """The kernel's write latency is the floor, at any depth, and fio sees the same."""
+    disk = made.make(DiskSpec(latency_s=floor_s))
+    done = made.drive(disk, *RANDOM, f"--iodepth={depth}")
+    assert floor_s <= done.write_latency_s < floor_s * 1.1 + 0.0005
+    assert done.fio_latency_s == pytest.approx(done.write_latency_s, rel=0.1, abs=0.0005)
+
+
+def test_a_floor_above_the_throttle_reaches_a_high_cap(made: Made) -> None:
+    """Both ways at once: the model's round trip and the kernel's cap."""
+    disk = made.make(DiskSpec(latency_s=0.002, iops=3000))
+    assert " + " in disk.describe()["way"]
+    done = made.drive(disk, *RANDOM, "--iodepth=32")
+    assert done.writes_per_s == pytest.approx(3000, rel=0.03)
+    alone = made.drive(disk, *RANDOM, "--iodepth=1")
+    assert 0.002 <= alone.write_latency_s < 0.003
+
+
+def test_stripes_need_depth(made: Made) -> None:
+    """Four backends of 10 ms: four times the rate with enough I/O at once, a single one's with one."""
+    disk = made.make(DiskSpec(device=Device(0.01, 0.01, 0.1), stripes=4))
+    wide = made.drive(disk, *RANDOM, "--iodepth=32")
+    narrow = made.drive(disk, *RANDOM, "--iodepth=1")
+    assert wide.writes_per_s > 3 * narrow.writes_per_s
+    assert narrow.writes_per_s == pytest.approx(100, rel=0.15)
+
+
+def test_what_was_written_is_read_back(made: Made) -> None:
+    """Four stripes, every offset and length: no byte goes astray (fio verifies checksums)."""
+    disk = made.make(DiskSpec(stripes=4, latency_s=0.0001))
+    mount = Path(disk.describe()["mount"])
+    job(start_fio(mount, "--rw=randwrite", "--bsrange=512-300k", "--bs_unaligned", "--verify=crc32c"))
+
+
+def test_limits_are_lifted_and_begin_anew(made: Made) -> None:
+    disk = made.make(DiskSpec(iops=100))
+    assert made.drive(disk, *RANDOM, "--iodepth=4").writes_per_s == pytest.approx(100, rel=0.03)
+    disk.apply(on=False, group=None)
+    assert made.drive(disk, *RANDOM, "--iodepth=4").writes_per_s > 500
+    disk.apply(on=True, group=None)
+    assert made.drive(disk, *RANDOM, "--iodepth=4").writes_per_s == pytest.approx(100, rel=0.03)
+
+
+def test_a_disk_whose_process_was_killed_is_removed(made: Made) -> None:
+    """SIGKILL in mid-write: mounts, devices and the throttle go all the same."""
+    spec = DiskSpec(iops=3000, latency_s=0.001)
+    disk = made.make(spec)
+    made.make(DiskSpec(iops=50), "sql.data")
+    root = support().v1
+    assert root is not None
+    capped = (root / "blkio.throttle.write_iops_device").read_text()
+    assert "3000" in capped
+    writer = subprocess.Popen(
+        ["dd", "if=/dev/zero", f"of={disk.describe()['mount']}/x", "bs=8k", "oflag=dsync"]
+    )
+    time.sleep(0.5)
+    models = [one for one in psutil.Process().children() if "pinchpoint_infra.disks.fuse" in one.cmdline()]
+    assert len(models) == 2
+    for model in models:
+        model.send_signal(signal.SIGKILL)
+    writer.kill()
+    writer.wait()
+    said = remove_all(FARM_ID, made.place)
+    assert any("unmounted 4" in sentence for sentence in said)
+    assert (root / "blkio.throttle.write_iops_device").read_text().count("3000") == 0
+    assert remove_all(FARM_ID, made.place) == []
+
+
+def test_a_strangers_loop_device_is_left_alone(made: Made) -> None:
+    """Only what carries the farm's id, or lies in its folder, is freed."""
+    stranger = made.place.with_name(f"{made.place.name}-stranger")
+    with stranger.open("wb") as file:
+        file.truncate(2**22)
+    name = loop.attach(stranger)
+    try:
+        made.make(DiskSpec(iops=50))
+        remove_all(FARM_ID, made.place)
+        assert name in dict(loop._backing_files())
+    finally:
+        loop.detach(name)
+        stranger.unlink()
+
+
+def test_the_model_alone_can_do_what_the_throttle_does(made: Made) -> None:
+    """A machine without the controller: the same caps by FUSE, at more CPU."""
+    spec = DiskSpec(write_iops=800, read_iops=200)
+    disk = made.make(spec, way=Way(spec, None))
+    assert made.drive(disk, *RANDOM, "--iodepth=8").writes_per_s == pytest.approx(800, rel=0.03)
+    assert throttle.limits(without_caps(spec)) == {}

@@ -1,0 +1,72 @@
+"""By which means a disk is built, for machines that have this and lack that."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pinchpoint_infra.catalogue import Burst
+from pinchpoint_infra.disks import DiskSpec, Support
+from pinchpoint_infra.disks.throttle import limits
+from pinchpoint_infra.disks.way import Way, choose
+
+V1 = Support(Path("/v1"), None, True, {})
+V2 = Support(None, Path("/v2"), True, {})
+NO_FUSE = Support(Path("/v1"), None, False, {"model": "no libfuse3: install the package fuse3"})
+NO_THROTTLE = Support(None, None, True, {"throttle": "no block I/O controller"})
+NEITHER = Support(None, None, False, {"model": "no libfuse3", "throttle": "no block I/O controller"})
+NO_ROOT = Support(None, None, False, {"loop": "no root rights", "model": "x", "throttle": "y"})
+
+
+@pytest.mark.parametrize(
+    ("spec", "support", "model", "throttle"),
+    [
+        (DiskSpec(), V1, False, None),
+        (DiskSpec(iops=500), V1, True, None),
+        (DiskSpec(iops=5000), V1, False, "v1"),
+        (DiskSpec(iops=5000), V2, False, "v2"),
+        (DiskSpec(iops=5000, latency_s=0.001), V1, True, "v1"),
+        (DiskSpec(read_iops=100, write_iops=300), V1, False, "v1"),
+        (DiskSpec(bytes_per_s=10e6), V1, True, None),
+        (DiskSpec(bytes_per_s=100e6), V1, False, "v1"),
+        (DiskSpec(iops=500, stripes=4), V2, True, None),
+        (DiskSpec(iops=5000, stripes=4), V2, True, None),
+        (DiskSpec(iops=500, burst=Burst(3500, 170e6, 1800)), V1, True, None),
+        (DiskSpec(iops=500), NO_FUSE, False, "v1"),
+        (DiskSpec(iops=5000), NO_THROTTLE, True, None),
+    ],
+)
+def test_the_means_fit_the_disk_and_the_machine(
+    spec: DiskSpec, support: Support, model: bool, throttle: str | None
+) -> None:
+    way = choose(spec, support)
+    assert isinstance(way, Way)
+    assert (way.model is not None, way.throttle) == (model, throttle)
+    if throttle and way.model:
+        assert limits(way.model) == {}, "a cap must not be kept twice"
+
+
+@pytest.mark.parametrize(
+    ("spec", "support", "why"),
+    [
+        (DiskSpec(), NO_ROOT, "root rights"),
+        (DiskSpec(latency_s=0.01), NO_FUSE, "libfuse3"),
+        (DiskSpec(iops=500, io_unit_bytes=8192), NO_FUSE, "libfuse3"),
+        (DiskSpec(iops=500), NEITHER, "block I/O controller"),
+        (DiskSpec(write_iops=500), NEITHER, "block I/O controller"),
+    ],
+)
+def test_what_is_lacking_is_named(spec: DiskSpec, support: Support, why: str) -> None:
+    found = choose(spec, support)
+    assert isinstance(found, str)
+    assert why in found
+
+
+def test_a_common_cap_the_throttle_cannot_keep_is_said() -> None:
+    way = choose(DiskSpec(iops=5000), V1)
+    assert isinstance(way, Way)
+    assert "apart" in way.notes[0]
+    fast = choose(DiskSpec(iops=5000), NO_THROTTLE)
+    assert isinstance(fast, Way)
+    assert "reach" in fast.notes[0]
