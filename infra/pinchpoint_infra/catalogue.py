@@ -34,27 +34,32 @@ class Burst:
     credit_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
     """What a disk or a whole machine's storage can do at most.
 
     Attributes:
         name: its name in farm.yaml.
         kind: ``disk`` or ``machine``.
-        iops: I/Os per second; None where the source names no cap.
+        iops: I/Os per second, past the host's cache; None where the source names no cap.
         bytes_per_s: bytes per second; likewise.
-        io_unit_bytes: an I/O counts as one for every so many bytes begun; None where any I/O is one.
+        io_unit_bytes: an I/O counts as one for every so many bytes begun; None where any I/O is one, and
+            where ``bytes_per_s`` is reached first at every size the unit could matter for.
         burst: what is allowed for a while; None where nothing is.
-        source: where the figures come from.
+        cached_iops: a machine's I/Os per second through the host's cache; None where the source names no cap.
+        cached_bytes_per_s: bytes per second; likewise.
+        source: where the figures come from: title, the date the text itself bears, address.
         date: the day they were taken from there (ISO).
     """
 
     name: str
     kind: Literal["disk", "machine"]
-    iops: float | None
-    bytes_per_s: float | None
-    io_unit_bytes: int | None
-    burst: Burst | None
+    iops: float | None = None
+    bytes_per_s: float | None = None
+    io_unit_bytes: int | None = None
+    burst: Burst | None = None
+    cached_iops: float | None = None
+    cached_bytes_per_s: float | None = None
     source: str
     date: str
 
@@ -73,18 +78,23 @@ def profile(name: str) -> Profile:
 def catalogue() -> Mapping[str, Profile]:
     """Every entry, by name."""
     text = files("pinchpoint_infra").joinpath("catalogue.yaml").read_text(encoding="utf-8")
-    return {name: _profile(name, entry) for name, entry in YAML(typ="safe").load(text).items()}
+    content = YAML(typ="safe").load(text)
+    return {name: _profile(name, entry, content["sources"]) for name, entry in content["profiles"].items()}
 
 
-def _profile(name: str, entry: Mapping[str, Any]) -> Profile:
-    burst = entry.get("burst")
+def _profile(name: str, entry: Mapping[str, Any], sources: Mapping[str, Mapping[str, Any]]) -> Profile:
+    burst, source = entry.get("burst"), sources[entry["source"]]
     return Profile(
-        name=name,
-        kind=entry["kind"],
-        iops=entry.get("iops"),
-        bytes_per_s=entry.get("bytes_per_s"),
-        io_unit_bytes=entry.get("io_unit_bytes"),
-        burst=Burst(**burst) if burst else None,
-        source=entry["source"],
-        date=str(entry["date"]),
+        **{
+            **entry,
+            "name": name,
+            "burst": Burst(**burst) if burst else None,
+            "source": _cited(source),
+            "date": str(source["taken"]),
+        }
     )
+
+
+def _cited(source: Mapping[str, Any]) -> str:
+    edition = f" ({source['edition']})" if "edition" in source else ""
+    return f"{source['title']}{edition}, {source['url']}"
