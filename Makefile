@@ -3,7 +3,7 @@
 
 SHELL := /bin/sh
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test lint format packages clean
+.PHONY: help setup demo test ground-truth lint format packages clean
 
 UV_VERSION := 0.13.8
 UV := .venv/bin/uv
@@ -16,6 +16,8 @@ unexport VIRTUAL_ENV
 help:
 	@echo "make demo      start a farm on this machine, load it, name its bottleneck (under 3 minutes)"
 	@echo "make test      run all tests (as root also those that need system packages, which it installs)"
+	@echo "make ground-truth [CASES='log-* ...'] [SHARD=1/2] [REPEAT=3]"
+	@echo "               judge the verdict on farms whose bottleneck is known (every case; as root: none may be skipped)"
 	@echo "make lint      formatting, types, import rules"
 	@echo "make format    format the code"
 	@echo "make setup     bring .venv up to date, nothing else"
@@ -46,6 +48,10 @@ test: setup packages
 # tests that need it are skipped and say what is missing (with CI=true they fail).
 packages:
 	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then tests/install-packages; fi
+
+# From the folder of the tests, so that its modules are found by Python's own rule.
+ground-truth: setup
+	@cd tests && ../.venv/bin/python -m ground_truth.run --cases '$(CASES)' --shard '$(or $(SHARD),1/1)' --repeat '$(or $(REPEAT),1)'
 
 lint: setup
 	.venv/bin/ruff format --check .

@@ -1,0 +1,214 @@
+"""The labelled cases: what is run, what the true answer is, and which of them a command means."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+from pinchpoint.analysis.verdict import Kind, Outcome
+from pinchpoint.errors import InputError
+from pinchpoint.plan import Farm, Plan, load
+
+CASES = Path(__file__).with_name("cases")
+LISTS = Path(__file__).parent
+"""Where lists of names lie: ``@ci`` means those of ``ci.txt``."""
+
+Need = Literal["root", "disks", "cpus", "memory"]
+
+KNOB_NEEDS: Mapping[str, Need] = {"disks": "disks", "cpus": "cpus", "memory": "memory"}
+"""What a key of ``embedded:`` needs of the machine; all of these need root as well."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a verdict names; the rest of it may differ and be right all the same.
+
+    Attributes:
+        outcome: of the verdict.
+        kind, tier, role: of its bottleneck; None where it names none.
+    """
+
+    outcome: Outcome
+    kind: Kind | None = None
+    tier: str | None = None
+    role: str | None = None
+
+    @property
+    def label(self) -> str:
+        """Its row or column in the confusion table."""
+        return self.kind or self.outcome
+
+    def __str__(self) -> str:
+        if self.kind is None:
+            return self.outcome
+        place = ".".join(part for part in (self.tier, self.role) if part)
+        invalid = "invalid: " if self.outcome == "invalid" else ""
+        return f"{invalid}{self.kind} {place}".rstrip()
+
+
+class Expected(BaseModel):
+    """One expected.yaml.
+
+    Attributes:
+        outcome, kind, tier, role: the one right answer.
+        why: why it is the true one: how the farm and the load were made.
+        needs: what the machine must offer.
+        unsolved: why the verdict does not find it yet. Such a case runs and is a miss all the same.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    outcome: Outcome
+    kind: Kind | None = None
+    tier: str | None = None
+    role: str | None = None
+    why: str = Field(min_length=1)
+    needs: tuple[Need, ...] = ()
+    unsolved: str | None = Field(default=None, min_length=1)
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        named = self.kind is not None
+        if named != (self.outcome in ("bottleneck", "invalid")):
+            raise ValueError(f"a kind belongs to bottleneck and invalid, and only to them: {self.outcome}")
+        if (self.tier is not None) != (self.outcome == "bottleneck"):
+            raise ValueError(f"a tier belongs to bottleneck, and only to it: {self.outcome}")
+        if (self.role is not None) != bool(self.kind and self.kind.startswith("disk_")):
+            raise ValueError(f"a role belongs to the kinds of disks, and only to them: {self.kind}")
+        return self
+
+    @property
+    def answer(self) -> Answer:
+        """The right answer."""
+        return Answer(self.outcome, self.kind, self.tier, self.role)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One labelled case.
+
+    Attributes:
+        name: its folder's.
+        folder: where its three files lie.
+        farm, plan: as Pinchpoint reads them.
+        expected: the label.
+    """
+
+    name: str
+    folder: Path
+    farm: Farm
+    plan: Plan
+    expected: Expected
+
+    @property
+    def farm_key(self) -> str:
+        """Equal for cases whose ``embedded:`` sections are equal: they share one standing farm."""
+        assert self.farm.embedded is not None  # read_case has seen to it
+        return json.dumps(self.farm.embedded.to_json(), sort_keys=True)
+
+    @property
+    def load_s(self) -> float:
+        """How long its plan loads the farm at most."""
+        phases = self.plan.phases
+        return phases.warm_up_s + phases.measure.at_most_s + phases.cool_down_s
+
+
+def read_case(folder: Path) -> Case:
+    """Read one case. Raises InputError."""
+    farm, plan = load(folder / "farm.yaml", folder / "plan.yaml")
+    if farm.embedded is None:
+        raise InputError(f"{folder / 'farm.yaml'}: a labelled farm is an embedded one; it has no embedded:")
+    path = folder / "expected.yaml"
+    try:
+        expected = Expected.model_validate(YAML(typ="safe").load(path))
+    except (OSError, YAMLError) as error:
+        raise InputError(f"{path}: cannot be read: {error}") from error
+    except ValidationError as error:
+        problems = (f"{path}: {'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+        raise InputError(*problems) from error
+    return Case(folder.name, folder, farm, plan, expected)
+
+
+def select(patterns: Sequence[str], cases: Path = CASES, lists: Path = LISTS) -> list[Case]:
+    """The cases that names, globs and ``@lists`` mean, all of them without any; in order of their names.
+
+    Raises:
+        InputError: a pattern means no case, or a case cannot be read.
+    """
+    names = sorted(folder.name for folder in cases.iterdir() if folder.is_dir())
+    wanted = list(_resolved(patterns, lists))
+    meant = {pattern: [name for name in names if fnmatchcase(name, pattern)] for pattern in wanted}
+    problems = [
+        f"CASES: {pattern}: is no case; {_nearest(pattern, names)}"
+        for pattern in wanted
+        if not meant[pattern]
+    ]
+    if problems:
+        raise InputError(*problems)
+    chosen = {name for found in meant.values() for name in found} if wanted else set(names)
+    return [read_case(cases / name) for name in names if name in chosen]
+
+
+def _resolved(patterns: Iterable[str], lists: Path) -> Iterable[str]:
+    for pattern in patterns:
+        if not pattern.startswith("@"):
+            yield pattern
+            continue
+        path = lists / f"{pattern[1:]}.txt"
+        try:
+            lines = path.read_text(encoding="utf-8").splitlines()
+        except OSError as error:
+            raise InputError(f"CASES: {pattern}: {path} cannot be read: {error.strerror}") from error
+        yield from (line.strip() for line in lines if line.strip() and not line.startswith("#"))
+
+
+def _nearest(pattern: str, names: Sequence[str]) -> str:
+    close = difflib.get_close_matches(pattern, names, n=1)
+    return f"nearest: {close[0]}" if close else f"there are: {', '.join(names)}"
+
+
+FARM_START_S = 8.0
+RUN_OVERHEAD_S = 8.0
+"""Data made, reports written; both figures only balance the shards."""
+
+
+def farms(cases: Sequence[Case], shard: int = 1, shards: int = 1) -> list[list[Case]]:
+    """The cases of one shard, grouped by the farm they share, the farms in order of their first case.
+
+    Whole farms go to a shard, the longest first, each to the shard that has least to do so far.
+
+    Args:
+        cases: all of them, of which the shards take their parts.
+        shard: from 1 to ``shards``.
+        shards: how many there are.
+    """
+    groups: dict[str, list[Case]] = {}
+    for case in cases:
+        groups.setdefault(case.farm_key, []).append(case)
+    lengths = {
+        key: FARM_START_S + sum(case.load_s + RUN_OVERHEAD_S for case in group)
+        for key, group in groups.items()
+    }
+    busy = [0.0] * shards
+    mine = set()
+    for key in sorted(groups, key=lambda key: (-lengths[key], groups[key][0].name)):
+        least = busy.index(min(busy))
+        busy[least] += lengths[key]
+        if least == shard - 1:
+            mine.add(key)
+    return [group for key, group in groups.items() if key in mine]
+
+
+def needs_of(embedded: Mapping[str, Any]) -> set[str]:
+    """What the knobs of an ``embedded:`` section need of the machine."""
+    used = {need for knob, need in KNOB_NEEDS.items() if embedded.get(knob)}
+    return used | {"root"} if used else set()

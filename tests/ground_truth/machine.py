@@ -1,0 +1,39 @@
+"""What the machine offers: a case whose needs are not met cannot be run here, and that is said."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+
+from ground_truth.cases import Need
+
+from pinchpoint_infra.disks import support as disk_support
+
+
+def lacking(needs: Iterable[Need], checks: Mapping[Need, Callable[[], str | None]] | None = None) -> str:
+    """What is missing for the needs, as one sentence; empty where nothing is.
+
+    Args:
+        needs: of a case.
+        checks: what answers each need: None where it is met, else what is missing.
+    """
+    asked = CHECKS if checks is None else checks
+    missing = {need: asked[need]() for need in needs}
+    return "; ".join(dict.fromkeys(why for why in missing.values() if why))
+
+
+def is_root() -> bool:
+    """Whether nothing may be missing: as root every case must run."""
+    return os.geteuid() == 0
+
+
+def _root() -> str | None:
+    return None if is_root() else "no root rights"
+
+
+def _disks() -> str | None:
+    found = disk_support()
+    return "; ".join(dict.fromkeys(found.missing.values())) or None
+
+
+CHECKS: Mapping[Need, Callable[[], str | None]] = {"root": _root, "disks": _disks}

@@ -1,0 +1,163 @@
+"""``make ground-truth``: run the labelled cases, say what was found, and whether it is right.
+
+Every case runs once and is analysed with its limits declared, withheld, and wrong by a factor of two
+both ways; it is right when all of them name what expected.yaml says.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from ground_truth import machine
+from ground_truth.cases import Case, farms, select
+from ground_truth.judge import NotBlind, judge
+from ground_truth.rows import Printer, Row, confusion, write
+from ground_truth.standing import RunFailed, StandingFarm, standing_farm
+
+from pinchpoint.errors import ExitStatus, InputError, PinchpointError
+from pinchpoint.interrupts import Interrupted, Interrupts
+
+BUILD = Path(__file__).parents[2] / "build"
+
+
+class GroundTruth:
+    """One call of ``make ground-truth``.
+
+    Args:
+        groups: the cases, grouped by the farm they share.
+        repeat: how often each case is run.
+        build: where the result and the runs that were missed go.
+    """
+
+    def __init__(self, groups: Sequence[Sequence[Case]], repeat: int, build: Path) -> None:
+        self._groups = groups
+        self._repeat = repeat
+        self._missed = build / "ground-truth-runs"
+        self._result = build / "ground-truth.json"
+        self._printer = Printer([case for group in groups for case in group])
+        self.rows: list[Row] = []
+
+    def run(self) -> None:
+        """Run everything; a row is known, and saved, as soon as its case ends."""
+        with tempfile.TemporaryDirectory(prefix="pinchpoint-ground-truth-") as work:
+            for number, group in enumerate(self._groups, 1):
+                with standing_farm(Path(work) / str(number)) as farm:
+                    for repeat in range(1, self._repeat + 1):
+                        for case in group:
+                            self._note(self._row(case, repeat, farm))
+
+    def _note(self, row: Row) -> None:
+        self.rows.append(row)
+        self._printer.row(row)
+        write(self.rows, self._result)
+
+    def _row(self, case: Case, repeat: int, farm: StandingFarm) -> Row:
+        """One case once. What goes wrong with one is its row, and the others go on."""
+        place = self._missed / (case.name if repeat == 1 else f"{case.name}-{repeat}")
+        shutil.rmtree(place, ignore_errors=True)  # of an earlier call: it would be taken for this one's
+        if missing := machine.lacking(case.expected.needs):
+            return Row(case, repeat, 0.0, failure=_not_run(missing))
+        begun = time.monotonic()
+        try:
+            directory = farm.run(case)
+        except RunFailed as error:
+            kept = _keep(error.directory, farm.log, place)
+            return Row(case, repeat, time.monotonic() - begun, failure=f"error: {error}", kept=kept)
+        except PinchpointError as error:
+            return Row(case, repeat, time.monotonic() - begun, failure=f"error: {error}")
+        try:
+            row = Row(case, repeat, found=judge(directory), seconds=time.monotonic() - begun)
+        except (NotBlind, PinchpointError) as error:
+            row = Row(case, repeat, time.monotonic() - begun, failure=f"error: {error}")
+        except Exception as error:  # noqa: BLE001 -- a fault of the analysis is this case's row, not our end
+            why = f"error: the analysis failed: {type(error).__name__}: {error}"
+            row = Row(case, repeat, time.monotonic() - begun, failure=why)
+        if row.right:
+            shutil.rmtree(directory)
+            return row
+        kept = _keep(directory, farm.log, place, row)
+        return Row(case, repeat, row.seconds, row.found, row.failure, kept)
+
+
+def _not_run(missing: str) -> str:
+    """As root every case must run; anybody else is told what this machine does not allow."""
+    return f"error: {missing}" if machine.is_root() else f"not possible here: {missing}"
+
+
+def _keep(directory: Path | None, log: Path, place: Path, row: Row | None = None) -> Path:
+    """Put a run where a person can look at it: its directory, what it said, what each variant found."""
+    if directory is None:
+        place.mkdir(parents=True)
+    else:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.move(directory, place)
+    shutil.copyfile(log, place / "run.log")
+    if row is not None:
+        (place / "ground-truth.json").write_text(json.dumps(row.to_json(), indent=1) + "\n", encoding="utf-8")
+    return place
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Entry of ``make ground-truth``; the exit status is 0 only where everything was right."""
+    given = _parser().parse_args(arguments)
+    try:
+        chosen = select(re.split(r"[\s,]+", given.cases.strip()) if given.cases.strip() else [])
+    except InputError as error:
+        print(error, file=sys.stderr)
+        return ExitStatus.BAD_INPUT
+    groups = farms(chosen, *given.shard)
+    if not groups:
+        print(f"shard {given.shard[0]} of {given.shard[1]} has no cases: there are fewer farms than shards")
+        return ExitStatus.FINE
+    whole = GroundTruth(groups, given.repeat, BUILD)
+    interrupted = False
+    try:
+        with Interrupts():
+            whole.run()
+    except Interrupted:
+        interrupted = True
+    _conclude(whole.rows, interrupted=interrupted)
+    if interrupted:
+        return ExitStatus.INTERRUPTED
+    return 0 if all(row.right for row in whole.rows) else 1
+
+
+def _conclude(rows: Sequence[Row], *, interrupted: bool) -> None:
+    if rows:
+        print(f"\n{confusion(rows)}\n")
+    right = sum(row.right for row in rows)
+    stopped = "; interrupted, the rest was not run" if interrupted else ""
+    print(f"{right} of {len(rows)} right{stopped}; {BUILD / 'ground-truth.json'}")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="make ground-truth", description=__doc__)
+    parser.add_argument("--cases", default="", help="names, globs or @lists, separated by spaces or commas")
+    parser.add_argument("--shard", type=_shard, default=(1, 1), metavar="I/N", help="part I of N, by farms")
+    parser.add_argument("--repeat", type=_positive, default=1, metavar="N", help="run each case N times")
+    return parser
+
+
+def _shard(text: str) -> tuple[int, int]:
+    match = re.fullmatch(r"(\d+)/(\d+)", text)
+    if not match or not 1 <= int(match[1]) <= int(match[2]):
+        raise argparse.ArgumentTypeError(f"found {text!r}; allowed: I/N with I from 1 to N, such as 1/2")
+    return int(match[1]), int(match[2])
+
+
+def _positive(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"found {text!r}; allowed: a whole number from 1 on")
+    return int(text)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,126 @@
+"""One standing farm for several cases, and one run of ``pinchpoint run`` against it.
+
+The farm is started through the harness, because its lifeline then ends it with this process, however that
+happens. The runs are the command a user calls, in a process of its own: what is judged is the product, and
+nothing of one run can live on into the next.
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ground_truth.cases import Case
+
+from pinchpoint import embedded
+from pinchpoint.errors import ExitStatus
+from pinchpoint.plan import load_farm
+
+PINCHPOINT = Path(sys.executable).with_name("pinchpoint")
+BESIDE_LOAD_S = 300.0
+"""What a run may need beside its phases: to make its data, to write its reports."""
+JUDGED = (ExitStatus.FINE, ExitStatus.OBJECTIVES_MISSED, ExitStatus.NOT_EVIDENCE)
+"""A run that ended so has a verdict; any other one went wrong."""
+
+
+class RunFailed(Exception):  # noqa: N818 -- what happened to the run
+    """A run came to no verdict; one sentence, and its directory where it made one."""
+
+    def __init__(self, why: str, directory: Path | None = None) -> None:
+        super().__init__(why)
+        self.directory = directory
+
+
+class StandingFarm:
+    """A farm that several cases use, at a path of its own (which is its identity).
+
+    Args:
+        folder: where its file and the runs' directories lie.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / "farm.yaml"
+        self._runs = folder / "runs"
+        self.log = folder / "run.log"
+
+    def run(self, case: Case) -> Path:
+        """Run a case's plan; the run's directory. Starts the farm unless it stands.
+
+        Raises:
+            RunFailed: there is no verdict.
+            PinchpointError: the farm could not be started.
+        """
+        # What a case declares is its own; how the farm is built is the same in all of its cases.
+        shutil.copyfile(case.folder / "farm.yaml", self._file)
+        embedded.up(load_farm(self._file), lambda _: None, lifeline=True)
+        command: list[str | Path] = [
+            PINCHPOINT,
+            "run",
+            case.folder / "plan.yaml",
+            "--farm",
+            self._file,
+            "--out",
+            self._runs,
+        ]
+        with self.log.open("w", encoding="utf-8") as log:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                start_new_session=True,  # Ctrl-C is ours: the run ends when we end it
+            )
+            try:
+                out, _ = process.communicate(timeout=case.load_s + BESIDE_LOAD_S)
+            except subprocess.TimeoutExpired:
+                raise RunFailed(f"did not end within {case.load_s + BESIDE_LOAD_S:.0f} s") from None
+            finally:
+                _end(process)
+        return self._directory(process.returncode, out)
+
+    def down(self) -> None:
+        """Remove the farm and all it made; safe when it is down. Raises FarmUnavailable."""
+        if self._file.exists():
+            embedded.down(self._file.resolve())
+
+    def _directory(self, status: int, out: str) -> Path:
+        last = Path(out.strip().splitlines()[-1]) if out.strip() else None
+        directory = last if last and last.is_dir() else None
+        if status not in JUDGED or directory is None:
+            raise RunFailed(f"exit status {status}: {self._last_words()}", directory)
+        return directory
+
+    def _last_words(self) -> str:
+        lines = self.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        return " / ".join(lines[-3:]) or "without a word"
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """End a run that still goes on as two Ctrl-C do: it clears away what it made."""
+    for _ in range(2):
+        if process.poll() is None:
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.5)
+    try:
+        process.wait(60)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+@contextmanager
+def standing_farm(folder: Path) -> Iterator[StandingFarm]:
+    """A farm, not up yet; down at the end, whatever happens."""
+    folder.mkdir(parents=True)
+    farm = StandingFarm(folder)
+    try:
+        yield farm
+    finally:
+        farm.down()
