@@ -236,7 +236,7 @@ def _caps(spec: DiskSpec) -> Iterator[Regulated]:
 
 def _rate(spec: DiskSpec, base: float, burst: float | None) -> Pace | Credits:
     credit_s = spec.burst.credit_s if spec.burst else None
-    if burst is None:
+    if burst is None or burst <= base:  # a burst of the other figure alone
         return Pace(base)
     if credit_s is None:
         return Pace(burst)

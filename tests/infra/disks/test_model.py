@@ -158,6 +158,14 @@ def test_credits_at_half_the_burst_last_longer_and_come_back() -> None:
     assert again == pytest.approx(4500 / 900, rel=0.1)
 
 
+def test_a_burst_of_one_cap_leaves_the_other_as_it_is() -> None:
+    """As gp2's: more I/Os on credits, the same bytes; no credits of nothing that run out at every I/O."""
+    spec = DiskSpec(iops=300, bytes_per_s=128e6, burst=Burst(3000, 128e6, 2000), time_scale=60)
+    driver = Driver(spec).run(10, 64)
+    assert driver.happened == []
+    assert driver.rate(since=1) == pytest.approx(3000, rel=0.01)
+
+
 def test_a_warm_up_rises_to_full_speed() -> None:
     """From 30 % over 30 minutes, sixty times faster: 30 seconds."""
     spec = DiskSpec(iops=1000, warm_up=WarmUp(0.3, 1800), time_scale=60)
