@@ -1,4 +1,4 @@
-"""sql-mix: log-bound and data-bound writes in a chosen proportion, with reads."""
+"""sql-mix: log-bound and data-bound writes in a chosen proportion, with reads and a lock to fight for."""
 
 from __future__ import annotations
 
@@ -30,12 +30,16 @@ class SqlMixParams(Params):
         operations: operation name -> weight, in place of a preset.
         scale: the data table's size, in multiples of what suits the server's cache.
         timeout_s: after so long the server gives an operation up (outcome ``statement_timeout``).
+        hot_rows: among how many rows ``hot_row_update`` chooses.
+        hold_s: how long it keeps its row locked (``hold`` in a plan).
     """
 
     preset: str | None = None
     operations: Mapping[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] | None = None
     scale: Annotated[float, Field(gt=0, le=100)] = 1.0
     timeout_s: Seconds = 30.0
+    hot_rows: Annotated[int, Field(ge=1, le=10_000)] = 1
+    hold_s: Annotated[Seconds, Field(alias="hold")] = 0.01
 
     @field_validator("preset")
     @classmethod
@@ -59,6 +63,15 @@ class SqlMixParams(Params):
     def _one_of_both(self) -> SqlMixParams:
         if self.preset is not None and self.operations is not None:
             raise ValueError("both preset and operations are given; allowed is one of them: remove the other")
+        return self
+
+    @model_validator(mode="after")
+    def _held_within_the_timeout(self) -> SqlMixParams:
+        if "hot_row_update" in self.weights and self.hold_s >= self.timeout_s:
+            raise ValueError(
+                f"hold is {self.hold_s:g} s and timeout_s {self.timeout_s:g} s, so that no hot_row_update "
+                "could succeed; allowed: a hold shorter than timeout_s"
+            )
         return self
 
     @property
@@ -92,13 +105,18 @@ class SqlMix:
         connection = self._schema.hold()
         try:
             rows = postgresql.data_rows(connection, self._params.scale)
-            postgresql.make_tables(connection, self._tables, rows, progress)
+            postgresql.make_tables(connection, self._tables, rows, self._params.hot_rows, progress)
         except psycopg.Error as error:
             raise self._schema.failed(error) from error
 
     def session(self, number: int) -> SqlMixSession:
         """Open session ``number``; where the server does not answer now, its first operation says so."""
-        state = State(Random(f"{self._context.seed}:{number}"), number)  # noqa: S311 - workload, no secret
+        state = State(
+            Random(f"{self._context.seed}:{number}"),  # noqa: S311 - workload, no secret
+            number,
+            hot_rows=self._params.hot_rows,
+            hold_s=self._params.hold_s,
+        )
 
         def greet(connection: Connection) -> None:
             self._schema.enter(connection)

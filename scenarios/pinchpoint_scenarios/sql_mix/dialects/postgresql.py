@@ -9,12 +9,17 @@ import psycopg
 from psycopg import sql
 
 from ...databases.postgresql import Connection
-from ..operations import DATA, LOG
+from ..operations import DATA, HOT, LOG
 
 STATEMENTS: dict[str, LiteralString] = {
     "log_append": "INSERT INTO log (session, sequence, payload) VALUES ($1, $2, $3)",
     "data_update": "UPDATE data SET version = version + 1, changed = now() WHERE id = $1",
     "point_read": "SELECT version, payload FROM data WHERE id = $1",
+    # The application's thinking is slept through in the server, once the row is locked (RETURNING comes
+    # after the change): no CPU, exact, and not dependent on how soon a busy client goes on, which would make
+    # the generator part of what is measured.
+    "hot_row_update": "UPDATE hot SET version = version + 1, changed = now() WHERE id = $1"
+    " RETURNING pg_sleep($2::float8)",
 }
 """Operation -> its statement."""
 
@@ -27,6 +32,9 @@ _LOG = """CREATE TABLE log (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     session int NOT NULL, sequence int NOT NULL,
     at timestamptz NOT NULL DEFAULT now(), payload bytea NOT NULL)"""
+
+_HOT = "CREATE TABLE hot (id int PRIMARY KEY, version bigint NOT NULL, changed timestamptz NOT NULL)"
+_FILL_HOT = "INSERT INTO hot SELECT id, 0, now() FROM generate_series(1, %s::int) id"
 
 # Half of each page is left free, so that an updated row stays in its page: one update dirties one page.
 _DATA = """CREATE TABLE data (
@@ -58,12 +66,21 @@ def count_rows(connection: Connection) -> int:
 
 
 def make_tables(
-    connection: Connection, tables: frozenset[str], rows: int, progress: Callable[[str], None]
+    connection: Connection,
+    tables: frozenset[str],
+    rows: int,
+    hot_rows: int,
+    progress: Callable[[str], None],
 ) -> None:
-    """Make the log table empty, and the data table unless it is there as an earlier run loaded it."""
+    """Make the log and hot tables anew, and the data table unless it is there as an earlier run loaded it."""
     if LOG in tables:
         connection.execute("DROP TABLE IF EXISTS log")
         connection.execute(_LOG)
+    if HOT in tables:
+        with connection.transaction():
+            connection.execute("DROP TABLE IF EXISTS hot")
+            connection.execute(_HOT)
+            connection.execute(_FILL_HOT, [hot_rows])
     if DATA in tables and not _intact(connection, rows):
         _load(connection, rows, progress)
 
