@@ -1,0 +1,140 @@
+"""Farms with emulated disks: built, ruled, killed and removed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import psycopg
+import pytest
+from support import require
+
+from pinchpoint_collectors.proc import diskstats
+from pinchpoint_infra.disks import DiskSpec, loop
+from pinchpoint_infra.embedded import FarmSpec, FarmStatus, down, limit, status, up
+from pinchpoint_infra.embedded.place import farm_directory, farm_id
+from pinchpoint_infra.embedded.processes import behind_disks, of_farm
+
+pytestmark = pytest.mark.farm
+AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: loop devices and mounts")
+
+DISKS = {"sql.log": DiskSpec(iops=230), "sql.data": DiskSpec(iops=3000, latency_s=0.002)}
+
+
+@pytest.fixture
+def wanted(tmp_path: Path) -> Iterator[FarmSpec]:
+    require("fusermount3", "fuse3")
+    made = FarmSpec(tmp_path / "farm.yaml", "tests", ("sql",), disks=DISKS)
+    yield made
+    down(made.identity)
+
+
+def started(wanted: FarmSpec) -> FarmStatus:
+    return up(wanted, lifeline=False, progress=lambda _: None)
+
+
+def nothing_left(wanted: FarmSpec) -> None:
+    """No mount, device, throttle, process or file of this farm."""
+    directory, identifier = farm_directory(wanted.identity), farm_id(wanted.identity)
+    assert loop.mounts_below(directory) == []
+    assert loop.devices_of(identifier, directory) == []
+    assert behind_disks(identifier) == []
+    assert of_farm(identifier, directory) == []
+    assert not directory.exists()
+
+
+def writes_per_s(device: str, seconds: float) -> float:
+    """What the kernel counts at a device."""
+    before = diskstats.parse(Path("/proc/diskstats").read_text())[device].writes
+    time.sleep(seconds)
+    return (diskstats.parse(Path("/proc/diskstats").read_text())[device].writes - before) / seconds
+
+
+@AS_ROOT
+def test_the_database_lies_on_its_disks_and_obeys_them(wanted: FarmSpec) -> None:
+    """PostgreSQL's commits are held to the log's cap, by the kernel's own count, while the limits hold."""
+    found = started(wanted)
+    assert found.emulated["sql.log"]["mount"] == found.disks["sql"]["log"]
+    assert "FUSE" in found.emulated["sql.log"]["way"]
+    device = found.emulated["sql.log"]["device"]
+    bench = [str(next(Path(psutil.Process(found.tiers[0].pid).exe()).parent.glob("pgbench")))]
+    bench += ["-n", "-c", "8", "-f", "/dev/stdin", "-T", "30", found.endpoints["sql"]["url"]]
+    with psycopg.connect(found.endpoints["sql"]["url"], autocommit=True) as connection:
+        connection.execute("CREATE TABLE t (x text)")
+        assert connection.execute("SHOW debug_io_direct").fetchone() == ("data",)
+    with subprocess.Popen(bench, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as running:
+        assert running.stdin is not None
+        running.stdin.write("INSERT INTO t VALUES (repeat('x', 100));\n")
+        running.stdin.close()
+        time.sleep(1)
+        assert writes_per_s(device, 1) > 400
+        limit(wanted.identity, hold=True)
+        assert status(wanted.identity).limited
+        time.sleep(0.5)
+        assert writes_per_s(device, 3) == pytest.approx(230, rel=0.03)
+        limit(wanted.identity, hold=False)
+        time.sleep(0.5)
+        assert writes_per_s(device, 1) > 400
+        running.kill()
+    down(wanted.identity)
+    nothing_left(wanted)
+
+
+@AS_ROOT
+def test_everything_killed_everything_freed(wanted: FarmSpec) -> None:
+    """SIGKILL of supervisor, server and the processes behind the disks, while limits hold."""
+    started(wanted)
+    limit(wanted.identity, hold=True)
+    directory, identifier = farm_directory(wanted.identity), farm_id(wanted.identity)
+    for process in [*behind_disks(identifier), *of_farm(identifier, directory)]:
+        process.kill()
+    time.sleep(0.5)
+    assert status(wanted.identity).state == "broken"
+    said = down(wanted.identity)
+    assert any("unmounted" in sentence for sentence in said)
+    assert any("loop device" in sentence for sentence in said)
+    nothing_left(wanted)
+    assert started(wanted).state == "up"
+
+
+@AS_ROOT
+def test_an_owner_that_is_killed_leaves_no_disk(wanted: FarmSpec) -> None:
+    """A farm on a lifeline unmounts and frees what it made when its owner dies."""
+    script = (
+        "import sys, time; from pathlib import Path; from pinchpoint_infra.embedded import FarmSpec, up\n"
+        "from pinchpoint_infra.disks import DiskSpec\n"
+        "spec = FarmSpec(Path(sys.argv[1]), 't', ('nosql',), disks={'nosql.data': DiskSpec(iops=100)})\n"
+        "up(spec, lifeline=True, progress=print)\n"
+        "print('ready', flush=True); time.sleep(60)"
+    )
+    command = [sys.executable, "-c", script, str(wanted.identity)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as owner:
+        assert owner.stdout is not None
+        assert any("ready" in line for line in owner.stdout)
+        assert loop.mounts_below(farm_directory(wanted.identity))
+        owner.kill()
+    deadline = time.monotonic() + 20
+    while status(wanted.identity).state != "down" and time.monotonic() < deadline:
+        time.sleep(0.1)
+    nothing_left(wanted)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="runs as an ordinary user: root has what disks need")
+def test_without_rights_folders_take_their_place(tmp_path: Path) -> None:
+    """One warning names what is missing and all disks it is about; the rest of the farm works."""
+    wanted = FarmSpec(tmp_path / "farm.yaml", "tests", ("sql",), disks=DISKS)
+    try:
+        found = started(wanted)
+        assert found.emulated == {}
+        [warning] = [one for one in found.warnings if "plain folders" in one]
+        assert "root rights" in warning
+        assert "sql.log, sql.data" in warning
+        limit(wanted.identity, hold=True)
+    finally:
+        down(wanted.identity)
+    nothing_left(wanted)
