@@ -77,6 +77,8 @@ def _device(disk: BuiltDisk) -> Device | None:
 
 def up(farm: Farm, progress: Callable[[str], None], *, lifeline: bool) -> FarmStatus:
     """Start the farm, or find it up. Raises FarmUnavailable, InputError."""
+    for sentence in remains(farm.identity):
+        progress(sentence)
     try:
         return embedded.up(spec(farm), lifeline=lifeline, progress=progress)
     except FarmInputError as error:
@@ -91,6 +93,35 @@ def down(identity: Path) -> list[str]:
         return embedded.down(identity)
     except FarmError as error:
         raise FarmUnavailable(str(error)) from error
+
+
+def down_by_id(farm_id: str) -> list[str]:
+    """As ``down``, of a farm whose file may be gone."""
+    try:
+        return embedded.down_by_id(farm_id)
+    except FarmError as error:
+        raise FarmUnavailable(str(error)) from error
+
+
+def describe_known() -> str:
+    """One line for every farm that has left something on this machine."""
+    lines = []
+    for found, file in embedded.known():
+        line = f"farm {found.farm_id}: {found.state}, from {file or 'an unknown file'}"
+        remedy = f"; `pinchpoint farm down {found.farm_id}` removes what it left"
+        lines.append(line + (remedy if found.state == "broken" else ""))
+    return "\n".join(lines) or "no farm is up here, and none has left anything"
+
+
+def remains(besides: Path) -> list[str]:
+    """A sentence for every other farm that has crashed and left something."""
+    mine = status(besides).farm_id
+    return [
+        f"a farm that crashed has left something (from {file or 'an unknown file'}): "
+        f"`pinchpoint farm down {found.farm_id}` removes it"
+        for found, file in embedded.known()
+        if found.state == "broken" and found.farm_id != mine
+    ]
 
 
 def status(identity: Path) -> FarmStatus:

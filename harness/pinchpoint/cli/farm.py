@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import click
@@ -11,6 +12,7 @@ from pinchpoint.interrupts import Interrupts
 from pinchpoint.live import embedded
 from pinchpoint.plan import load_farm
 
+FARM_ID = re.compile("[0-9a-f]{12}")
 FARM_FILE = click.argument("farm_file", metavar="FARM", type=click.Path(path_type=Path))
 
 
@@ -34,16 +36,24 @@ def up(farm_file: Path) -> None:
 @farm.command()
 @FARM_FILE
 def down(farm_file: Path) -> None:
-    """Stop the farm and remove everything it made, also what a killed one left behind."""
+    """Stop the farm and remove everything it made, also what a killed one left behind.
+
+    FARM may also be the id that `farm status` shows.
+    """
+    by_id = FARM_ID.fullmatch(str(farm_file)) and not farm_file.exists()
     # The farm's identity is its file's path: a file that was broken or removed since must not keep it up.
-    for sentence in embedded().down(farm_file.resolve()) or ["nothing was up, nothing was left behind"]:
+    done = embedded().down_by_id(str(farm_file)) if by_id else embedded().down(farm_file.resolve())
+    for sentence in done or ["nothing was up, nothing was left behind"]:
         click.echo(sentence)
 
 
 @farm.command()
-@FARM_FILE
-def status(farm_file: Path) -> int:
-    """Show every tier: state, process, port, log."""
+@click.argument("farm_file", metavar="[FARM]", type=click.Path(path_type=Path), required=False)
+def status(farm_file: Path | None) -> int:
+    """Show every tier: state, process, port, log; its disks. Without FARM: every farm on this machine."""
+    if farm_file is None:
+        click.echo(embedded().describe_known())
+        return ExitStatus.FINE
     found = embedded().status(farm_file.resolve())
     click.echo(embedded().describe(found))
     return ExitStatus.ENVIRONMENT if found.state == "broken" else ExitStatus.FINE

@@ -1,6 +1,6 @@
 """The embedded farm: a real farm of real servers that Pinchpoint starts on this machine."""
 
-from pinchpoint_infra.embedded.control import down, limit, status, up
+from pinchpoint_infra.embedded.control import down, down_by_id, known, limit, status, up
 from pinchpoint_infra.embedded.record import FarmError, FarmInputError, FarmSpec, FarmStatus, TierStatus
 
 __all__ = [
@@ -10,6 +10,8 @@ __all__ = [
     "FarmStatus",
     "TierStatus",
     "down",
+    "down_by_id",
+    "known",
     "limit",
     "status",
     "up",

@@ -74,8 +74,12 @@ def down(identity: Path) -> list[str]:
     Raises:
         FarmError: something could not be removed (no rights).
     """
-    directory = place.farm_directory(identity)
-    identifier = place.farm_id(identity)
+    return down_by_id(place.farm_id(identity))
+
+
+def down_by_id(identifier: str) -> list[str]:
+    """As ``down``, of a farm whose file may be gone."""
+    directory = place.directory_of(identifier)
     state = load(directory)
     done = []
     if state and state.supervisor and processes.alive(*state.supervisor):
@@ -113,8 +117,17 @@ def limit(identity: Path, *, hold: bool) -> None:
 
 def status(identity: Path) -> FarmStatus:
     """How a farm is; changes nothing."""
-    directory = place.farm_directory(identity)
-    identifier = place.farm_id(identity)
+    return status_by_id(place.farm_id(identity))
+
+
+def known() -> list[tuple[FarmStatus, Path | None]]:
+    """Every farm that has left something here, and the file it was built from, as far as that is known."""
+    return [(status_by_id(identifier), _built_from(identifier)) for identifier in place.known_ids()]
+
+
+def status_by_id(identifier: str) -> FarmStatus:
+    """As ``status``, of a farm whose file may be gone."""
+    directory = place.directory_of(identifier)
     state = load(directory)
     if state is None:
         left = directory.exists() or bool(processes.of_farm(identifier, directory))
@@ -134,6 +147,13 @@ def status(identity: Path) -> FarmStatus:
         limited=state.limits.hold,
         warnings=tuple(_warnings(state)),
     )
+
+
+def _built_from(identifier: str) -> Path | None:
+    try:
+        return Path(json.loads((place.directory_of(identifier) / SPEC).read_text())["identity"])
+    except (FileNotFoundError, json.JSONDecodeError):
+        return None  # it was killed before it had written that down
 
 
 def _check(spec: FarmSpec) -> None:

@@ -34,7 +34,18 @@ def state_root() -> Path:
 
 def farm_directory(identity: Path) -> Path:
     """Everything a farm makes lies below this folder."""
-    return state_root() / "farms" / farm_id(identity)
+    return directory_of(farm_id(identity))
+
+
+def directory_of(identifier: str) -> Path:
+    """The folder of the farm with that id."""
+    return state_root() / "farms" / identifier
+
+
+def known_ids() -> list[str]:
+    """The ids of all farms that have left a folder here, up or not."""
+    farms = state_root() / "farms"
+    return sorted(entry.name for entry in farms.iterdir()) if farms.is_dir() else []
 
 
 def make_directory(directory: Path) -> None:
