@@ -10,11 +10,14 @@ from typing import Any
 
 from pinchpoint.errors import FarmUnavailable, InputError
 from pinchpoint.plan import BuiltDisk, Farm
+from pinchpoint.plan.embedded import GENERATOR
 from pinchpoint_infra import embedded
 from pinchpoint_infra.catalogue import Burst, profile
 from pinchpoint_infra.disks import Device, DiskSpec, WarmUp
 from pinchpoint_infra.disks.record import DEFAULT_SIZE_BYTES
 from pinchpoint_infra.embedded import FarmError, FarmInputError, FarmSpec, FarmStatus
+from pinchpoint_infra.faults import caps
+from pinchpoint_infra.faults.delay import Delay
 
 
 def spec(farm: Farm) -> FarmSpec:
@@ -28,6 +31,11 @@ def spec(farm: Farm) -> FarmSpec:
         corpus=content.corpus if content else None,
         documents=content.documents if content else None,
         disks={name: disk_spec(disk) for name, disk in farm.embedded.disks.items()},
+        cpus=dict(farm.embedded.cpus),
+        memory=dict(farm.embedded.memory),
+        delays={
+            tier: Delay(delay.round_trip_s, delay.bytes_per_s) for tier, delay in farm.embedded.delays.items()
+        },
     )
 
 
@@ -171,6 +179,14 @@ def limit(identity: Path, *, hold: bool) -> None:
         embedded.limit(identity, hold=hold)
     except FarmError as error:
         raise FarmUnavailable(str(error)) from error
+
+
+def confine_generator(farm: Farm, found: FarmStatus) -> Callable[[int], None]:
+    """A function that puts a load generator's process where the farm starves it, if it does."""
+    machine = caps.support()
+    if farm.embedded is None or GENERATOR not in farm.embedded.cpus or "cpu" not in machine.roots:
+        return lambda _: None
+    return caps.Group(found.farm_id, GENERATOR, machine).add
 
 
 def disk_events(found: FarmStatus) -> Callable[[], list[dict[str, Any]]]:

@@ -34,6 +34,7 @@ class LiveFarm:
         warnings: what a reader of the run must know about the farm.
         crashed: returns (tier, host, tail of its log) of every embedded tier that has ended by itself.
         limit: lets the limits and delays an embedded farm was given hold (True) or lifts them.
+        confine: puts a load generator (its process id) where the farm starves it, if it does.
         disk_events: returns what happened to its emulated disks since the last call.
     """
 
@@ -44,6 +45,7 @@ class LiveFarm:
     warnings: list[str] = field(default_factory=list)
     crashed: Callable[[], list[tuple[str, str, str]]] = list
     limit: Callable[[bool], None] = lambda _: None
+    confine: Callable[[int], None] = lambda _: None
     disk_events: Callable[[], list[dict[str, Any]]] = list
 
 
@@ -103,6 +105,7 @@ def _embedded(farm: Farm, status: Any) -> LiveFarm:
         warnings=list(status.warnings),
         crashed=lambda: embedded().crashed_tiers(farm.identity),
         limit=lambda hold: embedded().limit(farm.identity, hold=hold),
+        confine=embedded().confine_generator(farm, status),
         disk_events=embedded().disk_events(status),
     )
 

@@ -173,6 +173,8 @@ class _Stage:
         placed = [replace(assignment, journal=journal) for assignment in assignments]
         pool = GeneratorPool(placed, os.environ, self._store.event, self._board.second)
         try:
+            for generator in pool.generators:
+                self._live.confine(generator.process.pid)
             pool.wait_ready(lambda: self._interrupts.requested)
             self._start_collectors(connected)
             self._interrupts.graceful = True

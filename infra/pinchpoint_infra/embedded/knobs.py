@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,9 @@ from pinchpoint_infra.disks.emulated import EmulatedDisk
 from pinchpoint_infra.disks.way import choose
 from pinchpoint_infra.embedded.place import DISK_MARK, MARK
 from pinchpoint_infra.embedded.record import FarmError, FarmSpec
+from pinchpoint_infra.embedded.tiers.contract import Tier
+from pinchpoint_infra.faults import caps
+from pinchpoint_infra.faults.delay import DelayProxy
 
 DISKS = "disks"
 
@@ -30,13 +35,78 @@ class Knobs:
         self._farm_id = farm_id
         self._directory = directory
         self._disks: dict[str, EmulatedDisk] = {}
+        self._groups: dict[str, caps.Group] = {}
+        self._proxy: DelayProxy | None = None
+        self._proxied: dict[str, int] = {}
         self.warnings: list[str] = []
 
-    def build_disks(self) -> None:
-        """Make and mount them, unlimited. Raises FarmError.
+    def build(self) -> None:
+        """Make disks and control groups, unlimited. Raises FarmError.
 
-        A disk this machine cannot make stays a plain folder; one warning names all of them.
+        What this machine cannot make is left out; one warning names all of it.
         """
+        lacking = [*self._build_disks(), *self._build_groups()]
+        if lacking:
+            self.warnings.append("built without what this machine lacks the means for: " + "; ".join(lacking))
+
+    def emulates(self, disk: str) -> bool:
+        """Whether that disk (``tier.role``) is an emulated one."""
+        return disk in self._disks
+
+    @contextmanager
+    def around(self, tier: str) -> Iterator[None]:
+        """What is started meanwhile belongs to that tier's control group, where it has one."""
+        with ExitStack() as stack:
+            if tier in self._groups:
+                stack.enter_context(self._groups[tier].inside())
+            yield
+
+    def stand_before(self, tiers: Mapping[str, Tier]) -> None:
+        """Start the proxy in front of the endpoints that are to be far away."""
+        far = {name: tiers[name] for name in self._spec.delays if tiers[name].port is not None}
+        if far:
+            ways = [(tier.port or 0, self._spec.delays[name]) for name, tier in far.items()]
+            self._proxy = DelayProxy(ways, self._directory / "delays.log", os.environ)
+            self._proxied = dict(zip(far, self._proxy.ports, strict=True))
+
+    def endpoint(self, tier: Tier) -> dict[str, str]:
+        """A tier's endpoint as clients are to see it: behind the proxy where there is one."""
+        endpoint = tier.endpoint()
+        if tier.name not in self._proxied:
+            return endpoint
+        far = re.sub(rf":{tier.port}\b", f":{self._proxied[tier.name]}", endpoint["url"])
+        return {**endpoint, "url": far}
+
+    def hold(self, *, on: bool) -> None:
+        """Let all limits hold from their beginning, or lift them. Raises FarmError."""
+        for disk in self._disks.values():
+            try:
+                group = self._groups.get(disk.name.partition(".")[0])
+                disk.apply(on=on, group=group.io if group else None)
+            except (DiskError, OSError) as error:
+                raise FarmError(f"the limits of the disk {disk.name} could not be set: {error}") from error
+        try:
+            for name, group in self._groups.items():
+                if name in self._spec.cpus:
+                    group.cap_cpu(self._spec.cpus[name] if on else None)
+                if name in self._spec.memory:
+                    group.cap_memory(self._spec.memory[name] if on else None)
+            if self._proxy:
+                self._proxy.apply(on=on)
+        except OSError as error:
+            raise FarmError(f"caps or delays could not be set: {error}") from error
+
+    def stop(self) -> None:
+        """End what serves as long as the tiers do."""
+        if self._proxy:
+            self._proxy.stop()
+            self._proxy = None
+
+    def described_disks(self) -> dict[str, dict[str, Any]]:
+        """For the farm's state."""
+        return {name: disk.describe() for name, disk in self._disks.items()}
+
+    def _build_disks(self) -> Iterator[str]:
         machine = support()
         lacking: dict[str, list[str]] = {}
         for name, spec in self._spec.disks.items():
@@ -53,33 +123,28 @@ class Knobs:
                 raise FarmError(f"the disk {name} could not be made: {error}") from error
             self._disks[name] = disk
             self.warnings += [f"{name}: {note}" for note in way.notes]
-        if lacking:
-            self.warnings.append(_lacking_words(lacking))
+        for why, names in lacking.items():
+            yield f"{', '.join(names)} are plain folders, no disks of their own ({why})"
 
-    def emulates(self, disk: str) -> bool:
-        """Whether that disk (``tier.role``) is an emulated one."""
-        return disk in self._disks
-
-    def hold(self, *, on: bool) -> None:
-        """Let all limits hold from their beginning, or lift them. Raises FarmError."""
-        for disk in self._disks.values():
+    def _build_groups(self) -> Iterator[str]:
+        machine = caps.support()
+        wanted = {"cpu": self._spec.cpus, "memory": self._spec.memory}
+        for controller, tiers in wanted.items():
+            if tiers and controller not in machine.roots:
+                yield f"no {controller} caps of {', '.join(tiers)} ({machine.missing[controller]})"
+        capped = [
+            name for controller, tiers in wanted.items() if controller in machine.roots for name in tiers
+        ]
+        # Version 2 throttles a disk for its tier's group: that tier needs one too.
+        capped += [name.partition(".")[0] for name in self._disks if "io" in machine.roots]
+        for name in dict.fromkeys(capped):
+            group = caps.Group(self._farm_id, name, machine)
             try:
-                disk.apply(on=on, group=None)
-            except (DiskError, OSError) as error:
-                raise FarmError(f"the limits of the disk {disk.name} could not be set: {error}") from error
+                group.make()
+            except OSError as error:
+                raise FarmError(f"the control group of {name} could not be made: {error}") from error
+            self._groups[name] = group
 
     def _environment(self) -> dict[str, str]:
         """Of a process behind a disk: the farm's other mark would have it ended with the tiers."""
         return {**{k: v for k, v in os.environ.items() if k != MARK}, DISK_MARK: self._farm_id}
-
-    def described_disks(self) -> dict[str, dict[str, Any]]:
-        """For the farm's state."""
-        return {name: disk.describe() for name, disk in self._disks.items()}
-
-
-def _lacking_words(lacking: dict[str, list[str]]) -> str:
-    def sentences() -> Iterator[str]:
-        for why, names in lacking.items():
-            yield f"{', '.join(names)}: {why}"
-
-    return f"plain folders in place of emulated disks ({'; '.join(sentences())})"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pinchpoint_infra.disks import DiskSpec
+from pinchpoint_infra.faults.delay import Delay
 
 TierState = Literal["starting", "up", "crashed", "down"]
 FarmState = Literal["down", "starting", "up", "broken"]
@@ -33,6 +34,9 @@ class FarmSpec:
         corpus: the folder of documents to fill it with; None: the machine's documentation.
         documents: at most so many of them; None: all of an explicit corpus, a sensible number of the other.
         disks: ``tier.role`` -> the emulated disk that plays it instead of a plain folder.
+        cpus: tier, or ``generator`` -> the cores it may use.
+        memory: tier -> the bytes it may use, page cache included.
+        delays: tier -> the way to its endpoint.
     """
 
     identity: Path
@@ -41,6 +45,9 @@ class FarmSpec:
     corpus: Path | None = None
     documents: int | None = None
     disks: Mapping[str, DiskSpec] = field(default_factory=dict)
+    cpus: Mapping[str, float] = field(default_factory=dict)
+    memory: Mapping[str, int] = field(default_factory=dict)
+    delays: Mapping[str, Delay] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON types."""
@@ -51,6 +58,9 @@ class FarmSpec:
             "corpus": os.fsdecode(self.corpus) if self.corpus else None,
             "documents": self.documents,
             "disks": {name: disk.to_json() for name, disk in self.disks.items()},
+            "cpus": dict(self.cpus),
+            "memory": dict(self.memory),
+            "delays": {tier: delay.to_json() for tier, delay in self.delays.items()},
         }
 
     @classmethod
@@ -63,6 +73,9 @@ class FarmSpec:
             corpus=Path(content["corpus"]) if content["corpus"] else None,
             documents=content["documents"],
             disks={name: DiskSpec.from_json(disk) for name, disk in content["disks"].items()},
+            cpus=content["cpus"],
+            memory=content["memory"],
+            delays={tier: Delay(**delay) for tier, delay in content["delays"].items()},
         )
 
 

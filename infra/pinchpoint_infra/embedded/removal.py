@@ -14,6 +14,7 @@ from pinchpoint_infra.disks.emulated import remove_all
 from pinchpoint_infra.embedded import processes
 from pinchpoint_infra.embedded.place import remove_empty_parents
 from pinchpoint_infra.embedded.record import FarmError
+from pinchpoint_infra.faults import caps
 
 
 def remove(farm_id: str, directory: Path) -> list[str]:
@@ -33,6 +34,10 @@ def remove(farm_id: str, directory: Path) -> list[str]:
     except DiskError as error:
         raise FarmError(f"cannot free the emulated disks of {directory}: {error}") from error
     done += _end_behind_disks(farm_id)
+    try:
+        done += caps.remove_all(farm_id)
+    except OSError as error:
+        raise FarmError(f"cannot remove the control groups of farm {farm_id}: {error}") from error
     if directory.exists():
         try:
             shutil.rmtree(directory)

@@ -60,7 +60,7 @@ class Supervisor:
         first = [tier for tier in wanted if not tier.after]
         if self._spec.disks:
             self._say(f"making the disks {', '.join(self._spec.disks)}")
-            self._knobs.build_disks()
+        self._knobs.build()
         self._say("starting " + ", ".join(tier.name for tier in first))
         for tier in first:
             self._launch(tier)
@@ -71,7 +71,10 @@ class Supervisor:
             self._say(f"starting {tier.name}")
             self._launch(tier)
             self._wait_ready(tier.name)
-        self._state.endpoints = {tier.endpoint_name: tier.endpoint() for tier in self._tiers.values()}
+        self._knobs.stand_before(self._tiers)
+        self._state.endpoints = {
+            tier.endpoint_name: self._knobs.endpoint(tier) for tier in self._tiers.values()
+        }
         self._state.emulated = self._knobs.described_disks()
         self._state.warnings = self._knobs.warnings
         self._state.stage = "up"
@@ -97,6 +100,7 @@ class Supervisor:
 
     def stop(self) -> None:
         """End every tier, the last started first: each gets a moment to end in order."""
+        self._knobs.stop()
         for name in reversed(self._processes):
             process = self._processes[name]
             if process.poll() is None:
@@ -123,7 +127,7 @@ class Supervisor:
         state.disks = {role: str(place) for role, place in tier.disks().items()}
         command = tier.command()
         if command is not None:
-            with tier.log.open("ab") as log:
+            with tier.log.open("ab") as log, self._knobs.around(tier.name):
                 process = self._processes[kind.name] = subprocess.Popen(
                     command,
                     cwd=folder if tier.user is None else next(iter(tier.disks().values())),

@@ -1,0 +1,170 @@
+"""CPU and memory caps of a farm's tiers: control groups, version 1 or 2, whichever the machine has."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pinchpoint_collectors.proc import cgroup, mountinfo
+
+_PREFIX = "pinchpoint-"
+_PERIOD_US = 10_000
+"""Short: a capped tier stands still for at most as long. Shares were exact (± 0.005 cores, measured with one
+and two busy threads at 0.1 to 1.5 cores) at any period from 10 to 100 ms."""
+_LEAST_QUOTA_US = 1_000  # the kernel takes no less
+_PATIENCE_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Support:
+    """What this machine offers.
+
+    Attributes:
+        roots: controller (``cpu``, ``memory``, ``io``) -> the folder under which groups can be made.
+        unified: whether that is version 2: one group has all controllers.
+        missing: ``cpu``, ``memory`` -> why there is no such cap, with the remedy.
+    """
+
+    roots: Mapping[str, Path]
+    unified: bool
+    missing: Mapping[str, str]
+
+
+def support() -> Support:
+    """Look at this machine; changes nothing."""
+    if os.geteuid() != 0:
+        why = "no root rights (control groups need them)"
+        return Support({}, unified=False, missing={"cpu": why, "memory": why})
+    mounts = mountinfo.parse(Path("/proc/self/mountinfo").read_text(encoding="utf-8"))
+    v1 = {
+        controller: Path(mount.mount_point)
+        for mount in mounts
+        if mount.file_system == "cgroup"
+        for controller in ("cpu", "memory")
+        if controller in mount.super_options.split(",")
+    }
+    roots, unified = (v1, False) if v1 else (_unified(mounts), True)
+    roots = {name: root for name, root in roots.items() if os.access(root, os.W_OK)}
+    missing = {
+        name: f"no {name} controller (control groups, version 1 or 2) that may be written"
+        for name in ("cpu", "memory")
+        if name not in roots
+    }
+    return Support(roots, unified, missing)
+
+
+def _unified(mounts: list[mountinfo.Mount]) -> dict[str, Path]:
+    for mount in mounts:
+        if mount.file_system == "cgroup2":
+            place = Path(mount.mount_point)
+            offered = (place / "cgroup.controllers").read_text(encoding="utf-8").split()
+            return {name: place for name in ("cpu", "memory", "io") if name in offered}
+    return {}
+
+
+class Group:
+    """The control group of one tier; what is started inside it stays inside.
+
+    Args:
+        farm_id: the farm's; the group's name carries it.
+        name: the tier's.
+        machine: what ``support()`` said.
+    """
+
+    def __init__(self, farm_id: str, name: str, machine: Support) -> None:
+        self._machine = machine
+        self._paths = {
+            controller: root / f"{_PREFIX}{farm_id}" / name for controller, root in machine.roots.items()
+        }
+
+    @property
+    def io(self) -> Path | None:
+        """Where version 2 caps its I/O; None on version 1."""
+        return self._paths.get("io")
+
+    def make(self) -> None:
+        """Make it, without caps."""
+        for controller, path in self._paths.items():
+            if self._machine.unified:
+                for above in (path.parent.parent, path.parent):
+                    above.mkdir(exist_ok=True)
+                    (above / "cgroup.subtree_control").write_text(f"+{controller}")
+            path.mkdir(parents=True, exist_ok=True)
+
+    @contextmanager
+    def inside(self) -> Iterator[None]:
+        """The calling process is in it meanwhile, and what it starts stays there from its first moment."""
+        before = cgroup.parse(Path("/proc/self/cgroup").read_text(encoding="utf-8"))
+        self.add(os.getpid())
+        try:
+            yield
+        finally:
+            for controller, root in self._machine.roots.items():
+                place = before["" if self._machine.unified else controller].lstrip("/")
+                (root / place / "cgroup.procs").write_text(str(os.getpid()))
+
+    def add(self, pid: int) -> None:
+        """Move a process into it, with all its threads."""
+        for path in set(self._paths.values()):
+            (path / "cgroup.procs").write_text(str(pid))
+
+    def cap_cpu(self, cores: float | None) -> None:
+        """Let its processes together use at most so many cores; None lifts it."""
+        path = self._paths["cpu"]
+        period_us = max(_PERIOD_US, round(_LEAST_QUOTA_US / cores)) if cores else _PERIOD_US
+        if self._machine.unified:
+            quota = str(round(cores * period_us)) if cores else "max"
+            (path / "cpu.max").write_text(f"{quota} {period_us}")
+            return
+        (path / "cpu.cfs_quota_us").write_text("-1")  # else period and quota may not fit on the way
+        (path / "cpu.cfs_period_us").write_text(str(period_us))
+        if cores:
+            (path / "cpu.cfs_quota_us").write_text(str(round(cores * period_us)))
+
+    def cap_memory(self, bytes_: int | None) -> None:
+        """Let its processes use at most so much, page cache included and no swap; None lifts it.
+
+        What is beyond the cap already is reclaimed as far as it can be.
+        """
+        path = self._paths["memory"]
+        if self._machine.unified:
+            (path / "memory.max").write_text(str(bytes_ or "max"))
+            return
+        both = path / "memory.memsw.limit_in_bytes"
+        files = [path / "memory.limit_in_bytes", *([both] if both.exists() else [])]
+        for file in files if bytes_ else reversed(files):  # memory with swap is never below memory alone
+            file.write_text(str(bytes_ or -1))
+
+
+def remove_all(farm_id: str) -> list[str]:
+    """Remove every group of a farm, whose processes must have ended; sentences. Raises OSError."""
+    removed = 0
+    for place in _places(farm_id):
+        for group in (*(child for child in place.iterdir() if child.is_dir()), place):
+            _remove(group)
+            removed += 1
+    return [f"removed {removed} control groups"] if removed else []
+
+
+def _places(farm_id: str) -> Iterator[Path]:
+    for root in dict.fromkeys(support().roots.values()):
+        place = root / f"{_PREFIX}{farm_id}"
+        if place.exists():
+            yield place
+
+
+def _remove(group: Path) -> None:
+    deadline = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            group.rmdir()
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)  # a process that has just ended is still on its way out
+        else:
+            return

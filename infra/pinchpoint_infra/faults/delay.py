@@ -1,0 +1,202 @@
+"""A long way to an endpoint: a TCP proxy that hands on bytes later, and no more of them than fit through.
+
+``python -m pinchpoint_infra.faults.delay CONFIG`` with a JSON list of ``{"port", "to", "delay"}``: where it
+listens on the loopback interface, the port behind it, the ``Delay``. It takes JSON lines on stdin,
+``{"apply": true}`` or false, and answers each with one line; until then, and when stdin has ended, bytes pass
+at once.
+
+What it cannot imitate: the TCP handshake and its acknowledgements are local. The first bytes of both sides
+wait for one round trip instead, as they would have for the handshake.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+_CHUNK_BYTES = 64 * 2**10
+_CHUNKS = 256
+"""Per connection and direction: what a long way may hold (16 MiB) before its sender has to wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delay:
+    """The way to an endpoint.
+
+    Attributes:
+        round_trip_s: half of it is added each way.
+        bytes_per_s: what fits through in each direction, all connections together; None: anything.
+    """
+
+    round_trip_s: float = 0.0
+    bytes_per_s: float | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON types."""
+        return asdict(self)
+
+
+class Pipe:
+    """One direction of the way to an endpoint, shared by all its connections."""
+
+    def __init__(self, delay: Delay) -> None:
+        self._delay = delay
+        self._free_at = 0.0
+        self.on = False
+
+    def arrives_at(self, now: float, size_bytes: int) -> float:
+        """When bytes sent now are on the other side: after all before them, and half a round trip."""
+        if not self.on:
+            return now
+        if self._delay.bytes_per_s is not None:
+            self._free_at = max(now, self._free_at) + size_bytes / self._delay.bytes_per_s
+        return max(now, self._free_at) + self._delay.round_trip_s / 2
+
+
+class Way:
+    """The way to one endpoint and back."""
+
+    def __init__(self, delay: Delay, port: int) -> None:
+        self._delay = delay
+        self._port = port
+        self._there, self._back = Pipe(delay), Pipe(delay)
+
+    def apply(self, *, on: bool) -> None:
+        """Let it be long from now on, or not."""
+        self._there.on = self._back.on = on
+
+    async def carry(self, client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
+        """Serve one client until both sides have ended, or either breaks; the other side learns of it."""
+        opened_at = asyncio.get_running_loop().time()
+        opened_at += self._delay.round_trip_s if self._there.on else 0.0
+        try:
+            server, to_server = await asyncio.open_connection("127.0.0.1", self._port)
+        except OSError:
+            to_client.transport.abort()  # the client sees a reset, as of a server that is not there
+            return
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                for source, target, pipe in (
+                    (client, to_server, self._there),
+                    (server, to_client, self._back),
+                ):
+                    under_way: _UnderWay = asyncio.Queue(_CHUNKS)
+                    tasks.create_task(_take(source, pipe, opened_at, under_way))
+                    tasks.create_task(_deliver(under_way, target))
+        except* OSError:
+            to_client.transport.abort()
+            to_server.transport.abort()
+        finally:
+            to_client.close()
+            to_server.close()
+
+
+_UnderWay = asyncio.Queue[tuple[float, bytes]]
+"""(when it arrives, the bytes; none of them: the end)."""
+
+
+async def _take(source: asyncio.StreamReader, pipe: Pipe, opened_at: float, under_way: _UnderWay) -> None:
+    """Read on while what was read before is still under way: a delay must not become a lower rate."""
+    now = asyncio.get_running_loop().time
+    data = b"first"
+    while data:
+        data = await source.read(_CHUNK_BYTES)
+        await under_way.put((pipe.arrives_at(max(opened_at, now()), len(data)), data))
+
+
+async def _deliver(under_way: _UnderWay, target: asyncio.StreamWriter) -> None:
+    now = asyncio.get_running_loop().time
+    while True:
+        arrives_at, data = await under_way.get()
+        if (left_s := arrives_at - now()) > 0:
+            await asyncio.sleep(left_s)
+        if not data:
+            target.write_eof()
+            return
+        target.write(data)
+        await target.drain()
+
+
+class DelayProxy:
+    """The proxy's process, as a farm's supervisor holds it.
+
+    Args:
+        ways: (port behind it, delay), one per endpoint.
+        log: where it writes what goes wrong.
+        environment: that of its process.
+
+    Attributes:
+        ports: where clients reach each of them, in the same order.
+    """
+
+    def __init__(self, ways: Sequence[tuple[int, Delay]], log: Path, environment: Mapping[str, str]) -> None:
+        self.ports = [_free_port() for _ in ways]
+        config = [
+            {"port": port, "to": to, "delay": delay.to_json()}
+            for port, (to, delay) in zip(self.ports, ways, strict=True)
+        ]
+        with log.open("ab") as file:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "pinchpoint_infra.faults.delay", json.dumps(config)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=file,
+                text=True,
+                env=environment,
+                start_new_session=True,
+            )
+        self._log = log
+        self.apply(on=False)  # its answer says that it listens
+
+    def apply(self, *, on: bool) -> None:
+        """Let the ways be long from now on, or not. Raises ConnectionError where the process has ended."""
+        assert self._process.stdin is not None  # noqa: S101 -- it was started with pipes
+        assert self._process.stdout is not None  # noqa: S101 -- likewise
+        self._process.stdin.write(json.dumps({"apply": on}) + "\n")
+        self._process.stdin.flush()
+        if not self._process.stdout.readline():
+            words = self._log.read_text(errors="replace").strip().splitlines()[-1:]
+            raise ConnectionError(f"the delay proxy has ended: {' '.join(words) or 'without a word'}")
+
+    def stop(self) -> None:
+        """End it."""
+        self._process.terminate()
+        self._process.communicate(timeout=10)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+async def _serve(config: list[dict[str, Any]]) -> None:
+    ways = [Way(Delay(**entry["delay"]), entry["to"]) for entry in config]
+    servers = [
+        await asyncio.start_server(way.carry, "127.0.0.1", entry["port"], backlog=1024)
+        for way, entry in zip(ways, config, strict=True)
+    ]
+    loop = asyncio.get_running_loop()
+    commands = asyncio.StreamReader()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(commands), sys.stdin)
+    while line := await commands.readline():
+        for way in ways:
+            way.apply(on=json.loads(line)["apply"])
+        sys.stdout.write(line.decode())
+        sys.stdout.flush()
+    # Its farm has no supervisor any more and waits to be removed.
+    for way in ways:
+        way.apply(on=False)
+    await asyncio.gather(*(server.serve_forever() for server in servers))
+
+
+if __name__ == "__main__":
+    asyncio.run(_serve(json.loads(sys.argv[1])))
