@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import struct
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -79,7 +80,7 @@ class Way:
         try:
             server, to_server = await asyncio.open_connection("127.0.0.1", self._port)
         except OSError:
-            to_client.transport.abort()  # the client sees a reset, as of a server that is not there
+            _reset(to_client)  # what is not there cannot be reached
             return
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -91,8 +92,8 @@ class Way:
                     tasks.create_task(_take(source, pipe, opened_at, under_way))
                     tasks.create_task(_deliver(under_way, target))
         except* OSError:
-            to_client.transport.abort()
-            to_server.transport.abort()
+            _reset(to_client)
+            _reset(to_server)
         finally:
             to_client.close()
             to_server.close()
@@ -122,6 +123,13 @@ async def _deliver(under_way: _UnderWay, target: asyncio.StreamWriter) -> None:
             return
         target.write(data)
         await target.drain()
+
+
+def _reset(connection: asyncio.StreamWriter) -> None:
+    """Break a connection so that the other side sees it broken, not ended."""
+    at_once = struct.pack("ii", 1, 0)  # linger: on, 0 seconds
+    connection.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, at_once)
+    connection.transport.abort()
 
 
 class DelayProxy:

@@ -23,6 +23,7 @@ class Echo(socketserver.BaseRequestHandler):
         while data := self.request.recv(65536):
             if data.startswith(b"reset"):
                 self.request.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+                self.request.close()
                 return
             self.request.sendall(data)
         self.request.sendall(b"bye")
