@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from ground_truth.cases import Need
 
 from pinchpoint_infra.disks import support as disk_support
+from pinchpoint_infra.faults.caps import support as cap_support
 
 
 def lacking(needs: Iterable[Need], checks: Mapping[Need, Callable[[], str | None]] | None = None) -> str:
@@ -36,4 +37,13 @@ def _disks() -> str | None:
     return "; ".join(dict.fromkeys(found.missing.values())) or None
 
 
-CHECKS: Mapping[Need, Callable[[], str | None]] = {"root": _root, "disks": _disks}
+def _cap(controller: str) -> str | None:
+    return cap_support().missing.get(controller)
+
+
+CHECKS: Mapping[Need, Callable[[], str | None]] = {
+    "root": _root,
+    "disks": _disks,
+    "cpus": lambda: _cap("cpu"),
+    "memory": lambda: _cap("memory"),
+}

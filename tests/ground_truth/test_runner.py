@@ -1,0 +1,373 @@
+"""The ground-truth runner's own logic: what it reads, varies, chooses, counts and says."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from ground_truth import machine, run
+from ground_truth.cases import Answer, Case, Expected, farms, needs_of, read_case, select
+from ground_truth.judge import Found, is_right, least_sure, what_counts
+from ground_truth.rows import Row, confusion
+from ground_truth.variants import VARIANTS, declared_times, withheld
+from pydantic import ValidationError
+
+from pinchpoint.errors import InputError
+
+TESTS = Path(__file__).parents[1]
+
+FARM = """\
+name: {name}
+environment: test
+embedded: {{tiers: [{tier}]}}
+"""
+PLAN = """\
+name: {name}
+scenarios: {{load: {{use: {use}, load: {{model: open, rate: 20/s}}}}}}
+phases: {{warm_up: 1s, measure: {measure}}}
+"""
+HEALTHY = "outcome: not_reached\nwhy: hardly any load\n"
+LOG_CAP = Answer("bottleneck", "disk_cap", "sql", "log")
+OTHER_DISK = Answer("bottleneck", "disk_cap", "sql", "data")
+NOBODY = Answer("inconclusive")
+
+
+def make_case(
+    folder: Path, name: str, tier: str = "nosql", measure: str = "11s", expected: str = HEALTHY
+) -> Path:
+    """A case's folder with its three files."""
+    place = folder / name
+    place.mkdir(parents=True)
+    use = {"nosql": "nosql-burst", "sql": "sql-mix"}[tier]
+    (place / "farm.yaml").write_text(FARM.format(name=name, tier=tier))
+    (place / "plan.yaml").write_text(PLAN.format(name=name, use=use, measure=measure))
+    (place / "expected.yaml").write_text(expected)
+    return place
+
+
+def make_row(case: Case, *answers: Answer) -> Row:
+    """A row whose variants found these answers, none of them where there are none."""
+    return Row(case, 1, 1.0, {str(i): Found(answer, "medium") for i, answer in enumerate(answers)})
+
+
+def manifest() -> dict[str, Any]:
+    """What the variants may change, and what they may not."""
+    limits = {"iops": 500.0, "bytes_per_s": 60e6, "io_unit_bytes": 8192}
+    return {
+        "name": "x",
+        "farm": {
+            "name": "x",
+            "embedded": {"disks": {"sql.log": {"limits": {"iops": 400.0}}}},
+            "tiers": {
+                "sql": {
+                    "hosts": {
+                        "sql1": {
+                            "machine": "azure/ds12",
+                            "disks": {
+                                "log": {"profile": "azure/s30", "resolved_limits": limits},
+                                "data": {"device": "sdc", "limits": "unknown"},
+                                "tempdb": {"limits": dict(limits), "resolved_limits": dict(limits)},
+                            },
+                        }
+                    }
+                }
+            },
+        },
+        "hosts": {"sql1": {"roles": {"log": {"device": "loop1"}}}},
+    }
+
+
+def disks_of(found: dict[str, Any]) -> dict[str, Any]:
+    """The disks the manifest above declares."""
+    disks: dict[str, Any] = found["farm"]["tiers"]["sql"]["hosts"]["sql1"]["disks"]
+    return disks
+
+
+def test_no_variant_changes_what_it_is_given_or_keeps_how_the_farm_was_built() -> None:
+    """Every variant is a new manifest; none of them holds the answer; measurements stay as they are."""
+    given = manifest()
+    before = copy.deepcopy(given)
+    for change in VARIANTS.values():
+        found = change(given)
+        assert given == before
+        assert "embedded" not in found["farm"]
+        assert found["hosts"] == before["hosts"]
+
+
+def test_withheld_limits_are_not_in_the_manifest_in_any_form() -> None:
+    """Neither figure nor profile nor machine is left to read a cap from; which device it is stays known."""
+    found = withheld(manifest())
+    assert disks_of(found) == {"log": {}, "data": {"device": "sdc"}, "tempdb": {}}
+    assert not any(word in json.dumps(found) for word in ("iops", "azure", "bytes_per_s"))
+
+
+@pytest.mark.parametrize("factor", [2.0, 0.5])
+def test_wrong_limits_are_wrong_in_every_figure_but_the_unit(factor: float) -> None:
+    """A profile is replaced by its figures, wrong; what is unknown stays unknown."""
+    disks = disks_of(declared_times(manifest(), factor))
+    wrong = {"iops": 500.0 * factor, "bytes_per_s": 60e6 * factor, "io_unit_bytes": 8192}
+    assert disks["log"] == {"limits": wrong, "resolved_limits": wrong}
+    assert disks["tempdb"] == {"limits": wrong, "resolved_limits": wrong}
+    assert disks["data"] == {"device": "sdc", "limits": "unknown"}
+
+
+def test_a_manifest_without_declarations_has_no_variants() -> None:
+    """A farm that declares nothing (no tiers at all) is left as it is."""
+    bare = {"farm": {"name": "x", "embedded": {"tiers": ["sql"]}}}
+    assert all(change(bare) == {"farm": {"name": "x"}} for change in VARIANTS.values())
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"outcome": "bottleneck", "why": "x"}, "a kind belongs to"),
+        ({"outcome": "not_reached", "kind": "cpu", "why": "x"}, "a kind belongs to"),
+        ({"outcome": "bottleneck", "kind": "cpu", "why": "x"}, "a tier belongs to"),
+        ({"outcome": "bottleneck", "kind": "disk_cap", "tier": "sql", "why": "x"}, "a role belongs to"),
+        (
+            {"outcome": "bottleneck", "kind": "cpu", "tier": "sql", "role": "log", "why": "x"},
+            "a role belongs",
+        ),
+        ({"outcome": "not_reached"}, "why"),
+        ({"outcome": "healthy", "why": "x"}, "outcome"),
+        ({"outcome": "not_reached", "why": "x", "kinds": ["cpu"]}, "kinds"),
+        ({"outcome": "not_reached", "why": "x", "needs": ["luck"]}, "needs"),
+    ],
+)
+def test_a_label_says_one_whole_answer(fields: dict[str, Any], words: str) -> None:
+    """A label that leaves room (half an answer, two answers) could never be missed: it is refused."""
+    with pytest.raises(ValidationError, match=words):
+        Expected.model_validate(fields)
+
+
+def test_a_case_that_cannot_be_read_names_its_file(tmp_path: Path) -> None:
+    """The label's file stands in the message, with the field."""
+    place = make_case(tmp_path, "one", expected="outcome: perfect\nwhy: x\n")
+    with pytest.raises(InputError, match=r"expected\.yaml: outcome: "):
+        read_case(place)
+    (place / "expected.yaml").unlink()
+    with pytest.raises(InputError, match=r"expected\.yaml: cannot be read"):
+        read_case(place)
+
+
+def test_every_case_can_be_read_and_says_what_it_needs() -> None:
+    """All labelled cases are whole, and no knob is used that ``needs`` does not name."""
+    for case in select([]):
+        assert case.farm.embedded is not None
+        assert set(case.expected.needs) == needs_of(case.farm.embedded.to_json()), case.name
+        assert case.load_s <= 70, f"{case.name}: a case is 30 to 60 s"
+        assert case.farm.name == case.plan.name == case.name
+
+
+def test_there_are_cases_enough() -> None:
+    """At least 24 in all, five of them healthy; CI's are among them and fit its six minutes."""
+    cases = select([])
+    outcomes = Counter(case.expected.outcome for case in cases)
+    assert len(cases) >= 24
+    assert outcomes["not_reached"] >= 5
+    chosen = select(["@ci"])
+    assert len({case.expected.answer.label for case in chosen}) >= 4
+    assert sum(case.load_s + 10 for case in chosen) <= 360
+
+
+def test_cases_are_chosen_by_name_glob_and_list(tmp_path: Path) -> None:
+    """In order of names, each once; a list may hold comments; what means nothing is refused, all at once."""
+    for name in ("log-a", "log-b", "web"):
+        make_case(tmp_path / "cases", name)
+    (tmp_path / "few.txt").write_text("# the quick ones\nweb\n\nlog-a\n")
+
+    def chosen(*patterns: str) -> list[str]:
+        return [case.name for case in select(patterns, tmp_path / "cases", tmp_path)]
+
+    assert chosen() == ["log-a", "log-b", "web"]
+    assert chosen("log-*") == ["log-a", "log-b"]
+    assert chosen("@few", "log-a") == ["log-a", "web"]
+    with pytest.raises(InputError, match=r"(?s)lgo-a: is no case; nearest: log-a.*zzz.*there are: log-a"):
+        chosen("lgo-a", "web", "zzz")
+    with pytest.raises(InputError, match=r"@none.*none\.txt cannot be read"):
+        chosen("@none")
+
+
+def test_shards_share_out_whole_farms(tmp_path: Path) -> None:
+    """Every case is in exactly one shard, farms are never split, and the longest farm stands alone."""
+    for name, tier, measure in (
+        ("a", "nosql", "50s"),
+        ("b", "sql", "10s"),
+        ("c", "nosql", "50s"),
+        ("d", "sql", "10s"),
+    ):
+        make_case(tmp_path, name, tier, measure)
+    cases = select([], tmp_path)
+    assert [[case.name for case in group] for group in farms(cases)] == [["a", "c"], ["b", "d"]]
+    shards = [farms(cases, shard, 2) for shard in (1, 2)]
+    assert [[[case.name for case in group] for group in shard] for shard in shards] == [
+        [["a", "c"]],
+        [["b", "d"]],
+    ]
+    assert farms(cases, 3, 3) == []
+
+
+def test_right_means_every_variant() -> None:
+    """One variant that names another disk, or nothing, makes the case a miss, and is what counts."""
+    good = {"declared": Found(LOG_CAP, "high"), "withheld": Found(LOG_CAP, "low")}
+    assert is_right(LOG_CAP, good)
+    assert least_sure(list(good.values())) == "low"
+    for wrong in (OTHER_DISK, NOBODY, Answer("bottleneck", "disk_latency", "sql", "log")):
+        found = {**good, "declared x2": Found(wrong, None)}
+        assert not is_right(LOG_CAP, found)
+        assert what_counts(LOG_CAP, found) == wrong
+        assert least_sure(list(found.values())) is None
+    assert not is_right(LOG_CAP, {})
+
+
+def test_the_confusion_table_tells_kinds_places_and_errors_apart(tmp_path: Path) -> None:
+    """A right kind on the wrong disk is no hit in the table either; errors have their own column."""
+    label = "outcome: bottleneck\nkind: disk_cap\ntier: sql\nrole: log\nwhy: x\n"
+    log = read_case(make_case(tmp_path, "log", expected=label))
+    fine = read_case(make_case(tmp_path, "fine"))
+    rows = [
+        make_row(log, LOG_CAP),
+        make_row(log, OTHER_DISK),
+        make_row(log),
+        make_row(fine, Answer("not_reached")),
+        make_row(fine, NOBODY),
+    ]
+    heading, capped, healthy = [line.split("  ") for line in confusion(rows).splitlines()]
+    table = {
+        line[0].strip(): dict(
+            zip(heading[1:], (cell.strip() for cell in line[1:] if cell.strip()), strict=True)
+        )
+        for line in (capped, healthy)
+    }
+    assert (
+        table["disk_cap"] | {"disk_cap": "1", "disk_cap, elsewhere": "1", "error": "1"} == table["disk_cap"]
+    )
+    assert table["not_reached"] | {"not_reached": "1", "inconclusive": "1"} == table["not_reached"]
+
+
+def test_what_the_machine_lacks_is_said_once_and_is_an_error_as_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing may be skipped as root; anybody else reads why it is not possible."""
+    why = lambda: "no root rights"  # noqa: E731 -- two needs, one reason
+    assert machine.lacking(["root", "disks"], {"root": why, "disks": why}) == "no root rights"
+    assert machine.lacking(["root"], {"root": lambda: None}) == ""
+    for root, words in ((True, "error: no root rights"), (False, "not possible here: no root rights")):
+        monkeypatch.setattr(machine, "is_root", lambda root=root: root)
+        assert run._not_run("no root rights") == words
+
+
+@pytest.mark.parametrize(
+    "words", [["--shard", "3/2"], ["--shard", "0/2"], ["--shard", "x"], ["--repeat", "0"]]
+)
+def test_a_wrong_argument_is_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit status 2 and what is allowed, before anything is started."""
+    with pytest.raises(SystemExit) as ended:
+        run.main(words)
+    assert ended.value.code == 2
+    assert "allowed:" in capsys.readouterr().err
+
+
+def test_an_unknown_case_is_bad_input(capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit status 2, the name and those there are."""
+    assert run.main(["--cases", "no-such-case"]) == 2
+    assert "no-such-case: is no case" in capsys.readouterr().err
+
+
+# Stands in for `python -m ground_truth.run`, with cases and results of its own.
+SCRIPT = """
+import sys
+from pathlib import Path
+from ground_truth import cases, run
+run.BUILD = Path(sys.argv[1]) / "build"
+found = cases.select
+run.select = lambda patterns: found(patterns, Path(sys.argv[1]) / "cases", Path(sys.argv[1]))
+sys.exit(run.main(sys.argv[2:]))
+"""
+
+
+def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
+    """The runner, in a process of its own, on the cases below ``folder``."""
+    return subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, str(folder), *arguments],
+        cwd=TESTS,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+        env=os.environ | {"TMPDIR": str(folder)},  # a killed one leaves its work folder, nothing else
+    )
+
+
+def farm_processes(folder: Path) -> list[int]:
+    """Processes of farms, below the state folder of this test."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get("PINCHPOINT_STATE") == str(folder) and process.pid != os.getpid():
+                found.append(process.pid)
+        except (psutil.NoSuchProcess, psutil.AccessDenied):
+            continue
+    return found
+
+
+@pytest.mark.farm
+def test_one_farm_serves_its_cases_and_a_miss_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two cases, one farm, one of them labelled wrongly: a hit, a miss with its run kept, exit status 1."""
+    state = tmp_path / "state"
+    monkeypatch.setenv("PINCHPOINT_STATE", str(state))
+    make_case(tmp_path / "cases", "fine")
+    make_case(
+        tmp_path / "cases", "wrong", expected="outcome: bottleneck\nkind: cpu\ntier: nosql\nwhy: it is not\n"
+    )
+    process = start(tmp_path)
+    out, _ = process.communicate(timeout=150)
+    assert process.returncode == 1, out
+    rows = json.loads((tmp_path / "build/ground-truth.json").read_text())
+    assert [(row["case"], row["found"], row["right"]) for row in rows] == [
+        ("fine", "not_reached", True),
+        ("wrong", "not_reached", False),
+    ]
+    assert [*rows[1]["variants"]] == [*VARIANTS]
+    kept = tmp_path / "build/ground-truth-runs"
+    assert [place.name for place in kept.iterdir()] == ["wrong"]
+    assert {"manifest.json", "report.html", "run.log", "samples.parquet"} <= {
+        place.name for place in (kept / "wrong").iterdir()
+    }
+    assert "is used, and left up" in (kept / "wrong" / "run.log").read_text()
+    assert "1 of 2 right" in out
+    assert farm_processes(state) == []
+    assert not state.exists() or not any(state.rglob("*"))
+
+
+@pytest.mark.farm
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_nothing_is_left_when_it_is_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    """Ctrl-C ends the run and removes the farm; a kill does too, by the farm's lifeline."""
+    state = tmp_path / "state"
+    monkeypatch.setenv("PINCHPOINT_STATE", str(state))
+    make_case(tmp_path / "cases", "long", measure="60s")
+    process = start(tmp_path)
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob("pinchpoint-ground-truth-*/1/runs/*")) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    time.sleep(1)  # within the run's warm-up
+    process.send_signal(number)
+    process.communicate(timeout=90)
+    assert process.returncode == (130 if number == signal.SIGINT else -number)
+    while (left := farm_processes(state)) and time.monotonic() < deadline + 60:
+        time.sleep(0.2)
+    assert left == []
+    assert not any(place.is_file() for place in state.rglob("*"))
