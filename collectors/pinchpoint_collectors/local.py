@@ -14,13 +14,13 @@ from pinchpoint_collectors.linux.cgroups import CpuCaps
 from pinchpoint_collectors.linux.data_io import DataIo, verify_data_io
 from pinchpoint_collectors.linux.disks import Disks, Place
 from pinchpoint_collectors.linux.files import read_text
-from pinchpoint_collectors.linux.inventory import NotMeasured, interfaces, machine_facts, usable_cores
+from pinchpoint_collectors.linux.inventory import interfaces, machine_facts, usable_cores
 from pinchpoint_collectors.linux.processes import ProcessTable
 from pinchpoint_collectors.linux.sources import machine_sources
 from pinchpoint_collectors.linux.tiers import Tier
 from pinchpoint_collectors.proc import mountinfo
 from pinchpoint_collectors.proc.process import Process, children
-from pinchpoint_collectors.record import Collector, Processes, Sample, Watch
+from pinchpoint_collectors.record import Collector, NotMeasured, Processes, Sample, Watch
 
 
 class LocalKind:

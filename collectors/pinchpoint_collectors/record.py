@@ -61,6 +61,19 @@ class Watch:
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class NotMeasured:
+    """One metric a host does not give, why, and what to do (None where nothing can be done).
+
+    ``db.write*`` and ``disk.*`` stand for all metrics that begin so.
+    """
+
+    metric: str
+    instance: str
+    why: str
+    remedy: str | None
+
+
 class Collector(Protocol):
     """Reads one machine, on demand; knows nothing of schedules, files or verdicts."""
 

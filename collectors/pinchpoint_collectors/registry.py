@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 
+from pinchpoint_collectors.databases.postgres import PostgresKind
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.local import LocalKind
 from pinchpoint_collectors.record import Kind
@@ -34,3 +35,4 @@ def kind(name: str) -> Kind:
 
 
 register(LocalKind())
+register(PostgresKind())

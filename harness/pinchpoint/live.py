@@ -14,8 +14,10 @@ from types import ModuleType
 from typing import Any
 from urllib.parse import urlsplit
 
-from pinchpoint.errors import FarmUnavailable
-from pinchpoint.plan import Farm, Host
+from pinchpoint.errors import FarmUnavailable, InputError
+from pinchpoint.plan import Collect, Farm, Host
+from pinchpoint.plan.expand import expanded
+from pinchpoint_collectors import registry as collector_kinds
 from pinchpoint_collectors.record import Processes, Watch
 
 TIER_ENDPOINT = {"web": "sharepoint"}
@@ -96,9 +98,17 @@ def _embedded(farm: Farm, status: Any) -> LiveFarm:
         )
         for tier in status.tiers
     ]
+    # A server watched from within has a role for that, which scenarios are not given.
+    endpoints = {name: dict(given) for name, given in status.endpoints.items()}
+    monitors = {name: url for name, given in endpoints.items() if (url := given.pop("monitor", None))}
+    watches += [
+        ("postgres", Watch(tier.host, tier.name, options={"url": monitors[tier.name]}))
+        for tier in status.tiers
+        if tier.name in monitors
+    ]
     shared = set(status.generator_cores) == set(status.farm_cores)  # a single core: no use to pin
     return LiveFarm(
-        endpoints=status.endpoints,
+        endpoints=endpoints,
         watches=watches,
         generator_cores=() if shared else status.generator_cores,
         content=status.content,
@@ -113,7 +123,7 @@ def _embedded(farm: Farm, status: Any) -> LiveFarm:
 def _declared(farm: Farm) -> LiveFarm:
     endpoints = {name: endpoint.given for name, endpoint in farm.endpoints.named().items()}
     watches = [
-        (collect.kind, _watch(endpoints, tier, name, host, dict(collect.options)))
+        (collect.kind, _watch(endpoints, tier, name, host, _options(endpoints, tier, name, collect)))
         for tier, declared in farm.tiers.items()
         for name, host in declared.hosts.items()
         for collect in host.collect
@@ -121,6 +131,27 @@ def _declared(farm: Farm) -> LiveFarm:
     usable = sorted(os.sched_getaffinity(0))
     # A generator on its own core; the farm's servers, if they run here at all, are not ours to pin.
     return LiveFarm(endpoints, watches, tuple(usable[-1:]) if len(usable) > 1 else ())
+
+
+def _options(endpoints: dict[str, dict[str, str]], tier: str, host: str, collect: Collect) -> dict[str, Any]:
+    """A collector's options; where it asks an endpoint, with ``url``, ``user`` and ``password`` filled in.
+
+    Raises InputError where a variable is not set.
+    """
+    own = dict(collect.options)
+    if "endpoint" not in collector_kinds.kind(collect.kind).options:
+        return own
+    name = own.get("endpoint", TIER_ENDPOINT.get(tier, tier))
+    if name not in endpoints:
+        return own  # the collector says what it lacks
+    login = {key: str(own[key]) for key in ("user", "password") if key in own}
+    endpoint, unfit = expanded(name, endpoints[name] | login, os.environ)
+    if unfit:
+        here = f"tiers.{tier}.hosts.{host}.collect.{collect.kind}"
+        raise InputError(
+            *(f"{here if key in login else f'endpoints.{name}'}.{key}: {why}" for key, why in unfit.items())
+        )
+    return {**own, **endpoint.options, "url": endpoint.url}
 
 
 def _watch(

@@ -50,7 +50,9 @@ def first_manifest(
     hosts: dict[str, Any] = {}
     for connected in collectors:
         for host, inventory in connected.collector.inventory().items():
-            hosts.setdefault(host, {}).update(inventory)
+            known = hosts.setdefault(host, {})
+            missing = [*known.get("not_measured", ()), *inventory.get("not_measured", ())]
+            known |= {**inventory, "not_measured": missing}  # a host may have several collectors
     return {
         "name": plan.name,
         "seed": plan.seed,

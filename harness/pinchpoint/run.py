@@ -313,7 +313,7 @@ class _Stage:
         """What the progress display shows of each host: its tier's CPU, the devices its roles lie on."""
         found = {}
         for host, inventory in self._store.manifest["hosts"].items():
-            devices = {role["device"] for role in inventory["roles"].values() if role["device"]}
+            devices = {role["device"] for role in inventory.get("roles", {}).values() if role["device"]}
             found[host] = devices | {f"tier:{inventory['tier']}"}
         return found
 

@@ -4,22 +4,11 @@ from __future__ import annotations
 
 import os
 import platform
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pinchpoint_collectors.linux.files import read_fact, read_text
 from pinchpoint_collectors.proc import meminfo
-
-
-@dataclass(frozen=True, slots=True)
-class NotMeasured:
-    """One metric this machine does not give, why, and what to do (None where nothing can be done)."""
-
-    metric: str
-    instance: str
-    why: str
-    remedy: str | None
 
 
 def machine_id() -> str:

@@ -10,9 +10,9 @@ from typing import Any
 
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.linux.files import read_text
-from pinchpoint_collectors.linux.inventory import NotMeasured
 from pinchpoint_collectors.proc import diskstats, meminfo, net_dev, pressure, stat, vmstat
 from pinchpoint_collectors.proc.value import Value
+from pinchpoint_collectors.record import NotMeasured
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
+
+N = TypeVar("N", int, float)
 
 
 class Value(NamedTuple):
@@ -14,12 +16,12 @@ class Value(NamedTuple):
     weight: float | None = None
 
 
-def growth(before: int, after: int) -> int | None:
+def growth(before: N, after: N) -> N | None:
     """How much a counter grew; None where it went backwards (it was reset or wrapped: the truth is lost)."""
     return after - before if after >= before else None
 
 
-def rate(before: int, after: int, interval_s: float, unit: float = 1.0) -> float | None:
+def rate(before: float, after: float, interval_s: float, unit: float = 1.0) -> float | None:
     """Growth of a counter per second, each count worth ``unit``; None where it went backwards."""
     grown = growth(before, after)
     return None if grown is None else grown * unit / interval_s

@@ -185,6 +185,9 @@ def _check_collectors(farm: Document, place: Path) -> Iterator[Problem]:
                 f"allowed: {listed(sorted(options))}",
                 nearest(option, options),
             )
+        asked, offered = entry.get("endpoint"), farm.mapping("endpoints")
+        if "endpoint" in options and asked is not None and asked not in offered:
+            yield _unknown((*here, "endpoint"), "endpoint", str(asked), offered)
 
 
 def _check_scenario(plan: Document, name: str) -> Iterator[Problem]:

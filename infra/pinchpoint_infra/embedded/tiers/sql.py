@@ -54,6 +54,7 @@ class Sql(Tier):
         """Make a cluster: see ``Tier``."""
         self.port = free_port()
         self._admin, self._loader, self._web = new_secret(), new_secret(), new_secret()
+        self._monitor = new_secret()
         for folder in (self.directory / "log", self.directory / "data"):
             folder.mkdir(mode=0o700, exist_ok=True)
             folder.chmod(0o700)
@@ -82,7 +83,11 @@ class Sql(Tier):
             return False
 
     def when_ready(self) -> None:
-        """Make the roles and databases: ``loader`` for load tests, ``web`` for the front end's content."""
+        """Make the roles and databases.
+
+        ``loader`` is for load tests, ``web`` for the front end's content, ``monitor`` for who watches: it may
+        see what every session does, and no data.
+        """
         with psycopg.connect(self._url("admin", self._admin, "postgres"), autocommit=True) as connection:
             for role, password, database in (
                 ("loader", self._loader, "loadtest"),
@@ -96,10 +101,18 @@ class Sql(Tier):
                 )
                 connection.execute(statements.SQL("CREATE DATABASE {} OWNER {}").format(base, name))
                 connection.execute(statements.SQL("REVOKE ALL ON DATABASE {} FROM PUBLIC").format(base))
+            connection.execute(
+                statements.SQL("CREATE ROLE monitor LOGIN PASSWORD {} IN ROLE pg_monitor").format(
+                    statements.Literal(self._monitor)
+                )
+            )
 
     def endpoint(self) -> dict[str, str]:
-        """See ``Tier``."""
-        return {"url": self._url("loader", self._loader, "loadtest")}
+        """See ``Tier``. ``monitor`` is where collectors ask: scenarios are not given it."""
+        return {
+            "url": self._url("loader", self._loader, "loadtest"),
+            "monitor": self._url("monitor", self._monitor, "postgres"),
+        }
 
     @property
     def content_url(self) -> str:

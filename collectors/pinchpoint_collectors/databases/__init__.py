@@ -1,0 +1,1 @@
+"""Servers watched from within: what a database says of its own waits, disks and locks."""

@@ -1,0 +1,213 @@
+"""Kind ``postgres``: a PostgreSQL server's own view of its waits, locks, disks and connections (13 to 18)."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from pinchpoint_collectors.databases import postgres_sql, postgres_values
+from pinchpoint_collectors.databases.postgres_values import Look
+from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.proc.value import Value
+from pinchpoint_collectors.record import Collector, NotMeasured, Sample, Watch
+
+if TYPE_CHECKING:
+    from pinchpoint_collectors.databases.postgres_connection import Server
+
+_LOOK_EVERY_S = 0.1
+_IDLE_AFTER_S = 5.0
+"""Where nobody has read for so long (data is being loaded, a report written), there are no looks."""
+
+
+class PostgresKind:
+    """The kind ``postgres`` of farm.yaml.
+
+    Its options there: ``endpoint`` (which of the farm's endpoints; by default the tier's own), ``user`` and
+    ``password`` (a monitoring role's, in place of the endpoint's). The harness turns the endpoint into
+    ``Watch.options["url"]``, with its ``${ENV}`` filled in.
+    """
+
+    name = "postgres"
+    options = frozenset({"endpoint", "user", "password"})
+
+    def machine(self, watch: Watch) -> str:
+        """The server's address: hosts that name one server share one connection."""
+        return _address(watch) or watch.host
+
+    def connect(self, watches: Sequence[Watch]) -> Collector:
+        """Connect and read the server's version. Raises ``CollectorError`` with the remedy."""
+        first = watches[0]
+        where = f"host {first.host!r}, collector 'postgres'"
+        address = _address(first)
+        if address is None:
+            raise CollectorError(
+                f"{where}: no PostgreSQL to ask; say `endpoint: NAME` with an endpoint of this farm whose "
+                "url begins with postgresql://"
+            )
+        try:
+            from pinchpoint_collectors.databases.postgres_connection import Server  # noqa: PLC0415 -- an extra
+        except ImportError as error:
+            raise CollectorError(
+                f"{where}: it needs psycopg, which is not installed here ({error}); "
+                "run: pip install 'pinchpoint-collectors[postgres]'"
+            ) from error
+        options = first.options
+        server = Server(
+            f"{where} ({address})", str(options["url"]), options.get("user"), options.get("password")
+        )
+        try:
+            return PostgresCollector(watches, server)
+        except CollectorError:
+            server.close()
+            raise
+
+
+def _address(watch: Watch) -> str | None:
+    """Host and port, without the user and the password; None where the URL is none of PostgreSQL's."""
+    parts = urlsplit(str(watch.options.get("url", "")))
+    if parts.scheme not in ("postgresql", "postgres"):
+        return None
+    return parts.netloc.rpartition("@")[2] or "local socket"
+
+
+class PostgresCollector:
+    """Watches one server: its counters at each reading, its sessions ten times a second in between."""
+
+    def __init__(self, watches: Sequence[Watch], server: Server) -> None:
+        self._hosts = {watch.host: watch.tier for watch in watches}
+        self._server = server
+        self._about = server.ask(postgres_sql.ABOUT)[0]
+        self._statements = postgres_sql.counters(self._about["number"])
+        self._before: _Reading | None = None
+        self._waits: dict[str, None] = {}  # a set that keeps its order
+        self._watcher = _Watcher(server)
+
+    def read(self) -> Sequence[Sample]:
+        """The growth of the counters, and the means of the looks, since the reading before."""
+        now = _Reading(self._server, self._statements)
+        looks = self._watcher.take()
+        self._waits.update(dict.fromkeys(name for look in looks for name in look.waiting))
+        before, self._before = self._before, now
+        # Counters begin anew with the server.
+        same = before is not None and before.totals["started"] == now.totals["started"]
+        interval_s = (now.monotonic_ns - before.monotonic_ns) / 1e9 if before else 0.0
+        values = list(postgres_values.activity(looks, self._waits, self._about["connections_limit"]))
+        if before is not None and same:
+            values += now.since(before, interval_s)
+        values.append(Value("collector.cpu_s", "postgres/looks", self._watcher.cpu_s()))
+        return [Sample(now.time_ns, interval_s, host, *value) for host in self._hosts for value in values]
+
+    def inventory(self) -> Mapping[str, Mapping[str, Any]]:
+        """The server under ``database``. See collectors/README.md, "Inventory"."""
+        settings = {row["name"]: row["current_setting"] for row in self._server.ask(postgres_sql.SETTINGS)}
+        about = self._about
+        database = {
+            "server": "postgresql",
+            "version": about["version"],
+            "role": about["role"],
+            "sees": "all sessions" if about["sees_all"] else f"sessions of role {about['role']} only",
+            "standby": about["standby"],
+            "connections_limit": about["connections_limit"],
+            "settings": settings,
+        }
+        missing = [asdict(each) for each in self._not_measured(settings)]
+        return {
+            host: {"tier": tier, "database": database, "not_measured": missing}
+            for host, tier in self._hosts.items()
+        }
+
+    def close(self) -> None:
+        """Stop looking and close the connection."""
+        self._watcher.stop()
+        self._server.close()
+
+    def _not_measured(self, settings: Mapping[str, str]) -> Iterator[NotMeasured]:
+        yield from postgres_sql.not_measured(self._about["number"])
+        for setting, instances in (("track_io_timing", ("data", "temp")), ("track_wal_io_timing", ("wal",))):
+            if settings.get(setting) == "off":
+                for instance in instances:
+                    yield NotMeasured(
+                        "db.*_s", instance, f"{setting} is off", f"run: ALTER SYSTEM SET {setting} = on; "
+                        "SELECT pg_reload_conf()",
+                    )  # fmt: skip
+        if not self._about["sees_all"]:
+            role = self._about["role"]
+            yield NotMeasured(
+                "db.sessions_*",
+                "",
+                f"what sessions of other roles than {role} do is hidden from it: only its own are counted",
+                f'run: GRANT pg_monitor TO "{role}"',
+            )
+
+
+class _Reading:
+    """The counters at one instant."""
+
+    def __init__(self, server: Server, statements: postgres_sql.Counters) -> None:
+        self.time_ns, self.monotonic_ns = time.time_ns(), time.monotonic_ns()
+        self.totals = server.ask(statements.totals)[0]
+        self.files = server.ask(statements.files)
+
+    def since(self, before: _Reading, interval_s: float) -> Iterable[Value]:
+        """What grew since another reading."""
+        yield from postgres_values.totals(before.totals, self.totals, interval_s)
+        yield from postgres_values.files(before.files, self.files, interval_s)
+
+
+class _Watcher:
+    """A thread that looks at the sessions while somebody reads."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._looks: list[Look] = []
+        self._lock = threading.Lock()
+        self._read_at = time.monotonic()
+        self._stopping = threading.Event()
+        self._cpu_s = 0.0  # of its thread, so far
+        self._cpu_told_s = 0.0
+        self._thread = threading.Thread(target=self._run, name="postgres-looks", daemon=True)
+        self._thread.start()
+
+    def take(self) -> list[Look]:
+        """The looks since the last call, and one made now: there is always one. Raises ``CollectorError``."""
+        self._read_at = time.monotonic()
+        last = postgres_values.look(self._server.ask(postgres_sql.ACTIVITY))
+        with self._lock:
+            looks, self._looks = self._looks, []
+        return [*looks, last]
+
+    def cpu_s(self) -> float:
+        """CPU time the looks took since the last call."""
+        told, self._cpu_told_s = self._cpu_told_s, self._cpu_s
+        return self._cpu_told_s - told
+
+    def stop(self) -> None:
+        """End the thread. Safe to call twice."""
+        self._stopping.set()
+        self._thread.join(10)
+
+    def _run(self) -> None:
+        slot = time.monotonic()
+        while True:
+            # Anywhere in its slot, so that a load that keeps a beat is not always met at one point of it.
+            at = slot + random.uniform(0, _LOOK_EVERY_S)  # noqa: S311 -- no secret
+            if self._stopping.wait(max(0.0, at - time.monotonic())):
+                return
+            slot = max(slot + _LOOK_EVERY_S, time.monotonic() - _LOOK_EVERY_S)
+            if time.monotonic() - self._read_at < _IDLE_AFTER_S:
+                self._look()
+                self._cpu_s = time.thread_time()
+
+    def _look(self) -> None:
+        try:
+            rows = self._server.ask_if_connected(postgres_sql.ACTIVITY)
+        except CollectorError:
+            return  # the next reading fails for the same reason and says it, or it was but this one look
+        if rows is not None:
+            with self._lock:
+                self._looks.append(postgres_values.look(rows))

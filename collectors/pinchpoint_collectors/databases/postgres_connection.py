@@ -1,0 +1,118 @@
+"""A connection to a PostgreSQL under load: it never waits for long, and comes back by itself."""
+
+from __future__ import annotations
+
+import threading
+from typing import TypeVar
+
+import psycopg
+from psycopg.abc import PQGen
+from psycopg.conninfo import make_conninfo
+from psycopg.rows import DictRow, dict_row
+
+from pinchpoint_collectors.databases.postgres_sql import APPLICATION
+from pinchpoint_collectors.errors import CollectorError
+
+CONNECT_S = 3
+STATEMENT_S = 2
+"""After so long the server gives a statement of ours up."""
+ANSWER_S = 3.0
+"""After so long we give the server up: one that is frozen keeps its connections and no promise."""
+
+_GREETING = f"""SELECT set_config('statement_timeout', '{STATEMENT_S}s', false),
+    set_config('lock_timeout', '500ms', false), set_config('default_transaction_read_only', 'on', false),
+    set_config('jit', 'off', false), set_config('timezone', 'UTC', false)"""
+
+RV = TypeVar("RV")
+
+
+class _Impatient(psycopg.Connection[DictRow]):
+    def wait(self, gen: PQGen[RV], interval: float = 0.1, timeout: float | None = None) -> RV:
+        """Every wait for the server, psycopg's own ones included, ends after ``ANSWER_S``."""
+        return super().wait(gen, interval, ANSWER_S if timeout is None else timeout)
+
+
+class Server:
+    """One PostgreSQL server, for any number of threads.
+
+    Args:
+        where: how messages name it; without secrets.
+        url: its address.
+        user: in place of the URL's, if given.
+        password: likewise.
+    """
+
+    def __init__(self, where: str, url: str, user: str | None, password: str | None) -> None:
+        self._where = where
+        self._url = url
+        self._login = {key: value for key, value in (("user", user), ("password", password)) if value}
+        self._connection: _Impatient | None = None
+        self._lock = threading.Lock()
+
+    def ask(self, statement: str) -> list[DictRow]:
+        """The rows of one statement, over a new connection if there is none. Raises ``CollectorError``."""
+        with self._lock:
+            return self._ask(self._connection or self._connect(), statement)
+
+    def ask_if_connected(self, statement: str) -> list[DictRow] | None:
+        """As ``ask``; None where there is no connection now."""
+        with self._lock:
+            return self._ask(self._connection, statement) if self._connection else None
+
+    def close(self) -> None:
+        """Close the connection. Safe to call twice."""
+        with self._lock:
+            self._drop()
+
+    def _ask(self, connection: _Impatient, statement: str) -> list[DictRow]:
+        try:
+            return connection.execute(statement.encode()).fetchall()
+        except psycopg.Error as error:
+            lost = isinstance(error, psycopg.OperationalError) and error.sqlstate is None
+            if lost or connection.closed:
+                self._drop()
+            raise self._failed(error) from error
+
+    def _connect(self) -> _Impatient:
+        try:
+            connection = _Impatient.connect(
+                make_conninfo(self._url, **self._login),
+                autocommit=True,
+                row_factory=dict_row,
+                connect_timeout=CONNECT_S,
+                application_name=APPLICATION,
+            )
+        except psycopg.Error as error:
+            raise self._failed(error) from error
+        self._connection = connection
+        self._ask(connection, _GREETING)
+        return connection
+
+    def _drop(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _failed(self, error: psycopg.Error) -> CollectorError:
+        said = (error.diag.message_primary or str(error)).strip().partition("\n")[0] or type(error).__name__
+        if isinstance(error, psycopg.errors.QueryCanceled):
+            said = f"it did not answer within {STATEMENT_S} s"
+        elif "wait timeout expired" in said:
+            said = f"nothing came back within {ANSWER_S:.0f} s"
+        return CollectorError(f"{self._where}: {said}{_remedy(said)}")
+
+
+def _remedy(said: str) -> str:
+    remedies = {
+        "password authentication failed": "correct user and password in farm.yaml",
+        "no password supplied": "give user and password in farm.yaml",
+        "does not exist": "correct the url in farm.yaml",
+        "connection refused": "start the server, or correct host and port in farm.yaml",
+        "pg_hba.conf": "add a rule for this role and client there",
+        "connection slots": "raise max_connections, or use fewer users: collectors need one connection",
+        "too many": "raise max_connections, or use fewer users: collectors need one connection",
+        "timeout expired": "check the address and the firewalls between",
+        "resolve": "correct the host name in farm.yaml",
+    }
+    found = next((remedy for words, remedy in remedies.items() if words in said.lower()), None)
+    return f"; {found}" if found else ""
