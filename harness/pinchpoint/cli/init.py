@@ -18,8 +18,8 @@ environment: test        # test, staging or production; scenarios that write ref
 # The embedded farm: real servers, started on this machine for the test and stopped after it.
 embedded:
   tiers: [web, sql, search, nosql, files]     # any subset; web needs sql
-  # disks:                 # disks of their own, as slow as you say; need root, else plain folders and a warning
-  #   sql.log: {profile: azure/p10, latency: 1ms, time_scale: 60}        # or limits: {iops: 500, bytes_per_s: 60MB/s}
+  # disks:                 # disks of their own, as slow as you say (root; else plain folders, and a warning)
+  #   sql.log: {profile: azure/p10, latency: 1ms, time_scale: 60}    # or limits: {iops: 500}
   # cpus: {search: 0.5}    # cores a tier may use (root)
   # delays: {web: 250ms}   # round trip to an endpoint
   # content:
