@@ -15,6 +15,7 @@ from pinchpoint_collectors.linux.data_io import DataIo, verify_data_io
 from pinchpoint_collectors.linux.disks import Disks, Place
 from pinchpoint_collectors.linux.files import read_text
 from pinchpoint_collectors.linux.inventory import interfaces, machine_facts, usable_cores
+from pinchpoint_collectors.linux.memory_caps import MemoryCaps
 from pinchpoint_collectors.linux.processes import ProcessTable
 from pinchpoint_collectors.linux.sources import machine_sources
 from pinchpoint_collectors.linux.tiers import Tier
@@ -72,9 +73,9 @@ class LocalCollector:
         self._table = ProcessTable()
         self._table_before: dict[int, Process] | None = None
         self._table_ns = 0
-        caps = CpuCaps()
+        caps, memory_caps = CpuCaps(), MemoryCaps()
         self._tiers = {
-            watch.host: Tier(watch.tier, processes, caps)
+            watch.host: Tier(watch.tier, processes, caps, memory_caps)
             for watch in watches
             if (processes := tier_processes(watch)) is not None
         }
@@ -103,7 +104,7 @@ class LocalCollector:
         """Nothing is held between two readings."""
 
     def _read_tiers(self) -> Iterator[Sample]:
-        """CPU of the tiers, from one look at all processes."""
+        """CPU and memory of the tiers, from one look at all processes."""
         time_ns, now_ns = time.time_ns(), time.monotonic_ns()
         table = self._table.read()
         by_parent = children(table.values())
@@ -141,6 +142,7 @@ class LocalCollector:
             **machine,
             "tier_cores": (tier.cores() or None) if tier else None,
             "tier_cap_cores": tier.cap_cores() if tier else None,
+            "tier_cap_bytes": tier.cap_bytes() if tier else None,
             "disks": disks,
             "roles": {
                 role: _role_facts(place, self._data_io[watch.host].get(role))

@@ -33,17 +33,17 @@ class CpuCaps:
     def _group_cap(self, paths: dict[str, str]) -> float | None:
         """The lowest cap on the way from a group up to the root: each of them holds."""
         if self._v1 and "cpu" in paths:
-            directories = _upwards(self._v1, paths["cpu"])
+            directories = upwards(self._v1, paths["cpu"])
             caps = [_cap_v1(directory) for directory in directories]
         elif self._v2 and "" in paths:
-            directories = _upwards(self._v2, paths[""])
+            directories = upwards(self._v2, paths[""])
             caps = [_cap_v2(directory) for directory in directories]
         else:
             return None
         return min((cap for cap in caps if cap is not None), default=None)
 
 
-def _upwards(mount: mountinfo.Mount, group: str) -> list[str]:
+def upwards(mount: mountinfo.Mount, group: str) -> list[str]:
     """The directories of a group and of all groups above it, as far as they are mounted here."""
     path = PurePosixPath(group)
     inside = path.relative_to(mount.root) if path.is_relative_to(mount.root) else PurePosixPath()

@@ -1,4 +1,4 @@
-"""The CPU a tier's processes use: all of them together, and its busiest threads."""
+"""The CPU a tier's processes use, together and by its busiest threads, and the memory they have left."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from pinchpoint_collectors.linux.cgroups import CpuCaps
+from pinchpoint_collectors.linux.memory_caps import MemoryCaps, TierMemory
 from pinchpoint_collectors.linux.processes import Missing, Roots, read_threads
 from pinchpoint_collectors.proc.process import Process, children, tree, used_ticks
 from pinchpoint_collectors.proc.value import Value
@@ -23,10 +24,12 @@ class Tier:
     A process once found stays the tier's while it lives, also when its parent ends and another adopts it.
     """
 
-    def __init__(self, name: str, wanted: Processes, caps: CpuCaps) -> None:
+    def __init__(self, name: str, wanted: Processes, caps: CpuCaps, memory_caps: MemoryCaps) -> None:
         self.name = name
         self._roots = Roots(wanted)
         self._caps = caps
+        self._memory_caps = memory_caps
+        self._memory = TierMemory(name, memory_caps)
         self._members: dict[int, Process] = {}
         self._threads = _Threads()
         self._ticks_per_s = os.sysconf("SC_CLK_TCK")
@@ -38,7 +41,7 @@ class Tier:
         before: Mapping[int, Process] | None,
         interval_s: float,
     ) -> Iterator[Value]:
-        """CPU since the reading before.
+        """CPU since the reading before, and memory where it is capped.
 
         Args:
             table: every process of the machine now.
@@ -53,6 +56,7 @@ class Tier:
         instance = f"tier:{self.name}"
         cores = self._cores_used()
         yield Value("cpu.cores", instance, cores or None)
+        yield from self._memory.read(self._tops(), interval_s)
         if used is None:
             return
         possible = cores * interval_s * self._ticks_per_s
@@ -80,8 +84,16 @@ class Tier:
 
     def cap_cores(self) -> float | None:
         """The cap its control groups put on it, in cores; None where there is none."""
-        tops = [pid for pid, member in self._members.items() if member.parent not in self._members]
-        return self._caps.cap_cores(tops)
+        return self._caps.cap_cores(self._tops())
+
+    def cap_bytes(self) -> int | None:
+        """The memory cap its control groups put on it; None where there is none."""
+        capped = self._memory_caps.tightest(self._tops())
+        return capped.memory.cap_bytes if capped else None
+
+    def _tops(self) -> list[int]:
+        """Its processes that are not another one's child."""
+        return [pid for pid, member in self._members.items() if member.parent not in self._members]
 
     def _cores_used(self) -> float:
         allowed, cap = len(self.cores()), self.cap_cores()
