@@ -86,7 +86,8 @@ def values(
 ) -> Iterator[Value]:
     """What is left now and, since ``before``, the signs that it is too little."""
     yield Value("mem.available_bytes", instance, after.available_bytes)
-    yield Value("mem.available_ratio", instance, after.available_bytes / after.cap_bytes if after.cap_bytes else 0.0)
+    left = after.available_bytes / after.cap_bytes if after.cap_bytes else 0.0
+    yield Value("mem.available_ratio", instance, left)
     if before is None:
         return
     for metric, old, new, unit in (
