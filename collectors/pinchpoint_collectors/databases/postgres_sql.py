@@ -37,7 +37,8 @@ SETTINGS = """SELECT name, current_setting(name) FROM pg_settings WHERE name IN 
 ACTIVITY = f"""SELECT application_name IS NOT DISTINCT FROM '{APPLICATION}' AS ours,
     backend_type IS NULL AS hidden, state, wait_event_type, wait_event, count(*)::int AS sessions
     FROM pg_stat_activity
-    WHERE usesysid IS NOT NULL AND coalesce(backend_type, 'client backend') = 'client backend'
+    WHERE datid IS NOT NULL AND usesysid IS NOT NULL
+    AND coalesce(backend_type, 'client backend') = 'client backend'
     GROUP BY 1, 2, 3, 4, 5"""  # noqa: S608 -- a constant of ours, nobody's input
 """Client sessions by what they do now. Without pg_monitor a role sees of others' only that they are there."""
 

@@ -1,0 +1,446 @@
+"""The collector `postgres` against real servers: 18, and the system's own older one."""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import psycopg
+import pytest
+from servers import running
+from support import require
+
+from pinchpoint_collectors.databases.postgres_sql import APPLICATION
+from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.record import Collector, Sample, Watch
+from pinchpoint_collectors.registry import kind
+from pinchpoint_infra.embedded.tiers.contract import free_port
+from pinchpoint_infra.embedded.tiers.sql import Sql
+
+OURS = f"FROM pg_stat_activity WHERE application_name = '{APPLICATION}'"
+README = (Path(__file__).parents[2] / "collectors" / "README.md").read_text()
+
+
+class Server:
+    """A PostgreSQL: its roles' URLs and its leading process."""
+
+    def __init__(self, admin: str, loader: str, monitor: str, pid: int) -> None:
+        self.admin, self.loader, self.monitor, self.pid = admin, loader, monitor, pid
+
+    def ask(self, statement: str) -> list[tuple[Any, ...]]:
+        """As the superuser."""
+        with psycopg.connect(self.admin, autocommit=True) as connection:
+            cursor = connection.execute(statement.encode())
+            return cursor.fetchall() if cursor.description else []
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    """PostgreSQL 18, with the roles an embedded farm gives it."""
+    with running(Sql) as tier:
+        assert isinstance(tier, Sql)
+        urls = tier.endpoint()
+        pid = int((tier.cluster / "postmaster.pid").read_text().split()[0])
+        yield Server(tier._url("admin", tier._admin, "postgres"), urls["url"], urls["monitor"], pid)
+
+
+@contextmanager
+def watching(url: str, **options: Any) -> Iterator[Collector]:
+    collector = kind("postgres").connect([Watch("sql1", "sql", options={"url": url, **options})])
+    try:
+        collector.read()
+        yield collector
+    finally:
+        collector.close()
+
+
+def found(samples: Sequence[Sample]) -> Mapping[tuple[str, str], float | None]:
+    return {(each.metric, each.instance): each.value for each in samples}
+
+
+def total(samples: Sequence[Sample], metric: str) -> float:
+    return sum(each.value or 0 for each in samples if each.metric == metric)
+
+
+@contextmanager
+def blocked(server: Server, sessions: int) -> Iterator[None]:
+    """So many sessions of ``loader`` wait for a row that a silent transaction holds."""
+    with ExitStack() as stack:
+        holder = stack.enter_context(psycopg.connect(server.loader))
+        holder.execute("DROP TABLE IF EXISTS hot")
+        holder.execute("CREATE TABLE hot AS SELECT 1 AS id, 0 AS version")
+        holder.commit()
+        holder.execute("UPDATE hot SET version = 7")
+        waiting = [
+            stack.enter_context(psycopg.connect(server.loader, autocommit=True)) for _ in range(sessions)
+        ]
+        threads = [
+            threading.Thread(target=each.execute, args=("UPDATE hot SET version = version + 1",))
+            for each in waiting
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            time.sleep(0.3)
+            yield
+        finally:
+            holder.rollback()
+            for thread in threads:
+                thread.join()
+        holder.execute("DROP TABLE hot")
+        holder.commit()
+
+
+def test_sessions_that_wait_for_a_lock_are_counted(server: Server) -> None:
+    """Three blocked and one that thinks in its transaction: three waiters; none before and after."""
+    with watching(server.monitor) as collector:
+        time.sleep(0.3)
+        assert found(collector.read())["db.lock_waiters", ""] == 0
+        with blocked(server, 3):
+            collector.read()
+            time.sleep(1)
+            during = collector.read()
+        collector.read()
+        time.sleep(0.3)
+        after = found(collector.read())
+    values = found(during)
+    assert values["db.lock_waiters", ""] == 3
+    assert values["db.sessions_blocked", ""] == 3
+    assert values["db.sessions_active", ""] == 3
+    assert values["db.sessions_running", ""] == 0
+    assert values["db.sessions_idle_in_transaction", ""] == 1
+    assert total(during, "db.sessions_waiting") == 3
+    assert values["db.connections", ""] == 5, "ours included"
+    assert values["db.connections_ratio", ""] == pytest.approx(5 / 197)
+    assert after["db.lock_waiters", ""] == 0
+    assert after["db.sessions_waiting", "Lock:transactionid"] == 0, "a wait once seen is 0 from then on"
+
+
+def test_commits_are_seen_as_flushes_of_the_log(server: Server) -> None:
+    """What one session did, one commit after the other, is in the counters, with its time."""
+    with psycopg.connect(server.loader, autocommit=True) as session, watching(server.monitor) as collector:
+        session.execute("CREATE TABLE rows (payload text)")
+        time.sleep(1.1)  # sessions hand their counts in once a second at most
+        session.execute("SELECT 1")
+        collector.read()
+        begun = time.monotonic()
+        for _ in range(300):
+            session.execute("INSERT INTO rows VALUES (repeat('x', 200))")
+        took_s = time.monotonic() - begun
+        time.sleep(1.1)
+        session.execute("SELECT 1")
+        session.execute("DROP TABLE rows")
+        time.sleep(1.1)
+        session.execute("SELECT 1")
+        samples = collector.read()
+    values = found(samples)
+    interval_s = samples[0].interval_s
+    flushes = (values["db.fsyncs_per_s", "wal"] or 0) * interval_s
+    assert 300 <= flushes <= 330
+    spent_s = (values["db.fsync_s_per_s", "wal"] or 0) * interval_s
+    assert 0 < spent_s < took_s + 1
+    assert values["db.fsync_latency_s", "wal"] == pytest.approx(spent_s / flushes, rel=0.01)
+    assert (values["db.commits_per_s", ""] or 0) * interval_s >= 300
+    assert (values["db.wal_bytes_per_s", ""] or 0) * interval_s > 300 * 200
+    assert (values["db.write_bytes_per_s", "wal"] or 0) * interval_s > 300 * 200
+
+
+def test_a_checkpoint_is_seen(server: Server) -> None:
+    """Its pages are written to the data files, and counted as one that was asked for."""
+    with watching(server.monitor) as collector:
+        server.ask("CREATE TABLE wide AS SELECT repeat('x', 500) FROM generate_series(1, 20000)")
+        server.ask("CHECKPOINT")
+        server.ask("DROP TABLE wide")
+        time.sleep(0.2)
+        samples = collector.read()
+    values, interval_s = found(samples), samples[0].interval_s
+    assert (values["db.checkpoints_per_s", "requested"] or 0) * interval_s == pytest.approx(1)
+    assert (values["db.checkpoint_buffers_per_s", ""] or 0) * interval_s > 1000
+    assert (values["db.writes_per_s", "data"] or 0) > 0
+    assert (values["db.fsyncs_per_s", "data"] or 0) > 0
+
+
+def test_the_documented_role_sees_all_and_may_do_nothing_else(server: Server) -> None:
+    """pg_monitor is enough; the load's database is closed to it."""
+    with watching(server.monitor) as collector:
+        facts = collector.inventory()["sql1"]
+    with pytest.raises(psycopg.OperationalError, match="permission denied for database"):
+        psycopg.connect(server.monitor.replace("/postgres", "/loadtest"))
+    assert facts["database"]["sees"] == "all sessions"
+    assert facts["database"]["version"].startswith("18")
+    assert facts["database"]["settings"]["fsync"] == "on"
+    assert facts["not_measured"] == []
+    assert json.loads(json.dumps(facts)) == facts
+    assert "://" not in json.dumps(facts), "no address, and so no password"
+
+
+def test_an_ordinary_role_sees_its_own_sessions_and_says_so(server: Server) -> None:
+    """The counters are all there; others' waits are not, and the remedy is the grant."""
+    server.ask("CREATE ROLE plain LOGIN PASSWORD 'plain'")
+    try:
+        url = server.monitor.replace("//monitor:", "//plain:plain-not-")
+        with (
+            blocked(server, 2),
+            watching(url, user="plain", password="plain") as plain,
+            watching(server.loader) as own,
+        ):
+            plain.read()  # from here on all connections are there
+            time.sleep(0.3)
+            theirs, ours = found(plain.read()), found(own.read())
+            facts = plain.inventory()["sql1"]
+    finally:
+        server.ask("DROP ROLE plain")
+    assert theirs["db.lock_waiters", ""] == 0
+    assert theirs["db.connections", ""] == 5, "that sessions are there is no secret"
+    assert theirs["db.fsyncs_per_s", "wal"] is not None
+    assert ours["db.lock_waiters", ""] == 2, "the load's own role sees the load"
+    assert facts["database"]["sees"] == "sessions of role plain only"
+    (missing,) = facts["not_measured"]
+    assert missing["metric"] == "db.sessions_*"
+    assert missing["remedy"] == 'run: GRANT pg_monitor TO "plain"'
+
+
+def test_every_metric_and_fact_is_in_the_readme(server: Server) -> None:
+    """The table names all that is sent, the inventory's all that is told."""
+    with watching(server.monitor) as collector:
+        samples = collector.read()
+        facts = collector.inventory()["sql1"]
+    assert {each.metric for each in samples if f"`{each.metric}`" not in README} == set()
+    assert [key for key in (*facts, *facts["database"]) if f"`{key}`" not in README] == []
+
+
+def test_hosts_that_are_one_server_share_a_connection(server: Server) -> None:
+    """One reading, under both names."""
+    watches = [Watch(name, "sql", options={"url": server.monitor}) for name in ("sql1", "sql2")]
+    assert len({kind("postgres").machine(watch) for watch in watches}) == 1
+    collector = kind("postgres").connect(watches)
+    try:
+        assert {each.host for each in collector.read()} == {"sql1", "sql2"}
+        assert server.ask(f"SELECT count(*) {OURS}") == [(1,)]
+    finally:
+        collector.close()
+        collector.close()
+    time.sleep(0.2)
+    assert server.ask(f"SELECT count(*) {OURS}") == [(0,)], "nothing stays behind"
+
+
+def test_without_timing_there_are_counts_and_no_times(server: Server) -> None:
+    """Null, not the 0 the server says; the inventory has the remedy."""
+    server.ask("ALTER SYSTEM SET track_wal_io_timing = off")
+    # A server started with the setting on its command line keeps that: a role's own setting is stronger.
+    server.ask("ALTER ROLE monitor SET track_wal_io_timing = off")
+    try:
+        with watching(server.monitor) as collector:
+            time.sleep(0.1)
+            values = found(collector.read())
+            missing = collector.inventory()["sql1"]["not_measured"]
+    finally:
+        server.ask("ALTER SYSTEM RESET track_wal_io_timing")
+        server.ask("ALTER ROLE monitor RESET track_wal_io_timing")
+    assert values["db.fsyncs_per_s", "wal"] is not None
+    assert values["db.fsync_s_per_s", "wal"] is None
+    assert values["db.write_s_per_s", "data"] is not None
+    assert [(each["metric"], each["instance"]) for each in missing] == [("db.*_s", "wal")]
+
+
+def test_a_lost_connection_costs_one_reading(server: Server) -> None:
+    """An administrator ends our session: that reading fails and says it, the next has its differences."""
+    with watching(server.monitor) as collector:
+        collector._watcher.stop()  # type: ignore[attr-defined]  # else a look may be what meets the loss
+        server.ask(f"SELECT pg_terminate_backend(pid) {OURS}")
+        with pytest.raises(CollectorError, match="host 'sql1', collector 'postgres'") as caught:
+            collector.read()
+        assert "monitor:" not in str(caught.value)
+        assert found(collector.read())["db.commits_per_s", ""] is not None
+
+
+def test_a_frozen_server_is_given_up_and_found_again(server: Server) -> None:
+    """Readings fail within seconds instead of hanging with it; when it wakes, they work."""
+    with watching(server.monitor) as collector:
+        family = [psutil.Process(server.pid), *psutil.Process(server.pid).children(recursive=True)]
+        for process in family:
+            process.send_signal(signal.SIGSTOP)
+        try:
+            begun = time.monotonic()
+            with pytest.raises(CollectorError, match=r"nothing came back|connection"):
+                collector.read()
+            assert time.monotonic() - begun < 8
+        finally:
+            for process in family:
+                process.send_signal(signal.SIGCONT)
+        deadline = time.monotonic() + 10
+        while True:
+            try:
+                collector.read()
+                break
+            except CollectorError:
+                assert time.monotonic() < deadline
+                time.sleep(0.2)
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("postgresql://monitor:wrong-secret@{place}/postgres", "password authentication failed"),
+        ("postgresql://monitor:{password}@{place}/nowhere", "does not exist; correct the url in farm.yaml"),
+        (
+            "postgresql://monitor:{password}@127.0.0.1:1/postgres",
+            "start the server, or correct host and port",
+        ),
+    ],
+)
+def test_a_server_that_cannot_be_asked_is_explained(server: Server, url: str, said: str) -> None:
+    """One sentence with the remedy, without the password."""
+    rest, place = server.monitor.rpartition("/")[0].split("@")
+    password = rest.rpartition(":")[2]
+    with pytest.raises(CollectorError) as caught:
+        kind("postgres").connect([
+            Watch("sql1", "sql", options={"url": url.format(password=password, place=place)})
+        ])  # fmt: skip
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert password not in str(caught.value)
+    assert "wrong-secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("options", [{}, {"url": "valkey://127.0.0.1:6379"}])
+def test_an_endpoint_that_is_no_postgresql_is_explained(options: dict[str, str]) -> None:
+    """With what has to be said in farm.yaml."""
+    with pytest.raises(CollectorError, match=r"host 'kv1'.* say `endpoint: NAME`"):
+        kind("postgres").connect([Watch("kv1", "nosql", options=options)])
+
+
+def test_without_psycopg_the_remedy_is_the_extra() -> None:
+    """The package without its extra still has all other kinds."""
+    program = (
+        "import sys; sys.modules['psycopg'] = None\n"
+        "from pinchpoint_collectors.record import Watch\n"
+        "from pinchpoint_collectors.registry import kind\n"
+        "from pinchpoint_collectors.errors import CollectorError\n"
+        "assert kind('local')\n"
+        "try: kind('postgres').connect([Watch('a', 'sql', options={'url': 'postgresql://h/d'})])\n"
+        "except CollectorError as error: print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "run: pip install 'pinchpoint-collectors[postgres]'" in done.stdout
+
+
+@contextmanager
+def system_postgres(folder: Path) -> Iterator[Server]:
+    """A server of the system's own package, older than 18: made, started and removed here."""
+    initdb = _newest_initdb()
+    user = pwd.getpwnam("nobody").pw_uid if os.geteuid() == 0 else None
+    data, port = folder / "data", free_port()
+    data.mkdir(mode=0o700)
+    if user is not None:
+        os.chown(data, user, -1)
+    password = folder / "password"
+    password.write_text("sesame")
+    own: dict[str, Any] = {"user": user, "extra_groups": [] if user is not None else None, "cwd": data}
+    subprocess.run(
+        [initdb, "-D", data, "-U", "admin", f"--pwfile={password}", "-A", "scram-sha-256", "--no-sync"],
+        check=True, capture_output=True, **own,
+    )  # fmt: skip
+    settings = ("unix_socket_directories=", "track_io_timing=on", "dynamic_shared_memory_type=mmap")
+    command = [str(initdb.with_name("postgres")), "-D", str(data), "-h", "127.0.0.1", "-p", str(port)]
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(
+            [*command, *(f"-c{setting}" for setting in settings)], stdout=log, stderr=log, **own
+        )
+    try:
+        admin = f"postgresql://admin:sesame@127.0.0.1:{port}/postgres"
+        _wait(admin, process, folder / "log")
+        loaded = Server(admin, admin, admin, process.pid)
+        loaded.ask("CREATE ROLE monitor LOGIN PASSWORD 'sesame' IN ROLE pg_monitor")
+        loaded.ask("CREATE ROLE loader LOGIN PASSWORD 'sesame'")
+        loaded.ask("CREATE DATABASE loadtest OWNER loader")
+        monitor, loader = (admin.replace("//admin", f"//{role}") for role in ("monitor", "loader"))
+        yield Server(admin, loader.replace("/postgres", "/loadtest"), monitor, process.pid)
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(15)
+
+
+def _newest_initdb() -> Path:
+    """Of the installed versions the newest below 18."""
+    there = sorted(Path("/usr/lib/postgresql").glob("1[3-7]/bin/initdb"))
+    return there[-1] if there else Path(require("initdb of PostgreSQL 13 to 17", "postgresql"))
+
+
+def _wait(url: str, process: subprocess.Popen[Any], log: Path) -> None:
+    deadline = time.monotonic() + 20
+    while True:
+        try:
+            psycopg.connect(url, connect_timeout=2).close()
+        except psycopg.OperationalError:
+            assert process.poll() is None, log.read_text()
+            assert time.monotonic() < deadline, log.read_text()
+            time.sleep(0.1)
+        else:
+            return
+
+
+def test_an_older_server_is_read_with_its_own_views(ordinary_place: Path) -> None:
+    """The same metrics from other views; what it cannot say is listed, and nothing is made up."""
+    with system_postgres(ordinary_place) as old, watching(old.monitor) as collector:
+        facts = collector.inventory()["sql1"]
+        with blocked(old, 2):
+            time.sleep(0.5)
+            blocked_values = found(collector.read())
+        with psycopg.connect(old.loader, autocommit=True) as session:
+            session.execute("CREATE TABLE rows (payload text)")
+            for _ in range(50):
+                session.execute("INSERT INTO rows VALUES ('x')")
+        time.sleep(1.2)
+        samples = collector.read()
+    version = int(facts["database"]["version"].split(".")[0].split()[0])
+    assert 13 <= version <= 17
+    assert blocked_values["db.lock_waiters", ""] == pytest.approx(2, abs=1.2)
+    assert blocked_values["db.sessions_blocked", ""] == 2
+    values, interval_s = found(samples), samples[0].interval_s
+    assert (values["db.commits_per_s", ""] or 0) * interval_s >= 50
+    assert (values["db.wal_bytes_per_s", ""] or 0) > 0
+    assert values["db.checkpoints_per_s", "timed"] is not None
+    assert values["db.reads_per_s", "data"] is not None
+    if version >= 14:
+        assert (values["db.fsyncs_per_s", "wal"] or 0) * interval_s >= 50
+        assert values["db.fsync_s_per_s", "wal"] is None, "track_wal_io_timing is off unless asked for"
+    listed = {(each["metric"], each["instance"]) for each in facts["not_measured"]}
+    assert ("db.write_latency_s", "data") not in values
+    assert (("db.write_latency_s", "data") in listed) == (version < 16)
+    assert {metric for metric, _ in values if f"`{metric}`" not in README} == set()
+
+
+@pytest.fixture
+def ordinary_place() -> Iterator[Path]:
+    """A folder the user ``nobody`` can reach."""
+    with tempfile.TemporaryDirectory(prefix="server-", ignore_cleanup_errors=True) as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+def test_looks_stop_while_nobody_reads(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While data is loaded for minutes, the server is left alone, and nothing piles up."""
+    monkeypatch.setattr("pinchpoint_collectors.databases.postgres._IDLE_AFTER_S", 0.4)
+    looks: Callable[[Collector], int] = lambda collector: len(collector._watcher._looks)  # type: ignore[attr-defined]  # noqa: E731
+    with watching(server.monitor) as collector:
+        time.sleep(1)
+        count = looks(collector)
+        assert 1 <= count <= 6
+        time.sleep(0.5)
+        assert looks(collector) == count
+        collector.read()
+        time.sleep(0.3)
+        assert looks(collector) >= 1
