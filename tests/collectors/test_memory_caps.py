@@ -60,9 +60,20 @@ EVENTS_V2 = "low 0\nhigh 2\nmax 7\noom 0\noom_kill 0\noom_group_kill 0\n"
 
 def test_version_1_is_read_with_the_groups_below() -> None:
     """The `total_` figures count; the group's own, without its children, do not."""
-    found = memory.parse_v1(2**31, "2000000000\n", STAT_V1, "17\n")
+    found = memory.parse_v1(2**31, "2000000000\n", STAT_V1, "17\n", None)
     assert found == memory.Memory(2**31, 2_000_000_000, 646160384, 40404, 6606686, None, 17)
     assert found.available_bytes == 2**31 - (2_000_000_000 - 646160384)
+
+
+@pytest.mark.parametrize(
+    ("memsw", "hits"),
+    [(None, 17), ((str(2**40), "0"), 17), ((str(2**31), "5"), 5), ((str(2**31), "0"), None)],
+)
+def test_hits_of_a_limit_nobody_counts_are_not_measured(
+    memsw: tuple[str, str] | None, hits: int | None
+) -> None:
+    """With memory and swap capped alike the second limit is met, which some kernels do not count: no 0."""
+    assert memory.parse_v1(2**31, "0", STAT_V1, "17", memsw).limit_hits == hits
 
 
 def test_version_2_is_read_with_its_events() -> None:

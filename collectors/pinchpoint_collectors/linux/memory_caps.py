@@ -56,16 +56,23 @@ class MemoryCaps:
         cap = memory.cap_v1(read_fact(f"{directory}/memory.limit_in_bytes") or str(2**63))
         if cap is None or cap > self._machine_bytes:
             return None
-        texts = [read_fact(f"{directory}/memory.{name}") for name in ("usage_in_bytes", "stat", "failcnt")]
-        return memory.parse_v1(cap, *map(str, texts)) if all(texts) else None  # gone meanwhile
+        usage, stat, failcnt, limit, hits = (
+            read_fact(f"{directory}/memory.{name}")
+            for name in ("usage_in_bytes", "stat", "failcnt", "memsw.limit_in_bytes", "memsw.failcnt")
+        )
+        if not (usage and stat and failcnt):
+            return None  # gone meanwhile
+        return memory.parse_v1(cap, usage, stat, failcnt, (limit, hits) if limit and hits else None)
 
     def _read_v2(self, directory: str) -> Memory | None:
         limits = (read_fact(f"{directory}/memory.{name}") or "max" for name in ("max", "high"))
         cap = memory.cap_v2(*limits)  # the root group has no such files
         if cap is None or cap > self._machine_bytes:
             return None
-        texts = [read_fact(f"{directory}/memory.{name}") for name in ("current", "stat", "events")]
-        return memory.parse_v2(cap, *map(str, texts)) if all(texts) else None
+        current, stat, events = (
+            read_fact(f"{directory}/memory.{name}") for name in ("current", "stat", "events")
+        )
+        return memory.parse_v2(cap, current, stat, events) if current and stat and events else None
 
 
 class TierMemory:

@@ -51,8 +51,13 @@ def cap_v2(limit: str, high: str) -> int | None:
     return min((int(text) for text in (limit.strip(), high.strip()) if text != "max"), default=None)
 
 
-def parse_v1(cap_bytes: int, usage: str, stat: str, failcnt: str) -> Memory:
-    """From ``memory.usage_in_bytes``, ``memory.stat`` and ``memory.failcnt``; groups below are included."""
+def parse_v1(cap_bytes: int, usage: str, stat: str, failcnt: str, memsw: tuple[str, str] | None) -> Memory:
+    """From ``memory.usage_in_bytes``, ``memory.stat`` and ``memory.failcnt``; groups below are included.
+
+    ``memsw`` is limit and failcnt of memory and swap together, None where they are not counted. Where that
+    limit is no higher than the cap it is met first, and ``memory.failcnt`` stays 0. Its own failcnt is kept
+    by some kernels only (6.18 does not), so that a 0 there says nothing.
+    """
     found = _numbers(stat)
     return Memory(
         cap_bytes,
@@ -61,7 +66,7 @@ def parse_v1(cap_bytes: int, usage: str, stat: str, failcnt: str) -> Memory:
         found.get("total_pgmajfault"),
         found.get("total_workingset_refault_file"),
         None,
-        int(failcnt),
+        int(failcnt) if memsw is None or int(memsw[0]) > cap_bytes else int(memsw[1]) or None,
     )
 
 
