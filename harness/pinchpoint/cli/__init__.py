@@ -10,6 +10,7 @@ import click
 
 from pinchpoint.cli.analyse import analyse
 from pinchpoint.cli.check import check
+from pinchpoint.cli.compare import compare
 from pinchpoint.cli.demo import demo
 from pinchpoint.cli.farm import farm
 from pinchpoint.cli.init import init
@@ -19,7 +20,7 @@ from pinchpoint.cli.runs import runs
 from pinchpoint.errors import ExitStatus, PinchpointError
 from pinchpoint.interrupts import Interrupted
 
-COMMANDS = (demo, init, check, run, analyse, report, farm, runs)
+COMMANDS = (demo, init, check, run, analyse, compare, report, farm, runs)
 
 
 @click.group(commands=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})

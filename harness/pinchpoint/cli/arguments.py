@@ -21,4 +21,5 @@ FARM = click.option(
     help="The farm's farm.yaml.",
 )
 PLAN = click.argument("plan_file", metavar="PLAN", type=click.Path(path_type=Path))
+RUN_OR_COMPARISON = click.argument("directory", metavar="RUN|COMPARISON", type=click.Path(path_type=Path))
 RUN = click.argument("directory", metavar="RUN", type=click.Path(path_type=Path))

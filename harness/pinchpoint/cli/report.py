@@ -1,4 +1,4 @@
-"""``pinchpoint report``: a run for people who were not there."""
+"""``pinchpoint report``: a run, or a comparison, for people who were not there."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from pathlib import Path
 
 import click
 
-from pinchpoint.cli.arguments import RUN
+from pinchpoint.cli.arguments import RUN_OR_COMPARISON
+from pinchpoint.comparison import saved
 from pinchpoint.conclude import saved_verdict, write_reports
 from pinchpoint.report import registry
 
 
 @click.command()
-@RUN
+@RUN_OR_COMPARISON
 @click.option(
     "--format",
     "formats",
@@ -24,13 +25,16 @@ from pinchpoint.report import registry
     "--out",
     type=click.Path(path_type=Path),
     default=None,
-    help="Where to write; the run directory by default.",
+    help="Where to write; the directory itself by default.",
 )
 def report(directory: Path, formats: str, out: Path | None) -> None:
-    """Write RUN's report from the saved files alone; prints the path of each file."""
+    """Write the report of RUN, or of a comparison, from the saved files alone; prints each file's path."""
     wanted = [name.strip() for name in formats.split(",") if name.strip()]
     for name in wanted:
         registry.format_named(name)  # every unknown name is refused before the first file is written
-    run, verdict = saved_verdict(directory)
-    for path in write_reports(run, verdict, wanted, out or directory):
+    if saved.is_comparison(directory):
+        written = saved.write_reports(saved.load(directory), wanted, out or directory)
+    else:
+        written = write_reports(*saved_verdict(directory), wanted, out or directory)
+    for path in written:
         click.echo(path)

@@ -25,8 +25,8 @@ def write(report: Report) -> str:
     """The page."""
     timeline = timeline_chart(report.panels, report.clock)
     latencies = _latencies(report)
-    scripts = [_bundle(), _file("page.js")] if timeline or latencies else []
-    page = _environment().get_template("report.html.j2")
+    scripts = [_bundle(), template_file("page.js")] if timeline or latencies else []
+    page = environment().get_template("report.html.j2")
     return page.render(
         report=report,
         verdict=report.verdict,
@@ -36,9 +36,9 @@ def write(report: Report) -> str:
         latencies=latencies,
         outcome_words=words.OUTCOME[str(report.verdict["outcome"])],
         crashes=[event for event in report.run.events if event.get("event") == "tier_crashed"],
-        style=Markup(_file("style.css")),  # noqa: S704 - our own file
+        style=Markup(template_file("style.css")),  # noqa: S704 - our own file
         scripts=[Markup(script) for script in scripts],  # noqa: S704 - our own file and vl-convert's bundle
-        policy=_policy(scripts),
+        policy=policy(scripts),
     )
 
 
@@ -50,7 +50,7 @@ def _latencies(report: Report) -> list[tuple[Chart, list[Distribution]]]:
     return [(distribution_chart(scenario, kinds), kinds) for scenario, kinds in by_scenario.items()]
 
 
-def _policy(scripts: list[str]) -> str:
+def policy(scripts: list[str]) -> str:
     """The content security policy: no network at all, and no script but these, by their hashes."""
     hashes = " ".join(f"'sha256-{_sha256(script)}'" for script in scripts) or "'none'"
     return f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src {hashes}"
@@ -60,16 +60,17 @@ def _sha256(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _environment() -> Environment:
-    environment = Environment(
+def environment() -> Environment:
+    """Jinja with the filters every page uses."""
+    made = Environment(
         loader=PackageLoader("pinchpoint.report", _TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
-    environment.filters |= {
+    made.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
+    made.filters |= {
         "percent": units.percent,
         "seconds": units.seconds,
         "per_second": units.per_second,
@@ -78,7 +79,7 @@ def _environment() -> Environment:
         # The picture comes from vl-convert, which escapes what it draws; its name space is the page's own.
         "drawn": lambda chart: Markup(chart.svg.replace(' xmlns="http://www.w3.org/2000/svg"', "")),  # noqa: S704 - see above
     }
-    return environment
+    return made
 
 
 @cache
@@ -90,5 +91,6 @@ def _bundle() -> str:
     return bundled
 
 
-def _file(name: str) -> str:
+def template_file(name: str) -> str:
+    """A file of the templates, as text."""
     return files("pinchpoint.report").joinpath(_TEMPLATES, name).read_text(encoding="utf-8")

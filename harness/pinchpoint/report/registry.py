@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from pinchpoint.errors import InputError
-from pinchpoint.report import html, jsonfile, markdown
+from pinchpoint.report import compared, html, jsonfile, markdown
+from pinchpoint.report.compared.report import ComparisonReport
+from pinchpoint.report.compared.report import gather as gather_comparison
 from pinchpoint.report.report import Report, gather
 from pinchpoint.store.read import StoredRun
 
@@ -21,10 +23,12 @@ class Format:
     Attributes:
         name: what ``--format`` takes; the file is ``report.NAME``.
         write: the file's text from the gathered report.
+        compare: the same of a comparison; None where this format is not offered for them.
     """
 
     name: str
     write: Callable[[Report], str]
+    compare: Callable[[ComparisonReport], str] | None = None
 
 
 def registered(formats: Iterable[Format]) -> dict[str, Format]:
@@ -38,7 +42,11 @@ def registered(formats: Iterable[Format]) -> dict[str, Format]:
 
 
 FORMATS: Mapping[str, Format] = registered(
-    (Format("html", html.write), Format("json", jsonfile.write), Format("md", markdown.write))
+    (
+        Format("html", html.write, compared.html.write),
+        Format("json", jsonfile.write, compared.jsonfile.write),
+        Format("md", markdown.write, compared.markdown.write),
+    )
 )
 
 
@@ -72,9 +80,35 @@ def write(run: StoredRun, verdict: Mapping[str, Any], format_name: str, folder: 
         InputError: the format is not known, or the verdict is none.
         OSError: the folder cannot be written to.
     """
-    path = folder / f"report.{format_named(format_name).name}"
+    return _written(folder / f"report.{format_named(format_name).name}", render(run, verdict, format_name))
+
+
+def render_comparison(content: Mapping[str, Any], format_name: str) -> str:
+    """The report of a comparison as text, from comparison.json's content alone.
+
+    Raises:
+        InputError: the format is not known, or not offered for comparisons.
+    """
+    chosen = format_named(format_name)
+    if chosen.compare is None:
+        offered = ", ".join(each.name for each in FORMATS.values() if each.compare)
+        raise InputError(f"--format: {format_name!r} is not offered for a comparison; allowed: {offered}")
+    return chosen.compare(gather_comparison(content))
+
+
+def write_comparison(content: Mapping[str, Any], format_name: str, folder: Path) -> Path:
+    """Write ``report.NAME`` of a comparison into ``folder``, whole or not at all, and return its path.
+
+    Raises:
+        InputError: the format is not known, or not offered for comparisons.
+        OSError: the folder cannot be written to.
+    """
+    text = render_comparison(content, format_name)
+    return _written(folder / f"report.{format_name}", text)
+
+
+def _written(path: Path, content: str) -> Path:
     partial = path.with_name(f".{path.name}.partial")
-    content = render(run, verdict, format_name)
     try:
         # A lone surrogate (a file name that is no text) has no UTF-8 form; it is written as \udcXX.
         partial.write_text(content, encoding="utf-8", errors="backslashreplace")

@@ -19,10 +19,10 @@ def verdict_text(verdict: Mapping[str, Any]) -> str:
     In this order: what gives way, the evidence, what would give way next, the experiment that would decide,
     objectives, the crawl, warnings. Parts that do not apply are left out; the last line has no line end.
     """
-    blocks = [f"{words.OUTCOME[str(verdict['outcome'])]}.", _wrapped(str(verdict["summary"]))]
+    blocks = [f"{words.OUTCOME[str(verdict['outcome'])]}.", wrapped(str(verdict["summary"]))]
     blocks += [block for block in (_facts(verdict), _outlook(verdict)) if block]
     blocks += ["\n".join(block) for block in (_objectives(verdict), _crawl(verdict)) if block]
-    warnings = [_wrapped(str(warning), "  ! ") for warning in verdict.get("warnings") or ()]
+    warnings = [wrapped(str(warning), "  ! ") for warning in verdict.get("warnings") or ()]
     if warnings:
         blocks.append("\n".join(["Warnings:", *warnings]))
     return "\n\n".join(blocks)
@@ -35,9 +35,9 @@ def _facts(verdict: Mapping[str, Any]) -> str:
     named += [("Suspected", candidate) for candidate in verdict.get("candidates") or ()]
     for title, each in named:
         sure = f" (confidence: {each['confidence']})" if each.get("confidence") else ""
-        lines.append(_wrapped(f"{title}, {words.place(each)}{sure}:"))
-        lines += [_wrapped(str(fact["fact"]), "  - ") for fact in each.get("evidence") or ()]
-        lines += [_wrapped(str(why), "    ") for why in each.get("why_not_more") or ()]
+        lines.append(wrapped(f"{title}, {words.place(each)}{sure}:"))
+        lines += [wrapped(str(fact["fact"]), "  - ") for fact in each.get("evidence") or ()]
+        lines += [wrapped(str(why), "    ") for why in each.get("why_not_more") or ()]
     return "\n".join(lines)
 
 
@@ -51,7 +51,7 @@ def _outlook(verdict: Mapping[str, Any]) -> str:
         sentences.append(words.following(verdict))
     if verdict.get("experiment"):
         sentences.append(f"What would decide it: {verdict['experiment']}")
-    return "\n".join(_wrapped(sentence) for sentence in sentences)
+    return "\n".join(wrapped(sentence) for sentence in sentences)
 
 
 def _objectives(verdict: Mapping[str, Any]) -> list[str]:
@@ -66,7 +66,7 @@ def _crawl(verdict: Mapping[str, Any]) -> list[str]:
     if not table.rows:
         return []
     partly = [str(row["source"]) for row in table.rows if row.get("complete") is False]
-    note = [_wrapped(f"Not crawled to the end: {words.listed(partly)}.", "  ")] if partly else []
+    note = [wrapped(f"Not crawled to the end: {words.listed(partly)}.", "  ")] if partly else []
     return ["Crawl:", *_grid(table, _CRAWL), *note]
 
 
@@ -89,7 +89,8 @@ def _cut(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
-def _wrapped(text: str, bullet: str = "") -> str:
+def wrapped(text: str, bullet: str = "") -> str:
+    """Text as lines of at most 88 columns, without control characters; the first one after a bullet."""
     one_line = " ".join(_printable(text).split())
     indent = " " * len(bullet)
     return textwrap.fill(

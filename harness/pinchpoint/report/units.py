@@ -49,6 +49,11 @@ def percent(value: float | None) -> str:
     return f"{_digits(value * 100, places=3 if nearly_all else 2)} %"
 
 
+def times(value: float | None) -> str:
+    """How many times as much one is as the other, three digits."""
+    return NOT_MEASURED if value is None else f"{_digits(value)} \N{MULTIPLICATION SIGN}"
+
+
 def of_metric(metric: str, value: float | None) -> str:
     """A value in the unit its metric's name ends with; a count where it names none."""
     if metric.endswith("_bytes_per_s"):

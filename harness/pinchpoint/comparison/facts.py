@@ -1,0 +1,217 @@
+"""A manifest as flat facts: what a run was made of, one value per place, so that two can be held together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pinchpoint.comparison.hosts import Place, Places, tiers_of
+
+Area = Literal[
+    "disks",
+    "cpu",
+    "memory",
+    "network",
+    "machine",
+    "database",
+    "plan",
+    "content",
+    "generators",
+    "collectors",
+    "versions",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What a fact is about.
+
+    Attributes:
+        area: which kind of thing; what ``--factor`` names.
+        what: the fact's name; its ending is its unit (``memory_bytes``, ``built.latency_s``).
+        place: the host it holds for, None where it holds for the tier or the whole run.
+        tier: the tier, None where it holds for the whole run.
+        role: the disk's role.
+    """
+
+    area: Area
+    what: str
+    tier: str | None = None
+    place: Place | None = None
+    role: str | None = None
+
+    @property
+    def given(self) -> bool:
+        """Whether a file says it; else a collector found it."""
+        return self.what == "machine" or self.what.startswith(("declared.", "built."))
+
+
+Facts = dict[Subject, Any]
+"""Subject -> value; what is not recorded is not in it."""
+
+_CPU = ("cpu_model", "cores")
+_MEMORY = ("memory_bytes", "swap_bytes")
+_MACHINE = ("machine_id", "kernel", "os", "virtualisation", "clock_source")
+_DEVICE = ("size_bytes", "model", "rotational", "scheduler", "write_cache")
+_MOUNT = ("file_system", "data_io")
+_ENDPOINT_TIER = {"sharepoint": "web"}
+_BUILT: Mapping[str, tuple[Area, str]] = {
+    "cpus": ("cpu", "cores"),
+    "memory": ("memory", "memory_bytes"),
+    "delays": ("network", "delay"),
+}
+GENERATOR = "generator"
+
+
+def facts_of(manifest: Mapping[str, Any], side: str, places: Places) -> Facts:
+    """Everything of a manifest that can make two runs differ.
+
+    Names that differ for no reason of their own are left out: of the farm and its file, of hosts, of loop
+    devices and folders.
+
+    Args:
+        manifest: manifest.json's content.
+        side: ``base`` or ``other``: whose host names it uses.
+        places: the hosts of both sides, paired.
+    """
+    every = (
+        *_hosts(manifest, side, places),
+        *_declared(manifest, side, places),
+        *_built(manifest, side, places),
+        *_databases(manifest, side, places),
+        *_run(manifest),
+    )
+    return {subject: value for subject, value in every if value is not None}
+
+
+def flat(value: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Nested mappings as dotted names: ``{"a": {"b": 1}}`` -> ``a.b``, 1."""
+    if not isinstance(value, Mapping):
+        yield prefix, value
+        return
+    for key, item in value.items():
+        yield from flat(item, f"{prefix}.{key}" if prefix else str(key))
+
+
+_Found = Iterator[tuple[Subject, Any]]
+
+
+def _hosts(manifest: Mapping[str, Any], side: str, places: Places) -> _Found:
+    """What the collectors found on each host."""
+    inventory = manifest.get("hosts") or {}
+    for tier, hosts in tiers_of(manifest).items():
+        for host in hosts:
+            place, facts = places.of(tier, host, side), inventory.get(host) or {}
+            # A host nobody looked at may differ in anything.
+            yield Subject("machine", "inventory", tier, place), "recorded" if facts else None
+            groups: tuple[tuple[Area, tuple[str, ...]], ...] = (
+                ("cpu", _CPU),
+                ("memory", _MEMORY),
+                ("machine", _MACHINE),
+            )
+            for area, names in groups:
+                for name in names:
+                    yield Subject(area, name, tier, place), facts.get(name)
+            # Which cores is chance; how many is not.
+            yield Subject("cpu", "tier_cores", tier, place), len(facts.get("tier_cores") or ()) or None
+            yield Subject("machine", "shares_with", tier, place), _neighbours(inventory, host, tier)
+            for role, disk in (facts.get("roles") or {}).items():
+                device = (facts.get("disks") or {}).get(disk.get("device")) or {}
+                for name in _DEVICE:
+                    yield Subject("disks", name, tier, place, role), device.get(name)
+                for name in _MOUNT:
+                    yield Subject("disks", name, tier, place, role), disk.get(name)
+
+
+def _neighbours(inventory: Mapping[str, Any], host: str, tier: str) -> str | None:
+    """The other tiers on the same machine; ``none`` where it has it for itself."""
+    machine = (inventory.get(host) or {}).get("machine_id")
+    if not machine:
+        return None
+    tiers = {str(facts.get("tier")) for facts in inventory.values() if facts.get("machine_id") == machine}
+    return ", ".join(sorted(tiers - {tier})) or "none"
+
+
+def _declared(manifest: Mapping[str, Any], side: str, places: Places) -> _Found:
+    """What farm.yaml says the machines and disks can do."""
+    for tier, spec in ((manifest.get("farm") or {}).get("tiers") or {}).items():
+        for host, entry in ((spec or {}).get("hosts") or {}).items():
+            place = places.of(tier, host, side)
+            yield Subject("machine", "machine", tier, place), (entry or {}).get("machine")
+            for role, disk in ((entry or {}).get("disks") or {}).items():
+                said = disk or {}
+                yield Subject("disks", "declared.profile", tier, place, role), said.get("profile")
+                for name, value in flat(said.get("resolved_limits") or {}):
+                    yield Subject("disks", f"declared.{name}", tier, place, role), value
+
+
+def _built(manifest: Mapping[str, Any], side: str, places: Places) -> _Found:
+    """What an embedded farm was given: the verdict never reads it, but in it two farms differ."""
+    built = (manifest.get("farm") or {}).get("embedded") or {}
+    for key, disk in (built.get("disks") or {}).items():
+        tier, _, role = key.partition(".")
+        place = places.of(tier, f"{tier}1", side)
+        if stands_alone(manifest, f"{tier}1", role):
+            for name, value in flat(disk):
+                yield Subject("disks", f"built.{name}", tier, place, role), value
+    for section, (area, word) in _BUILT.items():
+        for tier, given in (built.get(section) or {}).items():
+            own: Area = "generators" if tier == GENERATOR else area
+            for name, value in flat(given):
+                what = f"built.{word}.{name}" if name else f"built.{word}"
+                yield Subject(own, what, None if tier == GENERATOR else tier), value
+
+
+def stands_alone(manifest: Mapping[str, Any], host: str, role: str) -> bool:
+    """Whether a disk role of an embedded farm has a file system of its own, as an emulated disk does.
+
+    Where the machine lacks the means for one, the role is a plain folder, whatever farm.yaml asks for.
+    """
+    disk = (((manifest.get("hosts") or {}).get(host) or {}).get("roles") or {}).get(role) or {}
+    return disk.get("given") is not None and disk.get("given") == disk.get("mount_point")
+
+
+def _databases(manifest: Mapping[str, Any], side: str, places: Places) -> _Found:
+    """Versions and settings, as the collector on the host saw them, else as the scenarios did."""
+    seen = set()
+    for host, facts in (manifest.get("hosts") or {}).items():
+        tier = facts.get("tier")
+        if tier and facts.get("database"):
+            seen.add(tier)
+            for name, value in flat(facts["database"]):
+                if name.startswith("settings.") or name in ("server", "version", "standby"):
+                    yield Subject("database", name, tier, places.of(tier, host, side)), _plain(value)
+    for endpoints in (manifest.get("endpoints") or {}).values():
+        for endpoint, said in (endpoints or {}).items():
+            tier = _ENDPOINT_TIER.get(endpoint, endpoint)
+            if tier in seen or not isinstance(said, Mapping) or "server" not in said:
+                continue
+            for name, value in flat({key: said.get(key) for key in ("server", "version", "settings")}):
+                yield Subject("database", name, tier), _plain(value)
+
+
+def _run(manifest: Mapping[str, Any]) -> _Found:
+    """What holds for the whole run."""
+    plan = {key: value for key, value in (manifest.get("plan") or {}).items() if key not in ("name", "seed")}
+    yield Subject("plan", "seed"), manifest.get("seed")
+    for name, value in flat(plan):
+        yield Subject("plan", name), _plain(value)
+    content = manifest.get("content") or {}
+    for name, value in flat({key: content.get(key) for key in ("corpus", "documents", "bytes", "sources")}):
+        yield Subject("content", name), value
+    workers = manifest.get("generators") or ()
+    yield Subject("generators", "workers"), len(workers)
+    yield Subject("generators", "cores"), len({core for one in workers for core in one.get("cores") or ()})
+    collectors = manifest.get("collectors") or ()
+    kinds = sorted({str(one.get("kind")) for one in collectors})
+    yield Subject("collectors", "kinds"), ", ".join(kinds) or "none"
+    for one in collectors:
+        yield Subject("collectors", f"{one.get('kind')}.interval_s"), one.get("interval_s")
+    for name, value in flat(manifest.get("versions") or {}):
+        yield Subject("versions", name), _plain(value)
+
+
+def _plain(value: Any) -> Any:
+    """Lists compare by their text; everything else as it is."""
+    return ", ".join(str(item) for item in value) if isinstance(value, (list, tuple)) else value

@@ -1,0 +1,79 @@
+"""Did the bottleneck move? Two verdicts that name different resources say so; nothing less does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pinchpoint.comparison.confounders import Blamed
+from pinchpoint.comparison.hosts import Places
+from pinchpoint.comparison.sides import Run, Side, Sides
+
+_SURE = ("low", "medium", "high")
+_NOBODY = {
+    "not_reached": "nothing gave way in {label} at this load",
+    "inconclusive": "what limits {label} could not be told",
+    "invalid": "the run of {label} is no valid evidence",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Movement:
+    """From what to what.
+
+    Attributes:
+        base: what gives way first in the base, as its verdict names it; None where nobody can say.
+        other: likewise.
+        moved: None where either side names nothing.
+        why: why it is None, one sentence, or what else must be known of the answer.
+    """
+
+    base: Mapping[str, Any] | None
+    other: Mapping[str, Any] | None
+    moved: bool | None
+    why: str | None
+
+
+def movement(sides: Sides, places: Places) -> Movement:
+    """Compare what both sides' verdicts name: kind of resource, tier and role; not how it gives way."""
+    base, no_base = _named(sides.base, "base", places)
+    other, no_other = _named(sides.other, "other", places)
+    unknown = [why for why in (no_base, no_other) if why]
+    if unknown or base is None or other is None:
+        return Movement(base, other, None, "; ".join(unknown))
+    first, second = Blamed.of(base, "base", places), Blamed.of(other, "other", places)
+    if not same_resource(first, second):
+        return Movement(base, other, moved=True, why=None)
+    note = None
+    if first.tier != second.tier:
+        most = f"{first.tier} uses most of it in {sides.base.label}, {second.tier} in {sides.other.label}"
+        note = f"it is shared: {most}"
+    return Movement(base, other, moved=False, why=note)
+
+
+def same_resource(first: Blamed, second: Blamed) -> bool:
+    """Whether two verdicts name one resource. Cores that tiers share are one, whoever uses most of them."""
+    if first.family != second.family:
+        return False
+    if first.family == "cpu" and first.tier in second.tiers and second.tier in first.tiers:
+        return True
+    return (first.tier, first.role) == (second.tier, second.role)
+
+
+def _named(side: Side, name: str, places: Places) -> tuple[Mapping[str, Any] | None, str | None]:
+    """What all runs of a side name, with the least of their confidences; else why there is no such thing."""
+    blames = [run.verdict.get("bottleneck") for run in side.runs]
+    known = [blame for blame in blames if blame]
+    nobody = [_nobody(run, side.label) for run in side.runs if run.verdict["outcome"] != "bottleneck"]
+    if nobody:
+        return (known[0] if known and len(known) == len(blames) else None), "; ".join(dict.fromkeys(nobody))
+    first = Blamed.of(known[0], name, places)
+    if not all(same_resource(first, Blamed.of(blame, name, places)) for blame in known):
+        return None, f"the runs of {side.label} name different resources"
+    least = min((str(blame.get("confidence")) for blame in known), key=_SURE.index)
+    return {**known[0], "confidence": least}, None
+
+
+def _nobody(run: Run, label: str) -> str:
+    return _NOBODY[str(run.verdict["outcome"])].format(label=label)

@@ -1,0 +1,189 @@
+"""The work each side did: counts, failures, errors. Said before any rate: rates of unlike work mislead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any, Literal
+
+from pinchpoint.analysis.traffic import NO_ERRORS
+from pinchpoint.comparison.sides import Sides
+from pinchpoint.report import units
+
+SAME_COUNT = 0.01
+"""Counts within 1 % of each other are the same work (design)."""
+SAME_SHARE = 0.01
+"""So are shares of failures within one percentage point (design)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What one side did of one thing; medians over its runs. None: not in its runs, or not measured.
+
+    Attributes:
+        count: documents or operations that succeeded.
+        failures: that failed.
+        skipped: documents left out as of a kind that is not read.
+        dropped: operations that could not start in time.
+        failed_ratio: of all that ended, the share that failed.
+        complete: whether every crawl ended; None for scenarios.
+    """
+
+    count: float | None = None
+    failures: float | None = None
+    skipped: float | None = None
+    dropped: float | None = None
+    failed_ratio: float | None = None
+    complete: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One crawl source or scenario, on both sides.
+
+    Attributes:
+        unlike: in what the work differs, one sentence; None: it is the same work.
+    """
+
+    about: Literal["source", "scenario"]
+    name: str
+    base: Done
+    other: Done
+    unlike: str | None
+
+
+def work_done(sides: Sides) -> tuple[Work, ...]:
+    """Every crawl source and every scenario of either side."""
+    return (*_sources(sides), *_scenarios(sides))
+
+
+def _sources(sides: Sides) -> Iterator[Work]:
+    found = [
+        [{row["source"]: row for row in verdict.get("crawl") or ()} for verdict in side.verdicts]
+        for side in sides
+    ]
+    for name in dict.fromkeys(name for side in found for run in side for name in run):
+        base, other = (_source([run[name] for run in side if name in run]) for side in found)
+        yield Work("source", name, base, other, _unlike_source(base, other, _labels(sides)))
+
+
+def _source(rows: Sequence[Mapping[str, Any]]) -> Done:
+    if not rows:
+        return Done()
+    count, failures, skipped = (
+        _middle([row.get(key) for row in rows]) for key in ("count", "failures", "skipped")
+    )
+    return Done(
+        count=count,
+        failures=failures,
+        skipped=skipped,
+        failed_ratio=_share(failures, count),
+        complete=all(row.get("complete") for row in rows),
+    )
+
+
+def _scenarios(sides: Sides) -> Iterator[Work]:
+    found = [[verdict.get("scenarios") or {} for verdict in side.verdicts] for side in sides]
+    for name in dict.fromkeys(name for side in found for run in side for name in run):
+        base, other = (_scenario([run[name] for run in side if name in run]) for side in found)
+        yield Work("scenario", name, base, other, _unlike_scenario(base, other, _labels(sides)))
+
+
+def _scenario(rows: Sequence[Mapping[str, Any]]) -> Done:
+    if not rows:
+        return Done()
+    failures = [_failed(row.get("outcomes") or {}) for row in rows]
+    return Done(
+        count=_middle([row.get("count") for row in rows]),
+        failures=_middle(failures),
+        dropped=_middle([row.get("dropped") for row in rows]),
+        failed_ratio=_middle([row.get("error_ratio") for row in rows]),
+    )
+
+
+def _failed(outcomes: Mapping[str, int]) -> int:
+    return sum(count for outcome, count in outcomes.items() if outcome not in NO_ERRORS)
+
+
+def _middle(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return median(known) if known else None
+
+
+def _share(failures: float | None, count: float | None) -> float | None:
+    """Failures of all that was tried; None where nothing was, or it is not known."""
+    if failures is None or count is None or failures + count == 0:
+        return None
+    return failures / (failures + count)
+
+
+def _labels(sides: Sides) -> tuple[str, str]:
+    return sides.base.label, sides.other.label
+
+
+def _unlike_source(base: Done, other: Done, labels: tuple[str, str]) -> str | None:
+    """A crawl's work is given: counts and failures must be alike, and both crawls must have ended."""
+    absent = _absent(base, other, labels)
+    if absent:
+        return absent
+    open_ = [label for label, done in zip(labels, (base, other), strict=True) if not done.complete]
+    if open_:
+        return f"the crawl did not end in {' and '.join(open_)}"
+    parts = [*_failures(base, other, labels)]
+    if _differ(base.count, other.count):
+        parts.append(f"{_number(base.count)} documents in {labels[0]}, {_number(other.count)} in {labels[1]}")
+    if _differ(base.skipped, other.skipped):
+        parts.append(
+            f"{_number(base.skipped)} skipped in {labels[0]}, {_number(other.skipped)} in {labels[1]}"
+        )
+    return "; ".join(parts) or None
+
+
+def _unlike_scenario(base: Done, other: Done, labels: tuple[str, str]) -> str | None:
+    """How many operations were done is a result; that they succeed, and begin in time, is the task."""
+    absent = _absent(base, other, labels)
+    if absent:
+        return absent
+    parts = [*_failures(base, other, labels)]
+    dropped = _share(base.dropped, base.count), _share(other.dropped, other.count)
+    if _apart(*dropped):
+        parts.append(
+            f"{_percent(dropped[0])} could not start in time in {labels[0]}, "
+            f"{_percent(dropped[1])} in {labels[1]}"
+        )
+    return "; ".join(parts) or None
+
+
+def _absent(base: Done, other: Done, labels: tuple[str, str]) -> str | None:
+    absent = [label for label, done in zip(labels, (base, other), strict=True) if done == Done()]
+    return f"not there in {' and '.join(absent)}" if absent else None
+
+
+def _failures(base: Done, other: Done, labels: tuple[str, str]) -> Iterator[str]:
+    if _apart(base.failed_ratio, other.failed_ratio):
+        words = [
+            f"all failed in {label}"
+            if done.failed_ratio == 1
+            else f"{_percent(done.failed_ratio)} failed in {label}"
+            for label, done in zip(labels, (base, other), strict=True)
+        ]
+        yield ", ".join(words)
+
+
+def _apart(base: float | None, other: float | None) -> bool:
+    return abs((base or 0.0) - (other or 0.0)) > SAME_SHARE
+
+
+def _differ(base: float | None, other: float | None) -> bool:
+    if base is None or other is None:
+        return base is not other
+    return abs(base - other) > SAME_COUNT * max(base, other)
+
+
+def _number(value: float | None) -> str:
+    return units.NOT_MEASURED if value is None else f"{value:,.0f}"
+
+
+def _percent(value: float | None) -> str:
+    return "nothing" if value is None else units.percent(value)

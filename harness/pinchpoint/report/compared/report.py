@@ -1,0 +1,128 @@
+"""A comparison gathered for every format: what it says first, its tables, both sides' evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pinchpoint.report import words
+from pinchpoint.report.compared import tables
+from pinchpoint.report.evidence import Finding, findings
+from pinchpoint.report.tables import Table
+
+CLAIM: Mapping[str | None, str] = {
+    "caused_by": "Caused by what was studied",
+    "associated_with": "Came together, cause not shown",
+    None: "Nothing is claimed: a run is not valid evidence",
+}
+MOVED: Mapping[bool | None, str] = {True: "It moved", False: "It did not move", None: "Cannot be said"}
+
+
+@dataclass(frozen=True, slots=True)
+class SideWords:
+    """One side as people read it.
+
+    Attributes:
+        label: its name.
+        runs: (directory, started, outcome in words, summary) of each run.
+        named: what gives way first, "" where nobody can say.
+        confidence: of that, "" likewise.
+        findings: what its verdict names, with the evidence, of the first run.
+        next_words: what would give way next, "" where nobody can say.
+    """
+
+    label: str
+    runs: tuple[Mapping[str, Any], ...]
+    named: str
+    confidence: str
+    findings: tuple[Finding, ...]
+    next_words: str
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonReport:
+    """What a comparison says, before it is written in any format.
+
+    Attributes:
+        content: comparison.json's content.
+        headline: whether the bottleneck moved, in one sentence.
+        lead: what the summary says beyond it.
+        alarms: what a reader must know before anything else.
+        changed: the main changes, short.
+        sides: base and other.
+        tables: all tables by name, in reading order.
+    """
+
+    content: Mapping[str, Any]
+    headline: str
+    lead: str
+    alarms: tuple[str, ...]
+    changed: tuple[str, ...]
+    sides: tuple[SideWords, SideWords]
+    tables: Mapping[str, Table]
+
+    @property
+    def claim_words(self) -> str:
+        """What is claimed, in a few words."""
+        return CLAIM[self.content["claim"]]
+
+    @property
+    def moved_words(self) -> str:
+        """Whether the bottleneck moved, in a few words."""
+        return MOVED[self.content["bottleneck"]["moved"]]
+
+    @property
+    def runs_words(self) -> str:
+        """How many runs stand behind it: ``dev: 1 run, prod: 1 run``."""
+        counts = [(side.label, len(side.runs)) for side in self.sides]
+        return ", ".join(f"{label}: {count} run{'' if count == 1 else 's'}" for label, count in counts)
+
+
+def gather(content: Mapping[str, Any]) -> ComparisonReport:
+    """Everything a report of a comparison shows, from comparison.json's content."""
+    headline, lead = words.sentences(str(content["summary"]))
+    made = (
+        tables.studied(content),
+        tables.confounders(content),
+        tables.work(content),
+        tables.sources(content),
+        tables.disks(content),
+        tables.cpus(content),
+        tables.scenarios(content),
+    )
+    invalid = [
+        f"The run {run['directory']} ({side['label']}) is not valid evidence: its figures are shown, "
+        "but nothing is claimed."
+        for side in (content["base"], content["other"])
+        for run in side["runs"]
+        if run["outcome"] == "invalid"
+    ]
+    return ComparisonReport(
+        content=content,
+        headline=headline,
+        lead=lead,
+        alarms=tuple(invalid),
+        changed=tuple(content["main_changes"]),
+        sides=(_side(content, "base"), _side(content, "other")),
+        tables={table.name: table for table in made},
+    )
+
+
+def _side(content: Mapping[str, Any], name: str) -> SideWords:
+    side, blame = content[name], content["bottleneck"][name]
+    first = side["runs"][0]
+    verdict = {
+        "outcome": first["outcome"],
+        "bottleneck": blame,
+        "candidates": first["candidates"],
+        "next": first["next"],
+    }
+    return SideWords(
+        label=side["label"],
+        runs=tuple({**run, "outcome_words": words.OUTCOME[run["outcome"]]} for run in side["runs"]),
+        named=words.place({**blame, "host": None, "instance": ""}) if blame else "",
+        confidence=str((blame or {}).get("confidence") or ""),
+        findings=findings(verdict),
+        next_words=words.following(verdict),
+    )

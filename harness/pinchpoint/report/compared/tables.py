@@ -1,0 +1,286 @@
+"""The tables of a comparison: what differs, what was done, and the figures of both sides with their ratio."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pinchpoint.report import units, words
+from pinchpoint.report.tables import Column, Row, Table, number, text
+
+RATIO = "ratio"
+_SIDE = "side"
+_NO_RATIO = "no ratio"
+
+
+@dataclass(frozen=True, slots=True)
+class Figure(Column):
+    """A figure of both sides: in the row of the ratio it is a number of times."""
+
+    def cell(self, row: Row) -> str:
+        """The figure, or the ratio."""
+        value = row.get(self.key)
+        if row.get(_SIDE) != RATIO:
+            return self.absent if value is None else self.show(value)
+        return _NO_RATIO if value is None else units.times(value)
+
+
+def _figure(metric: str, title: str) -> Figure:
+    return Figure(metric, title, lambda value: units.of_metric(metric, value), numeric=True)
+
+
+def studied(content: Row) -> Table:
+    """The differences in what is studied."""
+    factors = list(content["factors"])
+    named = words.listed(factors) if factors else ""
+    empty = (
+        f"The manifests show no difference in {named}."
+        if factors
+        else "Nothing was named as studied (--factor), so every difference is listed below."
+    )
+    title = f"What is studied: {named}" if factors else "What is studied"
+    return _differences("studied", title, content, content["studied"], empty=empty)
+
+
+def confounders(content: Row) -> Table:
+    """All other differences, those that touch a blamed resource first."""
+    rows = [{**row, "acts_on": _touched(row)} for row in content["confounders"]]
+    return _differences(
+        "confounders",
+        "What else differs",
+        content,
+        rows,
+        Column("acts_on", "may act upon", absent="nothing that is blamed"),
+        note="A difference that may act upon a blamed resource weakens the claim. Names of hosts, devices "
+        "and folders are not compared.",
+        empty="The manifests show no other difference.",
+    )
+
+
+def _touched(row: Row) -> str | None:
+    touched = [words.place({**resource, "host": None}) for resource in row["touches"]]
+    if touched:
+        return words.listed(list(dict.fromkeys(touched)))
+    return "anything: nobody is blamed" if row["matters"] else None
+
+
+def _differences(
+    name: str, title: str, content: Row, found: Sequence[Row], *more: Column, note: str = "", empty: str = ""
+) -> Table:
+    labels = content["base"]["label"], content["other"]["label"]
+    rows = [
+        {
+            **row,
+            "where": _where(row),
+            "in_base": fact_value(row["what"], row["base"]),
+            "in_other": fact_value(row["what"], row["other"]),
+            "fact": fact_words(row["what"]),
+        }
+        for row in found
+    ]
+    columns = (
+        Column("area", "area"),
+        Column("fact", "what"),
+        Column("where", "where"),
+        Column("in_base", labels[0], absent="not recorded"),
+        Column("in_other", labels[1], absent="not recorded"),
+        *more,
+    )
+    return Table(name, title, columns, rows, note=note, empty=empty)
+
+
+def _where(row: Row) -> str:
+    """``log disk of sql (sql1)``, ``sql (sql1)``, ``sql``, or ``the run``."""
+    tier = row["tier"]
+    place = f"{row['role']} disk{f' of {tier}' if tier else ''}" if row["role"] else tier
+    hosts = ", ".join(row["hosts"])
+    if place and hosts:
+        return f"{place} ({hosts})"
+    return str(place or hosts or "the run")
+
+
+def fact_words(name: str) -> str:
+    """A fact's name for people: ``built.latency_s`` -> ``latency, as built``."""
+    group, _, rest = name.partition(".")
+    if group == "settings":
+        return f"setting {rest}"
+    if group in ("declared", "built"):
+        return f"{_plain_name(rest)}, {'as declared' if group == 'declared' else 'as built'}"
+    return _plain_name(name)
+
+
+def _plain_name(name: str) -> str:
+    for ending in ("_per_s", "_s", "_bytes", "_ratio"):
+        name = name.removesuffix(ending)
+    plain = name.replace(".", " ").replace("_", " ")
+    return " ".join({"iops": "IOPS", "cpu": "CPU", "os": "OS", "io": "I/O"}.get(w, w) for w in plain.split())
+
+
+def fact_value(name: str, value: Any) -> str | None:
+    """A fact's value with its unit; several of one side, where its runs differ; None: not recorded."""
+    if value is None:
+        return None
+    if isinstance(value, list):
+        return " or ".join(fact_value(name, each) or "not recorded" for each in value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return text(value)
+    return units.of_metric(f"_{name.rsplit('.', 1)[-1]}", value)
+
+
+def work(content: Row) -> Table:
+    """What was done, before any rate is looked at."""
+    labels = content["base"]["label"], content["other"]["label"]
+    rows = [
+        {
+            "name": row["name"],
+            "about": row["about"],
+            **{f"{key}_base": row["base"][key] for key in ("count", "failures", "dropped")},
+            **{f"{key}_other": row["other"][key] for key in ("count", "failures", "dropped")},
+            "unlike": row["unlike"],
+        }
+        for row in content["work"]
+    ]
+    columns = [Column("name", "what"), Column("about", "is a")]
+    for key, title in (("count", "done"), ("failures", "failed"), ("dropped", "not started in time")):
+        absent = "-" if key == "dropped" else units.NOT_MEASURED
+        columns += [
+            number(f"{key}_{side}", f"{title}, {label}", _whole, absent)
+            for side, label in zip(("base", "other"), labels, strict=True)
+        ]
+    columns.append(Column("unlike", "in what it differs", absent="the same"))
+    return Table(
+        "work",
+        "Work done",
+        columns,
+        rows,
+        note="Medians over the runs. A source is counted over one whole crawl, a scenario over the measure "
+        "phase: how many operations it did is a result, not a task, so only failures and operations that "
+        "could not start make its work differ.",
+        empty="No work was recorded.",
+    )
+
+
+def _whole(value: float) -> str:
+    return f"{value:,.0f}"
+
+
+def sources(content: Row) -> Table:
+    """Crawl sources."""
+    return _beside(
+        "sources",
+        "Crawl sources",
+        content,
+        "source",
+        (Column("source", "source"),),
+        {
+            "count": "documents",
+            "failures": "failures",
+            "duration_s": "duration",
+            "rate_per_s": "rate",
+            "repository_latency_s": "repository latency",
+        },
+        note="Rate = documents ÷ duration. Repository latency: from request to last byte.",
+        empty="No crawl on either side.",
+    )
+
+
+def disks(content: Row) -> Table:
+    """Disks by role."""
+    return _beside(
+        "disks",
+        "Disks",
+        content,
+        "disk",
+        (Column("tier", "tier"), Column("host", "host"), Column("role", "role")),
+        {
+            "write_latency_mean_s": "write latency, mean",
+            "write_latency_max_s": "max",
+            "read_latency_mean_s": "read latency",
+            "iops_mean": "IOPS, mean",
+            "iops_max": "max",
+        },
+        note="Over the measure phase, latency weighted by the number of operations.",
+        empty="No disk with a role was measured.",
+    )
+
+
+def cpus(content: Row) -> Table:
+    """CPU by tier."""
+    return _beside(
+        "cpus",
+        "CPU",
+        content,
+        "cpu",
+        (Column("tier", "tier"), Column("host", "host")),
+        {"busy_mean_ratio": "busy, mean", "busy_max_ratio": "max"},
+        note="Of the cores the tier may use, where its processes were watched; else of the whole machine.",
+        empty="No CPU was measured.",
+    )
+
+
+def scenarios(content: Row) -> Table:
+    """Scenarios: throughput and latency."""
+    kinds = {
+        row["scenario"]: row["metric"].partition("_")[0]
+        for row in content["changes"]
+        if row["about"] == "scenario" and row["metric"].endswith("_p95_s")
+    }
+    plain = [
+        {**row, "metric": row["metric"].removeprefix("response_").removeprefix("service_"), "time": kind}
+        for row in content["changes"]
+        if row["about"] == "scenario"
+        for kind in [kinds[row["scenario"]]]
+    ]
+    return _beside(
+        "scenarios",
+        "Scenarios",
+        {**content, "changes": plain},
+        "scenario",
+        (Column("scenario", "scenario"), Column("time", "latency is")),
+        {"throughput_per_s": "throughput", "p50_s": "p50", "p95_s": "p95"},
+        note="Over the measure phase. Response time counts from the intended start, service time from the "
+        "actual one; response time is shown where both sides have it.",
+        empty="No scenario was run.",
+    )
+
+
+def _beside(
+    name: str,
+    title: str,
+    content: Row,
+    about: str,
+    keys: Sequence[Column],
+    metrics: Mapping[str, str],
+    *,
+    note: str,
+    empty: str,
+) -> Table:
+    """Three rows a thing: base, other, their ratio."""
+    rows = [row for row in content["changes"] if row["about"] == about]
+    labels = content["base"]["label"], content["other"]["label"]
+    columns = (*keys, Column(_SIDE, "side"), *(_figure(metric, words_) for metric, words_ in metrics.items()))
+    names = [column.key for column in keys]
+    reasons = _reasons(rows, metrics)
+    said = f"{note} Where there is no ratio: {'; '.join(reasons)}." if reasons else note
+    return Table(name, title, columns, list(_triples(rows, names, labels)), note=said, empty=empty)
+
+
+def _triples(rows: Iterable[Row], names: Sequence[str], labels: tuple[str, str]) -> Iterator[Row]:
+    things: dict[tuple[Any, ...], dict[str, Row]] = {}
+    for row in rows:
+        things.setdefault(tuple(row[name] for name in names), {})[row["metric"]] = row
+    for thing, figures in things.items():
+        fixed = dict(zip(names, thing, strict=True))
+        for key, label in (("base", labels[0]), ("other", labels[1]), (RATIO, RATIO)):
+            yield {**fixed, _SIDE: label, **{metric: row[key] for metric, row in figures.items()}}
+
+
+def _reasons(rows: Iterable[Row], metrics: Mapping[str, str]) -> list[str]:
+    """Why ratios are missing, each reason once, with the figures it holds for."""
+    found: dict[str, dict[str, None]] = {}
+    for row in rows:
+        if row["why"]:
+            name = metrics[row["metric"]]
+            found.setdefault(row["why"], {})[name] = None
+    return [f"{words.listed(list(names))}: {why}" for why, names in found.items()]
