@@ -9,13 +9,14 @@ from typing import Any
 from pinchpoint.analysis import output, summary
 from pinchpoint.analysis.blame import suspects, used_by_generator
 from pinchpoint.analysis.confidence import stolen, trust, unseen
-from pinchpoint.analysis.demand import Resource, find_resources
+from pinchpoint.analysis.demand import find_resources
 from pinchpoint.analysis.facts import facts
 from pinchpoint.analysis.flows import Flow, find_flows
 from pinchpoint.analysis.gates import Gate, failed_gates
 from pinchpoint.analysis.inputs import Inputs, read_inputs
 from pinchpoint.analysis.knee import Knee, find_knee
 from pinchpoint.analysis.objectives import objective_table
+from pinchpoint.analysis.resources import Resource
 from pinchpoint.analysis.signature import Suspicion
 from pinchpoint.analysis.stages import Stage, find_stages
 from pinchpoint.analysis.tables import cpu_table, crawl_table, disk_table, scenario_table

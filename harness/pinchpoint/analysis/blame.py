@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pinchpoint.analysis.demand import Resource
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures, Measures
+from pinchpoint.analysis.resources import Resource
 from pinchpoint.analysis.signature import Suspicion, suspect
 from pinchpoint.analysis.stages import Rows
 from pinchpoint.analysis.thresholds import STRANGERS

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from pinchpoint.analysis.blame import strangers, suspects
-from pinchpoint.analysis.demand import Resource
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.inputs import Inputs
 from pinchpoint.analysis.knee import Knee
 from pinchpoint.analysis.measures import CpuMeasures
 from pinchpoint.analysis.resample import block_rows
+from pinchpoint.analysis.resources import Resource
 from pinchpoint.analysis.signature import Suspicion
 from pinchpoint.analysis.stages import Stage
 from pinchpoint.analysis.thresholds import (

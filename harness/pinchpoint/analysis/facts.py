@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from pinchpoint.analysis.blame import owner
-from pinchpoint.analysis.demand import Resource
-from pinchpoint.analysis.evidence import cpu_limit, slowness, write_and_flush_s
+from pinchpoint.analysis.evidence import cpu_limit
 from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures
+from pinchpoint.analysis.resources import Resource
 from pinchpoint.analysis.signature import Suspicion
+from pinchpoint.analysis.slowness import slowness, write_and_flush_s
 from pinchpoint.analysis.thresholds import (
     FLAT,
     PRESSURE,

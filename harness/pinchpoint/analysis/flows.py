@@ -6,15 +6,9 @@ from dataclasses import dataclass
 
 from pinchpoint.analysis.inputs import Inputs, Load
 from pinchpoint.analysis.objectives import missed_scenarios
+from pinchpoint.analysis.stations import Station, find_stations
 from pinchpoint.analysis.thresholds import PRESSED, STARTED
 from pinchpoint.analysis.traffic import Latency, Traffic
-
-TIERS = {
-    "full-crawl": ("search", "sql", "web", "files"),
-    "sql-mix": ("sql",),
-    "nosql-burst": ("nosql",),
-}
-"""The tiers a scenario's operations go through."""
 
 COMMIT_TIER = {"full-crawl": "sql", "sql-mix": "sql", "nosql-burst": "nosql"}
 READS_ONLY = ("point_read",)
@@ -32,8 +26,9 @@ class Flow:
         dropped: those that could not start.
         started_ratio: started ÷ scheduled; None for closed load or where nobody counted.
         service: of all operations.
-        commits: service time of the operations that commit; None where none did.
+        commits: service time of what commits (an operation, or a crawl's statements); None where nothing did.
         in_flight: mean number of operations going on (throughput x service time).
+        stations: where its operations spend their time, one per tier or source.
         pressed: whether the farm, not the schedule, set the pace.
     """
 
@@ -46,12 +41,17 @@ class Flow:
     service: Latency | None
     commits: Latency | None
     in_flight: float
+    stations: tuple[Station, ...]
     pressed: bool
 
-    @property
-    def tiers(self) -> tuple[str, ...]:
-        """The tiers its operations go through."""
-        return TIERS.get(self.load.use, ())
+    def going_on(self, tier: str) -> float:
+        """Mean number of its operations, or of their steps, that are at a tier or on the way to it."""
+        return sum(station.going_on for station in self.stations if station.tier == tier)
+
+    def share(self, tier: str) -> float:
+        """The share of its time (its users' time, where it has users) that it spends at a tier."""
+        total = self.load.users or self.in_flight
+        return min(1.0, self.going_on(tier) / total) if total else 0.0
 
     @property
     def all_failed(self) -> bool:
@@ -66,7 +66,8 @@ def find_flows(inputs: Inputs) -> tuple[Flow, ...]:
 
 
 def _flow(inputs: Inputs, load: Load, *, missed: bool) -> Flow:
-    traffic = inputs.traffic.of(load.scenario).whole()
+    everything = inputs.traffic.of(load.scenario)
+    traffic = everything.whole()
     service = traffic.service()
     started = _started_ratio(inputs, load, traffic)
     length = inputs.window.seconds
@@ -78,10 +79,17 @@ def _flow(inputs: Inputs, load: Load, *, missed: bool) -> Flow:
         dropped=traffic.dropped,
         started_ratio=started,
         service=service,
-        commits=traffic.without(*READS_ONLY).ok().service(),
+        commits=_commits(load, everything),
         in_flight=traffic.count / length * service.mean_s if service and length else 0.0,
+        stations=find_stations(inputs, load),
         pressed=_pressed(load, service, started, missed=missed),
     )
+
+
+def _commits(load: Load, traffic: Traffic) -> Latency | None:
+    if load.use == "full-crawl":
+        return traffic.ending("/crawl_db").ok().service()
+    return traffic.whole().without(*READS_ONLY).ok().service()
 
 
 def _started_ratio(inputs: Inputs, load: Load, traffic: Traffic) -> float | None:

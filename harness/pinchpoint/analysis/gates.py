@@ -113,10 +113,10 @@ def _send_lag(inputs: Inputs, flows: tuple[Flow, ...]) -> Iterator[Gate]:
 def _little(inputs: Inputs, flow: Flow) -> Iterator[Gate]:
     """Little's law on closed load: users = throughput x (time + think time).
 
-    Operations that straddle the window's ends widen the tolerance by their share of it, and so does the
-    client's own work between two operations, which shows where operations take a millisecond. A crawl's
-    sessions wait for its frontier, and those of a failing farm before they connect again, without an
-    operation going on: there only an excess is an error.
+    Operations that straddle the window's ends widen the tolerance, by as much of it as the longest takes (a
+    stall of the farm holds all users at once), and so does the client's own work between two operations,
+    which shows where operations take a millisecond. A crawl's sessions wait for its frontier, and those of a
+    failing farm before they connect again, without an operation going on: there only an excess is an error.
     """
     users = _users(inputs, flow)
     if flow.load.scheduled or not users or flow.service is None or inputs.window.seconds == 0:
@@ -126,7 +126,7 @@ def _little(inputs: Inputs, flow: Flow) -> Iterator[Gate]:
     gap = (users - accounted) / users
     if gap > 0 and (flow.load.use == "full-crawl" or flow.failures):
         return
-    edge = flow.service.mean_s / inputs.window.seconds + _users_left(inputs, flow)
+    edge = flow.service.longest_s / inputs.window.seconds + _users_left(inputs, flow)
     client = rate * CLIENT_TIME_S.value / users
     if -(LITTLE.value + edge) <= gap <= max(LITTLE.value + edge, client):
         return

@@ -7,7 +7,7 @@ the measurements, or it would be no proof that they suffice.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -95,6 +95,7 @@ class Load:
         think_s: pause between two operations of a user.
         base_per_s: the rate of an open load, or between bursts.
         peak_per_s: the rate in a burst.
+        sources: of a crawl, each source's name -> its kind, where the plan names them.
     """
 
     scenario: str
@@ -104,6 +105,7 @@ class Load:
     think_s: float = 0.0
     base_per_s: float | None = None
     peak_per_s: float | None = None
+    sources: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def scheduled(self) -> bool:
@@ -268,4 +270,12 @@ def _load(name: str, spec: Mapping[str, Any]) -> Load:
         think_s=load.get("think_s") or 0.0,
         base_per_s=load.get("base_per_s") if model == "burst" else load.get("rate_per_s"),
         peak_per_s=load.get("peak_per_s"),
+        sources=dict(_sources(spec)),
     )
+
+
+def _sources(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """(name, kind) of a crawl's sources; a source is named by its name, else its endpoint, else its kind."""
+    for source in (spec.get("params") or {}).get("sources") or ():
+        kind = str(source.get("kind") or "")
+        yield str(source.get("name") or source.get("endpoint") or kind), kind

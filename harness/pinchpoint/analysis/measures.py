@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pinchpoint.analysis.demand import Resource
-from pinchpoint.analysis.series import Floats, mean, spread, weighted_mean
+from pinchpoint.analysis.movement import Movement, bytes_movement, io_movement
+from pinchpoint.analysis.resources import Resource
+from pinchpoint.analysis.series import Floats, mean, weighted_mean
 from pinchpoint.analysis.stages import Rows
-from pinchpoint.analysis.thresholds import MOVING
+from pinchpoint.analysis.thresholds import UTILISATION
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,32 +41,43 @@ class DiskMeasures:
         io: data I/Os per second (the kernel's count where data I/O is not known).
         bytes: bytes per second.
         utilisation: max(I/O ÷ cap, bytes ÷ cap); None where no cap is declared.
-        binding: ``io`` or ``bytes``: which of the two is nearer to its cap, or flatter where there is none.
-        spread: the spread of the binding one.
+        binding: ``io`` or ``bytes``: which of the two is at its declared cap, or held by something, or nearer
+            to its cap.
+        moves: how each of the two moves when the outstanding count does.
         outstanding: mean number of I/Os going on.
-        follows: how I/O moves when the outstanding count does: 0 it stays, 1 in proportion; None where
-            the outstanding count hardly moved.
         busy: share of the time with at least one I/O going on. 1 says nothing about saturation.
         reads_ratio: reads ÷ all I/O.
         read_s: mean latency of a read, weighted by operations.
         write_s: likewise of a write.
         flush_s: likewise of a flush.
         pressure: share of the time somebody waited for I/O, any device.
+        sessions: of the database's sessions, how many waited for this device, as it says itself.
     """
 
     io: float | None
     bytes: float | None
     utilisation: float | None
     binding: str
-    spread: float | None
+    moves: Mapping[str, Movement]
     outstanding: float | None
-    follows: float | None
     busy: float | None
     reads_ratio: float | None
     read_s: float | None
     write_s: float | None
     flush_s: float | None
     pressure: float | None
+    sessions: float | None
+
+    @property
+    def spread(self) -> float | None:
+        """The spread of the binding rate."""
+        return self.moves[self.binding].spread
+
+    @property
+    def held(self) -> str | None:
+        """``io`` or ``bytes``, whichever is held as only a regulator holds it; the flatter where both are."""
+        found = [(one.spread or 0.0, name) for name, one in self.moves.items() if one.regulated]
+        return min(found)[1] if found else None
 
     @property
     def size_bytes(self) -> float | None:
@@ -101,34 +114,38 @@ def measure_cpu(resource: Resource, rows: Rows) -> CpuMeasures:
 def measure_disk(resource: Resource, rows: Rows) -> DiskMeasures:
     """Rates and shares over time, latencies over operations."""
     columns = {name: column[rows] for name, column in resource.columns.items()}
-    rate = columns["reads"] + columns["writes"]
-    io, size, reads = mean(rate), mean(columns["bytes"]), mean(columns["reads"])
-    binding, utilisation, flat = _binding(resource, rate, columns["bytes"])
-    return DiskMeasures(
+    rate, sizes = columns["reads"] + columns["writes"], columns["bytes"]
+    io, size, reads = mean(rate), mean(sizes), mean(columns["reads"])
+    queue, busy = columns["outstanding"], columns["busy"]
+    moves = {
+        "io": io_movement(rate, sizes, queue, busy, resource.step_s),
+        "bytes": bytes_movement(rate, sizes, queue, busy, resource.step_s),
+    }
+    nearest, utilisation = _nearest(resource, rate, sizes)
+    found = DiskMeasures(
         io=io,
         bytes=size,
         utilisation=utilisation,
-        binding=binding,
-        spread=flat,
-        outstanding=mean(columns["outstanding"]),
-        follows=_follows(rate, columns["outstanding"]),
-        busy=mean(columns["busy"]),
+        binding=nearest,
+        moves=moves,
+        outstanding=mean(queue),
+        busy=mean(busy),
         reads_ratio=reads / io if io and reads is not None else None,
         read_s=weighted_mean(columns["read_latency"], columns["read_weight"]),
         write_s=weighted_mean(columns["write_latency"], columns["write_weight"]),
         flush_s=weighted_mean(columns["flush_latency"], columns["flush_weight"]),
         pressure=mean(columns["pressure"]),
+        sessions=mean(columns["sessions"]),
     )
+    at_limit = utilisation is not None and utilisation >= UTILISATION.value
+    return found if at_limit else replace(found, binding=found.held or nearest)
 
 
-def _binding(resource: Resource, rate: Floats, size: Floats) -> tuple[str, float | None, float | None]:
-    """Which limit is nearer, how near, and how flat that one is. I/Os are counted in the cap's own units."""
-    spreads = {"io": spread(rate), "bytes": spread(size)}
+def _nearest(resource: Resource, rate: Floats, size: Floats) -> tuple[str, float | None]:
+    """Which declared limit is nearer, and how near. I/Os are counted in the cap's own units."""
     limits = resource.limits
     if limits is None:
-        known = {name: value for name, value in spreads.items() if value is not None}
-        name = min(known, key=known.__getitem__, default="io")
-        return name, None, spreads[name]
+        return "io", None
     unit = limits.io_unit_bytes
     counted = np.fmax(rate, size / unit) if unit else rate
     used = {}
@@ -136,18 +153,5 @@ def _binding(resource: Resource, rate: Floats, size: Floats) -> tuple[str, float
         level = mean(column)
         if cap and level is not None:
             used[name] = level / cap
-    if not used:
-        return "io", None, spreads["io"]
-    name = max(used, key=used.__getitem__)
-    return name, used[name], spreads[name]
-
-
-def _follows(rate: Floats, outstanding: Floats) -> float | None:
-    """The slope of log I/O over log outstanding; None where outstanding I/O moved too little to tell."""
-    usable = np.isfinite(rate) & np.isfinite(outstanding) & (rate > 0) & (outstanding > 0)
-    moved = spread(outstanding[usable])
-    if moved is None or moved < MOVING.value:
-        return None
-    x, y = np.log(outstanding[usable]), np.log(rate[usable])
-    variance = float(x.var())
-    return float(((x - x.mean()) * (y - y.mean())).mean()) / variance if variance > 0 else None
+    name = max(used, key=used.__getitem__, default="io")
+    return name, used.get(name)

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from pinchpoint.analysis.blame import owner
 from pinchpoint.analysis.confidence import Trust
-from pinchpoint.analysis.demand import Resource
-from pinchpoint.analysis.evidence import is_slow
 from pinchpoint.analysis.facts import cpu_context, disk_context, facts
 from pinchpoint.analysis.gates import Gate
 from pinchpoint.analysis.inputs import Inputs, utc
 from pinchpoint.analysis.measures import CpuMeasures, Measures, measure
+from pinchpoint.analysis.resources import Resource
 from pinchpoint.analysis.signature import Suspicion, demoted
+from pinchpoint.analysis.slowness import is_slow
 from pinchpoint.analysis.stages import Rows, Stage
 from pinchpoint.analysis.thresholds import PRESSED
 from pinchpoint.analysis.verdict import Fact, Kind, Next, Suspect

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pinchpoint.analysis.demand import Resource
 from pinchpoint.analysis.evidence import DiskState, cpu_evidence, disk_evidence, disk_state
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.measures import DiskMeasures, Measures, measure
+from pinchpoint.analysis.resources import Resource
 from pinchpoint.analysis.stages import Rows
 from pinchpoint.analysis.verdict import Kind
 
@@ -39,6 +39,10 @@ class Suspicion:
 AT_A_LEVEL = ("disk_cap", "disk_device")
 """Kinds that a declared limit can be held against; burst credits exceed it by nature."""
 
+USED_UP = ("disk_cap", "disk_burst_exhausted")
+"""Kinds that say something of a disk also where nobody waits: it does all it can. Being slow is a fault only
+to those who wait for it."""
+
 
 def suspect(resource: Resource, rows: Rows, flows: tuple[Flow, ...]) -> Suspicion | None:
     """Judge one resource over those rows; None where nothing speaks against it."""
@@ -57,6 +61,8 @@ def _disk(resource: Resource, found: DiskMeasures, flows: tuple[Flow, ...]) -> S
     if not evidence:
         return None
     kind = _disk_kind(state)
+    if state.wait_ratio is None and (kind not in USED_UP or demoted(resource, found)):
+        return None
     below = found.utilisation is not None and not (state.near_cap or state.beyond_cap)
     return Suspicion(
         resource=resource,
@@ -72,11 +78,11 @@ def _disk(resource: Resource, found: DiskMeasures, flows: tuple[Flow, ...]) -> S
 
 def _disk_kind(state: DiskState) -> Kind:
     # A change of level comes first: the steady part of such a run would look like any capped disk.
-    if state.occupied and state.fell:
+    if state.fell:
         return "disk_burst_exhausted"
-    if state.occupied and state.rose:
+    if state.rose:
         return "disk_warm_up"
-    if state.occupied and (state.at_cap or state.near_cap or state.regulated):
+    if state.occupied and (state.near_cap or state.regulated):
         return "disk_cap"
     if state.occupied and state.device:
         return "disk_device"

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from pinchpoint.analysis.blame import owner, strangers
 from pinchpoint.analysis.confidence import Trust
-from pinchpoint.analysis.evidence import write_and_flush_s
 from pinchpoint.analysis.facts import level_words, named_cores, shift_words
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.gates import Gate
 from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures
 from pinchpoint.analysis.signature import Suspicion
+from pinchpoint.analysis.slowness import write_and_flush_s
 from pinchpoint.analysis.verdict import Next, Suspect
 from pinchpoint.report import units
 

@@ -49,9 +49,14 @@ CAP_MATCH = Threshold(0.03, "design", "at its cap: within 3 % of it")
 FLAT = Threshold(0.03, "design", "held: a spread of at most 3 %")
 REGULATOR_FLAT = Threshold(0.015, "design", "flat as only a regulator is: a spread of at most 1.5 %")
 WAITING_IO = Threshold(1.5, "design", "I/O waits behind I/O when 1.5 or more are outstanding")
-MOVING = Threshold(0.10, "design", "outstanding I/O moved: a spread of at least 10 %")
+FULL_STEP = Threshold(0.95, "design", "a disk is at its fullest from 95 % of its fullest seconds on")
+MIN_STEPS = Threshold(8, "design", "how a rate moves is told by 8 seconds at least")
+SLOPE_ERROR = Threshold(0.20, "design", "a slope is known when its standard error is 0.2 at most")
+STEADIER = Threshold(3, "design", "a regulator's rate is three times as steady as latency")
 STAYS = Threshold(0.30, "design", "I/O stays: it follows less than 0.3 of a change in outstanding I/O")
 FOLLOWS = Threshold(0.80, "design", "I/O follows: at least 0.8 of a change in outstanding I/O")
+NO_LATENCY_S = Threshold(0.002, "MS-IO", "below 2 ms an I/O is excellent")
+ONE_AT_A_TIME = Threshold(1.1, "design", "I/Os come one at a time: 1.1 are outstanding when any is")
 PRESSURE = Threshold(0.50, "design", "somebody waits for the resource at least half of the time")
 MOSTLY_READS = Threshold(0.50, "design", "a disk that mostly reads: half of its I/O or more")
 WAIT_SHARE = Threshold(0.50, "design", "waiting for one disk is at least half of the operation's time")
@@ -86,3 +91,13 @@ STABLE_MEDIUM = Threshold(0.80, "design", "80 % of the resamples name the same r
 def latency_limit(role: str) -> Threshold:
     """The latency above which a disk of this role is called slow."""
     return LATENCY_BY_ROLE.get(role, ANY_DISK_LATENCY_S)
+
+
+def at_least(value: float | None, limit: Threshold) -> bool:
+    """Whether it was measured and reaches the limit."""
+    return value is not None and value >= limit.value
+
+
+def at_most(value: float | None, limit: Threshold) -> bool:
+    """Whether it was measured and does not exceed the limit."""
+    return value is not None and value <= limit.value

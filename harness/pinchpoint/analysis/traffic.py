@@ -29,6 +29,7 @@ class Latency:
     p50_s: float
     p95_s: float
     p99_s: float
+    longest_s: float
 
 
 class Traffic:
@@ -54,6 +55,11 @@ class Traffic:
     def operations(self, *names: str) -> Traffic:
         """The named operations only."""
         return Traffic(self._table.filter(pc.is_in(self._table["operation"], pa.array(names, pa.string()))))
+
+    def ending(self, *ends: str) -> Traffic:
+        """The operations whose names end so: the stages of one kind."""
+        kept = [name for name in self.operation_names if name.endswith(ends)]
+        return self.operations(*kept)
 
     def without(self, *names: str) -> Traffic:
         """All but the named operations."""
@@ -163,7 +169,7 @@ def summarised(total: HdrHistogram) -> Latency | None:
     doubling = np.maximum(used // half - 1, 0)
     lowest = (used - doubling * half) << doubling
     width = 1 << doubling
-    targets = [max(1, int(count * percent / 100 + 0.5)) for percent in (50, 95, 99)]
-    p50, p95, p99 = (lowest + width - 1)[np.searchsorted(reached, targets)] / US
+    targets = [max(1, int(count * percent / 100 + 0.5)) for percent in (50, 95, 99, 100)]
+    p50, p95, p99, longest = (lowest + width - 1)[np.searchsorted(reached, targets)] / US
     mean = float(np.average(lowest + width // 2, weights=counts[used])) / US
-    return Latency(count, mean, float(p50), float(p95), float(p99))
+    return Latency(count, mean, float(p50), float(p95), float(p99), float(longest))

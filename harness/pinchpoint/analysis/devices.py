@@ -1,0 +1,106 @@
+"""Disks as resources: every device with a role, once per machine, as its counters and its database see it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import groupby
+from typing import Literal
+
+import numpy as np
+
+from pinchpoint.analysis.changes import find_shift
+from pinchpoint.analysis.inputs import DiskRole, Inputs
+from pinchpoint.analysis.resources import COMMIT_ROLES, ROLE_ORDER, DiskShift, Resource
+from pinchpoint.analysis.series import Floats, Samples, spread
+from pinchpoint.analysis.sessions import waiting_sessions
+
+
+def find_disks(inputs: Inputs) -> Iterator[Resource]:
+    """Every device with a role, once per machine."""
+    known = [disk for disk in inputs.disks if disk.device is not None]
+    order = sorted(known, key=lambda disk: (disk.machine, disk.device or "", role_rank(disk.role)))
+    for (machine, device), group in groupby(order, key=lambda disk: (disk.machine, disk.device or "")):
+        roles = tuple(group)
+        hosts = [host.name for host in inputs.on_machine(machine)]
+        columns = disk_columns(inputs.samples, hosts, device)
+        yield Resource(
+            key=f"disk:{machine}:{device}",
+            type="disk",
+            machine=machine,
+            hosts=tuple(dict.fromkeys(role.host for role in roles)),
+            tiers=tuple(dict.fromkeys(role.tier for role in roles)),
+            instance=device,
+            roles=roles,
+            limits=next((role.limits for role in roles if role.limits), None),
+            commit_path=any(_on_commit_path(role, inputs.disks) for role in roles),
+            shift=_disk_shift(columns),
+            step_s=float(inputs.window.step_s),
+            columns={**columns, "sessions": waiting_sessions(inputs, roles)},
+        )
+
+
+def _disk_shift(columns: Mapping[str, Floats]) -> DiskShift | None:
+    """The first of I/O and bytes that changed its level."""
+    usable = np.isfinite(columns["reads"] + columns["writes"] + columns["outstanding"])
+    kept = {name: column[usable] for name, column in columns.items()}
+    busy = np.where(np.isfinite(kept["busy"]), kept["busy"], 1.0)
+    rates: tuple[tuple[Literal["io", "bytes"], Floats], ...] = (
+        ("io", kept["reads"] + kept["writes"]),
+        ("bytes", np.nan_to_num(kept["bytes"])),
+    )
+    for of, rate in rates:
+        shift = find_shift(rate)
+        if shift is not None:
+            at = shift.at
+            return DiskShift(
+                of=of,
+                before=shift.before,
+                after=shift.after,
+                spread=spread(rate[at:]),
+                outstanding_before=float(kept["outstanding"][:at].mean()),
+                outstanding_after=float(kept["outstanding"][at:].mean()),
+                busy_before=float(busy[:at].mean()),
+                busy_after=float(busy[at:].mean()),
+            )
+    return None
+
+
+def _on_commit_path(role: DiskRole, disks: tuple[DiskRole, ...]) -> bool:
+    if role.role in COMMIT_ROLES:
+        return True
+    logged = {disk.host for disk in disks if disk.role in COMMIT_ROLES}
+    return role.role == "data" and role.host not in logged
+
+
+def role_rank(role: str) -> int:
+    """Where a role stands in ``ROLE_ORDER``; unknown ones come last."""
+    return ROLE_ORDER.index(role) if role in ROLE_ORDER else len(ROLE_ORDER)
+
+
+def disk_columns(samples: Samples, hosts: list[str], device: str) -> dict[str, Floats]:
+    """A device's columns; writes are data I/O where the collector verified that (METHOD section 2)."""
+
+    def column(metric: str) -> Floats:
+        return samples.first_of(hosts, f"disk.{metric}", device)
+
+    def weight(metric: str) -> Floats:
+        weights = [samples.weights(host, f"disk.{metric}", device) for host in hosts]
+        return max(weights, key=lambda weight: float(weight.sum()))
+
+    verified = bool(np.isfinite(column("data_writes_per_s")).any())
+    prefix = "data_" if verified else ""
+    writes, latency = f"{prefix}writes_per_s", f"{prefix}write_latency_s"
+    return {
+        "reads": column("reads_per_s"),
+        "writes": column(writes),
+        "bytes": column("read_bytes_per_s") + column("write_bytes_per_s"),
+        "read_latency": column("read_latency_s"),
+        "read_weight": weight("read_latency_s"),
+        "write_latency": column(latency),
+        "write_weight": weight(latency),
+        "flush_latency": column("flush_latency_s"),
+        "flush_weight": weight("flush_latency_s"),
+        "outstanding": column("outstanding"),
+        "busy": column("busy_ratio"),
+        "pressure": samples.first_of(hosts, "pressure.io_ratio"),
+    }

@@ -1,0 +1,75 @@
+"""Something that can be used up, as columns of what was measured about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pinchpoint.analysis.inputs import DiskRole, Limits
+from pinchpoint.analysis.series import Floats
+
+COMMIT_ROLES = ("log", "wal", "journal")
+ROLE_ORDER = (*COMMIT_ROLES, "data", "tempdb", "index", "content", "os")
+"""A device with several roles is named after the one that operations wait for first."""
+
+
+@dataclass(frozen=True, slots=True)
+class DiskShift:
+    """A disk's rate before and after a change of level, and what was outstanding meanwhile.
+
+    Attributes:
+        of: ``io`` or ``bytes``.
+        spread: of the rate after the change.
+        busy_before: share of the time with I/O going on; 1 where that was not measured.
+        busy_after: likewise.
+    """
+
+    of: Literal["io", "bytes"]
+    before: float
+    after: float
+    spread: float | None
+    outstanding_before: float
+    outstanding_after: float
+    busy_before: float
+    busy_after: float
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """Something that can be used up.
+
+    Attributes:
+        key: unique in the run.
+        type: ``cpu`` a pool of cores, ``allowance`` a tier's own share of cores, ``thread``, ``disk``.
+        machine: where it is.
+        hosts: the hosts that use it, the reporting one first.
+        tiers: the tiers that use it, in the same order.
+        instance: cores ("0,1"), thread name, device.
+        cores: how many cores a pool has; None where that is not known.
+        roles: a device's roles, the first as in ``ROLE_ORDER``.
+        limits: the declared caps, None where withheld.
+        commit_path: whether commits wait for this device: it holds a log, or the data of a tier without one.
+        shift: how a disk's I/O, or else its bytes, changed its level within the window; None where it did not.
+        step_s: seconds per step.
+        columns: one value per step of the window, NaN = not measured.
+    """
+
+    key: str
+    type: Literal["cpu", "allowance", "thread", "disk"]
+    machine: str
+    hosts: tuple[str, ...]
+    tiers: tuple[str, ...]
+    instance: str
+    cores: int | None = None
+    roles: tuple[DiskRole, ...] = ()
+    limits: Limits | None = None
+    commit_path: bool = False
+    shift: DiskShift | None = None
+    step_s: float = 1.0
+    columns: Mapping[str, Floats] = field(default_factory=dict)
+
+    @property
+    def role(self) -> str | None:
+        """The first role of a device."""
+        return self.roles[0].role if self.roles else None

@@ -1,0 +1,71 @@
+"""What a database says of its own sessions: the independent witness of who waits for what (METHOD step 4).
+
+Wait events are PostgreSQL's (its documentation, "Wait Event Types"): the collector samples them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from pinchpoint.analysis.inputs import DiskRole, Inputs
+from pinchpoint.analysis.series import Floats
+
+LOG_WAITS = ("IO:Wal", "IO:WAL", "LWLock:WALWrite")
+"""A session writes or flushes the log, or waits for the one that does: group commit."""
+DATA_WAITS = (
+    "IO:DataFile",
+    "IO:AioIo",
+    "IO:SlruRead",
+    "IO:SlruWrite",
+    "BufferPin:",
+    "LWLock:BufferIO",
+    "IPC:BufferIo",
+)
+"""A session reads or writes pages of tables, or waits for the one that reads the same page."""
+TEMPORARY_WAITS = ("IO:BufFile",)
+
+WAITS = {
+    "log": LOG_WAITS,
+    "wal": LOG_WAITS,
+    "journal": LOG_WAITS,
+    "data": DATA_WAITS,
+    "tempdb": TEMPORARY_WAITS,
+}
+"""Disk role -> how the names of waits for it begin."""
+
+LOCK = "Lock:"
+
+
+def waiting_sessions(inputs: Inputs, roles: Iterable[DiskRole]) -> Floats:
+    """How many sessions waited for a device with these roles; NaN where no database was asked.
+
+    A data disk holds the log and the temporary files too, where they have no disk of their own.
+    """
+    total = np.full(inputs.window.steps, np.nan)
+    for role in roles:
+        active = inputs.samples.steps(role.host, "db.sessions_active")
+        if np.isfinite(active).any():
+            waits = _sessions(inputs, role.host, _prefixes(inputs, role))
+            total = np.where(np.isfinite(active), np.nan_to_num(total) + waits, total)
+    return total
+
+
+def _prefixes(inputs: Inputs, role: DiskRole) -> tuple[str, ...]:
+    own = WAITS.get(role.role, ())
+    if role.role != "data":
+        return own
+    others = {disk.role for disk in inputs.disks if disk.host == role.host} - {"data"}
+    missing = (
+        waits for name, waits in (("log", LOG_WAITS), ("tempdb", TEMPORARY_WAITS)) if name not in others
+    )
+    return own + tuple(prefix for waits in missing for prefix in waits)
+
+
+def _sessions(inputs: Inputs, host: str, prefixes: tuple[str, ...]) -> Floats:
+    total = np.zeros(inputs.window.steps)
+    for key in inputs.samples.keys("db.sessions_waiting"):
+        if key.host == host and prefixes and key.instance.startswith(prefixes):
+            total += np.nan_to_num(inputs.samples.steps(*key))
+    return total

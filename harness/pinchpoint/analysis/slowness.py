@@ -1,0 +1,61 @@
+"""What a disk's latency is held against: its role's limit, and PAL's rule for a queue that is too long."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pinchpoint.analysis.measures import DiskMeasures
+from pinchpoint.analysis.resources import Resource
+from pinchpoint.analysis.thresholds import (
+    LARGE_IO_BYTES,
+    OVERWHELMED_LARGE_S,
+    OVERWHELMED_SMALL_S,
+    Threshold,
+    latency_limit,
+)
+
+MINOR_SHARE = 0.1
+"""Reads or writes that are fewer than a tenth of a disk's I/O do not make it slow."""
+
+
+def is_slow(resource: Resource, found: DiskMeasures) -> bool:
+    """Whether reads or writes, if they are more than a tenth of the I/O, exceed the role's limit."""
+    limit = slowness(resource)
+    reads = found.reads_ratio if found.reads_ratio is not None else 0.0
+    shares: Mapping[str, float] = {"read": reads, "write": 1 - reads}
+    latencies = {"read": found.read_s, "write": write_and_flush_s(resource, found)}
+    return any(
+        shares[name] >= MINOR_SHARE and latency is not None and latency > limit.value
+        for name, latency in latencies.items()
+    )
+
+
+def slowness(resource: Resource) -> Threshold:
+    """The latency limit of a device: that of the role it is named after."""
+    return latency_limit(resource.role or "")
+
+
+def write_and_flush_s(resource: Resource, found: DiskMeasures) -> float | None:
+    """What one durable write costs on this device.
+
+    Where writes are known to be data I/O a flush comes on top. Where they may contain the flushes
+    (METHOD section 2, "Traps") the longer of the two is taken: it can be too low, never too high.
+    """
+    parts = [value for value in (found.write_s, found.flush_s) if value is not None]
+    if not parts:
+        return None
+    verified = all(role.data_io in {"kernel", "writes-flushes"} for role in resource.roles)
+    return sum(parts) if verified else max(parts)
+
+
+def overwhelmed(resource: Resource, found: DiskMeasures) -> bool:
+    """PAL's rule for a queue that is too long, by the mean size of an I/O.
+
+    It stands in where how I/O moves is not known; not for a log, whose commits tell more.
+    """
+    if resource.commit_path:
+        return False
+    large = found.size_bytes is not None and found.size_bytes > LARGE_IO_BYTES.value
+    limit = OVERWHELMED_LARGE_S if large else OVERWHELMED_SMALL_S
+    slowest = max((value for value in (found.read_s, found.write_s) if value is not None), default=0.0)
+    return slowest > limit.value

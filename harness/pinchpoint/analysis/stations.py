@@ -1,0 +1,88 @@
+"""Where operations spend their time: each tier and source a scenario goes to, and how many wait there.
+
+By Little's law the mean number of operations at a station is their rate times their time there; over a pool
+of users it is the share of them that the station holds (METHOD step 5, `external`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pinchpoint.analysis.inputs import Inputs, Load
+from pinchpoint.analysis.series import Floats
+from pinchpoint.analysis.traffic import Traffic
+
+ENDPOINT = {"sql-mix": "sql", "nosql-burst": "nosql"}
+"""The tier whose endpoint all of a scenario's operations go to."""
+
+SOURCE_TIER = {"sharepoint": "web", "files": "files"}
+"""The tier behind a crawled source of that kind, where the farm has one."""
+CRAWL_TIERS = {"search": ("/index",), "sql": ("/crawl_db",)}
+"""The stages of a crawled document by the tier they go to."""
+WHOLE_CRAWL = ("crawl/reset", "crawl/commit")
+"""What one user asks of the search tier while all others wait for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Station:
+    """One tier or source of one scenario.
+
+    Attributes:
+        name: the source's, else the tier's.
+        tier: the tier behind it.
+        source: whether it is a content source: what is crawled, not what crawls.
+        going_on: mean number of users, or of operations, that are there.
+        per_step: likewise in each step of the window.
+        mean_s: of one request to it; None where there was none.
+    """
+
+    name: str
+    tier: str
+    source: bool
+    going_on: float
+    per_step: Floats
+    mean_s: float | None
+
+
+def find_stations(inputs: Inputs, load: Load) -> tuple[Station, ...]:
+    """The stations of one scenario; none where it is not known where its operations go."""
+    traffic = inputs.traffic.of(load.scenario)
+    if load.use == "full-crawl":
+        return tuple(_crawl(inputs, load, traffic))
+    tier = ENDPOINT.get(load.use)
+    return (_station(inputs, tier, tier, traffic.whole()),) if tier else ()
+
+
+def _crawl(inputs: Inputs, load: Load, traffic: Traffic) -> Iterator[Station]:
+    for name in sorted({_source(operation) for operation in traffic.operation_names} - {""}):
+        stages = [f"document:{name}/{stage}" for stage in ("fetch", "enumerate")]
+        tier = SOURCE_TIER.get(load.sources.get(name, name), name)
+        yield _station(inputs, name, tier, traffic.operations(*stages), source=True)
+    for tier, ends in CRAWL_TIERS.items():
+        station = _station(inputs, tier, tier, traffic.ending(*ends))
+        if tier == "search":
+            whole = _station(inputs, tier, tier, traffic.operations(*WHOLE_CRAWL))
+            users = load.users or 1.0
+            station = Station(
+                tier,
+                tier,
+                source=False,
+                going_on=station.going_on + users * whole.going_on,
+                per_step=station.per_step + users * whole.per_step,
+                mean_s=station.mean_s,
+            )
+        yield station
+
+
+def _source(operation: str) -> str:
+    """The source a crawl's operation is about, "" for another one."""
+    return operation.removeprefix("document:").split("/")[0] if operation.startswith("document:") else ""
+
+
+def _station(inputs: Inputs, name: str, tier: str, traffic: Traffic, *, source: bool = False) -> Station:
+    service = traffic.service()
+    mean_s = service.mean_s if service else None
+    per_step = traffic.per_step(inputs.window) * (mean_s or 0.0)
+    going_on = float(per_step.mean()) if len(per_step) else 0.0
+    return Station(name, tier, source, going_on, per_step, mean_s)
