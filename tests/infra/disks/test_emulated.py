@@ -131,7 +131,7 @@ LOG_SHAPED = ("--rw=write", "--bs=8k", "--fdatasync=1", "--direct=0", "--overwri
         (DiskSpec(iops=173), "FUSE time model"),
         (DiskSpec(iops=1150), "FUSE time model"),
         (DiskSpec(write_iops=420, read_iops=2600), "blkio of control groups v1"),
-        (DiskSpec(iops=3300), "blkio of control groups v1"),
+        (DiskSpec(iops=3300), "FUSE time model"),
     ],
 )
 def test_the_cap_holds_for_log_and_data_shaped_writes(made: Made, spec: DiskSpec, expected: str) -> None:
@@ -179,7 +179,7 @@ def test_a_latency_floor_is_seen_at_the_device(made: Made, floor_s: float, depth
 
 def test_a_floor_above_the_throttle_reaches_a_high_cap(made: Made) -> None:
     """Both ways at once: the model's round trip and the kernel's cap."""
-    disk = made.make(DiskSpec(latency_s=0.002, iops=3000))
+    disk = made.make(DiskSpec(latency_s=0.002, write_iops=3000))
     assert " + " in disk.describe()["way"]
     done = made.drive(disk, *RANDOM, "--iodepth=32")
     assert done.writes_per_s == pytest.approx(3000, rel=0.03)
@@ -214,7 +214,7 @@ def test_limits_are_lifted_and_begin_anew(made: Made) -> None:
 
 def test_a_disk_whose_process_was_killed_is_removed(made: Made) -> None:
     """SIGKILL in mid-write: mounts, devices and the throttle go all the same."""
-    spec = DiskSpec(iops=3000, latency_s=0.001)
+    spec = DiskSpec(write_iops=3000, latency_s=0.001)
     disk = made.make(spec)
     made.make(DiskSpec(iops=50), "sql.data")
     root = support().v1

@@ -24,17 +24,17 @@ NO_ROOT = Support(None, None, False, {"loop": "no root rights", "model": "x", "t
     [
         (DiskSpec(), V1, False, None),
         (DiskSpec(iops=500), V1, True, None),
-        (DiskSpec(iops=5000), V1, False, "v1"),
-        (DiskSpec(iops=5000), V2, False, "v2"),
-        (DiskSpec(iops=5000, latency_s=0.001), V1, True, "v1"),
+        (DiskSpec(iops=9000), V1, False, "v1"),
+        (DiskSpec(iops=9000), V2, False, "v2"),
+        (DiskSpec(iops=9000, latency_s=0.001), V1, True, "v1"),
         (DiskSpec(read_iops=100, write_iops=300), V1, False, "v1"),
         (DiskSpec(bytes_per_s=10e6), V1, True, None),
         (DiskSpec(bytes_per_s=100e6), V1, False, "v1"),
         (DiskSpec(iops=500, stripes=4), V2, True, None),
-        (DiskSpec(iops=5000, stripes=4), V2, True, None),
+        (DiskSpec(iops=9000, stripes=4), V2, True, None),
         (DiskSpec(iops=500, burst=Burst(3500, 170e6, 1800)), V1, True, None),
         (DiskSpec(iops=500), NO_FUSE, False, "v1"),
-        (DiskSpec(iops=5000), NO_THROTTLE, True, None),
+        (DiskSpec(iops=9000), NO_THROTTLE, True, None),
     ],
 )
 def test_the_means_fit_the_disk_and_the_machine(
@@ -64,9 +64,9 @@ def test_what_is_lacking_is_named(spec: DiskSpec, support: Support, why: str) ->
 
 
 def test_a_common_cap_the_throttle_cannot_keep_is_said() -> None:
-    way = choose(DiskSpec(iops=5000), V1)
+    way = choose(DiskSpec(iops=9000), V1)
     assert isinstance(way, Way)
     assert "apart" in way.notes[0]
-    fast = choose(DiskSpec(iops=5000), NO_THROTTLE)
+    fast = choose(DiskSpec(iops=9000), NO_THROTTLE)
     assert isinstance(fast, Way)
     assert "reach" in fast.notes[0]
