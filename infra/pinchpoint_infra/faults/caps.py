@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from collections.abc import Iterator, Mapping
@@ -17,6 +18,7 @@ _PERIOD_US = 10_000
 and two busy threads at 0.1 to 1.5 cores) at any period from 10 to 100 ms."""
 _LEAST_QUOTA_US = 1_000  # the kernel takes no less
 _PATIENCE_S = 5.0
+_RECLAIM_S = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +139,21 @@ class Group:
         both = path / "memory.memsw.limit_in_bytes"
         files = [path / "memory.limit_in_bytes", *([both] if both.exists() else [])]
         for file in files if bytes_ else reversed(files):  # memory with swap is never below memory alone
-            file.write_text(str(bytes_ or -1))
+            _write_patiently(file, str(bytes_ or -1))
+
+
+def _write_patiently(file: Path, text: str) -> None:
+    """Data that is not on the disk yet cannot be reclaimed: the kernel says "busy" until it is."""
+    deadline = time.monotonic() + _RECLAIM_S
+    while True:
+        try:
+            file.write_text(text)
+        except OSError as error:
+            if error.errno != errno.EBUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)
+        else:
+            return
 
 
 def remove_all(farm_id: str) -> list[str]:
