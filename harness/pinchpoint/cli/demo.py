@@ -8,12 +8,18 @@ from typing import Any
 import click
 from ruamel.yaml import YAML
 
+from pinchpoint.cli import dev_vs_prod
 from pinchpoint.cli.arguments import OUT
 from pinchpoint.cli.run import run_and_report
 from pinchpoint.errors import InputError
-from pinchpoint.plan import load
+from pinchpoint.plan import Farm, Plan, load
 from pinchpoint.store.schema import REPORT
 
+FARM: dict[str, Any] = {
+    "name": "demo",
+    "environment": "test",
+    "embedded": {"tiers": ["web", "sql", "search", "nosql", "files"]},
+}
 PLAN: dict[str, Any] = {
     "name": "demo",
     "scenarios": {
@@ -38,22 +44,37 @@ PLAN: dict[str, Any] = {
 @click.option(
     "--corpus", type=click.Path(path_type=Path), help="A folder of documents to fill the farm with."
 )
-def demo(out: Path, corpus: Path | None) -> int:
+@click.option(
+    "--dev-vs-prod",
+    "both",
+    is_flag=True,
+    help="Run one plan on two farms that differ in their disks only, and compare (root, Linux).",
+)
+def demo(out: Path, corpus: Path | None, *, both: bool) -> int:
     """Start the embedded farm, load it with all three scenarios, say what gives way first.
 
     Its last line is the path of report.html.
     """
-    farm = {
-        "name": "demo",
-        "environment": "test",
-        "embedded": {"tiers": ["web", "sql", "search", "nosql", "files"]},
-    }
-    if corpus is not None:
-        farm["embedded"]["content"] = {"corpus": str(corpus.absolute())}  # type: ignore[index]  # a dict, above
-    loaded = load(_write(out / "demo" / "farm.yaml", farm), _write(out / "demo" / "plan.yaml", PLAN))
-    directory, status = run_and_report(*loaded, out)
+    if both:
+        return dev_vs_prod.run_both(
+            [
+                _loaded(out / name, dev_vs_prod.farm(name), dev_vs_prod.PLAN, corpus)
+                for name in dev_vs_prod.DISKS
+            ],
+            out,
+        )
+    directory, status = run_and_report(*_loaded(out / "demo", FARM, PLAN, corpus), out)
     click.echo(directory / REPORT)
     return status
+
+
+def _loaded(
+    folder: Path, farm: dict[str, Any], plan: dict[str, Any], corpus: Path | None
+) -> tuple[Farm, Plan]:
+    """Both files, written for the user to change and run again, and read as any others."""
+    if corpus is not None:
+        farm = {**farm, "embedded": {**farm["embedded"], "content": {"corpus": str(corpus.absolute())}}}
+    return load(_write(folder / "farm.yaml", farm), _write(folder / "plan.yaml", plan))
 
 
 def _write(path: Path, content: dict[str, Any]) -> Path:

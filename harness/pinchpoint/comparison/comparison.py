@@ -11,7 +11,7 @@ from typing import Any
 from pinchpoint.comparison import summary
 from pinchpoint.comparison.changes import Change, changes
 from pinchpoint.comparison.claim import Claim, claim
-from pinchpoint.comparison.confounders import Blamed, Confounder, blamed_of, confounders
+from pinchpoint.comparison.confounders import Blamed, Confounder, blamed_of, confounders, everyone_names
 from pinchpoint.comparison.hosts import Place, pair_hosts
 from pinchpoint.comparison.manifests import AREAS, Difference, differences
 from pinchpoint.comparison.moved import Movement, movement
@@ -101,7 +101,7 @@ def compare(sides: Sides, factors: Sequence[str] = ()) -> Comparison:
     differing = differences(sides.base.manifests, sides.other.manifests, places)
     studied = tuple(one for one in differing if one.area in factors)
     rest = [one for one in differing if one.area not in factors]
-    confounding = confounders(rest, blamed_of(sides, places))
+    confounding = confounders(rest, blamed_of(sides, places), named=everyone_names(sides))
     work = work_done(sides)
     found = changes(sides, places)
     moved = movement(sides, places)

@@ -69,7 +69,7 @@ class Confounder:
 
     Attributes:
         touches: the blamed resources it may act upon; empty: none.
-        anything: nobody is blamed, so that any difference may matter.
+        anything: a side blames nobody, so that any difference may matter.
     """
 
     difference: Difference
@@ -98,16 +98,26 @@ def blamed_of(sides: Sides, places: Places) -> tuple[Blamed, ...]:
     return tuple(found)
 
 
-def confounders(found: Sequence[Difference], blamed: Sequence[Blamed]) -> tuple[Confounder, ...]:
+def everyone_names(sides: Sides) -> bool:
+    """Whether every run's verdict names what gives way first."""
+    return all(verdict.get("bottleneck") for side in sides for verdict in side.verdicts)
+
+
+def confounders(
+    found: Sequence[Difference], blamed: Sequence[Blamed], *, named: bool
+) -> tuple[Confounder, ...]:
     """Each difference, with the blamed resources it touches; those that touch any come first.
 
     Args:
         found: the differences that are not what is studied.
         blamed: the resources of both verdicts.
+        named: whether every verdict names one; where one does not, what matters there is not known.
     """
     each = [
         Confounder(
-            one, tuple(resource for resource in blamed if touches(one, resource)), not blamed and _acts(one)
+            one,
+            tuple(resource for resource in blamed if touches(one, resource)),
+            anything=not named and _acts(one),
         )
         for one in found
     ]

@@ -47,7 +47,6 @@ class ComparisonReport:
     Attributes:
         content: comparison.json's content.
         headline: whether the bottleneck moved, in one sentence.
-        lead: what the summary says beyond it.
         alarms: what a reader must know before anything else.
         changed: the main changes, short.
         sides: base and other.
@@ -56,7 +55,6 @@ class ComparisonReport:
 
     content: Mapping[str, Any]
     headline: str
-    lead: str
     alarms: tuple[str, ...]
     changed: tuple[str, ...]
     sides: tuple[SideWords, SideWords]
@@ -81,7 +79,7 @@ class ComparisonReport:
 
 def gather(content: Mapping[str, Any]) -> ComparisonReport:
     """Everything a report of a comparison shows, from comparison.json's content."""
-    headline, lead = words.sentences(str(content["summary"]))
+    headline, _ = words.sentences(str(content["summary"]))
     made = (
         tables.studied(content),
         tables.confounders(content),
@@ -101,7 +99,6 @@ def gather(content: Mapping[str, Any]) -> ComparisonReport:
     return ComparisonReport(
         content=content,
         headline=headline,
-        lead=lead,
         alarms=tuple(invalid),
         changed=tuple(content["main_changes"]),
         sides=(_side(content, "base"), _side(content, "other")),

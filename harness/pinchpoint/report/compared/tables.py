@@ -73,8 +73,8 @@ def _differences(
         {
             **row,
             "where": _where(row),
-            "in_base": fact_value(row["what"], row["base"]),
-            "in_other": fact_value(row["what"], row["other"]),
+            "in_base": fact_value(row["what"], row["base"]) or _unset(row),
+            "in_other": fact_value(row["what"], row["other"]) or _unset(row),
             "fact": fact_words(row["what"]),
         }
         for row in found
@@ -88,6 +88,12 @@ def _differences(
         *more,
     )
     return Table(name, title, columns, rows, note=note, empty=empty)
+
+
+def _unset(row: Row) -> str | None:
+    """What a file leaves out is not set; what no collector told is not recorded."""
+    given = row["area"] == "plan" or row["what"].startswith(("built.", "declared."))
+    return "not set" if given else None
 
 
 def _where(row: Row) -> str:
@@ -130,29 +136,30 @@ def fact_value(name: str, value: Any) -> str | None:
 
 def work(content: Row) -> Table:
     """What was done, before any rate is looked at."""
-    labels = content["base"]["label"], content["other"]["label"]
     rows = [
         {
             "name": row["name"],
             "about": row["about"],
-            **{f"{key}_base": row["base"][key] for key in ("count", "failures", "dropped")},
-            **{f"{key}_other": row["other"][key] for key in ("count", "failures", "dropped")},
-            "unlike": row["unlike"],
+            _SIDE: content[side]["label"],
+            **{key: row[side][key] for key in ("count", "failures", "dropped")},
+            # Said once, in the first row of the two.
+            "unlike": row["unlike"] if side == "base" else "",
         }
         for row in content["work"]
+        for side in ("base", "other")
     ]
-    columns = [Column("name", "what"), Column("about", "is a")]
-    for key, title in (("count", "done"), ("failures", "failed"), ("dropped", "not started in time")):
-        absent = "-" if key == "dropped" else units.NOT_MEASURED
-        columns += [
-            number(f"{key}_{side}", f"{title}, {label}", _whole, absent)
-            for side, label in zip(("base", "other"), labels, strict=True)
-        ]
-    columns.append(Column("unlike", "in what it differs", absent="the same"))
     return Table(
         "work",
         "Work done",
-        columns,
+        (
+            Column("name", "what"),
+            Column("about", "is a"),
+            Column(_SIDE, "side"),
+            number("count", "done", _whole),
+            number("failures", "failed", _whole),
+            number("dropped", "not started in time", _whole, absent="-"),
+            Column("unlike", "in what it differs", absent="the same"),
+        ),
         rows,
         note="Medians over the runs. A source is counted over one whole crawl, a scenario over the measure "
         "phase: how many operations it did is a result, not a task, so only failures and operations that "
