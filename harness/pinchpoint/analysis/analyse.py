@@ -63,7 +63,7 @@ def analyse(run: StoredRun) -> Verdict:
     inputs = read_inputs(run)
     flows = find_flows(inputs)
     stages = find_stages(inputs)
-    resources = find_resources(inputs)
+    resources = find_resources(inputs, flows)
     stage, found = _judged(stages, resources, flows)
     knee = find_knee(stages)
     case = Case(inputs, flows, resources, failed_gates(inputs, flows), knee, stage, found)

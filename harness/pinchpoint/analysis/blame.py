@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pinchpoint.analysis.flows import Flow
-from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures, Measures
+from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures, Measures, measure_cpu
 from pinchpoint.analysis.resources import Resource
 from pinchpoint.analysis.signature import Suspicion, suspect
 from pinchpoint.analysis.stages import Rows
-from pinchpoint.analysis.thresholds import STRANGERS
+from pinchpoint.analysis.thresholds import MOSTLY_READS, OWN_USE, STRANGERS
+from pinchpoint.analysis.verdict import Kind
 
 DEPTH = {"web": 1, "search": 1, "files": 1, "sql": 2, "nosql": 2}
 """How deep a tier lies on the call path. A resource that is used up pushes back upstream, so the deepest of
@@ -19,32 +20,65 @@ several is the cause. Tiers a user named are taken as the first to be called."""
 MOST = 0.5
 
 
+YIELDING: tuple[Kind, ...] = ("external", "lock", "pool")
+"""Kinds that say that something else than the farm's CPU, memory and disks sets the pace: only where all of
+those have room (METHOD step 5: below 70 %)."""
+
+
 def suspects(resources: Iterable[Resource], rows: Rows, flows: tuple[Flow, ...]) -> tuple[Suspicion, ...]:
     """Everything with evidence against it over those rows, the cause first."""
-    found = (suspect(resource, rows, flows) for resource in resources)
-    return tuple(sorted((one for one in found if one is not None), key=_rank, reverse=True))
+    resources = tuple(resources)
+    found = [one for one in (suspect(resource, rows, flows) for resource in resources) if one is not None]
+    found = [one for one in found if one.kind != "memory" or _felt(one, found)]
+    firm = [one for one in found if one.kind not in YIELDING]
+    if any(not one.demoted for one in firm) or _own_use(resources, rows) >= OWN_USE.value:
+        found = firm
+    return tuple(sorted(found, key=_rank, reverse=True))
 
 
-def _rank(one: Suspicion) -> tuple[bool, int, bool, bool, int, bool, str]:
-    """Comparable: what waits for nothing comes last, more and more exact evidence first, then depth.
+def _felt(memory: Suspicion, found: Iterable[Suspicion]) -> bool:
+    """Whether want of memory costs time: somebody waits for it, or for a disk that reads for want of it."""
+    return "E4" in memory.evidence or any(_reads_for_want(memory, one) for one in found)
 
-    Waiting for a disk that has room left (``disk_latency``) comes after what is used up.
+
+def _reads_for_want(memory: Suspicion, one: Suspicion) -> bool:
+    if not isinstance(one.found, DiskMeasures) or one.disk is None:
+        return False
+    reads = one.found.reads_ratio is not None and one.found.reads_ratio >= MOSTLY_READS.value
+    return reads and one.disk.waited_for and bool(set(one.resource.hosts) & set(memory.resource.hosts))
+
+
+def _own_use(resources: Iterable[Resource], rows: Rows) -> float:
+    """The most that any tier uses of the CPU it may use."""
+    own = [measure_cpu(resource, rows).busy for resource in resources if resource.type == "allowance"]
+    return max((busy for busy in own if busy is not None), default=0.0)
+
+
+def _rank(one: Suspicion) -> tuple[bool, bool, int, bool, bool, int, bool, str]:
+    """Comparable: what waits for nothing comes last; want of memory before the disk that reads for it.
+
+    Then more and more exact evidence first, then depth. Waiting for a disk that has room left
+    (``disk_latency``) comes after what is used up.
     """
     full = one.kind not in {"disk_latency", "disk_concurrency", "disk_warm_up"}
     depth = max((DEPTH.get(tier, 1) for tier in one.resource.tiers), default=1)
     is_disk = one.resource.type == "disk"
-    return (not one.demoted, len(one.evidence), full, one.exact, depth, is_disk, one.resource.key)
+    memory = one.kind == "memory"
+    return (not one.demoted, memory, len(one.evidence), full, one.exact, depth, is_disk, one.resource.key)
 
 
-def owner(resource: Resource, found: Measures) -> tuple[str, str]:
-    """(tier, host) to blame: of a shared pool of cores the tier that uses most, else whose it is."""
+def owner(resource: Resource, found: Measures) -> tuple[str | None, str | None]:
+    """(tier, host) to blame: of a shared pool of cores the tier that uses most, else whose it is.
+
+    A dependency of which no tier is part of the farm has neither.
+    """
     if isinstance(found, CpuMeasures):
         for tier in found.uses:
             if tier in resource.tiers:
                 return tier, resource.hosts[resource.tiers.index(tier)]
     if resource.roles:
         return resource.roles[0].tier, resource.roles[0].host
-    return resource.tiers[0], resource.hosts[0]
+    return next(iter(resource.tiers), None), next(iter(resource.hosts), None)
 
 
 def strangers(one: Suspicion) -> float | None:
@@ -52,7 +86,7 @@ def strangers(one: Suspicion) -> float | None:
 
     None where it is less, or where not every tier's own use was measured.
     """
-    if isinstance(one.found, DiskMeasures) or not set(one.resource.tiers) <= set(one.found.uses):
+    if not isinstance(one.found, CpuMeasures) or not set(one.resource.tiers) <= set(one.found.uses):
         return None
     rest = 1 - sum(one.found.uses.values())
     return rest if rest >= STRANGERS.value else None
@@ -60,6 +94,6 @@ def strangers(one: Suspicion) -> float | None:
 
 def used_by_generator(one: Suspicion) -> bool:
     """Whether the load generator uses more than half of a pool of cores."""
-    if isinstance(one.found, DiskMeasures):
+    if not isinstance(one.found, CpuMeasures):
         return False
     return one.found.uses.get("generator", 0.0) > MOST

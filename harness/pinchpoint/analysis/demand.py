@@ -13,15 +13,30 @@ from typing import Literal
 
 import numpy as np
 
+from pinchpoint.analysis.dependencies import find_dependencies
 from pinchpoint.analysis.devices import find_disks
+from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.inputs import Host, Inputs
+from pinchpoint.analysis.memory import find_memory
 from pinchpoint.analysis.resources import Resource
 from pinchpoint.analysis.series import Floats, Samples
+from pinchpoint.analysis.shared import find_connections, find_interfaces, find_locks
 
 
-def find_resources(inputs: Inputs) -> tuple[Resource, ...]:
+def find_resources(inputs: Inputs, flows: tuple[Flow, ...]) -> tuple[Resource, ...]:
     """Every resource the run tells something about (METHOD step 3, at one load level)."""
-    return (*_cpu_pools(inputs), *_allowances(inputs), *_threads(inputs), *find_disks(inputs))
+    disks = tuple(find_disks(inputs))
+    return (
+        *_cpu_pools(inputs),
+        *_allowances(inputs),
+        *_threads(inputs),
+        *disks,
+        *find_memory(inputs, disks),
+        *find_interfaces(inputs),
+        *find_connections(inputs, flows),
+        *find_locks(inputs, flows),
+        *find_dependencies(inputs, flows, disks),
+    )
 
 
 def _cpu_pools(inputs: Inputs) -> Iterator[Resource]:
@@ -123,6 +138,7 @@ def _own(
         columns={
             "busy": used,
             "pool": pool_busy(inputs.samples, everyone, host.cores or host.usable),
+            "allowed": inputs.samples.steps(host.name, "cpu.cores", f"tier:{host.tier}"),
             "pressure": inputs.samples.first_of(everyone, "pressure.cpu_ratio"),
         },
     )

@@ -94,6 +94,7 @@ def disk_columns(samples: Samples, hosts: list[str], device: str) -> dict[str, F
         "reads": column("reads_per_s"),
         "writes": column(writes),
         "bytes": column("read_bytes_per_s") + column("write_bytes_per_s"),
+        "read_bytes": column("read_bytes_per_s"),
         "read_latency": column("read_latency_s"),
         "read_weight": weight("read_latency_s"),
         "write_latency": column(latency),

@@ -87,8 +87,9 @@ def cpu_evidence(resource: Resource, found: CpuMeasures) -> frozenset[str]:
         return frozenset()
     if resource.type != "cpu" and not _stands_out(found):
         return frozenset()
-    # Pressure of the whole machine can witness for a pool; one thread at its limit makes nobody else wait.
-    witness = resource.type == "cpu" and at_least(found.pressure, PRESSURE)
+    # Pressure of the whole machine can witness for a pool, and for a quota, whose tasks then wait for CPU;
+    # one thread at its limit makes nobody else wait.
+    witness = (resource.type == "cpu" or found.quota) and at_least(found.pressure, PRESSURE)
     return frozenset({"E1", "E4"} if witness else {"E1"})
 
 
@@ -98,8 +99,12 @@ def cpu_limit(resource: Resource) -> Threshold:
 
 
 def _stands_out(found: CpuMeasures) -> bool:
-    """A thread or an allowance is a limit of its own only where the cores around it are not used up."""
-    return found.seen >= SEEN.value and found.pool is not None and found.pool < UTILISATION.value
+    """A thread or an allowance is a limit of its own only where the cores around it are not used up.
+
+    A quota below the cores is one in any case: full cores would not have let the tier reach it.
+    """
+    room = found.pool is not None and found.pool < UTILISATION.value
+    return found.seen >= SEEN.value and (room or found.quota)
 
 
 def disk_state(resource: Resource, found: DiskMeasures, flows: tuple[Flow, ...]) -> DiskState:

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from pinchpoint.analysis.blame import owner
 from pinchpoint.analysis.evidence import cpu_limit
-from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures
+from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures, ShareMeasures
 from pinchpoint.analysis.resources import Resource
+from pinchpoint.analysis.share_facts import share_facts
 from pinchpoint.analysis.signature import Suspicion
 from pinchpoint.analysis.slowness import slowness, write_and_flush_s
 from pinchpoint.analysis.thresholds import (
@@ -31,16 +32,15 @@ def facts(one: Suspicion) -> tuple[Fact, ...]:
     """The evidence against one resource, the strongest first."""
     if isinstance(one.found, DiskMeasures):
         return tuple(_disk_facts(one, one.found))
+    if isinstance(one.found, ShareMeasures):
+        return share_facts(one.resource, one.found)
     return tuple(_cpu_facts(one.resource, one.found))
 
 
-def cpu_context(resource: Resource, found: CpuMeasures) -> tuple[Fact, ...]:
-    """How busy a pool of cores was, for one that is not used up or was not measured."""
-    return (_busy(resource, found, "context"),)
-
-
-def disk_context(resource: Resource, found: DiskMeasures) -> tuple[Fact, ...]:
-    """What a disk did, for one that nothing was concluded about."""
+def context(resource: Resource, found: CpuMeasures | DiskMeasures) -> tuple[Fact, ...]:
+    """What a pool of cores or a disk did, for one that nothing was concluded about."""
+    if isinstance(found, CpuMeasures):
+        return (_busy(resource, found, "context"),)
     durable = write_and_flush_s(resource, found)
     limit = slowness(resource)
     text = f"{_name(resource)} did {units.per_second(found.io)}, a write took {units.seconds(durable)}"
@@ -91,7 +91,7 @@ def _busy(resource: Resource, found: CpuMeasures, evidence: str) -> Fact:
     # A pool of several cores has no series of its own; the machine's is the nearest one to look at.
     instance = resource.instance if resource.type != "cpu" or resource.cores == 1 else ""
     fact = _fact(resource, text, "cpu.busy_ratio", found.busy, evidence, cpu_limit(resource), instance)
-    return replace(fact, host=host)
+    return replace(fact, host=host or "")
 
 
 def _cpu_facts(resource: Resource, found: CpuMeasures) -> Iterator[Fact]:
@@ -101,7 +101,7 @@ def _cpu_facts(resource: Resource, found: CpuMeasures) -> Iterator[Fact]:
         text = f"somebody waited for CPU {units.percent(found.pressure)} of the time"
         kind = "E4" if resource.type == "cpu" and found.pressure >= PRESSURE.value else "context"
         fact = _fact(resource, text, "pressure.cpu_ratio", found.pressure, kind, PRESSURE, "")
-        yield replace(fact, host=host)
+        yield replace(fact, host=host or "")
     for tier, share in found.uses.items():
         if tier == "generator":
             text = f"the load generator used {units.percent(share)} of it"
@@ -117,7 +117,7 @@ def _disk_facts(one: Suspicion, found: DiskMeasures) -> Iterator[Fact]:
     assert state is not None  # noqa: S101 -- a disk's suspicion always carries its answers
     way = "read" if (found.reads_ratio or 0.0) > 1 / 2 else "write"
     rate = f"disk.{way}s_per_s" if found.binding == "io" else f"disk.{way}_bytes_per_s"
-    level = found.io if found.binding == "io" else found.bytes
+    level = found.level
     amount = level_words(found)
     if one.kind == "disk_cap" and state.near_cap:
         flat = f", {units.percent(found.spread)} of spread" if found.spread is not None else ""
@@ -142,7 +142,7 @@ def _disk_facts(one: Suspicion, found: DiskMeasures) -> Iterator[Fact]:
         text = f"{found.outstanding:.3g} I/Os were outstanding, and more brought no more of them done"
         yield _fact(resource, text, "disk.outstanding", found.outstanding, "E1", WAITING_IO)
     if one.kind == "disk_concurrency":
-        text = f"reads took {units.seconds(found.read_s)} however many went on; more at once got more done"
+        text = f"reads took {units.seconds(found.read_s)}, no limit is near: more at once would get more done"
         yield _fact(resource, text, "disk.read_latency_s", found.read_s, "E1")
     yield from _disk_witnesses(one, found)
 
@@ -180,8 +180,8 @@ def _disk_witnesses(one: Suspicion, found: DiskMeasures) -> Iterator[Fact]:
 def level_words(found: DiskMeasures) -> str:
     """What was held: ``I/O held at 500/s`` or ``bytes held at 100 MB/s``."""
     if found.binding == "bytes":
-        return f"data held at {units.bytes_(found.bytes)} per second"
-    return f"I/O held at {units.per_second(found.io)}"
+        return f"data held at {units.bytes_(found.level)} per second"
+    return f"I/O held at {units.per_second(found.level)}"
 
 
 def _name(resource: Resource) -> str:

@@ -24,6 +24,7 @@ class CpuMeasures:
         pressure: share of the time somebody waited for CPU.
         seen: share of the rows with a value.
         uses: tier (or ``generator``) → share of the pool's busy time.
+        quota: whether an allowance is less than the cores it is of.
     """
 
     busy: float | None
@@ -31,6 +32,7 @@ class CpuMeasures:
     pressure: float | None
     seen: float
     uses: dict[str, float]
+    quota: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,13 @@ class DiskMeasures:
         return self.moves[self.binding].spread
 
     @property
+    def level(self) -> float | None:
+        """The binding rate: where it is held the level at which it is, else its mean."""
+        if self.held == self.binding:
+            return self.moves[self.binding].level
+        return self.io if self.binding == "io" else self.bytes
+
+    @property
     def held(self) -> str | None:
         """``io`` or ``bytes``, whichever is held as only a regulator holds it; the flatter where both are."""
         found = [(one.spread or 0.0, name) for name, one in self.moves.items() if one.regulated]
@@ -85,12 +94,39 @@ class DiskMeasures:
         return self.bytes / self.io if self.io and self.bytes is not None else None
 
 
-Measures = CpuMeasures | DiskMeasures
+@dataclass(frozen=True, slots=True)
+class ShareMeasures:
+    """A dependency, a lock, memory, an interface, a pool of connections. All None where not measured.
+
+    Attributes:
+        used: the share of it that is in use: of a dependency the share of the users that it holds, of a lock
+            the share of the time in which somebody waits for it.
+        witness: what somebody else sees of that: of a dependency the share of it in which the tier behind it
+            has nothing to do; of a lock the share of the operations that wait; of memory the share of what
+            disks read that had been in memory before; of connections the share of operations refused.
+        own: the most that the tier behind it uses of its own CPU and disks.
+        each_s: how long an operation waits for it.
+        pressure: of memory, the share of the time somebody waited for it.
+    """
+
+    used: float | None
+    witness: float | None
+    own: float | None = None
+    each_s: float | None = None
+    pressure: float | None = None
+
+
+Measures = CpuMeasures | DiskMeasures | ShareMeasures
 
 
 def measure(resource: Resource, rows: Rows) -> Measures:
     """The figures of a resource over those rows of the window."""
-    return measure_disk(resource, rows) if resource.type == "disk" else measure_cpu(resource, rows)
+    if resource.type == "disk":
+        return measure_disk(resource, rows)
+    if resource.type in {"cpu", "allowance", "thread"}:
+        return measure_cpu(resource, rows)
+    figures = {name: mean(column[rows]) for name, column in resource.columns.items()}
+    return ShareMeasures(**{"used": None, "witness": None, **figures})
 
 
 def measure_cpu(resource: Resource, rows: Rows) -> CpuMeasures:
@@ -108,7 +144,13 @@ def measure_cpu(resource: Resource, rows: Rows) -> CpuMeasures:
         pressure=mean(columns["pressure"]),
         seen=float(np.isfinite(columns["busy"]).mean()) if len(rows) else 0.0,
         uses=dict(sorted(uses.items(), key=lambda use: -use[1])),
+        quota=_is_quota(resource, columns),
     )
+
+
+def _is_quota(resource: Resource, columns: Mapping[str, Floats]) -> bool:
+    allowed = mean(columns["allowed"]) if "allowed" in columns else None
+    return bool(resource.type == "allowance" and allowed and resource.cores and allowed < resource.cores)
 
 
 def measure_disk(resource: Resource, rows: Rows) -> DiskMeasures:

@@ -47,12 +47,14 @@ class Movement:
         steadier: the spread of latency ÷ that of the rate, the rate taken no more exactly than it can be
             counted.
         count: I/Os per step.
+        level: the rate, its median.
     """
 
     spread: float | None
     slope: float | None
     steadier: float | None
     count: float
+    level: float | None
 
     @property
     def follows(self) -> bool:
@@ -74,7 +76,7 @@ class Movement:
         return flat and not self.follows and (self.stays or steady)
 
 
-UNKNOWN = Movement(None, None, None, 0.0)
+UNKNOWN = Movement(None, None, None, 0.0, None)
 
 
 def io_movement(io: Floats, size: Floats, outstanding: Floats, busy: Floats, step_s: float) -> Movement:
@@ -116,7 +118,8 @@ def _movement(
     steadier = None
     if flat is not None and latency is not None:
         steadier = latency / max(flat, COUNT_EDGE / count)
-    return Movement(flat, _slope(rate, counts, outstanding, step_s), steadier, count)
+    slope = _slope(rate, counts, outstanding, step_s)
+    return Movement(flat, slope, steadier, count, float(np.median(rate)))
 
 
 def _slope(rate: Floats, counts: Floats, outstanding: Floats, step_s: float) -> float | None:

@@ -6,20 +6,22 @@ from dataclasses import dataclass
 
 from pinchpoint.analysis.blame import owner
 from pinchpoint.analysis.confidence import Trust
-from pinchpoint.analysis.facts import cpu_context, disk_context, facts
+from pinchpoint.analysis.facts import context, facts
 from pinchpoint.analysis.gates import Gate
 from pinchpoint.analysis.inputs import Inputs, utc
-from pinchpoint.analysis.measures import CpuMeasures, Measures, measure
+from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures, Measures, ShareMeasures, measure
 from pinchpoint.analysis.resources import Resource
 from pinchpoint.analysis.signature import Suspicion, demoted
 from pinchpoint.analysis.slowness import is_slow
 from pinchpoint.analysis.stages import Rows, Stage
 from pinchpoint.analysis.thresholds import PRESSED
-from pinchpoint.analysis.verdict import Fact, Kind, Next, Suspect
+from pinchpoint.analysis.verdict import Kind, Next, Suspect
 
 ASSUMES = "the same mix of operations, the same cache ratio, use in proportion to throughput"
-WITHOUT_CEILING = ("disk_latency", "disk_concurrency", "disk_warm_up")
+WITHOUT_CEILING = ("disk_latency", "disk_concurrency", "disk_warm_up", "external", "lock", "memory")
 """Kinds in which a resource is not used up: how much more it could do is not known."""
+CEILINGS = ("cpu", "allowance", "thread", "disk")
+"""Resources whose use grows with throughput, so that it tells how much more of that they allow."""
 LEAST_USED = 0.05
 """A resource used less than this is no next bottleneck: the ratio would be a number without a meaning."""
 NOT_MEASURED_RANK = 0.75
@@ -38,19 +40,25 @@ class Usage:
     """
 
     resource: Resource
-    found: Measures
+    found: CpuMeasures | DiskMeasures
     ratio: float | None
 
 
 def usage(resources: tuple[Resource, ...], rows: Rows) -> tuple[Usage, ...]:
     """The use of every resource, the most used first; those whose use is not known come last."""
-    found = [(resource, measure(resource, rows)) for resource in resources]
-    rated = [Usage(resource, figures, _used(figures)) for resource, figures in found]
+    found = [(resource, measure(resource, rows)) for resource in resources if resource.type in CEILINGS]
+    rated = [
+        Usage(resource, figures, _used(figures))
+        for resource, figures in found
+        if not isinstance(figures, ShareMeasures)
+    ]
     return tuple(sorted(rated, key=lambda one: -(one.ratio if one.ratio is not None else -1.0)))
 
 
 def _used(found: Measures) -> float | None:
-    return found.busy if isinstance(found, CpuMeasures) else found.utilisation
+    if isinstance(found, DiskMeasures):
+        return found.utilisation
+    return found.busy if isinstance(found, CpuMeasures) else found.used
 
 
 def window_of(inputs: Inputs, stage: Stage | None) -> tuple[str, str]:
@@ -68,7 +76,7 @@ def named(inputs: Inputs, stage: Stage, one: Suspicion, trust: Trust | None) -> 
         kind=one.kind,
         tier=tier,
         host=host,
-        resource="disk" if one.resource.type == "disk" else "thread" if one.kind == "cpu_thread" else "cpu",
+        resource="cpu" if one.kind == "cpu" else one.resource.type,
         instance=one.resource.instance,
         role=one.resource.role,
         confidence=trust.level if trust else None,
@@ -117,11 +125,7 @@ def _nearness(one: Usage) -> float:
 def _candidate(inputs: Inputs, stage: Stage, one: Usage) -> Suspect:
     tier, host = owner(one.resource, one.found)
     kind: Kind = "cpu" if one.resource.type == "cpu" else "disk_latency"
-    evidence: tuple[Fact, ...] = (
-        cpu_context(one.resource, one.found)
-        if isinstance(one.found, CpuMeasures)
-        else disk_context(one.resource, one.found)
-    )
+    evidence = context(one.resource, one.found)
     return Suspect(
         kind=kind,
         tier=tier,

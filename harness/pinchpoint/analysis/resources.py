@@ -13,6 +13,10 @@ COMMIT_ROLES = ("log", "wal", "journal")
 ROLE_ORDER = (*COMMIT_ROLES, "data", "tempdb", "index", "content", "os")
 """A device with several roles is named after the one that operations wait for first."""
 
+ResourceType = Literal[
+    "cpu", "allowance", "thread", "disk", "dependency", "lock", "memory", "network", "pool"
+]
+
 
 @dataclass(frozen=True, slots=True)
 class DiskShift:
@@ -41,22 +45,25 @@ class Resource:
 
     Attributes:
         key: unique in the run.
-        type: ``cpu`` a pool of cores, ``allowance`` a tier's own share of cores, ``thread``, ``disk``.
+        type: ``cpu`` a pool of cores, ``allowance`` a tier's own share of cores, ``thread``, ``disk``,
+            ``dependency`` what users wait for outside of what is watched, ``lock`` a database's locks,
+            ``memory`` of a tier or a machine, ``network`` an interface, ``pool`` a server's connections.
         machine: where it is.
         hosts: the hosts that use it, the reporting one first.
         tiers: the tiers that use it, in the same order.
-        instance: cores ("0,1"), thread name, device.
+        instance: cores ("0,1"), thread name, device, source or endpoint, kind of lock, interface.
         cores: how many cores a pool has; None where that is not known.
         roles: a device's roles, the first as in ``ROLE_ORDER``.
         limits: the declared caps, None where withheld.
         commit_path: whether commits wait for this device: it holds a log, or the data of a tier without one.
-        shift: how a disk's I/O, or else its bytes, changed its level within the window; None where it did not.
+        shift: how a disk's I/O, or else its bytes, changed its level in the window; None where it did not.
+        scenario: whose users wait for a dependency.
         step_s: seconds per step.
         columns: one value per step of the window, NaN = not measured.
     """
 
     key: str
-    type: Literal["cpu", "allowance", "thread", "disk"]
+    type: ResourceType
     machine: str
     hosts: tuple[str, ...]
     tiers: tuple[str, ...]
@@ -66,6 +73,7 @@ class Resource:
     limits: Limits | None = None
     commit_path: bool = False
     shift: DiskShift | None = None
+    scenario: str = ""
     step_s: float = 1.0
     columns: Mapping[str, Floats] = field(default_factory=dict)
 

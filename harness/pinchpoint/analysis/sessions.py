@@ -36,6 +36,27 @@ WAITS = {
 """Disk role -> how the names of waits for it begin."""
 
 LOCK = "Lock:"
+"""How the names of waits for locks on rows and tables begin."""
+
+
+def sessions_at_work(inputs: Inputs, hosts: Iterable[str]) -> Floats:
+    """Sessions whose statement runs or waits, or whose transaction is open; NaN where none was asked."""
+    total = np.full(inputs.window.steps, np.nan)
+    for host in hosts:
+        active = inputs.samples.steps(host, "db.sessions_active")
+        held = np.nan_to_num(inputs.samples.steps(host, "db.sessions_idle_in_transaction"))
+        total = np.where(np.isfinite(active), np.nan_to_num(total) + active + held, total)
+    return total
+
+
+def largest_lock(inputs: Inputs, host: str) -> str:
+    """The kind of lock most sessions wait for (``transactionid``: a row that another transaction changed)."""
+    waits = {
+        key.instance.removeprefix(LOCK): inputs.samples.mean(*key) or 0.0
+        for key in inputs.samples.keys("db.sessions_waiting")
+        if key.host == host and key.instance.startswith(LOCK)
+    }
+    return max(waits, key=waits.__getitem__, default="")
 
 
 def waiting_sessions(inputs: Inputs, roles: Iterable[DiskRole]) -> Floats:

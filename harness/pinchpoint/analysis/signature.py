@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from pinchpoint.analysis.evidence import DiskState, cpu_evidence, disk_evidence, disk_state
 from pinchpoint.analysis.flows import Flow
-from pinchpoint.analysis.measures import DiskMeasures, Measures, measure
-from pinchpoint.analysis.resources import Resource
+from pinchpoint.analysis.measures import DiskMeasures, Measures, ShareMeasures, measure
+from pinchpoint.analysis.resources import Resource, ResourceType
+from pinchpoint.analysis.shares import share_evidence
 from pinchpoint.analysis.stages import Rows
 from pinchpoint.analysis.verdict import Kind
 
@@ -20,8 +21,8 @@ class Suspicion:
         kind: how it limits.
         evidence: the kinds of evidence, ``E1`` to ``E4``.
         found: what was measured.
-        disk: a disk's answers, None for CPU.
-        exact: it stands at its declared cap.
+        disk: a disk's answers, None for anything else.
+        exact: it stands at its declared cap, or at its quota.
         contradicted: the measurement contradicts the declared cap.
         demoted: its writes are mostly asynchronous: nothing is known to wait for them.
     """
@@ -36,6 +37,18 @@ class Suspicion:
     demoted: bool = False
 
 
+KINDS: dict[ResourceType, Kind] = {
+    "cpu": "cpu",
+    "allowance": "cpu",
+    "thread": "cpu_thread",
+    "dependency": "external",
+    "lock": "lock",
+    "memory": "memory",
+    "network": "network",
+    "pool": "pool",
+}
+"""What it is called when such a resource is used up; of a disk, how it limits is to be found out."""
+
 AT_A_LEVEL = ("disk_cap", "disk_device")
 """Kinds that a declared limit can be held against; burst credits exceed it by nature."""
 
@@ -49,10 +62,12 @@ def suspect(resource: Resource, rows: Rows, flows: tuple[Flow, ...]) -> Suspicio
     found = measure(resource, rows)
     if isinstance(found, DiskMeasures):
         return _disk(resource, found, flows)
-    evidence = cpu_evidence(resource, found)
-    if not evidence:
-        return None
-    return Suspicion(resource, "cpu_thread" if resource.type == "thread" else "cpu", evidence, found)
+    if isinstance(found, ShareMeasures):
+        evidence, exact = share_evidence(resource, found, flows), False
+    else:
+        # A quota that is used up is met exactly: whoever merely shares full cores does not get that far.
+        evidence, exact = cpu_evidence(resource, found), found.quota
+    return Suspicion(resource, KINDS[resource.type], evidence, found, exact=exact) if evidence else None
 
 
 def _disk(resource: Resource, found: DiskMeasures, flows: tuple[Flow, ...]) -> Suspicion | None:

@@ -9,7 +9,8 @@ from pinchpoint.analysis.confidence import Trust
 from pinchpoint.analysis.facts import level_words, named_cores, shift_words
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.gates import Gate
-from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures
+from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures, ShareMeasures
+from pinchpoint.analysis.resources import Resource
 from pinchpoint.analysis.signature import Suspicion
 from pinchpoint.analysis.slowness import write_and_flush_s
 from pinchpoint.analysis.verdict import Next, Suspect
@@ -41,6 +42,8 @@ def thing(one: Suspicion) -> str:
     """The resource in plain words: ``the log disk of the sql tier (sql1)``."""
     resource = one.resource
     tier, host = owner(one.resource, one.found)
+    if isinstance(one.found, ShareMeasures):
+        return _shared_thing(resource)
     if resource.type == "disk":
         return f"the {resource.role} disk of the {tier} tier ({host}, {resource.instance})"
     if resource.type == "thread":
@@ -53,9 +56,39 @@ def thing(one: Suspicion) -> str:
     return f"the CPU of the {tier} tier ({', '.join(resource.hosts)})"
 
 
+def _shared_thing(resource: Resource) -> str:
+    """A dependency, a lock, memory, connections or an interface in plain words."""
+    tier, host = next(iter(resource.tiers), ""), next(iter(resource.hosts), "")
+    where = f" of the {tier} tier ({host})" if tier else ""
+    named = {
+        "dependency": f"what lies outside of the farm on the way to {resource.instance}{where}",
+        "lock": f"a lock{where}",
+        "memory": f"the memory{where}" if resource.instance else f"the memory of {host}'s machine",
+        "network": f"the network interface {resource.instance} of {host}",
+        "pool": f"the number of connections{where}",
+    }
+    return named[resource.type]
+
+
+def _shared_proof(resource: Resource, found: ShareMeasures) -> str:
+    used, witness = units.percent(found.used), units.percent(found.witness)
+    proofs = {
+        "dependency": f"it holds {used} of the users of {resource.scenario}, {units.seconds(found.each_s)} "
+        "each time, while the farm has little to do",
+        "lock": f"{witness} of the operations under way wait for one another's locks, while CPU and disks "
+        "have room",
+        "memory": f"{witness} of what is read had been in memory before and had to make room",
+        "network": f"it carries {used} of its speed",
+        "pool": f"{used} of them are in use, and operations are refused one",
+    }
+    return proofs[resource.type]
+
+
 def _proof(one: Suspicion) -> str:
     if isinstance(one.found, DiskMeasures):
         return _disk_proof(one, one.found)
+    if isinstance(one.found, ShareMeasures):
+        return _shared_proof(one.resource, one.found)
     busy = units.percent(one.found.busy)
     if one.resource.type == "thread":
         pool = units.percent(one.found.pool)
@@ -74,7 +107,7 @@ def _proof(one: Suspicion) -> str:
 def _sharing(one: Suspicion, found: CpuMeasures) -> str:
     tier, _ = owner(one.resource, one.found)
     others = listed([other for other in one.resource.tiers if other != tier])
-    share = found.uses.get(tier)
+    share = found.uses.get(tier or "")
     if share is None:
         return f"; it is shared by {listed(one.resource.tiers)}, and who uses most was not measured"
     if share > HALF:
@@ -85,7 +118,8 @@ def _sharing(one: Suspicion, found: CpuMeasures) -> str:
 def _disk_proof(one: Suspicion, found: DiskMeasures) -> str:
     others = [f"{role.tier} {role.role}" for role in one.resource.roles[1:]]
     also = f" (the device also serves {listed(others)})" if others else ""
-    durable = units.seconds(write_and_flush_s(one.resource, found))
+    way = "read" if (found.reads_ratio or 0.0) > HALF else "write"
+    each = units.seconds(found.read_s if way == "read" else write_and_flush_s(one.resource, found))
     state = one.disk
     waiting = f"{units.percent(state.wait_ratio)} of the time of {state.waiting}" if state else ""
     limit = "as flat as only a limit makes it"
@@ -96,9 +130,9 @@ def _disk_proof(one: Suspicion, found: DiskMeasures) -> str:
         "disk_cap": f"{level_words(found)}, {limit}",
         "disk_burst_exhausted": f"its I/O {shift_words(one.resource)}, as when burst credits run out",
         "disk_warm_up": f"its I/O {shift_words(one.resource)}: it was still warming up",
-        "disk_device": f"it does {rate} at {durable} a write, and no more however many wait",
+        "disk_device": f"it does {rate} at {each} a {way}, and no more however many wait",
         "disk_concurrency": f"its reads take {waiting} because too few are issued at once; it could do more",
-        "disk_latency": f"a write to it takes {durable}, {waiting}, though no limit of it is near",
+        "disk_latency": f"a {way} there takes {each}, {waiting}, though no limit of it is near",
     }
     return proofs[one.kind] + also
 
@@ -170,8 +204,16 @@ def experiment(flows: Sequence[Flow], found: Sequence[Suspicion], unseen: Sequen
 
 
 def _relief(one: Suspicion) -> str:
-    if one.resource.type == "disk":
-        return "put it on a faster disk"
+    reliefs = {
+        "disk": "put it on a faster disk",
+        "dependency": "reach it without a delay",
+        "lock": "let fewer transactions want the same rows",
+        "memory": "give it twice as much",
+        "network": "use a faster interface",
+        "pool": "allow more of them",
+    }
+    if one.resource.type in reliefs:
+        return reliefs[one.resource.type]
     return (
         "give the tier a machine or core of its own" if len(one.resource.tiers) > 1 else "give it more cores"
     )

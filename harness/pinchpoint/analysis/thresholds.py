@@ -42,6 +42,7 @@ LATENCY_BY_ROLE = {
 }
 
 # Saturation.
+NETWORK = Threshold(0.90, "design", "an interface is used up from 90 % of its speed on")
 UTILISATION = Threshold(0.90, "design", "a resource is saturated from 90 % of its capacity on")
 THREAD_BUSY = Threshold(0.95, "design", "one thread is at its limit from 95 % of one core on")
 DISK_OCCUPIED = Threshold(0.95, "design", "a disk that idles more than 5 % of the time is at no limit")
@@ -60,7 +61,15 @@ ONE_AT_A_TIME = Threshold(1.1, "design", "I/Os come one at a time: 1.1 are outst
 PRESSURE = Threshold(0.50, "design", "somebody waits for the resource at least half of the time")
 MOSTLY_READS = Threshold(0.50, "design", "a disk that mostly reads: half of its I/O or more")
 WAIT_SHARE = Threshold(0.50, "design", "waiting for one disk is at least half of the operation's time")
+POOL_HELD = Threshold(0.50, "design", "a dependency holds at least half of a limited pool of users")
+OUTSIDE_S = Threshold(0.002, "design", "a network of one site and a client's own work take less than 2 ms")
+OWN_USE = Threshold(0.70, "design", "the farm's own resources are used less than 70 %")
+LOCK_WAIT = Threshold(0.50, "design", "at least half of the operations under way wait for a lock")
+READ_AGAIN = Threshold(0.50, "design", "half of what is read had been in memory before, or more")
+MEMORY_WAIT = Threshold(0.10, "design", "somebody waits for memory a tenth of the time, or more")
+CONNECTIONS = Threshold(0.95, "design", "a server's connections are used up from 95 % on")
 PRESSED = Threshold(0.50, "design", "closed load presses the farm when users wait for it half of the time")
+MEMORY_LOW = Threshold(0.10, "PAL", "memory: warning below 10 % available")
 MEMORY_CRITICAL = Threshold(0.05, "PAL", "memory: critical below 5 % available")
 
 # Gates.

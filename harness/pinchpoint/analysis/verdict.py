@@ -63,10 +63,12 @@ class Suspect:
 
     Attributes:
         kind: how it limits (DESIGN.md section 9).
-        tier: the tier it is blamed on: on a shared machine the one that uses most of it.
+        tier: the tier it is blamed on: on a shared machine the one that uses most of it, of a dependency the
+            one behind it; None where the farm has none.
         host: the host.
-        resource: ``cpu``, ``thread``, ``disk``, ``generator``, ``recorder``.
-        instance: device, cores ("0,1"), thread.
+        resource: ``cpu``, ``thread``, ``disk``, ``memory``, ``network``, ``lock``, ``pool``, ``dependency``,
+            ``generator``, ``recorder``.
+        instance: device, cores ("0,1"), thread, interface, kind of lock, source or endpoint.
         role: the disk's role.
         confidence: None for candidates that nothing was concluded about.
         window: UTC start and end of what was looked at.
@@ -101,8 +103,8 @@ class Next:
     """
 
     kind: Kind
-    tier: str
-    host: str
+    tier: str | None
+    host: str | None
     resource: str
     instance: str
     role: str | None

@@ -288,7 +288,7 @@ def test_a_flush_is_part_of_the_wait() -> None:
     build.metric("sql1", "disk.flush_latency_s", 0.009, "loop1", weight=np.full(build.seconds, 100.0))
     verdict = judged(build)
     assert named(verdict)[0] == "disk_latency"
-    assert re.search(r"a write to it takes (9\.|10)", verdict.summary), "1 ms of write and 9 ms of flush"
+    assert re.search(r"a write there takes (9\.|10)", verdict.summary), "1 ms of write and 9 ms of flush"
 
 
 def test_a_slow_log_under_an_open_load_that_is_served_is_no_bottleneck() -> None:

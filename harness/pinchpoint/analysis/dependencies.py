@@ -1,0 +1,138 @@
+"""What users wait for outside of what is watched: a slow repository, a long way to a server (`external`).
+
+A station that holds a *limited* pool of users is a dependency as far as the tier behind it does not work for
+them: what it works on is its own resources' matter (METHOD step 5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from pinchpoint.analysis.flows import Flow
+from pinchpoint.analysis.inputs import Host, Inputs
+from pinchpoint.analysis.resources import Resource
+from pinchpoint.analysis.series import Floats
+from pinchpoint.analysis.sessions import sessions_at_work
+from pinchpoint.analysis.stations import Station
+
+LOCKS = ("sql",)
+"""Tiers whose operations may wait for each other's locks: only the server itself can tell where they are."""
+
+
+def find_dependencies(
+    inputs: Inputs, flows: tuple[Flow, ...], disks: tuple[Resource, ...]
+) -> Iterator[Resource]:
+    """One per station of every closed load: only there is the pool of users limited, and known."""
+    for flow in flows:
+        users = flow.load.users
+        if not users or flow.load.scheduled:
+            continue
+        for station in flow.stations:
+            columns = _columns(inputs, flows, station, disks)
+            if columns is None:
+                continue
+            hosts = [host for host in inputs.hosts if host.tier == station.tier]
+            outside = columns.pop("outside")
+            yield Resource(
+                key=f"dependency:{flow.load.scenario}:{station.name}",
+                type="dependency",
+                machine=hosts[0].machine if hosts else "",
+                hosts=tuple(host.name for host in hosts),
+                tiers=(station.tier,) if hosts else (),
+                instance=station.name,
+                scenario=flow.load.scenario,
+                columns={
+                    **columns,
+                    "used": outside / users,
+                    "each_s": _each(outside, station),
+                },
+            )
+
+
+def _columns(
+    inputs: Inputs, flows: tuple[Flow, ...], station: Station, disks: tuple[Resource, ...]
+) -> dict[str, Floats] | None:
+    """``outside``: users held while the tier does nothing for them; ``own``, ``witness`` as in ShareMeasures.
+
+    None where it cannot be told what the tier does for them.
+    """
+    hosts = [host for host in inputs.hosts if host.tier == station.tier]
+    if station.tier in LOCKS:
+        return _as_server_sees(inputs, flows, station, hosts)
+    if hosts:
+        return _by_own_use(inputs, station, hosts, disks)
+    unknown = np.full(inputs.window.steps, np.nan)
+    return {"outside": station.per_step, "witness": unknown, "own": unknown}
+
+
+def _as_server_sees(
+    inputs: Inputs, flows: tuple[Flow, ...], station: Station, hosts: list[Host]
+) -> dict[str, Floats] | None:
+    """Operations under way for which no session of the server is at work."""
+    working = sessions_at_work(inputs, [host.name for host in hosts])
+    if not np.isfinite(working).any():
+        return None
+    stations = [one for flow in flows for one in flow.stations if one.tier == station.tier]
+    everybody = np.sum([one.per_step for one in stations], axis=0)
+    idle = _share(np.maximum(0.0, everybody - working), everybody)
+    own = _most(_cpu(inputs, hosts), inputs.window.steps)
+    return {"outside": station.per_step * idle, "witness": idle, "own": own}
+
+
+def _by_own_use(
+    inputs: Inputs, station: Station, hosts: list[Host], disks: tuple[Resource, ...]
+) -> dict[str, Floats] | None:
+    """Without a server's own view: whom it works for uses its CPU or its disks.
+
+    A source is served by many at a time: as many are worked for as it uses cores. Any other tier is taken for
+    one that does one thing at a time: while it works, all wait for that.
+    """
+    steps = inputs.window.steps
+    busy = [disk.columns["busy"] for disk in disks if station.tier in disk.tiers]
+    ratios = _cpu(inputs, hosts)
+    seen = bool(np.isfinite(_most(ratios, steps)).any())
+    if not seen and not station.source:
+        return None
+    at_work = np.zeros(steps)
+    for column in (*_cores(inputs, hosts, ratios), *busy):
+        at_work += np.nan_to_num(column)
+    if station.source:
+        outside = np.maximum(0.0, station.per_step - at_work)
+    else:
+        outside = station.per_step * np.maximum(0.0, 1.0 - at_work)
+    witness = _share(outside, station.per_step) if seen else np.full(steps, np.nan)
+    return {"outside": outside, "witness": witness, "own": _most([*ratios, *busy], steps)}
+
+
+def _cpu(inputs: Inputs, hosts: list[Host]) -> list[Floats]:
+    """The busy ratio of each host's own processes, of the CPU they may use."""
+    return [inputs.samples.steps(host.name, "cpu.busy_ratio", f"tier:{host.tier}") for host in hosts]
+
+
+def _cores(inputs: Inputs, hosts: list[Host], ratios: list[Floats]) -> Iterator[Floats]:
+    """The same in cores."""
+    for host, ratio in zip(hosts, ratios, strict=True):
+        allowed = inputs.samples.steps(host.name, "cpu.cores", f"tier:{host.tier}")
+        usable = float(len(host.cores or host.usable) or 1)
+        yield ratio * np.where(np.isfinite(allowed), allowed, usable)
+
+
+def _most(columns: list[Floats], steps: int) -> Floats:
+    """The largest of several columns in each step; NaN where none was measured."""
+    most = np.full(steps, np.nan)
+    for column in columns:
+        most = np.fmax(most, column)
+    return most
+
+
+def _share(part: Floats, whole: Floats) -> Floats:
+    return np.divide(part, whole, out=np.full_like(whole, np.nan), where=whole > 0)
+
+
+def _each(outside: Floats, station: Station) -> Floats:
+    """How long one request to the station waits outside of what its tier does for it."""
+    if station.mean_s is None:
+        return np.full_like(outside, np.nan)
+    return _share(outside, station.per_step) * station.mean_s

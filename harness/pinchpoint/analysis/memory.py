@@ -1,0 +1,62 @@
+"""Memory of capped tiers and of machines: how little is left, what is read again for want of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from pinchpoint.analysis.inputs import Host, Inputs
+from pinchpoint.analysis.resources import Resource
+from pinchpoint.analysis.series import Floats
+
+
+def find_memory(inputs: Inputs, disks: tuple[Resource, ...]) -> Iterator[Resource]:
+    """The memory of every tier that has a cap of its own, and of every machine, once."""
+    machines: set[str] = set()
+    for host in inputs.hosts:
+        instance = f"tier:{host.tier}"
+        left = inputs.samples.steps(host.name, "mem.available_ratio", instance)
+        if np.isfinite(left).any():
+            again = inputs.samples.steps(host.name, "mem.refaulted_bytes_per_s", instance)
+            yield _memory(inputs, (host,), instance, left, _again(again, _read(disks, host)))
+        whole = inputs.samples.first_of(
+            [one.name for one in inputs.on_machine(host.machine)], "mem.available_ratio"
+        )
+        if host.machine not in machines and np.isfinite(whole).any():
+            machines.add(host.machine)
+            everyone = inputs.on_machine(host.machine)
+            paged = inputs.samples.first_of([one.name for one in everyone], "mem.paged_in_bytes_per_s")
+            yield _memory(inputs, everyone, "", whole, _again(paged, _read(disks, host)))
+
+
+def _memory(inputs: Inputs, hosts: tuple[Host, ...], instance: str, left: Floats, again: Floats) -> Resource:
+    names = [host.name for host in hosts]
+    return Resource(
+        key=f"memory:{hosts[0].machine}:{instance}",
+        type="memory",
+        machine=hosts[0].machine,
+        hosts=tuple(names),
+        tiers=tuple(dict.fromkeys(host.tier for host in hosts)),
+        instance=instance,
+        columns={
+            "used": 1.0 - left,
+            "witness": again,
+            "pressure": inputs.samples.first_of(names, "pressure.memory_ratio"),
+        },
+    )
+
+
+def _read(disks: tuple[Resource, ...], host: Host) -> Floats:
+    """Bytes per second that the disks with a role on this host's machine read."""
+    read = [disk.columns["read_bytes"] for disk in disks if disk.machine == host.machine]
+    return np.sum([np.nan_to_num(one) for one in read], axis=0) if read else np.zeros(0)
+
+
+def _again(again: Floats, read: Floats) -> Floats:
+    """The share of what was read that had been in memory before."""
+    if len(read) != len(again):
+        return np.full_like(again, np.nan)
+    most = np.fmax(read, np.nan_to_num(again))
+    share = np.divide(again, most, out=np.zeros_like(again), where=most > 0)
+    return np.where(np.isfinite(again), share, np.nan)

@@ -1,0 +1,94 @@
+"""What sessions share beside CPU and disks: locks, connections, a machine's network interfaces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from pinchpoint.analysis.flows import Flow
+from pinchpoint.analysis.inputs import Inputs
+from pinchpoint.analysis.resources import Resource
+from pinchpoint.analysis.series import Floats
+from pinchpoint.analysis.sessions import largest_lock
+
+SOMEBODY = 0.5
+"""Mean number of sessions waiting in a second from which somebody waits in most of it."""
+REFUSED = ("too_many_connections",)
+"""Outcomes of operations that found no connection free."""
+
+
+def find_locks(inputs: Inputs, flows: tuple[Flow, ...]) -> Iterator[Resource]:
+    """The locks of every database that was asked about them."""
+    for host in inputs.hosts:
+        waiters = inputs.samples.steps(host.name, "db.lock_waiters")
+        if not np.isfinite(waiters).any():
+            continue
+        going_on = _going_on(inputs, flows, host.tier)
+        yield Resource(
+            key=f"lock:{host.name}",
+            type="lock",
+            machine=host.machine,
+            hosts=(host.name,),
+            tiers=(host.tier,),
+            instance=largest_lock(inputs, host.name),
+            columns={
+                "used": np.where(np.isfinite(waiters), waiters >= SOMEBODY, np.nan),
+                "witness": np.divide(waiters, going_on, out=np.zeros_like(waiters), where=going_on > 0),
+            },
+        )
+
+
+def _going_on(inputs: Inputs, flows: tuple[Flow, ...], tier: str) -> Floats:
+    """Operations under way at a tier, as their clients see it.
+
+    The mean over the window: an operation counts in the second in which it ends, and one that waits for a
+    lock may do so for many.
+    """
+    total = sum(flow.going_on(tier) for flow in flows)
+    return np.full(inputs.window.steps, total)
+
+
+def find_connections(inputs: Inputs, flows: tuple[Flow, ...]) -> Iterator[Resource]:
+    """The connections of every database that was asked about them."""
+    for host in inputs.hosts:
+        used = inputs.samples.steps(host.name, "db.connections_ratio")
+        if not np.isfinite(used).any():
+            continue
+        finished = sum(flow.finished for flow in flows if flow.share(host.tier))
+        counts = [inputs.traffic.of(flow.load.scenario).outcomes() for flow in flows if flow.share(host.tier)]
+        refused = sum(count.get(name, 0) for count in counts for name in REFUSED)
+        ratio = refused / finished if finished else 0.0
+        yield Resource(
+            key=f"pool:{host.name}",
+            type="pool",
+            machine=host.machine,
+            hosts=(host.name,),
+            tiers=(host.tier,),
+            instance="connections",
+            columns={"used": used, "witness": np.full(inputs.window.steps, ratio)},
+        )
+
+
+def find_interfaces(inputs: Inputs) -> Iterator[Resource]:
+    """The network interfaces whose speed is known, once per machine: the busier of their two directions."""
+    seen: set[tuple[str, str]] = set()
+    for key in inputs.samples.keys("net.speed_bytes_per_s"):
+        hosts = [host for host in inputs.hosts if host.name == key.host]
+        if not hosts or (hosts[0].machine, key.instance) in seen:
+            continue
+        seen.add((hosts[0].machine, key.instance))
+        everyone = inputs.on_machine(hosts[0].machine)
+        speed = inputs.samples.steps(*key)
+        names = ("net.received_bytes_per_s", "net.sent_bytes_per_s")
+        received, sent = (inputs.samples.steps(key.host, name, key.instance) for name in names)
+        most = np.fmax(received, sent)
+        yield Resource(
+            key=f"network:{hosts[0].machine}:{key.instance}",
+            type="network",
+            machine=hosts[0].machine,
+            hosts=tuple(host.name for host in everyone),
+            tiers=tuple(dict.fromkeys(host.tier for host in everyone)),
+            instance=key.instance,
+            columns={"used": np.divide(most, speed, out=np.full_like(most, np.nan), where=speed > 0)},
+        )
