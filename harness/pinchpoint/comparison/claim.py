@@ -62,12 +62,13 @@ def claim(
     areas: dict[str, None] = dict.fromkeys(one.difference.area for one in found if one.matters)
     if areas:
         against.append(
-            f"the sides also differ in {words.listed(list(areas))}, which may act upon what was blamed"
+            f"the sides also differ in {words.listed(list(areas))}, which may act upon what gives way first"
         )
     unlike = [one.name for one in work if one.unlike]
     if unlike:
         against.append(f"the sides did not do the same work ({', '.join(unlike)})")
     if against:
         return Claim("associated_with", tuple(against))
-    named = " and ".join(factors)
-    return Claim("caused_by", (f"nothing but {named} differs that touches a blamed resource",))
+    named = words.listed(list(factors))
+    that = " that touches a blamed resource" if found else ""
+    return Claim("caused_by", (f"nothing but {named} differs{that}",))

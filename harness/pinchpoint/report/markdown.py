@@ -113,17 +113,17 @@ def _finding(finding: Finding) -> Iterator[str]:
 
 def table_lines(table: Table) -> Iterator[str]:
     """A table under its heading; the sentence that replaces it when it is empty."""
-    yield from (f"### {table.title}", "")
+    yield from (f"### {escaped(table.title)}", "")
     if not table.rows:
-        yield from (table.empty, "")
+        yield from (escaped(table.empty), "")
         return
-    yield _row([column.title for column in table.columns])
+    yield _row([escaped(column.title) for column in table.columns])
     yield _row(["---:" if column.numeric else "---" for column in table.columns])
     for cells in table.cells():
         yield _row([escaped(cell) for cell in cells])
     yield ""
     if table.note:
-        yield from (table.note, "")
+        yield from (escaped(table.note), "")
 
 
 def _row(cells: list[str]) -> str:

@@ -62,7 +62,7 @@ def _touched(row: Row) -> str | None:
     touched = [words.place({**resource, "host": None}) for resource in row["touches"]]
     if touched:
         return words.listed(list(dict.fromkeys(touched)))
-    return "anything: nobody is blamed" if row["matters"] else None
+    return "anything: a side blames nobody" if row["matters"] else None
 
 
 def _differences(

@@ -20,7 +20,7 @@ def comparison_text(content: Mapping[str, Any]) -> str:
     confounders = [row for row in report.tables["confounders"].rows if row["matters"]]
     if confounders:
         lines = [wrapped(f"{_fact(row)}; may act upon {row['acts_on']}", "  - ") for row in confounders]
-        blocks.append("\n".join(["What else differs and may act upon what was blamed:", *lines]))
+        blocks.append("\n".join(["What else differs and may act upon what gives way first:", *lines]))
     unlike = [row for row in report.tables["work"].rows if row["unlike"]]
     if unlike:
         lines = [wrapped(f"{row['about']} {row['name']}: {row['unlike']}", "  - ") for row in unlike]

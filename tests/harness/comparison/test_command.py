@@ -1,0 +1,174 @@
+"""``pinchpoint compare`` as a user calls it, on run directories."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from harness.analysis.build import Build, crawl_bound_by_search
+from harness.comparison.example import saved
+from support import run_cli
+
+from pinchpoint.cli import dev_vs_prod
+from pinchpoint.cli.compare import spread
+from pinchpoint.cli.dev_vs_prod import DISKS, PLAN, farm
+from pinchpoint.comparison import read_sides
+from pinchpoint.errors import FarmUnavailable, InputError
+from pinchpoint.plan import load
+from pinchpoint_infra.disks import Support
+
+
+def crawl(seed: int = 1) -> Build:
+    return crawl_bound_by_search(seed, measure_s=30)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with two runs (``one``, ``two``) and a set of two repeats (``set``)."""
+    folder = tmp_path_factory.mktemp("runs")
+    for name, seed in (("one", 1), ("two", 2), ("set/a", 3), ("set/b", 4)):
+        build = crawl(seed)
+        build.manifest["seed"] = 1
+        build.manifest["farm"]["name"] = "prod" if name == "two" else "dev"
+        saved(build.run(), folder / name)
+    return folder
+
+
+def test_two_runs_are_compared_and_the_last_line_is_where(runs: Path, tmp_path: Path) -> None:
+    """comparison.json and report.html lie in a directory of their own; its reports can be written again."""
+    done = run_cli("compare", runs / "one", "--with", runs / "two", "--factor", "disks", "--out", tmp_path)
+    assert done.returncode == 0, done.stderr
+    directory = Path(done.stdout.splitlines()[-1])
+    assert sorted(path.name for path in directory.iterdir()) == ["comparison.json", "report.html"]
+    content = json.loads((directory / "comparison.json").read_text())
+    assert content["bottleneck"]["moved"] is False
+    assert content["base"]["runs"][0]["directory"] == str(runs / "one")
+    again = run_cli("report", directory, "--format", "html,md,json", "--out", tmp_path / "again")
+    assert again.returncode == 0, again.stderr
+    names = ["report.html", "report.md", "report.json"]
+    assert [Path(line).name for line in again.stdout.splitlines()] == names
+    assert (tmp_path / "again" / "report.html").read_text() == (directory / "report.html").read_text()
+
+
+def test_the_runs_themselves_are_left_as_they_were(runs: Path) -> None:
+    """Verdicts are reached anew, from what was measured, and nothing is written beside it."""
+    (runs / "one" / "verdict.json").write_text('{"outcome": "not_reached"}')
+    sides = read_sides([runs / "one"], [runs / "two"])
+    assert sides.base.verdicts[0]["outcome"] == "bottleneck"
+    assert (runs / "one" / "verdict.json").read_text() == '{"outcome": "not_reached"}'
+    assert not (runs / "two" / "verdict.json").exists()
+    (runs / "one" / "verdict.json").unlink()
+
+
+def test_directories_of_repeats_are_their_runs(runs: Path, tmp_path: Path) -> None:
+    """--json prints one document and nothing else; a side of a set and a run has three values."""
+    done = run_cli("compare", runs / "set", runs / "one", "--with", runs / "two", "--json", "--out", tmp_path)
+    assert done.returncode == 0, done.stderr
+    content = json.loads(done.stdout)
+    assert [len(content[side]["runs"]) for side in ("base", "other")] == [3, 1]
+    assert {len(row["base_values"]) for row in content["changes"]} == {3}
+
+
+def test_fail_on_worse_says_that_it_cannot_fail_yet(runs: Path, tmp_path: Path) -> None:
+    """No change is called worse without an interval: a silent 0 would be taken for a passed check."""
+    done = run_cli("compare", runs / "one", "--with", runs / "two", "--fail-on", "worse", "--out", tmp_path)
+    assert done.returncode == 0
+    assert "no change can be called worse yet" in done.stderr
+
+
+def test_an_invalid_run_ends_with_3(runs: Path, tmp_path: Path) -> None:
+    """A starved generator: the figures are shown, nothing is claimed."""
+    build = Build(measure_s=30).host("sql1", "sql").cpu("sql1", 0.2, 0.1).open("crawl", "sql-mix", 100)
+    build.operations("crawl", "log_append", 50, 0.004).generator(cpu=0.99, crawl=(100.0, 50.0))
+    invalid = saved(build.run(), tmp_path / "invalid")
+    done = run_cli("compare", runs / "one", "--with", invalid, "--out", tmp_path)
+    assert done.returncode == 3, done.stderr
+    assert "Nothing is claimed" in done.stdout
+
+
+def test_what_is_no_finished_run_is_refused_in_sentences(runs: Path, tmp_path: Path) -> None:
+    """All of it at once: no directory, no run, interrupted, another version; status 2, no traceback."""
+    (tmp_path / "empty").mkdir()
+    interrupted, newer = crawl(), crawl()
+    interrupted.manifest["state"] = "interrupted"
+    newer.manifest["schema"] = "pinchpoint.run/9"
+    paths = [
+        tmp_path / "missing",
+        tmp_path / "empty",
+        saved(interrupted.run(), tmp_path / "interrupted"),
+        saved(newer.run(), tmp_path / "newer"),
+    ]
+    done = run_cli("compare", *paths, "--with", runs / "two")
+    assert done.returncode == 2
+    said = done.stderr.splitlines()
+    assert len(said) == 4
+    words = ("is no directory", "holds no manifest.json", "was interrupted", "'pinchpoint.run/9'")
+    assert all(word in line for word, line in zip(words, said, strict=True))
+    assert "Traceback" not in done.stderr
+
+
+def test_a_run_that_was_killed_is_not_touched(tmp_path: Path, runs: Path) -> None:
+    """It is refused before it is recovered: comparing changes no run."""
+    build = crawl()
+    build.manifest["state"] = "running"
+    killed = saved(build.run(), tmp_path / "killed")
+    before = (killed / "manifest.json").read_text()
+    with pytest.raises(InputError, match="its work is not whole"):
+        read_sides([killed], [runs / "two"])
+    assert (killed / "manifest.json").read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("given", "read"),
+    [
+        (["a", "--with", "b"], ["a", "--with", "b"]),
+        (["a", "b", "--with", "c", "d", "--json"], ["a", "b", "--with", "c", "--with", "d", "--json"]),
+        (["--factor", "disks", "a", "--with", "c"], ["--factor", "disks", "a", "--with", "c"]),
+        (["a", "--with=c", "--json"], ["a", "--with=c", "--json"]),
+        (["a", "--with"], ["a", "--with"]),
+    ],
+)
+def test_with_takes_every_argument_up_to_the_next_option(given: list[str], read: list[str]) -> None:
+    """OTHER... may be several, as BASE... may."""
+    assert spread(given) == read
+
+
+def test_the_two_farms_of_the_demo_differ_in_their_disks_only(tmp_path: Path) -> None:
+    """Both are good farm files with one plan; but for name and SQL disks they are the same."""
+    described = {}
+    for name in DISKS:
+        paths = [tmp_path / f"{name}-{what}.yaml" for what in ("farm", "plan")]
+        for path, content in zip(paths, (farm(name), PLAN), strict=True):
+            path.write_text(json.dumps(content))
+        described[name] = load(*paths)
+    (dev, plan), (prod, same) = described["dev"], described["prod"]
+    assert plan == same
+    assert dev.embedded is not None
+    assert prod.embedded is not None
+    assert dev.embedded.model_copy(update={"disks": {}}) == prod.embedded.model_copy(update={"disks": {}})
+    assert set(dev.embedded.disks) == {"sql.log", "sql.data"} == set(prod.embedded.disks)
+    assert dev.embedded.disks["sql.log"].latency_s == 0.035
+    assert (
+        dev.tiers["sql"].hosts["sql1"].disks["log"].resolved_limits
+        != prod.tiers["sql"].hosts["sql1"].disks["log"].resolved_limits
+    )
+
+
+def test_without_means_for_disks_nothing_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both farms would be the same, so none is started: one sentence with the remedy, and no run.
+
+    As root the lack is a record of what an ordinary user's machine offers.
+    """
+    if os.geteuid() == 0:
+        lacking = Support(None, None, fuse=False, missing={"loop": "no root rights"})
+        monkeypatch.setattr(dev_vs_prod, "support", lambda: lacking)
+    paths = [tmp_path / f"{what}.yaml" for what in ("farm", "plan")]
+    for path, content in zip(paths, (dev_vs_prod.farm("dev"), dev_vs_prod.PLAN), strict=True):
+        path.write_text(json.dumps(content))
+    with pytest.raises(
+        FarmUnavailable, match=r"lacks the means for disks of its own: no root .* as root on Linux"
+    ):
+        dev_vs_prod.run_both([load(*paths)], tmp_path / "runs")
+    assert not (tmp_path / "runs").exists()

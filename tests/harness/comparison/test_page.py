@@ -1,0 +1,89 @@
+"""The page of a comparison as a person sees it: in headless Chromium, wide, narrow and hostile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness.comparison.example import TIMES, two_sides
+from harness.report.example import HOSTILE
+from harness.report.test_page import _log, _seen, _show, _start
+from selenium import webdriver
+from selenium.webdriver.common.by import By
+
+from pinchpoint.comparison import compare
+from pinchpoint.report import registry
+from pinchpoint.report.compared.report import gather
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
+    started = _start(tmp_path_factory.mktemp("chromium"))
+    yield started
+    started.quit()
+
+
+def _content() -> dict[str, Any]:
+    return compare(two_sides(), ["disks"]).to_json()
+
+
+def _open(browser: webdriver.Chrome, folder: Path, content: dict[str, Any], width: int = 1280) -> None:
+    _show(browser, registry.write_comparison(content, "html", folder), (width, 800))
+
+
+def test_the_first_screen_answers_the_three_questions(browser: webdriver.Chrome, tmp_path: Path) -> None:
+    """What changed, did the bottleneck move and from what to what, how sure: without scrolling."""
+    _open(browser, tmp_path, _content())
+    seen = _seen(browser)
+    assert "The bottleneck moved: from the log disk of sql in dev to the CPU of search in prod." in seen
+    assert f"crawl 3.4/s → 15.2/s (4.47 {TIMES})" in seen
+    assert "It moved" in seen
+    assert "Came together, cause not shown" in seen
+    assert "the sides did not do the same work (share)" in seen
+    assert "dev: 1 run, prod: 1 run" in seen
+
+
+def test_the_cells_of_the_tables_are_the_data(browser: webdriver.Chrome, tmp_path: Path) -> None:
+    """Every table of the comparison is on the page, cell for cell; differences and work before any figure."""
+    _open(browser, tmp_path, _content())
+    for table in gather(_content()).tables.values():
+        rows = browser.find_elements(By.CSS_SELECTOR, f"table[data-table={table.name}] tbody tr")
+        cells = [[cell.text for cell in row.find_elements(By.TAG_NAME, "td")] for row in rows]
+        assert cells == table.cells()
+    places = [
+        browser.find_element(By.ID, name).location["y"]
+        for name in ("differences", "work", "figures", "evidence")
+    ]
+    assert places == sorted(places)
+    assert _log(browser, "browser") == []
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_nothing_overflows(browser: webdriver.Chrome, tmp_path: Path, width: int) -> None:
+    """On a desktop and on a phone the page itself never scrolls sideways."""
+    _open(browser, tmp_path, _content(), width)
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+
+
+def test_an_invalid_run_is_said_before_anything_else(browser: webdriver.Chrome, tmp_path: Path) -> None:
+    """A banner, no claim, and still the tables."""
+    _open(browser, tmp_path, compare(two_sides(outcome="invalid", summary="Late.")).to_json())
+    assert "is not valid evidence" in browser.find_element(By.CSS_SELECTOR, "[role=alert]").text
+    assert "Nothing is claimed" in _seen(browser)
+    assert browser.find_elements(By.CSS_SELECTOR, "table[data-table=disks] tbody tr")
+
+
+def test_text_from_a_farm_never_runs(browser: webdriver.Chrome, tmp_path: Path) -> None:
+    """Script in a label, a source, a warning or a setting is shown as text."""
+    content = _content()
+    content["base"]["label"] = HOSTILE
+    content["warnings"] = [HOSTILE]
+    content["changes"][0]["source"] = HOSTILE
+    content["studied"][0]["base"] = HOSTILE
+    _open(browser, tmp_path, content)
+    assert browser.execute_script("return window.hacked") is None
+    assert HOSTILE in browser.find_element(By.CSS_SELECTOR, ".warnings").text

@@ -1,0 +1,127 @@
+"""A comparison's reports: word for word in Markdown, and that all formats come from comparison.json alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness.comparison.example import TIMES, two_sides
+from harness.report.example import HOSTILE
+
+from pinchpoint.comparison import compare
+from pinchpoint.comparison.saved import directory_for, load, save, write_reports
+from pinchpoint.errors import InputError
+from pinchpoint.report import registry
+from pinchpoint.report.compared.report import gather
+from pinchpoint.report.compared.tables import fact_value, fact_words
+from pinchpoint.report.compared.terminal import comparison_text
+from pinchpoint.report.registry import Format
+
+GOLDEN = Path(__file__).with_name("golden.md")
+
+
+def content() -> dict[str, Any]:
+    return compare(two_sides(), ["disks"]).to_json()
+
+
+def test_the_report_reads_as_it_should() -> None:
+    """The whole document. After a wanted change: write the new one to golden.md and read the difference."""
+    assert registry.render_comparison(content(), "md") == GOLDEN.read_text(encoding="utf-8")
+
+
+def test_the_tables_of_json_are_those_of_the_page_in_base_units() -> None:
+    """Both sides and their ratio; what was not measured is null."""
+    document = json.loads(registry.render_comparison(content(), "json"))
+    assert document["comparison"] == content()
+    log = [row for row in document["tables"]["disks"] if row["role"] == "log"]
+    assert [row["side"] for row in log] == ["dev", "prod", "ratio"]
+    assert [row["write_latency_mean_s"] for row in log] == [0.0364, 0.0028, pytest.approx(0.0769, rel=1e-2)]
+    assert [row["read_latency_mean_s"] for row in log] == [None, None, None]
+
+
+def test_people_read_units_and_ratios() -> None:
+    """A ratio is a number of times, a missing one is said, a figure has its unit."""
+    tables = gather(content()).tables
+    assert tables["sources"].cells()[:3] == [
+        ["share", "dev", "0", "40", "47 s", "0/s", "not measured"],
+        ["share", "prod", "73,769", "0", "6 h 49 min", "3.01/s", "6.93 s"],
+        ["share", "ratio", "no ratio", f"0 {TIMES}", f"522 {TIMES}", "no ratio", "no ratio"],
+    ]
+    assert tables["studied"].cells()[0] == [
+        "disks",
+        "IOPS, as declared",
+        "data disk of sql (sql1)",
+        "2,000",
+        "5,000",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words", "shown"),
+    [
+        ("built.latency_s", 0.035, "latency, as built", "35 ms"),
+        ("declared.bytes_per_s", 200e6, "bytes, as declared", "200 MB/s"),
+        ("memory_bytes", 8e9, "memory", "8 GB"),
+        ("cpu_model", "A CPU", "CPU model", "A CPU"),
+        ("settings.shared_buffers", "64MB", "setting shared_buffers", "64MB"),
+        ("rotational", False, "rotational", "no"),
+        ("scenarios.crawl.load.users", [8, 16], "scenarios crawl load users", "8 or 16"),
+    ],
+)
+def test_facts_in_words(name: str, value: Any, words: str, shown: str) -> None:
+    """A fact's name and its value with the unit the name ends with."""
+    assert (fact_words(name), fact_value(name, value)) == (words, shown)
+
+
+def test_the_terminal_says_what_else_differs_and_what_work_was_not_the_same() -> None:
+    """At most 88 columns, the claim first."""
+    text = comparison_text(content())
+    assert text.startswith(
+        "Came together, cause not shown.\n\nThe bottleneck moved: from the log disk of sql"
+    )
+    assert "Not the same work:\n  - source share: all failed in dev" in text
+    assert max(len(line) for line in text.splitlines()) <= 88
+
+
+def test_reports_are_written_from_the_saved_file_alone(tmp_path: Path) -> None:
+    """comparison.json is enough; the same report comes out again."""
+    done = compare(two_sides(), ["disks"])
+    directory = directory_for(tmp_path, done)
+    assert directory.name.startswith("comparison-dev-prod-")
+    save(done, directory)
+    again = load(directory)
+    assert again == done.to_json()
+    paths = write_reports(again, ["html", "md", "json"], tmp_path / "out")
+    assert [path.name for path in paths] == ["report.html", "report.md", "report.json"]
+    assert directory_for(tmp_path, done) != directory, "a second comparison never overwrites the first"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "cannot be read as JSON"),
+        ('{"schema": "pinchpoint.comparison/9"}', "this version of Pinchpoint reads"),
+    ],
+)
+def test_a_damaged_or_newer_file_is_said_so(tmp_path: Path, text: str, message: str) -> None:
+    """One sentence with the remedy."""
+    (tmp_path / "comparison.json").write_text(text)
+    with pytest.raises(InputError, match=message):
+        load(tmp_path)
+
+
+def test_a_format_that_does_not_do_comparisons_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message lists those that do."""
+    monkeypatch.setattr(registry, "FORMATS", {**registry.FORMATS, "pdf": Format("pdf", lambda _: "")})
+    with pytest.raises(InputError, match="'pdf' is not offered for a comparison; allowed: html, json, md"):
+        registry.render_comparison(content(), "pdf")
+
+
+def test_nothing_from_a_farm_acts_as_markdown() -> None:
+    """Names and warnings are shown, not obeyed."""
+    hostile = content()
+    hostile["base"]["label"] = HOSTILE
+    hostile["warnings"] = [f"| {HOSTILE}"]
+    assert HOSTILE not in registry.render_comparison(hostile, "md")
