@@ -17,7 +17,7 @@ help:
 	@echo "make demo      start a farm on this machine, load it, name its bottleneck (under 3 minutes)"
 	@echo "make test      run all tests (as root also those that need system packages, which it installs)"
 	@echo "make ground-truth [CASES='log-* ...'] [SHARD=1/2] [REPEAT=3]"
-	@echo "               judge the verdict on farms whose bottleneck is known (every case; as root: none may be skipped)"
+	@echo "               judge the verdict on farms whose bottleneck is known (tests/README.md)"
 	@echo "make lint      formatting, types, import rules"
 	@echo "make format    format the code"
 	@echo "make setup     bring .venv up to date, nothing else"
@@ -51,7 +51,8 @@ packages:
 
 # From the folder of the tests, so that its modules are found by Python's own rule.
 ground-truth: setup
-	@cd tests && ../.venv/bin/python -m ground_truth.run --cases '$(CASES)' --shard '$(or $(SHARD),1/1)' --repeat '$(or $(REPEAT),1)'
+	@cd tests && ../.venv/bin/python -m ground_truth.run --cases '$(CASES)' --shard '$(or $(SHARD),1/1)' --repeat '$(or $(REPEAT),1)' \
+	  $(if $(KEEP),--keep) $(if $(AGAIN),--again)
 
 lint: setup
 	.venv/bin/ruff format --check .

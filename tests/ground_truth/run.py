@@ -7,13 +7,13 @@ both ways; it is right when all of them name what expected.yaml says.
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import shutil
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ground_truth import machine
@@ -33,14 +33,26 @@ class GroundTruth:
 
     Args:
         groups: the cases, grouped by the farm they share.
+        build: where the result and the runs that are kept go.
         repeat: how often each case is run.
-        build: where the result and the runs that were missed go.
+        keep: keep every run, not only those that were missed.
+        again: run nothing: judge the runs that were kept.
     """
 
-    def __init__(self, groups: Sequence[Sequence[Case]], repeat: int, build: Path) -> None:
+    def __init__(
+        self,
+        groups: Sequence[Sequence[Case]],
+        build: Path,
+        *,
+        repeat: int = 1,
+        keep: bool = False,
+        again: bool = False,
+    ) -> None:
         self._groups = groups
         self._repeat = repeat
-        self._missed = build / "ground-truth-runs"
+        self._keep = keep
+        self._again = again
+        self._kept = build / "ground-truth-runs"
         self._result = build / "ground-truth.json"
         self._printer = Printer([case for group in groups for case in group])
         self.rows: list[Row] = []
@@ -61,7 +73,9 @@ class GroundTruth:
 
     def _row(self, case: Case, repeat: int, farm: StandingFarm) -> Row:
         """One case once. What goes wrong with one is its row, and the others go on."""
-        place = self._missed / (case.name if repeat == 1 else f"{case.name}-{repeat}")
+        place = self._kept / (case.name if repeat == 1 else f"{case.name}-{repeat}")
+        if self._again:
+            return _judged(case, repeat, place, time.monotonic())
         shutil.rmtree(place, ignore_errors=True)  # of an earlier call: it would be taken for this one's
         if missing := machine.lacking(case.expected.needs):
             return Row(case, repeat, 0.0, failure=_not_run(missing))
@@ -69,22 +83,28 @@ class GroundTruth:
         try:
             directory = farm.run(case)
         except RunFailed as error:
-            kept = _keep(error.directory, farm.log, place)
-            return Row(case, repeat, time.monotonic() - begun, failure=f"error: {error}", kept=kept)
+            _move(error.directory, farm.log, place)
+            return Row(case, repeat, time.monotonic() - begun, failure=f"error: {error}", kept=place)
         except PinchpointError as error:
             return Row(case, repeat, time.monotonic() - begun, failure=f"error: {error}")
-        try:
-            row = Row(case, repeat, found=judge(directory), seconds=time.monotonic() - begun)
-        except (NotBlind, PinchpointError) as error:
-            row = Row(case, repeat, time.monotonic() - begun, failure=f"error: {error}")
-        except Exception as error:  # noqa: BLE001 -- a fault of the analysis is this case's row, not our end
-            why = f"error: the analysis failed: {type(error).__name__}: {error}"
-            row = Row(case, repeat, time.monotonic() - begun, failure=why)
-        if row.right:
+        row = _judged(case, repeat, directory, begun)
+        if row.right and not self._keep:
             shutil.rmtree(directory)
             return row
-        kept = _keep(directory, farm.log, place, row)
-        return Row(case, repeat, row.seconds, row.found, row.failure, kept)
+        _move(directory, farm.log, place)
+        return row if row.right else replace(row, kept=place)
+
+
+def _judged(case: Case, repeat: int, directory: Path, begun: float) -> Row:
+    """The row of a run; that the analysis fails is a finding about it, not our end."""
+    found, failure = {}, ""
+    try:
+        found = judge(directory)
+    except (NotBlind, PinchpointError) as error:
+        failure = f"error: {error}"
+    except Exception as error:  # noqa: BLE001 -- see above
+        failure = f"error: the analysis failed: {type(error).__name__}: {error}"
+    return Row(case, repeat, time.monotonic() - begun, found, failure)
 
 
 def _not_run(missing: str) -> str:
@@ -92,17 +112,14 @@ def _not_run(missing: str) -> str:
     return f"error: {missing}" if machine.is_root() else f"not possible here: {missing}"
 
 
-def _keep(directory: Path | None, log: Path, place: Path, row: Row | None = None) -> Path:
-    """Put a run where a person can look at it: its directory, what it said, what each variant found."""
+def _move(directory: Path | None, log: Path, place: Path) -> None:
+    """Put a run where a person can look at it, with what it said while it ran."""
     if directory is None:
         place.mkdir(parents=True)
     else:
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.move(directory, place)
     shutil.copyfile(log, place / "run.log")
-    if row is not None:
-        (place / "ground-truth.json").write_text(json.dumps(row.to_json(), indent=1) + "\n", encoding="utf-8")
-    return place
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -117,7 +134,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not groups:
         print(f"shard {given.shard[0]} of {given.shard[1]} has no cases: there are fewer farms than shards")
         return ExitStatus.FINE
-    whole = GroundTruth(groups, given.repeat, BUILD)
+    whole = GroundTruth(groups, BUILD, repeat=given.repeat, keep=given.keep, again=given.again)
     interrupted = False
     try:
         with Interrupts():
@@ -143,6 +160,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--cases", default="", help="names, globs or @lists, separated by spaces or commas")
     parser.add_argument("--shard", type=_shard, default=(1, 1), metavar="I/N", help="part I of N, by farms")
     parser.add_argument("--repeat", type=_positive, default=1, metavar="N", help="run each case N times")
+    parser.add_argument("--keep", action="store_true", help="keep every run, not only those that were missed")
+    parser.add_argument("--again", action="store_true", help="judge the runs that were kept; run nothing")
     return parser
 
 

@@ -41,12 +41,13 @@ class StandingFarm:
     """A farm that several cases use, at a path of its own (which is its identity).
 
     Args:
-        folder: where its file and the runs' directories lie.
+        folder: where its file and the runs lie.
     """
 
     def __init__(self, folder: Path) -> None:
+        self._folder = folder
         self._file = folder / "farm.yaml"
-        self._runs = folder / "runs"
+        self._count = 0
         self.log = folder / "run.log"
 
     def run(self, case: Case) -> Path:
@@ -59,50 +60,42 @@ class StandingFarm:
         # What a case declares is its own; how the farm is built is the same in all of its cases.
         shutil.copyfile(case.folder / "farm.yaml", self._file)
         embedded.up(load_farm(self._file), lambda _: None, lifeline=True)
-        command: list[str | Path] = [
-            PINCHPOINT,
-            "run",
-            case.folder / "plan.yaml",
-            "--farm",
-            self._file,
-            "--out",
-            self._runs,
-        ]
+        self._count += 1
+        out = self._folder / f"run{self._count}"  # a folder of its own: what lies there is this run
+        command: list[str | Path] = [PINCHPOINT, "run", case.folder / "plan.yaml"]
+        command += ["--farm", self._file, "--out", out]
         with self.log.open("w", encoding="utf-8") as log:
             process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
+                stdout=log,
                 stderr=log,
-                text=True,
                 start_new_session=True,  # Ctrl-C is ours: the run ends when we end it
             )
             try:
-                out, _ = process.communicate(timeout=case.load_s + BESIDE_LOAD_S)
+                status = process.wait(case.load_s + BESIDE_LOAD_S)
             except subprocess.TimeoutExpired:
-                raise RunFailed(f"did not end within {case.load_s + BESIDE_LOAD_S:.0f} s") from None
+                status = None
             finally:
                 _end(process)
-        return self._directory(process.returncode, out)
+        directory = next(out.iterdir(), None) if out.exists() else None
+        if status is None:
+            raise RunFailed(f"did not end within {case.load_s + BESIDE_LOAD_S:.0f} s", directory)
+        if status not in JUDGED or directory is None:
+            raise RunFailed(f"exit status {status}: {self._last_words()}", directory)
+        return directory
 
     def down(self) -> None:
         """Remove the farm and all it made; safe when it is down. Raises FarmUnavailable."""
         if self._file.exists():
             embedded.down(self._file.resolve())
 
-    def _directory(self, status: int, out: str) -> Path:
-        last = Path(out.strip().splitlines()[-1]) if out.strip() else None
-        directory = last if last and last.is_dir() else None
-        if status not in JUDGED or directory is None:
-            raise RunFailed(f"exit status {status}: {self._last_words()}", directory)
-        return directory
-
     def _last_words(self) -> str:
         lines = self.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
         return " / ".join(lines[-3:]) or "without a word"
 
 
-def _end(process: subprocess.Popen[str]) -> None:
+def _end(process: subprocess.Popen[bytes]) -> None:
     """End a run that still goes on as two Ctrl-C do: it clears away what it made."""
     for _ in range(2):
         if process.poll() is None:
