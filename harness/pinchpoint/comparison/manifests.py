@@ -68,7 +68,9 @@ def differences(
             found.append(
                 Difference(subject.area, subject.what, subject.tier, places_of, subject.role, *values)
             )
-    return tuple(sorted(_merged(found), key=lambda one: (AREAS.index(one.area), one.tier or "", one.role or "")))
+    return tuple(
+        sorted(_merged(found), key=lambda one: (AREAS.index(one.area), one.tier or "", one.role or ""))
+    )
 
 
 def _whole_host(place: Place, ours: Sequence[Facts], theirs: Sequence[Facts]) -> Iterator[Difference]:
