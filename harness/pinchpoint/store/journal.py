@@ -50,11 +50,13 @@ class JournalWriter:
 
     def write_samples(self, samples: Iterable[Sample]) -> None:
         """Append samples; those of one instant and interval share a frame. Raises OSError."""
+        batch = list(samples)
+        if not batch:
+            return
+        # Once, before the first name is given a number: a segment knows only the names it has given itself.
+        self._open_for(max(sample.time_ns for sample in batch))
         frames: dict[tuple[int, float], tuple[list[int], list[float | None], list[float | None]]] = {}
-        now_ns = 0
-        for sample in samples:
-            now_ns = max(now_ns, sample.time_ns)
-            self._open_for(sample.time_ns)
+        for sample in batch:
             ids, values, weights = frames.setdefault((sample.time_ns, sample.interval_s), ([], [], []))
             ids.append(self._id(sample.host, sample.metric, sample.instance))
             values.append(sample.value)

@@ -43,6 +43,18 @@ def test_round_trip_keeps_null_apart_from_zero(tmp_path: Path) -> None:
     assert operations["count"].to_pylist() == [5]
 
 
+def test_a_batch_across_the_end_of_a_segment_keeps_its_names(tmp_path: Path) -> None:
+    """One reading may hold samples of both sides of a segment's end, in any order of names."""
+    with JournalWriter(tmp_path, "controller", segment_s=60) as writer:
+        writer.write_samples([sample(0, 1.0, "vda"), sample(0, 2.0, "vdb"), sample(0, 3.0, "vdc")])
+        writer.write_samples([sample(59, 4.0, "vdc"), sample(59, 5.0, "vda"), sample(61, 6.0, "vdb")])
+        writer.write_samples([sample(62, 7.0, "vdc"), sample(62, 8.0, "vda")])
+    assert len(segments(tmp_path)) == 2
+    _, samples = compact.tables(tmp_path)
+    read = sorted(zip(samples["value"].to_pylist(), samples["instance"].to_pylist(), strict=True))
+    assert [name for _, name in read] == ["vda", "vdb", "vdc", "vdc", "vda", "vdb", "vdc", "vda"]
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_a_cut_or_flipped_journal_loses_only_its_end(tmp_path: Path, seed: int) -> None:
     """Every frame before the damage is read, none after it, whatever byte is hit."""
