@@ -15,6 +15,7 @@ from pinchpoint.analysis.flows import Flow, find_flows
 from pinchpoint.analysis.gates import Gate, failed_gates
 from pinchpoint.analysis.inputs import Inputs, read_inputs
 from pinchpoint.analysis.knee import Knee, find_knee
+from pinchpoint.analysis.measures import settle
 from pinchpoint.analysis.objectives import objective_table
 from pinchpoint.analysis.resources import Resource
 from pinchpoint.analysis.signature import Suspicion
@@ -64,7 +65,7 @@ def analyse(run: StoredRun) -> Verdict:
     flows = find_flows(inputs)
     stages = find_stages(inputs)
     resources = find_resources(inputs, flows)
-    stage, found = _judged(stages, resources, flows)
+    stage, resources, found = _judged(stages, resources, flows)
     knee = find_knee(stages)
     case = Case(inputs, flows, resources, failed_gates(inputs, flows), knee, stage, found)
     concluded = conclude(case)
@@ -99,13 +100,16 @@ def conclude(case: Case) -> Conclusion:
 
 def _judged(
     stages: tuple[Stage, ...], resources: tuple[Resource, ...], flows: tuple[Flow, ...]
-) -> tuple[Stage | None, tuple[Suspicion, ...]]:
+) -> tuple[Stage | None, tuple[Resource, ...], tuple[Suspicion, ...]]:
     """The first stage in which something is used up (the sustained one comes first), else the first one."""
+    first = None
     for stage in stages:
-        found = suspects(resources, stage.rows, flows)
+        there = settle(resources, stage.rows)
+        first = first or (stage, there)
+        found = suspects(there, stage.rows, flows)
         if found:
-            return stage, found
-    return (stages[0] if stages else None), ()
+            return stage, there, found
+    return (*first, ()) if first else (None, resources, ())
 
 
 def _blocking(case: Case) -> tuple[Gate, ...]:

@@ -11,7 +11,7 @@ from pinchpoint.analysis.blame import strangers, suspects
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.inputs import Inputs
 from pinchpoint.analysis.knee import Knee
-from pinchpoint.analysis.measures import CpuMeasures
+from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures
 from pinchpoint.analysis.resample import block_rows
 from pinchpoint.analysis.resources import Resource
 from pinchpoint.analysis.signature import Suspicion
@@ -90,6 +90,8 @@ def _lowering(inputs: Inputs, found: tuple[Suspicion, ...], stage: Stage) -> Ite
         yield f"only {len(stage.rows)} samples, {MIN_SAMPLES.value:.0f} are needed"
     if first.contradicted:
         yield "the measurement contradicts the declared limit of the disk"
+    if _could_be_a_limit(first):
+        yield "what was outstanding did not move: a limit of the disk would look the same"
     if first.demoted:
         yield "writes to data files are mostly asynchronous: nothing was seen to wait for them"
     if len(first.resource.roles) > 1:
@@ -106,6 +108,12 @@ def _lowering(inputs: Inputs, found: tuple[Suspicion, ...], stage: Stage) -> Ite
     yield from stolen(inputs)
     crashed = [event.get("tier") for event in inputs.events if event.get("event") == "tier_crashed"]
     yield from (f"the {tier} tier crashed during the run" for tier in crashed)
+
+
+def _could_be_a_limit(one: Suspicion) -> bool:
+    """Whether a disk's latency is blamed though nothing tells whether more outstanding I/O gets more done."""
+    waits = one.kind in {"disk_latency", "disk_concurrency"}
+    return waits and isinstance(one.found, DiskMeasures) and one.found.moves["io"].slope is None
 
 
 def unseen(inputs: Inputs) -> Iterator[str]:

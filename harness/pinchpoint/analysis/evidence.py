@@ -18,6 +18,7 @@ from pinchpoint.analysis.thresholds import (
     DISK_OCCUPIED,
     DISK_SHIFT,
     FLAT,
+    MOSTLY_BUSY,
     MOSTLY_READS,
     NO_LATENCY_S,
     PRESSURE,
@@ -48,7 +49,7 @@ class DiskState:
         fell: its level fell and held there, though no less was waiting: burst credits ran out.
         rose: its level rose though no more was waiting: it is still warming up.
         slow: latency above the limit of its role.
-        device: slow with a queue, and more outstanding I/O brings no more I/O.
+        device: with a queue, and more outstanding I/O brings no more I/O; or slow, as uneven as a device.
         wait_ratio: waiting for this disk ÷ the time of the operations of a pressed scenario.
         waiting: that scenario.
         late: operations wait for this disk most of their time, and its latency is not excellent.
@@ -117,7 +118,8 @@ def disk_state(resource: Resource, found: DiskMeasures, flows: tuple[Flow, ...])
     at_cap = near and used is not None and used >= 1 - CAP_MATCH.value and at_most(flat, FLAT)
     slow = is_slow(resource, found)
     queue = at_least(found.outstanding, WAITING_IO)
-    stays = io.stays or (io.slope is None and overwhelmed(resource, found))
+    unknown = io.slope is None and found.held is None
+    uneven = unknown and io.irregular is not False
     reading = at_least(found.reads_ratio, MOSTLY_READS) and not resource.commit_path
     durable = write_and_flush_s(resource, found)
     # One that paces I/Os sent one at a time idles while the sender prepares the next.
@@ -131,11 +133,14 @@ def disk_state(resource: Resource, found: DiskMeasures, flows: tuple[Flow, ...])
         fell=_fell(resource.shift),
         rose=_rose(resource.shift),
         slow=slow,
-        device=slow and queue and stays,
+        device=queue and ((io.stays and (slow or waited_for)) or (uneven and overwhelmed(resource, found))),
         wait_ratio=wait,
         waiting=scenario,
         late=waited_for and (slow or (not reading and at_least(durable, NO_LATENCY_S))),
-        concurrency=reading and waited_for and not slow and (io.follows or not (queue or io.stays)),
+        concurrency=reading
+        and waited_for
+        and not slow
+        and (io.follows or (unknown and not (queue and uneven))),
     )
 
 
@@ -148,18 +153,18 @@ def disk_evidence(found: DiskMeasures, state: DiskState) -> frozenset[str]:
 
 
 def _fell(shift: DiskShift | None) -> bool:
-    """The rate fell and held, the disk hardly idle; what was outstanding fell by less than half as much."""
+    """The rate fell and held, the disk mostly busy; what was outstanding fell by less than half as much."""
     if shift is None or shift.after > shift.before * (1 - DISK_SHIFT.value):
         return False
-    held = shift.busy_after >= UTILISATION.value and at_most(shift.spread, FLAT)
+    held = shift.busy_after >= MOSTLY_BUSY.value and at_most(shift.spread, FLAT)
     return held and -_moved(shift) < HALF * (1 - shift.after / shift.before)
 
 
 def _rose(shift: DiskShift | None) -> bool:
-    """The rate rose, the disk hardly ever idle; what was outstanding rose by less than half as much."""
+    """The rate rose, the disk mostly busy; what was outstanding rose by less than half as much."""
     if shift is None or shift.after < shift.before * (1 + DISK_SHIFT.value):
         return False
-    busy = min(shift.busy_before, shift.busy_after) >= UTILISATION.value
+    busy = min(shift.busy_before, shift.busy_after) >= MOSTLY_BUSY.value
     return busy and _moved(shift) < HALF * (shift.after / shift.before - 1)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -129,6 +129,23 @@ def measure(resource: Resource, rows: Rows) -> Measures:
     return ShareMeasures(**{"used": None, "witness": None, **figures})
 
 
+def settle(resources: Iterable[Resource], rows: Rows) -> tuple[Resource, ...]:
+    """The resources with how disks' rates move over those rows: known once, for all resamples of them.
+
+    What a slope is worth is told by its standard error. The few seconds that tell most would be missing from
+    many resamples, which say how sure a level is.
+    """
+    return tuple(replace(one, moves=movements(one, rows)) if one.type == "disk" else one for one in resources)
+
+
+def movements(resource: Resource, rows: Rows) -> dict[str, Movement]:
+    """How a disk's I/O and bytes per second move over those rows."""
+    columns = {name: column[rows] for name, column in resource.columns.items()}
+    rate = columns["reads"] + columns["writes"]
+    rest = columns["bytes"], columns["outstanding"], columns["busy"], resource.step_s
+    return {"io": io_movement(rate, *rest), "bytes": bytes_movement(rate, *rest)}
+
+
 def measure_cpu(resource: Resource, rows: Rows) -> CpuMeasures:
     """Means over the rows; uses are shares of the pool's busy time."""
     columns = {name: column[rows] for name, column in resource.columns.items()}
@@ -158,20 +175,15 @@ def measure_disk(resource: Resource, rows: Rows) -> DiskMeasures:
     columns = {name: column[rows] for name, column in resource.columns.items()}
     rate, sizes = columns["reads"] + columns["writes"], columns["bytes"]
     io, size, reads = mean(rate), mean(sizes), mean(columns["reads"])
-    queue, busy = columns["outstanding"], columns["busy"]
-    moves = {
-        "io": io_movement(rate, sizes, queue, busy, resource.step_s),
-        "bytes": bytes_movement(rate, sizes, queue, busy, resource.step_s),
-    }
     nearest, utilisation = _nearest(resource, rate, sizes)
     found = DiskMeasures(
         io=io,
         bytes=size,
         utilisation=utilisation,
         binding=nearest,
-        moves=moves,
-        outstanding=mean(queue),
-        busy=mean(busy),
+        moves=resource.moves or movements(resource, rows),
+        outstanding=mean(columns["outstanding"]),
+        busy=mean(columns["busy"]),
         reads_ratio=reads / io if io and reads is not None else None,
         read_s=weighted_mean(columns["read_latency"], columns["read_weight"]),
         write_s=weighted_mean(columns["write_latency"], columns["write_weight"]),

@@ -7,33 +7,40 @@ one second than in the next. What a slope is worth is told by its standard error
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from pinchpoint.analysis.series import Floats, spread
 from pinchpoint.analysis.thresholds import (
+    EXACT_COUNT,
+    FLAT,
     FOLLOWS,
     FULL_STEP,
+    IRREGULAR,
     MIN_STEPS,
+    MOVED,
     REGULATOR_FLAT,
     SLOPE_ERROR,
     STAYS,
     STEADIER,
+    WAITING_IO,
 )
 
-COUNT_ERROR = 1 / np.sqrt(6)
-"""Standard deviation of a count of evenly spaced I/Os in a second that begins and ends anywhere: each end
-cuts an interval at a point spread evenly over it (variance 1/12)."""
-COUNT_EDGE = 0.5
-"""Half of one I/O: so far the middle two thirds of such counts can lie from their median."""
-TICK_S = 0.001 * COUNT_ERROR
+COUNT_ERROR = 0.5
+"""Counts of evenly spaced I/Os in a second differ by one: their standard deviation is half of that at most, and
+so far can the middle two thirds of them lie from their median."""
+COUNTED = 1.5
+"""A count is off by one at a second's two ends, and half another by rounding."""
+TICK_S = 0.0005
 """Times of I/O are read in whole milliseconds, at both ends."""
 SAME_SIZE = 2.0
 """I/Os up to twice as large or half as large as usual are compared with each other."""
 SHARED_SECONDS = 2
 """Neighbouring seconds resemble each other: so many tell what one independent one would."""
+
+Rows = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,17 +51,23 @@ class Movement:
         spread: of the rate.
         slope: change of the rate ÷ change of what is outstanding, both relative: 0 it stays, 1 it follows.
             None where the steps do not tell.
+        of_any_size: the same slope without regard to the size of I/Os.
+        exceeded: whether more than usual was done where clearly more was outstanding.
         steadier: the spread of latency ÷ that of the rate, the rate taken no more exactly than it can be
             counted.
         count: I/Os per step.
         level: the rate, its median.
+        queued: whether I/O waits behind I/O.
     """
 
-    spread: float | None
-    slope: float | None
-    steadier: float | None
-    count: float
-    level: float | None
+    spread: float | None = None
+    slope: float | None = None
+    of_any_size: float | None = None
+    exceeded: bool = False
+    steadier: float | None = None
+    count: float = 0.0
+    level: float | None = None
+    queued: bool = False
 
     @property
     def follows(self) -> bool:
@@ -68,15 +81,33 @@ class Movement:
 
     @property
     def regulated(self) -> bool:
-        """Whether the rate is as flat as only a regulator makes it, while latency moves."""
-        if self.spread is None or self.count == 0:
+        """Whether the rate is as flat as only a regulator makes it, while latency moves.
+
+        Where nothing moves, a queue that is served as evenly as can be counted is a regulator's, if there
+        were enough I/Os to see otherwise.
+
+        Larger I/Os may take longer on any disk, and so hide that it could do more: that the rate stays when
+        they come counts only if it was never exceeded.
+        """
+        if self.spread is None or self.count == 0 or self.follows or self.exceeded:
             return False
-        flat = self.spread <= max(REGULATOR_FLAT.value, COUNT_EDGE / self.count)
+        stays = self.stays or (self.of_any_size is not None and self.of_any_size <= STAYS.value)
         steady = self.steadier is not None and self.steadier >= STEADIER.value
-        return flat and not self.follows and (self.stays or steady)
+        counted = COUNT_ERROR / self.count
+        exact = self.queued and self.count >= EXACT_COUNT.value and self.spread <= counted
+        return self.spread <= max(REGULATOR_FLAT.value, counted) and (stays or steady or exact)
 
+    @property
+    def irregular(self) -> bool | None:
+        """Whether I/Os end as unevenly as those of a device that serves one after the other.
 
-UNKNOWN = Movement(None, None, None, 0.0, None)
+        Of ``count`` of them, each with a time of its own, the number in a second spreads by the spread of
+        those times ÷ √count. None where the number was not read often enough.
+        """
+        if self.spread is None or self.count == 0:
+            return None
+        more = max(0.0, self.spread**2 - (COUNT_ERROR / self.count) ** 2)
+        return bool(np.sqrt(more * self.count) >= IRREGULAR.value)
 
 
 def io_movement(io: Floats, size: Floats, outstanding: Floats, busy: Floats, step_s: float) -> Movement:
@@ -85,17 +116,27 @@ def io_movement(io: Floats, size: Floats, outstanding: Floats, busy: Floats, ste
     sizes = np.divide(size, io, out=np.full_like(io, np.nan), where=full)
     usual = float(np.nanmedian(sizes)) if np.isfinite(sizes[full]).any() else np.nan
     alike = full & (sizes <= SAME_SIZE * usual) & (sizes >= usual / SAME_SIZE)
-    one_size = _movement(io, io, outstanding, alike, step_s)
-    return one_size if one_size.slope is not None else _movement(io, io, outstanding, full, step_s)
+    of_any_size = _slope(io, io, outstanding, full, step_s)
+    slope = _slope(io, io, outstanding, alike, step_s)
+    return replace(
+        _movement(io, io, outstanding, full, step_s),
+        slope=of_any_size if slope is None else slope,
+        of_any_size=of_any_size,
+        exceeded=_exceeded(io, io, outstanding, full, step_s),
+    )
 
 
 def bytes_movement(io: Floats, size: Floats, outstanding: Floats, busy: Floats, step_s: float) -> Movement:
-    """How bytes per second move; they are counted in whole I/Os."""
+    """How bytes per second move; they are counted in whole I/Os: few large ones tell a level badly."""
     full = _full(io, outstanding, busy) & (np.nan_to_num(size) > 0)
-    return _movement(size, io, outstanding, full, step_s)
+    many = full & (io >= np.median(io[full]) / SAME_SIZE) if full.any() else full
+    slope = _slope(size, io, outstanding, full, step_s)
+    exceeded = _exceeded(size, io, outstanding, full, step_s)
+    found = _movement(size, io, outstanding, many, step_s)
+    return replace(found, slope=slope, of_any_size=slope, exceeded=exceeded)
 
 
-def _full(io: Floats, outstanding: Floats, busy: Floats) -> npt.NDArray[np.bool_]:
+def _full(io: Floats, outstanding: Floats, busy: Floats) -> Rows:
     """The steps in which the disk had about as much of the time something to do as it ever had.
 
     One that pauses between two bursts of work does less in a second with a pause, however it works.
@@ -107,32 +148,44 @@ def _full(io: Floats, outstanding: Floats, busy: Floats) -> npt.NDArray[np.bool_
     return usable & (busy >= FULL_STEP.value * fullest)
 
 
-def _movement(
-    rate: Floats, io: Floats, outstanding: Floats, rows: npt.NDArray[np.bool_], step_s: float
-) -> Movement:
+def _movement(rate: Floats, io: Floats, outstanding: Floats, rows: Rows, step_s: float) -> Movement:
+    """All but how it moves."""
     if rows.sum() < MIN_STEPS.value:
-        return UNKNOWN
-    rate, counts, outstanding = rate[rows], io[rows] * step_s, outstanding[rows]
-    flat, count = spread(rate), float(np.median(counts))
+        return Movement()
+    rate, io, outstanding = rate[rows], io[rows], outstanding[rows]
+    flat, count, level = spread(rate), float(np.median(io)) * step_s, float(np.median(rate))
     latency = spread(outstanding / rate)
     steadier = None
     if flat is not None and latency is not None:
-        steadier = latency / max(flat, COUNT_EDGE / count)
-    slope = _slope(rate, counts, outstanding, step_s)
-    return Movement(flat, slope, steadier, count, float(np.median(rate)))
+        steadier = latency / max(flat, COUNT_ERROR / count)
+    queued = float(np.median(outstanding)) >= WAITING_IO.value
+    return Movement(spread=flat, steadier=steadier, count=count, level=level, queued=queued)
 
 
-def _slope(rate: Floats, counts: Floats, outstanding: Floats, step_s: float) -> float | None:
+def _exceeded(rate: Floats, io: Floats, outstanding: Floats, rows: Rows, step_s: float) -> bool:
+    """Whether more than usual was done where clearly more was outstanding, by more than one I/O and 3 %."""
+    if rows.sum() < MIN_STEPS.value:
+        return False
+    rate, io, outstanding = rate[rows], io[rows], outstanding[rows]
+    raised = outstanding >= (1 + MOVED.value) * np.median(outstanding)
+    one = COUNTED * rate / (io * step_s)
+    return bool(raised.any()) and bool(np.median((rate - one)[raised]) > (1 + FLAT.value) * np.median(rate))
+
+
+def _slope(rate: Floats, io: Floats, outstanding: Floats, rows: Rows, step_s: float) -> float | None:
     """The slope of log rate over log outstanding; None where its standard error is too large.
 
     An I/O that ends just before or after a second's end is counted, with its time, on one side: that moves
     both alike and is no movement of either. It is taken out of the variances (errors in variables).
     """
-    x, y = (np.log(column) - np.log(column).mean() for column in (outstanding, rate))
-    counted = float(np.mean((COUNT_ERROR / counts) ** 2))
-    ticks = float(np.mean((TICK_S / (outstanding * step_s)) ** 2))
+    if rows.sum() < MIN_STEPS.value:
+        return None
+    x, y = (np.log(column[rows]) for column in (outstanding, rate))
+    x, y = x - x.mean(), y - y.mean()
+    counted = float(np.mean((COUNT_ERROR / (io[rows] * step_s)) ** 2))
+    ticks = float(np.mean((TICK_S / (outstanding[rows] * step_s)) ** 2))
     variance = float(np.mean(x * x)) - counted - ticks
-    if variance <= 0:
+    if variance < counted + ticks:
         return None
     slope = (float(np.mean(x * y)) - counted) / variance
     rest = float(np.mean((y - slope * x) ** 2))

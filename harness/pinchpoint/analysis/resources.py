@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from pinchpoint.analysis.inputs import DiskRole, Limits
+from pinchpoint.analysis.movement import Movement
 from pinchpoint.analysis.series import Floats
 
 COMMIT_ROLES = ("log", "wal", "journal")
@@ -57,6 +58,7 @@ class Resource:
         limits: the declared caps, None where withheld.
         commit_path: whether commits wait for this device: it holds a log, or the data of a tier without one.
         shift: how a disk's I/O, or else its bytes, changed its level in the window; None where it did not.
+        moves: how a disk's I/O (``io``) and ``bytes`` move when what is outstanding does (``measures.settle``).
         scenario: whose users wait for a dependency.
         step_s: seconds per step.
         columns: one value per step of the window, NaN = not measured.
@@ -73,6 +75,7 @@ class Resource:
     limits: Limits | None = None
     commit_path: bool = False
     shift: DiskShift | None = None
+    moves: Mapping[str, Movement] = field(default_factory=dict)
     scenario: str = ""
     step_s: float = 1.0
     columns: Mapping[str, Floats] = field(default_factory=dict)

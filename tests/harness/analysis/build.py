@@ -16,6 +16,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from harness.analysis.disks import Seconds
 from hdrh.histogram import HdrHistogram
 
 from pinchpoint.store.read import StoredRun
@@ -192,6 +193,36 @@ class Build:
             self.metric(host, "disk.flush_latency_s", flush_latency_s, device, 0.1, written)
             self.metric(host, "disk.flushes_per_s", written, device, 0.0)
         return self.metric(host, "pressure.io_ratio", pressure, noise=0.1)
+
+    def device(self, host: str, device: str, found: Seconds, pressure: float = 0.1) -> Self:
+        """One device as a simulation of its I/Os shows it: no noise is added."""
+        done = found.reads + found.writes
+        latency = np.nan_to_num(found.latency_s)
+        for metric, level, weight in (
+            ("disk.writes_per_s", found.writes, None),
+            ("disk.reads_per_s", found.reads, None),
+            ("disk.write_bytes_per_s", found.bytes * found.writes / np.maximum(done, 1), None),
+            ("disk.read_bytes_per_s", found.bytes * found.reads / np.maximum(done, 1), None),
+            ("disk.write_latency_s", latency if found.writes.any() else None, found.writes),
+            ("disk.read_latency_s", latency if found.reads.any() else None, found.reads),
+            # The kernel counts whole milliseconds.
+            ("disk.outstanding", np.round(found.time_s, 3), None),
+            ("disk.busy_ratio", found.busy, None),
+        ):
+            self.metric(host, metric, level, device, 0.0, weight)
+        return self.metric(host, "pressure.io_ratio", pressure, noise=0.05)
+
+    def served(self, scenario: str, operation: str, found: Seconds) -> Self:
+        """The operations of a simulation."""
+        return self.operations(scenario, operation, found.operations, found.service_s, noise=0.0)
+
+    def sessions(self, host: str, active: float, **waiting: float) -> Self:
+        """What a database says of its sessions; ``waiting`` by wait event, ``__`` for the colon."""
+        self.metric(host, "db.sessions_active", active, noise=0.02)
+        for name, count in waiting.items():
+            self.metric(host, "db.sessions_waiting", count, name.replace("__", ":"), noise=0.02)
+        locks = sum(count for name, count in waiting.items() if name.startswith("Lock__"))
+        return self.metric(host, "db.lock_waiters", locks, noise=0.02)
 
     def generator(
         self,

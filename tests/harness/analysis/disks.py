@@ -1,0 +1,235 @@
+"""Disks, logs and readers simulated I/O by I/O, and read out once a second as the kernel's counters are.
+
+    seconds = commits(Capped(iops=310), users=8, seconds=70)
+    build.device("sql1", "loop1", seconds).served("orders", "log_append", seconds)
+
+An I/O is counted, with all of its time, in the second in which it ends (diskstats fields 1, 4, 5, 8, 11); the
+busy time is spread over the seconds it covers (field 10). So counts are whole numbers, and what a second's end
+cuts off shows in the next.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+
+PAGE = 8192
+SEGMENT = 16 * 2**20
+LARGE = 2**20
+BELOW_S = 0.0002
+"""What the disk below a regulator takes."""
+
+
+class Disk:
+    """An ideal disk: what it is asked is done at once. ``done`` says when an I/O that comes now ends."""
+
+    def done(self, now: float, size: int, random: np.random.Generator) -> float:
+        del size, random
+        return now
+
+
+class Capped(Disk):
+    """A regulator (GCRA with 10 ms of tolerance), and the short time that the disk below it takes."""
+
+    def __init__(
+        self, iops: float = math.inf, bytes_per_s: float = math.inf, below_s: float = 0.0002
+    ) -> None:
+        self.costs = [(1 / iops, 0.0), (0.0, 1 / bytes_per_s)]
+        self.next_at = [0.0, 0.0]
+        self.below_s = below_s
+
+    def done(self, now: float, size: int, random: np.random.Generator) -> float:
+        begins = now
+        for index, (each, per_byte) in enumerate(self.costs):
+            begins = max(begins, self.next_at[index] - 0.01)
+            self.next_at[index] = max(now, self.next_at[index]) + each + per_byte * size
+        return begins + BELOW_S * random.lognormal(0, 0.3)
+
+
+class Distant(Disk):
+    """Every I/O takes its time, whatever else goes on."""
+
+    def __init__(self, latency_s: float, jitter_s: float) -> None:
+        self.latency_s, self.jitter_s = latency_s, jitter_s
+
+    def done(self, now: float, size: int, random: np.random.Generator) -> float:
+        transfer_s = size / 300e6
+        return now + self.latency_s + random.exponential(self.jitter_s) + transfer_s
+
+
+class Spindle(Disk):
+    """One I/O after the other, each taking a time of its own."""
+
+    def __init__(self, service_s: float, spread: float = 0.4) -> None:
+        self.service_s, self.spread, self.free_at = service_s, spread, 0.0
+
+    def done(self, now: float, size: int, random: np.random.Generator) -> float:
+        sigma = math.sqrt(math.log1p(self.spread**2))
+        takes_s = self.service_s * random.lognormal(-(sigma**2) / 2, sigma) + size / 150e6
+        self.free_at = max(now, self.free_at) + takes_s
+        return self.free_at
+
+
+class Changing(Disk):
+    """A regulator whose rate is another one as time goes on."""
+
+    def __init__(self, iops_at: Callable[[float], float]) -> None:
+        self.iops_at, self.next_at = iops_at, 0.0
+
+    def done(self, now: float, size: int, random: np.random.Generator) -> float:
+        begins = max(now, self.next_at - 0.01)
+        self.next_at = max(now, self.next_at) + 1 / self.iops_at(now)
+        return begins + BELOW_S * random.lognormal(0, 0.3)
+
+
+@dataclass
+class Seconds:
+    """What a second's readings show; one value per second each."""
+
+    length: int
+    reads: Floats = field(init=False)
+    writes: Floats = field(init=False)
+    bytes: Floats = field(init=False)
+    time_s: Floats = field(init=False)
+    busy: Floats = field(init=False)
+    operations: Floats = field(init=False)
+    operation_s: Floats = field(init=False)
+    _busy_until: float = 0.0
+
+    def __post_init__(self) -> None:
+        names = ("reads", "writes", "bytes", "time_s", "busy", "operations", "operation_s")
+        for name in names:
+            setattr(self, name, np.zeros(self.length))
+
+    def io(self, start: float, end: float, size: int, *, write: bool) -> None:
+        """One I/O; they are told in the order of their starts."""
+        second = int(end)
+        if second < self.length:
+            (self.writes if write else self.reads)[second] += 1
+            self.bytes[second] += size
+            self.time_s[second] += end - start
+        begin, self._busy_until = max(start, self._busy_until), max(end, self._busy_until)
+        while begin < min(end, self.length):
+            until = min(end, math.floor(begin) + 1)
+            self.busy[int(begin)] += until - begin
+            begin = until
+
+    def operation(self, start: float, end: float) -> None:
+        """One operation of a user."""
+        if int(end) < self.length:
+            self.operations[int(end)] += 1
+            self.operation_s[int(end)] += end - start
+
+    @property
+    def latency_s(self) -> Floats:
+        """Mean latency of the I/Os that ended in each second."""
+        done = self.reads + self.writes
+        return np.divide(self.time_s, done, out=np.full(self.length, np.nan), where=done > 0)
+
+    @property
+    def service_s(self) -> Floats:
+        """Mean time of the operations that ended in each second."""
+        return np.divide(
+            self.operation_s, self.operations, out=np.zeros(self.length), where=self.operations > 0
+        )
+
+
+def commits(
+    disk: Disk,
+    seconds: int,
+    users: int = 0,
+    rate_per_s: float = 0.0,
+    seed: int = 1,
+    work_s: float = 0.0004,
+    row_bytes: int = 1200,
+    segments: int = 4,
+) -> Seconds:
+    """A log with group commit: one writer, one write at a time; what comes meanwhile shares the next one.
+
+    Closed users commit again and again, open ones come at random; each works ``work_s`` before its commit.
+    Every 16 MiB a segment begins; one of so many ``segments`` is new, and written in large I/Os beside.
+    """
+    random, found = np.random.default_rng(seed), Seconds(seconds)
+    coming = _first(random, users, rate_per_s, seconds, work_s)
+    heapq.heapify(coming)
+    waiting: list[float] = []
+    now, logged = 0.0, (segments - 1) * SEGMENT
+    while now < seconds and (coming or waiting):
+        if not waiting:
+            now = max(now, coming[0][0])
+        while coming and coming[0][0] <= now:
+            waiting.append(heapq.heappop(coming)[1])
+        size = PAGE * math.ceil(len(waiting) * row_bytes / PAGE)
+        logged += size
+        if logged > segments * SEGMENT:
+            logged = 0
+            for _ in range(SEGMENT // LARGE):
+                found.io(now, disk.done(now, LARGE, random), LARGE, write=True)
+        end = disk.done(now, size, random)
+        found.io(now, end, size, write=True)
+        for start in waiting:
+            found.operation(start, end)
+            if users:
+                heapq.heappush(coming, (end + random.exponential(work_s), end))
+        waiting, now = [], end + random.exponential(0.00005)
+    return found
+
+
+def _first(
+    random: np.random.Generator, users: int, rate_per_s: float, seconds: int, work_s: float
+) -> list[tuple[float, float]]:
+    """(when its commit is ready, when it began) of each first operation, or of all of an open load."""
+    if users:
+        return [(ready, 0.0) for ready in random.exponential(work_s, users)]
+    begins = np.cumsum(random.exponential(1 / rate_per_s, int(rate_per_s * seconds * 1.1)))
+    return [(begin + random.exponential(work_s), begin) for begin in begins]
+
+
+def reads(
+    disk: Disk, seconds: int, users: int, seed: int = 1, work_s: float = 0.0004, every_s: float = 0.0
+) -> Seconds:
+    """Users who each read one page at a time; every so often (``every_s``) 20 pages are written."""
+    random, found = np.random.default_rng(seed), Seconds(seconds)
+    coming = [(ready, 0.0) for ready in random.exponential(work_s, users)]
+    heapq.heapify(coming)
+    written_at = every_s
+    while coming and coming[0][0] < seconds:
+        ready, start = heapq.heappop(coming)
+        if every_s and ready > written_at:
+            written_at += every_s * random.uniform(0.6, 1.4)
+            for _ in range(20):
+                found.io(ready, disk.done(ready, PAGE, random), PAGE, write=True)
+        end = disk.done(ready, PAGE, random)
+        found.io(ready, end, PAGE, write=False)
+        found.operation(start, end)
+        heapq.heappush(coming, (end + random.exponential(work_s), end))
+    return found
+
+
+def indexing(
+    disk: Disk, seconds: int, pause_s: float, seed: int = 1, chain: int = 30
+) -> tuple[Seconds, list[tuple[float, float]]]:
+    """An index that is committed again and again: (its disk's seconds, start and end of each commit)."""
+    random, found = np.random.default_rng(seed), Seconds(seconds)
+    now = 0.0
+    commits_: list[tuple[float, float]] = []
+    while now < seconds:
+        start = now
+        large = [disk.done(now, 200_000, random) for _ in range(8)]
+        for end in large:
+            found.io(now, end, 200_000, write=True)
+        now = max(large)
+        for _ in range(chain):
+            end = disk.done(now, 2 * PAGE, random)
+            found.io(now, end, 2 * PAGE, write=True)
+            now = end
+        commits_.append((start, now))
+        now += pause_s * random.uniform(0.7, 1.3)
+    return found, commits_
