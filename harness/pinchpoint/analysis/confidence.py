@@ -15,14 +15,17 @@ from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures
 from pinchpoint.analysis.resample import block_rows
 from pinchpoint.analysis.resources import Resource
 from pinchpoint.analysis.signature import Suspicion
+from pinchpoint.analysis.slowness import write_and_flush_s
 from pinchpoint.analysis.stages import Stage
 from pinchpoint.analysis.thresholds import (
     MIN_LEVELS,
     MIN_SAMPLES,
+    NO_LATENCY_S,
     SEEN,
     STABLE_HIGH,
     STABLE_MEDIUM,
     STEAL,
+    at_least,
 )
 from pinchpoint.analysis.verdict import Confidence
 from pinchpoint.report import units
@@ -88,15 +91,7 @@ def _lowering(inputs: Inputs, found: tuple[Suspicion, ...], stage: Stage) -> Ite
         yield "only one kind of evidence"
     if len(stage.rows) < MIN_SAMPLES.value:
         yield f"only {len(stage.rows)} samples, {MIN_SAMPLES.value:.0f} are needed"
-    if first.contradicted:
-        yield "the measurement contradicts the declared limit of the disk"
-    if _could_be_a_limit(first):
-        yield "what was outstanding did not move: a limit of the disk would look the same"
-    if first.demoted:
-        yield "writes to data files are mostly asynchronous: nothing was seen to wait for them"
-    if len(first.resource.roles) > 1:
-        roles = ", ".join(f"{role.tier}.{role.role}" for role in first.resource.roles)
-        yield f"one device serves several roles ({roles}): it cannot be said whose I/O it is"
+    yield from _disk_doubts(first)
     if len(found) > 1 and not found[1].demoted and len(found[1].evidence) >= len(first.evidence):
         yield "another resource is used up as well"
     if isinstance(first.found, CpuMeasures) and len(first.resource.tiers) > 1 and not first.found.uses:
@@ -110,10 +105,32 @@ def _lowering(inputs: Inputs, found: tuple[Suspicion, ...], stage: Stage) -> Ite
     yield from (f"the {tier} tier crashed during the run" for tier in crashed)
 
 
+def _disk_doubts(first: Suspicion) -> Iterator[str]:
+    if first.contradicted:
+        yield "the measurement contradicts the declared limit of the disk"
+    if _could_be_a_limit(first):
+        yield "what was outstanding did not move: a limit of the disk would look the same"
+    if _could_be_its_time(first):
+        yield "one I/O at a time, each of excellent latency: just the time they take would look the same"
+    if first.demoted:
+        yield "writes to data files are mostly asynchronous: nothing was seen to wait for them"
+    if len(first.resource.roles) > 1:
+        roles = ", ".join(f"{role.tier}.{role.role}" for role in first.resource.roles)
+        yield f"one device serves several roles ({roles}): it cannot be said whose I/O it is"
+
+
 def _could_be_a_limit(one: Suspicion) -> bool:
     """Whether a disk's latency is blamed though nothing tells whether more outstanding I/O gets more done."""
     waits = one.kind in {"disk_latency", "disk_concurrency"}
     return waits and isinstance(one.found, DiskMeasures) and one.found.moves["io"].slope is None
+
+
+def _could_be_its_time(one: Suspicion) -> bool:
+    """Whether only its flatness tells of a limit, on a disk that serves one I/O after the other, and fast."""
+    if one.kind != "disk_cap" or one.exact or not isinstance(one.found, DiskMeasures):
+        return False
+    queued, taken = one.found.moves["io"].queued, write_and_flush_s(one.resource, one.found)
+    return not queued and not at_least(taken, NO_LATENCY_S)
 
 
 def unseen(inputs: Inputs) -> Iterator[str]:

@@ -29,8 +29,8 @@ from pinchpoint.analysis.thresholds import (
 )
 
 COUNT_ERROR = 0.5
-"""Counts of evenly spaced I/Os in a second differ by one: their standard deviation is half of that at most, and
-so far can the middle two thirds of them lie from their median."""
+"""Counts of evenly spaced I/Os in a second differ by one: their standard deviation is half of that at most,
+and that far can the middle two thirds of them lie from their median."""
 COUNTED = 1.5
 """A count is off by one at a second's two ends, and half another by rounding."""
 TICK_S = 0.0005

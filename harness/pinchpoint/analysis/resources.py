@@ -58,7 +58,8 @@ class Resource:
         limits: the declared caps, None where withheld.
         commit_path: whether commits wait for this device: it holds a log, or the data of a tier without one.
         shift: how a disk's I/O, or else its bytes, changed its level in the window; None where it did not.
-        moves: how a disk's I/O (``io``) and ``bytes`` move when what is outstanding does (``measures.settle``).
+        moves: how a disk's I/O (``io``) and ``bytes`` move when what is outstanding does
+            (``measures.settle``).
         scenario: whose users wait for a dependency.
         step_s: seconds per step.
         columns: one value per step of the window, NaN = not measured.

@@ -4,8 +4,8 @@
     build.device("sql1", "loop1", seconds).served("orders", "log_append", seconds)
 
 An I/O is counted, with all of its time, in the second in which it ends (diskstats fields 1, 4, 5, 8, 11); the
-busy time is spread over the seconds it covers (field 10). So counts are whole numbers, and what a second's end
-cuts off shows in the next.
+busy time is spread over the seconds it covers (field 10). So counts are whole numbers, and what the end of a
+second cuts off shows in the next.
 """
 
 from __future__ import annotations
@@ -130,8 +130,10 @@ class Seconds:
     @property
     def latency_s(self) -> Floats:
         """Mean latency of the I/Os that ended in each second."""
+        latency_s = np.full(self.length, np.nan)
         done = self.reads + self.writes
-        return np.divide(self.time_s, done, out=np.full(self.length, np.nan), where=done > 0)
+        np.divide(self.time_s, done, out=latency_s, where=done > 0)
+        return latency_s
 
     @property
     def service_s(self) -> Floats:

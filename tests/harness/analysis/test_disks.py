@@ -1,0 +1,294 @@
+"""Disks whose truth is known, simulated I/O by I/O: caps, latencies, devices, credits, at many loads.
+
+Each is judged with its limits declared, withheld and wrong by a factor of two, where it has any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from harness.analysis.build import Build
+from harness.analysis.disks import (
+    Capped,
+    Changing,
+    Disk,
+    Distant,
+    Seconds,
+    Spindle,
+    commits,
+    indexing,
+    reads,
+)
+
+from pinchpoint.analysis import Verdict, analyse
+
+FACTORS = {"declared": 1.0, "withheld": None, "x2": 2.0, "/2": 0.5}
+
+
+def answer(verdict: Verdict) -> tuple[str | None, ...]:
+    """(kind, tier, role), or the outcome where nobody is named."""
+    found = verdict.bottleneck
+    return (verdict.outcome,) if found is None else (found.kind, found.tier, found.role)
+
+
+def answers(build: Build, role: str, **limits: float) -> Iterator[tuple[str | None, ...]]:
+    """What is found with the limits as they are, withheld, doubled and halved."""
+    for factor in FACTORS.values():
+        for tier in build.manifest["farm"]["tiers"].values():
+            for host in tier["hosts"].values():
+                said = {name: value * factor for name, value in limits.items()} if factor and limits else None
+                if role in host["disks"]:
+                    host["disks"][role].update(limits=said, resolved_limits=said)
+        yield answer(analyse(build.run()))
+        if not limits:
+            return
+
+
+def length(measure_s: int) -> int:
+    return Build(measure_s=measure_s).seconds
+
+
+def log(found: Seconds, users: int = 0, rate_per_s: float = 0.0, seed: int = 1) -> Build:
+    """A SQL tier whose log is that disk; its CPU idles."""
+    build = Build(measure_s=found.length - 10, seed=seed)
+    build.host("sql1", "sql", cores=(0, 1), disks={"log": "loop1", "data": "sdc"})
+    build.cpu("sql1", 0.2, 0.15, cores=(0, 1)).device("sql1", "loop1", found)
+    build.disk("sql1", "sdc", 4, 0.001, busy=0.01, pressure=0.5)
+    if users:
+        build.closed("orders", "sql-mix", users)
+    else:
+        build.open("orders", "sql-mix", rate_per_s)
+    return build.served("orders", "log_append", found).generator()
+
+
+def data(found: Seconds, users: int, seed: int = 1) -> Build:
+    """A SQL tier whose users read pages from that disk, beside a good log."""
+    build = Build(measure_s=found.length - 10, seed=seed)
+    build.host("sql1", "sql", cores=(0, 1), disks={"log": "sdb", "data": "loop1"})
+    build.cpu("sql1", 0.2, 0.15, cores=(0, 1)).device("sql1", "loop1", found)
+    build.disk("sql1", "sdb", 5, 0.001, busy=0.01, pressure=0.5)
+    return build.closed("orders", "sql-mix", users).served("orders", "point_read", found).generator()
+
+
+# ---- caps ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("iops", "users"), [(62.5, 32), (95, 8), (150, 2), (310, 8), (640, 1), (640, 32), (2000, 8)]
+)
+def test_a_cap_on_a_log_is_found_at_any_size(iops: float, users: int) -> None:
+    """Group commit has one write at a time outstanding; the cap shows all the same, whatever is declared."""
+    build = log(commits(Capped(iops), length(40), users=users), users)
+    assert set(answers(build, "log", iops=iops)) == {("disk_cap", "sql", "log")}
+
+
+@pytest.mark.parametrize(("bytes_per_s", "users"), [(1e6, 2), (1e6, 16), (5e6, 16)])
+def test_a_cap_on_bytes_is_found_though_new_segments_pass_in_lumps(bytes_per_s: float, users: int) -> None:
+    """Small writes and writes of a megabyte: bytes are held, I/Os are not."""
+    build = log(commits(Capped(bytes_per_s=bytes_per_s), length(40), users=users), users)
+    assert set(answers(build, "log", bytes_per_s=bytes_per_s)) == {("disk_cap", "sql", "log")}
+
+
+@pytest.mark.parametrize(("iops", "users", "every_s"), [(50, 8, 3), (400, 2, 0), (400, 24, 3), (1500, 8, 3)])
+def test_a_cap_on_reads(iops: float, users: int, every_s: float) -> None:
+    """Readers queue behind a cap; now and then pages are written back."""
+    build = data(reads(Capped(iops), length(40), users, every_s=every_s), users)
+    assert set(answers(build, "data", iops=iops)) == {("disk_cap", "sql", "data")}
+
+
+@pytest.mark.parametrize(("iops", "rate_per_s"), [(95, 900), (300, 1500)])
+def test_a_cap_that_group_commit_lives_with_is_found_under_an_open_load(
+    iops: float, rate_per_s: float
+) -> None:
+    """All is served, as more commits share a write: the disk can do no more all the same."""
+    build = log(commits(Capped(iops), length(40), rate_per_s=rate_per_s), rate_per_s=rate_per_s)
+    assert set(answers(build, "log", iops=iops)) == {("disk_cap", "sql", "log")}
+
+
+# ---- latency ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("users", [1, 8, 32])
+@pytest.mark.parametrize("latency_s", [0.003, 0.0125, 0.035, 0.08])
+@pytest.mark.parametrize("jitter", [0.01, 0.1])
+def test_a_log_that_is_far_away_is_no_capped_one(latency_s: float, users: int, jitter: float) -> None:
+    """One write at a time makes its rate flat; that is no limit, but the time each takes."""
+    build = log(commits(Distant(latency_s, latency_s * jitter), length(40), users=users), users)
+    assert set(answers(build, "log")) == {("disk_latency", "sql", "log")}
+
+
+@pytest.mark.parametrize("declared", [56.0, 1000.0])
+def test_a_declaration_that_happens_to_be_near_does_not_make_latency_a_cap(declared: float) -> None:
+    """28 writes a second of 35 ms; half of what is declared is 28: more would be done if more were asked."""
+    build = log(commits(Distant(0.035, 0.002), length(40), users=32, segments=1), 32)
+    assert set(answers(build, "log", iops=declared)) == {("disk_latency", "sql", "log")}
+
+
+def test_a_log_that_waits_for_nobody_s_sake_is_none() -> None:
+    """Commits take 10 ms and are served in time: nobody is kept from anything."""
+    build = log(commits(Distant(0.01, 0.0003), length(40), rate_per_s=500), rate_per_s=500)
+    assert answer(analyse(build.run())) == ("not_reached",)
+
+
+def test_excellent_latency_is_never_called_a_limit_with_confidence() -> None:
+    """0.3 ms a write, one at a time, all the time: a limit of 2,450/s would look the same."""
+    verdict = analyse(log(commits(Distant(0.0003, 0.00003), length(40), users=8), 8).run())
+    assert verdict.bottleneck is not None
+    assert verdict.bottleneck.kind != "disk_latency"
+    assert verdict.bottleneck.confidence == "low"
+    assert any("just the time they take" in why for why in verdict.bottleneck.why_not_more)
+
+
+def test_latency_of_which_nothing_tells_that_it_is_no_limit_has_low_confidence() -> None:
+    """Perfectly even writes: a limit would look the same, and the verdict says so."""
+    verdict = analyse(log(commits(Distant(0.08, 0.0008), length(40), users=2), 2).run())
+    assert answer(verdict) == ("disk_latency", "sql", "log")
+    assert verdict.bottleneck is not None
+    assert verdict.bottleneck.confidence == "low"
+    assert any("a limit of the disk would look the same" in why for why in verdict.bottleneck.why_not_more)
+
+
+@pytest.mark.parametrize(("latency_s", "users", "every_s"), [(0.04, 2, 3), (0.04, 10, 0), (0.1, 10, 3)])
+def test_slow_reads_at_any_depth_are_latency(latency_s: float, users: int, every_s: float) -> None:
+    """Beyond what a data disk may take, however many go on."""
+    build = data(reads(Distant(latency_s, latency_s * 0.05), length(40), users, every_s=every_s), users)
+    assert set(answers(build, "data", iops=5000.0)) == {("disk_latency", "sql", "data")}
+
+
+@pytest.mark.parametrize(("latency_s", "users", "every_s"), [(0.003, 1, 0), (0.003, 2, 3), (0.015, 2, 0)])
+def test_good_reads_issued_too_few_at_a_time(latency_s: float, users: int, every_s: float) -> None:
+    """Within what a data disk may take: the application asks for too little at once."""
+    build = data(reads(Distant(latency_s, latency_s * 0.05), length(40), users, every_s=every_s), users)
+    assert set(answers(build, "data", iops=5000.0)) == {("disk_concurrency", "sql", "data")}
+
+
+# ---- devices ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("service_s", "users", "spread"), [(0.003, 12, 0.3), (0.006, 12, 0.4), (0.02, 40, 0.4)]
+)
+def test_a_device_that_serves_one_after_the_other(service_s: float, users: int, spread: float) -> None:
+    """More outstanding I/O gets no more done, but no regulator is that uneven."""
+    build = data(reads(Spindle(service_s, spread), length(40), users, every_s=3), users)
+    assert set(answers(build, "data")) == {("disk_device", "sql", "data")}
+
+
+# ---- changes of level ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("burst", "base", "users"), [(900, 250, 1), (900, 250, 12), (3500, 500, 8), (400, 100, 32)]
+)
+def test_credits_that_run_out(burst: float, base: float, users: int) -> None:
+    """A lower level that holds, with no less waiting; whether the base rate is declared or not."""
+
+    def iops_at(time_s: float) -> float:
+        return burst if time_s < 30 else base
+
+    build = log(commits(Changing(iops_at), length(50), users=users), users)
+    assert set(answers(build, "log", iops=base)) == {("disk_burst_exhausted", "sql", "log")}
+    build = data(reads(Changing(iops_at), length(50), users), users)
+    assert set(answers(build, "data", iops=base)) == {("disk_burst_exhausted", "sql", "data")}
+
+
+@pytest.mark.parametrize(("top", "users"), [(600, 1), (600, 10), (200, 4)])
+def test_a_disk_that_gets_faster_all_the_time(top: float, users: int) -> None:
+    """From a quarter of its speed on: it is still warming up."""
+
+    def iops_at(time_s: float) -> float:
+        return top * min(1.0, 0.25 + 0.75 * time_s / 45)
+
+    build = data(reads(Changing(iops_at), length(45), users), users)
+    assert set(answers(build, "data")) == {("disk_warm_up", "sql", "data")}
+
+
+def test_less_to_do_is_no_lack_of_credits() -> None:
+    """Half of the users leave: the rate falls, and so does what is outstanding."""
+    many = reads(Distant(0.004, 0.0004), 30, 16)
+    few = reads(Distant(0.004, 0.0004), 30, 6, seed=2)
+    both = Seconds(60)
+    for name in ("reads", "writes", "bytes", "time_s", "busy", "operations", "operation_s"):
+        setattr(both, name, np.concatenate([getattr(many, name), getattr(few, name)]))
+    verdict = analyse(data(both, 16).run())
+    assert verdict.bottleneck is None or verdict.bottleneck.kind != "disk_burst_exhausted"
+
+
+# ---- the index ----------------------------------------------------------------------------------
+
+
+def index(disk: Disk, users: int = 6, pause_s: float = 1.0, seed: int = 1) -> Build:
+    """A crawl that commits its index again and again; while it does, all users wait."""
+    found, spans = indexing(disk, length(60), pause_s, seed)
+    build = Build(measure_s=found.length - 10, seed=seed)
+    build.host("search1", "search", cores=(0, 1), disks={"index": "loop1"})
+    build.cpu("search1", 0.3, 0.2, cores=(0, 1)).device("search1", "loop1", found, pressure=0.5)
+    build.closed("crawl", "full-crawl", users)
+    build.operations("crawl", "document:files", 20, 0.03).operations(
+        "crawl", "document:files/index", 20, 0.02
+    )
+    for start, end in spans:
+        if end < found.length:
+            build.operations(
+                "crawl", "crawl/commit", 1.0, end - start, noise=0, seconds=range(int(end), int(end) + 1)
+            )
+    return build.generator()
+
+
+@pytest.mark.parametrize("iops", [8.0, 15.0])
+def test_an_index_disk_at_its_cap_between_pauses(iops: float) -> None:
+    """It is not full all of the time, but flat whenever it is asked, and the crawl waits for it."""
+    assert set(answers(index(Capped(iops)), "index", iops=iops)) == {("disk_cap", "search", "index")}
+
+
+@pytest.mark.parametrize("latency_s", [0.1, 0.25])
+def test_an_index_disk_that_is_slow_between_pauses(latency_s: float) -> None:
+    """A commit is a chain of writes, each of which takes its time."""
+    build = index(Distant(latency_s, latency_s * 0.03))
+    assert set(answers(build, "index", iops=500.0)) == {("disk_latency", "search", "index")}
+
+
+def test_an_index_disk_that_is_rarely_asked_is_not_blamed() -> None:
+    """The same slow disk, but commits are far between: the crawl spends its time elsewhere."""
+    verdict = analyse(index(Distant(0.03, 0.001), pause_s=20.0).run())
+    assert verdict.bottleneck is None
+
+
+# ---- an append-only store -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("disk", "kind"),
+    [(Capped(640), "disk_cap"), (Capped(200), "disk_cap"), (Distant(0.03, 0.0005), "disk_latency")],
+)
+def test_a_store_that_flushes_every_write(disk: Disk, kind: str) -> None:
+    """No log of its own: its data disk is what every write waits for."""
+    found = commits(disk, length(40), users=16)
+    build = Build(measure_s=40).host("nosql1", "nosql", cores=(0, 1), disks={"data": "loop1"})
+    build.cpu("nosql1", 0.1, 0.05, cores=(0, 1)).device("nosql1", "loop1", found)
+    build.closed("burst", "nosql-burst", 16).served("burst", "record_write", found).generator()
+    assert answer(analyse(build.run())) == (kind, "nosql", "data")
+
+
+# ---- what only looks like a limit -----------------------------------------------------------------
+
+
+def test_evenly_arriving_writes_are_no_limit() -> None:
+    """A constant rate is flat because it is asked for, at a disk that idles."""
+    build = Build().host("nosql1", "nosql", cores=(0, 1), disks={"data": "sdb"})
+    build.cpu("nosql1", 0.1, 0.05, cores=(0, 1))
+    build.disk("nosql1", "sdb", 150, 0.0005, noise=0.0, busy=0.07, outstanding_noise=0.2)
+    build.open("burst", "nosql-burst", 150).operations("burst", "record_write", 150, 0.002, noise=0.0)
+    assert answer(analyse(build.generator(burst=(150.0, 150.0)).run())) == ("not_reached",)
+
+
+def test_a_server_held_by_its_cpu_writes_evenly_too() -> None:
+    """A CPU quota makes commits flat; the log idles, and the CPU is named."""
+    build = Build().host("sql1", "sql", cores=(0, 1), disks={"log": "sdb"})
+    build.cpu("sql1", 0.4, 0.99, cores=(0, 1), pressure=0.8)
+    build.metric("sql1", "cpu.cores", 0.3, "tier:sql", noise=0.0)
+    build.disk("sql1", "sdb", 400, 0.0004, noise=0.002, busy=0.16, outstanding_noise=0.1)
+    build.closed("orders", "sql-mix", 8).operations("orders", "log_append", 400, 0.02, noise=0.002)
+    assert answer(analyse(build.generator().run())) == ("cpu", "sql", None)
