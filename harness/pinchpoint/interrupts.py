@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import signal
-import sys
 from types import FrameType
 from typing import Self
+
+_STOPPING = b"\nstopping: what was measured is kept and reported; Ctrl-C again stops at once\n"
 
 
 class Interrupted(BaseException):
@@ -40,9 +43,9 @@ class Interrupts:
             return
         if self.graceful and not self.requested:
             self.requested = True
-            sys.stderr.write(
-                "\nstopping: what was measured is kept and reported; Ctrl-C again stops at once\n"
-            )
+            # Past Python's own stream: the signal may have come while that was being written to.
+            with contextlib.suppress(OSError):  # nobody reads
+                os.write(2, _STOPPING)
             return
         self.requested = self._raised = True
         raise Interrupted
