@@ -16,6 +16,7 @@ from ..addresses import unreachable, without_secrets
 from ..backoff import Backoff
 from ..contract import Endpoint
 from ..errors import EndpointUnreachable
+from .contract import DatabaseFailure
 
 Connection = psycopg.Connection[TupleRow]
 Cursor = psycopg.RawCursor[TupleRow]
@@ -42,14 +43,6 @@ OUTCOMES = {
     "3D000": "unknown_database",
 }
 """SQLSTATE, or its class, -> the name of the failure (PostgreSQL manual, appendix A)."""
-
-
-class DatabaseFailure(Exception):  # noqa: N818 - an outcome of the farm, not an error of ours
-    """A statement, or the connection, failed: ``outcome`` is the name of the failure."""
-
-    def __init__(self, outcome: str, message: str) -> None:
-        super().__init__(message)
-        self.outcome = outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +168,7 @@ def connect_or_explain(endpoint: Endpoint, application: str) -> Connection:
 
 
 class ReconnectingConnection:
-    """One session's connection: opened when needed, and again, with pauses, after it was lost.
+    """One session's connection by psycopg: the reference every other ``SqlConnection`` is compared with.
 
     Args:
         endpoint: the server.
@@ -220,6 +213,19 @@ class ReconnectingConnection:
             return cursor.execute(statement, parameters, prepare=True)
         except psycopg.Error as error:
             raise self._failure(error) from error
+
+    def copy(self, statement: LiteralString, content: bytes) -> Cursor:
+        """Run ``COPY ... FROM STDIN`` with ``content`` as its whole input; raises ``DatabaseFailure``.
+
+        Outside ``transaction()`` it is a transaction of its own: returned means committed.
+        """
+        cursor = self._cursor or self._open()
+        try:
+            with cursor.copy(statement) as copying:
+                copying.write(content)
+        except psycopg.Error as error:
+            raise self._failure(error) from error
+        return cursor
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

@@ -17,7 +17,8 @@ from datetime import datetime
 from itertools import islice
 from typing import Literal, LiteralString, TypeVar
 
-from ..databases.postgresql import DatabaseFailure, ReconnectingConnection
+from ..databases.contract import DatabaseFailure
+from ..databases.postgresql import ReconnectingConnection
 from .sources import Item
 
 T = TypeVar("T")

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 from ..contract import OK, Record
-from ..databases.postgresql import DatabaseFailure, ReconnectingConnection
+from ..databases.contract import DatabaseFailure
+from ..databases.postgresql import ReconnectingConnection
 from .cycle import Cycles
 from .failures import Failure, Skipped
 from .frontier import FinalState, Frontier, Result, Taken

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from itertools import accumulate
 
 from ..contract import OK, Record
-from ..databases.postgresql import DatabaseFailure, ReconnectingConnection
+from ..databases.contract import DatabaseFailure, SqlConnection
 from .dialects.postgresql import STATEMENTS
 from .operations import OPERATIONS, State
 
@@ -24,9 +24,7 @@ class SqlMixSession:
         state: what its operations draw on.
     """
 
-    def __init__(
-        self, connection: ReconnectingConnection, weights: Mapping[str, float], state: State
-    ) -> None:
+    def __init__(self, connection: SqlConnection, weights: Mapping[str, float], state: State) -> None:
         self._connection = connection
         self._operations = [OPERATIONS[name] for name in weights]
         self._cumulative = list(accumulate(weights.values()))

@@ -1,0 +1,75 @@
+"""What a scenario asks of one session's connection to a SQL server, whatever driver is behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Any, LiteralString, Protocol
+
+
+class DatabaseFailure(Exception):  # noqa: N818 - an outcome of the farm, not an error of ours
+    """A statement, or the connection, failed: ``outcome`` is the name of the failure."""
+
+    def __init__(self, outcome: str, message: str) -> None:
+        super().__init__(message)
+        self.outcome = outcome
+
+
+class Result(Protocol):
+    """What a statement gave; valid until the connection's next statement."""
+
+    @property
+    def rowcount(self) -> int:
+        """Rows inserted, changed, copied or selected."""
+        ...
+
+    def fetchone(self) -> tuple[Any, ...] | None:
+        """The next row; None after the last."""
+        ...
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        """All further rows."""
+        ...
+
+
+class SqlConnection(Protocol):
+    """One session's connection: opened when needed, and again, with pauses, after it was lost.
+
+    Every method but ``wait_until_due``, ``try_open`` and ``close`` raises ``DatabaseFailure`` for what is the
+    farm's failure, and anything else for an error of ours.
+    """
+
+    def wait_until_due(self) -> None:
+        """Wait out the pause after a failed attempt to connect: to be called before the clock is taken."""
+        ...
+
+    def try_open(self) -> None:
+        """Connect now; where that fails, the first statement says so."""
+        ...
+
+    def execute(self, statement: LiteralString, parameters: Sequence[Any] = ()) -> Result:
+        """Run one prepared statement.
+
+        Outside ``transaction()`` it is a transaction of its own: returned means committed.
+
+        Args:
+            statement: with ``$1`` placeholders. It casts each to its type (``$1::int8``), so that no type
+                depends on a value.
+            parameters: ints, floats, strings, bytes or None.
+        """
+        ...
+
+    def copy(self, statement: LiteralString, content: bytes) -> Result:
+        """Run ``COPY ... FROM STDIN`` with ``content`` as its whole input, in the format the statement names.
+
+        Outside ``transaction()`` it is a transaction of its own: returned means committed.
+        """
+        ...
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """A transaction around several statements: committed at the end, rolled back by an exception."""
+        ...
+
+    def close(self) -> None:
+        """Close the connection. Safe to call twice."""
+        ...
