@@ -105,6 +105,7 @@ def _assignments(plan: Plan, live: LiveFarm, given: dict[str, dict[str, Any]]) -
             seed=plan.seed,
             endpoints=live.endpoints,
             scenarios={name: scenario},
+            slots={},
         )
         for number, (name, scenario) in enumerate(given.items())
     ]
@@ -173,8 +174,9 @@ class _Stage:
         placed = [replace(assignment, journal=journal) for assignment in assignments]
         pool = GeneratorPool(placed, os.environ, self._store.event, self._board.second)
         try:
-            for generator in pool.generators:
-                self._live.confine(generator.process.pid)
+            pool.start()
+            for pid in pool.local_pids:
+                self._live.confine(pid)
             pool.wait_ready(lambda: self._interrupts.requested)
             self._start_collectors(connected)
             self._interrupts.graceful = True
@@ -269,6 +271,7 @@ class _Stage:
             self._store.event("emulated_disk", **happened)
 
     def _must_end(self, pool: GeneratorPool) -> bool:
+        pool.tend()
         if self._interrupts.requested:
             self._ended.cut_short(ExitStatus.INTERRUPTED, "interrupted by the user")
             self._store.event("interrupted")

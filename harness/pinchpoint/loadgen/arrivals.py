@@ -59,30 +59,20 @@ class Bursts:
         return found
 
 
-def arrival_times(
-    profile: RateProfile, arrivals: str, seed: int, worker: int = 0, workers: int = 1
-) -> Iterator[float]:
-    """Intended start times of one worker's share, in seconds from the load's start, for ever.
+def arrival_times(profile: RateProfile, arrivals: str, seed: int) -> Iterator[float]:
+    """Intended start times of a whole load, in seconds from its begin, for ever.
 
     The gaps are drawn for a rate of one and stretched over the profile's cumulative rate, which keeps a
-    Poisson process exact where the rate changes. A worker's share of a Poisson process is a Poisson
-    process of ``1/workers`` of the rate; of a constant one, every ``workers``-th arrival.
+    Poisson process exact where the rate changes. Every worker draws the same ones and does its own.
 
     Args:
-        profile: the rate over time, of all workers together.
+        profile: the rate over time.
         arrivals: ``"poisson"`` or ``"constant"``.
-        seed: of the scenario; each worker derives its own stream.
-        worker: this worker's number, from 0.
-        workers: how many share the load.
+        seed: of the scenario.
     """
-    # A string seed: tuples are not allowed, and sums of small integers would repeat between workers.
-    draw = random.Random(f"{seed}/{worker}/{workers}")  # noqa: S311 -- a schedule, not a secret
-    gap: Callable[[], float] = (
-        (lambda: draw.expovariate(1.0) * workers) if arrivals == "poisson" else (lambda: float(workers))
-    )
-    # The first constant arrivals of the workers are one gap apart, as those of a single worker are.
-    left = gap() if arrivals == "poisson" else float(worker + 1)
-    time_s = 0.0
+    draw = random.Random(seed)  # noqa: S311 -- a schedule, not a secret
+    gap: Callable[[], float] = (lambda: draw.expovariate(1.0)) if arrivals == "poisson" else (lambda: 1.0)
+    left, time_s = gap(), 0.0
     while True:
         rate, change = profile.at(time_s)
         if left <= rate * (change - time_s):

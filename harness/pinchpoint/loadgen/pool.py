@@ -1,34 +1,44 @@
-"""The controller's side of its load generators: start them, tell them, hear them, end them."""
+"""The controller's side of its load generators: start them, share the load out, hear them, end them."""
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import subprocess
-import sys
 import threading
+import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pinchpoint.loadgen import shares
+from pinchpoint.loadgen.channels import Bridge, Channel, Child
 from pinchpoint.loadgen.load import Assignment
 
 _READY_S = 60.0  # sessions of a slow farm take a while to open
 _STOP_S = 15.0  # operations in flight may take engine._STOP_S, then the last seconds are written
+_SILENT_S = 4.0  # every generator says something once a second: one that has not for so long is lost
+_AHEAD_NS = 300_000_000  # a load begins, and shares move, when all have heard of it
 
 
 @dataclass(slots=True)
 class Generator:
-    """One child process and what it has said of itself."""
+    """One load generator and what it has said of itself.
+
+    Attributes:
+        assignment: what it was told to do at first.
+        channel: how it is reached.
+        failed: (kind, why): ``environment`` (the farm refused) or ``recorder`` (the evidence is void).
+        gone: why it can no longer be reached, where it can not.
+        heard_s: when it last said anything (monotonic).
+    """
 
     assignment: Assignment
-    process: subprocess.Popen[bytes]
+    channel: Channel
     ready: threading.Event = field(default_factory=threading.Event)
-    stopped: bool = False
+    stopped: threading.Event = field(default_factory=threading.Event)
     done: set[str] = field(default_factory=set)
     failed: tuple[str, str] | None = None
-    """(kind, why): ``environment`` (the farm refused) or ``recorder`` (the evidence is no longer valid)."""
+    gone: str | None = None
+    lost: bool = False
+    heard_s: float = field(default_factory=time.monotonic)
 
     @property
     def name(self) -> str:
@@ -37,13 +47,14 @@ class Generator:
 
 
 class GeneratorPool:
-    """All local generators of a run.
+    """All generators of a run.
 
     Args:
-        assignments: one per generator.
+        assignments: one per generator of this machine; their slots are dealt here.
         environment: the environment variables they get (``${ENV}`` of farm.yaml is expanded there).
         on_event: called with an event's name and fields, from reader threads.
         on_second: called with a worker's name and its progress, from reader threads.
+        listen: (address, port) for workers of other machines; None: there are none.
     """
 
     def __init__(
@@ -52,14 +63,51 @@ class GeneratorPool:
         environment: Mapping[str, str],
         on_event: Callable[..., None],
         on_second: Callable[[str, dict[str, Any]], None],
+        listen: tuple[str, int] | None = None,
     ) -> None:
+        self._planned = assignments
+        self._environment = environment
         self._on_event = on_event
         self._on_second = on_second
+        self._owners: dict[str, shares.Owners] = {}
+        self._begun_ns: dict[str, int] = {}
         self.generators: list[Generator] = []
-        self._readers: list[threading.Thread] = []
+        self._joining: list[tuple[str, dict[str, Any]]] = []
+        self._elsewhere: Assignment | None = None
+        self._ending = False
+        self._bridge: Bridge | None = None
+        if listen:
+            self._bridge = Bridge(*listen, assignments[0].journal, self._remote)
+
+    # ---- before the load -------------------------------------------------------------------------
+
+    def wait_joined(self, count: int, interrupted: Callable[[], bool], wait_s: float) -> int:
+        """Wait until so many workers of other machines are there; how many are."""
+        until = time.monotonic() + wait_s
+        while len(self._joining) < count and not interrupted() and time.monotonic() < until:
+            if self._bridge and self._bridge.broken:
+                break
+            time.sleep(0.05)
+        return len(self._joining)
+
+    def start(self, elsewhere: Assignment | None = None) -> None:
+        """Share the load out and start every generator.
+
+        Args:
+            elsewhere: what a worker of another machine does, but for its name, number and slots; those that
+                have joined by now take part from the begin.
+        """
+        self._elsewhere = elsewhere
         try:
-            for assignment in assignments:
-                self._start(assignment, environment)
+            planned: list[tuple[Assignment, str | None]] = [(one, None) for one in self._planned]
+            while self._joining:
+                planned.append(self._newcomer(len(planned), *self._joining.pop(0)))
+            for scenario in dict.fromkeys(name for one, _ in planned for name in one.scenarios):
+                self._owners[scenario] = shares.deal(
+                    one.name for one, _ in planned if scenario in one.scenarios
+                )
+            for assignment, peer in planned:
+                self._add(replace(assignment, workers=len(planned), slots=self._slots(assignment.name)), peer)
         except BaseException:
             self.kill()
             raise
@@ -79,78 +127,174 @@ class GeneratorPool:
                         f"opened no full set of sessions within {_READY_S:.0f} s",
                     )
 
+    # ---- while it goes on ------------------------------------------------------------------------
+
     def begin(self, scenarios: list[str]) -> None:
-        """Start the load of these scenarios, wherever they are assigned."""
-        self._tell({"begin": scenarios})
+        """Start the load of these scenarios, wherever they are assigned, everywhere at the same time."""
+        at_ns = time.time_ns() + _AHEAD_NS
+        self._begun_ns |= dict.fromkeys(scenarios, at_ns)
+        for generator in self._reachable():
+            generator.channel.send({"begin": scenarios, "at_ns": at_ns})
+
+    def tend(self) -> None:
+        """To be called several times a second: hand on what a lost worker did, let newcomers take part."""
+        for generator in self._reachable():
+            if time.monotonic() - generator.heard_s > _SILENT_S:
+                generator.gone = f"said nothing for {_SILENT_S:g} s"
+        for generator in self.generators:
+            if generator.gone and not generator.failed and not generator.lost and self._begun_ns:
+                self._lose(generator)
+        while self._joining and self._elsewhere is not None:
+            assignment, peer = self._newcomer(len(self.generators), *self._joining.pop(0))
+            self._add(replace(assignment, workers=len(self.generators) + 1), peer)
+        for generator in self._reachable():
+            if generator.ready.is_set() and generator.name not in self._known():
+                self._take_in(generator)
 
     def done(self, scenario: str) -> bool:
         """Whether no generator has work left for a scenario."""
         return all(
             scenario in generator.done
             for generator in self.generators
-            if scenario in generator.assignment.scenarios
+            if scenario in generator.assignment.scenarios and not generator.lost
         )
 
     def failures(self) -> list[tuple[str, str, str]]:
-        """(worker, kind, why) of every generator that cannot go on."""
-        return [(generator.name, *generator.failed) for generator in self.generators if generator.failed]
+        """(worker, kind, why) of every generator that cannot go on and whose part nobody has taken over."""
+        found = [(one.name, *one.failed) for one in self.generators if one.failed]
+        found += [
+            (one.name, "recorder", one.gone)
+            for one in self.generators
+            if one.gone and not one.failed and not one.lost and not self._begun_ns
+        ]
+        if self._bridge and self._bridge.broken:
+            found.append(("the workers' connection", "environment", self._bridge.broken))
+        return found
+
+    @property
+    def local_pids(self) -> list[int]:
+        """The process ids of the generators of this machine."""
+        return [one.channel.process.pid for one in self.generators if isinstance(one.channel, Child)]
+
+    # ---- the end ---------------------------------------------------------------------------------
 
     def stop(self) -> None:
         """Stop the load and wait until every generator has written what it measured."""
-        self._tell({"stop": True})
-        for generator in self.generators:
-            try:
-                generator.process.wait(_STOP_S)
-            except subprocess.TimeoutExpired:
-                generator.failed = generator.failed or ("recorder", f"did not stop within {_STOP_S:.0f} s")
+        self.tend()
+        asked = self._reachable()
+        for generator in asked:
+            generator.channel.send({"stop": True})
+        until = time.monotonic() + _STOP_S
+        for generator in asked:
+            while not (generator.stopped.wait(0.05) or generator.gone) and time.monotonic() < until:
+                continue
+            if not generator.stopped.is_set():
+                why = generator.gone or f"did not stop within {_STOP_S:.0f} s"
+                generator.failed = generator.failed or ("recorder", why)
         self.kill()
 
     def kill(self) -> None:
         """End every generator at once, whatever it is doing. Safe to call twice."""
+        self._ending = True
         for generator in self.generators:
-            if generator.process.poll() is None:
-                os.killpg(generator.process.pid, signal.SIGKILL)
-            generator.process.wait()
-            if generator.process.stdin:
-                generator.process.stdin.close()
-        for reader in self._readers:
-            reader.join()
+            generator.channel.close()
+        if self._bridge:
+            self._bridge.close()
 
-    def _start(self, assignment: Assignment, environment: Mapping[str, str]) -> None:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "pinchpoint.loadgen.generator"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            bufsize=0,  # nothing is left to flush when a dead one's pipe is closed
-            env=dict(environment),
-            start_new_session=True,  # a Ctrl-C in the terminal is the controller's to handle
+    # ---- shares ----------------------------------------------------------------------------------
+
+    def _lose(self, lost: Generator) -> None:
+        """Its slots go to those who do the same scenarios; where nobody does, the run has failed."""
+        lost.channel.close()
+        why = lost.gone or ""
+        mine = [name for name, owners in self._owners.items() if owners.get(lost.name)]
+        since_ns = time.time_ns() - round((time.monotonic() - lost.heard_s) * 1e9)
+        for scenario in mine:
+            self._owners[scenario] = shares.without(self._owners[scenario], lost.name)
+        if not all(self._owners[scenario] for scenario in mine):
+            lost.failed = ("recorder", f"{why}, and no other worker could take over")
+            return
+        lost.lost = True
+        from_ns = time.time_ns()
+        self._move(mine, from_ns, since_ns)
+        self._on_event(
+            "worker_lost", worker=lost.name, why=why, taken_over_after_s=round((from_ns - since_ns) / 1e9, 3)
         )
-        generator = Generator(assignment, process)
+
+    def _take_in(self, newcomer: Generator) -> None:
+        for scenario in newcomer.assignment.scenarios:
+            self._owners[scenario] = shares.joined(self._owners[scenario], newcomer.name)
+        for at_ns in set(self._begun_ns.values()):
+            names = [name for name, begun_ns in self._begun_ns.items() if begun_ns == at_ns]
+            newcomer.channel.send({"begin": names, "at_ns": at_ns})
+        self._move(list(newcomer.assignment.scenarios), time.time_ns() + _AHEAD_NS, None)
+        self._on_event("worker_joined", worker=newcomer.name)
+
+    def _move(self, scenarios: list[str], from_ns: int, since_ns: int | None) -> None:
+        for generator in self._reachable():
+            moved = {
+                scenario: {
+                    "slots": sorted(self._owners[scenario][generator.name]),
+                    "from_ns": from_ns,
+                    "since_ns": since_ns,
+                }
+                for scenario in scenarios
+                if generator.name in self._owners[scenario]
+            }
+            if moved:
+                generator.channel.send({"own": moved})
+
+    def _slots(self, worker: str) -> dict[str, list[int]]:
+        return {name: sorted(owners[worker]) for name, owners in self._owners.items() if worker in owners}
+
+    def _known(self) -> set[str]:
+        return {worker for owners in self._owners.values() for worker in owners}
+
+    def _reachable(self) -> list[Generator]:
+        return [one for one in self.generators if not (one.gone or one.failed or one.lost)]
+
+    # ---- what is heard ---------------------------------------------------------------------------
+
+    def _newcomer(self, number: int, peer: str, joined: dict[str, Any]) -> tuple[Assignment, str]:
+        assert self._elsewhere is not None  # noqa: S101 -- there is a bridge only where there is one
+        name = f"generator{number + 1}"
+        about = {"machine": joined["host"], "clock_offset_s": joined["clock_offset_ns"] / 1e9}
+        self._on_event("worker_connected", worker=name, round_trip_s=joined["round_trip_ns"] / 1e9, **about)
+        assignment = replace(
+            self._elsewhere,
+            name=name,
+            worker=number,
+            beat_s=0.2 + 0.1 * (number % 7),
+            journal="",
+            cores=[],
+            slots={},
+            clock_offset_ns=joined["clock_offset_ns"],
+        )
+        return assignment, peer
+
+    def _add(self, assignment: Assignment, peer: str | None) -> None:
+        channel: Channel
+        if peer is None:
+            channel = Child(self._environment)
+        else:
+            assert self._bridge is not None  # noqa: S101 -- whoever joined came over it
+            channel = self._bridge.channel(peer)
+        generator = Generator(assignment, channel)
         self.generators.append(generator)
-        reader = threading.Thread(target=self._listen, args=(generator,), name=assignment.name, daemon=True)
-        self._readers.append(reader)
-        reader.start()
-        self._tell(assignment.to_json(), generator)
+        channel.listen(
+            lambda message: self._hear(generator, message), lambda why: self._end_of(generator, why)
+        )
+        channel.send(assignment.to_json() if peer is None else {"assignment": assignment.to_json()})
 
-    def _tell(self, message: Mapping[str, Any], *only: Generator) -> None:
-        for generator in only or self.generators:
-            assert generator.process.stdin is not None  # noqa: S101 -- opened as a pipe above
-            try:
-                generator.process.stdin.write(json.dumps(message).encode() + b"\n")
-            except BrokenPipeError:
-                # It ended; the reader knows why, or says below that it ended without a word.
-                continue
+    def _remote(self, peer: str, joined: dict[str, Any]) -> None:
+        self._joining.append((peer, joined))
 
-    def _listen(self, generator: Generator) -> None:
-        assert generator.process.stdout is not None  # noqa: S101 -- opened as a pipe above
-        with generator.process.stdout as lines:
-            for line in lines:
-                self._hear(generator, json.loads(line))
-        if not generator.stopped and generator.failed is None:
-            status = generator.process.wait()
-            generator.failed = ("recorder", f"ended by itself in mid-run (exit status {status})")
+    def _end_of(self, generator: Generator, why: str) -> None:
+        if not (self._ending or generator.stopped.is_set() or generator.failed):
+            generator.gone = generator.gone or why
 
     def _hear(self, generator: Generator, message: dict[str, Any]) -> None:
+        generator.heard_s = time.monotonic()
         match message.pop("type"):
             case "ready":
                 generator.ready.set()
@@ -158,9 +302,9 @@ class GeneratorPool:
                 self._on_second(generator.name, message["progress"])
             case "event":
                 self._on_event(message.pop("event"), worker=generator.name, **message)
-            case "done":
-                generator.done.add(message["scenario"])
+            case "working":
+                (generator.done.discard if message["working"] else generator.done.add)(message["scenario"])
             case "stopped":
-                generator.stopped = True
+                generator.stopped.set()
             case "failed":
                 generator.failed = (message["kind"], message["why"])

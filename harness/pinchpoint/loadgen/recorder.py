@@ -33,20 +33,28 @@ class Recorder:
 
     Not thread-safe: ``add`` and ``take`` belong to the event loop; what ``take`` returned may be encoded
     anywhere.
+
+    Args:
+        clock_offset_ns: the controller's UTC clock minus this machine's: all seconds are the controller's.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock_offset_ns: int = 0) -> None:
+        self._clock_offset_ns = clock_offset_ns
         self._cells: defaultdict[_Key, _Cell] = defaultdict(_Cell)
         self._dropped: Counter[tuple[int, str]] = Counter()
         self.follow_clock()
 
     def follow_clock(self) -> None:
         """Take the distance between the performance counter and UTC anew (UTC is steered, and may step)."""
-        self._utc_offset_ns = time.time_ns() - time.perf_counter_ns()
+        self._utc_offset_ns = time.time_ns() - time.perf_counter_ns() + self._clock_offset_ns
 
     def utc_ns(self, counter_ns: int) -> int:
         """The UTC time of a performance counter's value, in nanoseconds."""
         return counter_ns + self._utc_offset_ns
+
+    def counter_ns(self, utc_ns: int) -> int:
+        """The performance counter's value at a UTC time, in nanoseconds."""
+        return utc_ns - self._utc_offset_ns
 
     def add(
         self,

@@ -15,8 +15,9 @@ import time
 
 import gevent
 
-from pinchpoint.loadgen.load import sessions, starts
 from pinchpoint.loadgen.recorder import Recorder
+from pinchpoint.loadgen.shares import SLOTS
+from pinchpoint.loadgen.users import ScenarioLoad
 from pinchpoint_scenarios.contract import OK, Record
 
 given = json.loads(sys.argv[1])
@@ -48,17 +49,15 @@ class Driver:
 
 
 recorder = Recorder()
-load = engine.ScenarioLoad(
-    "s", Driver(), sessions(given["load"], 0, 1), starts(given["load"], 1, 0, 1),  # type: ignore[arg-type]
-    float(given["load"].get("think_s", 0)), recorder,
-)  # fmt: skip
+everything = frozenset(range(SLOTS))
+load = ScenarioLoad("s", Driver(), given["load"], 1, 0, everything, recorder)  # type: ignore[arg-type]
 failures: list[BaseException] = []
 running = engine.Engine({"s": load}, failures.append)
 running.open()
 while not running.all_open:
     gevent.sleep(0.01)
 begun = time.monotonic()
-load.begin()
+load.begin(time.perf_counter_ns())
 while time.monotonic() - begun < given["seconds"] and not load.finished and not failures:
     gevent.sleep(0.05)
 running.stop()

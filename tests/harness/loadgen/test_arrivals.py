@@ -53,14 +53,3 @@ def test_the_seed_decides_everything() -> None:
     """Same seed, same schedule; another seed, another."""
     assert until(5, Constant(50), "poisson", 1) == until(5, Constant(50), "poisson", 1)
     assert until(5, Constant(50), "poisson", 1) != until(5, Constant(50), "poisson", 2)
-
-
-@pytest.mark.parametrize("arrivals", ["poisson", "constant"])
-def test_workers_share_the_same_total(arrivals: str) -> None:
-    """Four workers together arrive as often as one, each with a stream of its own."""
-    shares = [until(100, Constant(100), arrivals, 1, worker, 4) for worker in range(4)]
-    total = sorted(t for share in shares for t in share)
-    assert len(total) == pytest.approx(10_000, abs=400)
-    assert len(set(map(tuple, shares))) == 4
-    if arrivals == "constant":
-        assert all(b - a == pytest.approx(0.01) for a, b in itertools.pairwise(total))

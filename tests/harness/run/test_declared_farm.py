@@ -87,7 +87,7 @@ def left_over() -> list[str]:
     for process in psutil.process_iter(["cmdline", "environ"]):
         line = " ".join(process.info["cmdline"] or [])
         mark = (process.info["environ"] or {}).get("PINCHPOINT_TEST_SESSION")
-        if "loadgen.generator" in line and mark == os.environ["PINCHPOINT_TEST_SESSION"]:
+        if "loadgen.local" in line and mark == os.environ["PINCHPOINT_TEST_SESSION"]:
             found.append(line)
     return found
 
@@ -169,7 +169,7 @@ def test_a_generator_that_dies_makes_the_run_invalid(farm: Path, tmp_path: Path)
     process = start_cli("run", write_plan(tmp_path, 60), "--farm", farm, "--out", tmp_path / "runs")
     wait_for_line(process, "measuring")
     for child in psutil.Process(process.pid).children(recursive=True):
-        if "loadgen.generator" in " ".join(child.cmdline()):
+        if "loadgen.local" in " ".join(child.cmdline()):
             child.kill()
     status, out, err = end(process)
     assert status == 3, err

@@ -1,0 +1,166 @@
+"""How the controller reaches a load generator: a child process by its pipes, one elsewhere by the bridge."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+Hear = Callable[[dict[str, Any]], None]
+Gone = Callable[[str], None]
+
+
+class Channel(Protocol):
+    """To and from one generator."""
+
+    def listen(self, hear: Hear, gone: Gone) -> None:
+        """From now on, from another thread: every message, and at last why there will be no more."""
+        ...
+
+    def send(self, message: Mapping[str, Any]) -> None:
+        """Tell the generator something; nothing happens where it is gone."""
+        ...
+
+    def close(self) -> None:
+        """End it at once, whatever it is doing. Safe to call twice."""
+        ...
+
+
+class _Process:
+    """A child that speaks JSON lines."""
+
+    def __init__(self, module: str, *arguments: str, environment: Mapping[str, str]) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", module, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            bufsize=0,  # nothing is left to flush when a dead one's pipe is closed
+            env=dict(environment),
+            start_new_session=True,  # a Ctrl-C in the terminal is the controller's to handle
+        )
+        self._sending = threading.Lock()
+        self._reader: threading.Thread | None = None
+
+    def listen(self, hear: Hear, gone: Gone) -> None:
+        """See ``Channel``."""
+        self._reader = threading.Thread(target=self._read, args=(hear, gone), daemon=True)
+        self._reader.start()
+
+    def send(self, message: Mapping[str, Any]) -> None:
+        """See ``Channel``."""
+        assert self.process.stdin is not None  # noqa: S101 -- opened as a pipe above
+        try:
+            with self._sending:
+                self.process.stdin.write(json.dumps(message).encode() + b"\n")
+        except (BrokenPipeError, ValueError):
+            return  # it ended, or was ended; whoever reads it says why
+
+    def close(self) -> None:
+        """See ``Channel``."""
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        if self.process.stdin:
+            self.process.stdin.close()
+        if self._reader and self._reader is not threading.current_thread():
+            self._reader.join()
+
+    def _read(self, hear: Hear, gone: Gone) -> None:
+        assert self.process.stdout is not None  # noqa: S101 -- opened as a pipe above
+        with self.process.stdout as lines:
+            for line in lines:
+                hear(json.loads(line))
+        gone(f"ended by itself in mid-run (exit status {self.process.wait()})")
+
+
+class Child(_Process):
+    """A generator of this machine.
+
+    Args:
+        environment: its environment variables.
+    """
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        super().__init__("pinchpoint.loadgen.local", environment=environment)
+
+
+class Bridge:
+    """The child process that carries messages to and from workers of other machines (``loadgen.master``).
+
+    Args:
+        host: the address it listens on.
+        port: the port.
+        journal: where what they measured is kept.
+        joined: called with a worker's id and what it said of itself, from the reader's thread.
+    """
+
+    def __init__(
+        self, host: str, port: int, journal: str, joined: Callable[[str, dict[str, Any]], None]
+    ) -> None:
+        self.broken: str | None = None
+        self._joined = joined
+        self._peers: dict[str, tuple[Hear, Gone]] = {}
+        self._process = _Process(
+            "pinchpoint.loadgen.master", host, str(port), journal, environment=os.environ
+        )
+        self._process.listen(self._hear, self._gone)
+
+    def channel(self, worker: str) -> Channel:
+        """The channel to a worker that has joined."""
+        return _Elsewhere(self, worker)
+
+    def register(self, worker: str, hear: Hear, gone: Gone) -> None:
+        """Who wants to know what a worker says."""
+        self._peers[worker] = (hear, gone)
+
+    def send(self, worker: str, message: Mapping[str, Any]) -> None:
+        """Tell a worker something."""
+        self._process.send({"to": worker, "message": message})
+
+    def close(self) -> None:
+        """End it; workers notice that nothing is said any more. Safe to call twice."""
+        self._process.close()
+
+    def _hear(self, message: dict[str, Any]) -> None:
+        worker = message.pop("worker", "")
+        match message:
+            case {"type": "listening"}:
+                return
+            case {"type": "broken", "why": why}:
+                self.broken = why
+            case {"type": "joined"}:
+                self._joined(worker, message)
+            case {"type": "lost"} if worker in self._peers:
+                self._peers[worker][1]("could not be reached any more")
+            case _ if worker in self._peers:
+                self._peers[worker][0](message)
+
+    def _gone(self, why: str) -> None:
+        self.broken = self.broken or why
+        for _, gone in self._peers.values():
+            gone(f"the connection to workers of other machines {why}")
+
+
+class _Elsewhere:
+    """A generator of another machine."""
+
+    def __init__(self, bridge: Bridge, worker: str) -> None:
+        self._bridge = bridge
+        self._worker = worker
+
+    def listen(self, hear: Hear, gone: Gone) -> None:
+        """See ``Channel``."""
+        self._bridge.register(self._worker, hear, gone)
+
+    def send(self, message: Mapping[str, Any]) -> None:
+        """See ``Channel``."""
+        self._bridge.send(self._worker, message)
+
+    def close(self) -> None:
+        """See ``Channel``: it ends by itself when it hears no more of the master, or of this run."""
+        self._bridge.send(self._worker, {"stop": True})

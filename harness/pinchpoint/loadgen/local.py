@@ -1,0 +1,111 @@
+"""A load generator that is a child process of the controller: JSON lines on its pipes, a journal of its own.
+
+When stdin ends, the controller is dead and the generator exits at once.
+"""
+
+from __future__ import annotations
+
+from pinchpoint.loadgen import engine  # noqa: F401 -- first of all: see there
+
+# isort: split
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from gevent.fileobject import FileObject
+from gevent.threadpool import ThreadPool
+
+from pinchpoint.loadgen.generator import Generator, say_failed
+from pinchpoint.loadgen.load import Assignment
+from pinchpoint.loadgen.recorder import Seconds
+from pinchpoint.store.journal import JournalWriter
+from pinchpoint_collectors.record import Sample
+
+_PUNCTUAL_NICE = -10
+
+
+class Pipes:
+    """The ``Link`` of a local generator."""
+
+    def __init__(self) -> None:
+        self._lines = FileObject(sys.stdin.fileno(), "rb", close=False)
+        # The journal is written by a real thread: a stalled disk must not stall the load.
+        self._writer = ThreadPool(1)
+        self._journal: JournalWriter | None = None
+        self._worker = ""
+
+    def assignment(self) -> Assignment:
+        """The first command: what to do."""
+        given = Assignment(**json.loads(self._lines.readline()))
+        self._worker = given.name
+        self._journal = JournalWriter(Path(given.journal), given.name)
+        return given
+
+    def commands(self) -> Iterator[dict[str, Any]]:
+        """See ``Link``."""
+        return (json.loads(line) for line in self._lines)
+
+    def say(self, **message: Any) -> None:
+        """See ``Link``. One write per line: lines of different greenlets never mix."""
+        try:
+            os.write(1, json.dumps(message, default=str).encode() + b"\n")
+        except BrokenPipeError:
+            os._exit(1)  # a dead controller ends the process
+
+    def record(self, seconds: Seconds, samples: list[Sample], now_ns: int) -> None:
+        """See ``Link``."""
+        written = self._writer.spawn(self._write, seconds, samples, now_ns).get()
+        if isinstance(written, OSError):
+            raise written
+        self.say(type="second", progress=written)
+
+    def close(self) -> None:
+        """See ``Link``."""
+        if self._journal:
+            self._journal.close()
+
+    def _write(self, seconds: Seconds, samples: list[Sample], now_ns: int) -> dict[str, Any] | OSError:
+        # An error is handed over, not raised: the thread pool would print its traceback.
+        assert self._journal is not None  # noqa: S101 -- opened with the assignment
+        try:
+            self._journal.write_operations(seconds.rows(self._worker), now_ns)
+            self._journal.write_samples(samples)
+        except OSError as error:
+            return error
+        return seconds.progress()
+
+
+def _take_place(assignment: Assignment) -> None:
+    """Run on the assigned cores, and give way to generators that have a schedule to keep.
+
+    A closed load's users start when they come to it; an open load's operations are late when another process
+    has the core, and Linux lets a process run on for some milliseconds. SCHED_IDLE yields at once.
+    """
+    if assignment.cores:
+        os.sched_setaffinity(0, assignment.cores)
+    if all(given["load"]["model"] == "closed" for given in assignment.scenarios.values()):
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    elif os.geteuid() == 0:  # nobody else may rise above other programs
+        os.setpriority(os.PRIO_PROCESS, 0, _PUNCTUAL_NICE)
+
+
+def main() -> None:
+    """Entry of ``python -m pinchpoint.loadgen.local``."""
+    # The journal is encoded in a thread: with Python's 5 ms it would keep operations from starting on time.
+    sys.setswitchinterval(0.0005)
+    link = Pipes()
+    try:
+        assignment = link.assignment()
+        _take_place(assignment)
+        generator = Generator(assignment, link)
+    except Exception as error:  # noqa: BLE001 -- told to the controller, which tells the person
+        say_failed(link, error)
+        return
+    generator.run()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+"""One worker's part of an open load's schedule: which arrivals are its own, also when shares move. Pure."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from pinchpoint.loadgen.shares import slot
+
+_KEPT_NS = 30_000_000_000  # arrivals of others: long enough to find those of a worker that died unnoticed
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """One intended start.
+
+    Attributes:
+        slot: the slot it belongs to.
+        at_ns: the performance counter's value at which it is due.
+    """
+
+    slot: int
+    at_ns: int
+
+
+class Schedule:
+    """Walks the whole schedule and yields this worker's own arrivals.
+
+    Every worker walks the same arrivals, so none is done twice or left out, however many there are.
+
+    Args:
+        starts: intended starts of the whole load, in seconds from its begin.
+        begin_ns: the performance counter's value at that begin.
+        slots: the slots this worker owns at first.
+    """
+
+    def __init__(self, starts: Iterable[float], begin_ns: int, slots: frozenset[int]) -> None:
+        self._numbered = enumerate(starts)
+        self._begin_ns = begin_ns
+        self._owned = [(begin_ns, slots)]  # (from when, what), the latest last
+        self._others: deque[Arrival] = deque()
+
+    def __iter__(self) -> Iterator[Arrival]:
+        for number, start_s in self._numbered:
+            arrival = Arrival(slot(number), self._begin_ns + round(start_s * 1e9))
+            if self.owns(arrival):
+                yield arrival
+            else:
+                self._remember(arrival)
+
+    def owns(self, arrival: Arrival) -> bool:
+        """Whether it is this worker's, as far as is known by now: shares may have moved since it was due."""
+        for from_ns, slots in reversed(self._owned):
+            if arrival.at_ns >= from_ns:
+                return arrival.slot in slots
+        return False
+
+    def own(
+        self, slots: frozenset[int], from_ns: int, since_ns: int | None = None
+    ) -> tuple[list[Arrival], list[Arrival]]:
+        """From now on other slots are owned.
+
+        Args:
+            slots: all that are owned from then on.
+            from_ns: from which arrivals on.
+            since_ns: where slots come from a worker that died: from which arrivals on nobody knows of them.
+
+        Returns:
+            (arrivals of the new slots that nobody started; those that are to be started yet though this
+            worker has walked past them already).
+        """
+        gained = slots - self._owned[-1][1]
+        self._owned = [self._owned[-1], (from_ns, slots)]
+        found = [arrival for arrival in self._others if arrival.slot in gained]
+        self._others = deque(arrival for arrival in self._others if arrival.slot not in gained)
+        missed = [one for one in found if since_ns is not None and since_ns <= one.at_ns < from_ns]
+        return missed, [one for one in found if one.at_ns >= from_ns]
+
+    def _remember(self, arrival: Arrival) -> None:
+        self._others.append(arrival)
+        while self._others[0].at_ns < arrival.at_ns - _KEPT_NS:
+            self._others.popleft()

@@ -1,0 +1,225 @@
+"""One scenario's users in one generator process: who performs when, with which session.
+
+Closed load: every user performs again as soon as it is free. Open load: a pacer puts intended starts into a
+queue when they are due, and free users take them from there. Which part of the load is done here is told by
+slots (``loadgen.shares``), and may change while the load goes on.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import gevent
+from gevent.event import Event
+from gevent.queue import Queue
+
+from pinchpoint.loadgen.alarm import Alarm
+from pinchpoint.loadgen.arrivals import LATEST_START_S
+from pinchpoint.loadgen.load import session_numbers, starts, user_start_s
+from pinchpoint.loadgen.recorder import Recorder
+from pinchpoint.loadgen.schedule import Arrival, Schedule
+from pinchpoint.loadgen.shares import slot
+from pinchpoint.store.schema import SEND, SENT
+from pinchpoint_scenarios.contract import Scenario, Session
+
+_BREATH = 1_000  # arrivals of others walked past before the loop gets a turn
+
+
+class _UserRecord:
+    """One user's ``Record``: adds the intended start of the operation the user is performing."""
+
+    __slots__ = ("_recorder", "_scenario", "intended_ns")
+
+    def __init__(self, recorder: Recorder, scenario: str) -> None:
+        self._recorder = recorder
+        self._scenario = scenario
+        self.intended_ns: int | None = None
+
+    def __call__(self, operation: str, outcome: str, start_ns: int, end_ns: int, size_bytes: int = 0) -> None:
+        intended_ns = None if "/" in operation else self.intended_ns
+        self._recorder.add(self._scenario, operation, outcome, start_ns, end_ns, size_bytes, intended_ns)
+
+
+class ScenarioLoad:
+    """One scenario's share of the load in this process.
+
+    Args:
+        name: its name in the plan.
+        scenario: the driver.
+        load: the load model as it travels (``Assignment.scenarios``).
+        seed: of the scenario.
+        worker: this worker's number, which no other has in this run.
+        slots: the part of the load that is done here.
+        recorder: the process's recorder.
+
+    Attributes:
+        users: how many sessions there are to be here.
+        open_users: how many are open.
+        finished_users: how many of them found that there is nothing left to do.
+        scheduled: arrivals by the UTC second of their intended start.
+        started: likewise, of those that did start.
+        send_lags_s: how late those started that a free user waited for.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        scenario: Scenario,
+        load: Mapping[str, Any],
+        seed: int,
+        worker: int,
+        slots: frozenset[int],
+        recorder: Recorder,
+    ) -> None:
+        self.name = name
+        self.open_users = 0
+        self.finished_users = 0
+        self.scheduled: Counter[int] = Counter()
+        self.started: Counter[int] = Counter()
+        self.send_lags_s: list[float] = []
+        self._scenario = scenario
+        self._load = load
+        self._worker = worker
+        self._slots = slots
+        self._starts = starts(load, seed)
+        self._think_s = float(load.get("think_s") or 0)
+        self._recorder = recorder
+        self._numbers = deque(session_numbers(load, worker, slots))
+        self.users = len(self._numbers)
+        self._begin_ns: int | None = None
+        self._begun = Event()
+        self._stop = Event()
+        self._due: Queue[int | None] = Queue()
+        self._schedule: Schedule | None = None
+        self._pacers: list[gevent.Greenlet] = []
+
+    @property
+    def finished(self) -> bool:
+        """Whether the load has begun and every user has found that there is nothing left to do."""
+        return self._begun.is_set() and self.finished_users >= self.users
+
+    def begin(self, begin_ns: int) -> None:
+        """Let the users, whose sessions are open by now, start when the performance counter says so."""
+        self._begin_ns = begin_ns
+        if self._starts is not None:
+            self._schedule = Schedule(_breathing(self._starts), begin_ns, self._slots)
+            self._pacers.append(gevent.spawn(self._pace, self._schedule))
+        self._begun.set()
+
+    def own(self, slots: frozenset[int], from_ns: int, since_ns: int | None) -> int:
+        """Another part of the load is done here from now on; see ``Schedule.own``.
+
+        Returns how many more sessions are to be opened. Users whose part is done elsewhere end.
+        """
+        before, self._slots = self._slots, slots
+        gained = session_numbers(self._load, self._worker, slots, before)
+        self._numbers.extend(gained)
+        self.users += len(gained)
+        if self._schedule is not None:
+            missed, late = self._schedule.own(slots, from_ns, since_ns)
+            for arrival in missed:
+                self.scheduled[self._second(arrival.at_ns)] += 1
+                self._drop(arrival.at_ns)
+            self._pacers.append(gevent.spawn(self._pace, late))
+        return len(gained)
+
+    def stop(self) -> None:
+        """No further operation starts; what was due and has not started is dropped."""
+        if self._stop.is_set():
+            return
+        gevent.killall(self._pacers)
+        self._stop.set()
+        self._begun.set()
+        while not self._due.empty():
+            self._drop(self._due.get())
+        for _ in range(self.users):
+            self._due.put(None)  # whoever waits for a start learns that none will come
+
+    def work(self) -> None:
+        """One user's life: open a session, wait for the start, perform, again; until load or work ends."""
+        number = self._numbers.popleft()
+        session = self._scenario.session(number)
+        self.open_users += 1
+        try:
+            self._begun.wait()
+            self._perform(session, number)
+        finally:
+            session.close()
+
+    def _perform(self, session: Session, number: int) -> None:
+        record = _UserRecord(self._recorder, self.name)
+        closed = self._starts is None
+        if closed:
+            self._stop.wait(self._until_start_s(number))
+        while not self._stop.is_set():
+            if not closed:
+                record.intended_ns = self._next_start()
+                if record.intended_ns is None:
+                    return
+            elif slot(number) not in self._slots:
+                self.users -= 1
+                self.open_users -= 1
+                return
+            if not session.perform(record):
+                self.finished_users += 1
+                return
+            if self._think_s:
+                self._stop.wait(self._think_s)
+            elif closed:
+                gevent.sleep(0)  # a driver that never waits must not keep the others from running
+
+    def _until_start_s(self, number: int) -> float:
+        begin_ns = self._begin_ns if self._begin_ns is not None else time.perf_counter_ns()
+        starts_in_s = (begin_ns - time.perf_counter_ns()) / 1e9 + user_start_s(self._load, number)
+        return max(0.0, starts_in_s)
+
+    def _pace(self, arrivals: Iterable[Arrival]) -> None:
+        with Alarm() as alarm:
+            for arrival in arrivals:
+                alarm.wait_until(arrival.at_ns)
+                if self._schedule is not None and not self._schedule.owns(arrival):
+                    continue  # another worker has it since
+                self.scheduled[self._second(arrival.at_ns)] += 1
+                self._due.put(arrival.at_ns)
+                # With every user stuck, starts would pile up for ever: those too late are dropped here.
+                while self._too_late(self._due.peek()):
+                    self._drop(self._due.get())
+
+    def _next_start(self) -> int | None:
+        free = self._due.empty()
+        intended_ns: int | None = self._due.get()
+        while self._too_late(intended_ns):
+            self._drop(intended_ns)
+            free = self._due.empty()
+            intended_ns = self._due.get()
+        if intended_ns is None:
+            return None
+        if free:
+            # Only who was free in time tells how punctual the generator is; a late start for want of a
+            # free session is the farm's doing and counts as response time.
+            now_ns = time.perf_counter_ns()
+            self.send_lags_s.append((now_ns - intended_ns) / 1e9)
+            self._recorder.add(self.name, SEND, SENT, intended_ns, now_ns, 0, None)
+        self.started[self._second(intended_ns)] += 1
+        return intended_ns
+
+    def _too_late(self, intended_ns: int | None) -> bool:
+        return intended_ns is not None and time.perf_counter_ns() - intended_ns > LATEST_START_S * 1e9
+
+    def _drop(self, intended_ns: int | None) -> None:
+        if intended_ns is not None:
+            self._recorder.drop(self.name, intended_ns)
+
+    def _second(self, counter_ns: int) -> int:
+        return self._recorder.utc_ns(counter_ns) // 1_000_000_000
+
+
+def _breathing(starts_s: Iterator[float]) -> Iterator[float]:
+    """The starts, with a turn for the loop now and then: a late worker first walks past all there were."""
+    for number, start_s in enumerate(starts_s, 1):
+        yield start_s
+        if number % _BREATH == 0:
+            gevent.sleep(0)
