@@ -14,7 +14,8 @@ from pinchpoint import preflight
 from pinchpoint.errors import ExitStatus, FarmUnavailable
 from pinchpoint.interrupts import Interrupts
 from pinchpoint.live import LiveFarm, live_farm
-from pinchpoint.loadgen.load import Assignment, make_scenario, planned_scenarios
+from pinchpoint.loadgen.crew import ONE_EACH, Assignments, Crew, assign
+from pinchpoint.loadgen.load import make_scenario, planned_scenarios
 from pinchpoint.loadgen.pool import GeneratorPool
 from pinchpoint.manifest import INTERVAL_S, first_manifest
 from pinchpoint.plan import Farm, Plan, ending_scenarios, guard
@@ -27,6 +28,7 @@ from pinchpoint_scenarios.contract import Scenario
 from pinchpoint_scenarios.errors import ScenarioError
 
 _TICK_S = 0.2
+_GATHER_S = 120.0  # workers of other machines are started by hand, or come back from the last run
 _COMPACT_EVERY_S = 30.0
 
 
@@ -51,7 +53,14 @@ class Ended:
 
 
 def run(
-    farm: Farm, plan: Plan, out: Path, progress: Progress, board: Board, *, keep_data: bool = False
+    farm: Farm,
+    plan: Plan,
+    out: Path,
+    progress: Progress,
+    board: Board,
+    *,
+    keep_data: bool = False,
+    crew: Crew = ONE_EACH,
 ) -> Ended:
     """Run a plan against a farm; returns when everything it started has ended.
 
@@ -68,47 +77,25 @@ def run(
     with Interrupts() as interrupts, live_farm(farm, progress.say) as live, ExitStack() as stack:
         progress.say("checking every endpoint and collector")
         given = planned_scenarios(plan)
-        assignments = _assignments(plan, live, given)
+        assignments = assign(crew, given, live.endpoints, live.generator_cores, plan.seed)
         # The controller prepares and clears away; the generators make their own.
         made = {
             name: make_scenario(name, given[name], live.endpoints, plan.seed, 0, 1, lambda *_, **__: None)
             for name in given
         }
         facts, connected = _preflight(made, live, stack)
-        manifest = first_manifest(farm, plan, live, facts, connected, assignments)
+        manifest = first_manifest(farm, plan, live, facts, connected, assignments.here)
         with closing(RunWriter(_directory(out, plan, farm), manifest)) as store:
             ended = Ended(store.directory)
             stage = _Stage(plan, live, store, progress, board, interrupts, ended)
             try:
                 live.limit(False)  # data is loaded at full speed, also on a farm that was up
                 stage.prepare(made)
-                stage.measure(
-                    [replace(a, journal=str(store.journal.absolute())) for a in assignments], connected
-                )
+                stage.measure(crew, assignments, connected)
             finally:
                 stage.clear_away(made, keep_data=keep_data)
             stage.finish()
         return ended
-
-
-def _assignments(plan: Plan, live: LiveFarm, given: dict[str, dict[str, Any]]) -> list[Assignment]:
-    """One generator per scenario: the client work of one must not delay another's operations."""
-    cores = live.generator_cores
-    return [
-        Assignment(
-            name=f"generator{number + 1}",
-            worker=0,
-            workers=1,
-            cores=[cores[number % len(cores)]] if cores else [],
-            beat_s=0.2 + 0.6 * number / len(given),
-            journal="",
-            seed=plan.seed,
-            endpoints=live.endpoints,
-            scenarios={name: scenario},
-            slots={},
-        )
-        for number, (name, scenario) in enumerate(given.items())
-    ]
 
 
 def _preflight(
@@ -168,12 +155,20 @@ class _Stage:
                 self._ended.cut_short(ExitStatus.ENVIRONMENT, f"{name}: {error}")
                 raise FarmUnavailable(f"{name}: {error}") from error
 
-    def measure(self, assignments: list[Assignment], connected: Sequence[Connected]) -> None:
+    def measure(self, crew: Crew, assignments: Assignments, connected: Sequence[Connected]) -> None:
         """Load and watch through all phases, until they or something else ends the run."""
         journal = str(self._store.journal.absolute())
-        placed = [replace(assignment, journal=journal) for assignment in assignments]
-        pool = GeneratorPool(placed, os.environ, self._store.event, self._board.second)
+        pool = GeneratorPool(
+            [replace(assignment, journal=journal) for assignment in assignments.here],
+            os.environ,
+            self._on_generator_event,
+            self._board.second,
+            crew.listen,
+            assignments.elsewhere,
+            journal,
+        )
         try:
+            self._gather(pool, crew)
             pool.start()
             for pid in pool.local_pids:
                 self._live.confine(pid)
@@ -189,6 +184,35 @@ class _Stage:
                 sampler.stop()
             self._progress.end_live()
         self._note_failures(pool)
+
+    def _gather(self, pool: GeneratorPool, crew: Crew) -> None:
+        """Wait for the workers of other machines. Raises FarmUnavailable where they do not come."""
+        if not crew.remote or crew.listen is None:
+            return
+        host, port = crew.listen
+        self._progress.say(
+            f"waiting at {host}:{port} for {crew.remote} workers (pinchpoint worker --master HOST:{port})"
+        )
+        found = pool.wait_joined(crew.remote, lambda: self._interrupts.requested, _GATHER_S)
+        if found < crew.remote:
+            broken = [why for _, _, why in pool.failures()]
+            why = broken[0] if broken else f"{found} of {crew.remote} workers joined within {_GATHER_S:.0f} s"
+            self._ended.cut_short(ExitStatus.ENVIRONMENT, why)
+            raise FarmUnavailable(why)
+
+    def _on_generator_event(self, event: str, /, **fields: Any) -> None:
+        """Workers that come and go are said to everyone: in the manifest, the events and the report."""
+        if event == "worker_connected":
+            connected = {"worker": fields["worker"], "cores": [], **fields}
+            self._store.manifest["generators"].append(connected)
+            self._store.save_manifest()
+        elif event == "worker_lost":
+            worker, why, after_s = fields["worker"], fields["why"], fields["taken_over_after_s"]
+            self._store.warn(
+                f"load generator {worker} was lost ({why}); others took over its share {after_s:.1f} s later; "
+                "what was due meanwhile counts as dropped"
+            )
+        self._store.event(event, **fields)
 
     def clear_away(self, made: Mapping[str, Scenario], *, keep_data: bool) -> None:
         """Remove what ``prepare`` made on the farm; what cannot be removed is said."""

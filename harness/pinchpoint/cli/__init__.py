@@ -17,10 +17,11 @@ from pinchpoint.cli.init import init
 from pinchpoint.cli.report import report
 from pinchpoint.cli.run import run
 from pinchpoint.cli.runs import runs
+from pinchpoint.cli.worker import worker
 from pinchpoint.errors import ExitStatus, PinchpointError
 from pinchpoint.interrupts import Interrupted
 
-COMMANDS = (demo, init, check, run, analyse, compare, report, farm, runs)
+COMMANDS = (demo, init, check, run, analyse, compare, report, farm, worker, runs)
 
 
 @click.group(commands=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})

@@ -8,8 +8,10 @@ import click
 
 from pinchpoint.analysis import exit_status
 from pinchpoint.cli.arguments import FARM, OUT, PLAN
+from pinchpoint.cli.worker import address
 from pinchpoint.conclude import verdict_of, write_reports
-from pinchpoint.errors import ExitStatus, gravest
+from pinchpoint.errors import ExitStatus, InputError, gravest
+from pinchpoint.loadgen.crew import DEFAULT_PORT, ONE_EACH, Crew
 from pinchpoint.plan import Farm, Plan, expand_all, load
 from pinchpoint.progress import Board, Progress
 from pinchpoint.report.terminal import verdict_text
@@ -21,20 +23,61 @@ from pinchpoint.run import run as run_plan
 @FARM
 @OUT
 @click.option("--keep-data", is_flag=True, help="Leave the data the scenarios made on the farm.")
-def run(plan_file: Path, farm_file: Path, out: Path, *, keep_data: bool) -> int:
+@click.option(
+    "--workers",
+    type=click.IntRange(0, 256),
+    help="So many generator processes here, each doing its share of every scenario. "
+    "[default: one process per scenario]",
+)
+@click.option(
+    "--remote-workers",
+    type=click.IntRange(1, 256),
+    default=None,
+    help="Wait for so many `pinchpoint worker` on other machines before the load begins.",
+)
+@click.option(
+    "--listen",
+    metavar="ADDRESS[:PORT]",
+    help="Where workers of other machines find this run; they may also come late. "
+    f"[default port: {DEFAULT_PORT}]",
+)
+def run(
+    plan_file: Path,
+    farm_file: Path,
+    out: Path,
+    *,
+    keep_data: bool,
+    workers: int | None,
+    remote_workers: int | None,
+    listen: str | None,
+) -> int:
     """Run PLAN against a farm, analyse and report; the last line is the run directory."""
+    crew = _crew(workers, remote_workers, listen)
     farm, plan = load(farm_file, plan_file)
     expand_all(farm)  # a variable that is not set is said with its line, before anything starts
-    directory, status = run_and_report(farm, plan, out, keep_data=keep_data)
+    directory, status = run_and_report(farm, plan, out, keep_data=keep_data, crew=crew)
     click.echo(directory)
     return status
 
 
-def run_and_report(farm: Farm, plan: Plan, out: Path, *, keep_data: bool = False) -> tuple[Path, ExitStatus]:
+def _crew(workers: int | None, remote: int | None, listen: str | None) -> Crew:
+    if remote and not listen:
+        raise InputError(
+            "--remote-workers: workers of other machines must know where to find this run; "
+            "add --listen with an address of this machine that they reach"
+        )
+    if workers == 0 and not remote:
+        raise InputError("--workers: found 0; without --remote-workers nobody would generate load")
+    return Crew(workers, remote or 0, address("--listen", listen) if listen else None)
+
+
+def run_and_report(
+    farm: Farm, plan: Plan, out: Path, *, keep_data: bool = False, crew: Crew = ONE_EACH
+) -> tuple[Path, ExitStatus]:
     """Run, print the verdict, write verdict.json and report.html: (run directory, exit status)."""
     board = Board()
     with Progress(board) as progress:
-        ended = run_plan(farm, plan, out, progress, board, keep_data=keep_data)
+        ended = run_plan(farm, plan, out, progress, board, keep_data=keep_data, crew=crew)
         for reason in ended.reasons:
             progress.say(reason)
         progress.say("analysing")

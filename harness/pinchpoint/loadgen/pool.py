@@ -55,6 +55,8 @@ class GeneratorPool:
         on_event: called with an event's name and fields, from reader threads.
         on_second: called with a worker's name and its progress, from reader threads.
         listen: (address, port) for workers of other machines; None: there are none.
+        elsewhere: what such a worker does, but for its name, number and slots.
+        journal: the run's journal folder, for what such workers measure.
     """
 
     def __init__(
@@ -64,6 +66,8 @@ class GeneratorPool:
         on_event: Callable[..., None],
         on_second: Callable[[str, dict[str, Any]], None],
         listen: tuple[str, int] | None = None,
+        elsewhere: Assignment | None = None,
+        journal: str = "",
     ) -> None:
         self._planned = assignments
         self._environment = environment
@@ -73,11 +77,11 @@ class GeneratorPool:
         self._begun_ns: dict[str, int] = {}
         self.generators: list[Generator] = []
         self._joining: list[tuple[str, dict[str, Any]]] = []
-        self._elsewhere: Assignment | None = None
-        self._ending = False
+        self._elsewhere = elsewhere
+        self._started = self._ending = False
         self._bridge: Bridge | None = None
         if listen:
-            self._bridge = Bridge(*listen, assignments[0].journal, self._remote)
+            self._bridge = Bridge(*listen, journal, self._remote)
 
     # ---- before the load -------------------------------------------------------------------------
 
@@ -90,14 +94,9 @@ class GeneratorPool:
             time.sleep(0.05)
         return len(self._joining)
 
-    def start(self, elsewhere: Assignment | None = None) -> None:
-        """Share the load out and start every generator.
-
-        Args:
-            elsewhere: what a worker of another machine does, but for its name, number and slots; those that
-                have joined by now take part from the begin.
-        """
-        self._elsewhere = elsewhere
+    def start(self) -> None:
+        """Share the load out and start every generator; who has joined by now takes part from the begin."""
+        self._started = True
         try:
             planned: list[tuple[Assignment, str | None]] = [(one, None) for one in self._planned]
             while self._joining:
@@ -144,7 +143,7 @@ class GeneratorPool:
         for generator in self.generators:
             if generator.gone and not generator.failed and not generator.lost and self._begun_ns:
                 self._lose(generator)
-        while self._joining and self._elsewhere is not None:
+        while self._joining and self._started:
             assignment, peer = self._newcomer(len(self.generators), *self._joining.pop(0))
             self._add(replace(assignment, workers=len(self.generators) + 1), peer)
         for generator in self._reachable():

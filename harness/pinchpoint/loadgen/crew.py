@@ -1,0 +1,92 @@
+"""Who generates the load of a run: how many processes here, how many machines elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pinchpoint.loadgen.load import Assignment
+
+DEFAULT_PORT = 5557
+"""Locust's own port for its master."""
+
+
+@dataclass(frozen=True, slots=True)
+class Crew:
+    """What a run was told about its load generators.
+
+    Attributes:
+        workers: how many processes here share every scenario; None: one process for each scenario.
+        remote: so many workers of other machines are waited for.
+        listen: (address, port) for them; None: none may come.
+    """
+
+    workers: int | None = None
+    remote: int = 0
+    listen: tuple[str, int] | None = None
+
+
+ONE_EACH = Crew()
+"""One process here for each scenario, nobody elsewhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assignments:
+    """What everyone is to do; who has which slots is dealt when it is known who is there.
+
+    Attributes:
+        here: one per process of this machine.
+        elsewhere: what a worker of another machine does, but for its name, number and slots.
+    """
+
+    here: tuple[Assignment, ...]
+    elsewhere: Assignment
+
+
+def assign(
+    crew: Crew,
+    scenarios: Mapping[str, Mapping[str, Any]],
+    endpoints: Mapping[str, Mapping[str, str]],
+    cores: tuple[int, ...],
+    seed: int,
+) -> Assignments:
+    """Assign the scenarios of a plan.
+
+    Args:
+        crew: who there is.
+        scenarios: as they travel (``load.planned_scenarios``).
+        endpoints: the farm's, ``${ENV}`` unexpanded.
+        cores: where generators of this machine run; empty: wherever the system puts them.
+        seed: the plan's.
+    """
+    every = {name: dict(given) for name, given in scenarios.items()}
+    elsewhere = Assignment(
+        name="",
+        worker=0,
+        workers=0,
+        cores=[],
+        beat_s=0.2,
+        journal="",
+        seed=seed,
+        endpoints={name: dict(given) for name, given in endpoints.items()},
+        scenarios=every,
+        slots={},
+    )
+    # One each where no number is given: the client work of one scenario must not delay another's operations.
+    parts = (
+        [{name: given} for name, given in every.items()] if crew.workers is None else [every] * crew.workers
+    )
+    here = tuple(
+        replace(
+            elsewhere,
+            name=f"generator{number + 1}",
+            worker=number,
+            workers=len(parts),
+            cores=[cores[number % len(cores)]] if cores else [],
+            beat_s=0.2 + 0.6 * number / len(parts),
+            scenarios=part,
+        )
+        for number, part in enumerate(parts)
+    )
+    return Assignments(here, elsewhere)

@@ -1,0 +1,251 @@
+"""The pool of generators: shared load, workers that die, freeze or come late, here and elsewhere."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as pc
+import pytest
+from servers import valkey
+
+from pinchpoint.loadgen.load import Assignment
+from pinchpoint.loadgen.pool import GeneratorPool
+from pinchpoint.store import compact
+from pinchpoint_infra.embedded.tiers.contract import free_port
+
+RATE = 60
+OPEN = {"model": "open", "rate_per_s": RATE, "arrivals": "constant"}
+CLOSED = {"model": "closed", "users": 6, "think_s": 0.1}
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with valkey() as nosql:
+        yield nosql
+
+
+class Crew:
+    """A pool, what it told, and what it measured."""
+
+    def __init__(self, folder: Path, url: str, load: dict[str, Any], workers: int, listen: int | None = None):
+        self.journal = folder / "journal"
+        self.journal.mkdir()
+        self.events: list[tuple[str, dict[str, Any]]] = []
+        self.begun_s = 0.0
+        given = {"burst": {"use": "nosql-burst", "params": {}, "load": load, "repeat_s": None}}
+        one = Assignment(
+            name="", worker=0, workers=workers, cores=[], beat_s=0.3, journal=str(self.journal), seed=1,
+            endpoints={"nosql": {"url": url}}, scenarios=given, slots={},
+        )  # fmt: skip
+        names = [Assignment(**one.to_json() | {"name": f"g{n}", "worker": n}) for n in range(workers)]
+        self.pool = GeneratorPool(
+            names,
+            os.environ,
+            lambda event, **fields: self.events.append((event, fields)),
+            lambda *_: None,
+            ("127.0.0.1", listen) if listen else None,
+            elsewhere=one,
+            journal=str(self.journal),
+        )
+
+    def start(self) -> None:
+        """Everyone is there; the load begins."""
+        self.pool.start()
+        self.pool.wait_ready(lambda: False)
+        assert self.pool.failures() == []
+        self.pool.begin(["burst"])
+        self.begun_s = time.monotonic()
+
+    def tend(self, seconds: float = 0.0, until: Callable[[], bool] = lambda: False) -> float:
+        """Tend for so long, or until something is so; for how long it was tended."""
+        begun = time.monotonic()
+        while not until() and (time.monotonic() - begun < seconds or not seconds):
+            assert time.monotonic() - begun < 30, (self.events, self.pool.failures())
+            self.pool.tend()
+            time.sleep(0.05)
+        return time.monotonic() - begun
+
+    def told(self, event: str) -> list[dict[str, Any]]:
+        """The fields of every event of that name."""
+        return [fields for name, fields in self.events if name == event]
+
+    def end(self) -> float:
+        """Stop; how long the load lasted."""
+        lasted_s = time.monotonic() - self.begun_s
+        self.pool.stop()
+        return lasted_s
+
+    def done(self) -> dict[str, Any]:
+        """Operations done, dropped, scheduled; and sums by worker."""
+        operations, samples = compact.tables(self.journal)
+        rows = [row for row in operations.to_pylist() if row["operation"] != "/send"]
+        scheduled = samples.filter(pc.field("metric") == "generator.scheduled_per_s")
+        workers: dict[str, int] = {}
+        for row in rows:
+            workers[row["worker"]] = workers.get(row["worker"], 0) + row["count"]
+        return {
+            "ok": sum(row["count"] for row in rows if row["outcome"] == "ok"),
+            "failed": [row for row in rows if row["outcome"] not in ("ok", "dropped")],
+            "dropped": sum(row["dropped"] for row in rows),
+            "scheduled": sum(scheduled["value"].to_pylist()),
+            "workers": workers,
+        }
+
+    def users(self) -> float:
+        """How many users work, by everyone's last word."""
+        _, samples = compact.tables(self.journal)
+        last: dict[str, tuple[int, float]] = {}
+        for row in samples.to_pylist():
+            if row["metric"] == "generator.users":
+                last[row["host"]] = max(last.get(row["host"], (0, 0.0)), (row["time_ns"], row["value"]))
+        return sum(value for time_ns, value in last.values() if time_ns > time.time_ns() - 2_500_000_000)
+
+
+@contextmanager
+def crew(
+    folder: Path, url: str, load: dict[str, Any], workers: int, listen: int | None = None
+) -> Iterator[Crew]:
+    """A crew of which nothing is left."""
+    found = Crew(folder, url, load, workers, listen)
+    try:
+        yield found
+    finally:
+        found.pool.kill()
+
+
+@contextmanager
+def elsewhere(
+    port: int, host: str = "127.0.0.1", inside: tuple[str, ...] = ()
+) -> Iterator[subprocess.Popen[str]]:
+    """A worker as another machine would run it."""
+    process = subprocess.Popen(
+        [*inside, sys.executable, "-m", "pinchpoint.loadgen.remote", host, str(port)],
+        stdout=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+def test_two_workers_do_what_one_does(url: str, tmp_path: Path) -> None:
+    """Half each, in sum the rate; none fails, none is dropped."""
+    with crew(tmp_path, url, OPEN, 2) as both:
+        both.start()
+        both.tend(4)
+        lasted_s = both.end()
+        found = both.done()
+    assert found["failed"] == []
+    assert found["ok"] == found["scheduled"] == pytest.approx(RATE * lasted_s, abs=0.4 * RATE)
+    assert found["workers"]["g0"] == pytest.approx(found["workers"]["g1"], abs=2)
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_worker_that_dies_or_freezes_is_replaced(url: str, tmp_path: Path, how: signal.Signals) -> None:
+    """Within 5 s the other does its share; what nobody started meanwhile is counted as dropped."""
+    with crew(tmp_path, url, OPEN, 2) as both:
+        both.start()
+        both.tend(2)
+        os.kill(both.pool.local_pids[0], how)
+        noticed_s = both.tend(until=lambda: bool(both.told("worker_lost")))
+        assert noticed_s < 5
+        both.tend(3)
+        lasted_s = both.end()
+        found = both.done()
+    assert both.pool.failures() == []
+    [lost] = both.told("worker_lost")
+    assert lost["worker"] == "g0"
+    assert lost["taken_over_after_s"] == pytest.approx(noticed_s, abs=1.2)
+    assert found["ok"] + found["dropped"] == pytest.approx(RATE * lasted_s, abs=1.5 * RATE)
+    if how is signal.SIGSTOP:
+        assert found["dropped"] >= RATE / 2 * 3
+
+
+def test_the_last_one_that_dies_fails_the_run(url: str, tmp_path: Path) -> None:
+    """With nobody to take over the evidence is void, and that is said."""
+    with crew(tmp_path, url, OPEN, 1) as alone:
+        alone.start()
+        alone.tend(1)
+        os.kill(alone.pool.local_pids[0], signal.SIGKILL)
+        alone.tend(until=lambda: bool(alone.pool.failures()))
+    [(worker, kind, why)] = alone.pool.failures()
+    assert (worker, kind) == ("g0", "recorder")
+    assert "no other worker could take over" in why
+
+
+def test_the_users_of_a_closed_load_go_on_elsewhere(url: str, tmp_path: Path) -> None:
+    """Six users on two workers are six users on the one that is left."""
+    with crew(tmp_path, url, CLOSED, 2) as both:
+        both.start()
+        both.tend(2.5)
+        assert both.users() == 6
+        os.kill(both.pool.local_pids[1], signal.SIGKILL)
+        both.tend(until=lambda: bool(both.told("worker_lost")))
+        both.tend(5)
+        assert both.users() == 6
+        both.end()
+
+
+def test_workers_of_other_machines_take_part_from_the_begin_or_late(url: str, tmp_path: Path) -> None:
+    """One joins before, one in mid-run, one dies: the work is that of one worker all the time."""
+    port = free_port()
+    with crew(tmp_path, url, OPEN, 1, port) as mixed, elsewhere(port) as first:
+        assert mixed.pool.wait_joined(1, lambda: False, 20) == 1
+        mixed.start()
+        mixed.tend(2)
+        with elsewhere(port) as late:
+            mixed.tend(until=lambda: bool(mixed.told("worker_joined")))
+            mixed.tend(4)
+            late.kill()
+            assert mixed.tend(until=lambda: bool(mixed.told("worker_lost"))) < 5
+        mixed.tend(2)
+        lasted_s = mixed.end()
+        assert first.wait(15) == 0
+        found = mixed.done()
+    assert found["failed"] == []
+    assert sorted(found["workers"]) == ["g0", "generator2", "generator3"]
+    assert min(found["workers"].values()) > RATE / 3 * 2
+    assert found["ok"] + found["dropped"] == pytest.approx(RATE * lasted_s, abs=1.5 * RATE)
+    assert abs(mixed.told("worker_connected")[0]["clock_offset_s"]) < 0.01  # one machine, one clock
+
+
+def test_a_worker_of_another_version_is_refused(tmp_path: Path, url: str) -> None:
+    """It ends with a sentence and exit status 5, and the run never hears of it."""
+    port = free_port()
+    script = (
+        "import sys; import importlib.metadata as m; real = m.version\n"
+        "m.version = lambda name: '0.0.1' if name == 'pinchpoint' else real(name)\n"
+        "from pinchpoint.loadgen import remote; remote.main()"
+    )
+    with crew(tmp_path, url, OPEN, 1, port) as one:
+        done = subprocess.run(
+            [sys.executable, "-c", script, "127.0.0.1", str(port)],
+            capture_output=True, text=True, timeout=30, check=False,
+        )  # fmt: skip
+        assert done.returncode == 5, done.stderr
+        assert "this is 0.0.1" in done.stdout
+        assert one.told("worker_connected") == []
+
+
+def test_a_port_that_is_taken_is_said(url: str, tmp_path: Path) -> None:
+    """The run cannot listen there: a failure of the environment, with address and port."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with crew(tmp_path, url, OPEN, 1, port) as one:
+            one.pool.wait_joined(1, lambda: False, 10)
+            [(_, kind, why)] = one.pool.failures()
+    assert kind == "environment"
+    assert f"cannot listen on 127.0.0.1:{port}" in why
