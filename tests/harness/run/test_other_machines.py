@@ -1,0 +1,177 @@
+"""Load from another machine: a host in a network namespace of its own, over a link that can be cut."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from support import PINCHPOINT, end, require, run_cli, wait_for_line
+
+from pinchpoint.store.read import open_run
+
+pytestmark = pytest.mark.farm
+
+HERE, THERE = "10.231.77.1", "10.231.77.2"
+RATE = 60
+PORT, MASTER_PORT = 6399, 5599  # in namespaces of our own every port is free
+
+
+def ip(*arguments: str) -> None:
+    subprocess.run(["ip", *arguments], check=True, capture_output=True)
+
+
+class Machines:
+    """Two hosts and the link between them; servers and controller are on ``here``."""
+
+    def __init__(self) -> None:
+        mark = f"pp{os.getpid()}"
+        self.here, self.there = f"{mark}a", f"{mark}b"
+
+    def make(self) -> None:
+        """Two namespaces, one cable."""
+        for name in (self.here, self.there):
+            ip("netns", "add", name)
+            ip("-n", name, "link", "set", "lo", "up")
+        ip(
+            "link",
+            "add",
+            "cable",
+            "netns",
+            self.here,
+            "type",
+            "veth",
+            "peer",
+            "name",
+            "cable",
+            "netns",
+            self.there,
+        )
+        for name, address in ((self.here, HERE), (self.there, THERE)):
+            ip("-n", name, "address", "add", f"{address}/24", "dev", "cable")
+            ip("-n", name, "link", "set", "cable", "up")
+
+    def cut(self) -> None:
+        """Nothing goes through any more, and nobody is told."""
+        ip("-n", self.here, "link", "set", "cable", "down")
+
+    def remove(self) -> None:
+        """The namespaces, and with them the cable."""
+        for name in (self.here, self.there):
+            subprocess.run(["ip", "netns", "delete", name], check=False, capture_output=True)
+
+    @contextmanager
+    def start(self, where: str, *command: str | Path) -> Iterator[subprocess.Popen[str]]:
+        """A program on one of the hosts; nothing of it is left."""
+        process = subprocess.Popen(
+            ["ip", "netns", "exec", where, *command],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        )  # fmt: skip
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+
+
+@pytest.fixture
+def machines(tmp_path: Path) -> Iterator[Machines]:
+    if os.geteuid() != 0:
+        pytest.skip("needs root: hosts of its own are network namespaces")
+    require("ip", "iproute2")
+    server = require("redis-server", "redis-server")
+    found = Machines()
+    options = (
+        "--bind",
+        HERE,
+        "--port",
+        str(PORT),
+        "--save",
+        "",
+        "--protected-mode",
+        "no",
+        "--dir",
+        str(tmp_path),
+    )
+    try:
+        found.make()
+        with found.start(found.here, server, *options, "--appendonly", "yes", "--appendfsync", "always"):
+            yield found
+    finally:
+        found.remove()
+
+
+def files(folder: Path, measure_s: int) -> tuple[Path, Path]:
+    farm = {
+        "name": "far",
+        "environment": "test",
+        "endpoints": {"nosql": {"url": f"redis://{HERE}:{PORT}/0"}},
+        "tiers": {"nosql": {"hosts": {"kv1": {"collect": [{"kind": "local"}]}}}},
+    }
+    load = {"model": "open", "rate": f"{RATE}/s", "arrivals": "constant"}
+    plan = {
+        "name": "far",
+        "scenarios": {"burst": {"use": "nosql-burst", "load": load}},
+        "phases": {"warm_up": "2s", "measure": f"{measure_s}s"},
+    }
+    for name, content in (("farm.yaml", farm), ("plan.yaml", plan)):
+        (folder / name).write_text(json.dumps(content))
+    return folder / "farm.yaml", folder / "plan.yaml"
+
+
+@pytest.mark.root
+def test_the_link_to_a_worker_is_cut(machines: Machines, tmp_path: Path) -> None:
+    """It does half of the load until then; within 5 s the rest does all, and it stops loading by itself."""
+    farm, plan = files(tmp_path, 14)
+    run = (PINCHPOINT, "run", plan, "--farm", farm, "--out", tmp_path / "runs", "--workers", "1")
+    more = ("--listen", f"{HERE}:{MASTER_PORT}", "--remote-workers", "1")
+    far = (PINCHPOINT, "worker", "--master", f"{HERE}:{MASTER_PORT}", "--once")
+    with (
+        machines.start(machines.there, *far) as worker,
+        machines.start(machines.here, *run, *more) as process,
+    ):
+        said = wait_for_line(process, "measuring")
+        time.sleep(3)
+        machines.cut()
+        begun = time.monotonic()
+        assert worker.wait(15) == 5
+        assert time.monotonic() - begun < 8
+        status, out, err = end(process, timeout_s=90)
+    assert status in (0, 3), said + err
+    found = open_run(Path(out.splitlines()[-1]))
+    [lost] = [event for event in found.events if event["event"] == "worker_lost"]
+    assert lost["taken_over_after_s"] < 6
+    assert any("was lost" in warning for warning in found.manifest["warnings"])
+    rows = [row for row in found.operations.to_pylist() if row["operation"] != "/send"]
+    done = {
+        worker: sum(r["count"] for r in rows if r["worker"] == worker)
+        for worker in ("generator1", "generator2")
+    }
+    assert min(done.values()) > RATE
+    measured = [row for row in rows if row["outcome"] == "ok"]
+    last = max(row["time_s"] for row in measured)
+    final = [row for row in measured if last - 5 <= row["time_s"] < last]
+    assert sum(row["count"] for row in final) == pytest.approx(5 * RATE, rel=0.1)
+    assert {row["worker"] for row in final} == {"generator1"}
+    assert sum(row["dropped"] for row in rows) > 0
+    [_, far_off] = found.manifest["generators"]
+    assert far_off["worker"] == "generator2"
+    assert abs(far_off["clock_offset_s"]) < 0.01
+
+
+def test_nobody_comes(tmp_path: Path) -> None:
+    """What is asked for cannot be had without an address, and both mistakes are said with the remedy."""
+    farm, plan = files(tmp_path, 2)
+    done = run_cli("run", plan, "--farm", farm, "--remote-workers", "2")
+    assert done.returncode == 2
+    assert "add --listen" in done.stderr
+    done = run_cli("worker", "--master", "nowhere:port")
+    assert done.returncode == 2
+    assert "'nowhere:port'" in done.stderr
