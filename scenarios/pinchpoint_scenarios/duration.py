@@ -26,5 +26,14 @@ def seconds(value: object) -> float:
     return found
 
 
+def spelt(length_s: float) -> str:
+    """A length for a sentence: ``8s``, ``1m20s``, ``2h05m``."""
+    minutes, rest_s = divmod(max(1, round(length_s)), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours}h{minutes:02}m"
+    return f"{minutes}m{rest_s:02}s" if minutes else f"{rest_s}s"
+
+
 Seconds = Annotated[float, BeforeValidator(seconds)]
 """A field that takes a duration above zero and holds seconds."""

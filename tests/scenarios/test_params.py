@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from pinchpoint_scenarios import duration, sizes
 from pinchpoint_scenarios.duration import seconds
 from pinchpoint_scenarios.full_crawl.params import FullCrawlParams
 from pinchpoint_scenarios.nosql_burst import NosqlBurstParams
+from pinchpoint_scenarios.sizes import size_bytes
 from pinchpoint_scenarios.sql_mix import SqlMixParams
 
 
@@ -29,6 +31,36 @@ def test_what_is_no_duration_is_refused_with_the_remedy(given: object) -> None:
         seconds(given)
 
 
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [("200B", 200), ("8KiB", 8192), ("64MB", 64_000_000), ("1.5 GiB", 1_610_612_736), (512, 512)],
+)
+def test_a_size_is_bytes(given: object, expected: int) -> None:
+    """A plan's sizes, and plain bytes, come out as bytes."""
+    assert size_bytes(given) == expected
+
+
+@pytest.mark.parametrize("given", ["", "8", "KiB", "8 kilobytes", "0B", 0, -1, 1.5, "1.3B", True, None, []])
+def test_what_is_no_size_is_refused_with_the_remedy(given: object) -> None:
+    """The message shows how to write one."""
+    with pytest.raises(ValueError, match=r"8KiB|allowed: B, kB"):
+        size_bytes(given)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"), [(200, "200 bytes"), (8192, "8 KiB"), (1.5 * 2**30, "1.5 GiB"), (2**27, "128 MiB")]
+)
+def test_a_size_reads_well(given: float, said: str) -> None:
+    """As a sentence shows it."""
+    assert sizes.spelt(given) == said
+
+
+@pytest.mark.parametrize(("given", "said"), [(0.2, "1s"), (8, "8s"), (80, "1m20s"), (7500, "2h05m")])
+def test_a_length_of_time_reads_well(given: float, said: str) -> None:
+    """As a sentence shows it."""
+    assert duration.spelt(given) == said
+
+
 def _problem(model: type[Any], given: dict[str, Any]) -> str:
     with pytest.raises(ValidationError) as caught:
         model.model_validate(given)
@@ -41,10 +73,14 @@ def _problem(model: type[Any], given: dict[str, Any]) -> str:
         (
             SqlMixParams,
             {"preset": "log-havy"},
-            "allowed: balanced, data-heavy, log-heavy; nearest: log-heavy",
+            "allowed: balanced, bulk, data-heavy, log-heavy, read-mostly, tempdb; nearest: log-heavy",
         ),
         (SqlMixParams, {"operations": {"log_apend": 1}}, "nearest: log_append"),
-        (SqlMixParams, {"operations": {"zzz": 1}}, "allowed: data_update, hot_row_update, log_append"),
+        (
+            SqlMixParams,
+            {"operations": {"zzz": 1}},
+            "allowed: bulk_load, data_update, lock_contend, log_append, log_batch",
+        ),
         (SqlMixParams, {"operations": {}}, "no operation is named"),
         (SqlMixParams, {"operations": {"log_append": 0}}, "greater than 0"),
         (SqlMixParams, {"operations": {"log_append": float("inf")}}, "finite"),
@@ -52,10 +88,16 @@ def _problem(model: type[Any], given: dict[str, Any]) -> str:
         (SqlMixParams, {"presets": "balanced"}, "Extra inputs"),
         (SqlMixParams, {"hot_rows": 0}, "greater than or equal to 1"),
         (SqlMixParams, {"hold": "10"}, "no duration"),
+        (SqlMixParams, {"lock_rows": 2}, "at most as many lock_rows as hot_rows"),
+        (SqlMixParams, {"skew": "80"}, "two percentages such as 80/20"),
+        (SqlMixParams, {"isolation": "snapshot"}, "'read_committed', 'repeatable_read' or 'serializable'"),
+        (SqlMixParams, {"row_bytes": "200"}, "no size"),
+        (SqlMixParams, {"spill_bytes": "8KiB"}, "greater than or equal to 1048576"),
+        (SqlMixParams, {"copy_rows": 100_000, "row_bytes": "1KiB"}, "98 MiB in one statement"),
         (
             SqlMixParams,
-            {"operations": {"hot_row_update": 1}, "hold": "2s", "timeout_s": "2s"},
-            "hold is 2 s and timeout_s 2 s, so that no hot_row_update could succeed",
+            {"operations": {"lock_contend": 1}, "hold": "2s", "timeout_s": "2s"},
+            "hold is 2 s and timeout_s 2 s, so that no lock_contend could succeed",
         ),
         (NosqlBurstParams, {"fields": 0}, "greater than or equal to 1"),
         (FullCrawlParams, {"sources": [{"kind": "sharepont"}]}, "'sharepoint' or 'files'"),

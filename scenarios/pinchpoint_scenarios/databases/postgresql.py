@@ -37,6 +37,7 @@ OUTCOMES = {
     "53100": "disk_full",
     "53200": "out_of_memory",
     "53300": "too_many_connections",
+    "53400": "temp_file_limit",  # the one configured limit a load test can meet
     "42501": "permission",
     "25006": "read_only",
     "28": "authentication",

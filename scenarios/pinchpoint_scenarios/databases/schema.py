@@ -10,7 +10,7 @@ from psycopg import sql
 from ..addresses import place, unreachable
 from ..contract import Endpoint
 from ..errors import ScenarioError
-from .postgresql import Connection, connect_or_explain, first_line, refused
+from .postgresql import Connection, connect, connect_or_explain, first_line, refused
 
 MARKER = "pinchpoint.owned/1: made by a load test, which may empty and drop it"
 """The comment on a schema that says it is ours."""
@@ -45,6 +45,11 @@ class OwnedSchema:
                 f"{_LONGEST_NAME_BYTES} bytes PostgreSQL allows; give the scenario a shorter name"
             )
 
+    @property
+    def place(self) -> str:
+        """Where it lies, for a sentence: ``endpoint sql (127.0.0.1:5432)``."""
+        return place(self._endpoint)
+
     def check(self) -> dict[str, Any]:
         """Version and settings of the server; raises where the schema could not be made. Changes nothing."""
         with connect_or_explain(self._endpoint, self.name) as connection:
@@ -55,7 +60,7 @@ class OwnedSchema:
             except psycopg.Error as error:
                 raise refused(self._endpoint, error) from error
         warnings = [
-            f"{place(self._endpoint)}: {name} is off, so a commit does not wait for the disk"
+            f"{self.place}: {name} is off, so a commit does not wait for the disk"
             for name in ("fsync", "synchronous_commit")
             if settings.get(name) == "off"
         ]
@@ -86,10 +91,20 @@ class OwnedSchema:
         self._holder = connection
         return connection
 
+    def connect(self) -> Connection:
+        """One more connection inside the schema, beside the one that holds it; raises ``psycopg.Error``."""
+        connection = connect(self._endpoint, self.name)
+        try:
+            self.enter(connection)
+        except psycopg.Error:
+            connection.close()
+            raise
+        return connection
+
     def failed(self, error: psycopg.Error) -> ScenarioError:
         """The sentence for a statement of ours that failed while data was made or removed."""
         return ScenarioError(
-            f"{place(self._endpoint)}: schema {self.name!r} could not be prepared or removed: "
+            f"{self.place}: schema {self.name!r} could not be prepared or removed: "
             f"{first_line(error)}; see the server's log, then run again"
         )
 
@@ -105,7 +120,7 @@ class OwnedSchema:
             connection.execute(sql.SQL("DROP SCHEMA {} RESTRICT").format(sql.Identifier(self.name)))
         except psycopg.errors.DependentObjectsStillExist as error:
             raise ScenarioError(
-                f"{place(self._endpoint)}: schema {self.name!r} was kept: something that is not Pinchpoint's "
+                f"{self.place}: schema {self.name!r} was kept: something that is not Pinchpoint's "
                 f"lies in it or depends on it ({error.diag.message_detail}); move that, then drop the schema"
             ) from error
         except psycopg.Error as error:
@@ -131,7 +146,7 @@ class OwnedSchema:
         locked = connection.execute(_LOCK, [self.name]).fetchone()
         if not (locked and locked[0]):
             raise ScenarioError(
-                f"{place(self._endpoint)}: another run is using schema {self.name!r}; wait until it has "
+                f"{self.place}: another run is using schema {self.name!r}; wait until it has "
                 "ended, or give the scenario another name in the plan"
             )
         if not self._may_be_ours(connection):
@@ -149,7 +164,7 @@ class OwnedSchema:
             if comment != MARKER or not owned:
                 why = "was not made by Pinchpoint" if comment != MARKER else "belongs to another user"
                 raise ScenarioError(
-                    f"{place(self._endpoint)}: schema {self.name!r} is there already and {why}; "
+                    f"{self.place}: schema {self.name!r} is there already and {why}; "
                     "rename or drop it, or give the scenario another name in the plan"
                 )
             return True

@@ -1,87 +1,29 @@
-"""sql-mix: log-bound and data-bound writes in a chosen proportion, with reads and a lock to fight for."""
+"""sql-mix: log-bound and data-bound writes in a chosen proportion, with reads, bulk loads, spills, locks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from random import Random
-from typing import Annotated, Any, ClassVar, cast
+from typing import Any, ClassVar, cast
 
 import psycopg
-from pydantic import Field, field_validator, model_validator
 
 from ..contract import Context, Params
 from ..databases.postgresql import Connection, ReconnectingConnection
 from ..databases.schema import OwnedSchema
-from ..duration import Seconds
-from ..names import unknown
-from .dialects import postgresql
+from ..errors import ScenarioError
+from .dialects.postgresql import loading, tables
 from .operations import DATA, OPERATIONS, State
-from .presets import DEFAULT, PRESETS
+from .params import SqlMixParams
 from .session import SqlMixSession
 
-_ALL_TABLES = tuple(sorted({operation.table for operation in OPERATIONS.values()}))
+__all__ = ["SqlMix", "SqlMixParams"]
 
-
-class SqlMixParams(Params):
-    """``params`` of sql-mix.
-
-    Attributes:
-        preset: a name of ``presets.PRESETS``; without it and ``operations``: ``balanced``.
-        operations: operation name -> weight, in place of a preset.
-        scale: the data table's size, in multiples of what suits the server's cache.
-        timeout_s: after so long the server gives an operation up (outcome ``statement_timeout``).
-        hot_rows: among how many rows ``hot_row_update`` chooses.
-        hold_s: how long it keeps its row locked (``hold`` in a plan).
-    """
-
-    preset: str | None = None
-    operations: Mapping[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] | None = None
-    scale: Annotated[float, Field(gt=0, le=100)] = 1.0
-    timeout_s: Seconds = 30.0
-    hot_rows: Annotated[int, Field(ge=1, le=10_000)] = 1
-    hold_s: Annotated[Seconds, Field(alias="hold")] = 0.01
-
-    @field_validator("preset")
-    @classmethod
-    def _known_preset(cls, preset: str | None) -> str | None:
-        if preset is not None and preset not in PRESETS:
-            raise ValueError(unknown("preset", preset, PRESETS))
-        return preset
-
-    @field_validator("operations", mode="before")
-    @classmethod
-    def _known_operations(cls, operations: Any) -> Any:
-        if isinstance(operations, Mapping):
-            if not operations:
-                raise ValueError(f"no operation is named; allowed: {', '.join(sorted(OPERATIONS))}")
-            for name in operations:
-                if name not in OPERATIONS:
-                    raise ValueError(unknown("operation", str(name), OPERATIONS))
-        return operations
-
-    @model_validator(mode="after")
-    def _one_of_both(self) -> SqlMixParams:
-        if self.preset is not None and self.operations is not None:
-            raise ValueError("both preset and operations are given; allowed is one of them: remove the other")
-        return self
-
-    @model_validator(mode="after")
-    def _held_within_the_timeout(self) -> SqlMixParams:
-        if "hot_row_update" in self.weights and self.hold_s >= self.timeout_s:
-            raise ValueError(
-                f"hold is {self.hold_s:g} s and timeout_s {self.timeout_s:g} s, so that no hot_row_update "
-                "could succeed; allowed: a hold shorter than timeout_s"
-            )
-        return self
-
-    @property
-    def weights(self) -> Mapping[str, float]:
-        """Operation name -> weight, from wherever it was given."""
-        return self.operations or PRESETS[self.preset or DEFAULT]
+_ALL_TABLES = tuple(sorted({operation.table for operation in OPERATIONS.values() if operation.table}))
 
 
 class SqlMix:
-    """Drives the SQL tier with a mix of one-statement transactions."""
+    """Drives the SQL tier with a mix of transactions."""
 
     use: ClassVar[str] = "sql-mix"
     needs: ClassVar[frozenset[str]] = frozenset({"sql"})
@@ -94,7 +36,8 @@ class SqlMix:
         self._params = cast("SqlMixParams", context.params)
         self._endpoint = context.endpoints["sql"]
         self._schema = OwnedSchema(self._endpoint, context.name, _ALL_TABLES)
-        self._tables = frozenset(OPERATIONS[name].table for name in self._params.weights)
+        needed = {OPERATIONS[name].table for name in self._params.weights}
+        self._tables = frozenset(table for table in needed if table)
 
     def check(self) -> Mapping[str, Any]:
         """Reach the server; the facts are its version and settings."""
@@ -102,35 +45,39 @@ class SqlMix:
 
     def prepare(self, progress: Callable[[str], None]) -> None:
         """Make the schema and the tables that the chosen operations need."""
+        params = self._params
         connection = self._schema.hold()
         try:
-            rows = postgresql.data_rows(connection, self._params.scale)
-            postgresql.make_tables(connection, self._tables, rows, self._params.hot_rows, progress)
+            tables.make_small(connection, self._tables, params.hot_rows)
+            if DATA in self._tables:
+                rows = loading.rows_for(params.scale * loading.cache_bytes(connection))
+                self._enough_to_scan(rows)
+                loading.DataTable(self._schema, rows, params.loaders, progress).ensure(connection)
         except psycopg.Error as error:
             raise self._schema.failed(error) from error
 
     def session(self, number: int) -> SqlMixSession:
         """Open session ``number``; where the server does not answer now, its first operation says so."""
-        state = State(
-            Random(f"{self._context.seed}:{number}"),  # noqa: S311 - workload, no secret
-            number,
-            hot_rows=self._params.hot_rows,
-            hold_s=self._params.hold_s,
-        )
+        params = self._params
+        random = Random(f"{self._context.seed}:{number}")  # noqa: S311 - workload, no secret
+        state = State(random, number, params)
 
         def greet(connection: Connection) -> None:
             self._schema.enter(connection)
-            if DATA in self._tables and not state.rows:
-                state.rows = postgresql.count_rows(connection)
+            tables.set_isolation(connection, params.isolation)
+            if "spill" in params.weights:
+                tables.spill_beyond_memory(connection, params.spill_bytes)
+            if DATA in self._tables and state.pages == 1:
+                state.pages = loading.count_pages(connection)
 
         connection = ReconnectingConnection(
             self._endpoint,
             application=self._schema.name,
-            statement_timeout_s=self._params.timeout_s,
+            statement_timeout_s=params.timeout_s,
             greet=greet,
         )
         connection.try_open()
-        return SqlMixSession(connection, self._params.weights, state)
+        return SqlMixSession(connection, params.weights, state, params.retries)
 
     def finish(self, *, keep_data: bool) -> None:
         """Drop the schema unless it is to be kept; another run may use it from now on."""
@@ -139,3 +86,10 @@ class SqlMix:
                 self._schema.drop()
         finally:
             self._schema.release()
+
+    def _enough_to_scan(self, rows: int) -> None:
+        if "range_scan" in self._params.weights and self._params.scan_rows > rows:
+            raise ScenarioError(
+                f"scenario {self._context.name!r}: scan_rows is {self._params.scan_rows}, and the data table "
+                f"at scale {self._params.scale:g} has {rows} rows; choose fewer scan_rows or a larger scale"
+            )

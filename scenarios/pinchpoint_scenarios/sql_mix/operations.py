@@ -1,22 +1,35 @@
-"""The operations of sql-mix: what one is, in terms that hold for any SQL server."""
+"""The operations of sql-mix: what one is, in terms that hold for any SQL server.
+
+How it is said to a kind of server is that dialect's: ``dialects/``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from .shape import Shape
+from .skew import Pick, picker
+
 LOG = "log"
 DATA = "data"
+BULK = "bulk"
 HOT = "hot"
 
-LOG_PAYLOAD_BYTES = 200
-"""A small business row: what an audit or order line is, well below a page."""
+PAGE_ROWS = 4
+"""Rows of the data table in one page: rows 1 to 4 are the first page's."""
 DATA_PAYLOAD_BYTES = 896
 """Fourteen SHA-512 digests: four rows fill half of an 8 KiB page, the rest is for their next versions."""
 HOT_PAYLOAD_BYTES = 16
 """A counter and a time: what a balance, a stock or a next free number is."""
+SORTED_ROW_BYTES = 1024
+"""A row that is sorted: wide, so that sorting moves bytes more than it compares."""
+_POOL_BYTES = 2**20
+
+Drawn = tuple[Any, ...]
+"""One operation's values, drawn by chance: the same ones when it is made again."""
 
 
 @dataclass(slots=True)
@@ -26,56 +39,134 @@ class State:
     Attributes:
         random: the session's own generator, seeded from the plan's seed and the session's number.
         session: the session's number.
-        appended: rows this session has tried to append.
-        rows: rows of the data table; 0 until it is known.
-        hot_rows: rows of the hot table.
-        hold_s: how long a hot row's lock is held.
+        shape: sizes and choices.
+        appended: log rows this session has tried to append.
+        loads: bulk loads it has tried.
+        pages: pages of the data table; 1 until it is known.
+        pick: draws one of the pages.
+        pool: random bytes that bulk rows are cut from: drawing each anew would cost more than loading it.
     """
 
     random: Random
     session: int
+    shape: Shape
     appended: int = 0
-    rows: int = 0
-    hot_rows: int = 1
-    hold_s: float = 0.01
+    loads: int = 0
+    pages: int = 1
+    pick: Pick = field(init=False)
+    pool: bytes = b""
+
+    def __post_init__(self) -> None:
+        self.pick = picker(self.shape.skew)
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One kind of operation: one statement, one transaction, exactly one row.
+    """One kind of operation: one transaction that finds, or makes, so many rows.
 
     Attributes:
         name: as in a plan.
-        table: the table it needs.
-        parameters: draws the statement's parameters.
+        table: the table it needs; None: none.
+        draw: draws its values; not part of its service time.
+        rows: how many rows it must find; fewer are its failure ``missing_row``.
         size_bytes: payload it moves.
     """
 
     name: str
-    table: str
-    parameters: Callable[[State], tuple[Any, ...]]
-    size_bytes: int
+    table: str | None
+    draw: Callable[[State], Drawn]
+    rows: Callable[[Shape], int]
+    size_bytes: Callable[[Shape], int]
 
 
-def _next_row(state: State) -> tuple[int, int, bytes]:
+def _append(state: State) -> Drawn:
     state.appended += 1
-    return state.session, state.appended, state.random.randbytes(LOG_PAYLOAD_BYTES)
+    return state.session, state.appended, state.random.randbytes(state.shape.row_bytes)
 
 
-def _any_row(state: State) -> tuple[int]:
-    return (state.random.randint(1, max(1, state.rows)),)
+def _batch(state: State) -> Drawn:
+    shape, first = state.shape, state.appended + 1
+    state.appended += shape.batch_rows
+    content = state.random.randbytes(shape.batch_rows * shape.row_bytes)
+    return state.session, first, shape.batch_rows, shape.row_bytes, content
 
 
-def _hot_row(state: State) -> tuple[int, float]:
-    return state.random.randint(1, state.hot_rows), state.hold_s
+def _any_row(state: State) -> Drawn:
+    random = state.random
+    return (state.pick(random, state.pages) * PAGE_ROWS + int(random.random() * PAGE_ROWS) + 1,)
+
+
+def _any_range(state: State) -> Drawn:
+    rows = state.shape.scan_rows
+    starts = max(1, state.pages - -(-rows // PAGE_ROWS) + 1)
+    first = state.pick(state.random, starts) * PAGE_ROWS + 1
+    return first, first + rows - 1
+
+
+def _bulk(state: State) -> Drawn:
+    shape, random = state.shape, state.random
+    if not state.pool:
+        state.pool = random.randbytes(_POOL_BYTES + shape.row_bytes)
+    state.loads += 1
+    at, pool, width = random.randrange(_POOL_BYTES), state.pool, shape.row_bytes
+    starts = range(at, at + shape.copy_rows * width, width)
+    payloads = [pool[start : start + width] for start in (each % _POOL_BYTES for each in starts)]
+    return shape.bulk_bytes, state.session, state.loads, payloads
+
+
+def _sort(state: State) -> Drawn:
+    return state.random.randrange(2**31), state.shape.spill_bytes // SORTED_ROW_BYTES
+
+
+def _hot_rows(state: State) -> Drawn:
+    shape = state.shape
+    return (*state.random.sample(range(1, shape.hot_rows + 1), shape.lock_rows), shape.hold_s)
+
+
+def _one(_: Shape) -> int:
+    return 1
 
 
 OPERATIONS = {
     operation.name: operation
     for operation in (
-        Operation("log_append", LOG, _next_row, LOG_PAYLOAD_BYTES),
-        Operation("data_update", DATA, _any_row, DATA_PAYLOAD_BYTES),
-        Operation("point_read", DATA, _any_row, DATA_PAYLOAD_BYTES),
-        Operation("hot_row_update", HOT, _hot_row, HOT_PAYLOAD_BYTES),
+        Operation("log_append", LOG, _append, _one, lambda shape: shape.row_bytes),
+        Operation(
+            "log_batch",
+            LOG,
+            _batch,
+            lambda shape: shape.batch_rows,
+            lambda shape: shape.batch_rows * shape.row_bytes,
+        ),
+        Operation("data_update", DATA, _any_row, _one, lambda _: DATA_PAYLOAD_BYTES),
+        Operation(
+            "bulk_load",
+            BULK,
+            _bulk,
+            lambda shape: shape.copy_rows,
+            lambda shape: shape.copy_rows * shape.row_bytes,
+        ),
+        Operation("point_read", DATA, _any_row, _one, lambda _: DATA_PAYLOAD_BYTES),
+        Operation(
+            "range_scan",
+            DATA,
+            _any_range,
+            lambda shape: shape.scan_rows,
+            lambda shape: shape.scan_rows * DATA_PAYLOAD_BYTES,
+        ),
+        Operation(
+            "spill",
+            None,
+            _sort,
+            lambda shape: shape.spill_bytes // SORTED_ROW_BYTES,
+            lambda shape: shape.spill_bytes,
+        ),
+        Operation(
+            "lock_contend",
+            HOT,
+            _hot_rows,
+            lambda shape: shape.lock_rows,
+            lambda shape: shape.lock_rows * HOT_PAYLOAD_BYTES,
+        ),
     )
 }

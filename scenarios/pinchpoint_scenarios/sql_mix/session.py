@@ -3,48 +3,92 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from itertools import accumulate
 
 from ..contract import OK, Record
 from ..databases.contract import DatabaseFailure, SqlConnection
-from .dialects.postgresql import STATEMENTS
-from .operations import OPERATIONS, State
+from .dialects.postgresql.operations import SAYINGS, Run
+from .operations import OPERATIONS, Drawn, State
 
 MISSING_ROW = "missing_row"
-"""The outcome of an operation that did not find its one row: somebody changed the data under the run."""
+"""The outcome of an operation that found fewer rows than it must: somebody changed the data under the run."""
+TRIED_AGAIN = frozenset({"deadlock", "serialization"})
+"""Failures a transaction has for no fault of its own: applications make it again, and so do we."""
+RETRIED = "retried"
+"""``lock_contend/retried`` is the stage of an attempt that was made again; its outcome is why."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """An operation as this session does it: what ``Operation`` says, for the shape of the plan."""
+
+    name: str
+    draw: Callable[[State], Drawn]
+    run: Run
+    rows: int
+    size_bytes: int
 
 
 class SqlMixSession:
-    """Draws operations by weight and runs them, one statement and one commit each.
+    """Draws operations by weight and runs them, one transaction each.
 
     Args:
         connection: its own.
         weights: operation name -> weight.
         state: what its operations draw on.
+        retries: how often an operation is made again after a failure of ``TRIED_AGAIN``.
     """
 
-    def __init__(self, connection: SqlConnection, weights: Mapping[str, float], state: State) -> None:
+    def __init__(
+        self, connection: SqlConnection, weights: Mapping[str, float], state: State, retries: int
+    ) -> None:
         self._connection = connection
-        self._operations = [OPERATIONS[name] for name in weights]
+        self._steps = [_step(name, state) for name in weights]
         self._cumulative = list(accumulate(weights.values()))
         self._state = state
+        self._retries = retries
 
     def perform(self, record: Record) -> bool:
         """Run one operation and record it. There is always one more."""
-        (operation,) = self._state.random.choices(self._operations, cum_weights=self._cumulative)
+        steps = self._steps
+        step = steps[0]
+        if len(steps) > 1:
+            (step,) = self._state.random.choices(steps, cum_weights=self._cumulative)
         self._connection.wait_until_due()
-        outcome, size_bytes = OK, operation.size_bytes
+        drawn = step.draw(self._state)
         start_ns = time.perf_counter_ns()
-        try:
-            cursor = self._connection.execute(STATEMENTS[operation.name], operation.parameters(self._state))
-            if cursor.rowcount != 1:
-                outcome, size_bytes = MISSING_ROW, 0
-        except DatabaseFailure as failure:
-            outcome, size_bytes = failure.outcome, 0
-        record(operation.name, outcome, start_ns, time.perf_counter_ns(), size_bytes)
+        outcome = self._attempt(step, drawn)
+        if outcome in TRIED_AGAIN:
+            outcome = self._again(step, drawn, outcome, start_ns, record)
+        record(step.name, outcome, start_ns, time.perf_counter_ns(), step.size_bytes if outcome == OK else 0)
         return True
 
     def close(self) -> None:
         """Close the connection. Safe to call twice."""
         self._connection.close()
+
+    def _attempt(self, step: _Step, drawn: Drawn) -> str:
+        try:
+            return OK if step.run(self._connection, drawn) == step.rows else MISSING_ROW
+        except DatabaseFailure as failure:
+            return failure.outcome
+
+    def _again(self, step: _Step, drawn: Drawn, outcome: str, start_ns: int, record: Record) -> str:
+        """Make the operation again, within itself, until it is done or the retries are; its last outcome."""
+        for _ in range(self._retries):
+            now_ns = time.perf_counter_ns()
+            record(f"{step.name}/{RETRIED}", outcome, start_ns, now_ns)
+            start_ns = now_ns
+            outcome = self._attempt(step, drawn)
+            if outcome not in TRIED_AGAIN:
+                break
+        return outcome
+
+
+def _step(name: str, state: State) -> _Step:
+    operation, saying, shape = OPERATIONS[name], SAYINGS[name], state.shape
+    draw, encode = operation.draw, saying.encode
+    encoded = (lambda state: encode(draw(state))) if encode else draw
+    return _Step(name, encoded, saying.run, operation.rows(shape), operation.size_bytes(shape))

@@ -61,7 +61,7 @@ def test_the_database_presses_its_disks_to_the_cap(tmp_path: Path) -> None:
             "orders": {
                 "use": "sql-mix",
                 "load": {"model": "closed", "users": 8},
-                "params": {"operations": {"data_update": 1, "point_read": 1}, "scale": 3},
+                "params": {"operations": {"data_update": 1, "point_read": 1}, "scale": 6},
             }
         },
         "15s",

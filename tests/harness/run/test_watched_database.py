@@ -38,7 +38,7 @@ def plan_file(folder: Path, measure_s: int) -> Path:
     scenario = {
         "use": "sql-mix",
         "load": {"model": "closed", "users": 6},
-        "params": {"operations": {"hot_row_update": 1}, "hold": "20ms"},
+        "params": {"operations": {"lock_contend": 1}, "hold": "20ms"},
     }
     phases = {"warm_up": "1s", "measure": f"{measure_s}s"}
     path.write_text(json.dumps({"name": "hot", "scenarios": {"fight": scenario}, "phases": phases}))

@@ -1,0 +1,76 @@
+"""The parameters of sql-mix in a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from ..duration import Seconds
+from ..names import unknown
+from .operations import OPERATIONS
+from .presets import DEFAULT, PRESETS
+from .shape import Shape
+
+Isolation = Literal["read_committed", "repeatable_read", "serializable"]
+
+
+class SqlMixParams(Shape):
+    """``params`` of sql-mix: what ``Shape`` has, and these.
+
+    Attributes:
+        preset: a name of ``presets.PRESETS``; without it and ``operations``: ``balanced``.
+        operations: operation name -> weight, in place of a preset.
+        scale: the data table's size, in multiples of the server's buffer cache.
+        loaders: connections that load it at once.
+        timeout_s: after so long the server gives a statement up (outcome ``statement_timeout``).
+        isolation: the isolation level of every transaction.
+        retries: how often an operation that met a deadlock or a serialization failure is made again.
+    """
+
+    preset: str | None = None
+    operations: Mapping[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] | None = None
+    scale: Annotated[float, Field(gt=0, le=1000)] = 2.0
+    loaders: Annotated[int, Field(ge=1, le=64)] = 4
+    timeout_s: Seconds = 30.0
+    isolation: Isolation = "read_committed"
+    retries: Annotated[int, Field(ge=0, le=100)] = 3
+
+    @field_validator("preset")
+    @classmethod
+    def _known_preset(cls, preset: str | None) -> str | None:
+        if preset is not None and preset not in PRESETS:
+            raise ValueError(unknown("preset", preset, PRESETS))
+        return preset
+
+    @field_validator("operations", mode="before")
+    @classmethod
+    def _known_operations(cls, operations: Any) -> Any:
+        if isinstance(operations, Mapping):
+            if not operations:
+                raise ValueError(f"no operation is named; allowed: {', '.join(sorted(OPERATIONS))}")
+            for name in operations:
+                if name not in OPERATIONS:
+                    raise ValueError(unknown("operation", str(name), OPERATIONS))
+        return operations
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> SqlMixParams:
+        if self.preset is not None and self.operations is not None:
+            raise ValueError("both preset and operations are given; allowed is one of them: remove the other")
+        return self
+
+    @model_validator(mode="after")
+    def _held_within_the_timeout(self) -> SqlMixParams:
+        if "lock_contend" in self.weights and self.hold_s >= self.timeout_s:
+            raise ValueError(
+                f"hold is {self.hold_s:g} s and timeout_s {self.timeout_s:g} s, so that no lock_contend "
+                "could succeed; allowed: a hold shorter than timeout_s"
+            )
+        return self
+
+    @property
+    def weights(self) -> Mapping[str, float]:
+        """Operation name -> weight, from wherever it was given."""
+        return self.operations or PRESETS[self.preset or DEFAULT]

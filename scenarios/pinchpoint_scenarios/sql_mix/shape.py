@@ -1,0 +1,63 @@
+"""What the operations of sql-mix look like: the sizes and choices that are open to the user."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, model_validator
+
+from ..contract import Params
+from ..duration import Seconds
+from ..sizes import Bytes, spelt
+from .skew import EVEN, Skew
+
+_LARGEST_STATEMENT_BYTES = 64 * 2**20
+
+
+class Shape(Params):
+    """Sizes and choices; each says which operations it is for.
+
+    Attributes:
+        row_bytes: payload of a row that ``log_append``, ``log_batch`` and ``bulk_load`` write. 200: a small
+            business row, what an audit or order line is, well below a page.
+        batch_rows: rows of one ``log_batch``.
+        copy_rows: rows of one ``bulk_load``.
+        bulk_bytes: once its table is larger than this, ``bulk_load`` empties it before it loads.
+        scan_rows: rows of one ``range_scan``.
+        spill_bytes: what one ``spill`` sorts.
+        skew: which pages ``data_update``, ``point_read`` and ``range_scan`` go to, see ``skew.picker``.
+        hot_rows: among how many rows ``lock_contend`` chooses.
+        lock_rows: how many of them one ``lock_contend`` changes, one after the other, in any order.
+        hold_s: how long it pauses after each, with the row locked (``hold`` in a plan).
+    """
+
+    row_bytes: Annotated[Bytes, Field(le=2**20)] = 200
+    batch_rows: Annotated[int, Field(ge=1, le=100_000)] = 100
+    copy_rows: Annotated[int, Field(ge=1, le=1_000_000)] = 10_000
+    bulk_bytes: Bytes = 128 * 2**20
+    scan_rows: Annotated[int, Field(ge=1, le=10_000_000)] = 1000
+    spill_bytes: Annotated[Bytes, Field(ge=2**20, le=2**40)] = 32 * 2**20
+    skew: Skew = EVEN
+    hot_rows: Annotated[int, Field(ge=1, le=10_000)] = 1
+    lock_rows: Annotated[int, Field(ge=1, le=100)] = 1
+    hold_s: Annotated[Seconds, Field(alias="hold")] = 0.01
+
+    @model_validator(mode="after")
+    def _one_statement_fits_into_memory(self) -> Shape:
+        for name in ("batch_rows", "copy_rows"):
+            rows: int = getattr(self, name)
+            if rows * self.row_bytes > _LARGEST_STATEMENT_BYTES:
+                raise ValueError(
+                    f"{name} is {rows} and row_bytes {self.row_bytes}, {spelt(rows * self.row_bytes)} in one "
+                    f"statement; allowed: at most {spelt(_LARGEST_STATEMENT_BYTES)}"
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _rows_enough_to_lock(self) -> Shape:
+        if self.lock_rows > self.hot_rows:
+            raise ValueError(
+                f"lock_rows is {self.lock_rows} and hot_rows {self.hot_rows}; allowed: at most as many "
+                "lock_rows as hot_rows"
+            )
+        return self

@@ -1,0 +1,121 @@
+"""What the tests of sql-mix share: questions to the server, prepared scenarios, load by threads."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+from scenarios.support import Recorder, made, quiet
+
+from pinchpoint_scenarios.contract import Endpoint, Scenario
+
+LOG_ONLY = {"operations": {"log_append": 1}}
+SMALL = 0.1  # of the server's cache: the tests need rows, not volume
+
+
+def ask(endpoint: Endpoint, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+    """The rows a statement gives, as the endpoint's user."""
+    with psycopg.connect(endpoint.url, autocommit=True) as connection:
+        cursor = connection.execute(statement.encode(), values)
+        return cursor.fetchall() if cursor.description else []
+
+
+def number(endpoint: Endpoint, statement: str) -> int:
+    """The one number a query gives."""
+    ((found,),) = ask(endpoint, statement)
+    return int(found or 0)
+
+
+def with_options(endpoint: Endpoint, **settings: str) -> Endpoint:
+    """The endpoint with settings of the server changed for its connections."""
+    separator = "&" if "?" in endpoint.url else "?"
+    options = "%20".join(f"-c{name}%3D{value}" for name, value in settings.items())
+    return Endpoint(endpoint.name, f"{endpoint.url}{separator}options={options}")
+
+
+def other_url(endpoint: Endpoint, **changes: str) -> Endpoint:
+    """The endpoint with another host, port, database or password."""
+    given = psycopg.conninfo.conninfo_to_dict(endpoint.url) | changes
+    where = f"{given['host']}:{given['port']}/{given['dbname']}"
+    return Endpoint("sql", f"postgresql://{given['user']}:{given['password']}@{where}")
+
+
+@contextmanager
+def prepared(endpoint: Endpoint, params: dict[str, Any], name: str = "test") -> Iterator[Scenario]:
+    """A scenario whose data is there, and gone afterwards."""
+    driver = made("sql-mix", {"sql": endpoint}, params, name=name)
+    driver.prepare(quiet)
+    try:
+        yield driver
+    finally:
+        driver.finish(keep_data=False)
+
+
+def tables(endpoint: Endpoint, schema: str = "pinchpoint_test") -> set[str]:
+    """The tables of a schema."""
+    return {row[0] for row in ask(endpoint, "SELECT tablename FROM pg_tables WHERE schemaname = %s", schema)}
+
+
+def performed(driver: Scenario, times: int, session_number: int = 0) -> Recorder:
+    """One session performs so many times: what it recorded."""
+    recorder, session = Recorder(), driver.session(session_number)
+    for _ in range(times):
+        assert session.perform(recorder)
+    session.close()
+    return recorder
+
+
+@contextmanager
+def loaded(driver: Scenario, users: int, length_s: float) -> Iterator[Recorder]:
+    """Load by so many users, each a thread, while the block goes on; it ends after ``length_s`` at most.
+
+    At the end of the block the users finish what they do; the recorder then holds all.
+    """
+    recorder, stop = Recorder(), threading.Event()
+    sessions = [driver.session(each) for each in range(users)]
+    errors: list[BaseException] = []
+    end = time.monotonic() + length_s
+
+    def work(each: int) -> None:
+        try:
+            while time.monotonic() < end and not stop.is_set():
+                sessions[each].perform(recorder)
+        except BaseException as error:  # noqa: BLE001 - raised again by the test's own thread
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(each,)) for each in range(users)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield recorder
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+        for session in sessions:
+            session.close()
+    assert errors == []
+
+
+def press(endpoint: Endpoint, driver: Scenario, users: int, length_s: float) -> tuple[Recorder, Counter[str]]:
+    """Load for so long: what was recorded, and what server sessions waited for meanwhile."""
+    waits, end = Counter[str](), time.monotonic() + length_s
+    with (
+        loaded(driver, users, length_s) as recorder,
+        psycopg.connect(endpoint.url, autocommit=True) as watching,
+    ):
+        while time.monotonic() < end - 0.1:
+            seen = watching.execute(
+                "SELECT coalesce(wait_event_type, 'none') FROM pg_stat_activity "
+                "WHERE application_name = 'pinchpoint_test' AND state = 'active'"
+            )
+            waits.update(row[0] for row in seen)
+            time.sleep(0.05)
+        while time.monotonic() < end:
+            time.sleep(0.01)
+    return recorder, waits

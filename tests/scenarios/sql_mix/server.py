@@ -1,0 +1,93 @@
+"""A PostgreSQL server of a test's own, which may be stopped, started again and administered."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+from pinchpoint_infra.embedded.processes import free_shared_memory
+from pinchpoint_infra.embedded.tiers.sql import Sql
+from pinchpoint_scenarios.contract import Endpoint
+
+
+class Server:
+    """One server; always on the same port, with the same data.
+
+    Args:
+        tier: the embedded farm's tier, prepared.
+    """
+
+    def __init__(self, tier: Sql) -> None:
+        self._tier = tier
+        self._process: subprocess.Popen[bytes] | None = None
+        self.user = tier.user
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """As the load test's user."""
+        return Endpoint("sql", self._tier.endpoint()["url"])
+
+    @property
+    def admin(self) -> Endpoint:
+        """The same database as the server's superuser."""
+        return Endpoint("sql", self._tier._url("admin", self._tier._admin, "loadtest"))
+
+    def start(self) -> None:
+        """Start it, and wait until it takes connections."""
+        assert self._process is None
+        command = self._tier.command()
+        with self._tier.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                command,
+                cwd=self._tier.directory / "data",
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                user=self._tier.user,
+                extra_groups=[] if self._tier.user is not None else None,
+            )
+        deadline = time.monotonic() + 30
+        while not self._tier.is_ready():
+            assert self._process.poll() is None, self._tier.log.read_text()
+            assert time.monotonic() < deadline, self._tier.log.read_text()
+            time.sleep(0.05)
+
+    def stop(self, number: signal.Signals = signal.SIGINT) -> None:
+        """Stop it: SIGINT ends sessions in order ("fast"), SIGQUIT as a crash does ("immediate")."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.send_signal(number)
+        try:
+            process.wait(15)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+    def remove(self) -> None:
+        """Stop it, and leave nothing in shared memory."""
+        self.stop(signal.SIGQUIT)
+        free_shared_memory(self._tier.cluster)
+
+    def free_bytes(self) -> int:
+        """Bytes free where its data lies."""
+        return shutil.disk_usage(self._tier.cluster).free
+
+
+def made_in(directory: Path) -> Server:
+    """A server in this folder, started, with the farm's roles and databases."""
+    tier = Sql(directory, {})
+    tier.prepare()
+    server = Server(tier)
+    try:
+        server.start()
+        tier.when_ready()
+    except BaseException:
+        server.remove()
+        raise
+    return server

@@ -1,0 +1,84 @@
+"""Reaching the server: what is told about it, and about why it lets nobody in."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+from scenarios.sql_mix.helpers import ask, other_url, with_options
+from scenarios.support import made
+
+from pinchpoint_scenarios.contract import Endpoint
+from pinchpoint_scenarios.databases.postgresql import outcome_of
+from pinchpoint_scenarios.errors import EndpointUnreachable
+
+
+def test_check_tells_version_and_settings_and_changes_nothing(sql: Endpoint) -> None:
+    """Facts for the manifest; afterwards the database is as before."""
+    facts = made("sql-mix", {"sql": sql}).check()["sql"]
+    assert facts["version"].startswith("18")
+    assert {"shared_buffers", "fsync", "synchronous_commit"} <= facts["settings"].keys()
+    assert facts["warnings"] == []
+    assert ask(sql, "SELECT FROM pg_namespace WHERE nspname LIKE 'pinchpoint%%'") == []
+
+
+def test_a_server_that_does_not_wait_for_the_disk_is_said(sql: Endpoint) -> None:
+    """A non-durable setting is a warning of the check."""
+    facts = made("sql-mix", {"sql": with_options(sql, synchronous_commit="off")}).check()["sql"]
+    assert ["synchronous_commit is off" in warning for warning in facts["warnings"]] == [True]
+
+
+@pytest.mark.parametrize(
+    ("changes", "cause"),
+    [
+        ({"password": "se%26cret"}, "the server refused the user or the password; correct them in farm.yaml"),
+        ({"port": "1"}, "connection refused; start the server, or correct host and port in farm.yaml"),
+        ({"dbname": "nowhere"}, "the database of the url does not exist; create it"),
+        ({"host": "no-such-host.invalid"}, "the host name cannot be resolved"),
+    ],
+)
+def test_a_server_that_lets_us_not_in_is_explained(
+    sql: Endpoint, changes: dict[str, str], cause: str
+) -> None:
+    """One sentence: endpoint, address, cause, remedy; never the password."""
+    endpoint = other_url(sql, **changes)
+    with pytest.raises(EndpointUnreachable) as caught:
+        made("sql-mix", {"sql": endpoint}).check()
+    message = str(caught.value)
+    assert message.startswith("endpoint sql (")
+    assert cause in message
+    assert "\n" not in message
+    for secret in ("se%26cret", "se&cret", str(psycopg.conninfo.conninfo_to_dict(sql.url)["password"])):
+        assert secret not in message
+
+
+def test_a_user_without_the_right_to_make_a_schema_is_told_the_grant(sql: Endpoint) -> None:
+    """The remedy is the statement to run."""
+    ((database, user),) = ask(sql, "SELECT current_database(), current_user")
+    ask(sql, f'REVOKE CREATE ON DATABASE "{database}" FROM "{user}"')
+    try:
+        with pytest.raises(EndpointUnreachable) as caught:
+            made("sql-mix", {"sql": sql}).check()
+    finally:
+        ask(sql, f'GRANT CREATE ON DATABASE "{database}" TO "{user}"')
+    assert "may not create a schema" in str(caught.value)
+    assert f'run: GRANT CREATE ON DATABASE "{database}" TO "{user}"' in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome"),
+    [
+        (psycopg.errors.DeadlockDetected, "deadlock"),
+        (psycopg.errors.SerializationFailure, "serialization"),
+        (psycopg.errors.QueryCanceled, "statement_timeout"),
+        (psycopg.errors.DiskFull, "disk_full"),
+        (psycopg.errors.TooManyConnections, "too_many_connections"),
+        (psycopg.errors.InsufficientPrivilege, "permission"),
+        (psycopg.errors.AdminShutdown, "connection_lost"),
+        (psycopg.errors.ConnectionFailure, "connection_lost"),
+        (psycopg.errors.DivisionByZero, "sqlstate_22012"),
+        (psycopg.OperationalError, "connection_lost"),
+    ],
+)
+def test_sqlstates_become_outcomes(error: type[psycopg.Error], outcome: str) -> None:
+    """The names a report shows."""
+    assert outcome_of(error("message")) == outcome

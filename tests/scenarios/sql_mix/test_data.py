@@ -1,0 +1,154 @@
+"""The data table: as large as was asked for, loaded by several connections, used again only when whole."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import psycopg
+import pytest
+from scenarios.sql_mix.helpers import SMALL, ask, number, performed, prepared
+from scenarios.sql_mix.server import Server
+from scenarios.support import made, quiet
+
+from pinchpoint_scenarios.contract import Endpoint
+from pinchpoint_scenarios.databases.space import free_bytes
+from pinchpoint_scenarios.errors import ScenarioError
+
+READS = {"operations": {"point_read": 1}}
+TABLE_ID = "SELECT 'pinchpoint_test.data'::regclass::oid::int8"
+
+
+def test_kept_data_is_used_again_and_the_log_starts_empty(sql: Endpoint) -> None:
+    """``keep_data`` keeps; the next run takes the data table as it is, and an empty log."""
+    driver = made("sql-mix", {"sql": sql}, {"scale": SMALL})
+    driver.prepare(quiet)
+    performed(driver, 50)
+    driver.finish(keep_data=True)
+    versions = "SELECT sum(version) FROM pinchpoint_test.data"
+    before = number(sql, TABLE_ID), number(sql, versions)
+    with prepared(sql, {"scale": SMALL}):
+        assert (number(sql, TABLE_ID), number(sql, versions)) == before
+        assert number(sql, "SELECT count(*) FROM pinchpoint_test.log") == 0
+    assert before[1] > 0
+    with prepared(sql, {"scale": 2 * SMALL}):
+        assert number(sql, TABLE_ID) != before[0], "another size is loaded anew"
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "DELETE FROM pinchpoint_test.data WHERE id = 17",
+        "UPDATE pinchpoint_test.data SET id = -1 WHERE id = 17",
+        "COMMENT ON TABLE pinchpoint_test.data IS NULL",
+        "ALTER TABLE pinchpoint_test.data DROP CONSTRAINT data_pkey",
+        "ALTER TABLE pinchpoint_test.data RENAME TO log",
+    ],
+)
+def test_data_that_is_not_whole_is_loaded_anew(sql: Endpoint, damage: str) -> None:
+    """A row too few, a strange row, no label, no index, no table: what is found is not taken for whole."""
+    driver = made("sql-mix", {"sql": sql}, {**READS, "scale": SMALL})
+    driver.prepare(quiet)
+    driver.finish(keep_data=True)
+    rows = number(sql, "SELECT count(*) FROM pinchpoint_test.data")
+    before = number(sql, TABLE_ID)
+    ask(sql, damage)
+    with prepared(sql, {**READS, "scale": SMALL}):
+        assert number(sql, TABLE_ID) != before
+        assert ask(sql, "SELECT count(*), min(id), max(id) FROM pinchpoint_test.data") == [(rows, 1, rows)]
+
+
+def test_the_data_table_is_as_large_as_was_asked_for(sql: Endpoint) -> None:
+    """Without ``scale`` it is twice the server's cache, so that half of the reads at least leave it."""
+    with prepared(sql, READS):
+        size = number(sql, "SELECT pg_relation_size('pinchpoint_test.data')")
+        rows = number(sql, "SELECT count(*) FROM pinchpoint_test.data")
+    assert size == pytest.approx(2 * 64 * 2**20, rel=0.05)
+    assert rows == 2 * 64 * 2**20 // 2048
+
+
+def test_four_rows_lie_in_one_page(sql: Endpoint) -> None:
+    """Rows 1 to 4 share a page, however many connections loaded: what is drawn as a page is one."""
+    with prepared(sql, {**READS, "scale": SMALL}):
+        apart = number(
+            sql,
+            "SELECT count(*) FROM (SELECT (id - 1) / 4 FROM pinchpoint_test.data GROUP BY 1 "
+            "HAVING count(DISTINCT (ctid::text::point)[0]) > 1) each_page",
+        )
+        pages = number(sql, "SELECT count(*) / 4 FROM pinchpoint_test.data")
+    assert apart < 0.01 * pages
+
+
+def test_loading_says_how_far_it_is_and_how_long_it_will_take(sql: Endpoint) -> None:
+    """Sentences: how large, the share, the rate, an estimate; and the load is done by several connections."""
+    said: list[str] = []
+    driver = made("sql-mix", {"sql": sql}, {**READS, "loaders": 3})
+    loaders = set[int]()
+    watching, stop = psycopg.connect(sql.url, autocommit=True), threading.Event()
+
+    def watch() -> None:
+        while not stop.wait(0.05):
+            loaders.update(
+                row[0]
+                for row in watching.execute(
+                    "SELECT pid FROM pg_stat_activity "
+                    "WHERE application_name = 'pinchpoint_test' AND query LIKE 'INSERT INTO data%%'"
+                )
+            )  # fmt: skip -- the query reads as one
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        driver.prepare(said.append)
+    finally:
+        stop.set()
+        thread.join()
+        watching.close()
+        driver.finish(keep_data=False)
+    text = "\n".join(said)
+    assert "the data table will take 129 MiB; the server does not tell how much room it has" in text
+    assert "loaded the data table: 128 MiB in " in text
+    assert "MiB/s" in text
+    assert len(loaders) == 3
+
+
+def test_a_load_that_was_cut_off_is_done_again(server: Server) -> None:
+    """A server that stops in mid-load: one sentence; the next run loads all of it."""
+    driver = made("sql-mix", {"sql": server.endpoint}, {**READS, "loaders": 2})
+    cutting = threading.Timer(0.6, server.stop)
+    cutting.start()
+    try:
+        with pytest.raises(ScenarioError, match=r"endpoint sql \(.*could not be prepared or removed"):
+            driver.prepare(quiet)
+    finally:
+        cutting.join()
+        server.start()
+    half = number(server.endpoint, "SELECT count(*) FROM pinchpoint_test.data")
+    assert half < 2 * 64 * 2**20 // 2048
+    with prepared(server.endpoint, {**READS, "scale": SMALL}) as again:
+        assert performed(again, 20).counts() == {("point_read", "ok"): 20}
+
+
+def test_room_is_known_only_where_the_server_and_the_system_agree(server: Server, sql: Endpoint) -> None:
+    """A user who may see the server's files, on its host, is told the free space; another is told nothing."""
+    with psycopg.connect(sql.url, autocommit=True) as ordinary:
+        assert free_bytes(ordinary) is None
+    with psycopg.connect(server.admin.url, autocommit=True) as privileged:
+        free = free_bytes(privileged)
+    assert free is not None
+    assert free == pytest.approx(server.free_bytes(), abs=256 * 2**20)
+
+
+def test_a_table_larger_than_the_disk_is_refused_before_it_is_loaded(server: Server) -> None:
+    """The sentence names both sizes; nothing was loaded."""
+    scale = min(1000, 2 * server.free_bytes() / (64 * 2**20))
+    if scale == 1000:
+        pytest.skip("the disk has more than 32 GiB free: no scale that is allowed fills it")
+    begun = time.monotonic()
+    driver = made("sql-mix", {"sql": server.admin}, {**READS, "scale": scale})
+    try:
+        with pytest.raises(ScenarioError, match=r"free; choose a smaller scale in the plan, or make room"):
+            driver.prepare(quiet)
+    finally:
+        driver.finish(keep_data=False)
+    assert time.monotonic() - begun < 5

@@ -1,0 +1,261 @@
+"""A server that fails in many ways: each is an outcome, what is counted stays true, and the load goes on."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from scenarios.sql_mix.helpers import (
+    LOG_ONLY,
+    ask,
+    loaded,
+    number,
+    other_url,
+    performed,
+    prepared,
+    with_options,
+)
+from scenarios.sql_mix.server import Server
+from scenarios.support import Recorder, made
+from support import require
+
+from pinchpoint_scenarios.contract import Endpoint
+
+LOG_ROWS = "SELECT count(*) FROM pinchpoint_test.log"
+
+
+def test_a_killed_backend_is_an_outcome_and_the_session_goes_on(sql: Endpoint) -> None:
+    """No ok row is missing, and only a lost operation may have left a row that was not counted."""
+    with prepared(sql, LOG_ONLY) as driver:
+        with loaded(driver, 4, 2.0) as recorder:
+            for _ in range(4):
+                time.sleep(0.4)
+                ask(
+                    sql,
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                    "WHERE application_name = 'pinchpoint_test' AND query LIKE 'INSERT%%'",
+                )
+            time.sleep(0.2)
+        counts = recorder.counts()
+        (rows,) = ask(sql, "SELECT count(*), count(DISTINCT (session, sequence)) FROM pinchpoint_test.log")
+    lost = counts["log_append", "connection_lost"]
+    assert set(counts) == {("log_append", "ok"), ("log_append", "connection_lost")}
+    assert 4 <= lost <= 16
+    assert counts["log_append", "ok"] <= rows[0] <= counts["log_append", "ok"] + lost
+    assert rows[0] == rows[1]
+    assert [row.outcome for row in recorder.rows[-20:]] == ["ok"] * 20, "every session came back"
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGQUIT], ids=["restart", "crash"])
+def test_the_load_outlives_a_restart_of_the_server(server: Server, how: signal.Signals) -> None:
+    """Errors are counted, slower and slower; the load goes on by itself; every ok row survived."""
+    users = 4
+    with prepared(server.endpoint, LOG_ONLY) as driver:
+        with loaded(driver, users, 12.0) as recorder:
+            time.sleep(0.6)
+            server.stop(how)
+            before = recorder.counts()
+            time.sleep(0.8)
+            server.start()
+            back = len(recorder.rows)
+            while [row.outcome for row in recorder.rows[back:]].count("ok") < 200:
+                time.sleep(0.05)
+        counts = recorder.counts()
+        rows = number(server.endpoint, LOG_ROWS)
+    ok, lost = counts["log_append", "ok"], counts["log_append", "connection_lost"]
+    assert before["log_append", "ok"] > 0
+    assert {outcome for _, outcome in counts} == {"ok", "connection_lost", "unreachable"}
+    assert ok <= rows <= ok + lost
+    assert 1 <= lost <= 3 * users
+    assert counts["log_append", "unreachable"] <= 10 * users, "it pauses between attempts"
+
+
+def test_a_server_that_is_away_is_an_outcome_with_pauses(sql: Endpoint) -> None:
+    """A session can be opened while the server is away; failures are recorded, slower and slower."""
+    driver = made("sql-mix", {"sql": other_url(sql, port="1")}, LOG_ONLY)
+    begun = time.monotonic()
+    recorder = performed(driver, 4)
+    assert recorder.counts() == {("log_append", "unreachable"): 4}
+    assert time.monotonic() - begun > 0.3, "it pauses between attempts"
+    assert all(row.end_ns - row.start_ns < 0.2e9 for row in recorder.rows), "the pauses are not service time"
+
+
+TWO_LOCKS: dict[str, Any] = {
+    "operations": {"lock_contend": 1},
+    "hot_rows": 2,
+    "lock_rows": 2,
+    "hold": "5ms",
+}
+CHANGES = "SELECT sum(version) FROM pinchpoint_test.hot"
+
+
+@pytest.fixture
+def quick_to_see_deadlocks(server: Server) -> Iterator[Server]:
+    """The server looks for deadlocks after 20 ms, not after a second."""
+    ask(server.admin, "ALTER ROLE loader SET deadlock_timeout = '20ms'")
+    yield server
+    ask(server.admin, "ALTER ROLE loader RESET deadlock_timeout")
+
+
+def test_deadlocks_are_made_again_and_counted(quick_to_see_deadlocks: Server) -> None:
+    """Rows locked in any order deadlock: the attempts show as a stage, the operations succeed, once each."""
+    sql = quick_to_see_deadlocks.endpoint
+    with prepared(sql, TWO_LOCKS | {"retries": 50}) as driver:
+        with loaded(driver, 4, 1.5) as recorder:
+            time.sleep(1.5)
+        changes = number(sql, CHANGES)
+    assert set(recorder.counts()) == {("lock_contend", "ok")}
+    assert changes == 2 * recorder.counts()["lock_contend", "ok"]
+    stages = recorder.counts(stages=True)
+    assert set(stages) == {("lock_contend/retried", "deadlock")}
+    assert stages["lock_contend/retried", "deadlock"] >= 5
+
+
+def test_without_retries_a_deadlock_is_the_outcome(quick_to_see_deadlocks: Server) -> None:
+    """``retries: 0``: no stage, and a transaction that was chosen as the victim changed nothing."""
+    sql = quick_to_see_deadlocks.endpoint
+    with prepared(sql, TWO_LOCKS | {"retries": 0}) as driver:
+        with loaded(driver, 4, 1.5) as recorder:
+            time.sleep(1.5)
+        changes = number(sql, CHANGES)
+    counts = recorder.counts()
+    assert set(counts) == {("lock_contend", "ok"), ("lock_contend", "deadlock")}
+    assert changes == 2 * counts["lock_contend", "ok"]
+    assert recorder.counts(stages=True) == {}
+
+
+@pytest.mark.parametrize("isolation", ["repeatable_read", "serializable"])
+def test_serialization_failures_are_made_again_and_counted(sql: Endpoint, isolation: str) -> None:
+    """Who changes a row that was changed meanwhile must begin again: a stage each; counts stay true."""
+    params = {"operations": {"lock_contend": 1}, "hold": "2ms", "isolation": isolation, "retries": 2}
+    with prepared(sql, params) as driver:
+        with loaded(driver, 4, 1.0) as recorder:
+            time.sleep(1.0)
+        changes = number(sql, CHANGES)
+    counts, stages = recorder.counts(), recorder.counts(stages=True)
+    assert counts["lock_contend", "ok"] == changes > 0
+    assert set(counts) <= {("lock_contend", "ok"), ("lock_contend", "serialization")}
+    assert set(stages) == {("lock_contend/retried", "serialization")}
+    assert stages["lock_contend/retried", "serialization"] >= 2 * counts["lock_contend", "serialization"]
+
+
+def test_read_committed_has_no_serialization_failures(sql: Endpoint) -> None:
+    """The default isolation waits instead."""
+    params = {"operations": {"lock_contend": 1}, "hold": "2ms"}
+    with prepared(sql, params) as driver, loaded(driver, 4, 0.5) as recorder:
+        time.sleep(0.5)
+    assert set(recorder.counts()) == {("lock_contend", "ok")}
+    assert recorder.counts(stages=True) == {}
+
+
+def test_sessions_beyond_the_connection_limit_fail_by_name_and_come_in_later(sql: Endpoint) -> None:
+    """Those that are in go on; the others are told too_many_connections, until there is room."""
+    with psycopg.connect(sql.url, autocommit=True) as outside, prepared(sql, LOG_ONLY) as driver:
+        outside.execute("ALTER DATABASE loadtest CONNECTION LIMIT 4")  # this one, the schema's, two more
+        try:
+            with loaded(driver, 4, 8.0) as recorder:
+                time.sleep(0.8)
+                outside.execute("ALTER DATABASE loadtest CONNECTION LIMIT -1")
+                sessions, end = set[int](), time.monotonic() + 6
+                while len(sessions) < 4:
+                    assert time.monotonic() < end, sessions
+                    time.sleep(0.1)
+                    sessions = {
+                        row[0] for row in outside.execute("SELECT DISTINCT session FROM pinchpoint_test.log")
+                    }
+        finally:
+            outside.execute("ALTER DATABASE loadtest CONNECTION LIMIT -1")
+        rows = outside.execute(LOG_ROWS).fetchone()
+    counts = recorder.counts()
+    assert set(counts) == {("log_append", "ok"), ("log_append", "too_many_connections")}
+    assert rows == (counts["log_append", "ok"],)
+    assert 2 <= counts["log_append", "too_many_connections"] <= 20
+
+
+def test_a_limit_of_temporary_files_is_named(server: Server) -> None:
+    """A server that allows no more temporary files says so; the session stays usable."""
+    ask(server.admin, "ALTER ROLE loader SET temp_file_limit = '1MB'")
+    try:
+        params = {"operations": {"spill": 1}, "spill_bytes": "4MiB"}
+        with prepared(server.endpoint, params) as driver:
+            session, recorder = driver.session(0), Recorder()
+            session.perform(recorder)
+            session.perform(recorder)
+            session.close()
+    finally:
+        ask(server.admin, "ALTER ROLE loader RESET temp_file_limit")
+    assert recorder.counts() == {("spill", "temp_file_limit"): 2}
+
+
+def test_a_transaction_cut_off_in_its_middle_changes_nothing(server: Server) -> None:
+    """Killed between its two changes: connection_lost, both undone, and the session begins afresh."""
+    with prepared(server.endpoint, TWO_LOCKS | {"hold": "300ms"}) as driver:
+        with loaded(driver, 1, 5.0) as recorder:
+            time.sleep(0.45)
+            ask(
+                server.admin,
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE application_name = 'pinchpoint_test' AND query LIKE 'UPDATE%%'",
+            )
+            while len(recorder.rows) < 2:
+                time.sleep(0.05)
+        changes = number(server.endpoint, CHANGES)
+    outcomes = [row.outcome for row in recorder.rows]
+    assert outcomes[0] == "connection_lost"
+    assert set(outcomes[1:]) == {"ok"}
+    assert changes == 2 * (len(outcomes) - 1)
+
+
+@contextmanager
+def small_file_system(owner: int, size_mib: int) -> Iterator[Path]:
+    """A file system of so many MiB that belongs to this user; in memory, and gone afterwards."""
+    require("mount", "mount")
+    with tempfile.TemporaryDirectory(prefix="small-") as folder:
+        place = Path(folder)
+        place.chmod(0o755)
+        inside = place / "disk"
+        inside.mkdir()
+        options = f"size={size_mib}m,uid={owner},mode=0700"
+        subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(inside)], check=True, timeout=10)
+        try:
+            yield inside
+        finally:
+            subprocess.run(["umount", "-l", str(inside)], check=True, timeout=10)
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: a small file system is mounted for the server")
+def test_a_full_disk_is_an_outcome_until_there_is_room_again(server: Server) -> None:
+    """Rows there are those that were counted, before, during and after; no session has to be opened anew."""
+    assert server.user is not None
+    params = {"operations": {"log_batch": 1}, "batch_rows": 200, "row_bytes": "1KiB"}
+    with small_file_system(server.user, 16) as place:
+        ask(server.admin, f"CREATE TABLESPACE small LOCATION '{place}'")
+        try:
+            ask(server.admin, "GRANT CREATE ON TABLESPACE small TO loader")
+            endpoint = with_options(server.endpoint, default_tablespace="small")
+            with prepared(endpoint, params) as driver:
+                session, recorder = driver.session(0), Recorder()
+                while recorder.counts()["log_batch", "disk_full"] < 3:
+                    assert len(recorder.rows) < 200
+                    session.perform(recorder)
+                rows = number(endpoint, LOG_ROWS)
+                assert set(recorder.counts()) == {("log_batch", "ok"), ("log_batch", "disk_full")}
+                assert rows == 200 * recorder.counts()["log_batch", "ok"] > 0
+                ask(endpoint, "TRUNCATE pinchpoint_test.log")
+                after = Recorder()
+                session.perform(after)
+                session.close()
+                assert after.counts() == {("log_batch", "ok"): 1}
+                assert number(endpoint, LOG_ROWS) == 200
+        finally:
+            ask(server.admin, "DROP TABLESPACE IF EXISTS small")

@@ -1,0 +1,151 @@
+"""Every operation against a real server: what is counted as done is done."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+from scenarios.sql_mix.helpers import SMALL, ask, loaded, number, performed, prepared, tables
+from scenarios.support import Recorder, made, quiet
+
+from pinchpoint_scenarios.contract import Endpoint
+from pinchpoint_scenarios.errors import ScenarioError
+
+
+def test_every_operation_counted_ok_is_a_committed_row(sql: Endpoint) -> None:
+    """Counts are of commits: as many rows as ok log_appends, as many versions as ok data_updates."""
+    with prepared(sql, {"preset": "balanced", "scale": SMALL}) as driver:
+        counts = performed(driver, 400).counts()
+        assert {outcome for _, outcome in counts} == {"ok"}
+        assert number(sql, "SELECT count(*) FROM pinchpoint_test.log") == counts["log_append", "ok"]
+        assert number(sql, "SELECT sum(version) FROM pinchpoint_test.data") == counts["data_update", "ok"]
+    assert min(counts.values()) > 50, "the mix holds every operation"
+    assert counts["point_read", "ok"] > counts["log_append", "ok"]
+
+
+def test_the_same_seed_and_number_do_the_same(sql: Endpoint) -> None:
+    """A session is deterministic; another number is another session."""
+    with prepared(sql, {"scale": SMALL}) as driver:
+        drawn = [[row.operation for row in performed(driver, 50, each).rows] for each in (3, 3, 4)]
+    assert drawn[0] == drawn[1] != drawn[2]
+
+
+def test_a_batch_is_many_rows_and_one_commit(sql: Endpoint) -> None:
+    """All rows of a log_batch carry one transaction's id; sizes are those of the plan, contents differ."""
+    params = {"operations": {"log_batch": 1}, "batch_rows": 40, "row_bytes": "1KiB"}
+    with prepared(sql, params) as driver:
+        assert tables(sql) == {"log"}
+        recorder = performed(driver, 5)
+        found = ask(
+            sql,
+            "SELECT count(*), count(DISTINCT xmin::text), count(DISTINCT sequence), min(length(payload)), "
+            "max(length(payload)), count(DISTINCT payload), min(sequence), max(sequence) "
+            "FROM pinchpoint_test.log",
+        )
+    assert recorder.counts() == {("log_batch", "ok"): 5}
+    assert found == [(200, 5, 200, 1024, 1024, 200, 1, 200)]
+    assert {row.size_bytes for row in recorder.rows} == {40 * 1024}
+
+
+def test_a_bulk_load_is_copied_whole(sql: Endpoint) -> None:
+    """Each load's rows are there, in the sizes of the plan, by COPY (counted by the server)."""
+    params = {"operations": {"bulk_load": 1}, "copy_rows": 500, "row_bytes": "300B"}
+    with prepared(sql, params) as driver:
+        assert tables(sql) == {"bulk"}
+        recorder = performed(driver, 4, session_number=7)
+        found = ask(
+            sql,
+            "SELECT session, load, count(*), min(length(payload)), max(length(payload)) "
+            "FROM pinchpoint_test.bulk GROUP BY 1, 2 ORDER BY 1, 2",
+        )
+    assert recorder.counts() == {("bulk_load", "ok"): 4}
+    assert found == [(7, load, 500, 300, 300) for load in range(1, 5)]
+
+
+def test_the_bulk_table_never_grows_without_bound(sql: Endpoint) -> None:
+    """Sessions that load at once keep the table below its bound and one load each; nothing fails."""
+    load_bytes, users = 1000 * 240, 3
+    params = {"operations": {"bulk_load": 1}, "copy_rows": 1000, "bulk_bytes": "1MiB"}
+    with prepared(sql, params) as driver:
+        sizes = []
+        with loaded(driver, users, 1.5) as recorder:
+            while len(recorder.rows) < 40:
+                sizes.append(number(sql, "SELECT pg_total_relation_size('pinchpoint_test.bulk')"))
+        inserted = number(sql, "SELECT count(*) FROM pinchpoint_test.bulk")
+    assert set(recorder.counts()) == {("bulk_load", "ok")}
+    assert max(sizes) < 2**20 + 2 * users * load_bytes
+    assert inserted < 1000 * len(recorder.rows), "it was emptied on the way"
+    assert inserted % 1000 == 0, "a load is there whole, or not at all"
+
+
+def test_a_scan_reads_its_rows_in_the_table_itself(sql: Endpoint) -> None:
+    """scan_rows rows from anywhere; rows that are missing make it missing_row."""
+    params = {"operations": {"range_scan": 1}, "scan_rows": 200, "scale": SMALL}
+    with prepared(sql, params) as driver:
+        recorder = performed(driver, 20)
+        assert recorder.counts() == {("range_scan", "ok"): 20}
+        assert recorder.rows[0].size_bytes == 200 * 896
+        ask(sql, "DELETE FROM pinchpoint_test.data WHERE id % 100 = 0")
+        assert performed(driver, 5).counts() == {("range_scan", "missing_row"): 5}
+
+
+def test_more_rows_to_scan_than_there_are_is_refused(sql: Endpoint) -> None:
+    """Such a scan could never succeed: the run does not begin, and says what to change."""
+    params = {"operations": {"range_scan": 1}, "scan_rows": 1_000_000, "scale": SMALL}
+    driver = made("sql-mix", {"sql": sql}, params)
+    try:
+        with pytest.raises(ScenarioError, match="choose fewer scan_rows or a larger scale"):
+            driver.prepare(quiet)
+    finally:
+        driver.finish(keep_data=False)
+
+
+def test_a_spill_writes_temporary_files(sql: Endpoint) -> None:
+    """The server's own count of temporary bytes grows by what was sorted, its work memory being large."""
+    ask(sql, "ALTER ROLE loader SET work_mem = '64MB'")
+    temporary = "SELECT temp_bytes FROM pg_stat_database WHERE datname = current_database()"
+    try:
+        with prepared(sql, {"operations": {"spill": 1}, "spill_bytes": "4MiB"}) as driver:
+            assert tables(sql) == set()
+            before = number(sql, temporary)
+            recorder = performed(driver, 3)
+            written = number(sql, temporary) - before
+    finally:
+        ask(sql, "ALTER ROLE loader RESET work_mem")
+    assert recorder.counts() == {("spill", "ok"): 3}
+    assert 3 * 4 * 2**20 <= written < 2 * 3 * 4 * 2**20
+
+
+def test_hot_pages_are_hot(sql: Endpoint) -> None:
+    """With a skew of 90/10, nine tenths of the changes lie in a tenth of the pages, spread over the table."""
+    params = {"operations": {"data_update": 1}, "scale": SMALL, "skew": "90/10"}
+    with prepared(sql, params) as driver:
+        performed(driver, 600)
+        changed = ask(
+            sql,
+            "SELECT (id - 1) / 4, sum(version)::int FROM pinchpoint_test.data GROUP BY 1 "
+            "HAVING sum(version) > 0 ORDER BY 2 DESC",
+        )
+        pages = number(sql, "SELECT count(*) / 4 FROM pinchpoint_test.data")
+    assert sum(count for _, count in changed) == 600
+    hottest = changed[: pages // 10]
+    assert sum(count for _, count in hottest) > 0.85 * 600
+    thirds = {3 * page // pages for page, count in hottest if count > 1}
+    assert thirds == {0, 1, 2}, "not side by side"
+
+
+def test_failures_have_their_names(sql: Endpoint) -> None:
+    """A locked row times out, a missing table keeps its SQLSTATE; the session stays usable."""
+    with prepared(sql, {"operations": {"data_update": 1}, "scale": SMALL, "timeout_s": 0.2}) as driver:
+        session, recorder = driver.session(0), Recorder()
+        with psycopg.connect(sql.url) as locking:
+            locking.execute("LOCK pinchpoint_test.data")
+            session.perform(recorder)
+        session.perform(recorder)
+        ask(sql, "DELETE FROM pinchpoint_test.data")
+        session.perform(recorder)
+        ask(sql, "ALTER TABLE pinchpoint_test.data RENAME TO gone")
+        session.perform(recorder)
+        ask(sql, "ALTER TABLE pinchpoint_test.gone RENAME TO data")
+        session.close()
+    outcomes = [row.outcome for row in recorder.rows]
+    assert outcomes == ["statement_timeout", "ok", "missing_row", "sqlstate_42P01"]
