@@ -79,9 +79,15 @@ class Server:
         return shutil.disk_usage(self._tier.cluster).free
 
 
-def made_in(directory: Path) -> Server:
-    """A server in this folder, started, with the farm's roles and databases."""
+def made_in(directory: Path, emulated: frozenset[str] = frozenset()) -> Server:
+    """A server in this folder, started, with the farm's roles and databases.
+
+    Args:
+        directory: an empty folder, or one that holds mounted disks named after their roles.
+        emulated: which roles those are.
+    """
     tier = Sql(directory, {})
+    tier.emulated = emulated
     tier.prepare()
     server = Server(tier)
     try:

@@ -1,0 +1,99 @@
+"""What each preset asks of a server, as the server itself counts it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import pytest
+from scenarios.sql_mix.helpers import SMALL, ask, number, performed, prepared
+from scenarios.sql_mix.server import Server
+
+from pinchpoint_scenarios.sql_mix.presets import PRESETS
+
+TIMES = 200
+SMALL_SIZES = {"copy_rows": 500, "spill_bytes": "2MiB", "scale": SMALL}
+
+
+@dataclass
+class Asked:
+    """What one operation cost the server, on average.
+
+    Attributes:
+        flushes: of the write-ahead log: commits that waited for the log disk.
+        wal_bytes: written to the write-ahead log.
+        temporary_bytes: written to temporary files.
+        pages: looked at, in the buffer cache or on disk.
+    """
+
+    flushes: float
+    wal_bytes: float
+    temporary_bytes: float
+    pages: float
+
+
+COUNTED = """SELECT
+    (SELECT sum(fsyncs) FROM pg_stat_io WHERE object = 'wal' AND backend_type = 'client backend')::int8,
+    (SELECT wal_bytes FROM pg_stat_wal)::int8, temp_bytes, blks_hit + blks_read
+    FROM pg_stat_database WHERE datname = current_database()"""
+GONE = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pinchpoint_test'"
+
+
+def asked(server: Server, preset: str) -> Asked:
+    """One session performs the preset: a backend that has ended has reported all it did."""
+    sql = server.endpoint
+    with prepared(sql, {"preset": preset, **SMALL_SIZES}) as driver:
+        ask(server.admin, "CHECKPOINT")  # from here on the first change of a page logs all of it
+        time.sleep(1.1)  # a backend that goes on reports once a second
+        before = ask(sql, COUNTED)[0]
+        recorder = performed(driver, TIMES)
+        deadline = time.monotonic() + 5
+        while number(sql, GONE) > 1:  # the one that holds the schema
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        after = ask(sql, COUNTED)[0]
+    counts = recorder.counts()
+    assert set(counts) == {(name, "ok") for name in PRESETS[preset]}, (
+        "the mix holds all of them, and no failure"
+    )
+    return Asked(*((new - old) / TIMES for old, new in zip(before, after, strict=True)))
+
+
+@pytest.fixture(scope="module")
+def by_preset(own_server: Server) -> dict[str, Asked]:
+    """Every preset's figures."""
+    return {preset: asked(own_server, preset) for preset in PRESETS}
+
+
+def test_log_heavy_waits_for_the_log(by_preset: dict[str, Asked]) -> None:
+    """Nearly every operation is a commit that is flushed, and a small one."""
+    found = by_preset["log-heavy"]
+    assert 0.8 < found.flushes < 1.05
+    assert found.wal_bytes < 4000
+
+
+def test_data_heavy_writes_whole_pages(by_preset: dict[str, Asked]) -> None:
+    """Each change dirties another page: its image goes to the log, the page itself to the data disk."""
+    assert by_preset["data-heavy"].wal_bytes > 1.5 * by_preset["log-heavy"].wal_bytes
+    assert by_preset["data-heavy"].pages > by_preset["log-heavy"].pages
+
+
+def test_bulk_moves_the_most_bytes(by_preset: dict[str, Asked]) -> None:
+    """Tens of kilobytes an operation, with few flushes for each."""
+    assert by_preset["bulk"].wal_bytes > 20_000
+    assert by_preset["bulk"].wal_bytes > 4 * max(
+        by_preset[name].wal_bytes for name in PRESETS if name != "bulk"
+    )
+
+
+def test_tempdb_alone_writes_temporary_files(by_preset: dict[str, Asked]) -> None:
+    """Half of its operations sort 2 MiB each, beyond their memory; none of the others' does."""
+    assert 0.6 * 2**20 < by_preset["tempdb"].temporary_bytes < 2 * 2**20
+    assert all(found.temporary_bytes == 0 for name, found in by_preset.items() if name != "tempdb")
+    assert by_preset["tempdb"].flushes < 0.05
+
+
+def test_read_mostly_hardly_ever_waits_for_the_log(by_preset: dict[str, Asked]) -> None:
+    """One operation in ten writes."""
+    assert 0.03 < by_preset["read-mostly"].flushes < 0.2
+    assert by_preset["read-mostly"].flushes < 0.5 * by_preset["balanced"].flushes
