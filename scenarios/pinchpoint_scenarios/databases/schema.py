@@ -10,7 +10,7 @@ from psycopg import sql
 from ..addresses import place, unreachable
 from ..contract import Endpoint
 from ..errors import ScenarioError
-from .postgresql import Connection, connect, connect_or_explain, first_line, refused
+from .postgresql import Connection, connect_or_explain, first_line, refused
 
 MARKER = "pinchpoint.owned/1: made by a load test, which may empty and drop it"
 """The comment on a schema that says it is ours."""
@@ -20,6 +20,9 @@ _FIND = """SELECT obj_description(oid, 'pg_namespace'), pg_has_role(nspowner, 'U
            FROM pg_namespace WHERE nspname = %s"""
 _MAY_CREATE = "SELECT has_database_privilege(current_database(), 'CREATE'), current_user, current_database()"
 _LOCK = "SELECT pg_try_advisory_lock(hashtextextended(%s, 0))"
+# Making data takes as long as it takes, and who holds the schema idles for the length of a run.
+_NO_TIMEOUTS = """SELECT set_config(name, '0', false) FROM pg_settings
+    WHERE name IN ('statement_timeout', 'transaction_timeout', 'idle_session_timeout')"""
 _SETTINGS = """SELECT name, current_setting(name) FROM pg_settings WHERE name IN (
                'shared_buffers', 'synchronous_commit', 'fsync', 'full_page_writes', 'max_connections',
                'max_wal_size', 'checkpoint_timeout', 'track_io_timing', 'wal_level', 'data_checksums')"""
@@ -92,9 +95,13 @@ class OwnedSchema:
         return connection
 
     def connect(self) -> Connection:
-        """One more connection inside the schema, beside the one that holds it; raises ``psycopg.Error``."""
-        connection = connect(self._endpoint, self.name)
+        """One more connection inside the schema, for making data, beside the one that holds it.
+
+        Raises ``EndpointUnreachable`` with the cause and the remedy, or ``psycopg.Error``.
+        """
+        connection = connect_or_explain(self._endpoint, self.name)
         try:
+            connection.execute(_NO_TIMEOUTS)
             self.enter(connection)
         except psycopg.Error:
             connection.close()
@@ -143,6 +150,7 @@ class OwnedSchema:
         connection.execute("SELECT set_config('search_path', %s, false)", [path])
 
     def _enter(self, connection: Connection) -> None:
+        connection.execute(_NO_TIMEOUTS)
         locked = connection.execute(_LOCK, [self.name]).fetchone()
         if not (locked and locked[0]):
             raise ScenarioError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from bisect import bisect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
@@ -46,16 +47,13 @@ class SqlMixSession:
     ) -> None:
         self._connection = connection
         self._steps = [_step(name, state) for name in weights]
-        self._cumulative = list(accumulate(weights.values()))
+        *self._bounds, self._whole = accumulate(weights.values())
         self._state = state
         self._retries = retries
 
     def perform(self, record: Record) -> bool:
         """Run one operation and record it. There is always one more."""
-        steps = self._steps
-        step = steps[0]
-        if len(steps) > 1:
-            (step,) = self._state.random.choices(steps, cum_weights=self._cumulative)
+        step = self._steps[bisect(self._bounds, self._state.random.random() * self._whole)]
         self._connection.wait_until_due()
         drawn = step.draw(self._state)
         start_ns = time.perf_counter_ns()

@@ -33,7 +33,7 @@ class Shape(Params):
 
     row_bytes: Annotated[Bytes, Field(le=2**20)] = 200
     batch_rows: Annotated[int, Field(ge=1, le=100_000)] = 100
-    copy_rows: Annotated[int, Field(ge=1, le=1_000_000)] = 10_000
+    copy_rows: Annotated[int, Field(ge=1, le=1_000_000)] = 2000
     bulk_bytes: Bytes = 128 * 2**20
     scan_rows: Annotated[int, Field(ge=1, le=10_000_000)] = 1000
     spill_bytes: Annotated[Bytes, Field(ge=2**20, le=2**40)] = 32 * 2**20

@@ -7,7 +7,7 @@ import time
 
 import psycopg
 import pytest
-from scenarios.sql_mix.helpers import SMALL, ask, number, performed, prepared
+from scenarios.sql_mix.helpers import SMALL, ask, number, performed, prepared, with_options
 from scenarios.sql_mix.server import Server
 from scenarios.support import made, quiet
 
@@ -110,6 +110,12 @@ def test_loading_says_how_far_it_is_and_how_long_it_will_take(sql: Endpoint) -> 
     assert "loaded the data table: 128 MiB in " in text
     assert "MiB/s" in text
     assert len(loaders) == 3
+
+
+def test_a_servers_timeouts_do_not_end_the_loading(sql: Endpoint) -> None:
+    """A statement timeout of the role, far below what loading takes, is for others."""
+    with prepared(with_options(sql, statement_timeout="20"), {**READS, "scale": SMALL}) as driver:
+        assert performed(driver, 20).counts() == {("point_read", "ok"): 20}
 
 
 def test_a_load_that_was_cut_off_is_done_again(server: Server) -> None:
