@@ -28,21 +28,6 @@ from pinchpoint_scenarios.contract import Scenario, Session
 _BREATH = 1_000  # arrivals of others walked past before the loop gets a turn
 
 
-class _UserRecord:
-    """One user's ``Record``: adds the intended start of the operation the user is performing."""
-
-    __slots__ = ("_recorder", "_scenario", "intended_ns")
-
-    def __init__(self, recorder: Recorder, scenario: str) -> None:
-        self._recorder = recorder
-        self._scenario = scenario
-        self.intended_ns: int | None = None
-
-    def __call__(self, operation: str, outcome: str, start_ns: int, end_ns: int, size_bytes: int = 0) -> None:
-        intended_ns = None if "/" in operation else self.intended_ns
-        self._recorder.add(self._scenario, operation, outcome, start_ns, end_ns, size_bytes, intended_ns)
-
-
 class ScenarioLoad:
     """One scenario's share of the load in this process.
 
@@ -150,20 +135,21 @@ class ScenarioLoad:
             session.close()
 
     def _perform(self, session: Session, number: int) -> None:
-        record = _UserRecord(self._recorder, self.name)
+        record = self._recorder.user(self.name)
         closed = self._starts is None
         if closed:
             self._stop.wait(self._until_start_s(number))
         while not self._stop.is_set():
             if not closed:
-                record.intended_ns = self._next_start()
-                if record.intended_ns is None:
+                intended_ns = self._next_start()
+                if intended_ns is None:
                     return
+                record.intended_ns = intended_ns
             elif slot(number) not in self._slots:
                 self.users -= 1
                 self.open_users -= 1
                 return
-            if not session.perform(record):
+            if not session.perform(record.add):
                 self.finished_users += 1
                 return
             if self._think_s:

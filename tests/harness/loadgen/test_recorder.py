@@ -70,3 +70,79 @@ def test_an_hour_and_a_nanosecond_fit() -> None:
     recorder.add("s", "o", "ok", now - 7200 * 1000 * MS, now, 0, None)
     found = rows(recorder)
     assert sum(int(str(row["count"])) for row in found) == 2
+
+
+def test_a_users_record_adds_what_the_recorder_adds() -> None:
+    """The short way that sessions are given: the same rows, the intended start set by whoever drives."""
+    recorder, other, now = Recorder(), Recorder(), time.perf_counter_ns()
+    user = recorder.user("orders")
+    user.add("log_append", "ok", now, now + 5 * MS, 100)
+    user.intended_ns = now - 20 * MS
+    user.add("bulk_load", "timeout", now, now + 7 * MS)
+    other.add("orders", "log_append", "ok", now, now + 5 * MS, 100, None)
+    other.add("orders", "bulk_load", "timeout", now, now + 7 * MS, 0, now - 20 * MS)
+    assert [list(row.values())[1:] for row in rows(recorder)] == [
+        list(row.values())[1:] for row in rows(other)
+    ]
+
+
+def test_a_stage_has_no_response_time() -> None:
+    """Only the whole operation was meant to start at a time; its stages follow each other."""
+    recorder, now = Recorder(), time.perf_counter_ns()
+    user = recorder.user("crawl")
+    user.intended_ns = now - 20 * MS
+    user.add("document:a/fetch", "ok", now, now + MS)
+    user.add("document:a", "ok", now, now + 2 * MS)
+    stage, whole = rows(recorder)
+    assert stage["response"] is None
+    assert whole["response"] is not None
+
+
+def test_late_ends_keep_their_second() -> None:
+    """What ended in a second that was taken already comes with the next one, as a row of its own second."""
+    recorder, now = Recorder(), time.perf_counter_ns()
+    second = recorder.utc_ns(now) // 1_000_000_000
+    begins = recorder.counter_ns(second * 1_000_000_000)
+    recorder.add("s", "o", "ok", begins - 9 * MS, begins - MS, 10, None)
+    recorder.add("s", "o", "ok", begins, begins + MS, 20, None)
+    taken = [row[:1] + row[6:8] for row in recorder.take(second).rows("g1")]
+    recorder.add("s", "o", "ok", begins - 9 * MS, begins - 2 * MS, 30, None)
+    taken += [row[:1] + row[6:8] for row in recorder.take(second + 1).rows("g1")]
+    assert taken == [[second - 1, 1, 10], [second - 1, 1, 30], [second, 1, 20]]
+    assert recorder.take(2**62).rows("g1") == []
+
+
+def test_what_was_taken_is_not_touched_by_what_comes() -> None:
+    """Rows are made in a thread while the load goes on."""
+    recorder, now = Recorder(), time.perf_counter_ns()
+    user = recorder.user("s")
+    user.add("o", "ok", now - MS, now)
+    taken = recorder.take(2**62)
+    user.add("o", "ok", now - MS, now)
+    assert [row[6] for row in taken.rows("g1")] == [1]
+    assert [row["count"] for row in rows(recorder)] == [1]
+
+
+def test_recording_an_operation_is_cheap() -> None:
+    """At most 1.5 µs of CPU each, its share of histogram, row and progress included, at 2,000 a second.
+
+    The least of some tries: a machine that does other work makes code slower, never faster.
+    """
+    recorder, count, spent_ns = Recorder(), 2000, []
+    user = recorder.user("orders")
+    user.intended_ns = time.perf_counter_ns()
+    record = user.add
+    for _ in range(20):
+        second = recorder.utc_ns(time.perf_counter_ns()) // 1_000_000_000
+        first = recorder.counter_ns(second * 1_000_000_000)
+        ends = [first + number * 400_000 for number in range(count)]
+        starts = [end - 1_200_000 - number * 7919 % 900_000 for number, end in enumerate(ends)]
+        begun = time.thread_time_ns()
+        for start, end in zip(starts, ends, strict=True):
+            record("log_append", "ok", start, end, 100)
+        taken = recorder.take(second + 1)
+        found = taken.rows("g1")
+        progress = taken.progress()
+        spent_ns.append((time.thread_time_ns() - begun) / count)
+        assert (found[0][6], progress["orders"]["ok"]) == (count, count)
+    assert min(spent_ns) <= 1500
