@@ -11,7 +11,7 @@ from pinchpoint.analysis.thresholds import PRESSED, STARTED
 from pinchpoint.analysis.traffic import Latency, Traffic
 
 COMMIT_TIER = {"full-crawl": "sql", "sql-mix": "sql", "nosql-burst": "nosql"}
-READS_ONLY = ("point_read",)
+READS_ONLY = ("point_read", "range_scan", "spill")
 """Every operation but these ends with a commit in the scenario's commit tier."""
 
 
