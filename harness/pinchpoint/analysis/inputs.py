@@ -151,7 +151,7 @@ def read_inputs(run: StoredRun) -> Inputs:
     """Take from a run what the analysis may see."""
     manifest = run.manifest
     start, end, measured = _measure_phase(run)
-    window = Window.between(start, end)
+    window = Window.between(start, end, pc.max(run.operations["interval_s"]).as_py() or 1.0)
     traffic = Traffic(run.operations)
     declared = dict(_declared_hosts(manifest))
     plan = manifest.get("plan") or {}
@@ -199,7 +199,7 @@ def _measure_phase(run: StoredRun) -> tuple[float, float, bool]:
 def _last_record_s(run: StoredRun) -> float:
     ends = [0.0]
     if run.operations.num_rows:
-        ends.append(float(pc.max(run.operations["time_s"]).as_py()) + 1)
+        ends.append(pc.max(pc.add(run.operations["time_s"], run.operations["interval_s"])).as_py())
     if run.samples.num_rows:
         ends.append(pc.max(run.samples["time_ns"]).as_py() / 1e9)
     return max(ends)

@@ -11,10 +11,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-Floats = npt.NDArray[np.float64]
+from pinchpoint.store.schema import COARSE_S, LONG_RUN_S
 
-LONG_RUN_S = 3600
-"""Runs over an hour are looked at in steps of ten seconds, as their histograms are kept."""
+Floats = npt.NDArray[np.float64]
 
 
 class Key(NamedTuple):
@@ -59,7 +58,7 @@ class Raw:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The part of a run that is looked at: whole UTC seconds, in equal steps.
+    """The part of a run that is looked at: whole UTC seconds, in equal steps; long steps are aligned to UTC.
 
     Attributes:
         first_s: its first second.
@@ -72,12 +71,15 @@ class Window:
     steps: int
 
     @classmethod
-    def between(cls, start_s: float, end_s: float) -> Window:
-        """All whole seconds from ``start_s`` to ``end_s`` (none where that is less than one)."""
-        first = int(np.ceil(start_s))
-        seconds = max(0, int(np.floor(end_s)) - first)
-        step = 1 if seconds <= LONG_RUN_S else 10
-        return cls(first, step, seconds // step)
+    def between(cls, start_s: float, end_s: float, recorded_s: float = 1.0) -> Window:
+        """All whole steps from ``start_s`` to ``end_s`` (none where that is less than one).
+
+        Over an hour, and where operations were recorded in steps of ten seconds (``recorded_s``), they are
+        ten seconds long and begin where those begin: each row of operations lies in one step.
+        """
+        step = COARSE_S if recorded_s > 1 or end_s - start_s > LONG_RUN_S else 1
+        first = int(np.ceil(start_s / step)) * step
+        return cls(first, step, max(0, int(end_s // step) * step - first) // step)
 
     @property
     def seconds(self) -> int:

@@ -100,9 +100,13 @@ class Traffic:
 
     @property
     def seconds(self) -> list[int]:
-        """The UTC seconds with at least one finished operation, sorted."""
+        """The UTC seconds of all rows with at least one finished operation, sorted.
+
+        Where rows cover ten seconds each, so do these: when in them an operation ended is not known.
+        """
         busy = self._table.filter(pc.greater(self._table["count"], 0))
-        return sorted(pc.unique(busy["time_s"]).to_pylist())
+        rows = zip(busy["time_s"].to_pylist(), busy["interval_s"].to_pylist(), strict=True)
+        return sorted({second for first, length in set(rows) for second in range(first, first + int(length))})
 
     def outcomes(self) -> dict[str, int]:
         """How many operations had which outcome."""

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from pinchpoint.analysis.inputs import seconds_of
+from pinchpoint.analysis.series import Window
 from pinchpoint.store.read import StoredRun
 
 _STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600)
@@ -35,21 +36,25 @@ class Clock:
         length_s: seconds from there to the end of the run.
         phases: in order; the phase an interrupted run was in ends where the data end.
         bucket_s: whole seconds that one point of the timeline covers.
+        step_s: whole seconds that a row of the operations covers.
     """
 
     start_s: float
     length_s: float
     phases: tuple[Phase, ...]
     bucket_s: int
+    step_s: int = 1
 
     @property
     def window(self) -> tuple[float, float] | None:
-        """The whole UTC seconds of the measure phase, as the analysis takes them; ``None`` without one."""
+        """The whole UTC steps of the measure phase, as the analysis takes them; ``None`` without one."""
         found = [phase for phase in self.phases if phase.name == "measure"]
         if not found:
             return None
-        first_s = math.ceil(self.start_s + found[0].from_s)
-        return first_s, max(first_s, math.floor(self.start_s + found[-1].to_s))
+        window = Window.between(
+            self.start_s + found[0].from_s, self.start_s + found[-1].to_s, recorded_s=self.step_s
+        )
+        return window.first_s, window.first_s + window.seconds
 
     def utc(self, since_start_s: float) -> str:
         """The UTC time of day of a point, for people."""
@@ -76,9 +81,10 @@ def clock_of(run: StoredRun) -> Clock:
     end_s = max(seconds_of(ended) if ended else last_s, start_s)
     phases = tuple(_phase(phase, start_s, end_s) for phase in planned)
     length_s = end_s - start_s
-    wanted_s = max(length_s / _POINTS, _longest_interval_s(run))
+    recorded_s = _longest_interval_s(run)
+    wanted_s = max(length_s / _POINTS, recorded_s)
     bucket_s = next((step for step in _STEPS_S if step >= wanted_s), math.ceil(wanted_s))
-    return Clock(start_s=start_s, length_s=length_s, phases=phases, bucket_s=bucket_s)
+    return Clock(start_s, length_s, phases, bucket_s, math.ceil(recorded_s))
 
 
 def _phase(phase: Mapping[str, Any], start_s: float, end_s: float) -> Phase:
@@ -102,9 +108,9 @@ def _extent(run: StoredRun) -> tuple[float, float]:
         firsts.append(span["min"] / 1e9 - (pc.max(run.samples["interval_s"]).as_py() or 0.0))
         lasts.append(span["max"] / 1e9)
     if run.operations.num_rows:
-        span = pc.min_max(run.operations["time_s"]).as_py()
-        firsts.append(span["min"])
-        lasts.append(span["max"] + 1)
+        times = run.operations["time_s"]
+        firsts.append(pc.min(times).as_py())
+        lasts.append(pc.max(pc.add(times, run.operations["interval_s"])).as_py())
     return (min(firsts), max(lasts)) if firsts else (0.0, 0.0)
 
 

@@ -1,7 +1,8 @@
 """Journal segments become Parquet parts while the run goes on, and parts become a run's two files at its end.
 
 A segment's part replaces it in two steps, rename then delete; a part that lies beside its segment is
-complete, so a process killed between the two loses nothing and counts nothing twice.
+complete, so a process killed between the two loses nothing and counts nothing twice. Whatever is done is done
+part by part: a day's run needs no more memory than a minute's.
 """
 
 from __future__ import annotations
@@ -9,14 +10,19 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Self
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from pinchpoint.store.coarse import coarse
 from pinchpoint.store.journal import SUFFIX, read_frames, segments
 from pinchpoint.store.schema import OPERATIONS_SCHEMA, SAMPLES_SCHEMA
 
 _COMPRESSION = "zstd"
+_GROUP_ROWS = 100_000
+_GROUP_BYTES = 32_000_000  # histograms make wide rows
 
 
 def segment_tables(segment: Path) -> tuple[pa.Table, pa.Table]:
@@ -46,52 +52,113 @@ def segment_tables(segment: Path) -> tuple[pa.Table, pa.Table]:
     )
 
 
-def compact_closed(directory: Path) -> None:
-    """Turn every segment that has a successor by the same writer into parts. Raises OSError."""
+def compact_closed(directory: Path, step_s: int = 1) -> None:
+    """Turn every segment that has a successor by the same writer into parts.
+
+    Args:
+        directory: the journal folder.
+        step_s: seconds that a row of the operations covers from now on; parts that exist stay as they are
+            until they are merged.
+
+    Raises:
+        OSError: a part cannot be written.
+    """
     found = segments(directory)
     for segment, following in itertools.pairwise(found):
         if _writer(segment) == _writer(following):
-            _compact(segment)
+            _compact(segment, step_s)
 
 
-def tables(directory: Path) -> tuple[pa.Table, pa.Table]:
+def tables(directory: Path, step_s: int = 1) -> tuple[pa.Table, pa.Table]:
     """(operations, samples) of a whole journal folder, in memory; changes nothing."""
-    pairs = list(_pairs(directory))
+    pairs = list(_pairs(directory, step_s))
     return (
         pa.concat_tables([OPERATIONS_SCHEMA.empty_table(), *(pair[0] for pair in pairs)]),
         pa.concat_tables([SAMPLES_SCHEMA.empty_table(), *(pair[1] for pair in pairs)]),
     )
 
 
-def merge(directory: Path, operations: Path, samples: Path) -> None:
+def last_ns(directory: Path) -> int | None:
+    """When the last thing in a journal folder was measured, UTC nanoseconds; None where it holds nothing."""
+    found: list[int] = []
+    for operations, samples in _pairs(directory, 1):
+        if operations.num_rows:
+            ends = pc.add(operations["time_s"], operations["interval_s"])
+            found.append(round(pc.max(ends).as_py()) * 1_000_000_000)
+        if samples.num_rows:
+            found.append(pc.max(samples["time_ns"]).as_py())
+    return max(found, default=None)
+
+
+def merge(directory: Path, operations: Path, samples: Path, step_s: int = 1) -> None:
     """Write a journal folder's content as the run's two files, each complete or not there. Raises OSError."""
     unfinished = [path.with_suffix(".parquet.partial") for path in (operations, samples)]
     with (
-        pq.ParquetWriter(unfinished[0], OPERATIONS_SCHEMA, compression=_COMPRESSION) as operations_file,
-        pq.ParquetWriter(unfinished[1], SAMPLES_SCHEMA, compression=_COMPRESSION) as samples_file,
+        _RowGroups(unfinished[0], OPERATIONS_SCHEMA) as operations_file,
+        _RowGroups(unfinished[1], SAMPLES_SCHEMA) as samples_file,
     ):
-        for pair in _pairs(directory):
-            for file, table in zip((operations_file, samples_file), pair, strict=True):
-                if table.num_rows:
-                    file.write_table(table)
+        for pair in _pairs(directory, step_s):
+            operations_file.add(pair[0])
+            samples_file.add(pair[1])
     for partial, path in zip(unfinished, (operations, samples), strict=True):
         partial.replace(path)
 
 
-def _pairs(directory: Path) -> Iterator[tuple[pa.Table, pa.Table]]:
+class _RowGroups:
+    """A Parquet file in row groups of a fair size, made of many small tables.
+
+    Args:
+        path: the file.
+        schema: its columns.
+    """
+
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        self._file = pq.ParquetWriter(path, schema, compression=_COMPRESSION)
+        self._waiting: list[pa.Table] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        if kind is None:
+            self._write()
+        self._file.close()
+
+    def add(self, table: pa.Table) -> None:
+        """Append rows. Raises OSError."""
+        self._waiting.append(table)
+        waiting = self._waiting
+        if (
+            sum(one.num_rows for one in waiting) >= _GROUP_ROWS
+            or sum(one.nbytes for one in waiting) >= _GROUP_BYTES
+        ):
+            self._write()
+
+    def _write(self) -> None:
+        table = pa.concat_tables(self._waiting) if self._waiting else None
+        self._waiting = []
+        if table is not None and table.num_rows:
+            self._file.write_table(table)
+
+
+def _pairs(directory: Path, step_s: int) -> Iterator[tuple[pa.Table, pa.Table]]:
     stems = {path.name.removesuffix(SUFFIX) for path in segments(directory)}
     stems |= {path.name.removesuffix(".samples.parquet") for path in directory.glob("*.samples.parquet")}
     for stem in sorted(stems):
-        operations, samples = _parts(directory / stem)
-        if samples.exists():
-            yield pq.read_table(operations), pq.read_table(samples)
+        part, samples_part = _parts(directory / stem)
+        if samples_part.exists():
+            operations, samples = pq.read_table(part), pq.read_table(samples_part)
         else:
-            yield segment_tables(directory / f"{stem}{SUFFIX}")
+            operations, samples = segment_tables(directory / f"{stem}{SUFFIX}")
+        yield coarse(operations, step_s), samples
 
 
-def _compact(segment: Path) -> None:
+def _compact(segment: Path, step_s: int) -> None:
+    operations, samples = segment_tables(segment)
     # The samples part comes last: where it lies, its operations part lies too.
-    for path, table in zip(_parts(segment.with_suffix("")), segment_tables(segment), strict=True):
+    for path, table in zip(
+        _parts(segment.with_suffix("")), (coarse(operations, step_s), samples), strict=True
+    ):
         partial = path.with_suffix(".partial")
         pq.write_table(table, partial, compression=_COMPRESSION)
         partial.replace(path)

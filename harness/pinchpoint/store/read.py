@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pinchpoint.errors import InputError
 from pinchpoint.store import compact, write
+from pinchpoint.store.coarse import step_s
 from pinchpoint.store.schema import (
     EVENTS,
     JOURNAL,
@@ -61,7 +61,7 @@ def open_run(directory: Path) -> StoredRun:
     if manifest["state"] == "running":
         if write.is_being_written(directory):
             manifest.setdefault("warnings", []).append(STILL_RUNNING)
-            operations, samples = compact.tables(directory / JOURNAL)
+            operations, samples = compact.tables(directory / JOURNAL, step_s(manifest, write.utc()))
             return StoredRun(directory, manifest, operations, samples, _events(directory))
         _recover(directory, manifest)
     elif (directory / JOURNAL).exists():
@@ -100,8 +100,7 @@ def read_manifest(directory: Path) -> dict[str, Any]:
 
 
 def _recover(directory: Path, manifest: dict[str, Any]) -> None:
-    _, samples = compact.tables(directory / JOURNAL)
-    last_ns = pc.max(samples["time_ns"]).as_py()
+    last_ns = compact.last_ns(directory / JOURNAL)
     ended = write.utc(last_ns) if last_ns else manifest["started"]
     for phase in manifest.get("phases", []):
         phase["to"] = phase["to"] or ended

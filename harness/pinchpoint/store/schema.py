@@ -14,14 +14,18 @@ VERDICT = "verdict.json"
 REPORT = "report.html"
 JOURNAL = "journal"
 
+LONG_RUN_S = 3600
+COARSE_S = 10
+"""The operations of a run whose load goes on for longer than an hour are kept in steps of ten seconds."""
+
 SEND, SENT = "/send", "sent"
 """Operation and outcome of the rows that hold how late a generator started what it could have started on
 time: a stage of no operation, as a histogram, so that its percentiles over any time are exact."""
 
 OPERATIONS_SCHEMA = pa.schema(
     [
-        ("time_s", pa.int64()),  # UTC second in which the operation ended
-        ("interval_s", pa.float64()),  # seconds the row covers
+        ("time_s", pa.int64()),  # UTC second in which the operation ended; the first of the row's interval
+        ("interval_s", pa.float64()),  # seconds the row covers: 1, or COARSE_S aligned to UTC
         ("worker", pa.string()),
         ("scenario", pa.string()),  # its name in the plan
         ("operation", pa.string()),  # "a/b" is stage b of operation a: timed, not throughput

@@ -16,6 +16,8 @@ from typing import Any
 
 from pinchpoint.errors import NotEvidenceError
 from pinchpoint.store import compact
+from pinchpoint.store.coarse import step_s
+from pinchpoint.store.events import EventLog
 from pinchpoint.store.journal import JournalWriter
 from pinchpoint.store.schema import EVENTS, JOURNAL, MANIFEST, OPERATIONS, RUN_SCHEMA, SAMPLES
 from pinchpoint_collectors.record import Sample
@@ -56,8 +58,7 @@ class RunWriter:
             self.journal.mkdir(parents=True)
             self._lock = (self.journal / LOCK).open("w")
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Unbuffered: a line that did not fit is an error at once, and not again when the file is closed.
-            self._events = (directory / EVENTS).open("ab", buffering=0)
+            self._events = EventLog(directory / EVENTS)
         self.save_manifest()
         self._samples = JournalWriter(self.journal, "controller", segment_s)
         self._guard = threading.Lock()  # collectors, generators' readers and the main thread all write here
@@ -73,10 +74,9 @@ class RunWriter:
             self._samples.write_samples(samples)
 
     def event(self, event: str, /, **fields: Any) -> None:
-        """Append one line to events.jsonl."""
-        line = json.dumps({"time": utc(), "event": event, **fields}, allow_nan=False, default=str)
+        """Append one line to events.jsonl; see ``EventLog`` for what happens over and over."""
         with self._writing(), self._guard:
-            self._events.write(line.encode() + b"\n")
+            self._events.add({"time": utc(), "event": event, **fields})
 
     def warn(self, sentence: str) -> None:
         """A warning the report must show."""
@@ -86,18 +86,19 @@ class RunWriter:
     def compact(self) -> None:
         """Turn closed journal segments into Parquet parts."""
         with self._writing():
-            compact.compact_closed(self.journal)
+            compact.compact_closed(self.journal, step_s(self.manifest, utc()))
 
     def finish(self, state: str) -> None:
         """Merge the journals into the run's two files and say so in the manifest."""
         with self._writing():
             self._samples.close()
+            self._events.close()
             finish(self.directory, self.manifest, state, utc())
         self.close()
 
     def close(self) -> None:
         """Let go of the directory; what is in the journal stays recoverable. Safe to call twice."""
-        with self._guard:
+        with self._writing(), self._guard:
             self._samples.close()
             self._events.close()
             self._lock.close()
@@ -117,7 +118,7 @@ class RunWriter:
 def finish(directory: Path, manifest: dict[str, Any], state: str, ended: str) -> None:
     """From journal to finished run; the journal goes only after all else is in place. Raises OSError."""
     journal = directory / JOURNAL
-    compact.merge(journal, directory / OPERATIONS, directory / SAMPLES)
+    compact.merge(journal, directory / OPERATIONS, directory / SAMPLES, step_s(manifest, ended))
     manifest.update(state=state, ended=ended)
     write_json(directory / MANIFEST, manifest)
     shutil.rmtree(journal)
