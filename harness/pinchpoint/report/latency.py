@@ -12,11 +12,11 @@ import duckdb
 from hdrh.histogram import HdrHistogram
 
 from pinchpoint.report.clock import Clock
+from pinchpoint.store import histogram
 from pinchpoint.store.read import StoredRun
 
 Kind = Literal["service", "response"]
 _US = 1e6
-_LOWEST_US, _HIGHEST_US, _DIGITS = 1, 3_600_000_000, 3  # as every histogram of a run is recorded
 _BINS_PER_DECADE = 20
 
 
@@ -53,12 +53,8 @@ class Distribution:
 
 def merged(encoded: Sequence[str]) -> Any | None:
     """The sum of encoded histograms (``hdrh`` ships no types), or ``None`` when nothing was timed."""
-    if not encoded:
-        return None
-    total = HdrHistogram(_LOWEST_US, _HIGHEST_US, _DIGITS)
-    for text in encoded:
-        total.decode_and_add(text)
-    return total if total.get_total_count() else None
+    text = histogram.merged(encoded)
+    return None if text is None else HdrHistogram.decode(text)
 
 
 def bucket_percentiles(

@@ -40,6 +40,12 @@ def counted(times_ns: npt.NDArray[np.int64]) -> Counts:
     return np.bincount(doubling * _HALF + (microseconds >> doubling))
 
 
+def values_us(counters: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """(the lowest value that each of these counters stands for, how many values it stands for)."""
+    doubling = np.maximum(counters // _HALF - 1, 0)
+    return (counters - doubling * _HALF) << doubling, 1 << doubling
+
+
 def encoded(counts: Counts) -> str:
     """The counters as text; the last of them must not be 0."""
     length = len(counts)
@@ -62,13 +68,20 @@ def decoded(text: str) -> Counts:
     return np.frombuffer(holder.counts, dtype=np.int64)[: found["max_nonzero_index"] + 1]
 
 
+def summed(texts: Iterable[str]) -> Counts:
+    """The counters of many texts, added up; they are read one after the other, as each takes 200 KB."""
+    total = np.zeros(_COUNTERS, dtype=np.int64)
+    length = 0
+    for text in texts:
+        counts = decoded(text)
+        total[: len(counts)] += counts
+        length = max(length, len(counts))
+    return total[:length]
+
+
 def merged(texts: Iterable[str | None]) -> str | None:
     """The sum of encoded histograms; None where there is none."""
     given = [text for text in texts if text is not None]
     if len(given) <= 1:
         return given[0] if given else None
-    parts = [decoded(text) for text in given]
-    total = np.zeros(max(map(len, parts)), dtype=np.int64)
-    for part in parts:
-        total[: len(part)] += part
-    return encoded(total)
+    return encoded(summed(given))
