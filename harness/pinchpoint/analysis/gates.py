@@ -117,9 +117,16 @@ def _little(inputs: Inputs, flow: Flow) -> Iterator[Gate]:
     stall of the farm holds all users at once), and so does the client's own work between two operations,
     which shows where operations take a millisecond. A crawl's sessions wait for its frontier, and those of a
     failing farm before they connect again, without an operation going on: there only an excess is an error.
+    The users of a locustfile wait as long, and do as much at once, as the file says: nothing follows there.
     """
     users = _users(inputs, flow)
-    if flow.load.scheduled or not users or flow.service is None or inputs.window.seconds == 0:
+    if (
+        flow.load.scheduled
+        or flow.load.use.endswith(".py")
+        or not users
+        or flow.service is None
+        or inputs.window.seconds == 0
+    ):
         return
     rate = flow.finished / inputs.window.seconds
     accounted = rate * (flow.service.mean_s + flow.load.think_s)

@@ -21,6 +21,8 @@ import gevent
 import numpy as np
 
 from pinchpoint.loadgen.load import Assignment, make_scenario, scenario_seed
+from pinchpoint.loadgen.locustfile import Locustfile
+from pinchpoint.loadgen.locusts import LocustLoad
 from pinchpoint.loadgen.recorder import Recorder, Seconds
 from pinchpoint.loadgen.users import ScenarioLoad
 from pinchpoint_collectors.record import Sample
@@ -107,7 +109,12 @@ class Generator:
 
         scenario = make_scenario(name, given, work.endpoints, work.seed, work.worker, work.workers, event)
         slots = frozenset(work.slots.get(name, ()))
-        return ScenarioLoad(name, scenario, given["load"], seed, work.worker, slots, self._recorder)
+        load, worker, recorder = given["load"], work.worker, self._recorder
+        if isinstance(scenario, Locustfile):
+            return LocustLoad(
+                name, scenario, load, seed, worker, slots, recorder, tell=event, failed=self._fail
+            )
+        return ScenarioLoad(name, scenario, load, seed, worker, slots, recorder)
 
     def _watch_loop(self) -> None:
         while True:

@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from pinchpoint.loadgen.arrivals import Bursts, Constant, arrival_times
+from pinchpoint.loadgen.locustfile import scenario_class
 from pinchpoint.loadgen.shares import SLOTS, slot
 from pinchpoint.plan import Plan, expand
-from pinchpoint_scenarios import registry
 from pinchpoint_scenarios.contract import Context, Scenario
 
 _SESSIONS_MIN, _SESSIONS_MAX = 4, 64
@@ -84,7 +84,7 @@ def make_scenario(
     event: Callable[..., None],
 ) -> Scenario:
     """The driver of one of the plan's scenarios (``Assignment.scenarios``), with secrets expanded."""
-    use = registry.scenario(given["use"])
+    use = scenario_class(given["use"])
     return use(
         Context(
             name=name,

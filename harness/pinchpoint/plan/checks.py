@@ -9,9 +9,11 @@ from collections.abc import Iterable, Iterator
 
 from pydantic import ValidationError
 
+from pinchpoint.loadgen.locustfile import is_locustfile, scenario_class
 from pinchpoint.plan.document import Document
 from pinchpoint.plan.embedded import EMBEDDED_ENDPOINTS, EMBEDDED_ROLES, GENERATOR, SERVED
 from pinchpoint.plan.explain import explain
+from pinchpoint.plan.locustfiles import check_endpoints, check_locustfile
 from pinchpoint.plan.problems import Path, Problem, listed, nearest, unknown
 from pinchpoint_collectors import registry as collectors
 from pinchpoint_infra.catalogue import catalogue
@@ -82,6 +84,7 @@ def check_together(farm: Document, plan: Document) -> Iterator[Problem]:
             )
         if issubclass(scenario, FullCrawl):
             yield from _check_sources(farm, plan, name, offered)
+    yield from check_endpoints(plan, farm.file, offered)
 
 
 def _check_embedded(farm: Document) -> Iterator[Problem]:
@@ -195,11 +198,13 @@ def _check_scenario(plan: Document, name: str) -> Iterator[Problem]:
     use = plan.at(*place, "use")
     if not isinstance(use, str):
         return  # the record says so
-    if use not in scenarios.SCENARIOS:
+    if is_locustfile(use):
+        yield from check_locustfile(plan, name)
+    elif use not in scenarios.SCENARIOS:
         yield _unknown((*place, "use"), "scenario", use, scenarios.SCENARIOS)
         return
     params = plan.mapping(*place, "params")
-    model = scenarios.scenario(use).params_model
+    model = scenario_class(use).params_model
     try:
         model.model_validate(params)
     except ValidationError as error:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pinchpoint.errors import GuardError
+from pinchpoint.loadgen.locustfile import scenario_class
 from pinchpoint.plan.farm import Farm
 from pinchpoint.plan.plan import Plan
-from pinchpoint_scenarios import registry
 
 
 def guard(farm: Farm, plan: Plan) -> None:
@@ -15,7 +15,7 @@ def guard(farm: Farm, plan: Plan) -> None:
     writing = [
         f"{name} ({planned.use})"
         for name, planned in plan.scenarios.items()
-        if registry.scenario(planned.use).writes
+        if scenario_class(planned.use).writes
     ]
     if writing:
         raise GuardError(

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, ValidationInfo, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
+from pinchpoint.loadgen.locustfile import is_locustfile, scenario_class
 from pinchpoint.plan.problems import Unfit
-from pinchpoint.plan.record import FileContext, Name, PerSecond, Ratio, Record, Seconds, only_one
+from pinchpoint.plan.record import (
+    FileContext,
+    Name,
+    PerSecond,
+    Ratio,
+    Record,
+    Seconds,
+    only_one,
+    resolved,
+)
 from pinchpoint.plan.units import DURATION, RATE
-from pinchpoint_scenarios import registry
 
 DEFAULT_WARM_UP_S = 5.0
 """Connections are open and caches touched after some seconds; a plan that needs more says so."""
@@ -74,7 +84,7 @@ class ScenarioPlan(Record):
     """One scenario of a plan.
 
     Attributes:
-        use: the scenario's name in the scenarios' registry.
+        use: the scenario's name in the scenarios' registry, or the path of a locustfile.
         load: how much of it.
         params: its parameters as given; ``use``'s ``params_model`` has accepted them.
     """
@@ -82,6 +92,14 @@ class ScenarioPlan(Record):
     use: str = Field(description="the scenario to use, such as sql-mix")
     load: Load = Field(description="the load, such as {model: closed, users: 8}")
     params: Mapping[str, Any] = Field(default_factory=dict)
+
+    @field_validator("use")
+    @classmethod
+    def _locustfiles_place(cls, use: str, info: ValidationInfo) -> str:
+        """A locustfile's path starts in the plan's folder."""
+        if is_locustfile(use) and isinstance(info.context, FileContext):
+            return str(resolved(Path(use), info.context.directory).resolve())
+        return use
 
 
 class Measure(Record):
@@ -167,4 +185,4 @@ class Plan(Record):
 
 def ending_scenarios(plan: Plan) -> list[str]:
     """The names of the plan's scenarios that end by themselves (a crawl)."""
-    return [name for name, planned in plan.scenarios.items() if registry.scenario(planned.use).ends]
+    return [name for name, planned in plan.scenarios.items() if scenario_class(planned.use).ends]

@@ -1,0 +1,186 @@
+"""A plain locustfile as a scenario: what the controller knows of it, without importing Locust.
+
+Its users are Locust's own and live in the generators (``loadgen.locusts``).
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, ClassVar
+from urllib.parse import urlsplit
+
+from pydantic import field_validator, model_validator
+
+from pinchpoint_scenarios import registry
+from pinchpoint_scenarios.contract import Context, Params, Scenario, Session
+from pinchpoint_scenarios.errors import EndpointUnreachable, ScenarioError
+
+SUFFIX = ".py"
+_IMPORT_S = 60.0
+_REACH_S = 5.0
+_PORTS = {"http": 80, "https": 443}
+
+
+class LocustfileParams(Params):
+    """The parameters of a locustfile; at most one of them.
+
+    Attributes:
+        endpoint: the farm's endpoint that its users talk to.
+        host: the base URL that its users talk to, in place of an endpoint.
+    """
+
+    endpoint: str | None = None
+    host: str | None = None
+
+    @field_validator("host")
+    @classmethod
+    def _is_url(cls, host: str | None) -> str | None:
+        if host is not None:
+            parts = urlsplit(host)
+            if not parts.scheme or not parts.hostname:
+                raise ValueError("allowed: a URL such as http://web1:8080")
+            if "@" in parts.netloc:
+                raise ValueError("a user in the host; secrets live in farm.yaml alone: give endpoint instead")
+        return host
+
+    @model_validator(mode="after")
+    def _one_of_them(self) -> LocustfileParams:
+        if self.endpoint is not None and self.host is not None:
+            raise ValueError("endpoint and host are given together; allowed: one of them")
+        return self
+
+
+class Locustfile:
+    """A scenario whose users a locustfile describes; ``locustfile`` makes the class for one.
+
+    Args:
+        context: as for every scenario.
+    """
+
+    use: ClassVar[str] = ""
+    needs: ClassVar[frozenset[str]] = frozenset()
+    writes: ClassVar[bool] = True  # nobody can tell what its requests do
+    ends: ClassVar[bool] = False
+    params_model: ClassVar[type[Params]] = LocustfileParams
+
+    def __init__(self, context: Context) -> None:
+        params = context.params
+        assert isinstance(params, LocustfileParams)  # noqa: S101 -- validated by params_model
+        self.path = Path(self.use)
+        self.host = params.host
+        if params.endpoint is not None:
+            if params.endpoint not in context.endpoints:
+                raise ScenarioError(f"{context.name}: the farm has no endpoint {params.endpoint}")
+            self.host = context.endpoints[params.endpoint].url
+
+    def check(self) -> Mapping[str, Any]:
+        """See ``Scenario``: import the file in a process of its own, reach every host over TCP."""
+        try:
+            users = inspect(self.path)
+        except ScenarioError as error:
+            raise ScenarioError(f"the locustfile {self.path}: {error}") from error
+        hosts = [self.host] if self.host else [user.host for user in users.classes if user.host]
+        for host in dict.fromkeys(hosts):
+            _reach(host)
+        warnings = []
+        if users.has_shape:
+            warnings.append(f"{self.path.name}: its LoadTestShape is not used; the plan says how many users")
+        names = ", ".join(user.name for user in users.classes)
+        return {"locustfile": {"server": names, "version": "reachable", "warnings": warnings}}
+
+    def prepare(self, progress: Callable[[str], None]) -> None:
+        """See ``Scenario``: its users make what they need themselves, in ``on_start``."""
+
+    def session(self, number: int) -> Session:
+        """See ``Scenario``; in generators alone, where Locust is: ``loadgen.locusts``."""
+        raise ScenarioError(f"user {number} of {self.path.name} can live in a load generator only")
+
+    def finish(self, *, keep_data: bool) -> None:
+        """See ``Scenario``: what its users made they remove themselves, in ``on_stop``."""
+
+
+def is_locustfile(use: str) -> bool:
+    """Whether a plan's ``use`` names a file, not a scenario."""
+    return use.endswith(SUFFIX) or "/" in use
+
+
+def scenario_class(use: str) -> type[Scenario]:
+    """The scenario a plan names; raises ``ScenarioError`` listing all names and the nearest."""
+    if is_locustfile(use):
+        return type(Locustfile.__name__, (Locustfile,), {"use": use})
+    return registry.scenario(use)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundUser:
+    """One user class of a locustfile: its name, its own host, and whether it needs one."""
+
+    name: str
+    host: str | None
+    is_http: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a locustfile holds: its user classes, and whether it has a LoadTestShape."""
+
+    classes: tuple[FoundUser, ...]
+    has_shape: bool
+
+
+def inspect(path: Path) -> Found:
+    """Import a locustfile in a process of its own, which Locust may patch as it likes.
+
+    Raises:
+        ScenarioError: it cannot be imported; the message says why, and in which line.
+    """
+    try:
+        return _inspected(path, path.stat().st_mtime_ns)
+    except OSError as error:
+        raise ScenarioError(f"it cannot be read: {error.strerror}") from error
+
+
+@lru_cache
+def _inspected(path: Path, _changed_ns: int) -> Found:
+    command = [sys.executable, "-m", "pinchpoint.loadgen.locusts", str(path)]
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_IMPORT_S, check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        raise ScenarioError(f"importing it took longer than {_IMPORT_S:g} s") from error
+    try:
+        said = json.loads(done.stdout)
+    except ValueError as error:
+        raise ScenarioError(
+            f"importing it ended the process (exit status {done.returncode}): keep what runs a test out of "
+            "the module, or below `if __name__ == '__main__':`"
+        ) from error
+    if "error" in said:
+        raise ScenarioError(said["error"])
+    users = tuple(
+        FoundUser(**{key: one[key] for key in ("name", "host", "is_http")}) for one in said["classes"]
+    )
+    return Found(users, said["has_shape"])
+
+
+def _reach(host: str) -> None:
+    parts = urlsplit(host)
+    port = parts.port or _PORTS.get(parts.scheme)
+    if parts.hostname is None or port is None:
+        return  # not a URL of a server as far as anyone can tell: the file's own client knows
+    where = f"{parts.scheme}://{parts.hostname}:{port}"
+    try:
+        socket.create_connection((parts.hostname, port), timeout=_REACH_S).close()
+    except OSError as error:
+        raise EndpointUnreachable(
+            f"{where}, the host of the locustfile, does not answer: {error}; start it, or give another with "
+            "params: {endpoint: NAME} or {host: URL}"
+        ) from error

@@ -1,0 +1,264 @@
+"""A locustfile's users in a load generator: Locust runs them, and their requests are recorded like ours."""
+
+from __future__ import annotations
+
+from pinchpoint.loadgen import engine  # first of all: see there
+
+# isort: split
+import json
+import logging
+import os
+import sys
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from pinchpoint.loadgen.locustfile import Locustfile
+from pinchpoint.loadgen.recorder import Recorder
+from pinchpoint.loadgen.shares import slot
+from pinchpoint.loadgen.users import ScenarioLoad
+from pinchpoint_scenarios.contract import OK
+from pinchpoint_scenarios.errors import ScenarioError
+
+MAX_NAMES = 500
+"""So many different requests are kept apart: a file that names them by URL would have no end of them."""
+OTHERS = "(other requests)"
+_NAME_LENGTH = 200
+_SLASH = "\u2215"
+"""Stands for the slash in a request's name, as a path has: with one it would be a stage of an operation."""
+_TASK = "task"
+_LATE_S = 60.0
+_TOLD_MAX = 10  # log records of one place, user errors of one kind: so many are told
+
+
+class LocustLoad(ScenarioLoad):
+    """The share of a locustfile's users that live in this process.
+
+    Args:
+        name: the scenario's name in the plan.
+        scenario: what the plan says of it.
+        load: the load model as it travels; closed.
+        seed: of the scenario.
+        worker: this worker's number.
+        slots: the part of the load that is done here.
+        recorder: the process's recorder.
+        tell: writes an event.
+        failed: called when a request could not be recorded.
+
+    Raises:
+        ScenarioError: the file is not here, or cannot be imported.
+    """
+
+    def __init__(  # noqa: PLR0913 -- a load's own arguments and the two ways out
+        self,
+        name: str,
+        scenario: Locustfile,
+        load: Mapping[str, Any],
+        seed: int,
+        worker: int,
+        slots: frozenset[int],
+        recorder: Recorder,
+        *,
+        tell: Callable[..., None],
+        failed: Callable[[BaseException], None],
+    ) -> None:
+        super().__init__(name, scenario, load, seed, worker, slots, recorder)
+        self._path = scenario.path
+        self._hosted = _imported(scenario.path, scenario.host)
+        self._hosted.listen(self._request, self._error)
+        self._order = shared_out(self._hosted.classes, int(load["users"]))
+        self._living: dict[int, engine.LocustUser] = {}
+        self._tell = tell
+        self._failed = failed
+        self._names: dict[str, str] = {}
+        self._errors: Counter[tuple[str, str]] = Counter()
+        self._names_exceeded = False
+        logging.getLogger().addHandler(_LogTeller(tell))
+
+    def begin(self, begin_ns: int) -> None:
+        """See ``ScenarioLoad``."""
+        self._hosted.begin(self.users)
+        super().begin(begin_ns)
+
+    def own(self, slots: frozenset[int], from_ns: int, since_ns: int | None) -> int:
+        """See ``ScenarioLoad``."""
+        gained = super().own(slots, from_ns, since_ns)
+        for number, user in self._living.items():
+            if slot(number) not in slots:
+                user.leave()
+        return gained
+
+    def stop(self) -> None:
+        """See ``ScenarioLoad``: users end after the task they are at."""
+        super().stop()
+        for user in self._living.values():
+            user.leave()
+
+    def work(self) -> None:
+        """One user's life: made, started when the load begins, ended by itself or when the load ends."""
+        number = self._numbers.popleft()
+        user = self._hosted.user(self._order[number])
+        self.open_users += 1
+        self._begun.wait()
+        self._stop.wait(self._until_start_s(number))
+        if self._stop.is_set():
+            return
+        self._living[number] = user
+        try:
+            user.run()
+        finally:
+            user.close()
+            del self._living[number]
+            if self._stop.is_set() and not self._living:
+                self._hosted.end()
+        if slot(number) not in self._slots:
+            self.users -= 1
+            self.open_users -= 1
+        elif not self._stop.is_set():
+            self.finished_users += 1
+
+    def _request(
+        self,
+        request_type: str,
+        name: str | None,
+        response_time: float,
+        response_length: int | None = 0,
+        exception: BaseException | str | None = None,
+        response: object = None,
+        start_time: float | None = None,
+        **_more: object,
+    ) -> None:
+        """Locust's event of a request that has ended."""
+        now_ns = time.perf_counter_ns()
+        try:
+            spent_ns = round(response_time * 1e6)
+            end_ns = now_ns - _since_ns(start_time, spent_ns)
+            operation = self._operation(str(name or request_type))
+            outcome = _outcome(exception, response)
+            size = int(response_length or 0)
+            self._recorder.add(self.name, operation, outcome, end_ns - spent_ns, end_ns, size, None)
+        except Exception as error:  # noqa: BLE001 -- Locust would log it and go on with a hole in the evidence
+            why = f"the request {name!r} of {self._path.name} cannot be recorded: {error}"
+            self._failed(ScenarioError(why))
+
+    def _error(self, user_instance: object, exception: BaseException, tb: TracebackType | None) -> None:
+        """Locust's event of a task, or an ``on_start``, that raised: a failed operation of its own."""
+        del user_instance
+        now_ns, kind = time.perf_counter_ns(), type(exception).__name__
+        self._recorder.add(self.name, _TASK, kind, now_ns, now_ns, 0, None)
+        where = place(exception, tb, self._path)
+        self._errors[kind, where] += 1
+        if self._errors[kind, where] <= _TOLD_MAX:
+            self._tell("task_failed", why=f"{self._path.name}: {where}{kind}: {exception}")
+
+    def _operation(self, name: str) -> str:
+        known = self._names.get(name)
+        if known is not None:
+            return known
+        if len(self._names) >= MAX_NAMES:
+            if not self._names_exceeded:
+                self._names_exceeded = True
+                self._tell(
+                    "too_many_names",
+                    why=f"{self._path.name} has made requests of {MAX_NAMES} names; those of further names "
+                    f'count as {OTHERS}. Name what is alike: self.client.get(url, name="/item/[id]")',
+                )
+            return OTHERS
+        short = name if len(name) <= _NAME_LENGTH else f"{name[: _NAME_LENGTH - 1]}…"
+        return self._names.setdefault(name, short.replace("/", _SLASH))
+
+
+class _LogTeller(logging.Handler):
+    """Warnings and errors that the file, or what it uses, logs: events of the run."""
+
+    def __init__(self, tell: Callable[..., None]) -> None:
+        super().__init__(logging.WARNING)
+        self._tell = tell
+        self._seen: Counter[tuple[str, int]] = Counter()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Tell the first records of every place in the code."""
+        self._seen[record.pathname, record.lineno] += 1
+        if self._seen[record.pathname, record.lineno] <= _TOLD_MAX:
+            self._tell("logged", level=record.levelname.lower(), why=record.getMessage())
+
+
+def shared_out(classes: Sequence[engine.UserClass], users: int) -> list[int]:
+    """Which class (its position) each of so many users is of, the same in every worker.
+
+    As Locust does: first the fixed counts, then by weight, as evenly as can be from the first user on.
+    """
+    order = [place for place, one in enumerate(classes) for _ in range(one.fixed_count)]
+    weights = {place: one.weight for place, one in enumerate(classes) if not one.fixed_count}
+    given = dict.fromkeys(weights, 0)
+    while weights and len(order) < users:
+        lacking = min(weights, key=lambda place: (given[place] + 1) / weights[place])
+        given[lacking] += 1
+        order.append(lacking)
+    return order[:users]
+
+
+def place(error: BaseException, tb: TracebackType | None, path: Path) -> str:
+    """Where in the locustfile an error comes from, ``"line 12: "``; nothing where it is not from there."""
+    if isinstance(error, SyntaxError) and error.filename == str(path):
+        return f"line {error.lineno}: "
+    lines = [frame.lineno for frame in traceback.extract_tb(tb) if frame.filename == str(path)]
+    return f"line {lines[-1]}: " if lines else ""
+
+
+def _since_ns(start_time: float | None, spent_ns: int) -> int:
+    """How long ago the request ended: a ``with`` block reports it only when it is left."""
+    if start_time is None:
+        return 0
+    since_ns = time.time_ns() - round(start_time * 1e9) - spent_ns
+    return since_ns if 0 < since_ns < _LATE_S * 1e9 else 0  # beyond, the system's clock was set meanwhile
+
+
+def _outcome(exception: BaseException | str | None, response: object) -> str:
+    """``ok``, ``http_500``, or the name of the exception."""
+    if not exception:
+        return OK
+    status = getattr(response, "status_code", 0)
+    if isinstance(status, int) and status >= 400:
+        return f"http_{status}"
+    return type(exception).__name__ if isinstance(exception, BaseException) else "failed"
+
+
+def _imported(path: Path, host: str | None) -> engine.LocustUsers:
+    """The file's users. Raises ``ScenarioError``."""
+    if not path.is_file():
+        raise ScenarioError(f"the locustfile {path} is not on this machine; put it there, as on the first")
+    sys.stdout = sys.stderr  # what the file prints must not mix with what this process says
+    try:
+        return engine.LocustUsers(path, host)
+    except BaseException as error:  # the file may raise anything, SystemExit too
+        raise ScenarioError(f"{path}: {_cause(error, path)}") from error
+
+
+def _cause(error: BaseException, path: Path) -> str:
+    said = error.msg if isinstance(error, SyntaxError) else str(error)
+    return f"{place(error, error.__traceback__, path)}{type(error).__name__}: {said}"
+
+
+def main() -> None:
+    """Entry of ``python -m pinchpoint.loadgen.locusts PATH``: says as JSON what the file holds."""
+    said, path = os.dup(1), Path(sys.argv[1])
+    os.dup2(2, 1)
+    found: dict[str, Any]
+    try:
+        users = engine.LocustUsers(path, None)
+    except BaseException as error:  # noqa: BLE001 -- the file may raise anything; it is told, not raised
+        found = {"error": _cause(error, path)}
+    else:
+        found = {"classes": [asdict(one) for one in users.classes], "has_shape": users.has_shape}
+    os.write(said, json.dumps(found).encode())
+    os._exit(0)  # whatever the file has started ends with it
+
+
+if __name__ == "__main__":
+    main()
