@@ -16,7 +16,7 @@ from ..addresses import unreachable, without_secrets
 from ..backoff import Backoff
 from ..contract import Endpoint
 from ..errors import EndpointUnreachable
-from .contract import DatabaseFailure
+from .contract import DatabaseFailure, Result
 
 Connection = psycopg.Connection[TupleRow]
 Cursor = psycopg.RawCursor[TupleRow]
@@ -204,7 +204,7 @@ class ReconnectingConnection:
         except DatabaseFailure:
             self._drop()  # already noted in the back-off; the first operation reports it with its name
 
-    def execute(self, statement: LiteralString, parameters: Sequence[Any] = ()) -> Cursor:
+    def execute(self, statement: LiteralString, parameters: Sequence[Any] = ()) -> Result:
         """Run one prepared statement (``$1`` placeholders); raises ``DatabaseFailure``.
 
         Outside ``transaction()`` it is a transaction of its own: returned means committed.
