@@ -61,6 +61,15 @@ def tables(endpoint: Endpoint, schema: str = "pinchpoint_test") -> set[str]:
     return {row[0] for row in ask(endpoint, "SELECT tablename FROM pg_tables WHERE schemaname = %s", schema)}
 
 
+def wait_until_reported(endpoint: Endpoint) -> None:
+    """Until the sessions that were closed are gone from the server: only then it has counted all they did."""
+    deadline = time.monotonic() + 5
+    left = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pinchpoint_test'"
+    while number(endpoint, left) > 1:  # the one that holds the schema stays
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
 def performed(driver: Scenario, times: int, session_number: int = 0) -> Recorder:
     """One session performs so many times: what it recorded."""
     recorder, session = Recorder(), driver.session(session_number)

@@ -6,8 +6,13 @@ import os
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from scenarios.sql_mix.helpers import ask
 
 from pinchpoint_infra.embedded.processes import free_shared_memory
 from pinchpoint_infra.embedded.tiers.sql import Sql
@@ -97,3 +102,23 @@ def made_in(directory: Path, emulated: frozenset[str] = frozenset()) -> Server:
         server.remove()
         raise
     return server
+
+
+@contextmanager
+def small_tablespace(server: Server, size_mib: int) -> Iterator[None]:
+    """A tablespace ``small`` of so many MiB, which ``loader`` may use; gone afterwards. Needs root."""
+    assert server.user is not None
+    with tempfile.TemporaryDirectory(prefix="small-") as folder:
+        place = Path(folder)
+        place.chmod(0o755)
+        disk = place / "disk"
+        disk.mkdir()
+        options = f"size={size_mib}m,uid={server.user},mode=0700"
+        subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(disk)], check=True, timeout=10)
+        try:
+            ask(server.admin, f"CREATE TABLESPACE small LOCATION '{disk}'")
+            ask(server.admin, "GRANT CREATE ON TABLESPACE small TO loader")
+            yield
+        finally:
+            ask(server.admin, "DROP TABLESPACE IF EXISTS small")
+            subprocess.run(["umount", "-l", str(disk)], check=True, timeout=10)

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -24,9 +20,8 @@ from scenarios.sql_mix.helpers import (
     prepared,
     with_options,
 )
-from scenarios.sql_mix.server import Server
+from scenarios.sql_mix.server import Server, small_tablespace
 from scenarios.support import Recorder, made
-from support import require
 
 from pinchpoint_scenarios.contract import Endpoint
 
@@ -215,47 +210,24 @@ def test_a_transaction_cut_off_in_its_middle_changes_nothing(server: Server) -> 
     assert changes == 2 * (len(outcomes) - 1)
 
 
-@contextmanager
-def small_file_system(owner: int, size_mib: int) -> Iterator[Path]:
-    """A file system of so many MiB that belongs to this user; in memory, and gone afterwards."""
-    require("mount", "mount")
-    with tempfile.TemporaryDirectory(prefix="small-") as folder:
-        place = Path(folder)
-        place.chmod(0o755)
-        inside = place / "disk"
-        inside.mkdir()
-        options = f"size={size_mib}m,uid={owner},mode=0700"
-        subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(inside)], check=True, timeout=10)
-        try:
-            yield inside
-        finally:
-            subprocess.run(["umount", "-l", str(inside)], check=True, timeout=10)
-
-
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root: a small file system is mounted for the server")
 def test_a_full_disk_is_an_outcome_until_there_is_room_again(server: Server) -> None:
     """Rows there are those that were counted, before, during and after; no session has to be opened anew."""
-    assert server.user is not None
     params = {"operations": {"log_batch": 1}, "batch_rows": 200, "row_bytes": "1KiB"}
-    with small_file_system(server.user, 16) as place:
-        ask(server.admin, f"CREATE TABLESPACE small LOCATION '{place}'")
-        try:
-            ask(server.admin, "GRANT CREATE ON TABLESPACE small TO loader")
-            endpoint = with_options(server.endpoint, default_tablespace="small")
-            with prepared(endpoint, params) as driver:
-                session, recorder = driver.session(0), Recorder()
-                while recorder.counts()["log_batch", "disk_full"] < 3:
-                    assert len(recorder.rows) < 200
-                    session.perform(recorder)
-                rows = number(endpoint, LOG_ROWS)
-                assert set(recorder.counts()) == {("log_batch", "ok"), ("log_batch", "disk_full")}
-                assert rows == 200 * recorder.counts()["log_batch", "ok"] > 0
-                ask(endpoint, "TRUNCATE pinchpoint_test.log")
-                after = Recorder()
-                session.perform(after)
-                session.close()
-                assert after.counts() == {("log_batch", "ok"): 1}
-                assert number(endpoint, LOG_ROWS) == 200
-        finally:
-            ask(server.admin, "DROP TABLESPACE IF EXISTS small")
+    with small_tablespace(server, 16):
+        endpoint = with_options(server.endpoint, default_tablespace="small")
+        with prepared(endpoint, params) as driver:
+            session, recorder = driver.session(0), Recorder()
+            while recorder.counts()["log_batch", "disk_full"] < 3:
+                assert len(recorder.rows) < 200
+                session.perform(recorder)
+            full = number(endpoint, LOG_ROWS)
+            assert set(recorder.counts()) == {("log_batch", "ok"), ("log_batch", "disk_full")}
+            assert full == 200 * recorder.counts()["log_batch", "ok"] > 0
+            ask(server.endpoint, "ALTER TABLE pinchpoint_test.log SET TABLESPACE pg_default")
+            after = Recorder()
+            session.perform(after)
+            session.close()
+            assert after.counts() == {("log_batch", "ok"): 1}
+            assert number(endpoint, LOG_ROWS) == full + 200

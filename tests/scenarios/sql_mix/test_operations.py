@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import psycopg
 import pytest
-from scenarios.sql_mix.helpers import SMALL, ask, loaded, number, performed, prepared, tables
+from scenarios.sql_mix.helpers import (
+    SMALL,
+    ask,
+    loaded,
+    number,
+    performed,
+    prepared,
+    tables,
+    wait_until_reported,
+)
 from scenarios.support import Recorder, made, quiet
 
 from pinchpoint_scenarios.contract import Endpoint
@@ -84,7 +93,7 @@ def test_a_scan_reads_its_rows_in_the_table_itself(sql: Endpoint) -> None:
         recorder = performed(driver, 20)
         assert recorder.counts() == {("range_scan", "ok"): 20}
         assert recorder.rows[0].size_bytes == 200 * 896
-        ask(sql, "DELETE FROM pinchpoint_test.data WHERE id % 100 = 0")
+        ask(sql, "DELETE FROM pinchpoint_test.data WHERE id %% 100 = 0")
         assert performed(driver, 5).counts() == {("range_scan", "missing_row"): 5}
 
 
@@ -108,6 +117,7 @@ def test_a_spill_writes_temporary_files(sql: Endpoint) -> None:
             assert tables(sql) == set()
             before = number(sql, temporary)
             recorder = performed(driver, 3)
+            wait_until_reported(sql)
             written = number(sql, temporary) - before
     finally:
         ask(sql, "ALTER ROLE loader RESET work_mem")

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 
 import pytest
-from scenarios.sql_mix.helpers import SMALL, ask, number, performed, prepared
+from scenarios.sql_mix.helpers import SMALL, ask, performed, prepared, wait_until_reported
 from scenarios.sql_mix.server import Server
 
 from pinchpoint_scenarios.sql_mix.presets import PRESETS
@@ -36,7 +36,6 @@ COUNTED = """SELECT
     (SELECT sum(fsyncs) FROM pg_stat_io WHERE object = 'wal' AND backend_type = 'client backend')::int8,
     (SELECT wal_bytes FROM pg_stat_wal)::int8, temp_bytes, blks_hit + blks_read
     FROM pg_stat_database WHERE datname = current_database()"""
-GONE = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pinchpoint_test'"
 
 
 def asked(server: Server, preset: str) -> Asked:
@@ -47,10 +46,7 @@ def asked(server: Server, preset: str) -> Asked:
         time.sleep(1.1)  # a backend that goes on reports once a second
         before = ask(sql, COUNTED)[0]
         recorder = performed(driver, TIMES)
-        deadline = time.monotonic() + 5
-        while number(sql, GONE) > 1:  # the one that holds the schema
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        wait_until_reported(sql)
         after = ask(sql, COUNTED)[0]
     counts = recorder.counts()
     assert set(counts) == {(name, "ok") for name in PRESETS[preset]}, (
