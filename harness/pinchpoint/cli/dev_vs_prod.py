@@ -44,7 +44,7 @@ DECLARED: dict[str, dict[str, Any]] = {
 PLAN: dict[str, Any] = {
     "name": "dev-vs-prod",
     "scenarios": {
-        "crawl": {"use": "full-crawl", "load": {"model": "closed", "users": 4}},
+        "crawl": {"use": "full-crawl", "load": {"model": "closed", "users": 6}},
         "orders": {
             "use": "sql-mix",
             "load": {"model": "open", "rate": "50/s"},
@@ -65,7 +65,7 @@ def farm(name: str) -> dict[str, Any]:
             "tiers": ["web", "sql", "search", "files"],
             "disks": DISKS[name],
             "cpus": {"search": 0.5},
-            "content": {"documents": 2200},
+            "content": {"documents": 3000},
         },
         "tiers": {"sql": {"hosts": {"sql1": {"disks": disks}}}},
     }

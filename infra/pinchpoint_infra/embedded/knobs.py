@@ -53,6 +53,10 @@ class Knobs:
         """Whether that disk (``tier.role``) is an emulated one."""
         return disk in self._disks
 
+    def caps_memory(self, tier: str) -> bool:
+        """Whether that tier's memory will be capped."""
+        return tier in self._spec.memory and "memory" in caps.support().roots
+
     @contextmanager
     def around(self, tier: str) -> Iterator[None]:
         """What is started meanwhile belongs to that tier's control group, where it has one."""

@@ -121,6 +121,7 @@ class Supervisor:
         tier.emulated = frozenset(
             role for role in tier.disks() if self._knobs.emulates(f"{kind.name}.{role}")
         )
+        tier.memory_capped = self._knobs.caps_memory(kind.name)
         state = self._state.tiers[kind.name] = TierState(directory=str(folder), log=str(tier.log))
         tier.prepare()
         state.port = tier.port

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pyarrow.compute as pc
 import pytest
 from servers import valkey
 
@@ -85,10 +84,9 @@ class Crew:
         return lasted_s
 
     def done(self) -> dict[str, Any]:
-        """Operations done, dropped, scheduled; and sums by worker."""
-        operations, samples = compact.tables(self.journal)
+        """Operations done, failed, dropped; and sums by worker."""
+        operations, _ = compact.tables(self.journal)
         rows = [row for row in operations.to_pylist() if row["operation"] != "/send"]
-        scheduled = samples.filter(pc.field("metric") == "generator.scheduled_per_s")
         workers: dict[str, int] = {}
         for row in rows:
             workers[row["worker"]] = workers.get(row["worker"], 0) + row["count"]
@@ -96,7 +94,6 @@ class Crew:
             "ok": sum(row["count"] for row in rows if row["outcome"] == "ok"),
             "failed": [row for row in rows if row["outcome"] not in ("ok", "dropped")],
             "dropped": sum(row["dropped"] for row in rows),
-            "scheduled": sum(scheduled["value"].to_pylist()),
             "workers": workers,
         }
 
@@ -147,7 +144,8 @@ def test_two_workers_do_what_one_does(url: str, tmp_path: Path) -> None:
         lasted_s = both.end()
         found = both.done()
     assert found["failed"] == []
-    assert found["ok"] == found["scheduled"] == pytest.approx(RATE * lasted_s, abs=0.4 * RATE)
+    assert found["dropped"] == 0
+    assert found["ok"] == pytest.approx(RATE * lasted_s, abs=0.5 * RATE)
     assert found["workers"]["g0"] == pytest.approx(found["workers"]["g1"], abs=2)
 
 

@@ -20,6 +20,7 @@ pytestmark = pytest.mark.farm
 
 HERE, THERE = "10.231.77.1", "10.231.77.2"
 RATE = 60
+NAMESPACES = "/run/netns"
 PORT, MASTER_PORT = 6399, 5599  # in namespaces of our own every port is free
 
 
@@ -33,6 +34,8 @@ class Machines:
     def __init__(self) -> None:
         mark = f"pp{os.getpid()}"
         self.here, self.there = f"{mark}a", f"{mark}b"
+        # The first namespace ever makes it a mount, a bind of the same device: is_mount() does not see it.
+        self._mounted = f" {NAMESPACES} " in Path("/proc/self/mountinfo").read_text()
 
     def make(self) -> None:
         """Two namespaces, one cable."""
@@ -65,6 +68,8 @@ class Machines:
         """The namespaces, and with them the cable."""
         for name in (self.here, self.there):
             subprocess.run(["ip", "netns", "delete", name], check=False, capture_output=True)
+        if not self._mounted:
+            subprocess.run(["umount", NAMESPACES], check=False, capture_output=True)
 
     @contextmanager
     def start(self, where: str, *command: str | Path) -> Iterator[subprocess.Popen[str]]:
@@ -157,8 +162,10 @@ def test_the_link_to_a_worker_is_cut(machines: Machines, tmp_path: Path) -> None
     assert min(done.values()) > RATE
     measured = [row for row in rows if row["outcome"] == "ok"]
     last = max(row["time_s"] for row in measured)
-    final = [row for row in measured if last - 5 <= row["time_s"] < last]
-    assert sum(row["count"] for row in final) == pytest.approx(5 * RATE, rel=0.1)
+    final = [row for row in measured if last - 4 <= row["time_s"] < last]
+    assert sum(row["count"] for row in final) == pytest.approx(4 * RATE, rel=0.1), [
+        (row["time_s"] - last, row["worker"], row["count"]) for row in measured
+    ]
     assert {row["worker"] for row in final} == {"generator1"}
     assert sum(row["dropped"] for row in rows) > 0
     [_, far_off] = found.manifest["generators"]

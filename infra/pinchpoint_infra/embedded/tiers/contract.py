@@ -29,6 +29,7 @@ class Tier(ABC):
         self.port: int | None = None
         self.user: int | None = None  # None: whoever runs the supervisor
         self.emulated: frozenset[str] = frozenset()  # the disk roles that are disks of their own
+        self.memory_capped = False  # whether it will have to do with less memory than the machine has
 
     @property
     def log(self) -> Path:

@@ -34,11 +34,13 @@ SETTINGS = {
 }
 
 PRESSING = {
-    "debug_io_direct": "data",  # no page cache in between, which would serve reads and put off writes
     "shared_buffers": "24MB",
     "checkpoint_timeout": "30s",  # the shortest there is: a short run sees several checkpoints
 }
 """Where the data disk is an emulated one: what is read and written must reach it."""
+PAST_THE_CACHE = {"debug_io_direct": "data"}
+"""No page cache in between, which would serve reads and put off writes. Not where the tier's memory is capped:
+the cache is most of what a cap takes away, and the cap keeps it small."""
 
 
 class Sql(Tier):
@@ -65,7 +67,8 @@ class Sql(Tier):
 
     def command(self) -> list[str]:
         """See ``Tier``."""
-        chosen = SETTINGS | (PRESSING if "data" in self.emulated else {})
+        pressing = PRESSING if self.memory_capped else PRESSING | PAST_THE_CACHE
+        chosen = SETTINGS | (pressing if "data" in self.emulated else {})
         settings = [f"--{name}={value}" for name, value in chosen.items()]
         return [str(self._binary("postgres")), "-D", str(self.cluster), "-p", str(self.port), *settings]
 
