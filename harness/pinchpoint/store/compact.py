@@ -115,6 +115,7 @@ class _RowGroups:
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         self._file = pq.ParquetWriter(path, schema, compression=_COMPRESSION)
         self._waiting: list[pa.Table] = []
+        self._rows = self._bytes = 0
 
     def __enter__(self) -> Self:
         return self
@@ -126,19 +127,17 @@ class _RowGroups:
 
     def add(self, table: pa.Table) -> None:
         """Append rows. Raises OSError."""
-        self._waiting.append(table)
-        waiting = self._waiting
-        if (
-            sum(one.num_rows for one in waiting) >= _GROUP_ROWS
-            or sum(one.nbytes for one in waiting) >= _GROUP_BYTES
-        ):
+        if table.num_rows:
+            self._waiting.append(table)
+            self._rows += table.num_rows
+            self._bytes += table.nbytes
+        if self._rows >= _GROUP_ROWS or self._bytes >= _GROUP_BYTES:
             self._write()
 
     def _write(self) -> None:
-        table = pa.concat_tables(self._waiting) if self._waiting else None
-        self._waiting = []
-        if table is not None and table.num_rows:
-            self._file.write_table(table)
+        if self._waiting:
+            self._file.write_table(pa.concat_tables(self._waiting))
+        self._waiting, self._rows, self._bytes = [], 0, 0
 
 
 def _pairs(directory: Path, step_s: int) -> Iterator[tuple[pa.Table, pa.Table]]:

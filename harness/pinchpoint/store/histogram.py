@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import base64
 import struct
+import zlib
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from hdrh.codec import HdrHistogramEncoder, HdrPayload, get_compression_cookie
+from hdrh.codec import HdrPayload, decode, get_compression_cookie, payload_header_size
 from hdrh.histogram import HdrHistogram
 
 LOWEST_US = 1
@@ -61,21 +62,18 @@ def encoded(counts: Counts) -> str:
     return base64.b64encode(_HEADER.pack(get_compression_cookie(), len(compressed)) + compressed).decode()
 
 
-def decoded(text: str) -> Counts:
-    """The counters of a text that ``encoded`` gave."""
-    holder: Any = HdrHistogramEncoder.decode(text)
-    found = holder.init_counts(_COUNTERS)
-    return np.frombuffer(holder.counts, dtype=np.int64)[: found["max_nonzero_index"] + 1]
-
-
 def summed(texts: Iterable[str]) -> Counts:
-    """The counters of many texts, added up; they are read one after the other, as each takes 200 KB."""
-    total = np.zeros(_COUNTERS, dtype=np.int64)
+    """The counters of texts that ``encoded`` gave, added up."""
+    # All in the same two arrays: 200 KB anew for each text cost more time than the text itself.
+    total, one = np.zeros(_COUNTERS, dtype=np.int64), np.zeros(_COUNTERS, dtype=np.int64)
     length = 0
     for text in texts:
-        counts = decoded(text)
-        total[: len(counts)] += counts
-        length = max(length, len(counts))
+        payload = zlib.decompress(base64.b64decode(text)[_HEADER.size :])
+        found = decode(payload, payload_header_size, one.ctypes.data, _COUNTERS, _WORD_BYTES)
+        used = slice(found["min_nonzero_index"], found["max_nonzero_index"] + 1)
+        total[used] += one[used]
+        one[used] = 0
+        length = max(length, used.stop)
     return total[:length]
 
 

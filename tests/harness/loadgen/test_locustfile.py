@@ -25,6 +25,7 @@ from pinchpoint.store.read import StoredRun, open_run
 SLASH = "\u2215"
 SLOW_S = 0.05
 BODY = b"x" * 1000
+NOBODY = "http://127.0.0.1:9"
 
 FILE = """
 import time
@@ -93,6 +94,7 @@ class Server:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            wbufsize = -1  # a write per answer: two of them wait for an acknowledgement in between
 
             def do_GET(self) -> None:
                 counted[self.path] += 1
@@ -125,7 +127,9 @@ def server() -> Iterator[Server]:
     running.close()
 
 
-def write(folder: Path, scenario: dict[str, Any], url: str = "http://127.0.0.1:9", **farm: Any) -> list[Path]:
+def write(
+    folder: Path, scenario: dict[str, Any], url: str = NOBODY, measure_s: int = 4, **farm: Any
+) -> list[Path]:
     """A plan with one scenario and a farm with one endpoint; [plan, farm]."""
     paths = [folder / "plan.yaml", folder / "farm.yaml"]
     plan = {
@@ -133,7 +137,7 @@ def write(folder: Path, scenario: dict[str, Any], url: str = "http://127.0.0.1:9
         "scenarios": {
             "shop": {"use": "./shop.py", "load": {"model": "closed", "users": 4}, **scenario},
         },
-        "phases": {"warm_up": "1s", "measure": "4s"},
+        "phases": {"warm_up": "1s", "measure": f"{measure_s}s"},
     }
     given = {"name": "f", "environment": "test", "endpoints": {"sharepoint": {"url": url}}, **farm}
     for path, content in zip(paths, (plan, given), strict=True):
@@ -249,7 +253,7 @@ def test_users_that_cannot_start_are_told_not_shown(tmp_path: Path, server: Serv
         "    def on_start(self): raise RuntimeError('no such account')\n"
         "    @task\n    def t(self): pass\n"
     )
-    plan, farm = write(tmp_path, {"params": {"host": server.url}})
+    plan, farm = write(tmp_path, {"params": {"host": server.url}}, measure_s=1)
     done = run_cli("run", plan, "--farm", farm, "--out", tmp_path / "runs")
     assert "Traceback" not in done.stderr
     found = open_run(Path(done.stdout.splitlines()[-1]))

@@ -25,7 +25,7 @@ BEGIN_S = 1_800_000_003
 HOURS_8_S = 8 * 3600
 OPERATIONS_OF = {"crawl": 4, "orders": 4, "burst": 4}
 SERIES = 100
-POOL = 64
+POOL = 4999
 
 
 def text_of(seconds: int) -> str:
@@ -38,6 +38,7 @@ def peak_bytes() -> int:
 
 def histograms(draw: random.Random) -> list[str]:
     times = [np.array([round(draw.lognormvariate(14.5, 0.6)) for _ in range(60)]) for _ in range(POOL)]
+    # Of thousands of different ones: what repeats would be compressed away.
     return [histogram.encoded(histogram.counted(one)) for one in times]
 
 
@@ -45,8 +46,8 @@ def rows_of(second: int, number: int, scenario: str, pool: list[str]) -> list[li
     """60 that succeed of each operation every second, and one of each that fails every fifth."""
     rows: list[list[object]] = []
     for operation in range(OPERATIONS_OF[scenario]):
-        service = pool[(second * 7 + operation) % POOL]
-        response = None if scenario == "crawl" else pool[(second * 11 + operation) % POOL]
+        service = pool[(second * 7 + operation * 31) % POOL]
+        response = None if scenario == "crawl" else pool[(second * 11 + operation * 37) % POOL]
         worker, name = f"generator{number}", f"operation{operation}"
         rows.append([second, 1.0, worker, scenario, name, "ok", 60, 6000, service, response, 0])
         if second % 5 == 0:
@@ -57,7 +58,8 @@ def rows_of(second: int, number: int, scenario: str, pool: list[str]) -> list[li
 def main(run: Path) -> None:
     journal = run / JOURNAL
     journal.mkdir(parents=True)
-    pool = histograms(random.Random(1))
+    draw = random.Random(1)
+    pool = histograms(draw)
     manifest = {"phases": [{"name": "measure", "from": text_of(BEGIN_S), "to": None}]}
     watcher = JournalWriter(journal, "controller")
     writers = {name: JournalWriter(journal, f"generator{n}") for n, name in enumerate(OPERATIONS_OF, 1)}
@@ -67,7 +69,7 @@ def main(run: Path) -> None:
         for number, (scenario, writer) in enumerate(writers.items(), 1):
             writer.write_operations(rows_of(second, number, scenario, pool), now_ns)
         watcher.write_samples(
-            Sample(now_ns, 1.0, "sql1", f"metric{n}", "", (second * n % 997) / 997) for n in range(SERIES)
+            Sample(now_ns, 1.0, "sql1", f"metric{n}", "", draw.random()) for n in range(SERIES)
         )
         if (second - BEGIN_S) % 60 == 59:
             compact.compact_closed(journal, step_s(manifest, text_of(second)))

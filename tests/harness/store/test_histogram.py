@@ -37,7 +37,7 @@ def test_one_time_is_a_histogram_too() -> None:
     """The shortest there is."""
     text = histogram.encoded(histogram.counted(np.array([1])))
     assert text == by_the_library([1]).encode().decode()
-    assert histogram.decoded(text).tolist() == [0, 1]
+    assert histogram.summed([text]).tolist() == [0, 1]
 
 
 def test_merging_is_adding() -> None:
