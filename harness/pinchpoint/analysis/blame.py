@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pinchpoint.analysis.flows import Flow
-from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures, Measures, measure_cpu
+from pinchpoint.analysis.measures import CpuMeasures, Measures, measure_cpu, measure_disk
 from pinchpoint.analysis.resources import Resource
 from pinchpoint.analysis.signature import Suspicion, suspect
 from pinchpoint.analysis.stages import Rows
-from pinchpoint.analysis.thresholds import MOSTLY_READS, OWN_USE, STRANGERS
+from pinchpoint.analysis.thresholds import MOSTLY_READS, OWN_USE, STRANGERS, WAIT_SHARE, at_least
 from pinchpoint.analysis.verdict import Kind
+from pinchpoint.analysis.waits import waited
 
 DEPTH = {"web": 1, "search": 1, "files": 1, "sql": 2, "nosql": 2}
 """How deep a tier lies on the call path. A resource that is used up pushes back upstream, so the deepest of
@@ -29,23 +30,23 @@ def suspects(resources: Iterable[Resource], rows: Rows, flows: tuple[Flow, ...])
     """Everything with evidence against it over those rows, the cause first."""
     resources = tuple(resources)
     found = [one for one in (suspect(resource, rows, flows) for resource in resources) if one is not None]
-    found = [one for one in found if one.kind != "memory" or _felt(one, found)]
+    found = [one for one in found if one.kind != "memory" or _felt(one, resources, rows, flows)]
     firm = [one for one in found if one.kind not in YIELDING]
     if any(not one.demoted for one in firm) or _own_use(resources, rows) >= OWN_USE.value:
         found = firm
     return tuple(sorted(found, key=_rank, reverse=True))
 
 
-def _felt(memory: Suspicion, found: Iterable[Suspicion]) -> bool:
+def _felt(memory: Suspicion, resources: Iterable[Resource], rows: Rows, flows: tuple[Flow, ...]) -> bool:
     """Whether want of memory costs time: somebody waits for it, or for a disk that reads for want of it."""
-    return "E4" in memory.evidence or any(_reads_for_want(memory, one) for one in found)
+    disks = (one for one in resources if one.type == "disk" and set(one.hosts) & set(memory.resource.hosts))
+    return "E4" in memory.evidence or any(_reads_are_waited_for(disk, rows, flows) for disk in disks)
 
 
-def _reads_for_want(memory: Suspicion, one: Suspicion) -> bool:
-    if not isinstance(one.found, DiskMeasures) or one.disk is None:
-        return False
-    reads = one.found.reads_ratio is not None and one.found.reads_ratio >= MOSTLY_READS.value
-    return reads and one.disk.waited_for and bool(set(one.resource.hosts) & set(memory.resource.hosts))
+def _reads_are_waited_for(disk: Resource, rows: Rows, flows: tuple[Flow, ...]) -> bool:
+    found = measure_disk(disk, rows)
+    share, _ = waited(disk, found, flows)
+    return at_least(found.reads_ratio, MOSTLY_READS) and at_least(share, WAIT_SHARE)
 
 
 def _own_use(resources: Iterable[Resource], rows: Rows) -> float:
