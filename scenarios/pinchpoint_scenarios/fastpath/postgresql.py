@@ -9,10 +9,10 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, LiteralString, cast
+from operator import call
+from typing import Any, LiteralString
 
 import psycopg
-from psycopg import abc
 from psycopg.adapt import Transformer
 from psycopg.postgres import types
 from psycopg.pq import ConnStatus, ExecStatus, Format
@@ -22,8 +22,12 @@ from ..databases.contract import Result
 from ..databases.postgresql import Connection, Cursor, ReconnectingConnection
 from .readiness import readiness
 
+# As plain numbers: comparing with an enumeration's members takes longer than asking libpq.
 _BINARY = int(Format.BINARY)
-_GOOD = frozenset({int(ExecStatus.COMMAND_OK), int(ExecStatus.TUPLES_OK)})
+_ROWS = int(ExecStatus.TUPLES_OK)
+_FAILED = int(ExecStatus.FATAL_ERROR)
+_GOOD = frozenset({int(ExecStatus.COMMAND_OK), _ROWS})
+_PARTS = _GOOD | {_FAILED}  # after any other status libpq waits for us, or never ends
 
 _Encode = Callable[[Any], bytes]
 _BINARY_FORMS: Mapping[str, _Encode] = {
@@ -33,7 +37,7 @@ _BINARY_FORMS: Mapping[str, _Encode] = {
     "int8": struct.Struct(">q").pack,
     "float4": struct.Struct(">f").pack,
     "float8": struct.Struct(">d").pack,
-    "bytea": bytes,
+    "bytea": bytes.__bytes__,
 }
 """Type -> how its values travel in binary (PostgreSQL's sources, each type's ``*recv`` function)."""
 _AS_TEXT = ("text", "varchar", "bpchar")
@@ -49,17 +53,20 @@ class FastConnection(ReconnectingConnection):
 
     def execute(self, statement: LiteralString, parameters: Sequence[Any] = ()) -> Result:
         """Run one prepared statement; raises ``DatabaseFailure``. See ``SqlConnection``."""
-        if self._direct is None:
-            self._open()
-        direct = cast("_Direct", self._direct)
+        direct = self._direct or self._open_direct()
         try:
             return direct.execute(statement, parameters)
         except psycopg.Error as error:
             raise self._failure(error) from error
 
+    def _open_direct(self) -> _Direct:
+        cursor = self._cursor or self._open()
+        self._direct = _Direct(cursor.connection)
+        return self._direct
+
     def _open(self) -> Cursor:
         cursor = super()._open()
-        self._direct = _Direct(cursor.connection)
+        self._open_direct()
         return cursor
 
     def _drop(self) -> None:
@@ -77,9 +84,23 @@ class _Statement:
     encoders: tuple[_Encode, ...]
     formats: list[int]
 
+    def encoded(self, parameters: Sequence[Any]) -> list[bytes | None]:
+        if len(parameters) != len(self.encoders):
+            raise psycopg.ProgrammingError(
+                f"{len(parameters)} parameters were given to a statement that takes {len(self.encoders)}"
+            )
+        try:
+            return list(map(call, self.encoders, parameters))
+        except (struct.error, TypeError):  # a None is among them; or else it is raised again
+            pairs = zip(self.encoders, parameters, strict=True)
+            return [None if value is None else encode(value) for encode, value in pairs]
+
 
 class _Direct:
-    """An open connection, past psycopg's cursors; raises ``psycopg.Error``."""
+    """An open connection, past psycopg's cursors, and the ``Result`` of its last statement.
+
+    Whatever goes wrong is raised as ``psycopg.Error``.
+    """
 
     def __init__(self, connection: Connection) -> None:
         self._pgconn = connection.pgconn  # non-blocking, as psycopg leaves it
@@ -87,18 +108,48 @@ class _Direct:
         self._readiness = readiness(self._pgconn.socket)
         self._transformer = Transformer(connection)
         self._statements: dict[str, _Statement] = {}
+        self._result: PGresult | None = None
+        self._next_row = 0
 
-    def execute(self, statement: LiteralString, parameters: Sequence[Any]) -> Answer:
+    def execute(self, statement: LiteralString, parameters: Sequence[Any]) -> _Direct:
         known = self._statements.get(statement) or self._prepare(statement)
-        values = [
-            None if value is None else encode(value)
-            for encode, value in zip(known.encoders, parameters, strict=True)
-        ]
-        self._pgconn.send_query_prepared(known.name, values, known.formats, _BINARY)
-        return Answer(self._answer(), self._transformer)
+        self._pgconn.send_query_prepared(known.name, known.encoded(parameters), known.formats, _BINARY)
+        self._result = self._answer()
+        self._next_row = 0
+        return self
 
     def close(self) -> None:
         self._readiness.close()
+
+    # ---- the last statement's result -------------------------------------------------------------
+
+    @property
+    def rowcount(self) -> int:
+        """Rows inserted, changed or selected; -1 where the statement is none that counts."""
+        rows = self._result.command_tuples if self._result else None
+        return -1 if rows is None else rows
+
+    def fetchone(self) -> tuple[Any, ...] | None:
+        """The next row; None after the last."""
+        if self._next_row >= self._rows():
+            return None
+        self._next_row += 1
+        return self._transformer.load_row(self._next_row - 1, tuple)
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        """All further rows."""
+        first, self._next_row = self._next_row, self._rows()
+        return self._transformer.load_rows(first, self._next_row, tuple)
+
+    def _rows(self) -> int:
+        result = self._result
+        if result is None or result.status != _ROWS:
+            raise psycopg.ProgrammingError("the statement gives no rows")
+        if self._transformer.pgresult is not result:
+            self._transformer.set_pgresult(result)
+        return result.ntuples
+
+    # ---- statements ------------------------------------------------------------------------------
 
     def _prepare(self, statement: LiteralString) -> _Statement:
         name = b"direct_%d" % len(self._statements)
@@ -118,7 +169,7 @@ class _Direct:
         found = types.get(oid)
         name = found.name if found else f"of OID {oid}"
         if name in _AS_TEXT:
-            return lambda value: value.encode(self._encoding)
+            return lambda value: str.encode(value, self._encoding)
         if name not in _BINARY_FORMS:
             raise psycopg.ProgrammingError(
                 f"parameter ${number + 1} of {statement!r} has type {name}; "
@@ -126,11 +177,15 @@ class _Direct:
             )
         return _BINARY_FORMS[name]
 
+    # ---- answers ---------------------------------------------------------------------------------
+
     def _answer(self) -> PGresult:
-        """Wait for the whole answer to what was sent: a commit may fail after its statement went well."""
+        """Wait for the whole answer to what was sent; its first failure, else its last part, is what counts.
+
+        A statement that went well is not yet committed: its commit's failure comes after it.
+        """
         pgconn, wait = self._pgconn, self._readiness.wait_readable
-        good: PGresult | None = None
-        bad: PGresult | None = None
+        answer: PGresult | None = None
         try:
             while pgconn.flush():
                 self._readiness.wait_writable_for(None)
@@ -139,68 +194,27 @@ class _Direct:
                 while pgconn.is_busy():
                     wait()
                     pgconn.consume_input()
-                result = pgconn.get_result()
-                if result is None:
+                part = pgconn.get_result()
+                if part is None:
                     break
-                if result.status in _GOOD:
-                    good = result
-                else:
-                    bad = bad or result
-                    self._must_be_an_error(result)
+                if answer is None or answer.status != _FAILED:
+                    answer = part
+                if part.status not in _PARTS:
+                    break
         except psycopg.OperationalError:
-            if bad is None:  # else the server has said why before it hung up
+            if answer is None or answer.status != _FAILED:  # else the server has said why before it hung up
                 raise
-        if bad is not None:
-            raise self._error(bad)
-        if good is None:
-            raise psycopg.OperationalError("the server sent no answer")
-        return good
+        if answer is None or answer.status not in _GOOD:
+            raise self._error(answer)
+        return answer
 
-    def _must_be_an_error(self, result: PGresult) -> None:
-        if result.status != ExecStatus.FATAL_ERROR:
-            raise psycopg.ProgrammingError(f"a statement was answered by {ExecStatus(result.status).name}")
-
-    def _error(self, result: PGresult) -> psycopg.Error:
-        error = psycopg.errors.error_from_result(result, encoding=self._encoding)
+    def _error(self, answer: PGresult | None) -> psycopg.Error:
+        if answer is None:
+            return psycopg.OperationalError("the server sent no answer")
+        if answer.status != _FAILED:
+            found = ExecStatus(answer.status).name
+            return psycopg.ProgrammingError(f"execute: a statement cannot be answered by {found}")
+        error = psycopg.errors.error_from_result(answer, encoding=self._encoding)
         if error.sqlstate is None and self._pgconn.status == ConnStatus.BAD:
             return psycopg.OperationalError(str(error))  # libpq's own words for a lost connection
         return error
-
-
-class Answer:
-    """A statement's ``Result``: decoded where somebody asks for rows."""
-
-    __slots__ = ("_loaded", "_next", "_result", "_transformer")
-
-    def __init__(self, result: PGresult, transformer: abc.Transformer) -> None:
-        self._result = result
-        self._transformer = transformer
-        self._next = 0
-        self._loaded = False
-
-    @property
-    def rowcount(self) -> int:
-        """Rows inserted, changed or selected; -1 where the statement is none that counts."""
-        rows = self._result.command_tuples
-        return -1 if rows is None else rows
-
-    def fetchone(self) -> tuple[Any, ...] | None:
-        """The next row; None after the last."""
-        self._load()
-        if self._next >= self._result.ntuples:
-            return None
-        self._next += 1
-        return self._transformer.load_row(self._next - 1, tuple)
-
-    def fetchall(self) -> list[tuple[Any, ...]]:
-        """All further rows."""
-        self._load()
-        first, self._next = self._next, self._result.ntuples
-        return self._transformer.load_rows(first, self._next, tuple)
-
-    def _load(self) -> None:
-        if not self._loaded:
-            if self._result.status != ExecStatus.TUPLES_OK:
-                raise psycopg.ProgrammingError("the statement gives no rows")
-            self._transformer.set_pgresult(self._result)
-            self._loaded = True
