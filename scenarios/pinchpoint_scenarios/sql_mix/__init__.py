@@ -12,6 +12,7 @@ from ..contract import Context, Params
 from ..databases.postgresql import Connection, ReconnectingConnection
 from ..databases.schema import OwnedSchema
 from ..errors import ScenarioError
+from ..fastpath.postgresql import FastConnection
 from .dialects.postgresql import loading, tables
 from .operations import DATA, OPERATIONS, State
 from .params import SqlMixParams
@@ -19,6 +20,7 @@ from .session import SqlMixSession
 
 __all__ = ["SqlMix", "SqlMixParams"]
 
+_DRIVERS = {"fast": FastConnection, "psycopg": ReconnectingConnection}
 _ALL_TABLES = tuple(sorted({operation.table for operation in OPERATIONS.values() if operation.table}))
 
 
@@ -70,7 +72,7 @@ class SqlMix:
             if DATA in self._tables and state.pages == 1:
                 state.pages = loading.count_pages(connection)
 
-        connection = ReconnectingConnection(
+        connection = _DRIVERS[params.driver](
             self._endpoint,
             application=self._schema.name,
             statement_timeout_s=params.timeout_s,

@@ -27,6 +27,7 @@ class SqlMixParams(Shape):
         timeout_s: after so long the server gives a statement up (outcome ``statement_timeout``).
         isolation: the isolation level of every transaction.
         retries: how often an operation that met a deadlock or a serialization failure is made again.
+        driver: ``fast`` (libpq itself), or ``psycopg``, the reference it is compared with.
     """
 
     preset: str | None = None
@@ -36,6 +37,7 @@ class SqlMixParams(Shape):
     timeout_s: Seconds = 30.0
     isolation: Isolation = "read_committed"
     retries: Annotated[int, Field(ge=0, le=100)] = 3
+    driver: Literal["fast", "psycopg"] = "fast"
 
     @field_validator("preset")
     @classmethod

@@ -9,8 +9,8 @@ PRESETS: dict[str, dict[str, float]] = {
     "data-heavy": {"log_append": 1, "data_update": 8, "point_read": 1},
     # as many reads as writes, the writes half log-bound, half data-bound
     "balanced": {"log_append": 1, "data_update": 1, "point_read": 2},
-    # a nightly load: megabytes appended at once, with what is read to make the next
-    "bulk": {"bulk_load": 2, "log_batch": 5, "range_scan": 1},
+    # a nightly load: hundreds of rows appended at once
+    "bulk": {"bulk_load": 1, "log_batch": 4},
     # reports that sort more than memory holds, among the lookups they share the server with
     "tempdb": {"spill": 1, "point_read": 1},
     # a catalogue's load: many lookups, some lists, few changes

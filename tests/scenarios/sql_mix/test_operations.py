@@ -18,6 +18,7 @@ from scenarios.support import Recorder, made, quiet
 
 from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.errors import ScenarioError
+from pinchpoint_scenarios.sql_mix.operations import OPERATIONS
 
 
 def test_every_operation_counted_ok_is_a_committed_row(sql: Endpoint) -> None:
@@ -36,6 +37,41 @@ def test_the_same_seed_and_number_do_the_same(sql: Endpoint) -> None:
     with prepared(sql, {"scale": SMALL}) as driver:
         drawn = [[row.operation for row in performed(driver, 50, each).rows] for each in (3, 3, 4)]
     assert drawn[0] == drawn[1] != drawn[2]
+
+
+EVERY = {
+    "log_append": ("log", "SELECT session, sequence, md5(payload) FROM pinchpoint_test.log ORDER BY 1, 2"),
+    "log_batch": ("log", "SELECT session, sequence, md5(payload) FROM pinchpoint_test.log ORDER BY 1, 2"),
+    "data_update": ("data", "SELECT id, version FROM pinchpoint_test.data WHERE version > 0 ORDER BY 1"),
+    "bulk_load": ("bulk", "SELECT load, md5(string_agg(payload, '')) FROM pinchpoint_test.bulk GROUP BY 1"),
+    "point_read": ("data", "SELECT sum(version) FROM pinchpoint_test.data"),
+    "range_scan": ("data", "SELECT sum(version) FROM pinchpoint_test.data"),
+    "spill": (None, "SELECT 0"),
+    "lock_contend": ("hot", "SELECT id, version FROM pinchpoint_test.hot ORDER BY 1"),
+}
+"""Operation -> its table, and what to look at to see what it did."""
+
+
+def test_every_operation_is_tested_with_every_driver() -> None:
+    """The table above forgets none."""
+    assert set(EVERY) == set(OPERATIONS)
+
+
+@pytest.mark.parametrize("operation", sorted(EVERY))
+def test_both_drivers_do_the_same(sql: Endpoint, operation: str) -> None:
+    """From the same seed: the same rows, the same counts, the same sizes."""
+    table, question = EVERY[operation]
+    sizes = {"copy_rows": 50, "spill_bytes": "1MiB", "hot_rows": 3, "lock_rows": 2, "hold": "1ms"}
+    seen = []
+    for driver_name in ("psycopg", "fast"):
+        params = {"operations": {operation: 1}, "driver": driver_name, "scale": SMALL, **sizes}
+        with prepared(sql, params) as driver:
+            assert tables(sql) == ({table} if table else set())
+            recorder = performed(driver, 6, session_number=5)
+            rows = [(row.operation, row.outcome, row.size_bytes) for row in recorder.rows]
+            seen.append((rows, ask(sql, question)))
+    assert {outcome for _, outcome, _ in seen[0][0]} == {"ok"}
+    assert seen[0] == seen[1]
 
 
 def test_a_batch_is_many_rows_and_one_commit(sql: Endpoint) -> None:
