@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import Annotated, Any, ClassVar, cast
+from typing import Annotated, Any, ClassVar, Literal, cast
 
 from pydantic import Field
 
@@ -24,12 +24,14 @@ class NosqlBurstParams(Params):
         field_bytes: bytes of each field.
         keys: how many different records there are; a write takes one of them at random.
         timeout_s: after so long a write counts as failed (outcome ``timeout``).
+        driver: ``fast``, or the plain ``library``, which costs this machine several times the CPU.
     """
 
     fields: Annotated[int, Field(ge=1, le=1000)] = 10  # YCSB's record: ten fields of 100 bytes
     field_bytes: Annotated[int, Field(ge=1, le=2**20)] = 100
     keys: Annotated[int, Field(ge=1)] = 10_000
     timeout_s: Seconds = 10.0
+    driver: Literal["fast", "library"] = "fast"
 
 
 class NosqlBurstSession:
@@ -91,7 +93,7 @@ class NosqlBurst:
             fields=params.fields,
             field_bytes=params.field_bytes,
         )
-        connection = self._store.connect(params.timeout_s)
+        connection = self._store.connect(params.timeout_s, fast=params.driver == "fast")
         return NosqlBurstSession(connection, made, params.fields * params.field_bytes)
 
     def finish(self, *, keep_data: bool) -> None:

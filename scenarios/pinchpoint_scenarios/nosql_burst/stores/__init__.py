@@ -39,8 +39,13 @@ class Store(Protocol):
         """Empty our prefix and mark it; raises ``ScenarioError`` where keys of somebody else have it."""
         ...
 
-    def connect(self, timeout_s: float) -> Connection:
-        """A session's connection. Never fails: a store that is away is the outcome of the first write."""
+    def connect(self, timeout_s: float, *, fast: bool) -> Connection:
+        """A session's connection. Never fails: a store that is away is the outcome of the first write.
+
+        Args:
+            timeout_s: after so long a wait for the server is over (outcome ``timeout``).
+            fast: by ``fastpath`` where there is one for this store, else by its client library.
+        """
         ...
 
     def remove(self, prefix: str) -> None:

@@ -1,4 +1,4 @@
-"""Valkey and Redis, by valkey-py."""
+"""Valkey and Redis: valkey-py, and past it where every operation goes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import valkey
 from valkey import exceptions
@@ -19,6 +19,7 @@ from ...addresses import place, unreachable, without_secrets
 from ...backoff import Backoff
 from ...contract import OK, Endpoint
 from ...errors import EndpointUnreachable, ScenarioError
+from ...fastpath.resp import FastWire, Wire
 
 CONNECT_TIMEOUT_S = 5
 MARK = "owner"
@@ -92,9 +93,10 @@ class Valkey:
             for deleted in self._delete(client, prefix):
                 progress(f"deleted {deleted} keys of an earlier run")
 
-    def connect(self, timeout_s: float) -> ValkeyConnection:
+    def connect(self, timeout_s: float, *, fast: bool) -> ValkeyConnection:
         """A session's connection, opened now if the server answers."""
-        return ValkeyConnection(self._pool(timeout_s))
+        wire = cast("Wire", self._pool(timeout_s).make_connection())
+        return ValkeyConnection(FastWire(wire, timeout_s) if fast else wire)
 
     def remove(self, prefix: str) -> None:
         """Delete our keys in bounded batches, the mark last; nothing without the mark."""
@@ -179,20 +181,11 @@ class Valkey:
                 yield deleted
 
 
-class _Wire(Protocol):
-    """What is used of ``valkey.connection.Connection``, which has no types."""
-
-    def connect(self) -> None: ...
-    def send_command(self, *args: str | bytes) -> None: ...
-    def read_response(self) -> object: ...
-    def disconnect(self) -> None: ...
-
-
 class ValkeyConnection:
     """One session's connection, opened when needed and again, with pauses, after it was lost."""
 
-    def __init__(self, pool: ConnectionPool) -> None:
-        self._connection = cast("_Wire", pool.make_connection())
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
         self._backoff = Backoff()
         self._connect()
 
@@ -211,22 +204,22 @@ class ValkeyConnection:
             for number, value in enumerate(values):
                 command += (f"field{number}", value)
         try:
-            self._connection.send_command(*command)
-            self._connection.read_response()
+            self._wire.send_command(*command)
+            self._wire.read_response()
         except exceptions.ValkeyError as error:
-            if isinstance(error, exceptions.ConnectionError | exceptions.TimeoutError):
-                self._connection.disconnect()  # a late answer must not be taken for the next one
+            if not isinstance(error, exceptions.ResponseError):
+                self._wire.disconnect()  # a late answer must not be taken for the next one
             return outcome_of(error)
         return OK
 
     def close(self) -> None:
         """Close the connection. Safe to call twice."""
-        self._connection.disconnect()
+        self._wire.disconnect()
 
     def _connect(self) -> str:
         """Connect and log in, unless that is done; the name of the failure, or "" where there is none."""
         try:
-            self._connection.connect()
+            self._wire.connect()
         except exceptions.ValkeyError as error:
             self._backoff.failed()
             outcome = outcome_of(error)
