@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -154,27 +155,30 @@ class Samples:
 
 
 def group(table: pa.Table, window: Window) -> Samples:
-    """Sort the samples of a window into series: one pass over the columns, no loop over rows."""
+    """Sort the samples of a window into series: one pass over the columns, no loop over rows.
+
+    Names are handled as numbers: as text, eight hours of a hundred series would be a gigabyte.
+    """
     middle = table["time_ns"].to_numpy() / 1e9 - table["interval_s"].to_numpy() / 2
-    inside = (middle >= window.first_s) & (middle < window.first_s + window.seconds)
-    table = table.append_column("middle_s", pa.array(middle)).filter(pa.array(inside))
-    if table.num_rows == 0:
+    inside = np.flatnonzero((middle >= window.first_s) & (middle < window.first_s + window.seconds))
+    if len(inside) == 0:
         return Samples({}, window)
-    table = table.sort_by([("host", "ascending"), ("metric", "ascending"), ("instance", "ascending")])
-    names = [table[name].combine_chunks().dictionary_encode() for name in ("host", "metric", "instance")]
-    codes = np.stack([name.indices.to_numpy(zero_copy_only=False) for name in names])
-    starts = np.concatenate([[0], 1 + np.flatnonzero((np.diff(codes, axis=1) != 0).any(axis=0))])
-    columns = [_floats(table[name]) for name in ("middle_s", "interval_s", "value", "weight")]
+    names = [_numbered(table[name]) for name in ("host", "metric", "instance")]
+    number = np.zeros(table.num_rows, dtype=np.int64)
+    for name in names:
+        number = number * len(name.dictionary) + name.indices.to_numpy()
+    order = inside[np.lexsort((middle[inside], number[inside]))]
+    starts = np.concatenate([[0], 1 + np.flatnonzero(np.diff(number[order])), [len(order)]])
+    columns = [middle[order], *(_floats(table[name])[order] for name in ("interval_s", "value", "weight"))]
     series: dict[Key, Raw] = {}
-    for start, end in zip(starts, [*starts[1:], table.num_rows], strict=True):
-        texts = (
-            name.dictionary[int(code)].as_py() for name, code in zip(names, codes[:, start], strict=True)
-        )
-        key = Key(*texts)
-        part = [column[start:end] for column in columns]
-        order = np.argsort(part[0], kind="stable")
-        series[key] = Raw(*(column[order] for column in part))
+    for start, end in itertools.pairwise(starts):
+        key = Key(*(name[int(order[start])].as_py() for name in names))
+        series[key] = Raw(*(column[start:end] for column in columns))
     return Samples(series, window)
+
+
+def _numbered(column: pa.ChunkedArray) -> pa.DictionaryArray:
+    return column.dictionary_encode().unify_dictionaries().combine_chunks()
 
 
 def _floats(column: pa.ChunkedArray) -> Floats:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,10 +14,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from harness.analysis.build import crawl_bound_by_search
 from hdrh.histogram import HdrHistogram
 
+from pinchpoint.analysis import analyse
 from pinchpoint.analysis.series import Window
 from pinchpoint.analysis.traffic import Traffic
+from pinchpoint.report.clock import clock_of
+from pinchpoint.report.latency import distributions
 from pinchpoint.store import compact, histogram
 from pinchpoint.store.coarse import coarse, step_s
 from pinchpoint.store.journal import JournalWriter
@@ -127,6 +132,27 @@ def test_the_analysis_counts_ten_seconds_as_ten() -> None:
     assert traffic.per_step(window).tolist() == [3.0] * 7
     assert traffic.during(window).count == 3 * 70
     assert traffic.seconds == list(range(1000, 1100)) == Traffic(seconds).seconds
+
+
+def test_a_verdict_on_ten_second_steps_is_that_on_seconds() -> None:
+    """The same bottleneck, throughput and percentiles; and the report counts the same operations."""
+    fine = crawl_bound_by_search(measure_s=900).run()
+    long = replace(fine, operations=coarse(fine.operations, 10))
+    by_the_second, by_ten = analyse(fine).to_json(), analyse(long).to_json()
+    assert by_ten["outcome"] == by_the_second["outcome"] == "bottleneck"
+    for key in ("kind", "tier", "host", "confidence"):
+        assert by_ten["bottleneck"][key] == by_the_second["bottleneck"][key]
+    mine, theirs = by_ten["scenarios"]["crawl"], by_the_second["scenarios"]["crawl"]
+    for key in ("throughput_per_s", "service_p95_s"):
+        assert mine[key] == pytest.approx(theirs[key], rel=0.02)
+    clock = clock_of(long)
+    assert clock.window is not None
+    low, high = clock.window
+    assert (low % 10, high % 10, high - low) == (0, 0, 900)
+    assert clock.bucket_s >= 10
+    [shown] = [one for one in distributions(long, clock.window) if one.scenario == "crawl"]
+    [exact] = [one for one in distributions(fine, clock.window) if one.scenario == "crawl"]
+    assert shown == exact
 
 
 def test_eight_hours_stay_small(tmp_path: Path) -> None:
