@@ -1,0 +1,153 @@
+"""Run by test_greenlets.py in a process of its own: fast connections under gevent, as in a load generator.
+
+Arguments: the URLs of a PostgreSQL and a Valkey. Prints one JSON object.
+"""
+
+# ruff: noqa: E402 - the patches come before all other imports, as in a load generator
+
+from __future__ import annotations
+
+from gevent import monkey
+
+monkey.patch_all()
+
+import json
+import os
+import socket
+import sys
+import time
+from collections.abc import Callable
+from typing import LiteralString
+
+import gevent
+import valkey
+
+from pinchpoint_scenarios.contract import Endpoint
+from pinchpoint_scenarios.databases.contract import DatabaseFailure
+from pinchpoint_scenarios.fastpath.postgresql import FastConnection
+from pinchpoint_scenarios.fastpath.readiness import readiness
+from pinchpoint_scenarios.nosql_burst.stores.valkey import Valkey
+
+SESSIONS = 20
+
+
+def took_s(work: Callable[[int], object]) -> float:
+    """Seconds that ``work`` takes in twenty greenlets."""
+    begun = time.perf_counter()
+    gevent.joinall([gevent.spawn(work, number) for number in range(SESSIONS)], raise_error=True)
+    return time.perf_counter() - begun
+
+
+def connection(endpoint: Endpoint) -> FastConnection:
+    """An open one."""
+    made = FastConnection(endpoint, application="greenlets", statement_timeout_s=5, greet=lambda _: None)
+    made.try_open()
+    return made
+
+
+def sql(endpoint: Endpoint) -> dict[str, object]:
+    """Sleeps side by side; a megabyte each at once; a greenlet killed while it waits; a killed session."""
+    made = [connection(endpoint) for _ in range(SESSIONS)]
+    slept_s = took_s(lambda number: made[number].execute("SELECT pg_sleep($1::float8)", [0.2]))
+    content = os.urandom(2**20)
+    large = [0] * SESSIONS
+
+    def echo(number: int) -> None:
+        large[number] = made[number].execute("SELECT $1::bytea", [content]).fetchall() == [(content,)]
+
+    took_s(echo)
+    waiting = gevent.spawn(made[0].execute, "SELECT pg_sleep(3)")
+    gevent.sleep(0.1)
+    waiting.kill()
+    made[0].close()
+    again = made[0].execute("SELECT 1").fetchall()
+    lost = gevent.spawn(_outcome, made[1], "SELECT pg_sleep(3)")
+    gevent.sleep(0.1)
+    ((session,),) = (
+        made[2]
+        .execute(
+            "SELECT pid FROM pg_stat_activity WHERE application_name = 'greenlets' AND state = 'active' "
+            "AND query LIKE '%sleep(3)' ORDER BY backend_start DESC LIMIT 1"
+        )
+        .fetchall()
+    )
+    made[2].execute("SELECT pg_terminate_backend($1::int4)", [session])
+    found = {
+        "slept_s": slept_s,
+        "large": large,
+        "again": again,
+        "lost": lost.get(timeout=5),
+    }
+    for each in made:
+        each.close()
+    return found
+
+
+def _outcome(made: FastConnection, statement: LiteralString) -> str:
+    try:
+        made.execute(statement)
+    except DatabaseFailure as failure:
+        return failure.outcome
+    return "ok"
+
+
+def nosql(endpoint: Endpoint) -> dict[str, object]:
+    """Twenty writes while the server answers nobody; then one that it answers too late."""
+    made = [Valkey(endpoint).connect(0.5, fast=True) for _ in range(SESSIONS)]
+    first = [each.write("greenlets", [b"x"]) for each in made]
+    with valkey.Valkey.from_url(endpoint.url) as client:
+        client.client_pause(300, all=True)
+        paused_s = took_s(lambda number: made[number].write("greenlets", [b"x"]))
+        client.client_pause(1500, all=True)
+        begun = time.perf_counter()
+        late = made[0].write("greenlets", [b"x"])
+        late_s = time.perf_counter() - begun
+        gevent.sleep(1.2)
+        after = made[0].write("greenlets", [b"x"])
+        client.delete("greenlets")
+    for each in made:
+        each.close()
+    return {"first": first, "paused_s": paused_s, "late": late, "late_s": late_s, "after": after}
+
+
+def waits() -> dict[str, object]:
+    """Waits that end in time, that do not, and that follow one another on one descriptor."""
+    here, there = socket.socketpair()
+    ready = readiness(here.fileno())
+    begun = time.perf_counter()
+    silent = ready.wait_readable_for(0.2)
+    silent_s = time.perf_counter() - begun
+    answered = []
+    for _ in range(8):  # 0.8 s in all, each wait well within its time
+        gevent.spawn_later(0.1, there.send, b"x")
+        answered.append(ready.wait_readable_for(0.3))
+        here.recv(1)
+    begun = time.perf_counter()
+    again = ready.wait_readable_for(0.3)
+    again_s = time.perf_counter() - begun
+    writable = ready.wait_writable_for(1.0)
+    ready.close()
+    ready.close()
+    here.close()
+    there.close()
+    return {
+        "silent": [silent, silent_s],
+        "answered": answered,
+        "again": [again, again_s],
+        "writable": writable,
+    }
+
+
+def main() -> None:
+    """All three, one after the other."""
+    sql_url, nosql_url = sys.argv[1:]
+    found = {
+        "sql": sql(Endpoint("sql", sql_url)),
+        "nosql": nosql(Endpoint("nosql", nosql_url)),
+        "waits": waits(),
+    }
+    sys.stdout.write(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

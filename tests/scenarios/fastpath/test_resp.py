@@ -1,0 +1,169 @@
+"""The fast path to Valkey against the reference, valkey-py: the same failures have the same names."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+import pytest
+import valkey
+
+from pinchpoint_scenarios.contract import Endpoint
+from pinchpoint_scenarios.nosql_burst.stores.valkey import Valkey, ValkeyConnection
+
+BOTH = pytest.mark.parametrize("fast", [True, False], ids=["fast", "library"])
+KEY = "fastpath-test"
+
+
+@contextmanager
+def opened(endpoint: Endpoint, fast: bool, timeout_s: float = 5) -> Iterator[ValkeyConnection]:
+    connection = Valkey(endpoint).connect(timeout_s, fast=fast)
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+@pytest.fixture
+def client(nosql: Endpoint) -> Iterator[valkey.Valkey]:
+    with valkey.Valkey.from_url(nosql.url) as client:
+        client.flushdb()
+        yield client
+        client.flushdb()
+
+
+def run(client: valkey.Valkey, *command: str) -> None:
+    ask: Callable[..., object] = client.execute_command
+    ask(*command)
+
+
+def as_user(endpoint: Endpoint, user: str, password: str, query: str = "") -> Endpoint:
+    parts = urlsplit(endpoint.url)
+    return Endpoint("nosql", f"valkey://{user}:{password}@{parts.hostname}:{parts.port}/0{query}")
+
+
+@BOTH
+def test_what_is_written_is_there(nosql: Endpoint, client: valkey.Valkey, fast: bool) -> None:
+    """Plain values and hashes, any bytes, also those that need many writes to the socket."""
+    contents = [b"", b"\r\n$5\r\n\0\xff", bytes(range(256)) * 2**14]
+    with opened(nosql, fast) as connection:
+        for content in contents:
+            assert connection.write(KEY, [content]) == "ok"
+            assert client.get(KEY) == content
+        client.delete(KEY)
+        assert connection.write(KEY, contents) == "ok"
+    assert client.hgetall(KEY) == {b"field%d" % n: content for n, content in enumerate(contents)}
+
+
+@BOTH
+def test_refusals_are_named_and_the_connection_stays(
+    nosql: Endpoint, client: valkey.Valkey, fast: bool
+) -> None:
+    """What the server answers is an outcome; the same connection goes on."""
+    run(client, "ACL", "SETUSER", "narrow", "on", ">narrow", "~*", "+@all", "-hset")
+    try:
+        with opened(as_user(nosql, "narrow", "narrow"), fast) as connection:
+            client.rpush(KEY, "a list")
+            client.config_resetstat()
+            assert connection.write(KEY, [b"x", b"y"]) == "permission"
+            client.config_set("maxmemory", 1)
+            assert connection.write(KEY, [b"x"]) == "out_of_memory"
+            client.config_set("maxmemory", 0)
+            assert connection.write(KEY, [b"x"]) == "ok"
+            info = cast("dict[str, Any]", client.info("stats"))
+            assert info["total_connections_received"] == 0
+        with opened(nosql, fast) as connection:
+            client.delete(KEY)
+            client.rpush(KEY, "a list")
+            assert connection.write(KEY, [b"x", b"y"]) == "wrong_type"
+    finally:
+        client.config_set("maxmemory", 0)
+        run(client, "ACL", "DELUSER", "narrow")
+
+
+@BOTH
+@pytest.mark.parametrize("query", ["", "?protocol=3"])
+def test_both_versions_of_the_protocol_with_login(
+    nosql: Endpoint, client: valkey.Valkey, fast: bool, query: str
+) -> None:
+    """Logging in is the library's, in RESP2 and RESP3; a wrong password is named."""
+    run(client, "ACL", "SETUSER", "one", "on", ">secret", "~*", "+@all")
+    try:
+        with opened(as_user(nosql, "one", "secret", query), fast) as connection:
+            assert connection.write(KEY, [b"x"]) == "ok"
+        with opened(as_user(nosql, "one", "wrong", query), fast) as connection:
+            assert connection.write(KEY, [b"x"]) == "authentication"
+    finally:
+        run(client, "ACL", "DELUSER", "one")
+
+
+@BOTH
+def test_a_killed_connection_is_lost_once(nosql: Endpoint, client: valkey.Valkey, fast: bool) -> None:
+    """The write that meets it fails by its name, the next one has a new connection."""
+    with opened(nosql, fast) as connection:
+        assert connection.write(KEY, [b"x"]) == "ok"
+        run(client, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+        assert [connection.write(KEY, [b"x"]) for _ in range(3)] == ["connection_lost", "ok", "ok"]
+
+
+@BOTH
+def test_a_server_that_takes_no_more_is_a_timeout(nosql: Endpoint, client: valkey.Valkey, fast: bool) -> None:
+    """A value larger than all buffers, and nobody who reads it."""
+    with _answering(lambda _: None) as endpoint, opened(endpoint, fast, timeout_s=0.3) as connection:
+        begun = time.monotonic()
+        assert connection.write(KEY, [bytes(2**25)]) == "timeout"
+        assert 0.3 <= time.monotonic() - begun < 3
+
+
+ANSWERS = {
+    "ok": [b"+O", b"K\r", b"\n"],
+    "connection_lost": [b"+O", b""],
+    "error_protocol": [b"what?\r\n"],
+    "loading": [b"-LOADING Valkey is loading the dataset in memory\r\n"],
+    "busy": [b"-BUSY Valkey is busy running a script\r\n"],
+    "error_clusterdown": [b"-CLUSTERDOWN The cluster ", b"is down\r\n"],
+}
+
+
+@BOTH
+@pytest.mark.parametrize("name", ANSWERS)
+def test_answers_in_pieces_and_answers_that_are_none(fast: bool, name: str) -> None:
+    """However an answer is cut up, cut off or malformed, both drivers call it the same."""
+
+    def answer(peer: socket.socket) -> None:
+        peer.recv(65_536)
+        for piece in ANSWERS[name]:
+            if not piece:
+                peer.shutdown(socket.SHUT_WR)
+                return
+            peer.sendall(piece)
+            time.sleep(0.02)
+
+    with _answering(answer) as endpoint, opened(endpoint, fast) as connection:
+        assert connection.write(KEY, [b"x"]) == name
+
+
+@contextmanager
+def _answering(answer: Callable[[socket.socket], None]) -> Iterator[Endpoint]:
+    """A server of one connection, whose answer is a test's."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        done = threading.Event()
+
+        def serve() -> None:
+            peer, _ = listening.accept()
+            with peer:
+                answer(peer)
+                done.wait(10)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield Endpoint("nosql", f"valkey://127.0.0.1:{listening.getsockname()[1]}/0")
+        finally:
+            done.set()
+            thread.join()
