@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from pinchpoint.loadgen.arrivals import Bursts, Constant, arrival_times
+from pinchpoint.loadgen.arrivals import arrival_times
 from pinchpoint.loadgen.locustfile import scenario_class
+from pinchpoint.loadgen.profiles import Bursts, Constant, Ramp, RateProfile, Steps
 from pinchpoint.loadgen.shares import SLOTS, slot
 from pinchpoint.plan import Plan, expand
+from pinchpoint.plan.plan import Steps as PlannedSteps
 from pinchpoint_scenarios.contract import Context, Scenario
 
 _SESSIONS_MIN, _SESSIONS_MAX = 4, 64
@@ -101,21 +103,57 @@ def make_scenario(
 
 def starts(load: Mapping[str, Any], seed: int) -> Iterator[float] | None:
     """Intended starts of the whole load, in seconds from its begin; None for closed load, which has none."""
+    profile = _profile(load)
+    return arrival_times(profile, load.get("arrivals", "poisson"), seed) if profile else None
+
+
+def _profile(load: Mapping[str, Any]) -> RateProfile | None:
+    """How the rate goes over time; None for closed load."""
     match load:
-        case {"model": "closed"}:
-            return None
-        case {"model": "open", "rate_per_s": rate, "arrivals": arrivals}:
-            return arrival_times(Constant(rate), arrivals, seed)
+        case {"model": "open" | "soak", "rate_per_s": rate}:
+            return Constant(rate)
         case {"model": "burst", "base_per_s": base, "peak_per_s": peak, "every_s": every, "for_s": length}:
-            return arrival_times(Bursts(base, peak, every, length), load.get("arrivals", "poisson"), seed)
+            return Bursts(base, peak, every, length)
+        case {"model": "ramp", "start": {"per_s": start}, "to": {"per_s": to}, "over_s": over}:
+            return Ramp(start, to, over)
+        case {"model": "steps", "start": {"per_s": _}, "each_s": each}:
+            return Steps(levels(load), each)
+        case {"model": "closed" | "ramp" | "steps"}:
+            return None
         case _:
             raise ValueError(f"no such load model: {load!r}")
 
 
+def is_closed(load: Mapping[str, Any]) -> bool:
+    """Whether users start again when they are free, rather than when a schedule says so."""
+    return _profile(load) is None
+
+
+def levels(load: Mapping[str, Any]) -> tuple[float, ...]:
+    """The levels of a load in steps: rates, or numbers of users."""
+    return PlannedSteps.from_json(load).levels
+
+
 def user_start_s(load: Mapping[str, Any], number: int) -> float:
     """When the user of a closed load with session ``number`` starts working, in seconds from the begin."""
-    del load, number
-    return 0.0
+    match load:
+        case {"model": "ramp", "start": {"users": first}, "to": {"users": last}, "over_s": over}:
+            return float(max(0, number + 1 - first) * over / (last - first))
+        case {"model": "steps", "start": {"users": first}, "step": {"users": step}, "each_s": each}:
+            return float(math.ceil(max(0, number + 1 - first) / step) * each)
+        case _:
+            return 0.0
+
+
+def most(load: Mapping[str, Any]) -> float:
+    """The highest level a load reaches: its users, or its rate per second."""
+    match load:
+        case {"model": "steps"}:
+            return levels(load)[-1]
+        case {"model": "ramp", "start": start, "to": to}:
+            return float(max(*start.values(), *to.values()))
+        case _:
+            return float(load.get("users") or load.get("peak_per_s") or load["rate_per_s"])
 
 
 def session_numbers(
@@ -133,10 +171,9 @@ def session_numbers(
         slots: what it owns now.
         before: what it owned until now.
     """
-    if load["model"] == "closed":
+    if is_closed(load):
         gained = slots - before
-        return [number for number in range(int(load["users"])) if slot(number) in gained]
-    peak = float(load.get("peak_per_s") or load["rate_per_s"])
-    total = min(_SESSIONS_MAX, max(_SESSIONS_MIN, math.ceil(peak * _SESSION_S)))
+        return [number for number in range(int(most(load))) if slot(number) in gained]
+    total = min(_SESSIONS_MAX, max(_SESSIONS_MIN, math.ceil(most(load) * _SESSION_S)))
     have, wanted = (math.ceil(total * len(owned) / SLOTS) for owned in (before, slots))
     return [worker + number * _WORKERS_MAX for number in range(have, wanted)]

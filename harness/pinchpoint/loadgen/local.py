@@ -19,7 +19,7 @@ from gevent.fileobject import FileObject
 from gevent.threadpool import ThreadPool
 
 from pinchpoint.loadgen.generator import Generator, say_failed
-from pinchpoint.loadgen.load import Assignment
+from pinchpoint.loadgen.load import Assignment, is_closed
 from pinchpoint.loadgen.recorder import Seconds
 from pinchpoint.store.journal import JournalWriter
 from pinchpoint_collectors.record import Sample
@@ -86,7 +86,7 @@ def _take_place(assignment: Assignment) -> None:
     """
     if assignment.cores:
         os.sched_setaffinity(0, assignment.cores)
-    if all(given["load"]["model"] == "closed" for given in assignment.scenarios.values()):
+    if all(is_closed(given["load"]) for given in assignment.scenarios.values()):
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     elif os.geteuid() == 0:  # nobody else may rise above other programs
         os.setpriority(os.PRIO_PROCESS, 0, _PUNCTUAL_NICE)

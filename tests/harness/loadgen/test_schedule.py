@@ -8,8 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from pinchpoint.loadgen import shares
-from pinchpoint.loadgen.arrivals import Constant, arrival_times
+from pinchpoint.loadgen.arrivals import arrival_times
 from pinchpoint.loadgen.load import session_numbers
+from pinchpoint.loadgen.profiles import Constant
 from pinchpoint.loadgen.schedule import Arrival, Schedule
 
 EVERYTHING = frozenset(range(shares.SLOTS))
