@@ -233,12 +233,12 @@ def test_the_run_is_one_like_any_other(shop: StoredRun) -> None:
 def test_a_file_without_end_of_names_stays_bounded(tmp_path: Path, server: Server) -> None:
     """Names by URL count as other requests from the 501st on, which is said once; the host is the params'."""
     (tmp_path / "shop.py").write_text(
-        "import itertools\nfrom locust import FastHttpUser, task\nNUMBERS = itertools.count()\n"
-        "class U(FastHttpUser):\n"
+        "import itertools\nfrom locust import FastHttpUser, constant, task\nNUMBERS = itertools.count()\n"
+        "class U(FastHttpUser):\n    wait_time = constant(0.01)\n"
         "    @task\n    def t(self): self.client.get(f'/item/{next(NUMBERS)}')\n"
     )
     before = sum(server.asked.values())
-    found = run(tmp_path, *write(tmp_path, {"params": {"host": server.url}}, measure_s=2))
+    found = run(tmp_path, *write(tmp_path, {"params": {"host": server.url}}))
     names = {name for name, _ in counts(found)}
     assert len(names) == 501
     assert "(other requests)" in names
