@@ -17,15 +17,15 @@ class Readiness(Protocol):
     """One descriptor's readiness. It belongs to one thread and one greenlet at a time."""
 
     def wait_readable(self) -> None:
-        """Wait until there is something to read, an end or an error."""
+        """Wait until there is something to read, an end or an error. It may end early: look again."""
         ...
 
     def wait_readable_for(self, seconds: float) -> bool:
-        """Likewise, but not much longer than so many seconds; whether there is something."""
+        """Likewise, but not much longer than so many seconds; False: they are over."""
         ...
 
     def wait_writable_for(self, seconds: float | None) -> bool:
-        """Wait until something can be read or written; None: for ever. Whether it can."""
+        """Wait until something can be read or written; False: so many seconds are over. None: for ever."""
         ...
 
     def close(self) -> None:
@@ -78,31 +78,54 @@ _READ, _WRITE = 1, 2  # libev's EV_READ and EV_WRITE
 class _ByGevent:
     """Waits in gevent's hub.
 
-    A timer for each wait would cost as much as the wait. So one timer runs, finds now and then that the wait
-    it was started for is long over, and is started again for the one that goes on.
+    It does what ``hub.wait`` does, without the object that makes sure of who wakes it: a wait may end early, and
+    whoever waits looks again. A timer for each wait would cost as much as the wait. So one timer runs, finds
+    now and then that the wait it was started for is long over, and is started again for the one that goes on.
     """
 
     def __init__(self, descriptor: int, hub: Any) -> None:
         self._hub = hub
         self._descriptor = descriptor
         self._readable = hub.loop.io(descriptor, _READ)
-        self._wait = hub.wait
+        self._switch = hub.switch
+        self._getcurrent = sys.modules["gevent"].getcurrent
         self._timer: Any = None
         self._until = 0.0
-        self._waiting: Any = None
+        self._waiting = False
 
     def wait_readable(self) -> None:
-        self._wait(self._readable)
+        watcher = self._readable
+        watcher.start(self._getcurrent().switch)
+        try:
+            self._switch()
+        finally:
+            watcher.stop()
 
     def wait_readable_for(self, seconds: float) -> bool:
-        return self._wait_for(self._readable, seconds)
+        self._until = time.monotonic() + seconds
+        self._waiting = True
+        try:
+            while True:
+                if self._timer is None:
+                    self._start_timer(self._until - time.monotonic())
+                try:
+                    self.wait_readable()
+                except _TimeIsUp:  # maybe that of the wait before, which ended at the same moment
+                    if time.monotonic() >= self._until:
+                        return False
+                else:
+                    return True
+        finally:
+            self._waiting = False
 
     def wait_writable_for(self, seconds: float | None) -> bool:
         either = self._hub.loop.io(self._descriptor, _READ | _WRITE)
+        timeout = sys.modules["gevent"].Timeout(seconds, _TimeIsUp)
         try:
-            if seconds is not None:
-                return self._wait_for(either, seconds)
-            self._wait(either)
+            with timeout:
+                self._hub.wait(either)
+        except _TimeIsUp:
+            return False
         finally:
             either.close()
         return True
@@ -113,23 +136,6 @@ class _ByGevent:
             self._timer.close()
             self._timer = None
 
-    def _wait_for(self, watcher: Any, seconds: float) -> bool:
-        self._until = time.monotonic() + seconds
-        self._waiting = watcher
-        try:
-            while True:
-                if self._timer is None:
-                    self._start_timer(self._until - time.monotonic())
-                try:
-                    self._wait(watcher)
-                except _TimeIsUp:  # maybe that of the wait before, which ended at the same moment
-                    if time.monotonic() >= self._until:
-                        return False
-                else:
-                    return True
-        finally:
-            self._waiting = None
-
     def _start_timer(self, seconds: float) -> None:
         self._timer = self._hub.loop.timer(max(0.0, seconds), ref=False)
         self._timer.start(self._ring)
@@ -137,13 +143,13 @@ class _ByGevent:
     def _ring(self) -> None:
         self._timer.close()
         self._timer = None
-        if self._waiting is None:
+        if not self._waiting:
             return
         left_s = self._until - time.monotonic()
         if left_s > 0:
             self._start_timer(left_s)
         else:
-            self._hub.cancel_wait(self._waiting, _TimeIsUp)
+            self._hub.cancel_wait(self._readable, _TimeIsUp)
 
 
 class _TimeIsUp(Exception):  # noqa: N818 - no error: it ends a wait
