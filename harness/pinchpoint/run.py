@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,18 +18,19 @@ from pinchpoint.loadgen.crew import ONE_EACH, Assignments, Crew, assign
 from pinchpoint.loadgen.load import make_scenario, planned_scenarios
 from pinchpoint.loadgen.pool import GeneratorPool
 from pinchpoint.manifest import INTERVAL_S, first_manifest
-from pinchpoint.plan import Farm, Plan, ending_scenarios, guard
+from pinchpoint.phases import Phases
+from pinchpoint.plan import Farm, Plan, guard
 from pinchpoint.preflight import Connected
 from pinchpoint.progress import Board, Progress
-from pinchpoint.store.write import RunWriter, utc
+from pinchpoint.seconds import LiveSeconds
+from pinchpoint.stopping import StopRules
+from pinchpoint.store.write import RunWriter
 from pinchpoint_collectors.record import Sample
 from pinchpoint_collectors.sampler import Sampler
 from pinchpoint_scenarios.contract import Scenario
 from pinchpoint_scenarios.errors import ScenarioError
 
-_TICK_S = 0.2
 _GATHER_S = 120.0  # workers of other machines are started by hand, or come back from the last run
-_COMPACT_EVERY_S = 30.0
 
 
 @dataclass(slots=True)
@@ -144,6 +145,8 @@ class _Stage:
         self._interrupts = interrupts
         self._ended = ended
         self._samplers: list[Sampler] = []
+        self._told = LiveSeconds()
+        self._rules = StopRules((), {}, (), self._told)
 
     def prepare(self, made: Mapping[str, Scenario]) -> None:
         """Make the data the scenarios need. Raises FarmUnavailable."""
@@ -158,11 +161,14 @@ class _Stage:
     def measure(self, crew: Crew, assignments: Assignments, connected: Sequence[Connected]) -> None:
         """Load and watch through all phases, until they or something else ends the run."""
         journal = str(self._store.journal.absolute())
+        self._rules = StopRules(
+            self._plan.stop_when, self._store.manifest["hosts"], list(self._plan.scenarios), self._told
+        )
         pool = GeneratorPool(
             [replace(assignment, journal=journal) for assignment in assignments.here],
             os.environ,
             self._on_generator_event,
-            self._board.second,
+            self._on_second,
             crew.listen,
             assignments.elsewhere,
             journal,
@@ -176,7 +182,10 @@ class _Stage:
             self._start_collectors(connected)
             self._interrupts.graceful = True
             self._progress.watch(self._instances())
-            self._phases(pool)
+            self._live.limit(True)
+            Phases(
+                self._plan, pool, self._store, self._told, self._progress, lambda: self._must_end(pool)
+            ).run()
         finally:
             self._interrupts.graceful = False
             pool.kill()
@@ -199,6 +208,10 @@ class _Stage:
             why = broken[0] if broken else f"{found} of {crew.remote} workers joined within {_GATHER_S:.0f} s"
             self._ended.cut_short(ExitStatus.ENVIRONMENT, why)
             raise FarmUnavailable(why)
+
+    def _on_second(self, worker: str, progress: dict[str, dict[str, Any]]) -> None:
+        self._board.second(worker, progress)
+        self._told.second(progress)
 
     def _on_generator_event(self, event: str, /, **fields: Any) -> None:
         """Workers that come and go are said to everyone: in the manifest, the events and the report."""
@@ -237,58 +250,6 @@ class _Stage:
             self._store.warn(f"incomplete: {self._ended.reasons[0].splitlines()[0]}")
         self._store.finish("interrupted" if self._ended.statuses else "finished")
 
-    def _phases(self, pool: GeneratorPool) -> None:
-        phases = self._plan.phases
-        ending = ending_scenarios(self._plan) if phases.measure.until else []
-        steady = [name for name in self._plan.scenarios if name not in ending]
-        self._live.limit(True)
-        with self._phase("warm_up"):
-            pool.begin(steady)
-            going_on = self._wait(pool, "warm-up", phases.warm_up_s)
-        if going_on:
-            with self._phase("measure"):
-                # Work that ends is measured whole: it begins here, not in the warm-up.
-                pool.begin(ending)
-                self._measure_until_done(pool, ending) if ending else self._wait(
-                    pool, "measuring", phases.measure.at_most_s
-                )
-        self._progress.say("stopping the load")
-        pool.stop()
-        if going_on and not self._ended.statuses and phases.cool_down_s:
-            with self._phase("cool_down"):
-                self._wait(pool, "cool-down", phases.cool_down_s)
-
-    def _measure_until_done(self, pool: GeneratorPool, ending: list[str]) -> None:
-        measure = self._plan.phases.measure
-
-        def done() -> bool:
-            return all(map(pool.done, ending))
-
-        if (
-            self._wait(pool, "measuring until the work is done, at most", measure.at_most_s, done)
-            and not done()
-        ):
-            self._store.warn(
-                f"incomplete: the work was not done after {measure.at_most_s:.0f} s (measure: at_most); "
-                "what is reported is the part that was"
-            )
-
-    def _wait(
-        self, pool: GeneratorPool, phase: str, length_s: float, done: Callable[[], bool] | None = None
-    ) -> bool:
-        """Until the time is over or the work is done; False when the run must not go on."""
-        begun = compacted = time.monotonic()
-        while (left_s := length_s - (time.monotonic() - begun)) > 0 and not (done and done()):
-            if self._must_end(pool):
-                return False
-            self._note_disk_events()
-            self._progress.tick(phase, left_s)
-            if time.monotonic() - compacted > _COMPACT_EVERY_S:
-                self._store.compact()
-                compacted = time.monotonic()
-            time.sleep(min(_TICK_S, left_s))
-        return True
-
     def _note_disk_events(self) -> None:
         """What an emulated disk went through, for a person to read; the analysis never looks at it."""
         for happened in self._live.disk_events():
@@ -296,6 +257,10 @@ class _Stage:
 
     def _must_end(self, pool: GeneratorPool) -> bool:
         pool.tend()
+        self._note_disk_events()
+        if found := self._rules.broken():
+            self._ended.cut_short(ExitStatus.GUARD, found)
+            self._store.event("guard", why=found)
         if self._interrupts.requested:
             self._ended.cut_short(ExitStatus.INTERRUPTED, "interrupted by the user")
             self._store.event("interrupted")
@@ -323,6 +288,7 @@ class _Stage:
         def sink(samples: Sequence[Sample]) -> None:
             self._store.samples(samples)
             self._board.samples(samples)
+            self._rules.samples(samples)
 
         for source in connected:
             sampler = Sampler(
@@ -343,16 +309,3 @@ class _Stage:
             devices = {role["device"] for role in inventory.get("roles", {}).values() if role["device"]}
             found[host] = devices | {f"tier:{inventory['tier']}"}
         return found
-
-    @contextmanager
-    def _phase(self, name: str) -> Any:
-        """Notes in manifest and events when a phase began and ended, also when an error ends it."""
-        entry: dict[str, str | None] = {"name": name, "from": utc(), "to": None}
-        self._store.manifest["phases"].append(entry)
-        self._store.save_manifest()
-        self._store.event("phase", phase=name)
-        try:
-            yield
-        finally:
-            entry["to"] = utc()
-            self._store.save_manifest()

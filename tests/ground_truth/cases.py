@@ -119,7 +119,7 @@ class Case:
     def load_s(self) -> float:
         """How long its plan loads the farm at most."""
         phases = self.plan.phases
-        return phases.warm_up_s + phases.measure.at_most_s + phases.cool_down_s
+        return phases.warm_up.at_most_s + phases.measure.at_most_s + phases.cool_down_s
 
 
 def read_case(folder: Path) -> Case:

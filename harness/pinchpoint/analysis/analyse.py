@@ -15,6 +15,7 @@ from pinchpoint.analysis.flows import Flow, find_flows
 from pinchpoint.analysis.gates import Gate, failed_gates
 from pinchpoint.analysis.inputs import Inputs, read_inputs
 from pinchpoint.analysis.knee import Knee, find_knee
+from pinchpoint.analysis.levels import held_levels, highest_held, judged_span, level_table
 from pinchpoint.analysis.measures import settle
 from pinchpoint.analysis.objectives import objective_table
 from pinchpoint.analysis.resources import Resource
@@ -61,12 +62,14 @@ class Case:
 
 def analyse(run: StoredRun) -> Verdict:
     """Say which resource gives way first, from tables alone: no clock, no files, no global state."""
-    inputs = read_inputs(run)
+    levels = held_levels(run.manifest)
+    inputs = read_inputs(run, judged_span(levels))
     flows = find_flows(inputs)
     stages = find_stages(inputs)
     resources = find_resources(inputs, flows)
     stage, resources, found = _judged(stages, resources, flows)
-    knee = find_knee(stages)
+    climbed = level_table(inputs, levels)
+    knee = find_knee([row for row in climbed if row["scenario"] == climbed[0]["scenario"]], len(stages))
     case = Case(inputs, flows, resources, failed_gates(inputs, flows), knee, stage, found)
     concluded = conclude(case)
     return Verdict(
@@ -78,6 +81,8 @@ def analyse(run: StoredRun) -> Verdict:
         disks=tuple(disk_table(inputs)),
         cpus=tuple(cpu_table(inputs)),
         stages=tuple(_stage_row(inputs, one) for one in stages),
+        levels=climbed,
+        objectives_held=highest_held(climbed),
         knee=asdict(case.knee),
         warnings=tuple(dict.fromkeys(_warnings(case, stages))),
     )

@@ -1,11 +1,24 @@
-"""Step 2: the knee of throughput over load. Too few load levels have none: a typed "cannot be found"."""
+"""Step 2: the knee of throughput over load. Too few load levels have none: a typed "cannot be found".
+
+Two straight lines that meet are fitted to throughput over load; a knee is where the second rises by less than
+a tenth of the first while response times rise (METHOD). The Universal Scalability Law (Gunther 2007) fitted
+to the same points is the cross-check: it must see the same end of growth.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from pinchpoint.analysis.stages import Stage
-from pinchpoint.analysis.thresholds import MIN_LEVELS
+import numpy as np
+from scipy.optimize import OptimizeWarning, curve_fit
+
+from pinchpoint.analysis.series import Floats
+from pinchpoint.analysis.thresholds import KNEE_RISE, KNEE_SLOPE, MIN_LEVELS, USL_SLOPE
+
+EDGE = 2
+"""Points on either side that a line needs at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,17 +30,92 @@ class Knee:
         levels: load levels there were.
         needed: load levels a fit needs.
         why: the answer as a sentence.
+        level: where the two lines meet.
+        throughput_per_s: and at what throughput.
+        slope_ratio: slope of the second line ÷ slope of the first.
+        usl: the law's coefficients for load in multiples of the first level: ``sigma`` (contention),
+            ``kappa`` (coherency), and ``slope_ratio``, its slope at the last level ÷ that at the first; None
+            where it cannot be fitted.
     """
 
     found: bool | None
     levels: int
     needed: int
     why: str
+    level: float | None = None
+    throughput_per_s: float | None = None
+    slope_ratio: float | None = None
+    usl: Mapping[str, float] | None = None
 
 
-def find_knee(stages: tuple[Stage, ...]) -> Knee:
-    """Say whether a knee can be looked for; with fewer levels than a two-segment fit needs it cannot."""
-    needed = int(MIN_LEVELS.value)
-    levels = len(stages)
-    noun = "one load level" if levels == 1 else f"{levels} load levels"
-    return Knee(None, levels, needed, f"{noun}, at least {needed} are needed to find a knee")
+def find_knee(rows: Sequence[Mapping[str, Any]], otherwise: int) -> Knee:
+    """Look for the knee of one scenario's levels.
+
+    Args:
+        rows: of ``levels.level_table``, one scenario's, from low to high.
+        otherwise: how many load levels there were where the load was not in steps.
+    """
+    needed, count = int(MIN_LEVELS.value), len(rows) or otherwise
+    if count < needed or not rows:
+        noun = "one load level" if count == 1 else f"{count} load levels"
+        return Knee(None, count, needed, f"{noun}, at least {needed} are needed to find a knee")
+    columns = ("level", "throughput_per_s")
+    load, done = (np.array([row[name] for row in rows], dtype=float) for name in columns)
+    times = np.array([row["service_p50_s"] or np.nan for row in rows], dtype=float)
+    at, before, after = _two_lines(load, done)
+    ratio = after / before if before > 0 else float("inf")
+    usl = _usl(load, done)
+    flat = ratio < KNEE_SLOPE.value
+    rises = bool(np.nanmean(times[at + 1 :]) > KNEE_RISE.value * np.nanmean(times[: at + 1]))
+    agrees = usl is None or usl["slope_ratio"] < USL_SLOPE.value
+    return Knee(
+        found=flat and rises and agrees,
+        levels=count,
+        needed=needed,
+        why=_why(float(load[at]), flat=flat, rises=rises, agrees=agrees),
+        level=float(load[at]),
+        throughput_per_s=float(done[at]),
+        slope_ratio=float(ratio) if np.isfinite(ratio) else None,
+        usl=usl,
+    )
+
+
+def _why(level: float, *, flat: bool, rises: bool, agrees: bool) -> str:
+    if not flat:
+        return "throughput follows the load up to the last level"
+    if not rises:
+        return f"throughput stops following at {level:g}, but response times do not rise"
+    if not agrees:
+        return f"throughput stops following at {level:g}, but the scalability law fitted to it still grows"
+    return f"throughput stops following the load at {level:g}, and response times rise"
+
+
+def _two_lines(load: Floats, done: Floats) -> tuple[int, float, float]:
+    """(the point at which they meet, slope before, slope after) of the best fit."""
+    best: tuple[float, int, float, float] | None = None
+    for at in range(EDGE - 1, len(load) - EDGE):
+        terms = np.column_stack([np.ones_like(load), load, np.maximum(0, load - load[at])])
+        found, *_ = np.linalg.lstsq(terms, done, rcond=None)
+        _, slope, bend = found
+        error = float(np.sum((terms @ found - done) ** 2))
+        if best is None or error < best[0]:
+            best = error, at, float(slope), float(slope + bend)
+    assert best is not None  # noqa: S101 -- at least six points
+    return best[1:]
+
+
+def _usl(load: Floats, done: Floats) -> dict[str, float] | None:
+    """X(N) = unit N / (1 + sigma (N - 1) + kappa N (N - 1)), N in multiples of the first level."""
+    n = load / load[0]
+
+    def law(n: Floats, unit: float, sigma: float, kappa: float) -> Floats:
+        return unit * n / (1 + sigma * (n - 1) + kappa * n * (n - 1))
+
+    guess = (float(done[0]) or 1.0, 0.05, 0.0)
+    try:
+        (unit, sigma, kappa), _ = curve_fit(law, n, done, guess, bounds=([0, 0, 0], [np.inf, 1, 1]))
+    except (RuntimeError, OptimizeWarning):
+        return None  # no law fits: there is no cross-check, and the knee says so by ``usl`` None
+    ends = np.array([n[0], n[-1]])
+    slopes = (law(ends + 1e-4, unit, sigma, kappa) - law(ends, unit, sigma, kappa)) / 1e-4
+    return {"sigma": float(sigma), "kappa": float(kappa), "slope_ratio": float(slopes[1] / slopes[0])}

@@ -121,6 +121,8 @@ class Verdict:
         capacity_at_least_per_s: where nothing gave way, the throughput that was served, by scenario.
         knee: what the search for a knee answered.
         stages: the load levels that were looked at.
+        levels: of a load in steps, what each level brought; else empty.
+        objectives_held: of such a load, per scenario, the highest level at which its objectives held.
         tables: the dictionaries of ``scenarios``, ``crawl``, ``disks``, ``cpus``, ``objectives``.
     """
 
@@ -138,6 +140,8 @@ class Verdict:
     disks: tuple[Mapping[str, Any], ...]
     cpus: tuple[Mapping[str, Any], ...]
     stages: tuple[Mapping[str, Any], ...]
+    levels: tuple[Mapping[str, Any], ...]
+    objectives_held: Mapping[str, Mapping[str, Any]]
     knee: Mapping[str, Any]
     summary: str
     warnings: tuple[str, ...] = field(default=())

@@ -135,8 +135,14 @@ class GeneratorPool:
         for generator in self._reachable():
             generator.channel.send({"begin": scenarios, "at_ns": at_ns})
 
+    def begun_ns(self, scenario: str) -> int:
+        """When the load of a scenario began, or will (UTC)."""
+        return self._begun_ns[scenario]
+
     def tend(self) -> None:
         """To be called several times a second: hand on what a lost worker did, let newcomers take part."""
+        if self._ending:
+            return
         for generator in self._reachable():
             if time.monotonic() - generator.heard_s > _SILENT_S:
                 generator.gone = f"said nothing for {_SILENT_S:g} s"

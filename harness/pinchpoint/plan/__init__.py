@@ -15,7 +15,11 @@ from pinchpoint.plan.plan import (
     Open,
     Phases,
     Plan,
+    Ramp,
     ScenarioPlan,
+    Soak,
+    Steps,
+    StopRule,
     ending_scenarios,
 )
 from pinchpoint.plan.redact import redacted
@@ -40,7 +44,11 @@ __all__ = [
     "Open",
     "Phases",
     "Plan",
+    "Ramp",
     "ScenarioPlan",
+    "Soak",
+    "Steps",
+    "StopRule",
     "Tier",
     "ending_scenarios",
     "expand",

@@ -13,6 +13,7 @@ from pinchpoint.loadgen.locustfile import is_locustfile, scenario_class
 from pinchpoint.plan.document import Document
 from pinchpoint.plan.embedded import EMBEDDED_ENDPOINTS, EMBEDDED_ROLES, GENERATOR, SERVED
 from pinchpoint.plan.explain import explain
+from pinchpoint.plan.loads import check_loads, check_rules
 from pinchpoint.plan.locustfiles import check_endpoints, check_locustfile
 from pinchpoint.plan.problems import Path, Problem, listed, nearest, unknown
 from pinchpoint_collectors import registry as collectors
@@ -58,6 +59,7 @@ def check_plan(plan: Document) -> Iterator[Problem]:
         said = objective.get("scenario") if isinstance(objective, dict) else None
         if isinstance(said, str) and said not in names:
             yield _unknown(("objectives", position, "scenario"), "scenario", said, names)
+    yield from check_loads(plan)
     if plan.at("phases", "measure", "until") == "done" and not any(
         scenario.ends for scenario in _used(plan).values()
     ):
@@ -85,6 +87,7 @@ def check_together(farm: Document, plan: Document) -> Iterator[Problem]:
         if issubclass(scenario, FullCrawl):
             yield from _check_sources(farm, plan, name, offered)
     yield from check_endpoints(plan, farm.file, offered)
+    yield from check_rules(farm, plan)
 
 
 def _check_embedded(farm: Document) -> Iterator[Problem]:

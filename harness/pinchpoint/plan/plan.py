@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from pinchpoint.loadgen.locustfile import is_locustfile, scenario_class
-from pinchpoint.plan.problems import Unfit
+from pinchpoint.plan.problems import Unfit, unknown
 from pinchpoint.plan.record import (
     FileContext,
     Name,
@@ -21,8 +21,10 @@ from pinchpoint.plan.record import (
     only_one,
     resolved,
 )
-from pinchpoint.plan.units import DURATION, RATE, found, rate
+from pinchpoint.plan.units import DURATION, RATE, byte_rate, duration, found, rate, ratio, size
 
+AUTO_WARM_UP_S = 120.0
+"""A warm-up whose end is to be detected ends here at the latest."""
 DEFAULT_WARM_UP_S = 5.0
 """Connections are open and caches touched after some seconds; a plan that needs more says so."""
 
@@ -31,8 +33,8 @@ Arrivals = Literal["poisson", "constant"]
 MOST_USERS = 100_000
 MOST_STEPS = 200
 DEFAULT_STEPS = 11
-"""Steps above the first level where a plan names no highest one: a knee needs six levels and room around it."""
-SHORTEST_STEP_S = 5.0
+"""Steps above the first level where a plan names no highest one: a knee takes six levels to be told."""
+SHORTEST_STEP_S = 10.0
 """A level must settle and then be seen."""
 LEVEL = "a rate such as 50/s, or a number of users such as 4"
 
@@ -268,10 +270,31 @@ class Measure(Record):
         return self
 
 
+class WarmUp(Record):
+    """How long load goes on before anything counts.
+
+    Attributes:
+        at_most_s: how long, or where its end is detected, how long at most.
+        auto: whether its end is detected (``warm_up: auto`` in a file): when load has become stationary.
+    """
+
+    at_most_s: float = Field(default=DEFAULT_WARM_UP_S, ge=0)
+    auto: bool = False
+
+
+def _warm_up(value: object) -> object:
+    if value == "auto":
+        return {"at_most_s": AUTO_WARM_UP_S, "auto": True}
+    try:
+        return {"at_most_s": duration(value)}
+    except Unfit as error:
+        raise Unfit(error.found, f"{error.allowed}, or auto", error.nearest) from error
+
+
 class Phases(Record):
     """The phases of a run, in seconds."""
 
-    warm_up_s: Seconds = Field(default=DEFAULT_WARM_UP_S, alias="warm_up", ge=0)
+    warm_up: Annotated[WarmUp, in_file(_warm_up)] = WarmUp()
     measure: Measure = Field(description=f"{DURATION}; or {{until: done, at_most: 12h}}")
     cool_down_s: Seconds = Field(default=0.0, alias="cool_down", ge=0)
 
@@ -303,6 +326,104 @@ class Objective(Record):
         return self
 
 
+OPERATION_METRICS = ("error_ratio", "response_p95_s")
+SAMPLE_METRICS = (
+    "cpu.busy_ratio",
+    "cpu.run_queue",
+    "cpu.steal_ratio",
+    "cpu.wait_ratio",
+    "disk.busy_ratio",
+    "disk.flush_latency_s",
+    "disk.outstanding",
+    "disk.read_bytes_per_s",
+    "disk.read_latency_s",
+    "disk.reads_per_s",
+    "disk.write_bytes_per_s",
+    "disk.write_latency_s",
+    "disk.writes_per_s",
+    "mem.available_bytes",
+    "mem.available_ratio",
+    "mem.paged_in_bytes_per_s",
+    "mem.paged_out_bytes_per_s",
+    "net.errors_per_s",
+    "net.received_bytes_per_s",
+    "net.sent_bytes_per_s",
+    "pressure.cpu_ratio",
+    "pressure.io_ratio",
+    "pressure.memory_ratio",
+)
+"""DESIGN.md section 6: what a collector may give of any host."""
+
+
+def _limit(value: object) -> float:
+    """A limit as people write it: base units, or with its unit (``5%``, ``500ms``, ``200MB/s``)."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    text = str(value).strip() if isinstance(value, str) else ""
+    parse = ratio if text.endswith("%") else byte_rate if "B/" in text else rate if "/" in text else None
+    if parse is None:
+        parse = size if text.endswith("B") else duration
+    try:
+        return float(parse(value))
+    except Unfit as error:
+        raise Unfit(f"found {found(value)}", f"allowed: {LIMIT}") from error
+
+
+Limit = Annotated[float, in_file(_limit)]
+LIMIT = "a number in base units, or one with its unit, such as 0.5, 5%, 500ms or 200MB/s"
+
+
+class StopRule(Record):
+    """What ends the run before it does harm.
+
+    Attributes:
+        metric: a name of ``OPERATION_METRICS`` or ``SAMPLE_METRICS``.
+        above, below: the limit; exactly one of them.
+        for_s: how long without a break.
+        scenario: whose operations; all of them without it.
+        host, tier, role: of which host, tier or disk; any without them.
+    """
+
+    metric: str = Field(description="a metric such as error_ratio or disk.write_latency_s")
+    above: Limit | None = None
+    below: Limit | None = None
+    for_s: Seconds = Field(alias="for", ge=1, description=DURATION)
+    scenario: str | None = None
+    host: str | None = None
+    tier: str | None = None
+    role: str | None = None
+
+    @field_validator("metric")
+    @classmethod
+    def _known(cls, metric: str) -> str:
+        names = sorted((*OPERATION_METRICS, *SAMPLE_METRICS))
+        if metric not in names:
+            raise unknown("metric", metric, names)
+        return metric
+
+    @model_validator(mode="after")
+    def _one_limit(self) -> Self:
+        only_one({"above": self.above, "below": self.below})
+        if self.above is None and self.below is None:
+            raise Unfit("a rule without a limit", "needed: above or below")
+        if self.of_operations and (self.host or self.tier or self.role):
+            raise Unfit(f"{self.metric} of a host", "allowed: scenario; operations belong to scenarios")
+        if not self.of_operations and self.scenario:
+            raise Unfit(f"{self.metric} of a scenario", "allowed: host, tier, role; samples belong to hosts")
+        return self
+
+    @property
+    def of_operations(self) -> bool:
+        """Whether it speaks of what scenarios do, not of what hosts show."""
+        return self.metric in OPERATION_METRICS
+
+    def broken_by(self, value: float) -> bool:
+        """Whether a value is beyond the limit."""
+        if self.above is not None:
+            return value > self.above
+        return self.below is not None and value < self.below
+
+
 class Plan(Record):
     """Which scenarios run, at what load, for how long, with which objectives.
 
@@ -312,6 +433,7 @@ class Plan(Record):
         scenarios: name in the plan -> scenario.
         phases: how long.
         objectives: what has to be achieved.
+        stop_when: what ends a run early.
     """
 
     name: Name = Field(description="the plan's name")
@@ -319,6 +441,7 @@ class Plan(Record):
     scenarios: Mapping[Name, ScenarioPlan] = Field(min_length=1, description="the scenarios to run, by name")
     phases: Phases = Field(description="how long, such as {warm_up: 5s, measure: 1m}")
     objectives: tuple[Objective, ...] = Field(default=(), strict=False)
+    stop_when: tuple[StopRule, ...] = Field(default=(), strict=False)
 
 
 def ending_scenarios(plan: Plan) -> list[str]:

@@ -35,7 +35,7 @@ def test_a_plan_is_in_base_units(tmp_path: Path) -> None:
     assert plan.scenarios["burst"].load == Burst(
         model="burst", base_per_s=50.0, peak_per_s=2000.0, every_s=60.0, for_s=10.0
     )
-    assert (plan.phases.warm_up_s, plan.phases.cool_down_s) == (10.0, 30.0)
+    assert (plan.phases.warm_up.at_most_s, plan.phases.cool_down_s) == (10.0, 30.0)
     measure = plan.phases.measure
     assert (measure.until, measure.at_least_s, measure.at_most_s) == ("done", 40.0, 43_200.0)
     assert plan.objectives[0] == Objective(scenario="orders", p95_s=0.05)
@@ -58,11 +58,12 @@ def test_what_a_plan_leaves_out_has_a_default(tmp_path: Path) -> None:
             }
         },
         "phases": {
-            "warm_up_s": 5.0,
+            "warm_up": {"at_most_s": 5.0, "auto": False},
             "measure": {"at_most_s": 1.0, "at_least_s": 0.0},
             "cool_down_s": 0.0,
         },
         "objectives": [],
+        "stop_when": [],
     }
 
 

@@ -39,8 +39,8 @@ PRESSING = {
 }
 """Where the data disk is an emulated one: what is read and written must reach it."""
 PAST_THE_CACHE = {"debug_io_direct": "data"}
-"""No page cache in between, which would serve reads and put off writes. Not where the tier's memory is capped:
-the cache is most of what a cap takes away, and the cap keeps it small."""
+"""No page cache in between, which would serve reads and put off writes. Not where the tier's memory is
+capped: the cache is most of what a cap takes away, and the cap keeps it small."""
 
 
 class Sql(Tier):

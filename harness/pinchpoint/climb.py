@@ -1,0 +1,98 @@
+"""A load in steps while it goes on: which level it is at, and when it has gone far enough."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from pinchpoint.loadgen.load import is_closed, levels
+from pinchpoint.loadgen.pool import GeneratorPool
+from pinchpoint.plan import Plan, Steps
+from pinchpoint.seconds import LATE_S, LiveSeconds
+from pinchpoint.stepping import Step, missed, saturated
+from pinchpoint.store.write import RunWriter, utc
+
+
+class Climb:
+    """One scenario's load in steps: follows it, and says when it has gone far enough.
+
+    Args:
+        name: the scenario's.
+        load: its load.
+        plan: for its objectives.
+        store: for events and the manifest.
+        told: what the generators tell.
+        pool: the generators, for when they began.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        load: Steps,
+        plan: Plan,
+        store: RunWriter,
+        told: LiveSeconds,
+        pool: GeneratorPool,
+    ) -> None:
+        self._name = name
+        self._load = load
+        self._objectives = [one for one in plan.objectives if one.scenario == name]
+        self._store = store
+        self._told = told
+        self._pool = pool
+        travelling: Mapping[str, Any] = load.to_json()
+        self._closed = is_closed(travelling)
+        self._levels = levels(travelling)
+        self._begun: float | None = None
+        self._begun_ns = 0
+        self._steps: list[Step] = []
+        self._ended: str | None = None
+
+    def over(self) -> bool:
+        """Whether the last step there is, or that there needs to be, has been held; to be called often."""
+        if self._begun is None:
+            self._begun_ns = self._pool.begun_ns(self._name)
+            self._begun = time.monotonic() + (self._begun_ns - time.time_ns()) / 1e9
+            self._announce(0)
+        while self._ended is None and time.monotonic() >= self._end_of(len(self._steps)) + LATE_S:
+            self._judge()
+        return self._ended is not None
+
+    def note(self) -> None:
+        """Write down the steps that were held, for the analysis."""
+        found = self._store.manifest.setdefault("steps", [])
+        unit = "users" if self._closed else "per_s"
+        each_ns = round(self._load.each_s * 1e9)
+        for number, step in enumerate(self._steps):
+            begin_ns = self._begun_ns + number * each_ns
+            span = {"from": utc(begin_ns), "to": utc(begin_ns + each_ns)}
+            found.append({"scenario": self._name, "level": step.level, "unit": unit, **span})
+        self._store.save_manifest()
+
+    def _end_of(self, number: int) -> float:
+        assert self._begun is not None  # noqa: S101 -- set by the first call of ``over``
+        return self._begun + (number + 1) * self._load.each_s
+
+    def _judge(self) -> None:
+        number = len(self._steps)
+        ended = self._end_of(number)
+        # Not its first second, in which the level before still shows.
+        told = self._told.between([self._name], ended - self._load.each_s + 1.0, ended)
+        self._steps.append(Step(self._levels[number], told))
+        self._ended = self._why_enough() or (
+            "it was the last step" if number + 1 == len(self._levels) else None
+        )
+        if self._ended is None:
+            self._announce(number + 1)
+        else:
+            self._store.event("steps_ended", scenario=self._name, why=self._ended)
+
+    def _why_enough(self) -> str | None:
+        if self._load.until == "objective":
+            found = missed(self._steps[-1], self._objectives)
+            return f"its objective was missed: {found}" if found else None
+        return saturated(self._steps, closed=self._closed)
+
+    def _announce(self, number: int) -> None:
+        self._store.event("step", scenario=self._name, number=number + 1, level=self._levels[number])

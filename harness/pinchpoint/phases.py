@@ -1,0 +1,148 @@
+"""The phases of a run, in their order: warm-up, measure, cool-down; and what ends each of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+
+from pinchpoint.climb import Climb
+from pinchpoint.loadgen.pool import GeneratorPool
+from pinchpoint.plan import Plan, Steps, ending_scenarios
+from pinchpoint.progress import Progress
+from pinchpoint.report import units
+from pinchpoint.seconds import LATE_S, LiveSeconds
+from pinchpoint.settling import STRETCH_S, settled
+from pinchpoint.store.write import RunWriter, utc
+
+_TICK_S = 0.2
+_COMPACT_EVERY_S = 30.0
+
+
+class Phases:
+    """Goes through the phases of one run.
+
+    Args:
+        plan: what is run.
+        pool: the load generators, ready.
+        store: the run directory.
+        told: what the generators tell.
+        progress: for the person who waits.
+        must_end: called several times a second; true when the run must not go on.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        pool: GeneratorPool,
+        store: RunWriter,
+        told: LiveSeconds,
+        progress: Progress,
+        must_end: Callable[[], bool],
+    ) -> None:
+        self._plan = plan
+        self._pool = pool
+        self._store = store
+        self._told = told
+        self._progress = progress
+        self._must_end = must_end
+        until_done = plan.phases.measure.until
+        self._ending = ending_scenarios(plan) if until_done else []
+        self._climbs = {
+            name: Climb(name, planned.load, plan, store, told, pool)
+            for name, planned in plan.scenarios.items()
+            if isinstance(planned.load, Steps)
+        }
+
+    def run(self) -> None:
+        """All of them, until they or something else ends the run; the load has stopped then."""
+        phases = self._plan.phases
+        # Work that ends, and load that climbs, is measured whole: it begins with the measuring.
+        late = [name for name in self._plan.scenarios if name in self._ending or name in self._climbs]
+        steady = [name for name in self._plan.scenarios if name not in late]
+        with self._phase("warm_up"):
+            self._pool.begin(steady)
+            going_on = self._warm_up(steady)
+        if going_on:
+            with self._phase("measure"):
+                self._pool.begin(late)
+                going_on = self._measure()
+        self._progress.say("stopping the load")
+        self._pool.stop()
+        for climb in self._climbs.values():
+            climb.note()
+        if going_on and phases.cool_down_s:
+            with self._phase("cool_down"):
+                self._wait("cool-down", phases.cool_down_s)
+
+    def _warm_up(self, steady: list[str]) -> bool:
+        planned = self._plan.phases.warm_up
+        begun = time.monotonic()
+        if not planned.auto:
+            return self._wait("warm-up", planned.at_most_s)
+
+        def over() -> bool:
+            now = time.monotonic() - LATE_S
+            if now - begun < 2 * STRETCH_S:
+                return False
+            stretches = (now - 2 * STRETCH_S, now - STRETCH_S, now)
+            return all(
+                settled(*(self._told.between([name], *span) for span in pairwise(stretches)))
+                for name in steady
+            )
+
+        going_on = self._wait("warming up until the load has settled, at most", planned.at_most_s, over)
+        lasted_s = time.monotonic() - begun
+        found = {"lasted_s": round(lasted_s, 1), "settled": over() if steady else None}
+        self._store.manifest["warm_up"] = found
+        self._store.event("warmed_up", **found)
+        if going_on and found["settled"] is False:
+            self._store.warn(
+                f"the load had not settled when the warm-up ended after {units.seconds(planned.at_most_s)}"
+            )
+        return going_on
+
+    def _measure(self) -> bool:
+        measure = self._plan.phases.measure
+        if not (self._ending or self._climbs):
+            return self._wait("measuring", measure.at_most_s)
+
+        def done() -> bool:
+            climbed = [climb.over() for climb in self._climbs.values()]
+            return all(climbed) and all(map(self._pool.done, self._ending))
+
+        what = "the steps are" if self._climbs else "the work is"
+        going_on = self._wait(f"measuring until {what} done, at most", measure.at_most_s, done)
+        if going_on and not done():
+            self._store.warn(
+                f"incomplete: {what.removesuffix(' are').removesuffix(' is')} not done after "
+                f"{measure.at_most_s:.0f} s (measure: at_most); what is reported is the part that was"
+            )
+        return going_on
+
+    def _wait(self, phase: str, length_s: float, done: Callable[[], bool] | None = None) -> bool:
+        """Until the time is over or the work is done; False when the run must not go on."""
+        begun = compacted = time.monotonic()
+        while (left_s := length_s - (time.monotonic() - begun)) > 0 and not (done and done()):
+            if self._must_end():
+                return False
+            self._progress.tick(phase, left_s)
+            if time.monotonic() - compacted > _COMPACT_EVERY_S:
+                self._store.compact()
+                compacted = time.monotonic()
+            time.sleep(min(_TICK_S, left_s))
+        return True
+
+    @contextmanager
+    def _phase(self, name: str) -> Iterator[None]:
+        """Notes in manifest and events when a phase began and ended, also when an error ends it."""
+        entry: dict[str, str | None] = {"name": name, "from": utc(), "to": None}
+        self._store.manifest["phases"].append(entry)
+        self._store.save_manifest()
+        self._store.event("phase", phase=name)
+        try:
+            yield
+        finally:
+            entry["to"] = utc()
+            self._store.save_manifest()
