@@ -81,6 +81,8 @@ class Phases:
         begun = time.monotonic()
         if not planned.auto:
             return self._wait("warm-up", planned.at_most_s)
+        if not steady:
+            return True  # all load begins with the measuring: there is nothing to settle
 
         def over() -> bool:
             now = time.monotonic() - LATE_S
@@ -94,7 +96,7 @@ class Phases:
 
         going_on = self._wait("warming up until the load has settled, at most", planned.at_most_s, over)
         lasted_s = time.monotonic() - begun
-        found = {"lasted_s": round(lasted_s, 1), "settled": over() if steady else None}
+        found = {"lasted_s": round(lasted_s, 1), "settled": over()}
         self._store.manifest["warm_up"] = found
         self._store.event("warmed_up", **found)
         if going_on and found["settled"] is False:

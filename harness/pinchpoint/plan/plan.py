@@ -34,8 +34,8 @@ MOST_USERS = 100_000
 MOST_STEPS = 200
 DEFAULT_STEPS = 11
 """Steps above the first level where a plan names no highest one: a knee takes six levels to be told."""
-SHORTEST_STEP_S = 10.0
-"""A level must settle and then be seen."""
+SHORTEST_STEP_S = 15.0
+"""A level must settle and then be seen for the least time that anything is judged by."""
 LEVEL = "a rate such as 50/s, or a number of users such as 4"
 
 

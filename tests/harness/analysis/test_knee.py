@@ -1,0 +1,65 @@
+"""The knee of throughput over load: found where growth ends, and only there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pinchpoint.analysis.knee import find_knee
+
+
+def levels(
+    law: Callable[[float], tuple[float, float]], count: int = 10, noise: float = 0.0
+) -> list[dict[str, Any]]:
+    """Ten levels, 10 to 100; ``law`` says (throughput, time) of a load."""
+    random, rows = np.random.default_rng(1), []
+    for number in range(1, count + 1):
+        done, takes_s = law(number * 10.0)
+        done *= 1 + noise * random.standard_normal()
+        rows.append({"level": number * 10.0, "throughput_per_s": done, "service_p50_s": takes_s})
+    return rows
+
+
+def capped(cap: float) -> Callable[[float], tuple[float, float]]:
+    return lambda load: (min(load, cap), 0.01 * max(1.0, load / cap))
+
+
+@pytest.mark.parametrize("cap", [30, 45, 70])
+@pytest.mark.parametrize("noise", [0.0, 0.02])
+def test_a_knee_is_found_where_a_cap_begins(cap: float, noise: float) -> None:
+    """Within one level of the truth, also with 2 % of noise."""
+    knee = find_knee(levels(capped(cap), noise=noise), 1)
+    assert knee.found
+    assert knee.level == pytest.approx(cap, abs=10)
+    assert knee.throughput_per_s == pytest.approx(cap, rel=0.35)
+
+
+def test_throughput_that_falls_again_has_a_knee() -> None:
+    """Retrograde: 40/s at 40, less beyond."""
+    knee = find_knee(levels(lambda n: (min(n, 40) - 0.1 * max(0, n - 40), 0.01 if n <= 40 else 0.05)), 1)
+    assert knee.found
+    assert knee.level == 40
+
+
+@pytest.mark.parametrize(
+    "law",
+    [
+        lambda n: (n, 0.01),  # all is served
+        lambda n: (n / (1 + 0.05 * (n / 10 - 1)), 0.01 * (1 + 0.005 * n)),  # less and less, but it grows
+        lambda n: (min(n, 50.0), 0.01),  # no slower: who does not ask for more gets no more
+    ],
+)
+def test_growth_has_no_knee(law: Callable[[float], tuple[float, float]]) -> None:
+    """What follows, what bends gently, and what is flat though nothing takes longer."""
+    assert find_knee(levels(law), 1).found is False
+
+
+def test_too_few_levels_are_said_not_guessed() -> None:
+    """Five are too few; a load without steps has one."""
+    assert find_knee(levels(capped(30), count=5), 1).found is None
+    none = find_knee([], 1)
+    assert none.found is None
+    assert none.why == "one load level, at least 6 are needed to find a knee"

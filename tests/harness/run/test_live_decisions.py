@@ -1,0 +1,135 @@
+"""Decided while a run goes on, from figures alone: settled, saturated, an objective missed, a rule broken."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from pinchpoint.plan import Objective, StopRule
+from pinchpoint.seconds import LATE_S, LiveSeconds, Told
+from pinchpoint.settling import settled
+from pinchpoint.stepping import Step, missed, saturated
+from pinchpoint.stopping import StopRules
+from pinchpoint_collectors.record import Sample
+
+
+def told(ok: int, p95_s: float | None = 0.01, failed: int = 0, dropped: int = 0, seconds: float = 5) -> Told:
+    return Told(seconds, ok, failed, dropped, p95_s)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "same"),
+    [
+        (told(500), told(510), True),
+        (told(500), told(700), False),  # still getting faster
+        (told(500, 0.1), told(500, 0.01), False),  # a schedule keeps the rate, the times still fall
+        (told(20), told(26), True),  # as far apart as chance takes so few
+        (told(0, None), told(0, None), False),  # nothing has come through yet
+    ],
+)
+def test_a_load_has_settled_when_two_stretches_are_alike(before: Told, after: Told, same: bool) -> None:
+    """Rates within a tenth or within chance, times within a quarter."""
+    assert settled(before, after) is same
+
+
+def steps(*pairs: tuple[float, float]) -> list[Step]:
+    return [Step(level, told(round(rate * 10), seconds=10)) for level, rate in pairs]
+
+
+def test_an_open_load_is_saturated_when_two_levels_are_not_served() -> None:
+    """One bad level may be chance; two in a row are none."""
+    good = [(50, 50), (100, 99), (150, 149)]
+    assert saturated(steps(*good), closed=False) is None
+    assert saturated(steps(*good, (200, 160)), closed=False) is None
+    why = saturated(steps(*good, (200, 160), (250, 160)), closed=False)
+    assert why is not None
+    assert "160/s of 250/s" in why
+
+
+def test_a_closed_load_is_saturated_when_users_bring_nothing_more() -> None:
+    """Less than a tenth of what the first ones brought, twice."""
+    climb = [(4, 40), (8, 80), (12, 110)]
+    assert saturated(steps(*climb), closed=True) is None
+    assert saturated(steps(*climb, (16, 112)), closed=True) is None
+    assert saturated(steps(*climb, (16, 112), (20, 113)), closed=True) is not None
+    assert saturated(steps(*climb, (16, 100), (20, 80)), closed=True) is not None  # it even falls
+
+
+def test_an_objective_is_missed_by_what_can_be_told_live() -> None:
+    """Times, errors and throughput; dropped operations are errors."""
+    step = Step(100, told(900, 0.06, failed=5, dropped=95, seconds=10))
+    assert missed(step, [Objective(scenario="s", p95_s=0.05)]) == "p95"
+    assert missed(step, [Objective(scenario="s", p95_s=0.07)]) is None
+    assert missed(step, [Objective(scenario="s", errors_ratio=0.05)]) == "errors"
+    assert missed(step, [Objective(scenario="s", throughput_per_s=100)]) == "throughput"
+
+
+class Clock:
+    """Time that goes on when told to."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+HOSTS: dict[str, Any] = {
+    "sql1": {"tier": "sql", "roles": {"log": {"device": "loop1"}, "data": {"device": "loop2"}}},
+    "web1": {"tier": "web", "roles": {}},
+}
+
+
+def watch(rule: StopRule, values: list[tuple[str, str, float | None]]) -> tuple[StopRules, Clock]:
+    """One reading a second of that rule's metric: (host, instance, value)."""
+    clock = Clock()
+    rules = StopRules([rule], HOSTS, ["orders"], LiveSeconds(), clock)
+    for host, instance, value in values:
+        rules.samples([Sample(0, 1.0, host, rule.metric, instance, value)])
+        clock.now += 1
+    return rules, clock
+
+
+def test_a_rule_is_broken_after_its_time_without_a_break() -> None:
+    """A value below the limit, in between, starts the time anew; a value not measured does not."""
+    rule = StopRule(metric="disk.write_latency_s", above=0.5, for_s=5, role="log")
+    slow = [("sql1", "loop1", 0.6)] * 5
+    rules, _ = watch(rule, [*slow, ("sql1", "loop1", 0.7)])
+    said = rules.broken()
+    assert said is not None
+    assert "disk.write_latency_s on sql1 (loop1) was above 0.5 for 5 s (now 0.7)" in said
+    assert watch(rule, [*slow[:3], ("sql1", "loop1", 0.1), *slow[:4]])[0].broken() is None
+    assert watch(rule, [*slow[:3], ("sql1", "loop1", None), *slow[:3]])[0].broken() is not None
+
+
+def test_a_rule_hears_only_of_what_it_names() -> None:
+    """Another role's disk, another tier's CPU and a single core are none of its business."""
+    log = StopRule(metric="disk.write_latency_s", above=0.5, for_s=2, role="log")
+    assert watch(log, [("sql1", "loop2", 0.9)] * 5)[0].broken() is None
+    sql = StopRule(metric="cpu.busy_ratio", above=0.9, for_s=2, tier="sql")
+    assert watch(sql, [("sql1", "tier:sql", 0.95)] * 5)[0].broken() is not None
+    assert watch(sql, [("web1", "tier:web", 0.95)] * 5)[0].broken() is None
+    anyone = StopRule(metric="cpu.busy_ratio", above=0.9, for_s=2)
+    assert watch(anyone, [("web1", "", 0.95)] * 5)[0].broken() is not None
+    assert watch(anyone, [("web1", "0", 0.95)] * 5)[0].broken() is None
+    memory = StopRule(metric="mem.available_ratio", below=0.05, for_s=2, host="web1")
+    assert watch(memory, [("web1", "", 0.01)] * 5)[0].broken() is not None
+    assert watch(memory, [("sql1", "", 0.01)] * 5)[0].broken() is None
+
+
+def test_errors_break_a_rule_over_its_time() -> None:
+    """Failed and dropped over all, once there has been as much time as the rule speaks of."""
+    heard, clock = LiveSeconds(), time.monotonic
+    rule = StopRule(metric="error_ratio", above=0.05, for_s=1)
+    begun = clock()
+    rules = StopRules([rule], HOSTS, ["orders"], heard)
+    while clock() - begun < 1.2 + LATE_S + 1:
+        heard.second({"orders": {"ok": 90, "failed": 8, "dropped": 2, "p95_s": 0.01}})
+        time.sleep(0.1)
+    said = rules.broken()
+    assert said is not None
+    assert "error_ratio of all scenarios was above 0.05 for 1 s (now 0.1)" in said
+    other = StopRule(metric="error_ratio", above=0.05, for_s=1, scenario="crawl")
+    assert StopRules([other], HOSTS, ["orders"], heard, lambda: clock() + 0).broken() is None
