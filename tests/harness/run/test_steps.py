@@ -40,8 +40,7 @@ def run(folder: Path, url: str, **plan: Any) -> tuple[int, Path, str]:
 
 def test_levels_are_held_noted_and_judged(url: str, tmp_path: Path) -> None:
     """20/s and 50/s for 15 s each, then it ends, long before the time that was allowed."""
-    load = {
-        "model": "steps",
+    levels = {
         "start": f"{START}/s",
         "step": f"{STEP}/s",
         "each": f"{EACH_S}s",
