@@ -78,9 +78,10 @@ _READ, _WRITE = 1, 2  # libev's EV_READ and EV_WRITE
 class _ByGevent:
     """Waits in gevent's hub.
 
-    It does what ``hub.wait`` does, without the object that makes sure of who wakes it: a wait may end early, and
-    whoever waits looks again. A timer for each wait would cost as much as the wait. So one timer runs, finds
-    now and then that the wait it was started for is long over, and is started again for the one that goes on.
+    It does what ``hub.wait`` does, without the object that makes sure of who wakes it: a wait may end early,
+    and whoever waits looks again. A timer for each wait would cost as much as the wait. So one timer runs,
+    finds now and then that the wait it was started for is long over, and is started again for the one that
+    goes on.
     """
 
     def __init__(self, descriptor: int, hub: Any) -> None:
