@@ -139,7 +139,9 @@ class ScenarioLoad:
         closed = self._starts is None
         if closed:
             self._stop.wait(self._until_start_s(number))
+        loop = gevent.get_hub().loop
         while not self._stop.is_set():
+            turn = loop.iteration
             if not closed:
                 intended_ns = self._next_start()
                 if intended_ns is None:
@@ -154,8 +156,8 @@ class ScenarioLoad:
                 return
             if self._think_s:
                 self._stop.wait(self._think_s)
-            elif closed:
-                gevent.sleep(0)  # a driver that never waits must not keep the others from running
+            elif closed and loop.iteration == turn:
+                gevent.sleep(0)  # a driver that did not wait must not keep the others from running
 
     def _until_start_s(self, number: int) -> float:
         begin_ns = self._begin_ns if self._begin_ns is not None else time.perf_counter_ns()
