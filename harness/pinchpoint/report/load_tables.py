@@ -9,6 +9,7 @@ import duckdb
 from pinchpoint.report import units
 from pinchpoint.report.clock import Clock
 from pinchpoint.report.latency import operation_percentiles
+from pinchpoint.report.level_tables import of_load
 from pinchpoint.report.tables import Column, Row, Table, duration, number, rate, share
 from pinchpoint.store.read import StoredRun
 
@@ -19,12 +20,18 @@ def load_words(load: Row) -> str:
     if model == "closed":
         think = load.get("think_s")
         return f"{load['users']} users" + (f", {units.seconds(think)} between operations" if think else "")
-    if model == "open":
+    if model in ("open", "soak"):
         return f"{units.per_second(load['rate_per_s'])}, {load.get('arrivals', 'poisson')} arrivals"
     if model == "burst":
         base, peak = units.per_second(load["base_per_s"]), units.per_second(load["peak_per_s"])
         length, every = units.seconds(load["for_s"]), units.seconds(load["every_s"])
         return f"{base}, bursts of {peak} for {length} every {every}"
+    if model == "ramp":
+        ends = f"{of_load(load['start'])} to {of_load(load['to'])}"
+        return f"{ends} over {units.seconds(load['over_s'])}"
+    if model == "steps":
+        climb = f"from {of_load(load['start'])} in steps of {of_load(load['step'])}"
+        return f"{climb}, each {units.seconds(load['each_s'])}, until {load['until']}"
     return str(model)
 
 
@@ -64,9 +71,20 @@ def scenarios(run: StoredRun, verdict: Row) -> Table:
         ),
         rows,
         note="Over the measure phase. Service time runs from the actual start, response time from the "
-        "intended start (open load). Dropped: operations that could not start in time.",
+        "intended start (open load). Dropped: operations that could not start in time."
+        + _warm_up_words(run.manifest.get("warm_up")),
         empty="No scenario ran.",
     )
+
+
+def _warm_up_words(found: Row | None) -> str:
+    """When a warm-up whose end was to be detected ended; nothing where its length was given."""
+    if not found:
+        return ""
+    length = units.seconds(found["lasted_s"])
+    if found["settled"]:
+        return f" The load had settled after {length} of warm-up, which was detected."
+    return f" The load had not settled after {length} of warm-up."
 
 
 def objectives(verdict: Row) -> Table:

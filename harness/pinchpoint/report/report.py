@@ -8,7 +8,14 @@ from typing import Any
 
 from pinchpoint.analysis.verdict import SCHEMA
 from pinchpoint.errors import InputError
-from pinchpoint.report import environment_tables, load_tables, quality_tables, tier_tables, words
+from pinchpoint.report import (
+    environment_tables,
+    level_tables,
+    load_tables,
+    quality_tables,
+    tier_tables,
+    words,
+)
 from pinchpoint.report.clock import Clock, clock_of
 from pinchpoint.report.evidence import Finding, findings
 from pinchpoint.report.latency import Distribution, distributions
@@ -72,6 +79,7 @@ def gather(run: StoredRun, verdict: Mapping[str, Any]) -> Report:
     headline, lead = words.sentences(str(verdict["summary"]))
     tables = (
         load_tables.objectives(verdict),
+        level_tables.levels(verdict),
         load_tables.scenarios(run, verdict),
         load_tables.operations(run, clock),
         load_tables.crawl(verdict),

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pinchpoint.report import load_tables, units, words
+from pinchpoint.report import level_tables, load_tables, units, words
 from pinchpoint.report.tables import Table
 
 WIDTH = 88
@@ -21,7 +21,8 @@ def verdict_text(verdict: Mapping[str, Any]) -> str:
     """
     blocks = [f"{words.OUTCOME[str(verdict['outcome'])]}.", wrapped(str(verdict["summary"]))]
     blocks += [block for block in (_facts(verdict), _outlook(verdict)) if block]
-    blocks += ["\n".join(block) for block in (_objectives(verdict), _crawl(verdict)) if block]
+    parts = (_levels(verdict), _objectives(verdict), _crawl(verdict))
+    blocks += ["\n".join(block) for block in parts if block]
     warnings = [wrapped(str(warning), "  ! ") for warning in verdict.get("warnings") or ()]
     if warnings:
         blocks.append("\n".join(["Warnings:", *warnings]))
@@ -59,6 +60,14 @@ def _objectives(verdict: Mapping[str, Any]) -> list[str]:
     if not table.rows:
         return []
     return ["Objectives:", *_grid(table, [column.key for column in table.columns])]
+
+
+def _levels(verdict: Mapping[str, Any]) -> list[str]:
+    table = level_tables.levels(verdict)
+    if not table.rows:
+        return []
+    said = [wrapped(sentence, "  ") for sentence in level_tables.sentences(verdict)]
+    return ["Load levels:", *_grid(table, [column.key for column in table.columns]), *said]
 
 
 def _crawl(verdict: Mapping[str, Any]) -> list[str]:

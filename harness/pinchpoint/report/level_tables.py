@@ -1,0 +1,67 @@
+"""A load in steps as people read it: its levels, its knee, the load up to which the objectives held."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pinchpoint.report import units
+from pinchpoint.report.tables import Column, Row, Table, duration, number, rate, share
+
+_OBJECTIVES = {True: "met", False: "missed", None: None}
+
+
+def level_words(amount: float, unit: str) -> str:
+    """One level: ``50/s`` or ``4 users``."""
+    return f"{amount:g} users" if unit == "users" else units.per_second(amount)
+
+
+def of_load(level: Mapping[str, Any]) -> str:
+    """One level as a plan travels with it."""
+    return next(level_words(float(amount), unit) for unit, amount in level.items() if amount is not None)
+
+
+def levels(verdict: Row) -> Table:
+    """What each level brought; where throughput stops following; up to where the objectives held."""
+    rows = [
+        {
+            **row,
+            "level": level_words(row["level"], row["unit"]),
+            "p95_s": row["response_p95_s"] if row["response_p95_s"] is not None else row["service_p95_s"],
+            "objectives": _OBJECTIVES[row["objectives_met"]],
+        }
+        for row in verdict.get("levels") or ()
+    ]
+    return Table(
+        "levels",
+        "Load levels",
+        (
+            Column("scenario", "scenario"),
+            number("level", "load"),
+            rate("throughput_per_s", "throughput"),
+            duration("service_p50_s", "service p50"),
+            duration("p95_s", "p95"),
+            share("error_ratio", "errors"),
+            number("dropped", "dropped", absent="-"),
+            Column("objectives", "objectives", absent="-"),
+        ),
+        rows,
+        note=" ".join(sentences(verdict)) + " All else in this report is of the last level.",
+        empty="The load was not in steps.",
+    )
+
+
+def sentences(verdict: Row) -> Iterator[str]:
+    """The knee, and the highest load at which the objectives hold."""
+    if not verdict.get("levels"):
+        return
+    knee = verdict.get("knee") or {}
+    yield f"{str(knee.get('why', '')).capitalize()}."
+    for scenario, held in (verdict.get("objectives_held") or {}).items():
+        if held["level"] is None:
+            yield f"The objectives of {scenario} held at no level."
+            continue
+        up_to = level_words(held["level"], held["unit"])
+        more = "the highest there was" if held["all_held"] else "missed above"
+        done = units.per_second(held["throughput_per_s"])
+        yield f"The objectives of {scenario} held up to {up_to} ({done} done; {more})."
