@@ -47,7 +47,7 @@ def levels(verdict: Row) -> Table:
         ),
         rows,
         note=" ".join(sentences(verdict)) + " All else in this report is of the last level.",
-        empty="The load was not in steps.",
+        empty="",  # most loads are not in steps
     )
 
 

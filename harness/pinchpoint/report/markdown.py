@@ -112,7 +112,9 @@ def _finding(finding: Finding) -> Iterator[str]:
 
 
 def table_lines(table: Table) -> Iterator[str]:
-    """A table under its heading; the sentence that replaces it when it is empty."""
+    """A table under its heading; the sentence that replaces it when it is empty, if there is one."""
+    if not (table.rows or table.empty):
+        return
     yield from (f"### {escaped(table.title)}", "")
     if not table.rows:
         yield from (escaped(table.empty), "")

@@ -59,7 +59,7 @@ class Table:
         columns: in order.
         rows: in order.
         note: one or two sentences that say how the figures were reached.
-        empty: the sentence that stands in its place when there are no rows.
+        empty: the sentence that stands in its place when there are no rows; "": it is left out then.
     """
 
     name: str
