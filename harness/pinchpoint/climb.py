@@ -59,17 +59,6 @@ class Climb:
             self._judge()
         return self._ended is not None
 
-    def note(self) -> None:
-        """Write down the steps that were held, for the analysis."""
-        found = self._store.manifest.setdefault("steps", [])
-        unit = "users" if self._closed else "per_s"
-        each_ns = round(self._load.each_s * 1e9)
-        for number, step in enumerate(self._steps):
-            begin_ns = self._begun_ns + number * each_ns
-            span = {"from": utc(begin_ns), "to": utc(begin_ns + each_ns)}
-            found.append({"scenario": self._name, "level": step.level, "unit": unit, **span})
-        self._store.save_manifest()
-
     def _end_of(self, number: int) -> float:
         assert self._begun is not None  # noqa: S101 -- set by the first call of ``over``
         return self._begun + (number + 1) * self._load.each_s
@@ -80,6 +69,7 @@ class Climb:
         # Not its first second, in which the level before still shows.
         told = self._told.between([self._name], ended - self._load.each_s + 1.0, ended)
         self._steps.append(Step(self._levels[number], told))
+        self._note(number)
         self._ended = self._why_enough() or (
             "it was the last step" if number + 1 == len(self._levels) else None
         )
@@ -88,10 +78,25 @@ class Climb:
         else:
             self._store.event("steps_ended", scenario=self._name, why=self._ended)
 
+    def _note(self, number: int) -> None:
+        """Write down a level that was held, for the analysis."""
+        each_ns = round(self._load.each_s * 1e9)
+        begin_ns = self._begun_ns + number * each_ns
+        self._store.manifest.setdefault("steps", []).append(
+            {
+                "scenario": self._name,
+                "level": self._levels[number],
+                "unit": "users" if self._closed else "per_s",
+                "from": utc(begin_ns),
+                "to": utc(begin_ns + each_ns),
+            }
+        )
+        self._store.save_manifest()
+
     def _why_enough(self) -> str | None:
         if self._load.until == "objective":
-            found = missed(self._steps[-1], self._objectives)
-            return f"its objective was missed: {found}" if found else None
+            found = missed(self._steps[-1], self._objectives, closed=self._closed)
+            return f"an objective was missed: {found}" if found else None
         return saturated(self._steps, closed=self._closed)
 
     def _announce(self, number: int) -> None:

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from pinchpoint.climb import Climb
 from pinchpoint.loadgen.pool import GeneratorPool
-from pinchpoint.plan import Plan, Steps, ending_scenarios
+from pinchpoint.plan import Burst, Closed, Open, Plan, Ramp, Soak, Steps, ending_scenarios
 from pinchpoint.progress import Progress
 from pinchpoint.report import units
 from pinchpoint.seconds import LATE_S, LiveSeconds
@@ -18,6 +18,8 @@ from pinchpoint.store.write import RunWriter, utc
 
 _TICK_S = 0.2
 _COMPACT_EVERY_S = 30.0
+HELD = (Closed, Open, Soak)
+"""Loads that stay as they are: what is steady shows on them. Bursts and ramps change on purpose."""
 
 
 class Phases:
@@ -59,7 +61,11 @@ class Phases:
         """All of them, until they or something else ends the run; the load has stopped then."""
         phases = self._plan.phases
         # Work that ends, and load that climbs, is measured whole: it begins with the measuring.
-        late = [name for name in self._plan.scenarios if name in self._ending or name in self._climbs]
+        late = [
+            name
+            for name, planned in self._plan.scenarios.items()
+            if name in self._ending or isinstance(planned.load, Ramp | Steps)
+        ]
         steady = [name for name in self._plan.scenarios if name not in late]
         with self._phase("warm_up"):
             self._pool.begin(steady)
@@ -70,8 +76,6 @@ class Phases:
                 going_on = self._measure()
         self._progress.say("stopping the load")
         self._pool.stop()
-        for climb in self._climbs.values():
-            climb.note()
         if going_on and phases.cool_down_s:
             with self._phase("cool_down"):
                 self._wait("cool-down", phases.cool_down_s)
@@ -84,26 +88,41 @@ class Phases:
         if not steady:
             return True  # all load begins with the measuring: there is nothing to settle
 
+        held = [name for name in steady if isinstance(self._plan.scenarios[name].load, HELD)]
+        least_s = max(2 * STRETCH_S, *(self._period_s(name) for name in steady))
+
+        left = list(held)
+
         def over() -> bool:
             now = time.monotonic() - LATE_S
-            if now - begun < 2 * STRETCH_S:
+            if now - begun < least_s:
                 return False
             stretches = (now - 2 * STRETCH_S, now - STRETCH_S, now)
-            return all(
-                settled(*(self._told.between([name], *span) for span in pairwise(stretches)))
-                for name in steady
-            )
+            left[:] = [
+                name
+                for name in held
+                if not settled(*(self._told.between([name], *span) for span in pairwise(stretches)))
+            ]
+            return not left
 
         going_on = self._wait("warming up until the load has settled, at most", planned.at_most_s, over)
-        lasted_s = time.monotonic() - begun
-        found = {"lasted_s": round(lasted_s, 1), "settled": over()}
-        self._store.manifest["warm_up"] = found
-        self._store.event("warmed_up", **found)
-        if going_on and found["settled"] is False:
+        self._note_warm_up(time.monotonic() - begun, left)
+        if going_on and left:
             self._store.warn(
-                f"the load had not settled when the warm-up ended after {units.seconds(planned.at_most_s)}"
+                f"{', '.join(left)} had not settled when the warm-up ended after "
+                f"{units.seconds(planned.at_most_s)}; it was measured as it was"
             )
         return going_on
+
+    def _period_s(self, name: str) -> float:
+        """How long a load takes to have shown all that it does."""
+        load = self._plan.scenarios[name].load
+        return load.every_s if isinstance(load, Burst) else 0.0
+
+    def _note_warm_up(self, lasted_s: float, unsettled: list[str]) -> None:
+        found = {"lasted_s": round(lasted_s, 1), "settled": not unsettled, "unsettled": unsettled}
+        self._store.manifest["warm_up"] = found
+        self._store.event("warmed_up", **found)
 
     def _measure(self) -> bool:
         measure = self._plan.phases.measure

@@ -22,7 +22,7 @@ from pinchpoint.phases import Phases
 from pinchpoint.plan import Farm, Plan, guard
 from pinchpoint.preflight import Connected
 from pinchpoint.progress import Board, Progress
-from pinchpoint.seconds import LiveSeconds
+from pinchpoint.seconds import LiveSeconds, longest_look_s
 from pinchpoint.stopping import StopRules
 from pinchpoint.store.write import RunWriter
 from pinchpoint_collectors.record import Sample
@@ -145,7 +145,7 @@ class _Stage:
         self._interrupts = interrupts
         self._ended = ended
         self._samplers: list[Sampler] = []
-        self._told = LiveSeconds()
+        self._told = LiveSeconds(longest_look_s(plan))
         self._rules = StopRules((), {}, (), self._told)
 
     def prepare(self, made: Mapping[str, Scenario]) -> None:

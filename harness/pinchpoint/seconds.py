@@ -9,7 +9,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-_KEPT_S = 900.0
+from pinchpoint.loadgen.times import percentiles_s
+from pinchpoint.plan import Plan, Steps
+
+_LEAST_KEPT_S = 60.0
 LATE_S = 1.5
 """A second is told when it is over, at a moment of its worker's own."""
 
@@ -23,7 +26,9 @@ class Told:
         ok: operations that did what they should.
         failed: those that failed.
         dropped: those that could not start.
-        p95_s: mean of the seconds' 95th percentiles, weighted by operations; None where none ended.
+        p95_s: of the times of those that are ok, within half a percent; None where there is none.
+        p50_s, p99_s: likewise.
+        skipped: operations that found nothing to do; no failures.
     """
 
     seconds: float
@@ -31,6 +36,9 @@ class Told:
     failed: int
     dropped: int
     p95_s: float | None
+    p50_s: float | None = None
+    p99_s: float | None = None
+    skipped: int = 0
 
     @property
     def ok_per_s(self) -> float:
@@ -38,16 +46,33 @@ class Told:
         return self.ok / self.seconds if self.seconds else 0.0
 
     @property
+    def failed_ratio(self) -> float | None:
+        """Failed ÷ ended, as the verdict has it; None where none ended."""
+        ended = self.ok + self.failed + self.skipped
+        return self.failed / ended if ended else None
+
+    @property
     def error_ratio(self) -> float | None:
-        """Failed and dropped ÷ all; None where there was nothing."""
-        total = self.ok + self.failed + self.dropped
+        """Failed and dropped ÷ all that was wanted; None where nothing was."""
+        total = self.ok + self.failed + self.skipped + self.dropped
         return (self.failed + self.dropped) / total if total else None
 
 
-class LiveSeconds:
-    """Takes every generator's seconds; written by reader threads."""
+def longest_look_s(plan: Plan) -> float:
+    """How far back a plan's steps and rules look."""
+    steps = [one.load.each_s for one in plan.scenarios.values() if isinstance(one.load, Steps)]
+    return max([_LEAST_KEPT_S, *steps, *(rule.for_s for rule in plan.stop_when)])
 
-    def __init__(self) -> None:
+
+class LiveSeconds:
+    """Takes every generator's seconds; written by reader threads.
+
+    Args:
+        kept_s: how far back anybody will look.
+    """
+
+    def __init__(self, kept_s: float = _LEAST_KEPT_S) -> None:
+        self._kept_s = kept_s + 2 * LATE_S
         self._lock = threading.Lock()
         self._told: dict[str, deque[tuple[float, Mapping[str, Any]]]] = defaultdict(deque)
 
@@ -58,7 +83,7 @@ class LiveSeconds:
             for scenario, figures in progress.items():
                 kept = self._told[scenario]
                 kept.append((now, figures))
-                while kept[0][0] < now - _KEPT_S:
+                while kept[0][0] < now - self._kept_s:
                     kept.popleft()
 
     def between(self, scenarios: Iterable[str], begun: float, ended: float) -> Told:
@@ -70,12 +95,8 @@ class LiveSeconds:
                 for at, figures in self._told[scenario]
                 if begun + LATE_S <= at < ended + LATE_S
             ]
-        timed = [(one["p95_s"], one["ok"] + one["failed"]) for one in found if one["p95_s"] is not None]
-        weight = sum(count for _, count in timed)
-        return Told(
-            seconds=ended - begun,
-            ok=sum(one["ok"] for one in found),
-            failed=sum(one["failed"] for one in found),
-            dropped=sum(one["dropped"] for one in found),
-            p95_s=sum(p95 * count for p95, count in timed) / weight if weight else None,
+        ok, failed, skipped, dropped = (
+            sum(one[name] for one in found) for name in ("ok", "failed", "skipped", "dropped")
         )
+        p50_s, p95_s, p99_s = percentiles_s((one["times"] for one in found), (50, 95, 99)) or (None,) * 3
+        return Told(ended - begun, ok, failed, dropped, p95_s, p50_s, p99_s, skipped)

@@ -11,8 +11,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pinchpoint.loadgen.times import binned
 from pinchpoint.store import histogram
+from pinchpoint_scenarios.contract import OK
 
+_NO_FAILURES = (OK, "skipped")
 _NONE = 0
 """The intended start of an operation that has none; the performance counter left it behind at boot."""
 
@@ -147,20 +150,30 @@ class Seconds:
         return rows
 
     def progress(self) -> dict[str, dict[str, Any]]:
-        """Per scenario what a person watching wants to see: ok, failed, dropped, p95 in seconds."""
+        """Per scenario what must be known while the run goes on.
+
+        ``ok``, ``failed``, ``skipped``, ``dropped``: operations; ``p95_s`` of all that ended; ``times``: of
+        those that are ok, as ``times.binned``.
+        """
         found: dict[str, dict[str, Any]] = defaultdict(
-            lambda: {"ok": 0, "failed": 0, "dropped": 0, "p95_s": None}
+            lambda: {"ok": 0, "failed": 0, "skipped": 0, "dropped": 0, "p95_s": None, "times": [[], []]}
         )
-        times: dict[str, list[npt.NDArray[np.int64]]] = defaultdict(list)
+        times: dict[tuple[str, str], list[npt.NDArray[np.int64]]] = defaultdict(list)
         for (scenario, operation, outcome), table in self._cells.items():
             if "/" not in operation:
-                found[scenario]["ok" if outcome == "ok" else "failed"] += len(table)
+                state = outcome if outcome in _NO_FAILURES else "failed"
+                found[scenario][state] += len(table)
                 begins = np.where(table[:, _INTENDED] == _NONE, table[:, _START], table[:, _INTENDED])
-                times[scenario].append(table[:, _END] - begins)
+                times[scenario, state].append(table[:, _END] - begins)
         for (_, scenario), count in self._dropped.items():
             found[scenario]["dropped"] += count
-        for scenario, arrays in times.items():
-            found[scenario]["p95_s"] = _p95(np.concatenate(arrays)) / 1e9
+        for scenario, figures in found.items():
+            ok = times.get((scenario, OK), [])
+            ended = [array for (of, _), arrays in times.items() if of == scenario for array in arrays]
+            if ok:
+                figures["times"] = binned(np.concatenate(ok))
+            if ended:
+                figures["p95_s"] = _p95(np.concatenate(ended)) / 1e9
         return dict(found)
 
 
