@@ -3,7 +3,7 @@
 
 SHELL := /bin/sh
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test ground-truth lint format packages clean
+.PHONY: help setup demo test ground-truth bench lint format packages clean
 
 UV_VERSION := 0.13.8
 UV := .venv/bin/uv
@@ -18,6 +18,7 @@ help:
 	@echo "make test      run all tests (as root also those that need system packages, which it installs)"
 	@echo "make ground-truth [CASES='log-* ...'] [SHARD=1/2] [REPEAT=3]"
 	@echo "               judge the verdict on farms whose bottleneck is known (tests/README.md)"
+	@echo "make bench     what the load engine costs, beside pgbench on the same server (tests/README.md)"
 	@echo "make lint      formatting, types, import rules"
 	@echo "make format    format the code"
 	@echo "make setup     bring .venv up to date, nothing else"
@@ -53,6 +54,9 @@ packages:
 ground-truth: setup
 	@cd tests && ../.venv/bin/python -m ground_truth.run --cases '$(CASES)' --shard '$(or $(SHARD),1/1)' --repeat '$(or $(REPEAT),1)' \
 	  $(if $(KEEP),--keep) $(if $(AGAIN),--again)
+
+bench: setup
+	@cd tests && ../.venv/bin/python -m bench.run
 
 lint: setup
 	.venv/bin/ruff format --check .

@@ -1,0 +1,58 @@
+"""The generator process with one scenario more: ``null``, whose operations do nothing."""
+
+from __future__ import annotations
+
+from pinchpoint.loadgen import local  # first of all: it patches the process
+
+# isort: split
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+from pinchpoint_scenarios import registry
+from pinchpoint_scenarios.contract import OK, Context, Params, Record
+
+
+class NullSession:
+    """Operations that take no time: what is left is the generator's own."""
+
+    def perform(self, record: Record) -> bool:
+        """See ``Session``."""
+        start_ns = time.perf_counter_ns()
+        record("nothing", OK, start_ns, time.perf_counter_ns())
+        return True
+
+    def close(self) -> None:
+        """See ``Session``."""
+
+
+class Null:
+    """A driver of no server."""
+
+    use: ClassVar[str] = "null"
+    needs: ClassVar[frozenset[str]] = frozenset()
+    writes: ClassVar[bool] = False
+    ends: ClassVar[bool] = False
+    params_model: ClassVar[type[Params]] = Params
+
+    def __init__(self, context: Context) -> None:
+        pass
+
+    def check(self) -> Mapping[str, Any]:
+        """See ``Scenario``."""
+        return {}
+
+    def prepare(self, progress: Callable[[str], None]) -> None:
+        """See ``Scenario``."""
+
+    def session(self, number: int) -> NullSession:
+        """See ``Scenario``."""
+        return NullSession()
+
+    def finish(self, *, keep_data: bool) -> None:
+        """See ``Scenario``."""
+
+
+if __name__ == "__main__":
+    registry.SCENARIOS[Null.use] = Null
+    local.main()

@@ -1,0 +1,119 @@
+"""The benchmark's own parts: what is measured is what is said, on a real server where one is needed."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from bench import latency, scaling, storage
+from bench.generator import closed, open_load
+from bench.load import Load
+from bench.pairs import Pairs, interleaved
+from bench.pgbench import log_append
+from bench.rows import Row, line, write
+from bench.server import free_disk
+from scenarios.sql_mix.helpers import number
+
+KEYS = {"name", "value", "unit", "peer", "peer_value", "ratio", "goal", "met"}
+
+
+def load(per_s: float, *times_us: float) -> Load:
+    return Load(per_s, 1.0, np.array(times_us or (1.0,)), np.ones(len(times_us) or 1, dtype=np.int64))
+
+
+def test_pairs_take_turns_at_going_first() -> None:
+    """Whatever drifts favours neither; what was measured stays with its pair."""
+    order: list[str] = []
+
+    def one(name: str) -> str:
+        order.append(name)
+        return f"{name}{len(order)}"
+
+    found = interleaved(lambda: one("a"), lambda: one("b"), pairs=3)
+    assert "".join(order) == "abbaab"
+    assert found == Pairs(["a1", "a4", "a5"], ["b2", "b3", "b6"])
+
+
+def test_the_ratio_is_the_median_of_the_pairs() -> None:
+    """A server that slows down in mid-run changes both, not their ratio."""
+    found = Pairs([load(100), load(50), load(10)], [load(200), load(100), load(20)])
+    assert found.medians(lambda each: each.per_s) == (50, 100, 0.5)
+
+
+def test_percentiles_of_values_and_of_counters_agree() -> None:
+    """A percentile is a time that so many of the operations did not exceed."""
+    values = load(1, *range(1, 1001))
+    counted = Load(1, 1, np.array([250.0, 500.0, 990.0, 1000.0]), np.array([250, 250, 490, 10]))
+    for percent, expected in ((50, 500), (99, 990), (99.9, 999)):
+        assert values.percentile_us(percent) == expected
+    assert [counted.percentile_us(percent) for percent in (50, 99, 99.9)] == [500, 990, 1000]
+
+
+def test_the_peer_runs_the_operations_own_statement() -> None:
+    """The script changes with the operation; every parameter has become a variable."""
+    script = log_append()
+    assert script.endswith("VALUES (:client_id::int4, :sequence::int4, :payload::bytea);\n")
+    assert "$" not in script
+
+
+def test_rows_have_the_contracts_keys(tmp_path: Path) -> None:
+    """bench.json holds exactly the agreed keys, and a note where a row has one; what is null is not 0."""
+    rows = [
+        Row("a", 1.5, "us", "pgbench", 1.0, 1.5, 1.2, met=False),
+        Row("b", None, "1/s", met=False, note="why"),
+    ]
+    write(rows, tmp_path / "build" / "bench.json")
+    first, second = json.loads((tmp_path / "build" / "bench.json").read_text())
+    assert set(first) == KEYS
+    assert second == dict.fromkeys(KEYS) | {"name": "b", "unit": "1/s", "met": False, "note": "why"}
+    assert "<= 1.20" in line(rows[0])
+    assert "NO" in line(rows[0])
+    assert "not measured" in line(rows[1])
+    assert "why" in line(rows[1])
+
+
+def test_what_cannot_be_measured_here_is_not_met(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without root no disk is emulated, on one core no two workers have one each: both rows say so."""
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
+    for row, words in ((next(storage.rows()), "needs root"), (next(scaling.rows()), "needs two cores")):
+        assert row.value is None
+        assert not row.met
+        assert row.goal is not None
+        assert words in row.note
+
+
+def test_the_middle_and_the_tail_are_judged_by_their_own_rules() -> None:
+    """The middle within 2 % and 50 us either way; the tail within the peer's own runs."""
+    peer = [load(1, 1000), load(1, 1000), load(1, 1200)]
+    for ours, middle, tail in (
+        (1069, True, True),
+        (1071, False, True),
+        (929, False, False),
+        (1201, False, False),
+    ):
+        found = Pairs([load(1, ours)] * 3, peer)
+        assert latency.middle(found, 50).met is middle, ours
+        assert latency.tail(found, 99).met is tail, ours
+
+
+@pytest.mark.farm
+def test_both_do_the_same_work_and_count_it(tmp_path: Path) -> None:
+    """A second of each: every row they counted is there, times and CPU are those of operations."""
+    with free_disk() as target:
+        count = "SELECT count(*) FROM pinchpoint_bench.log"
+        ours = target.ours(closed(4), 1)
+        after_ours = number(target.endpoint, count)
+        peer = target.peer(1, clients=4)
+        after_peer = number(target.endpoint, count)
+        paced, paced_peer = target.ours(open_load(200), 2), target.peer(2, 200)
+    assert ours.per_s <= after_ours, "rows of the warm-up are there, too"
+    assert after_peer - after_ours == pytest.approx(peer.per_s, rel=0.2)
+    for each in (ours, peer, paced, paced_peer):
+        assert 1 < each.cpu_us < 2000
+    for each in (paced, paced_peer):
+        assert each.per_s == pytest.approx(200, rel=0.3)
+        assert 20 < each.percentile_us(50) <= each.percentile_us(99) < 1_000_000
