@@ -151,7 +151,7 @@ class Generator:
             Sample(now_ns, 1.0, host, "generator.recorder_ok", "", 1.0),
         ]
         for name, load in self._loads.items():
-            users = load.open_users - load.finished_users
+            users = load.open_users - load.finished_users - load.waiting_users
             found.append(Sample(now_ns, 1.0, host, "generator.users", name, users))
             lags, load.send_lags_s = load.send_lags_s, []
             if lags:

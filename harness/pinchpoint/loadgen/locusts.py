@@ -18,6 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from pinchpoint.loadgen.load import most
 from pinchpoint.loadgen.locustfile import Locustfile
 from pinchpoint.loadgen.recorder import Recorder
 from pinchpoint.loadgen.shares import slot
@@ -42,7 +43,7 @@ class LocustLoad(ScenarioLoad):
     Args:
         name: the scenario's name in the plan.
         scenario: what the plan says of it.
-        load: the load model as it travels; closed.
+        load: the load model as it travels; of users.
         seed: of the scenario.
         worker: this worker's number.
         slots: the part of the load that is done here.
@@ -71,7 +72,7 @@ class LocustLoad(ScenarioLoad):
         self._path = scenario.path
         self._hosted = _imported(scenario.path, scenario.host)
         self._hosted.listen(self._request, self._error)
-        self._order = shared_out(self._hosted.classes, int(load["users"]))
+        self._order = shared_out(self._hosted.classes, int(most(load)))
         self._living: dict[int, engine.LocustUser] = {}
         self._tell = tell
         self._failed = failed
@@ -105,7 +106,7 @@ class LocustLoad(ScenarioLoad):
         user = self._hosted.user(self._order[number])
         self.open_users += 1
         self._begun.wait()
-        self._stop.wait(self._until_start_s(number))
+        self._wait_turn(number)
         if self._stop.is_set():
             return
         self._living[number] = user

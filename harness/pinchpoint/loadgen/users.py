@@ -44,6 +44,7 @@ class ScenarioLoad:
         users: how many sessions there are to be here.
         open_users: how many are open.
         finished_users: how many of them found that there is nothing left to do.
+        waiting_users: how many of them are to work when the load has grown so far.
         scheduled: arrivals by the UTC second of their intended start.
         started: likewise, of those that did start.
         send_lags_s: how late those started that a free user waited for.
@@ -62,6 +63,7 @@ class ScenarioLoad:
         self.name = name
         self.open_users = 0
         self.finished_users = 0
+        self.waiting_users = 0
         self.scheduled: Counter[int] = Counter()
         self.started: Counter[int] = Counter()
         self.send_lags_s: list[float] = []
@@ -138,7 +140,7 @@ class ScenarioLoad:
         record = self._recorder.user(self.name)
         closed = self._starts is None
         if closed:
-            self._stop.wait(self._until_start_s(number))
+            self._wait_turn(number)
         loop = gevent.get_hub().loop
         while not self._stop.is_set():
             turn = loop.iteration
@@ -158,6 +160,12 @@ class ScenarioLoad:
                 self._stop.wait(self._think_s)
             elif closed and loop.iteration == turn:
                 gevent.sleep(0)  # a driver that did not wait must not keep the others from running
+
+    def _wait_turn(self, number: int) -> None:
+        """Wait until this user of a closed load is to work: at once, or when the load has grown so far."""
+        self.waiting_users += 1
+        self._stop.wait(self._until_start_s(number))
+        self.waiting_users -= 1
 
     def _until_start_s(self, number: int) -> float:
         begin_ns = self._begin_ns if self._begin_ns is not None else time.perf_counter_ns()

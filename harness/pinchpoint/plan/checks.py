@@ -60,14 +60,15 @@ def check_plan(plan: Document) -> Iterator[Problem]:
         if isinstance(said, str) and said not in names:
             yield _unknown(("objectives", position, "scenario"), "scenario", said, names)
     yield from check_loads(plan)
-    if plan.at("phases", "measure", "until") == "done" and not any(
-        scenario.ends for scenario in _used(plan).values()
-    ):
+    steps = any(plan.at("scenarios", name, "load", "model") == "steps" for name in names)
+    ends = steps or any(scenario.ends for scenario in _used(plan).values())
+    if plan.at("phases", "measure", "until") == "done" and not ends:
         ending = [use for use, scenario in scenarios.SCENARIOS.items() if scenario.ends]
         yield Problem(
             ("phases", "measure", "until"),
             "no scenario of this plan ends by itself",
-            f"add one that does ({listed(ending)}), or measure for a fixed time (measure: 10m)",
+            f"add one that does ({listed(ending)}, or any with its load in steps), "
+            "or measure for a fixed time (measure: 10m)",
         )
 
 

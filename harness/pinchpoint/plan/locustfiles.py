@@ -53,15 +53,19 @@ def check_endpoints(plan: Document, farm: str, offered: Iterable[str]) -> Iterat
 
 
 def _check_load(plan: Document, place: Path) -> Iterator[Problem]:
-    model = plan.at(*place, "load", "model")
-    if isinstance(model, str) and model != "closed":
+    load = plan.mapping(*place, "load")
+    model = load.get("model")
+    of_users = model == "closed" or (
+        model in {"ramp", "steps"} and any(isinstance(load.get(name), int) for name in ("from", "start"))
+    )
+    if isinstance(model, str) and not of_users:
         yield Problem(
             (*place, "load", "model"),
             f"the load model {quoted(model)} for a locustfile",
-            "allowed: closed (load: {model: closed, users: 8}); when its users start their next task is for "
-            "the file's wait_time to say",
+            "allowed: numbers of users (load: {model: closed, users: 8}; ramp and steps likewise); when they "
+            "start their next task is for the file's wait_time to say",
         )
-    if "think" in plan.mapping(*place, "load"):
+    if "think" in load:
         yield Problem(
             (*place, "load", "think"), "a think time for a locustfile", "remove it: the file has a wait_time"
         )
