@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+
 from pinchpoint.analysis import output, summary
 from pinchpoint.analysis.blame import suspects, used_by_generator
 from pinchpoint.analysis.confidence import stolen, trust, unseen
@@ -13,9 +15,18 @@ from pinchpoint.analysis.demand import find_resources
 from pinchpoint.analysis.facts import facts
 from pinchpoint.analysis.flows import Flow, find_flows
 from pinchpoint.analysis.gates import Gate, failed_gates
+from pinchpoint.analysis.growth import Climb, with_growth
 from pinchpoint.analysis.inputs import Inputs, read_inputs
-from pinchpoint.analysis.knee import Knee, find_knee
-from pinchpoint.analysis.levels import held_levels, highest_held, judged_span, level_table
+from pinchpoint.analysis.knee import Knee, find_knee, no_knee
+from pinchpoint.analysis.levels import (
+    Level,
+    climbed_objectives,
+    held_levels,
+    held_words,
+    highest_held,
+    judged_part,
+    level_table,
+)
 from pinchpoint.analysis.measures import settle
 from pinchpoint.analysis.objectives import objective_table
 from pinchpoint.analysis.resources import Resource
@@ -62,29 +73,56 @@ class Case:
 
 def analyse(run: StoredRun) -> Verdict:
     """Say which resource gives way first, from tables alone: no clock, no files, no global state."""
+    whole = read_inputs(run)
     levels = held_levels(run.manifest)
-    inputs = read_inputs(run, judged_span(levels))
+    climbed = level_table(whole, levels)
+    knee = find_knee([row for row in climbed if row["scenario"] == climbed[0]["scenario"]])
+    inputs = judged_part(run, whole, levels, knee)
     flows = find_flows(inputs)
     stages = find_stages(inputs)
+    knee = knee if climbed else no_knee(len(stages))
     resources = find_resources(inputs, flows)
     stage, resources, found = _judged(stages, resources, flows)
-    climbed = level_table(inputs, levels)
-    knee = find_knee([row for row in climbed if row["scenario"] == climbed[0]["scenario"]], len(stages))
+    if climbed and found:
+        found = with_growth(found, _climb(whole, levels, climbed, knee))
     case = Case(inputs, flows, resources, failed_gates(inputs, flows), knee, stage, found)
     concluded = conclude(case)
+    held = highest_held(climbed)
     return Verdict(
-        **{name: getattr(concluded, name) for name in Conclusion.__slots__},
+        **{name: getattr(concluded, name) for name in Conclusion.__slots__ if name != "summary"},
+        summary=" ".join([concluded.summary, *held_words(held, levels)]),
         capacity_at_least_per_s=_served(case) if concluded.outcome == "not_reached" else {},
-        objectives=objective_table(inputs),
+        objectives=(
+            *climbed_objectives(whole, levels),
+            *(
+                row
+                for row in objective_table(inputs)
+                if row["scenario"] not in {one.scenario for one in levels}
+            ),
+        ),
         scenarios=scenario_table(inputs),
         crawl=tuple(crawl_table(inputs)),
         disks=tuple(disk_table(inputs)),
         cpus=tuple(cpu_table(inputs)),
         stages=tuple(_stage_row(inputs, one) for one in stages),
         levels=climbed,
-        objectives_held=highest_held(climbed),
+        objectives_held=held,
         knee=asdict(case.knee),
         warnings=tuple(dict.fromkeys(_warnings(case, stages))),
+    )
+
+
+def _climb(
+    whole: Inputs, levels: tuple[Level, ...], climbed: tuple[dict[str, Any], ...], knee: Knee
+) -> Climb:
+    """What the levels of the scenario that was varied tell of every resource."""
+    name = levels[0].scenario
+    return Climb(
+        levels=[level for level in levels if level.scenario == name],
+        done=np.array([row["throughput_per_s"] for row in climbed if row["scenario"] == name]),
+        resources=find_resources(whole, find_flows(whole)),
+        window=whole.window,
+        knee=knee,
     )
 
 

@@ -31,10 +31,12 @@ SPREADS = (FLAT, REGULATOR_FLAT)
 def facts(one: Suspicion) -> tuple[Fact, ...]:
     """The evidence against one resource, the strongest first."""
     if isinstance(one.found, DiskMeasures):
-        return tuple(_disk_facts(one, one.found))
-    if isinstance(one.found, ShareMeasures):
-        return share_facts(one.resource, one.found)
-    return tuple(_cpu_facts(one.resource, one.found))
+        found = tuple(_disk_facts(one, one.found))
+    elif isinstance(one.found, ShareMeasures):
+        found = share_facts(one.resource, one.found)
+    else:
+        found = tuple(_cpu_facts(one.resource, one.found))
+    return (*found[:1], *one.grown, *found[1:])
 
 
 def context(resource: Resource, found: CpuMeasures | DiskMeasures) -> tuple[Fact, ...]:

@@ -93,11 +93,12 @@ class Load:
     """One scenario's planned load.
 
     Attributes:
-        model: ``closed``, ``open`` or ``burst``.
-        users: of a closed load, else None.
+        model: ``closed`` (also ramps and steps of users), or as the plan names it.
+        users: of a closed load, else None; of a ramp those at its end, of steps those that are judged.
         think_s: pause between two operations of a user.
         base_per_s: the rate of an open load, or between bursts.
         peak_per_s: the rate in a burst.
+        over_s: of a ramp, how long it takes.
         sources: of a crawl, each source's name -> its kind, where the plan names them.
     """
 
@@ -108,6 +109,7 @@ class Load:
     think_s: float = 0.0
     base_per_s: float | None = None
     peak_per_s: float | None = None
+    over_s: float | None = None
     sources: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -150,16 +152,10 @@ class Inputs:
         return tuple(host for host in self.hosts if host.machine == machine)
 
 
-def read_inputs(run: StoredRun, span: tuple[float, float] | None = None) -> Inputs:
-    """Take from a run what the analysis may see.
-
-    Args:
-        run: what was stored.
-        span: the part of the measure phase to look at (UTC seconds); all of it without.
-    """
+def read_inputs(run: StoredRun) -> Inputs:
+    """Take from a run what the analysis may see."""
     manifest = run.manifest
     start, end, measured = _measure_phase(run)
-    start, end = span or (start, end)
     window = Window.between(start, end, pc.max(run.operations["interval_s"]).as_py() or 1.0)
     traffic = Traffic(run.operations)
     declared = dict(_declared_hosts(manifest))
@@ -170,10 +166,7 @@ def read_inputs(run: StoredRun, span: tuple[float, float] | None = None) -> Inpu
         measured=measured,
         hosts=tuple(_hosts(manifest, declared)),
         disks=tuple(_disks(manifest, declared)),
-        loads=tuple(
-            _load(name, spec, _last_users(manifest, name))
-            for name, spec in (plan.get("scenarios") or {}).items()
-        ),
+        loads=tuple(_load(name, spec) for name, spec in (plan.get("scenarios") or {}).items()),
         objectives=tuple(plan.get("objectives") or ()),
         generators=tuple(
             Worker(str(worker.get("worker")), tuple(worker.get("cores") or ()), worker.get("machine_id"))
@@ -271,27 +264,21 @@ def _limits(said: Mapping[str, Any]) -> Limits | None:
     return Limits(iops, rate, unit) if iops or rate else None
 
 
-def _load(name: str, spec: Mapping[str, Any], level: float | None) -> Load:
-    """The planned load; ``level``: the users that a load in steps had last."""
+def _load(name: str, spec: Mapping[str, Any]) -> Load:
     load = spec.get("load") or {}
     model = load.get("model", "closed")
     top: Mapping[str, Any] = (load.get("to") or load.get("start") or {}) if model in CLIMBING else {}
     return Load(
         scenario=name,
         use=spec.get("use", ""),
-        model="closed" if "users" in top else model,
-        users=load.get("users") or level or top.get("users"),
+        model="closed" if top.get("users") is not None else model,
+        users=load.get("users") or top.get("users"),
         think_s=load.get("think_s") or 0.0,
         base_per_s=load.get("base_per_s") if model == "burst" else load.get("rate_per_s"),
         peak_per_s=load.get("peak_per_s"),
+        over_s=load.get("over_s") if model == "ramp" else None,
         sources=dict(_sources(spec)),
     )
-
-
-def _last_users(manifest: Mapping[str, Any], scenario: str) -> float | None:
-    """How many users a closed load in steps had at its last level."""
-    steps = [step for step in manifest.get("steps") or () if step["scenario"] == scenario]
-    return float(steps[-1]["level"]) if steps and steps[-1]["unit"] == "users" else None
 
 
 def _sources(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

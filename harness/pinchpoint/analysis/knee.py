@@ -16,6 +16,7 @@ from scipy.optimize import OptimizeWarning, curve_fit
 
 from pinchpoint.analysis.series import Floats
 from pinchpoint.analysis.thresholds import KNEE_RISE, KNEE_SLOPE, MIN_LEVELS, USL_SLOPE
+from pinchpoint.report import units
 
 EDGE = 2
 """Points on either side that a line needs at least."""
@@ -48,23 +49,25 @@ class Knee:
     usl: Mapping[str, float] | None = None
 
 
-def find_knee(rows: Sequence[Mapping[str, Any]], otherwise: int) -> Knee:
-    """Look for the knee of one scenario's levels.
+def no_knee(count: int) -> Knee:
+    """What is answered where there are too few load levels to look for one."""
+    needed = int(MIN_LEVELS.value)
+    noun = "one load level" if count == 1 else f"{count} load levels"
+    return Knee(None, count, needed, f"{noun}, at least {needed} are needed to find a knee")
 
-    Args:
-        rows: of ``levels.level_table``, one scenario's, from low to high.
-        otherwise: how many load levels there were where the load was not in steps.
-    """
-    needed, count = int(MIN_LEVELS.value), len(rows) or otherwise
-    if count < needed or not rows:
-        noun = "one load level" if count == 1 else f"{count} load levels"
-        return Knee(None, count, needed, f"{noun}, at least {needed} are needed to find a knee")
+
+def find_knee(rows: Sequence[Mapping[str, Any]]) -> Knee:
+    """Look for the knee of one scenario's levels: rows of ``levels.level_table``, from low to high."""
+    count, needed = len(rows), int(MIN_LEVELS.value)
+    if count < needed:
+        return no_knee(count)
     columns = ("level", "throughput_per_s")
     load, done = (np.array([row[name] for row in rows], dtype=float) for name in columns)
-    times = np.array([row["service_p50_s"] or np.nan for row in rows], dtype=float)
+    times = np.array([_time_s(row) for row in rows], dtype=float)
     at, before, after = _two_lines(load, done)
     ratio = after / before if before > 0 else float("inf")
     usl = _usl(load, done)
+    meet = units.load_level(float(load[at]), rows[at].get("unit", "per_s"))
     flat = ratio < KNEE_SLOPE.value
     rises = bool(np.nanmean(times[at + 1 :]) > KNEE_RISE.value * np.nanmean(times[: at + 1]))
     agrees = usl is None or usl["slope_ratio"] < USL_SLOPE.value
@@ -72,7 +75,7 @@ def find_knee(rows: Sequence[Mapping[str, Any]], otherwise: int) -> Knee:
         found=flat and rises and agrees,
         levels=count,
         needed=needed,
-        why=_why(float(load[at]), flat=flat, rises=rises, agrees=agrees),
+        why=_why(meet, flat=flat, rises=rises, agrees=agrees),
         level=float(load[at]),
         throughput_per_s=float(done[at]),
         slope_ratio=float(ratio) if np.isfinite(ratio) else None,
@@ -80,14 +83,19 @@ def find_knee(rows: Sequence[Mapping[str, Any]], otherwise: int) -> Knee:
     )
 
 
-def _why(level: float, *, flat: bool, rises: bool, agrees: bool) -> str:
+def _time_s(row: Mapping[str, Any]) -> float:
+    """Response time, which has waiting for a free session in it; of closed load service time."""
+    return float(row.get("response_p50_s") or row["service_p50_s"] or np.nan)
+
+
+def _why(level: str, *, flat: bool, rises: bool, agrees: bool) -> str:
     if not flat:
         return "throughput follows the load up to the last level"
     if not rises:
-        return f"throughput stops following at {level:g}, but response times do not rise"
+        return f"throughput stops following at {level}, but response times do not rise"
     if not agrees:
-        return f"throughput stops following at {level:g}, but the scalability law fitted to it still grows"
-    return f"throughput stops following the load at {level:g}, and response times rise"
+        return f"throughput stops following at {level}, but the scalability law fitted to it still grows"
+    return f"throughput stops following the load at {level}, and response times rise"
 
 
 def _two_lines(load: Floats, done: Floats) -> tuple[int, float, float]:

@@ -1,15 +1,20 @@
-"""A load in steps: what each level brought, which is to be judged, and up to which the objectives held."""
+"""A load in steps: what each level brought, which are to be judged, and up to which the objectives held."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from pinchpoint.analysis.inputs import Inputs, seconds_of, utc
-from pinchpoint.analysis.objectives import objective_table
-from pinchpoint.analysis.series import Window
+from pinchpoint.analysis.knee import Knee
+from pinchpoint.analysis.objectives import THROUGHPUT, objective_table
+from pinchpoint.analysis.series import Window, group
 from pinchpoint.analysis.tables import scenario_table
+from pinchpoint.analysis.thresholds import MIN_SECONDS
+from pinchpoint.report import units
+from pinchpoint.store.read import StoredRun
 
 SETTLE_S = 2.0
 """The begin of a level, in which the level before still shows, is left out (design value)."""
@@ -32,6 +37,11 @@ class Level:
     start_s: float
     end_s: float
 
+    @property
+    def words(self) -> str:
+        """``50/s`` or ``4 users``."""
+        return units.load_level(self.amount, self.unit)
+
 
 def held_levels(manifest: Mapping[str, Any]) -> tuple[Level, ...]:
     """The levels a run noted, in their order; empty where no load was in steps."""
@@ -47,26 +57,64 @@ def held_levels(manifest: Mapping[str, Any]) -> tuple[Level, ...]:
     )
 
 
-def judged_span(levels: tuple[Level, ...]) -> tuple[float, float] | None:
-    """What is judged of a load in steps: its last level, which is what the climb ended at."""
-    if not levels:
-        return None
-    last = max(levels, key=lambda level: level.end_s)
-    return last.start_s, last.end_s
+def judged_part(run: StoredRun, inputs: Inputs, levels: Sequence[Level], knee: Knee) -> Inputs:
+    """The part of a run that is judged, as if there were nothing else.
+
+    Of a load in steps the levels beyond the knee, else the last one, which is the highest; of a ramp what
+    came when it had reached its end.
+    """
+    if levels:
+        climber, top = levels[0].scenario, max(levels, key=lambda level: level.end_s)
+        knee_at = knee.level if knee.found and knee.level is not None else math.inf
+        judged = [one for one in levels if one.scenario == climber and one.amount > knee_at] or [top]
+        start_s, end_s = min(one.start_s for one in judged), max(one.end_s for one in judged)
+        return _cut(run, inputs, start_s, end_s, _users(levels, start_s, end_s))
+    begun = inputs.window.first_s
+    ends = [begun + load.over_s + SETTLE_S for load in inputs.loads if load.over_s is not None]
+    end_s = begun + inputs.window.seconds
+    if ends and end_s - max(ends) >= MIN_SECONDS.value:
+        return _cut(run, inputs, max(ends), end_s, {})
+    return inputs
 
 
-def level_table(inputs: Inputs, levels: tuple[Level, ...]) -> tuple[dict[str, Any], ...]:
+def _cut(run: StoredRun, inputs: Inputs, start_s: float, end_s: float, users: Mapping[str, float]) -> Inputs:
+    window = Window.between(start_s, end_s, float(inputs.window.step_s))
+    return replace(
+        inputs,
+        window=window,
+        samples=group(run.samples, window),
+        traffic=inputs.whole.during(window),
+        loads=tuple(replace(one, users=users.get(one.scenario, one.users)) for one in inputs.loads),
+    )
+
+
+def _users(levels: Sequence[Level], start_s: float, end_s: float) -> dict[str, float]:
+    """Scenario -> how many users it had on average."""
+    there = [one for one in levels if one.unit == "users" and one.end_s > start_s and one.start_s < end_s]
+    return {
+        name: sum(one.amount for one in there if one.scenario == name)
+        / sum(1 for one in there if one.scenario == name)
+        for name in {one.scenario for one in there}
+    }
+
+
+def level_table(inputs: Inputs, levels: Sequence[Level]) -> tuple[dict[str, Any], ...]:
     """One row per level: what was offered, what came of it, and whether the scenario's objectives held."""
     return tuple(_row(inputs, level) for level in levels)
 
 
-def _row(inputs: Inputs, level: Level) -> dict[str, Any]:
+def _during(inputs: Inputs, level: Level) -> Inputs:
     window = Window.between(level.start_s, level.end_s, float(inputs.window.step_s))
-    there = replace(inputs, window=window, traffic=inputs.whole.during(window))
+    return replace(inputs, window=window, traffic=inputs.whole.during(window))
+
+
+def _row(inputs: Inputs, level: Level) -> dict[str, Any]:
+    there = _during(inputs, level)
     found = scenario_table(there)[level.scenario]
-    objectives = [row for row in objective_table(there) if row["scenario"] == level.scenario]
+    objectives = list(_due(there, level))
     figures = (
         "throughput_per_s",
+        "response_p50_s",
         "response_p95_s",
         "service_p50_s",
         "service_p95_s",
@@ -84,16 +132,55 @@ def _row(inputs: Inputs, level: Level) -> dict[str, Any]:
     }
 
 
-def highest_held(rows: tuple[Mapping[str, Any], ...]) -> dict[str, dict[str, Any]]:
+def _due(there: Inputs, level: Level) -> Iterator[dict[str, Any]]:
+    """The scenario's objectives that can be asked for at this level: no more throughput than was offered."""
+    for row in objective_table(there):
+        offered = level.unit == "per_s" and level.amount >= row["target"]
+        if row["scenario"] == level.scenario and (row["metric"] != THROUGHPUT or offered):
+            yield row
+
+
+def climbed_objectives(inputs: Inputs, levels: Sequence[Level]) -> tuple[dict[str, Any], ...]:
+    """The objectives of scenarios whose load was in steps: met as far as the first level that misses it.
+
+    The climb goes on until something gives way, so that its last level says nothing of an objective; the
+    value is that of the highest level at which it held. Throughput is what the best level reached.
+    """
+    rows: list[dict[str, Any]] = []
+    for scenario in dict.fromkeys(level.scenario for level in levels):
+        own = [level for level in levels if level.scenario == scenario]
+        tables = [
+            [row for row in objective_table(_during(inputs, one)) if row["scenario"] == scenario]
+            for one in own
+        ]
+        rows += [_climbed(own, found) for found in zip(*tables, strict=True)]
+    return tuple(rows)
+
+
+def _climbed(levels: Sequence[Level], found: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """One objective at each of the levels -> its row."""
+    if found[0]["metric"] == THROUGHPUT:
+        best = max(range(len(found)), key=lambda at: found[at]["value"] or 0.0)
+        return {**found[best], "result": f"{found[best]['result']}, at {levels[best].words}"}
+    held = -1
+    while held + 1 < len(found) and found[held + 1]["met"]:
+        held += 1
+    if held < 0:
+        return {**found[0], "result": f"{found[0]['result']}, from {levels[0].words} on"}
+    return {**found[held], "result": f"met up to {levels[held].words}"}
+
+
+def highest_held(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     """Per scenario with objectives: the highest level up to which they held without a break."""
     found: dict[str, dict[str, Any]] = {}
     for scenario in dict.fromkeys(row["scenario"] for row in rows):
         own = [row for row in rows if row["scenario"] == scenario]
-        if own[0]["objectives_met"] is None:
+        asked = [row for row in own if row["objectives_met"] is not None]
+        if not asked:
             continue
         held: Mapping[str, Any] | None = None
         for row in own:
-            if not row["objectives_met"]:
+            if row["objectives_met"] is False:
                 break
             held = row
         found[scenario] = {
@@ -103,3 +190,14 @@ def highest_held(rows: tuple[Mapping[str, Any], ...]) -> dict[str, dict[str, Any
             "all_held": held is own[-1],
         }
     return found
+
+
+def held_words(held: Mapping[str, Mapping[str, Any]], levels: Sequence[Level]) -> Iterator[str]:
+    """Up to which load the objectives held, for the summary."""
+    words = {(level.scenario, level.amount): level.words for level in levels}
+    for scenario, found in held.items():
+        if found["level"] is None:
+            yield f"The objectives of {scenario} held at no level."
+        else:
+            most = ", the highest there was" if found["all_held"] else ""
+            yield f"The objectives of {scenario} held up to {words[scenario, found['level']]}{most}."

@@ -9,6 +9,7 @@ from pinchpoint.analysis.inputs import Inputs
 from pinchpoint.analysis.traffic import Traffic
 
 PERCENTILES = ("p50_s", "p95_s", "p99_s")
+THROUGHPUT = "throughput_per_s"
 
 
 def objective_table(inputs: Inputs) -> tuple[dict[str, Any], ...]:
@@ -30,7 +31,7 @@ def _rows(inputs: Inputs, objective: Mapping[str, Any]) -> Iterator[dict[str, An
         value = _measured(traffic, metric, inputs.window.seconds)
         met = None
         if value is not None:
-            met = value >= target if metric == "throughput_per_s" else value <= target
+            met = value >= target if metric == THROUGHPUT else value <= target
         result = "not measured" if met is None else "met" if met else "missed"
         yield {
             "scenario": scenario,
@@ -50,7 +51,7 @@ def _measured(traffic: Traffic, metric: str, length_s: int) -> float | None:
         return None if latency is None else float(getattr(latency, metric))
     if length_s == 0:
         return None
-    if metric == "throughput_per_s":
+    if metric == THROUGHPUT:
         return traffic.ok().count / length_s
     if metric == "errors_ratio":
         return traffic.failures / traffic.count if traffic.count else None

@@ -10,7 +10,7 @@ from pinchpoint.analysis.measures import DiskMeasures, Measures, ShareMeasures, 
 from pinchpoint.analysis.resources import Resource, ResourceType
 from pinchpoint.analysis.shares import share_evidence
 from pinchpoint.analysis.stages import Rows
-from pinchpoint.analysis.verdict import Kind
+from pinchpoint.analysis.verdict import Fact, Kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,7 @@ class Suspicion:
         exact: it stands at its declared cap, or at its quota.
         contradicted: the measurement contradicts the declared cap.
         demoted: its writes are mostly asynchronous: nothing is known to wait for them.
+        grown: what several load levels say of it, ``E2`` and ``E3``.
     """
 
     resource: Resource
@@ -35,6 +36,7 @@ class Suspicion:
     exact: bool = False
     contradicted: bool = False
     demoted: bool = False
+    grown: tuple[Fact, ...] = ()
 
 
 KINDS: dict[ResourceType, Kind] = {

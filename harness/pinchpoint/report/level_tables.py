@@ -11,14 +11,9 @@ from pinchpoint.report.tables import Column, Row, Table, duration, number, rate,
 _OBJECTIVES = {True: "met", False: "missed", None: None}
 
 
-def level_words(amount: float, unit: str) -> str:
-    """One level: ``50/s`` or ``4 users``."""
-    return f"{amount:g} users" if unit == "users" else units.per_second(amount)
-
-
 def of_load(level: Mapping[str, Any]) -> str:
     """One level as a plan travels with it."""
-    return next(level_words(float(amount), unit) for unit, amount in level.items() if amount is not None)
+    return next(units.load_level(float(amount), unit) for unit, amount in level.items() if amount is not None)
 
 
 def levels(verdict: Row) -> Table:
@@ -26,7 +21,7 @@ def levels(verdict: Row) -> Table:
     rows = [
         {
             **row,
-            "level": level_words(row["level"], row["unit"]),
+            "level": units.load_level(row["level"], row["unit"]),
             "p95_s": row["response_p95_s"] if row["response_p95_s"] is not None else row["service_p95_s"],
             "objectives": _OBJECTIVES[row["objectives_met"]],
         }
@@ -61,7 +56,7 @@ def sentences(verdict: Row) -> Iterator[str]:
         if held["level"] is None:
             yield f"The objectives of {scenario} held at no level."
             continue
-        up_to = level_words(held["level"], held["unit"])
+        up_to = units.load_level(held["level"], held["unit"])
         more = "the highest there was" if held["all_held"] else "missed above"
         done = units.per_second(held["throughput_per_s"])
         yield f"The objectives of {scenario} held up to {up_to} ({done} done; {more})."

@@ -41,6 +41,13 @@ def per_second(value: float | None) -> str:
     return NOT_MEASURED if value is None else f"{_digits(value)}/s"
 
 
+def load_level(amount: float, unit: str) -> str:
+    """How much load: ``50/s`` where the unit is ``per_s``, ``4 users`` where it is ``users``."""
+    if unit == "users":
+        return f"{amount:,g} user" + "s" * (amount != 1)
+    return per_second(amount)
+
+
 def percent(value: float | None) -> str:
     """A ratio (0 to 1) in per cent: ``93 %``, ``0.4 %``."""
     if value is None:

@@ -260,6 +260,26 @@ class Build:
         load = {"model": "burst", "base_per_s": base, "peak_per_s": peak, "every_s": every_s, "for_s": for_s}
         return self._scenario(scenario, "nosql-burst", load)
 
+    def steps(self, scenario: str, use: str, levels: Floats, each_s: int, unit: str = "per_s") -> Self:
+        """Load in steps over the measure phase, the levels noted as the controller does."""
+        begin, first = self.seconds - len(levels) * each_s, {unit: float(levels[0])}
+        self.manifest["steps"] = [
+            {
+                "scenario": scenario,
+                "level": float(level),
+                "unit": unit,
+                "from": utc(START_S + begin + number * each_s),
+                "to": utc(START_S + begin + (number + 1) * each_s),
+            }
+            for number, level in enumerate(levels)
+        ]
+        load = {"model": "steps", "start": first, "step": first, "each_s": each_s, "until": "saturation"}
+        return self._scenario(scenario, use, load)
+
+    def ramp(self, scenario: str, use: str, to: float, over_s: float) -> Self:
+        ends = {"start": {"per_s": 0.0}, "to": {"per_s": to}}
+        return self._scenario(scenario, use, {"model": "ramp", **ends, "over_s": over_s})
+
     def objective(self, **objective: Any) -> Self:
         self.manifest["plan"]["objectives"].append(objective)
         return self
@@ -280,7 +300,8 @@ class Build:
         seconds: range | None = None,
     ) -> Self:
         """Operations of one outcome in every second; response time is kept where the load has a schedule."""
-        load = self.manifest["plan"]["scenarios"][scenario]["load"]["model"]
+        planned = self.manifest["plan"]["scenarios"][scenario]["load"]
+        load = "closed" if "users" in {**planned, **planned.get("start", {})} else planned["model"]
         counts = np.round(self.noisy(per_s, noise)).astype(int)
         latencies = np.broadcast_to(np.asarray(latency_s, dtype=float), (self.seconds,))
         lost = np.broadcast_to(np.asarray(dropped, dtype=float), (self.seconds,))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pinchpoint.analysis.knee import find_knee
+from pinchpoint.analysis.knee import find_knee, no_knee
 
 
 def levels(
@@ -31,7 +31,7 @@ def capped(cap: float) -> Callable[[float], tuple[float, float]]:
 @pytest.mark.parametrize("noise", [0.0, 0.02])
 def test_a_knee_is_found_where_a_cap_begins(cap: float, noise: float) -> None:
     """Within one level of the truth, also with 2 % of noise."""
-    knee = find_knee(levels(capped(cap), noise=noise), 1)
+    knee = find_knee(levels(capped(cap), noise=noise))
     assert knee.found
     assert knee.level == pytest.approx(cap, abs=10)
     assert knee.throughput_per_s == pytest.approx(cap, rel=0.35)
@@ -39,7 +39,7 @@ def test_a_knee_is_found_where_a_cap_begins(cap: float, noise: float) -> None:
 
 def test_throughput_that_falls_again_has_a_knee() -> None:
     """Retrograde: 40/s at 40, less beyond."""
-    knee = find_knee(levels(lambda n: (min(n, 40) - 0.1 * max(0, n - 40), 0.01 if n <= 40 else 0.05)), 1)
+    knee = find_knee(levels(lambda n: (min(n, 40) - 0.1 * max(0, n - 40), 0.01 if n <= 40 else 0.05)))
     assert knee.found
     assert knee.level == 40
 
@@ -54,12 +54,12 @@ def test_throughput_that_falls_again_has_a_knee() -> None:
 )
 def test_growth_has_no_knee(law: Callable[[float], tuple[float, float]]) -> None:
     """What follows, what bends gently, and what is flat though nothing takes longer."""
-    assert find_knee(levels(law), 1).found is False
+    assert find_knee(levels(law)).found is False
 
 
 def test_too_few_levels_are_said_not_guessed() -> None:
     """Five are too few; a load without steps has one."""
-    assert find_knee(levels(capped(30), count=5), 1).found is None
-    none = find_knee([], 1)
+    assert find_knee(levels(capped(30), count=5)).found is None
+    none = no_knee(1)
     assert none.found is None
     assert none.why == "one load level, at least 6 are needed to find a knee"

@@ -61,3 +61,9 @@ def test_what_was_not_measured_is_said_so(write: Callable[[float | None], str]) 
 def test_a_metric_brings_its_unit(metric: str, value: float | None, words: str) -> None:
     """The unit is the last part of the metric's name."""
     assert units.of_metric(metric, value) == words
+
+
+def test_a_level_is_a_rate_or_a_number_of_users() -> None:
+    """As a plan's steps and ramps have them."""
+    assert units.load_level(50.0, "per_s") == "50/s"
+    assert (units.load_level(1.0, "users"), units.load_level(1200.0, "users")) == ("1 user", "1,200 users")

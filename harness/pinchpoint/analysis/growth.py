@@ -1,0 +1,141 @@
+"""What several load levels add to the evidence: a queue that grows with load (E2), a ceiling that fits (E3).
+
+METHOD, steps 3 and 4: over the levels before the knee a resource's use is ``U = b + D X``, X the throughput
+of the scenario that is varied and the others held; it is used up at the ceiling ``(1 - b) / D``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.stats import kendalltau
+
+from pinchpoint.analysis.knee import Knee
+from pinchpoint.analysis.levels import Level
+from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures, Measures, measure
+from pinchpoint.analysis.resources import Resource, ResourceType
+from pinchpoint.analysis.series import Floats, Window
+from pinchpoint.analysis.signature import Suspicion
+from pinchpoint.analysis.thresholds import CEILING, MIN_LEVELS, RISES, UTILISATION
+from pinchpoint.analysis.verdict import Fact
+from pinchpoint.report import units
+
+WAITING: Mapping[ResourceType, tuple[str, str, Callable[[float], str]]] = {
+    "disk": ("what is outstanding", "disk.outstanding", "{:.3g} I/Os".format),
+    "cpu": ("the time in which somebody waits for CPU", "pressure.cpu_ratio", units.percent),
+    "allowance": ("the time in which somebody waits for CPU", "pressure.cpu_ratio", units.percent),
+    "lock": ("the share of operations that wait for locks", "db.lock_waiters", units.percent),
+}
+"""Resource -> what waits for it, its metric, and how its figures are written."""
+
+LINE = 3
+"""Levels that a line through the use needs at least."""
+
+
+@dataclass(frozen=True, slots=True)
+class Climb:
+    """The levels of the scenario that was varied.
+
+    Attributes:
+        levels: from low to high.
+        done: throughput at each.
+        resources: with columns over the whole measure phase.
+        window: that phase.
+        knee: of throughput over load.
+    """
+
+    levels: Sequence[Level]
+    done: Floats
+    resources: Sequence[Resource]
+    window: Window
+    knee: Knee
+
+    def rows(self, level: Level) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        """The steps of the window that a level covers."""
+        span = Window.between(level.start_s, level.end_s, float(self.window.step_s))
+        first = (span.first_s - self.window.first_s) // self.window.step_s
+        return np.arange(max(0, first), min(self.window.steps, first + span.steps))
+
+
+def with_growth(found: Sequence[Suspicion], climb: Climb) -> tuple[Suspicion, ...]:
+    """The suspicions with what the levels say of each; as they were where there are too few levels."""
+    if len(climb.levels) < MIN_LEVELS.value:
+        return tuple(found)
+    return tuple(_grown(one, climb) for one in found)
+
+
+def _grown(one: Suspicion, climb: Climb) -> Suspicion:
+    resource = next((other for other in climb.resources if other.key == one.resource.key), None)
+    if resource is None:
+        return one
+    measured = [measure(resource, climb.rows(level)) for level in climb.levels]
+    facts = [fact for fact in (_queue(one, measured, climb), _ceiling(one, measured, climb)) if fact]
+    evidence = one.evidence | {fact.evidence for fact in facts}
+    return replace(one, evidence=evidence, grown=tuple(facts))
+
+
+def _queue(one: Suspicion, measured: Sequence[Measures], climb: Climb) -> Fact | None:
+    """E2: what waits for it grows with the load, by Kendall's rank correlation."""
+    words, metric, show = WAITING.get(one.resource.type, ("", "", units.percent))
+    waiting = np.array([_waiting(each) for each in measured], dtype=float)
+    known = np.isfinite(waiting)
+    if not metric or known.sum() < MIN_LEVELS.value:
+        return None
+    load = np.array([level.amount for level in climb.levels])
+    tau, p = kendalltau(load[known], waiting[known])
+    if not (tau > 0 and p < RISES.value):
+        return None
+    first, last = (show(float(waiting[known][at])) for at in (0, -1))
+    text = f"{words} grew with the load: {first} at the first level, {last} at the last (tau {tau:.2f})"
+    return _fact(one, text, metric, float(tau), "E2", RISES.value, RISES.says)
+
+
+def _waiting(found: Measures) -> float | None:
+    if isinstance(found, DiskMeasures):
+        return found.outstanding
+    return found.pressure if isinstance(found, CpuMeasures) else found.witness
+
+
+def _ceiling(one: Suspicion, measured: Sequence[Measures], climb: Climb) -> Fact | None:
+    """E3: what an operation takes of it says where it is used up, and there throughput ends."""
+    use = np.array([_use(each, one) for each in measured], dtype=float)
+    before = np.array([_before(climb, level) for level in climb.levels]) & (use < UTILISATION.value)
+    if before.sum() < LINE or np.ptp(climb.done[before]) == 0:
+        return None
+    slope, base = np.polyfit(climb.done[before], use[before], 1)
+    if slope <= 0 or base >= 1:
+        return None
+    ceiling, reached = (1 - max(0.0, float(base))) / float(slope), float(climb.done.max())
+    if abs(ceiling / reached - 1) > CEILING.value:
+        return None
+    text = (
+        f"by what an operation takes of it, it is used up at {units.per_second(ceiling)}; "
+        f"{units.per_second(reached)} were reached"
+    )
+    return _fact(one, text, "throughput_per_s", ceiling, "E3", CEILING.value, CEILING.says)
+
+
+def _before(climb: Climb, level: Level) -> bool:
+    return not climb.knee.found or level.amount <= (climb.knee.level or 0.0)
+
+
+def _use(found: Measures, one: Suspicion) -> float | None:
+    """How much of it is used: of its cap where one is declared, else of the level at which it was held."""
+    if isinstance(found, CpuMeasures):
+        return found.busy
+    if not isinstance(found, DiskMeasures):
+        return None
+    if found.utilisation is not None and not one.contradicted:
+        return found.utilisation
+    if not isinstance(one.found, DiskMeasures) or not one.found.level or not one.found.held:
+        return None
+    rate = found.io if one.found.binding == "io" else found.bytes
+    return None if rate is None else rate / one.found.level
+
+
+def _fact(one: Suspicion, text: str, metric: str, value: float, kind: str, limit: float, rule: str) -> Fact:
+    resource = one.resource
+    host = resource.hosts[0] if resource.hosts else ""
+    return Fact(text, metric, value, host, resource.instance, kind, limit, "design", rule)

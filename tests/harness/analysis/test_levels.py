@@ -1,0 +1,128 @@
+"""Runs whose load goes up: where something gives way, what is judged, up to where objectives held."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from harness.analysis.build import Build, Floats
+
+from pinchpoint.analysis import Verdict, analyse, exit_status
+
+EACH_S = 20
+WARM_UP_S = 10
+
+
+def over_time(levels: Floats) -> Floats:
+    """One value a second: nothing during the warm-up, then every level for its time."""
+    return np.concatenate([np.zeros(WARM_UP_S), np.repeat(levels, EACH_S)])
+
+
+def climb(levels: Floats, cap: float, *, witness: bool = True, unit: str = "per_s", seed: int = 1) -> Build:
+    """A database whose two cores are used up at ``cap`` operations per second."""
+    build = Build(measure_s=EACH_S * len(levels), warm_up_s=WARM_UP_S, seed=seed)
+    build.host("sql1", "sql", cores=(0, 1), disks={"log": "sdb"})
+    offered = over_time(levels if unit == "per_s" else levels * 20.0)
+    done = np.minimum(offered, cap)
+    used = np.minimum(1.0, 0.02 + 0.97 * done / cap)
+    waits = np.where(offered > cap, 0.9, 0.3 * used) if witness else None
+    build.cpu("sql1", used, used, cores=(0, 1), pressure=waits, noise=0.01)
+    build.disk("sql1", "sdb", done, 0.0005)
+    build.steps("orders", "sql-mix", levels, EACH_S, unit)
+    takes = np.where(offered > cap, 0.4, 0.004)
+    if unit == "users":
+        users = over_time(levels)
+        takes = users / np.maximum(done, 1)
+        build.metric("generator1", "generator.users", users, "orders", 0.0)
+    build.operations("orders", "log_append", done, takes, noise=0.01)
+    rates = {"orders": (offered, done)} if unit == "per_s" else {}
+    return build.generator(**rates)  # type: ignore[arg-type]  # one value a second is as good as a number
+
+
+def judged(build: Build) -> Verdict:
+    verdict = analyse(build.run())
+    verdict.to_json()
+    return verdict
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_climb_to_saturation_names_the_cause_with_high_confidence(seed: int) -> None:
+    """Use, growing queue, fitting ceiling, witness: four kinds of evidence, which one level cannot give."""
+    levels = np.arange(100.0, 900.0, 100.0)
+    verdict = judged(climb(levels, 600, seed=seed).objective(scenario="orders", p95_s=0.05))
+    found = verdict.bottleneck
+    assert found is not None, verdict.summary
+    assert (found.kind, found.tier, found.confidence) == ("cpu", "sql", "high"), found.why_not_more
+    assert {fact.evidence for fact in found.evidence} >= {"E1", "E2", "E3", "E4"}
+    [ceiling] = [fact for fact in found.evidence if fact.evidence == "E3"]
+    assert ceiling.value == pytest.approx(600, rel=0.05)
+    assert verdict.knee["found"]
+    assert verdict.knee["level"] == 600
+    assert "600/s" in verdict.knee["why"]
+    # What is judged is what came after the knee: 700/s and 800/s.
+    assert found.window is not None
+    assert (found.window[0][14:19], found.window[1][14:19]) == ("02:12", "02:50")
+
+
+def test_a_climb_that_ends_in_a_miss_has_met_its_objective_up_to_there() -> None:
+    """The last level always misses; the objective is met up to the last that did not: exit status 0."""
+    build = climb(np.arange(100.0, 900.0, 100.0), 600)
+    build.objective(scenario="orders", p95_s=0.05).objective(scenario="orders", throughput_per_s=550)
+    verdict = judged(build)
+    p95, throughput = verdict.objectives
+    assert (p95["met"], p95["result"]) == (True, "met up to 600/s")
+    assert p95["value"] < 0.05
+    assert throughput["met"] is True
+    assert throughput["value"] == pytest.approx(600, rel=0.02)
+    assert verdict.objectives_held["orders"]["level"] == 600
+    assert verdict.objectives_held["orders"]["all_held"] is False
+    assert "The objectives of orders held up to 600/s." in verdict.summary
+    assert exit_status(verdict) == 0
+
+
+def test_an_objective_that_no_level_meets_is_missed() -> None:
+    """Exit status 1, and no level is named up to which it held."""
+    build = climb(np.arange(100.0, 900.0, 100.0), 600).objective(scenario="orders", p95_s=0.001)
+    verdict = judged(build)
+    assert verdict.objectives[0]["result"] == "missed, from 100/s on"
+    assert verdict.objectives_held["orders"]["level"] is None
+    assert "held at no level" in verdict.summary
+    assert exit_status(verdict) == 1
+
+
+def test_a_climb_that_is_followed_to_its_end_reached_nothing() -> None:
+    """No knee, nothing used up: the highest level is what can be served at least."""
+    verdict = judged(climb(np.arange(100.0, 500.0, 50.0), 2000).objective(scenario="orders", p95_s=1.0))
+    assert verdict.outcome == "not_reached", verdict.summary
+    assert verdict.knee["found"] is False
+    assert verdict.capacity_at_least_per_s["orders"] == pytest.approx(450, rel=0.03)
+    assert "held up to 450/s, the highest there was" in verdict.summary
+
+
+def test_a_closed_climb_is_judged_with_the_users_it_had() -> None:
+    """Users of the levels after the knee, not all that there were to be: Little's law holds."""
+    verdict = judged(climb(np.arange(5.0, 65.0, 5.0), 600, unit="users"))
+    assert verdict.outcome == "bottleneck", verdict.summary
+    assert verdict.knee["found"]
+    assert verdict.knee["level"] == pytest.approx(30, abs=5)
+    assert "users" in verdict.knee["why"]
+    assert verdict.bottleneck is not None
+    assert verdict.bottleneck.confidence == "high", verdict.bottleneck.why_not_more
+
+
+def test_few_levels_add_no_evidence() -> None:
+    """Four levels find no knee: medium at most, as for one level."""
+    verdict = judged(climb(np.array([200.0, 400.0, 600.0, 800.0]), 600))
+    assert verdict.bottleneck is not None
+    assert verdict.bottleneck.confidence != "high"
+    assert not {"E2", "E3"} & {fact.evidence for fact in verdict.bottleneck.evidence}
+    assert "4 load levels, at least 6 are needed" in verdict.knee["why"]
+
+
+def test_of_a_ramp_what_follows_it_is_judged() -> None:
+    """300 s up to 400/s, then a minute at it: the minute is the load level."""
+    build = Build(measure_s=360, warm_up_s=WARM_UP_S).host("sql1", "sql").cpu("sql1", 0.3, 0.3)
+    rate = np.concatenate([np.zeros(WARM_UP_S), np.linspace(0, 400, 300), np.full(60, 400.0)])
+    build.ramp("orders", "sql-mix", 400, 300).operations("orders", "log_append", rate, 0.002, noise=0.02)
+    verdict = judged(build.generator())
+    assert verdict.capacity_at_least_per_s["orders"] == pytest.approx(400, rel=0.03)
+    assert not any("did not settle" in warning for warning in verdict.warnings)
