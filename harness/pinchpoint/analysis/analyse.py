@@ -12,6 +12,7 @@ from pinchpoint.analysis import output, summary
 from pinchpoint.analysis.blame import suspects, used_by_generator
 from pinchpoint.analysis.confidence import stolen, trust, unseen
 from pinchpoint.analysis.demand import find_resources
+from pinchpoint.analysis.drift import drift_table
 from pinchpoint.analysis.facts import facts
 from pinchpoint.analysis.flows import Flow, find_flows
 from pinchpoint.analysis.gates import Gate, failed_gates
@@ -108,6 +109,7 @@ def analyse(run: StoredRun) -> Verdict:
         levels=climbed,
         objectives_held=held,
         knee=asdict(case.knee),
+        drift=drift_table(inputs),
         warnings=tuple(dict.fromkeys(_warnings(case, stages))),
     )
 

@@ -18,7 +18,7 @@ from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures, Measures, me
 from pinchpoint.analysis.resources import Resource, ResourceType
 from pinchpoint.analysis.series import Floats, Window
 from pinchpoint.analysis.signature import Suspicion
-from pinchpoint.analysis.thresholds import CEILING, MIN_LEVELS, RISES, UTILISATION
+from pinchpoint.analysis.thresholds import CEILING, MIN_LEVELS, RISES, UTILISATION, Threshold
 from pinchpoint.analysis.verdict import Fact
 from pinchpoint.report import units
 
@@ -89,7 +89,7 @@ def _queue(one: Suspicion, measured: Sequence[Measures], climb: Climb) -> Fact |
         return None
     first, last = (show(float(waiting[known][at])) for at in (0, -1))
     text = f"{words} grew with the load: {first} at the first level, {last} at the last (tau {tau:.2f})"
-    return _fact(one, text, metric, float(tau), "E2", RISES.value, RISES.says)
+    return _fact(one, text, metric, float(waiting[known][-1]), "E2", RISES)
 
 
 def _waiting(found: Measures) -> float | None:
@@ -114,7 +114,7 @@ def _ceiling(one: Suspicion, measured: Sequence[Measures], climb: Climb) -> Fact
         f"by what an operation takes of it, it is used up at {units.per_second(ceiling)}; "
         f"{units.per_second(reached)} were reached"
     )
-    return _fact(one, text, "throughput_per_s", ceiling, "E3", CEILING.value, CEILING.says)
+    return _fact(one, text, "operations.throughput_per_s", ceiling, "E3", CEILING)
 
 
 def _before(climb: Climb, level: Level) -> bool:
@@ -135,7 +135,7 @@ def _use(found: Measures, one: Suspicion) -> float | None:
     return None if rate is None else rate / one.found.level
 
 
-def _fact(one: Suspicion, text: str, metric: str, value: float, kind: str, limit: float, rule: str) -> Fact:
-    resource = one.resource
-    host = resource.hosts[0] if resource.hosts else ""
-    return Fact(text, metric, value, host, resource.instance, kind, limit, "design", rule)
+def _fact(one: Suspicion, text: str, metric: str, value: float, kind: str, rule: Threshold) -> Fact:
+    """The rule's number is no value of the metric: it stays out of the fact."""
+    host = one.resource.hosts[0] if one.resource.hosts else ""
+    return Fact(text, metric, value, host, one.resource.instance, kind, None, rule.source, rule.says)

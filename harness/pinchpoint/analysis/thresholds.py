@@ -96,6 +96,7 @@ KNEE_SLOPE = Threshold(0.10, "design", "after a knee throughput rises by less th
 KNEE_RISE = Threshold(1.25, "design", "after a knee response times are a quarter longer")
 RISES = Threshold(0.05, "design", "a queue grows with load: Kendall's tau above 0, p below .05")
 CEILING = Threshold(0.10, "design", "a ceiling within a tenth of the highest throughput seen")
+DRIFTS = Threshold(0.01, "design", "a trend over ten parts: Kendall's tau, p below .01")
 USL_SLOPE = Threshold(0.35, "design", "the scalability law sees it too: its slope has fallen to a third")
 LEVEL_SHIFT = Threshold(0.10, "design", "a change of level matters from 10 % on")
 DISK_SHIFT = Threshold(0.20, "design", "a disk's level changed: by 20 % or more")

@@ -21,7 +21,8 @@ def load_words(load: Row) -> str:
         think = load.get("think_s")
         return f"{load['users']} users" + (f", {units.seconds(think)} between operations" if think else "")
     if model in ("open", "soak"):
-        return f"{units.per_second(load['rate_per_s'])}, {load.get('arrivals', 'poisson')} arrivals"
+        soak = "soak at " if model == "soak" else ""
+        return f"{soak}{units.per_second(load['rate_per_s'])}, {load.get('arrivals', 'poisson')} arrivals"
     if model == "burst":
         base, peak = units.per_second(load["base_per_s"]), units.per_second(load["peak_per_s"])
         length, every = units.seconds(load["for_s"]), units.seconds(load["every_s"])

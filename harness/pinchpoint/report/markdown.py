@@ -14,7 +14,7 @@ from pinchpoint.report.report import Report
 from pinchpoint.report.tables import Table
 
 _SECTIONS = (
-    ("Load", ("levels", "scenarios", "crawl", "bursts", "errors", "operations")),
+    ("Load", ("levels", "drift", "scenarios", "crawl", "bursts", "errors", "operations")),
     ("Tiers", ("disks", "cpus")),
     ("Data quality", ("generators", "collectors", "incidents", "not_measured")),
     ("Environment", ("hosts", "host_disks", "versions", "content")),

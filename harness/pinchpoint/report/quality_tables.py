@@ -90,7 +90,7 @@ def collectors(run: StoredRun, clock: Clock) -> Table:
     )
 
 
-_QUIET = frozenset({"phase", "crawl_started", "crawl_ended"})
+_QUIET = frozenset({"phase", "crawl_started", "crawl_ended", "step", "steps_ended", "warmed_up"})
 
 
 def incidents(run: StoredRun) -> Table:

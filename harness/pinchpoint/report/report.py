@@ -9,6 +9,7 @@ from typing import Any
 from pinchpoint.analysis.verdict import SCHEMA
 from pinchpoint.errors import InputError
 from pinchpoint.report import (
+    drift_tables,
     environment_tables,
     level_tables,
     load_tables,
@@ -80,6 +81,7 @@ def gather(run: StoredRun, verdict: Mapping[str, Any]) -> Report:
     tables = (
         load_tables.objectives(verdict),
         level_tables.levels(verdict),
+        drift_tables.drift(verdict),
         load_tables.scenarios(run, verdict),
         load_tables.operations(run, clock),
         load_tables.crawl(verdict),
@@ -128,5 +130,8 @@ def _alarms(run: StoredRun) -> tuple[str, ...]:
         f"Tier {event.get('tier')} crashed at {event.get('time')}; the end of its log: see Data quality."
         for event in run.events
         if event.get("event") == "tier_crashed"
+    ]
+    found += [
+        f"A guard ended this run: {event['why']}." for event in run.events if event.get("event") == "guard"
     ]
     return tuple(found)

@@ -256,6 +256,9 @@ class Build:
             scenario, use, {"model": "open", "rate_per_s": rate_per_s, "arrivals": "poisson"}
         )
 
+    def soak(self, scenario: str, use: str, rate_per_s: float) -> Self:
+        return self._scenario(scenario, use, {"model": "soak", "rate_per_s": rate_per_s})
+
     def burst(self, scenario: str, base: float, peak: float, every_s: float, for_s: float) -> Self:
         load = {"model": "burst", "base_per_s": base, "peak_per_s": peak, "every_s": every_s, "for_s": for_s}
         return self._scenario(scenario, "nosql-burst", load)

@@ -118,6 +118,29 @@ def test_few_levels_add_no_evidence() -> None:
     assert "4 load levels, at least 6 are needed" in verdict.knee["why"]
 
 
+def test_a_soak_tells_what_changed_over_it() -> None:
+    """Memory that leaks and times that grow have a trend; what merely moves about has none."""
+    build = Build(measure_s=600, warm_up_s=0).host("sql1", "sql", disks={"log": "sdb"}).cpu("sql1", 0.3, 0.3)
+    build.metric("sql1", "mem.available_bytes", np.linspace(8e9, 5e9, 600), noise=0.02)
+    build.disk("sql1", "sdb", 200, 0.001)
+    build.soak("orders", "sql-mix", 200).operations(
+        "orders", "log_append", 200, np.linspace(0.002, 0.004, 600)
+    )
+    drift = {(row["of"], row["metric"]): row for row in judged(build.generator()).drift}
+    memory = drift["sql1", "mem.available_bytes"]
+    assert memory["trend"] == "falls"
+    assert memory["change_ratio"] == pytest.approx(-0.35, abs=0.05)
+    assert drift["orders", "p50_s"]["trend"] == "rises"
+    for steady in (("orders", "throughput_per_s"), ("orders", "error_ratio"), ("sql1", "cpu.busy_ratio")):
+        assert drift[steady]["trend"] == "steady"
+
+
+def test_only_a_soak_has_a_drift() -> None:
+    """Any other load, and a soak too short for ten parts, has no such table."""
+    build = Build(measure_s=60).host("sql1", "sql").cpu("sql1", 0.3, 0.3).open("orders", "sql-mix", 50)
+    assert judged(build.operations("orders", "log_append", 50, 0.002).generator()).drift == ()
+
+
 def test_of_a_ramp_what_follows_it_is_judged() -> None:
     """300 s up to 400/s, then a minute at it: the minute is the load level."""
     build = Build(measure_s=360, warm_up_s=WARM_UP_S).host("sql1", "sql").cpu("sql1", 0.3, 0.3)

@@ -70,6 +70,35 @@ def test_levels_are_held_noted_and_judged(url: str, tmp_path: Path) -> None:
     assert "50/s" in (directory / "report.html").read_text()
 
 
+def test_users_of_levels_to_come_are_none_yet(url: str, tmp_path: Path) -> None:
+    """Two users, an objective no server meets: one level, and valid though ten sessions are open."""
+    load = {
+        "model": "steps",
+        "start": 2,
+        "step": 2,
+        "each": f"{EACH_S}s",
+        "until": "objective",
+        "at_most": 10,
+    }
+    status, directory, said = run(
+        tmp_path,
+        url,
+        scenarios={"burst": {"use": "nosql-burst", "load": {**load, "think": "200ms"}}},
+        phases={"warm_up": "0s", "measure": {"until": "done", "at_most": "5m"}},
+        objectives=[{"scenario": "burst", "p50": "1us"}],
+    )
+    assert status == 1, said
+    found = open_run(directory)
+    assert [step["level"] for step in found.manifest["steps"]] == [2]
+    [ended] = [event for event in found.events if event["event"] == "steps_ended"]
+    assert ended["why"] == "an objective was missed: p50"
+    users = [row["value"] for row in found.samples.to_pylist() if row["metric"] == "generator.users"]
+    assert users[len(users) // 2] == 2
+    verdict = json.loads((directory / "verdict.json").read_text())
+    assert verdict["outcome"] != "invalid", verdict["summary"]
+    assert verdict["objectives"][0]["result"] == "missed, from 2 users on"
+
+
 def test_a_broken_rule_ends_the_run_as_a_guard(url: str, tmp_path: Path) -> None:
     """Exit status 4, the rule and its value in the report; what was measured is kept."""
     status, directory, said = run(

@@ -1,0 +1,103 @@
+"""What a report says of loads that are not simply held: levels, soaks, guards, detected warm-ups."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from harness.analysis.build import Build
+
+from pinchpoint.analysis import analyse
+from pinchpoint.report import markdown
+from pinchpoint.report.load_tables import load_words
+from pinchpoint.report.report import Report, gather
+from pinchpoint.report.terminal import verdict_text
+
+EACH_S = 20
+
+
+def reported(build: Build) -> Report:
+    run = build.run()
+    return gather(run, analyse(run).to_json())
+
+
+def climb() -> Build:
+    levels = np.array([10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0])
+    build = Build(measure_s=EACH_S * len(levels), warm_up_s=0).host("sql1", "sql").cpu("sql1", 0.3, 0.3)
+    offered = np.repeat(levels, EACH_S)
+    build.steps("orders", "sql-mix", levels, EACH_S).objective(scenario="orders", p95_s=0.1)
+    build.operations("orders", "log_append", np.minimum(offered, 40), np.where(offered > 40, 0.5, 0.01))
+    return build.generator()
+
+
+def test_levels_are_a_table_with_what_they_came_to() -> None:
+    """Each level with its objectives; the knee and the highest load at which they held, in words."""
+    report = reported(climb())
+    table = report.tables["levels"]
+    cells = table.cells()
+    assert [row[1] for row in cells] == ["10/s", "20/s", "30/s", "40/s", "50/s", "60/s", "70/s"]
+    assert [row[-1] for row in cells] == ["met"] * 4 + ["missed"] * 3
+    assert "Throughput stops following the load at 40/s" in table.note
+    assert "held up to 40/s" in table.note
+    [objective] = report.tables["objectives"].cells()
+    assert objective[-1] == "met up to 40/s"
+    assert "held up to 40/s" in report.lead
+    text = markdown.write(report)
+    assert "### Load levels" in text
+    assert "What changed over the soak" not in text
+
+
+def test_the_terminal_shows_the_levels() -> None:
+    """As a table of at most 88 columns."""
+    run = climb().run()
+    lines = verdict_text(analyse(run).to_json()).splitlines()
+    assert "Load levels:" in lines
+    assert any("40/s" in line and "met" in line for line in lines)
+    assert max(map(len, lines)) <= 88
+
+
+def test_a_soak_is_shown_with_what_changed() -> None:
+    """What changed first; units as everywhere."""
+    build = Build(measure_s=300, warm_up_s=0).host("sql1", "sql").cpu("sql1", 0.3, 0.3)
+    build.metric("sql1", "mem.available_bytes", np.linspace(8e9, 5e9, 300), noise=0.01)
+    build.soak("orders", "sql-mix", 50).operations("orders", "log_append", 50, 0.002)
+    table = reported(build.generator()).tables["drift"]
+    assert table.cells()[0][:2] == ["sql1", "mem.available_bytes"]
+    assert table.cells()[0][-1] == "falls"
+    assert "GB" in table.cells()[0][2]
+    assert {row[-1] for row in table.cells()[1:]} == {"steady"}
+
+
+def test_a_guard_and_a_warm_up_are_said() -> None:
+    """The guard before anything else, the warm-up's end with the load; steps are no incidents."""
+    build = climb().event("guard", 5, why="stop_when: error_ratio of all scenarios was above 0.05 for 30 s")
+    build.event("step", 1, scenario="orders", number=1, level=10.0).event("warmed_up", 1, settled=True)
+    build.manifest["warm_up"] = {"lasted_s": 12.5, "settled": True, "unsettled": []}
+    report = reported(build)
+    assert any("A guard ended this run: stop_when: error_ratio" in alarm for alarm in report.alarms)
+    assert "settled after 12.5 s" in report.tables["scenarios"].note
+    assert [row[1] for row in report.tables["incidents"].cells()] == ["guard"]
+
+
+@pytest.mark.parametrize(
+    ("load", "words"),
+    [
+        ({"model": "soak", "rate_per_s": 50.0}, "soak at 50/s, poisson arrivals"),
+        (
+            {"model": "ramp", "start": {"users": 4}, "to": {"users": 40}, "over_s": 300.0},
+            "4 users to 40 users over 5 min",
+        ),
+        (
+            {
+                "model": "steps",
+                "start": {"per_s": 50.0},
+                "step": {"per_s": 25.0},
+                "each_s": 60.0,
+                "until": "objective",
+            },
+            "from 50/s in steps of 25/s, each 60 s, until objective",
+        ),
+    ],
+)
+def test_a_load_is_said_in_words(load: dict[str, object], words: str) -> None:
+    """As it stands in the table of what was done."""
+    assert load_words(load) == words
