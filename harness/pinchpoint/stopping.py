@@ -90,8 +90,8 @@ class StopRules:
         side = "above" if rule.above is not None else "below"
         limit = rule.above if rule.above is not None else rule.below
         return (
-            f"stop_when: {rule.metric} {where} was {side} {limit:g} for {units.seconds(rule.for_s)} "
-            f"(now {value:.4g})"
+            f"stop_when: {rule.metric} {where} was {side} {units.of_metric(rule.metric, limit)} for "
+            f"{units.seconds(rule.for_s)} (now {units.of_metric(rule.metric, value)})"
         )
 
     def _speaks_of(self, rule: StopRule, sample: Sample) -> bool:

@@ -144,7 +144,7 @@ def test_a_rule_is_broken_after_its_time_without_a_break() -> None:
     rules, _ = watch(rule, [*slow, ("sql1", "loop1", 0.7)])
     said = rules.broken()
     assert said is not None
-    assert "disk.write_latency_s on sql1 (loop1) was above 0.5 for 5 s (now 0.7)" in said
+    assert "disk.write_latency_s on sql1 (loop1) was above 500 ms for 5 s (now 700 ms)" in said
     assert watch(rule, [*slow[:3], ("sql1", "loop1", 0.1), *slow[:4]])[0].broken() is None
     assert watch(rule, [*slow[:3], ("sql1", "loop1", None), *slow[:3]])[0].broken() is not None
 
@@ -175,6 +175,6 @@ def test_errors_break_a_rule_over_its_time() -> None:
         time.sleep(0.1)
     said = rules.broken()
     assert said is not None
-    assert "error_ratio of all scenarios was above 0.05 for 1 s (now 0.1)" in said
+    assert "error_ratio of all scenarios was above 5 % for 1 s (now 10 %)" in said
     other = StopRule(metric="error_ratio", above=0.05, for_s=1, scenario="crawl")
     assert StopRules([other], HOSTS, ["orders"], heard, lambda: clock() + 0).broken() is None
