@@ -170,14 +170,14 @@ def test_every_case_can_be_read_and_says_what_it_needs() -> None:
 
 
 def test_there_are_cases_enough() -> None:
-    """At least 24 in all, five of them healthy; CI's are among them and fit its six minutes."""
+    """At least 24 in all, five of them healthy; CI's are among them and fit its two minutes."""
     cases = select([])
     outcomes = Counter(case.expected.outcome for case in cases)
     assert len(cases) >= 24
     assert outcomes["not_reached"] >= 5
     chosen = select(["@ci"])
-    assert len({case.expected.answer.label for case in chosen}) >= 4
-    assert sum(case.load_s + 10 for case in chosen) <= 360
+    assert len({case.expected.answer.label for case in chosen}) >= 2
+    assert sum(case.load_s + 10 for case in chosen) <= 120
 
 
 def test_cases_are_chosen_by_name_glob_and_list(tmp_path: Path) -> None:
