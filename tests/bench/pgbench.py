@@ -22,6 +22,7 @@ PEER = "pgbench"
 _TPS = re.compile(r"^tps = ([0-9.]+) \(without initial connection time\)$", re.MULTILINE)
 _DONE = re.compile(r"^number of transactions actually processed: (\d+)", re.MULTILINE)
 _FAILED = re.compile(r"^number of failed transactions: ([1-9]\d*)", re.MULTILINE)
+_WARM_UP_S = 1  # a session's first transaction prepares the statement and fills its server process's caches
 _SET = "\\set sequence random(1, 1000000000)\n"
 _VARIABLES = {"$1": ":client_id", "$2": ":sequence", "$3": ":payload"}
 
@@ -68,18 +69,33 @@ def pgbench(
     Args:
         url: the database, with what else its sessions need as ``options``.
         clients: connections.
-        seconds: how long.
+        seconds: how long, after a warm-up that its times leave out.
         rate_per_s: Poisson arrivals at this rate; None: one transaction after the other.
         payload_bytes: of a row.
     """
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         script = Path(folder, "log_append.sql")
         script.write_text(log_append(), encoding="utf-8")
-        command = [program(), "-n", "-M", "prepared", "-c", clients, "-j", 1, "-T", seconds, "-f", script]
+        command = [
+            program(),
+            "-n",
+            "-M",
+            "prepared",
+            "-c",
+            clients,
+            "-j",
+            1,
+            "-T",
+            seconds + _WARM_UP_S,
+            "-f",
+            script,
+        ]
         command += ["-D", f"payload=\\x{os.urandom(payload_bytes).hex()}"]
         if rate_per_s is not None:
             command += ["-R", f"{rate_per_s:.3f}", "-l", "--log-prefix", Path(folder, "times")]
-        said, cpu_s = _run([str(each) for each in [*command, url]], seconds, punctual=rate_per_s is not None)
+        said, cpu_s = _run(
+            [str(each) for each in [*command, url]], seconds + _WARM_UP_S, punctual=rate_per_s is not None
+        )
         done, tps, failed = _DONE.search(said), _TPS.search(said), _FAILED.search(said)
         if not done or not tps or failed or not int(done[1]):
             raise BenchError(f"pgbench measured nothing: {said.strip()[-300:]}")
@@ -105,5 +121,5 @@ def _run(command: Sequence[str], seconds: int, *, punctual: bool) -> tuple[str, 
 def _times_us(folder: Path) -> Any:
     """Service times from the per-transaction log: under a rate, its times begin at the intended start."""
     rows = np.concatenate([np.loadtxt(path, ndmin=2) for path in sorted(folder.glob("times.*"))])
-    elapsed_us, lag_us = rows[:, 2], rows[:, 6]
-    return np.sort(elapsed_us - lag_us)
+    elapsed_us, ended_s, lag_us = rows[:, 2], rows[:, 4] + rows[:, 5] / 1e6, rows[:, 6]
+    return np.sort((elapsed_us - lag_us)[ended_s >= ended_s.min() + _WARM_UP_S])
