@@ -14,7 +14,7 @@ from pinchpoint.plan import Plan, Steps
 
 _LEAST_KEPT_S = 60.0
 LATE_S = 1.5
-"""A second is told when it is over, at a moment of its worker's own."""
+"""A second is told after it is over, at a moment of its worker's own: by then at the latest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,26 +74,29 @@ class LiveSeconds:
     def __init__(self, kept_s: float = _LEAST_KEPT_S) -> None:
         self._kept_s = kept_s + 2 * LATE_S
         self._lock = threading.Lock()
-        self._told: dict[str, deque[tuple[float, Mapping[str, Any]]]] = defaultdict(deque)
+        self._told: dict[str, deque[Mapping[str, Any]]] = defaultdict(deque)
 
     def second(self, progress: Mapping[str, Mapping[str, Any]]) -> None:
         """Take what one generator told of its last second."""
-        now = time.monotonic()
         with self._lock:
             for scenario, figures in progress.items():
                 kept = self._told[scenario]
-                kept.append((now, figures))
-                while kept[0][0] < now - self._kept_s:
+                kept.append(figures)
+                while kept[0]["before_s"] < time.time() - self._kept_s:
                     kept.popleft()
 
     def between(self, scenarios: Iterable[str], begun: float, ended: float) -> Told:
-        """What was told of scenarios between two moments (monotonic), as late as it is told."""
+        """What was told of the seconds of scenarios that ended between two moments (monotonic).
+
+        As many seconds as there are between them, however late each of them was told.
+        """
+        utc_s = time.time() - time.monotonic()
         with self._lock:
             found = [
                 figures
                 for scenario in scenarios
-                for at, figures in self._told[scenario]
-                if begun + LATE_S <= at < ended + LATE_S
+                for figures in self._told[scenario]
+                if begun + utc_s < figures["before_s"] <= ended + utc_s
             ]
         ok, failed, skipped, dropped = (
             sum(one[name] for one in found) for name in ("ok", "failed", "skipped", "dropped")

@@ -123,16 +123,19 @@ class Recorder:
                 if len(table):
                     taken[scenario, *key] = table
         dropped = [key for key in self._dropped if key[0] < before_s]
-        return Seconds(taken, {key: self._dropped.pop(key) for key in dropped}, self._utc_offset_ns)
+        return Seconds(taken, {key: self._dropped.pop(key) for key in dropped}, self._utc_offset_ns, before_s)
 
 
 class Seconds:
     """Operations of whole seconds, handed over by the recorder."""
 
-    def __init__(self, cells: _Taken, dropped: dict[tuple[int, str], int], utc_offset_ns: int) -> None:
+    def __init__(
+        self, cells: _Taken, dropped: dict[tuple[int, str], int], utc_offset_ns: int, before_s: int
+    ) -> None:
         self._cells = cells
         self._dropped = dropped
         self._utc_offset_ns = utc_offset_ns
+        self._before_s = before_s
 
     def rows(self, worker: str) -> list[list[Any]]:
         """Rows of the operations table (``store.schema.OPERATIONS_SCHEMA``)."""
@@ -153,11 +156,17 @@ class Seconds:
         """Per scenario what must be known while the run goes on.
 
         ``ok``, ``failed``, ``skipped``, ``dropped``: operations; ``p95_s`` of all that ended; ``times``: of
-        those that are ok, as ``times.binned``.
+        those that are ok, as ``times.binned``; ``before_s``: the UTC second before which all that ended.
         """
-        found: dict[str, dict[str, Any]] = defaultdict(
-            lambda: {"ok": 0, "failed": 0, "skipped": 0, "dropped": 0, "p95_s": None, "times": [[], []]}
-        )
+        nothing: dict[str, Any] = {
+            "ok": 0,
+            "failed": 0,
+            "skipped": 0,
+            "dropped": 0,
+            "p95_s": None,
+            "times": [[], []],
+        }
+        found: dict[str, dict[str, Any]] = defaultdict(lambda: {**nothing, "before_s": self._before_s})
         times: dict[tuple[str, str], list[npt.NDArray[np.int64]]] = defaultdict(list)
         for (scenario, operation, outcome), table in self._cells.items():
             if "/" not in operation:

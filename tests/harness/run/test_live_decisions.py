@@ -93,15 +93,25 @@ def test_an_objective_is_missed_by_what_is_told_live() -> None:
     assert missed(Step(100, told(0, None)), [Objective(scenario="s", p95_s=1)]) == "nothing got through"
 
 
+def test_a_time_has_as_many_seconds_however_late_each_is_told() -> None:
+    """Told all at once, long after: 14 s hold 14 of them, from wherever they are counted."""
+    heard, first_s = LiveSeconds(), int(time.time()) - 30
+    for second in range(30):
+        heard.second({"orders": {**SECOND, "before_s": first_s + second, "ok": 100}})
+    origin = first_s - time.time() + time.monotonic()
+    for begun in (0.0, 0.2, 0.5, 0.8, 7.3):
+        assert heard.between(["orders"], origin + begun, origin + begun + 14).ok == 1400
+
+
 def test_percentiles_of_seconds_and_workers_are_those_of_all_operations() -> None:
     """Adding one percent wide bins gives the percentile within half a percent; averaging would not."""
     random, heard = np.random.default_rng(1), LiveSeconds()
     parts = [random.lognormal(size, 0.5, 3000) * 1e6 for size in (0.0, 0.1, 3.0)]
     begun = time.monotonic()
     for part in parts:
-        figures = {"ok": len(part), "failed": 0, "skipped": 1, "dropped": 0, "p95_s": None}
+        figures = {**SECOND, "before_s": time.time() + 0.5, "ok": len(part), "skipped": 1}
         heard.second({"orders": {**figures, "times": binned(part.astype(np.int64))}})
-    found = heard.between(["orders"], begun - LATE_S, time.monotonic() - LATE_S + 1)
+    found = heard.between(["orders"], begun, time.monotonic() + 1)
     assert (found.ok, found.skipped, found.failed_ratio) == (9000, 3, 0.0)
     every = np.concatenate(parts) / 1e9
     assert found.p50_s == pytest.approx(np.percentile(every, 50), rel=0.01)
@@ -119,7 +129,14 @@ class Clock:
         return self.now
 
 
-SECOND: dict[str, Any] = {"skipped": 0, "p95_s": 0.01, "times": [[1], [90]]}
+SECOND: dict[str, Any] = {
+    "ok": 0,
+    "failed": 0,
+    "skipped": 0,
+    "dropped": 0,
+    "p95_s": 0.01,
+    "times": [[1], [90]],
+}
 
 HOSTS: dict[str, Any] = {
     "sql1": {"tier": "sql", "roles": {"log": {"device": "loop1"}, "data": {"device": "loop2"}}},
@@ -171,7 +188,7 @@ def test_errors_break_a_rule_over_its_time() -> None:
     begun = clock()
     rules = StopRules([rule], HOSTS, ["orders"], heard)
     while clock() - begun < 1.2 + LATE_S + 1:
-        heard.second({"orders": {**SECOND, "ok": 90, "failed": 8, "dropped": 2}})
+        heard.second({"orders": {**SECOND, "before_s": time.time(), "ok": 90, "failed": 8, "dropped": 2}})
         time.sleep(0.1)
     said = rules.broken()
     assert said is not None
