@@ -69,7 +69,9 @@ scenarios:
   orders:
     use: sql-mix
     load: {model: open, rate: 100/s}     # arrivals: poisson (default) or constant
-    params: {preset: balanced}           # or log-heavy, data-heavy
+    # Level by level, until throughput no longer follows: the knee, and how much is enough.
+    # load: {model: steps, start: 50/s, step: 50/s, each: 1m, until: saturation}
+    params: {preset: balanced}           # or log-heavy, data-heavy, bulk, tempdb, read-mostly
     # params: {operations: {log_append: 8, point_read: 2}}     # or a mix of your own, by weight
 
   # Steady writes with a burst of 5 seconds every 15.
