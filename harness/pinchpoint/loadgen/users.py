@@ -26,6 +26,7 @@ from pinchpoint.store.schema import SEND, SENT
 from pinchpoint_scenarios.contract import Scenario, Session
 
 _BREATH = 1_000  # arrivals of others walked past before the loop gets a turn
+_AHEAD_S = 0.5  # a schedule is looked into so far
 
 
 class ScenarioLoad:
@@ -92,7 +93,7 @@ class ScenarioLoad:
         """Let the users, whose sessions are open by now, start when the performance counter says so."""
         self._begin_ns = begin_ns
         if self._starts is not None:
-            self._schedule = Schedule(_breathing(self._starts), begin_ns, self._slots)
+            self._schedule = Schedule(_walked(self._starts, begin_ns), begin_ns, self._slots)
             self._pacers.append(gevent.spawn(self._pace, self._schedule))
         self._begun.set()
 
@@ -213,9 +214,16 @@ class ScenarioLoad:
         return self._recorder.utc_ns(counter_ns) // 1_000_000_000
 
 
-def _breathing(starts_s: Iterator[float]) -> Iterator[float]:
-    """The starts, with a turn for the loop now and then: a late worker first walks past all there were."""
+def _walked(starts_s: Iterator[float], begin_ns: int) -> Iterator[float]:
+    """The starts, no further ahead than a share may move, and with a turn for the loop now and then.
+
+    A worker that owns nothing yet would else walk past all there will ever be; one that comes late first
+    walks past all there were.
+    """
     for number, start_s in enumerate(starts_s, 1):
-        yield start_s
-        if number % _BREATH == 0:
+        ahead_s = start_s - (time.perf_counter_ns() - begin_ns) / 1e9
+        if ahead_s > _AHEAD_S:
+            gevent.sleep(ahead_s - _AHEAD_S)
+        elif number % _BREATH == 0:
             gevent.sleep(0)
+        yield start_s
