@@ -43,7 +43,7 @@ demo: setup
 	@.venv/bin/pinchpoint demo
 
 test: setup packages
-	.venv/bin/pytest
+	.venv/bin/pytest $(TESTS)
 
 # As root on Debian and its kin, what the tests of real servers and browsers want is installed; elsewhere the
 # tests that need it are skipped and say what is missing (with CI=true they fail).

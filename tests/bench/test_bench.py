@@ -100,6 +100,7 @@ def test_the_middle_and_the_tail_are_judged_by_their_own_rules() -> None:
         assert latency.tail(found, 99).met is tail, ours
 
 
+@pytest.mark.slow
 @pytest.mark.farm
 def test_both_do_the_same_work_and_count_it(tmp_path: Path) -> None:
     """A second of each: every row they counted is there, times and CPU are those of operations."""

@@ -323,6 +323,7 @@ def farm_processes(folder: Path) -> list[int]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.farm
 def test_one_farm_serves_its_cases_and_a_miss_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

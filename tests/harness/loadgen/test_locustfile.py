@@ -229,6 +229,7 @@ def test_the_run_is_one_like_any_other(shop: StoredRun) -> None:
     assert most["value_max"].to_pylist() == [2, 2], "two workers, two users each"
 
 
+@pytest.mark.slow
 @pytest.mark.farm
 def test_a_file_without_end_of_names_stays_bounded(tmp_path: Path, server: Server) -> None:
     """Names by URL count as other requests from the 501st on, which is said once; the host is the params'."""

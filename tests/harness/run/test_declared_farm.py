@@ -199,6 +199,7 @@ def test_what_cannot_be_reached_is_one_clear_sentence(
     assert not left_over()
 
 
+@pytest.mark.slow
 def test_redis_of_the_system_is_driven_too(urls: tuple[str, str], tmp_path: Path) -> None:
     """A server of another make, by its own URL scheme, checked and then loaded."""
     with redis() as nosql:

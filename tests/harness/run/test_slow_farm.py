@@ -75,6 +75,7 @@ def test_the_database_presses_its_disks_to_the_cap(tmp_path: Path) -> None:
     assert min(floor[3:]) >= 0.001
 
 
+@pytest.mark.slow
 def test_credits_run_out_in_the_run_and_are_told(tmp_path: Path) -> None:
     """The log's level falls from burst to base; events.jsonl says when, and loading data spent none of it."""
     stored = run(
@@ -104,6 +105,7 @@ def test_credits_run_out_in_the_run_and_are_told(tmp_path: Path) -> None:
     assert max(writes[:10]) > 400
 
 
+@pytest.mark.slow
 def test_caps_and_delays_hold_in_the_run(tmp_path: Path) -> None:
     """A third of a core for search, and a long way to the site: CPU and repository latency say so."""
     stored = run(

@@ -38,6 +38,7 @@ def run(folder: Path, url: str, **plan: Any) -> tuple[int, Path, str]:
     return done.returncode, Path(done.stdout.splitlines()[-1]), done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_levels_are_held_noted_and_judged(url: str, tmp_path: Path) -> None:
     """20/s and 50/s for 15 s each, then it ends, long before the time that was allowed."""
     levels = {

@@ -98,6 +98,7 @@ def test_a_variable_that_is_not_set_is_said_with_its_place(tmp_path: Path) -> No
         assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_an_embedded_database_is_watched_by_itself(tmp_path: Path) -> None:
     """With a role of its own that scenarios are not given; beside the machine's view, not in its place."""
     path = tmp_path / "farm.yaml"

@@ -155,6 +155,7 @@ def test_a_verdict_on_ten_second_steps_is_that_on_seconds() -> None:
     assert shown == exact
 
 
+@pytest.mark.slow
 def test_eight_hours_stay_small(tmp_path: Path) -> None:
     """3 scenarios of 4 operations with 2 outcomes, 100 series: memory and space are bounded, all is there."""
     run = tmp_path / "run"

@@ -144,10 +144,11 @@ def test_ends_and_resets_are_handed_on(behind: int, tmp_path: Path) -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         nobody: int = closed.getsockname()[1]
+        # The reset may come as early as in connecting.
         with (
             Far(nobody, tmp_path / "log", Delay(0.05)) as far,
-            far.connect() as connection,
             pytest.raises(ConnectionResetError),
+            far.connect() as connection,
         ):
             connection.recv(1)
 
