@@ -44,7 +44,7 @@ DECLARED: dict[str, dict[str, Any]] = {
 PLAN: dict[str, Any] = {
     "name": "dev-vs-prod",
     "scenarios": {
-        "crawl": {"use": "full-crawl", "load": {"model": "closed", "users": 6}},
+        "crawl": {"use": "full-crawl", "load": {"model": "closed", "users": 7}},
         "orders": {
             "use": "sql-mix",
             "load": {"model": "open", "rate": "50/s"},
