@@ -78,7 +78,7 @@ def analyse(run: StoredRun) -> Verdict:
     levels = held_levels(run.manifest)
     climbed = level_table(whole, levels)
     knee = find_knee([row for row in climbed if row["scenario"] == climbed[0]["scenario"]])
-    inputs = judged_part(run, whole, levels, knee)
+    inputs = judged_part(whole, levels, knee)
     flows = find_flows(inputs)
     stages = find_stages(inputs)
     knee = knee if climbed else no_knee(len(stages))

@@ -7,7 +7,7 @@ the measurements, or it would be no proof that they suffice.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -142,6 +142,11 @@ class Inputs:
     traffic: Traffic
     events: tuple[Mapping[str, Any], ...]
     warnings: tuple[str, ...]
+
+    def during(self, window: Window) -> Inputs:
+        """As if only this part of the window had been measured."""
+        samples, traffic = self.samples.during(window), self.whole.during(window)
+        return replace(self, window=window, samples=samples, traffic=traffic)
 
     def load(self, scenario: str) -> Load | None:
         """The planned load of a scenario."""

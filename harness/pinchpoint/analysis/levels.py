@@ -10,11 +10,10 @@ from typing import Any
 from pinchpoint.analysis.inputs import Inputs, seconds_of, utc
 from pinchpoint.analysis.knee import Knee
 from pinchpoint.analysis.objectives import THROUGHPUT, objective_table
-from pinchpoint.analysis.series import Window, group
+from pinchpoint.analysis.series import Window
 from pinchpoint.analysis.tables import scenario_table
 from pinchpoint.analysis.thresholds import MIN_SECONDS
 from pinchpoint.report import units
-from pinchpoint.store.read import StoredRun
 
 SETTLE_S = 2.0
 """The begin of a level, in which the level before still shows, is left out (design value)."""
@@ -57,7 +56,7 @@ def held_levels(manifest: Mapping[str, Any]) -> tuple[Level, ...]:
     )
 
 
-def judged_part(run: StoredRun, inputs: Inputs, levels: Sequence[Level], knee: Knee) -> Inputs:
+def judged_part(inputs: Inputs, levels: Sequence[Level], knee: Knee) -> Inputs:
     """The part of a run that is judged, as if there were nothing else.
 
     Of a load in steps the levels beyond the knee, else the last one, which is the highest; of a ramp what
@@ -68,24 +67,19 @@ def judged_part(run: StoredRun, inputs: Inputs, levels: Sequence[Level], knee: K
         knee_at = knee.level if knee.found and knee.level is not None else math.inf
         judged = [one for one in levels if one.scenario == climber and one.amount > knee_at] or [top]
         start_s, end_s = min(one.start_s for one in judged), max(one.end_s for one in judged)
-        return _cut(run, inputs, start_s, end_s, _users(levels, start_s, end_s))
+        return _cut(inputs, start_s, end_s, _users(levels, start_s, end_s))
     begun = inputs.window.first_s
     ends = [begun + load.over_s + SETTLE_S for load in inputs.loads if load.over_s is not None]
     end_s = begun + inputs.window.seconds
     if ends and end_s - max(ends) >= MIN_SECONDS.value:
-        return _cut(run, inputs, max(ends), end_s, {})
+        return _cut(inputs, max(ends), end_s, {})
     return inputs
 
 
-def _cut(run: StoredRun, inputs: Inputs, start_s: float, end_s: float, users: Mapping[str, float]) -> Inputs:
-    window = Window.between(start_s, end_s, float(inputs.window.step_s))
-    return replace(
-        inputs,
-        window=window,
-        samples=group(run.samples, window),
-        traffic=inputs.whole.during(window),
-        loads=tuple(replace(one, users=users.get(one.scenario, one.users)) for one in inputs.loads),
-    )
+def _cut(inputs: Inputs, start_s: float, end_s: float, users: Mapping[str, float]) -> Inputs:
+    part = inputs.during(Window.between(start_s, end_s, float(inputs.window.step_s)))
+    loads = tuple(replace(one, users=users.get(one.scenario, one.users)) for one in inputs.loads)
+    return replace(part, loads=loads)
 
 
 def _users(levels: Sequence[Level], start_s: float, end_s: float) -> dict[str, float]:

@@ -51,6 +51,13 @@ class Raw:
         """What a rate adds up to over the measured intervals; a second without a row adds nothing."""
         return float(np.nansum(self.value * self.interval_s))
 
+    def during(self, window: Window) -> Raw:
+        """The part whose intervals have their middle in the window."""
+        ends = (window.first_s, window.first_s + window.seconds)
+        start, end = np.searchsorted(self.middle_s, ends)
+        columns = (self.middle_s, self.interval_s, self.value, self.weight)
+        return Raw(*(column[start:end] for column in columns))
+
     def maximum(self) -> float | None:
         """The largest value of one interval."""
         measured = self.value[np.isfinite(self.value)]
@@ -98,6 +105,11 @@ class Samples:
     def __init__(self, series: Mapping[Key, Raw], window: Window) -> None:
         self.window = window
         self._series = series
+
+    def during(self, window: Window) -> Samples:
+        """Those of a shorter window within this one."""
+        cut = {key: raw.during(window) for key, raw in self._series.items()}
+        return Samples({key: raw for key, raw in cut.items() if len(raw.value)}, window)
 
     def keys(self, metric: str) -> list[Key]:
         """The series of a metric, in order of host and instance."""
