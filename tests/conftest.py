@@ -16,6 +16,8 @@ from pathlib import Path
 
 import psutil
 import pytest
+from javaservers import cassandra, mongo
+from serverprocess import ServerProcess
 
 _MARK = "PINCHPOINT_TEST_SESSION"
 _SESSION = uuid.uuid4().hex
@@ -85,3 +87,17 @@ def ordinary_user() -> list[str]:
     if shutil.which("setpriv") is None:
         pytest.skip("setpriv (package util-linux) is missing: cannot drop root's rights")
     return ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+
+
+@pytest.fixture(scope="session")
+def cassandra_server() -> Iterator[ServerProcess]:
+    """One Cassandra for all tests of a session: each makes a keyspace of its own and drops it."""
+    with cassandra() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def mongo_server() -> Iterator[ServerProcess]:
+    """One peer of MongoDB's for all tests of a session: each drops what it made."""
+    with mongo() as server:
+        yield server

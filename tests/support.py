@@ -9,20 +9,25 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 PINCHPOINT = Path(sys.executable).with_name("pinchpoint")
 
 
+def missing(sentence: str) -> NoReturn:
+    """A test's server or program is not there: skipped with the sentence, and failed in CI."""
+    if os.environ.get("CI"):
+        pytest.fail(sentence)
+    pytest.skip(sentence)
+
+
 def require(program: str, package: str) -> str:
     """The path of a program a test needs; skipped with the package's name, and failed in CI, without it."""
     path = shutil.which(program)
     if path is None:
-        message = f"{program} is missing (Debian: {package})"
-        if os.environ.get("CI"):
-            pytest.fail(message)
-        pytest.skip(message)
+        missing(f"{program} is missing (Debian: {package})")
     return path
 
 

@@ -1,0 +1,208 @@
+"""Servers from Maven Central's jars: a real Cassandra 5, and a peer that speaks MongoDB's wire protocol.
+
+Nothing of them is committed: Maven resolves them by their coordinates into its own cache (some 60 MB, once).
+Both want Debian's ``maven`` and ``openjdk-17-jdk-headless``.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+from serverprocess import ServerProcess, running_process, server_directory
+from support import missing, require
+
+from pinchpoint_infra.embedded.tiers.contract import free_port
+
+CASSANDRA = "org.apache.cassandra:cassandra-all:5.0.2"
+MONGO = "de.bwaldvogel:mongo-java-server:1.47.0", "de.bwaldvogel:mongo-java-server-h2-backend:1.47.0"
+"""No MongoDB server is to be had as a package: this one answers its drivers, from memory or a file of H2."""
+
+_RESOLVER = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:build-classpath"
+_OPENED = (
+    *("java.base/" + name for name in ("java.io", "java.lang", "java.lang.module", "java.lang.reflect")),
+    *("java.base/java.util", "java.base/java.util.concurrent", "java.base/sun.nio.ch", "java.base/java.nio"),
+    *(
+        "java.base/jdk.internal." + name
+        for name in ("loader", "ref", "reflect", "math", "module", "util.jar")
+    ),
+    "jdk.management/com.sun.management.internal",
+)
+_EXPORTED = (
+    *(
+        "java.base/jdk.internal.misc",
+        "java.base/java.lang.ref",
+        "java.sql/java.sql",
+        "jdk.unsupported/sun.misc",
+    ),
+    *("java.management.rmi/com.sun.jmx.remote.internal.rmi", "jdk.attach/sun.tools.attach"),
+    *("java.rmi/sun.rmi." + name for name in ("registry", "server", "transport.tcp")),
+)
+"""What Cassandra 5 reaches into on Java 17, as its own ``jvm17-server.options`` opens it."""
+
+_PEER = """
+import de.bwaldvogel.mongo.MongoServer;
+import de.bwaldvogel.mongo.backend.h2.H2Backend;
+import de.bwaldvogel.mongo.backend.memory.MemoryBackend;
+
+public class Peer {
+    public static void main(String[] arguments) {
+        MongoServer server = new MongoServer(
+            arguments.length > 1 ? new H2Backend(arguments[1]) : new MemoryBackend());
+        server.bind("127.0.0.1", Integer.parseInt(arguments[0]));
+    }
+}
+"""
+
+
+def _java() -> str:
+    """Java 17, which Cassandra 5 wants: Debian's, else the first of the PATH where it is one."""
+    for path in sorted(Path("/usr/lib/jvm").glob("java-17-*/bin/java")):
+        return str(path)
+    program = require("java", "openjdk-17-jdk-headless")
+    said = subprocess.run(
+        [program, "-version"], capture_output=True, text=True, check=True, timeout=30
+    ).stderr
+    if 'version "17' not in said:
+        missing(f"Java 17 is missing, found {said.splitlines()[0]} (Debian: openjdk-17-jdk-headless)")
+    return program
+
+
+@functools.cache
+def _classpath(*coordinates: str) -> str:
+    """The jars of some coordinates with all they depend on, as Java's ``-cp`` takes them."""
+    maven = require("mvn", "maven")
+    wanted = "".join(
+        "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>".format(
+            *map(escape, each.split(":"))
+        )
+        for each in coordinates
+    )
+    with tempfile.TemporaryDirectory(prefix="maven-") as folder:
+        Path(folder, "pom.xml").write_text(
+            '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
+            "<groupId>pinchpoint.tests</groupId><artifactId>server</artifactId><version>1</version>"
+            f"<dependencies>{wanted}</dependencies></project>"
+        )
+        done = subprocess.run(
+            [maven, "-q", "-B", _RESOLVER, "-Dmdep.outputFile=classpath"],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=150,
+        )
+        if done.returncode != 0:
+            missing(f"Maven could not resolve {', '.join(coordinates)}: {done.stdout.strip()[-500:]}")
+        return Path(folder, "classpath").read_text().strip()
+
+
+def _listens(port: int) -> bool:
+    with closing(socket.socket()) as client:
+        client.settimeout(1)
+        return client.connect_ex(("127.0.0.1", port)) == 0
+
+
+@contextmanager
+def cassandra(settings: Mapping[str, object] | None = None) -> Iterator[ServerProcess]:
+    """A Cassandra 5 of one node whose commit log is flushed before a write is acknowledged.
+
+    Args:
+        settings: lines of its cassandra.yaml that differ: ``{"commitlog_sync": "periodic", ...}``; None drops
+            a line. ``commitlog_directory`` and ``data_file_directories`` may lie elsewhere.
+    """
+    classpath = _classpath(CASSANDRA)
+    jamm = next(path for path in classpath.split(":") if "/jamm-" in path)
+    with server_directory() as directory:
+        port = free_port()
+        _write_cassandra_yaml(directory, port, settings or {})
+        (directory / "logback.xml").write_text(_LOGBACK)
+        command = [
+            _java(),
+            *("-Xms384m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"),
+            *(word for name in _OPENED for word in ("--add-opens", f"{name}=ALL-UNNAMED")),
+            *(word for name in _EXPORTED for word in ("--add-exports", f"{name}=ALL-UNNAMED")),
+            *("-Djdk.attach.allowAttachSelf=true", "-Dio.netty.tryReflectionSetAccessible=true"),
+            f"-javaagent:{jamm}",
+            f"-Dcassandra.config=file://{directory}/cassandra.yaml",
+            f"-Dcassandra.storagedir={directory}",
+            f"-Dlogback.configurationFile={directory}/logback.xml",
+            f"-Djava.io.tmpdir={directory}",
+            *("-Dcassandra-foreground=yes", "-Dcassandra.superuser_setup_delay_ms=0"),
+            *("-Dcassandra.skip_wait_for_gossip_to_settle=0", "-Dcassandra.ring_delay_ms=100"),
+            *("-cp", classpath, "org.apache.cassandra.service.CassandraDaemon"),
+        ]
+        server = ServerProcess(
+            f"cassandra://127.0.0.1:{port}/loadtest",
+            command,
+            directory,
+            lambda: _listens(port),
+            timeout_s=90,
+        )
+        with running_process(server):
+            yield server
+
+
+def _write_cassandra_yaml(directory: Path, port: int, settings: Mapping[str, object]) -> None:
+    storage_port = free_port()
+    lines: dict[str, object] = {
+        "cluster_name": "pinchpoint tests",
+        "num_tokens": 1,
+        "partitioner": "org.apache.cassandra.dht.Murmur3Partitioner",
+        "data_file_directories": [str(directory / "data")],
+        "commitlog_directory": str(directory / "commitlog"),
+        "saved_caches_directory": str(directory / "saved_caches"),
+        "hints_directory": str(directory / "hints"),
+        "commitlog_sync": "batch",
+        "commitlog_segment_size": "4MiB",
+        "commitlog_total_space": "64MiB",
+        "concurrent_reads": 4,
+        "concurrent_writes": 16,
+        "listen_address": "127.0.0.1",
+        "rpc_address": "127.0.0.1",
+        "native_transport_port": port,
+        "storage_port": storage_port,
+        "endpoint_snitch": "SimpleSnitch",
+        "seed_provider": [
+            {
+                "class_name": "org.apache.cassandra.locator.SimpleSeedProvider",
+                "parameters": [{"seeds": f"127.0.0.1:{storage_port}"}],
+            }
+        ],
+    }
+    given = {name: value for name, value in (lines | dict(settings)).items() if value is not None}
+    (directory / "cassandra.yaml").write_text(json.dumps(given))  # JSON is YAML
+
+
+_LOGBACK = """<configuration><statusListener class="ch.qos.logback.core.status.NopStatusListener"/>
+<appender name="OUT" class="ch.qos.logback.core.ConsoleAppender"><encoder><pattern>%-5level %logger{0}: %msg%n
+</pattern></encoder></appender><root level="WARN"><appender-ref ref="OUT"/></root></configuration>
+"""
+
+
+@contextmanager
+def mongo(*, on_disk: bool = False) -> Iterator[ServerProcess]:
+    """A server that speaks MongoDB's wire protocol, with the database ``loadtest``.
+
+    Args:
+        on_disk: it keeps its documents in a file, and finds them again when it is started again; else in
+            memory, and a kill loses them all.
+    """
+    classpath = _classpath(*MONGO)
+    with server_directory() as directory:
+        port = free_port()
+        (directory / "Peer.java").write_text(_PEER)
+        command = [_java(), "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", classpath]
+        command += ["Peer.java", str(port), *([str(directory / "documents.h2")] if on_disk else [])]
+        server = ServerProcess(
+            f"mongodb://127.0.0.1:{port}/loadtest", command, directory, lambda: _listens(port)
+        )
+        with running_process(server):
+            yield server
