@@ -56,7 +56,7 @@ def held_levels(manifest: Mapping[str, Any]) -> tuple[Level, ...]:
     )
 
 
-def judged_part(inputs: Inputs, levels: Sequence[Level], knee: Knee) -> Inputs:
+def judged_part(inputs: Inputs, levels: Sequence[Level], knee: Knee | None) -> Inputs:
     """The part of a run that is judged, as if there were nothing else.
 
     Of a load in steps the levels beyond the knee, else the last one, which is the highest; of a ramp what
@@ -64,7 +64,7 @@ def judged_part(inputs: Inputs, levels: Sequence[Level], knee: Knee) -> Inputs:
     """
     if levels:
         climber, top = levels[0].scenario, max(levels, key=lambda level: level.end_s)
-        knee_at = knee.level if knee.found and knee.level is not None else math.inf
+        knee_at = knee.level if knee and knee.found and knee.level is not None else math.inf
         judged = [one for one in levels if one.scenario == climber and one.amount > knee_at] or [top]
         start_s, end_s = min(one.start_s for one in judged), max(one.end_s for one in judged)
         return _cut(inputs, start_s, end_s, _users(levels, start_s, end_s))

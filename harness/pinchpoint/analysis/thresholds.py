@@ -91,6 +91,8 @@ SEEN = Threshold(0.90, "design", "a host is seen when 90 % of the window has its
 # Time.
 MIN_SECONDS = Threshold(10, "design", "below 10 seconds nothing is named")
 MIN_SAMPLES = Threshold(30, "design", "statistics over time need 30 samples")
+MIN_BLOCK = Threshold(10, "design", "what gave way when is told in parts of 10 seconds at least")
+MIN_BLOCKS = Threshold(2, "design", "a bottleneck held for a while: in two parts in a row")
 MIN_LEVELS = Threshold(6, "design", "a knee needs 6 load levels")
 KNEE_SLOPE = Threshold(0.10, "design", "after a knee throughput rises by less than a tenth of before")
 KNEE_RISE = Threshold(1.25, "design", "after a knee response times are a quarter longer")

@@ -123,6 +123,7 @@ class Verdict:
         stages: the load levels that were looked at.
         levels: of a load in steps, what each level brought; else empty.
         objectives_held: of such a load, per scenario, the highest level at which its objectives held.
+        timeline: what was used up when, one row per period (``timeline.timeline_table``).
         drift: of a soak, what changed over it (``drift.drift_table``); else empty.
         tables: the dictionaries of ``scenarios``, ``crawl``, ``disks``, ``cpus``, ``objectives``.
     """
@@ -144,6 +145,7 @@ class Verdict:
     levels: tuple[Mapping[str, Any], ...]
     objectives_held: Mapping[str, Mapping[str, Any]]
     knee: Mapping[str, Any]
+    timeline: tuple[Mapping[str, Any], ...]
     drift: tuple[Mapping[str, Any], ...]
     summary: str
     warnings: tuple[str, ...] = field(default=())

@@ -1,0 +1,61 @@
+"""What a verdict is drawn from: steps 0 to 6 over one stretch of a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pinchpoint.analysis.blame import suspects
+from pinchpoint.analysis.demand import find_resources
+from pinchpoint.analysis.flows import Flow, find_flows
+from pinchpoint.analysis.gates import Gate, failed_gates
+from pinchpoint.analysis.growth import Climb, with_growth
+from pinchpoint.analysis.inputs import Inputs
+from pinchpoint.analysis.knee import Knee, no_knee
+from pinchpoint.analysis.measures import settle
+from pinchpoint.analysis.resources import Resource
+from pinchpoint.analysis.signature import Suspicion
+from pinchpoint.analysis.stages import Stage, find_stages
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What the conclusion is drawn from: the results of steps 0 to 6.
+
+    Attributes:
+        stages: the load levels there are.
+        stage: the one that is judged: the sustained one unless only bursts used something up.
+        found: what speaks against which resource there, the cause first.
+    """
+
+    inputs: Inputs
+    flows: tuple[Flow, ...]
+    resources: tuple[Resource, ...]
+    gates: tuple[Gate, ...]
+    knee: Knee
+    stages: tuple[Stage, ...]
+    stage: Stage | None
+    found: tuple[Suspicion, ...]
+
+
+def build_case(inputs: Inputs, knee: Knee | None = None, climb: Climb | None = None) -> Case:
+    """Take one stretch through the steps, as if nothing else but the climb had been measured."""
+    flows, stages = find_flows(inputs), find_stages(inputs)
+    stage, resources, found = _judged(stages, find_resources(inputs, flows), flows)
+    if climb is not None:
+        found = with_growth(found, climb)
+    knee = knee or no_knee(len(stages))
+    return Case(inputs, flows, resources, failed_gates(inputs, flows), knee, stages, stage, found)
+
+
+def _judged(
+    stages: tuple[Stage, ...], resources: tuple[Resource, ...], flows: tuple[Flow, ...]
+) -> tuple[Stage | None, tuple[Resource, ...], tuple[Suspicion, ...]]:
+    """The first stage in which something is used up (the sustained one comes first), else the first one."""
+    first = None
+    for stage in stages:
+        there = settle(resources, stage.rows)
+        first = first or (stage, there)
+        found = suspects(there, stage.rows, flows)
+        if found:
+            return stage, there, found
+    return (*first, ()) if first else (None, resources, ())

@@ -1,0 +1,49 @@
+"""What a reader must know beside the verdict: sentences for its warnings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pinchpoint.analysis import summary
+from pinchpoint.analysis.case import Case
+from pinchpoint.analysis.conclusion import failures
+from pinchpoint.analysis.confidence import stolen, unseen
+from pinchpoint.analysis.inputs import Inputs
+from pinchpoint.analysis.thresholds import MEMORY_CRITICAL
+from pinchpoint.report import units
+
+
+def caveats(case: Case) -> Iterator[str]:
+    """What a reader must know beside the verdict."""
+    inputs = case.inputs
+    yield from inputs.warnings
+    if inputs.state != "finished" and not any("incomplete" in warning for warning in inputs.warnings):
+        yield "incomplete: the run did not end as planned; this is what was measured until then"
+    for event in inputs.events:
+        if event.get("event") == "tier_crashed":
+            yield f"the {event.get('tier')} tier ({event.get('host')}) crashed during the run"
+    yield from (gate.fact.fact for gate in case.gates)
+    yield from unseen(inputs)
+    yield from stolen(inputs)
+    for name in dict.fromkeys(name for stage in case.stages for name in stage.unsteady):
+        yield f"{name}: throughput did not settle; the level changed within the measured window"
+    if any(stage.cut_steps for stage in case.stages):
+        cut = units.seconds(float(max(stage.cut_steps for stage in case.stages) * inputs.window.step_s))
+        yield f"the first {cut} of the measured window were left out: the load had not settled"
+    for flow in case.flows:
+        if flow.all_failed:
+            kinds = summary.listed(list(failures(inputs, flow)))
+            yield f"{flow.load.scenario}: all operations failed ({kinds})"
+        elif flow.failures:
+            share = units.percent(flow.failures / flow.finished)
+            yield f"{flow.load.scenario}: {share} of the operations failed"
+        if flow.dropped:
+            yield f"{flow.load.scenario}: {flow.dropped:,} operations could not start in time"
+    yield from _memory(inputs)
+
+
+def _memory(inputs: Inputs) -> Iterator[str]:
+    for host in dict.fromkeys(host.name for host in inputs.hosts):
+        free = inputs.samples.mean(host, "mem.available_ratio")
+        if free is not None and free < MEMORY_CRITICAL.value:
+            yield f"{host}: only {units.percent(free)} of memory available (PAL: critical below 5 %)"

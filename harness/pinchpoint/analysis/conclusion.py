@@ -1,0 +1,148 @@
+"""Steps 6 to 8: what a case comes to: a bottleneck, nothing used up, no answer, or no valid evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pinchpoint.analysis import output, summary
+from pinchpoint.analysis.blame import used_by_generator
+from pinchpoint.analysis.case import Case
+from pinchpoint.analysis.confidence import trust, unseen
+from pinchpoint.analysis.facts import facts
+from pinchpoint.analysis.flows import Flow
+from pinchpoint.analysis.gates import Gate
+from pinchpoint.analysis.inputs import Inputs
+from pinchpoint.analysis.stages import Stage
+from pinchpoint.analysis.thresholds import MIN_SECONDS
+from pinchpoint.analysis.verdict import Next, Outcome, Suspect
+from pinchpoint.report import units
+
+
+@dataclass(frozen=True, slots=True)
+class Conclusion:
+    """What the steps came to; the verdict adds the tables to it."""
+
+    outcome: Outcome
+    summary: str
+    bottleneck: Suspect | None = None
+    runner_up: Suspect | None = None
+    next: Next | None = None
+    headroom_ratio: float | None = None
+    candidates: tuple[Suspect, ...] = ()
+    experiment: str | None = None
+
+
+def conclude(case: Case) -> Conclusion:
+    """The first answer that holds: not valid, nothing to judge, nothing used up, or a bottleneck."""
+    blocking = _blocking(case)
+    if blocking:
+        fault = output.generator_at_fault(case.inputs, case.stage, blocking)
+        return Conclusion("invalid", summary.invalid_words(blocking), fault)
+    nothing = _nothing_to_judge(case)
+    if nothing or case.stage is None:
+        why, remedy = nothing or ("nothing was measured", summary.LONGER)
+        return Conclusion("inconclusive", summary.inconclusive_words(why, ()), experiment=remedy)
+    if case.found:
+        return _used_up(case, case.stage)
+    return _nothing_used_up(case, case.stage)
+
+
+def _blocking(case: Case) -> tuple[Gate, ...]:
+    """The gates that make the run invalid: a farm that is used up excuses operations that were not started.
+
+    So does not having seen the farm: then nobody knows whether it was.
+    """
+    excused = bool(case.found) or any(unseen(case.inputs))
+    gates = [gate for gate in case.gates if not (gate.excusable and excused)]
+    if case.found and used_by_generator(case.found[0]):
+        fact = facts(case.found[0])[0]
+        gates.append(
+            Gate("", fact, "the load generator uses most of the farm's cores: give it cores of its own")
+        )
+    return tuple(gates)
+
+
+def _nothing_to_judge(case: Case) -> tuple[str, str] | None:
+    """(why, remedy) where no capacity can be read from the run at all."""
+    inputs = case.inputs
+    if not inputs.measured:
+        return "its measure phase never began", "Run the plan to its end."
+    if inputs.window.seconds < MIN_SECONDS.value:
+        length = units.seconds(float(inputs.window.seconds))
+        return f"only {length} were measured, {MIN_SECONDS.value:.0f} s are the least", summary.LONGER
+    if not any(flow.finished for flow in case.flows):
+        return (
+            "no operation was recorded",
+            "Find out why no operation ended (events, warnings), then run again.",
+        )
+    if not any(flow.ok for flow in case.flows):
+        kinds = sorted({kind for flow in case.flows for kind in failures(inputs, flow)})
+        return (
+            f"all operations failed ({', '.join(kinds)})",
+            "Remove the cause of the failures, then run again.",
+        )
+    return None
+
+
+def failures(inputs: Inputs, flow: Flow) -> Iterator[str]:
+    """How the operations of a scenario ended, without those that never started."""
+    yield from (
+        kind for kind in inputs.traffic.of(flow.load.scenario).whole().outcomes() if kind != "dropped"
+    )
+
+
+def _used_up(case: Case, stage: Stage) -> Conclusion:
+    """A bottleneck if it can be told apart, else two candidates."""
+    first = case.found[0]
+    second = next((one for one in case.found[1:] if not one.demoted), None)
+    alone = first.demoted and not first.exact
+    sure = trust(case.inputs, case.found, case.resources, stage, case.flows, case.knee)
+    if sure.level is None or alone:
+        why = (
+            "only writes that nothing is known to wait for are slow"
+            if alone
+            else "; ".join(sure.why_not_more)
+        )
+        candidates = tuple(output.named(case.inputs, stage, one, None) for one in case.found[:2])
+        return Conclusion(
+            "inconclusive",
+            summary.inconclusive_words(why, candidates),
+            candidates=candidates,
+            experiment=summary.experiment(case.flows, case.found, ()),
+        )
+    equal = second if second is not None and len(second.evidence) >= len(first.evidence) else None
+    return Conclusion(
+        "bottleneck",
+        summary.bottleneck_words(first, sure, equal, in_bursts=stage.name == "peak"),
+        bottleneck=output.named(case.inputs, stage, first, sure),
+        runner_up=output.named(case.inputs, stage, second, None) if second else None,
+        next=output.following(case.resources, stage.rows, first),
+        headroom_ratio=output.headroom(first),
+    )
+
+
+def _nothing_used_up(case: Case, stage: Stage) -> Conclusion:
+    """Not reached if the schedule set the pace; if the farm did, something that is not seen holds it."""
+    pressed = [flow.load.scenario for flow in case.flows if flow.pressed]
+    if not pressed:
+        following = output.following(case.resources, stage.rows, None)
+        words = summary.not_reached_words(case.flows, served(case), following)
+        return Conclusion("not_reached", words, next=following)
+    hidden = tuple(unseen(case.inputs))
+    candidates = output.nearest(case.inputs, stage, case.resources)
+    why = f"{summary.listed(pressed)} waited for the farm, yet nothing that was measured is used up"
+    if hidden:
+        why += f", and {summary.listed(hidden)}"
+    return Conclusion(
+        "inconclusive",
+        summary.inconclusive_words(why, candidates),
+        candidates=candidates,
+        experiment=summary.experiment(case.flows, (), hidden),
+    )
+
+
+def served(case: Case) -> dict[str, float]:
+    """Throughput per scenario: where nothing gave way, a lower bound of what the farm can do."""
+    length = case.inputs.window.seconds
+    return {flow.load.scenario: flow.ok / length for flow in case.flows if flow.ok and length}

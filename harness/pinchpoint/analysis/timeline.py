@@ -1,0 +1,147 @@
+"""What gave way when: a load or a farm that changes on its way may have several bottlenecks in turn."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pinchpoint.analysis.blame import owner
+from pinchpoint.analysis.case import Case, build_case
+from pinchpoint.analysis.inputs import Inputs, utc
+from pinchpoint.analysis.levels import Level
+from pinchpoint.analysis.series import Window
+from pinchpoint.analysis.signature import Suspicion
+from pinchpoint.analysis.summary import thing
+from pinchpoint.analysis.thresholds import MIN_BLOCK, MIN_BLOCKS, MIN_SECONDS
+
+MOST_BLOCKS = 24
+"""A window is looked at in at most so many parts of equal length."""
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """A part of the window in which one resource, or none, was used up.
+
+    Attributes:
+        window: the part.
+        blocks: how many parts in a row said the same.
+        first: the suspicion of the part's first block; None where nothing was used up.
+        suspected: resource -> in how many of its blocks there was evidence against it.
+        level: of a load in steps the levels it covers, in words; else "".
+    """
+
+    window: Window
+    blocks: int
+    first: Suspicion | None
+    suspected: Mapping[str, int]
+    level: str = ""
+
+    @property
+    def key(self) -> str | None:
+        """What was used up."""
+        return self.first.resource.key if self.first else None
+
+
+def find_periods(inputs: Inputs, levels: Sequence[Level] = ()) -> tuple[Period, ...]:
+    """The window in blocks, or in the levels of a load in steps; neighbours that say the same are one period.
+
+    A single block that differs from two neighbours of one opinion is taken for chance and joins them.
+    """
+    blocks = [_block(inputs, window, words) for window, words in _windows(inputs, levels)]
+    for before, at, after in zip(blocks, range(1, len(blocks)), blocks[2:], strict=False):
+        lonely = before.key == after.key and blocks[at].key != before.key
+        if lonely and not levels:
+            blocks[at] = replace(blocks[at], first=before.first)
+    return tuple(_joined(list(group)) for _, group in itertools.groupby(blocks, key=lambda block: block.key))
+
+
+def _windows(inputs: Inputs, levels: Sequence[Level]) -> Iterator[tuple[Window, str]]:
+    whole = inputs.window
+    if levels:
+        climber = [level for level in levels if level.scenario == levels[0].scenario]
+        for level in climber:
+            window = Window.between(level.start_s, level.end_s, float(whole.step_s))
+            if window.steps:
+                yield window, level.words
+        return
+    steps = max(-(-whole.steps // MOST_BLOCKS), -(-int(MIN_BLOCK.value) // whole.step_s))
+    count = max(1, whole.steps // steps)
+    for number in range(count):
+        first = number * steps
+        length = steps if number < count - 1 else whole.steps - first
+        yield Window(whole.first_s + first * whole.step_s, whole.step_s, length), ""
+
+
+def _block(inputs: Inputs, window: Window, words: str) -> Period:
+    case: Case | None = build_case(inputs.during(window)) if window.steps else None
+    found = [one for one in case.found if not one.demoted] if case else []
+    return Period(window, 1, next(iter(found), None), Counter(one.resource.key for one in found), words)
+
+
+def _joined(blocks: Sequence[Period]) -> Period:
+    first, last = blocks[0], blocks[-1]
+    steps = (last.window.first_s - first.window.first_s) // first.window.step_s + last.window.steps
+    words = [first.level, last.level] if len(blocks) > 1 else [first.level]
+    return Period(
+        Window(first.window.first_s, first.window.step_s, steps),
+        len(blocks),
+        first.first,
+        sum((Counter(block.suspected) for block in blocks), Counter()),
+        " to ".join(filter(None, words)),
+    )
+
+
+def moved(periods: Sequence[Period]) -> bool:
+    """Whether one resource held for a while, another for another while, and neither in most of the other's.
+
+    Two that are used up at the same time take turns at coming first; that is no move.
+    """
+    held = [one for one in periods if one.first and one.blocks >= MIN_BLOCKS.value]
+    return any(_apart(a, b) and _apart(b, a) for a, b in itertools.combinations(held, 2))
+
+
+def _apart(one: Period, other: Period) -> bool:
+    return one.key is not None and other.suspected.get(one.key, 0) * 2 < other.blocks
+
+
+def longest(periods: Sequence[Period]) -> Period:
+    """The period in which something was used up for longest, the later one of two equals."""
+    held = [one for one in periods if one.first]
+    return max(held, key=lambda one: (one.window.seconds, one.window.first_s))
+
+
+def moved_words(periods: Sequence[Period]) -> str:
+    """From what to what it moved, in the order of time."""
+    held = [one for one in periods if one.first and one.blocks >= MIN_BLOCKS.value]
+    parts = [
+        f"{thing(one.first)} until {utc(one.window.first_s + one.window.seconds)[11:19]} UTC"
+        for one in held[:-1]
+        if one.first
+    ]
+    last = held[-1].first
+    assert last is not None  # noqa: S101 -- the list has none without
+    return f"The bottleneck moved while this was measured: {', '.join(parts)}, then {thing(last)}."
+
+
+def timeline_table(periods: Sequence[Period]) -> tuple[dict[str, Any], ...]:
+    """One row per period: from, to, level, and what was used up (``kind`` null: nothing was)."""
+    return tuple(_row(one) for one in periods if one.window.seconds >= MIN_SECONDS.value or one.level)
+
+
+def _row(one: Period) -> dict[str, Any]:
+    window, first = one.window, one.first
+    tier, host = owner(first.resource, first.found) if first else (None, None)
+    return {
+        "from": utc(window.first_s),
+        "to": utc(window.first_s + window.seconds),
+        "level": one.level or None,
+        "kind": first.kind if first else None,
+        "tier": tier,
+        "host": host,
+        "resource": first.resource.type if first else None,
+        "instance": first.resource.instance if first else None,
+        "role": first.resource.role if first else None,
+    }

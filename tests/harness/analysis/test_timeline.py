@@ -1,0 +1,97 @@
+"""What gave way when: bottlenecks that follow one another in one run, and those that only seem to."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from harness.analysis.build import Build, Floats, crawl_bound_by_search
+from harness.analysis.test_levels import climb
+
+from pinchpoint.analysis import Verdict, analyse
+
+WARM_UP_S = 10
+
+
+def judged(build: Build) -> Verdict:
+    verdict = analyse(build.run())
+    verdict.to_json()
+    return verdict
+
+
+def halves(first: float, second: float, turn_s: int, measure_s: int) -> Floats:
+    """One value a second: ``first`` until ``turn_s`` of the measure phase, then ``second``."""
+    values = np.full(WARM_UP_S + measure_s, second)
+    values[: WARM_UP_S + turn_s] = first
+    return values
+
+
+def two_in_turn(turn_s: int = 50, measure_s: int = 120, seed: int = 1) -> Build:
+    """Users of a database whose cores are full at first; then its log gets slow, and the cores have room."""
+    build = Build(measure_s, WARM_UP_S, seed)
+    build.host("sql1", "sql", cores=(0, 1), disks={"log": "sdb"})
+    used = halves(0.98, 0.3, turn_s, measure_s)
+    build.cpu("sql1", used, used, cores=(0, 1), pressure=halves(0.9, 0.05, turn_s, measure_s), noise=0.004)
+    rate, latency = halves(900, 240, turn_s, measure_s), halves(0.0004, 0.024, turn_s, measure_s)
+    build.disk("sql1", "sdb", rate, latency, busy=0.97, pressure=0.9, outstanding_noise=0.1)
+    waiting = halves(0.5, 7.6, turn_s, measure_s)
+    build.metric("sql1", "db.sessions_active", 8.0, noise=0.01)
+    build.metric("sql1", "db.sessions_waiting", waiting, "IO:WalSync", 0.02)
+    build.closed("orders", "sql-mix", 8)
+    build.operations("orders", "log_append", rate, 8 / rate, noise=0.02)
+    build.metric("generator1", "generator.users", 8.0, "orders", 0.0)
+    return build.generator()
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_bottleneck_that_moves_is_told_with_its_times(seed: int) -> None:
+    """Cores first, then the log disk: the longer one is judged alone, and both are on the timeline."""
+    verdict = judged(two_in_turn(seed=seed))
+    rows = [(row["resource"], row["from"][14:19], row["to"][14:19]) for row in verdict.timeline]
+    assert [name for name, _, _ in rows] == ["cpu", "disk"]
+    assert rows[0][1:] == ("00:10", "01:00")
+    found = verdict.bottleneck
+    assert found is not None, verdict.summary
+    assert (found.resource, found.role, found.confidence) == ("disk", "log", "medium"), found.why_not_more
+    assert found.window is not None
+    assert found.window[0][14:19] in {"01:00", "01:05"}, "its transient may be cut"
+    told = (
+        "moved while this was measured: the CPU of the sql tier (sql1) until 00:01:00 UTC, then the log disk"
+    )
+    assert told in verdict.summary
+    assert any(told in warning for warning in verdict.warnings)
+
+
+def test_the_longer_one_is_judged_also_when_it_came_first() -> None:
+    """80 of 120 seconds belong to the cores."""
+    found = judged(two_in_turn(turn_s=80)).bottleneck
+    assert found is not None
+    assert found.resource == "cpu"
+
+
+def test_one_bottleneck_is_one_period() -> None:
+    """A search tier that is full all the time did not move, and nothing says so."""
+    verdict = judged(crawl_bound_by_search(measure_s=120))
+    assert [(row["kind"], row["tier"]) for row in verdict.timeline] == [("cpu", "search")]
+    assert "moved" not in verdict.summary
+
+
+def test_chance_is_no_period_of_its_own() -> None:
+    """Ten seconds in which the cores have some room, within two minutes in which they have none."""
+    used = halves(0.97, 0.97, 60, 120)
+    used[60:70] = 0.8
+    build = Build(120, WARM_UP_S)
+    build.host("sql1", "sql", cores=(0, 1), disks={"log": "sdb"})
+    build.cpu("sql1", used, used, cores=(0, 1), pressure=0.9, noise=0.004).disk("sql1", "sdb", 100, 0.0005)
+    build.closed("orders", "sql-mix", 8).operations("orders", "log_append", 100, 0.08, noise=0.02)
+    verdict = judged(build.metric("generator1", "generator.users", 8.0, "orders", 0.0).generator())
+    assert [row["kind"] for row in verdict.timeline] == ["cpu"]
+
+
+def test_a_climb_tells_from_which_level_on() -> None:
+    """The levels of a load in steps are the parts of its timeline; that it saturates is no move."""
+    verdict = judged(climb(np.arange(100.0, 900.0, 100.0), 600))
+    rows = [(row["level"], row["kind"]) for row in verdict.timeline]
+    assert rows[0][1] is None
+    assert rows[-1][1] == "cpu"
+    assert rows[-1][0].endswith("800/s")
+    assert "moved" not in verdict.summary
