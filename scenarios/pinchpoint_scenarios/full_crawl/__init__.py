@@ -19,7 +19,7 @@ from .frontier import CREATE, TABLES, Frontier
 from .index import Index
 from .params import FullCrawlParams, SourceParams
 from .session import CrawlSession
-from .sources import KINDS, Source, make
+from .sources import KINDS, Source, repository
 
 _CAUSES = {
     "unreachable": (
@@ -50,7 +50,10 @@ class FullCrawl:
         self._search = context.endpoints["search"]
         self._schema = OwnedSchema(self._sql, context.name, TABLES)
         self._given = _sources(context, self._params)
-        self._make_sources()  # so that options that make no sense are told before anything starts
+        self._repositories = {
+            name: repository(source, endpoint, self._params)
+            for name, (source, endpoint) in self._given.items()
+        }
         Index(self._search, self._params.timeout_s).close()
 
     def check(self) -> Mapping[str, Any]:
@@ -119,9 +122,7 @@ class FullCrawl:
             self._schema.release()
 
     def _make_sources(self) -> dict[str, Source]:
-        return {
-            name: make(source, endpoint, self._params) for name, (source, endpoint) in self._given.items()
-        }
+        return {name: known.connect() for name, known in self._repositories.items()}
 
 
 def _sources(context: Context, params: FullCrawlParams) -> dict[str, tuple[SourceParams, Endpoint]]:
@@ -141,7 +142,7 @@ def _place(context: Context, source: SourceParams) -> Endpoint:
     given = source.url or source.path
     if given:
         return Endpoint(source.label, given)
-    name = source.endpoint or source.kind
+    name = source.endpoint_name
     if name not in context.endpoints:
         raise ScenarioError(
             f"scenario {context.name!r}: source {source.label!r}: "

@@ -2,47 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field, model_validator
 
 from ..contract import Params
 from ..duration import Seconds
+from .source_params import SourceParams
 
-
-class SourceParams(Params):
-    """One content source.
-
-    Attributes:
-        kind: ``sharepoint`` (a site's REST API) or ``files`` (a folder).
-        name: how results name it; by default the endpoint's name.
-        endpoint: which of the farm's endpoints it is; by default the one named like the kind.
-        url: of a site, in place of an endpoint (reached without credentials).
-        path: of a folder, in place of an endpoint.
-    """
-
-    kind: Literal["sharepoint", "files"]
-    name: Annotated[str, Field(min_length=1, pattern=r"^[\w.-]+$")] | None = None
-    endpoint: str | None = None
-    url: Annotated[str, Field(pattern=r"^https?://[^/\s]+")] | None = None
-    path: Annotated[str, Field(pattern=r"^/")] | None = None
-
-    @model_validator(mode="after")
-    def _one_place(self) -> SourceParams:
-        fitting = "url" if self.kind == "sharepoint" else "path"
-        other = "path" if self.kind == "sharepoint" else "url"
-        if getattr(self, other) is not None:
-            raise ValueError(f"{other} is not for a source of kind {self.kind}; use {fitting} or endpoint")
-        if self.endpoint is not None and getattr(self, fitting) is not None:
-            raise ValueError(
-                f"both endpoint and {fitting} are given; allowed is one of them: remove the other"
-            )
-        return self
-
-    @property
-    def label(self) -> str:
-        """The name results use."""
-        return self.name or self.endpoint or self.kind
+__all__ = ["FullCrawlParams", "SourceParams"]
 
 
 class FullCrawlParams(Params):

@@ -16,7 +16,7 @@ from .cycle import Cycles
 from .failures import Failure, Skipped
 from .frontier import FinalState, Frontier, Result, Taken
 from .index import Index
-from .sources import Item, Source
+from .sources import Fetched, Item, Source
 
 T = TypeVar("T")
 
@@ -112,7 +112,7 @@ class CrawlSession:
         if taken.item.kind == "container":
             result, children = self._enumerate(taken, record)
         else:
-            result, children = self._document(taken, record), ()
+            result, children = self._document(taken, record)
         outcome = {"ok": OK, "skipped": SKIPPED, "failed": result.reason}[result.state]
         finish_ns = time.perf_counter_ns()
         try:
@@ -132,29 +132,36 @@ class CrawlSession:
         attempts = _Attempts()
         stage = f"{_operation(taken)}/enumerate"
         try:
-            children = self._attempt(lambda: source.enumerate(taken.item), stage, record, attempts)
+            with source.turn(taken.item):
+                children = self._attempt(lambda: source.enumerate(taken.item), stage, record, attempts)
         except (Failure, Skipped) as failure:  # Skipped: an answer too large to be a page
             kind = failure.kind if isinstance(failure, Failure) else "bad_answer"
             return Result("failed", kind, attempts.count, 0, None), ()
         return Result("ok", "", attempts.count, 0, attempts.latency_s), tuple(children)
 
-    def _document(self, taken: Taken, record: Record) -> Result:
+    def _document(self, taken: Taken, record: Record) -> tuple[Result, tuple[Item, ...]]:
         source, item = self._sources[taken.source], taken.item
         operation = _operation(taken)
-        fetching, content = _Attempts(), b""
+        fetching, fetched = _Attempts(), Fetched(b"", 0, 0)
 
-        def result(state: FinalState, reason: str = "") -> Result:
-            return Result(state, reason, fetching.count, len(content), fetching.latency_s)
+        def result(state: FinalState, reason: str = "") -> tuple[Result, tuple[Item, ...]]:
+            content = fetched.content
+            return Result(state, reason, fetching.count, len(content), fetching.latency_s), fetched.found
 
         try:
-            content = self._attempt(lambda: source.fetch(item), f"{operation}/fetch", record, fetching, len)
+            with source.turn(item):
+                fetched = self._attempt(
+                    lambda: source.fetch(item), f"{operation}/fetch", record, fetching, _size_bytes
+                )
         except Skipped as reason:
             return result("skipped", str(reason))
         except Failure as failure:
             return result("failed", failure.kind)
+        if fetched.skipped:
+            return result("skipped", fetched.skipped)
         try:
             self._attempt(
-                lambda: self._index.add(taken.source, item.url, content),
+                lambda: self._index.add(taken.source, item.url, fetched.content),
                 f"{operation}/index", record, _Attempts(),
             )  # fmt: skip
         except Skipped as reason:
@@ -205,6 +212,10 @@ class CrawlSession:
     def _wait(self, attempt: int, asked_s: float) -> None:
         backoff_s = min(_LONGEST_RETRY_S, _FIRST_RETRY_S * 2 ** min(attempt - 1, 16))
         time.sleep(min(self._longest_wait_s, max(asked_s, backoff_s)))
+
+
+def _size_bytes(fetched: Fetched) -> int:
+    return len(fetched.content)
 
 
 def _operation(taken: Taken) -> str:

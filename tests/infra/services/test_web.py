@@ -17,8 +17,8 @@ from servers import postgres
 
 from pinchpoint_infra.content import ingest
 from pinchpoint_scenarios.contract import Endpoint
-from pinchpoint_scenarios.full_crawl.params import FullCrawlParams
-from pinchpoint_scenarios.full_crawl.sources.contract import Item
+from pinchpoint_scenarios.full_crawl.params import FullCrawlParams, SourceParams
+from pinchpoint_scenarios.full_crawl.sources.contract import Item, Source
 from pinchpoint_scenarios.full_crawl.sources.sharepoint import SharePoint
 
 MODULE = "pinchpoint_infra.services.web"
@@ -59,11 +59,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
             yield service
 
 
-def client(site: Service, page_size: int = 100) -> SharePoint:
+def client(site: Service, page_size: int = 100) -> Source:
     return SharePoint(
         Endpoint("sharepoint", site.url, {"auth": "bearer", "token": TOKEN}),
+        SourceParams(kind="sharepoint"),
         FullCrawlParams(page_size=page_size),
-    )
+    ).connect()
 
 
 @pytest.mark.parametrize("page_size", [1, 7, 100])
@@ -76,7 +77,7 @@ def test_a_crawl_gets_every_byte_of_every_document_once(site: Service, page_size
         for item in source.enumerate(waiting.pop()):
             (waiting if item.kind == "container" else documents).append(item)
     assert len({item.url for item in documents}) == len(documents) == len(FILES)
-    assert sorted(source.fetch(item) for item in documents) == sorted(FILES.values())
+    assert sorted(source.fetch(item).content for item in documents) == sorted(FILES.values())
     source.close()
 
 

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from ...contract import Endpoint
 from ..params import FullCrawlParams, SourceParams
-from .contract import Item, Kind, Source
+from .contract import Changes, Fetched, Grant, Item, Kind, Repository, Source
 from .files import Files
 from .sharepoint import SharePoint
 
-__all__ = ["KINDS", "Item", "Kind", "Source", "make"]
+__all__ = ["KINDS", "Changes", "Fetched", "Grant", "Item", "Kind", "Repository", "Source", "repository"]
 
 KINDS: dict[str, Kind] = {"sharepoint": SharePoint, "files": Files}
-"""``kind`` in a plan, which is also the endpoint it uses by default -> how it is made."""
+"""``kind`` in a plan -> how its repository is made."""
 
 
-def make(source: SourceParams, endpoint: Endpoint, params: FullCrawlParams) -> Source:
-    """The source of one entry of a plan."""
-    return KINDS[source.kind](endpoint, params)
+def repository(source: SourceParams, endpoint: Endpoint, params: FullCrawlParams) -> Repository:
+    """The repository of one entry of a plan, for all sessions of this process.
+
+    Raises:
+        ScenarioError: the endpoint's options, or the source's, make no sense together.
+    """
+    return KINDS[source.kind](endpoint, source, params)

@@ -1,13 +1,18 @@
-"""The contract of a content source."""
+"""The contract of a content source.
+
+A ``Repository`` is made once in every process that crawls: it keeps what all sessions of that process share,
+above all when the next request may be made. ``connect`` gives each session a ``Source`` of its own.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from ...contract import Endpoint
-from ..params import FullCrawlParams
+from ..params import FullCrawlParams, SourceParams
 
 ItemKind = Literal["container", "document"]
 
@@ -20,30 +25,118 @@ class Item:
         kind: a ``container`` is enumerated, a ``document`` is fetched.
         url: its address, unique within its source; ASCII.
         detail: what the source needs besides the address; opaque to others.
+        version: changes whenever the item does (a time and a size, an ETag); opaque, compared for equality
+            alone; "" where only a fetch would tell.
+        identity: how the source knows it whatever its address is, as ``Changes.deleted`` names it; "" where
+            its address is all there is.
     """
 
     kind: ItemKind
     url: str
     detail: str = ""
+    version: str = ""
+    identity: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """One entry of an access list.
+
+    Attributes:
+        principal: whom, as the source names it: a login name, a SID, ``uid:1000``.
+        rights: what, as the source names it: ``Read``, ``Full Control``, ``r-x``.
+        allowed: False where the entry takes rights away.
+    """
+
+    principal: str
+    rights: str
+    allowed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """A fetched document.
+
+    Attributes:
+        content: its bytes.
+        start_ns: ``time.perf_counter_ns()`` when its bytes were asked for: repository latency begins.
+        end_ns: likewise, when the last of them had come.
+        url: its canonical address where that differs from the item's, else "".
+        version: as ``Item.version``, as far as the answer tells it.
+        access: its access list; () where nobody is named; None where the source does not tell.
+        links: the addresses it links to, in or out of the source, each once.
+        found: what else is to be crawled because of it; what is known already may be among it.
+        skipped: why it is not to be indexed (it moved, it says so itself, its address is not the canonical
+            one), in words; "" where it is to be. ``found`` and ``links`` count all the same.
+    """
+
+    content: bytes
+    start_ns: int
+    end_ns: int
+    url: str = ""
+    version: str = ""
+    access: tuple[Grant, ...] | None = None
+    links: tuple[str, ...] = ()
+    found: tuple[Item, ...] = ()
+    skipped: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What changed in a source since a token: one page of its change log.
+
+    Attributes:
+        changed: what was added or changed (one identity under a new address has moved); documents to fetch,
+            containers to enumerate.
+        deleted: what is gone, by ``Item.identity``.
+        token: where the log goes on behind this page.
+        more: whether it goes on already now.
+    """
+
+    changed: tuple[Item, ...]
+    deleted: tuple[str, ...]
+    token: str
+    more: bool
 
 
 class Source(Protocol):
-    """A repository of documents. One instance belongs to one session."""
+    """One session's connection to a repository of documents. Every method may raise ``Failure``."""
 
     def check(self) -> Mapping[str, Any]:
-        """Reach it without changing anything; facts about it. Raises ``Failure``."""
+        """Reach it without changing anything; facts about it."""
         ...
 
     def root(self) -> Item:
-        """The container everything else is found from."""
+        """The container everything else is found from; asks nobody."""
+        ...
+
+    def turn(self, item: Item) -> AbstractContextManager[None]:
+        """The right to make the next request for ``item``.
+
+        Entering waits while politeness, a limit of the host or its ``Retry-After`` demand it; leaving makes
+        room for the next. To be entered around every ``enumerate``, ``fetch`` and ``changes``, and timed as a
+        stage of its own: this waiting is not the repository's latency.
+        """
         ...
 
     def enumerate(self, container: Item) -> Sequence[Item]:
-        """What lies directly in ``container``; one request. Raises ``Failure``."""
+        """What lies directly in ``container``, or on a page of it; the next page is one more container."""
         ...
 
-    def fetch(self, document: Item) -> bytes:
-        """The bytes of ``document``. Raises ``Failure``, or ``Skipped`` with the reason."""
+    def fetch(self, document: Item) -> Fetched:
+        """A document. Raises ``Skipped``, too, with the reason, where there is none to be had."""
+        ...
+
+    def token(self) -> str | None:
+        """The change token of now, for ``changes`` later on.
+
+        None where the source keeps no change log: then all of it is enumerated again, an item whose
+        ``version`` is the known one needs no fetch, and what is not found any more is gone.
+        """
+        ...
+
+    def changes(self, since: str) -> Changes:
+        """What changed since a token. Raises ``Failure("token_expired")`` where the log begins later."""
         ...
 
     def close(self) -> None:
@@ -51,5 +144,17 @@ class Source(Protocol):
         ...
 
 
-Kind = Callable[[Endpoint, FullCrawlParams], Source]
-"""Makes a source; raises ``ScenarioError`` where the endpoint's options make no sense."""
+class Repository(Protocol):
+    """What all sessions of one process share of a source. Safe to use from any of them."""
+
+    def connect(self) -> Source:
+        """A session's own connection; opened when it is first used."""
+        ...
+
+    def pause_s(self) -> float:
+        """For so many seconds from now nobody should take an item of it: ``turn`` would wait; 0: go on."""
+        ...
+
+
+Kind = Callable[[Endpoint, SourceParams, FullCrawlParams], Repository]
+"""Makes a repository; raises ``ScenarioError`` where options make no sense."""

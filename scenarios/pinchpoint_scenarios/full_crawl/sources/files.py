@@ -7,14 +7,16 @@ import os
 import stat
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 from urllib.parse import quote_from_bytes, unquote_to_bytes, urlsplit
 
 from ...contract import Endpoint
 from ..failures import Failure, Skipped
 from ..http import LARGEST_BYTES
-from ..params import FullCrawlParams
-from .contract import Item
+from ..params import FullCrawlParams, SourceParams
+from ..politeness import Pace
+from .contract import Changes, Fetched, Item
 
 _CHUNK_BYTES = 2**20
 _KINDS = {
@@ -32,14 +34,33 @@ _SPECIAL = "not a regular file"
 
 
 class Files:
+    """The folder, as one process knows it: see ``Repository``."""
+
+    def __init__(self, endpoint: Endpoint, source: SourceParams, params: FullCrawlParams) -> None:
+        self._endpoint = endpoint
+        self._params = params
+        self._pace = Pace(source.delay or 0.0, source.per_host)
+
+    def connect(self) -> FilesSource:
+        """See ``Repository``."""
+        return FilesSource(self._endpoint, self._params, self._pace)
+
+    def pause_s(self) -> float:
+        """See ``Repository``."""
+        return self._pace.pause_s()
+
+
+class FilesSource:
     """Every directory is a container. Names are bytes: a URL carries them percent-encoded, whatever they are.
 
     Args:
         endpoint: its URL is the folder, as a path or as ``file://``.
         params: the crawl's; ``timeout_s`` limits the reading of one file.
+        pace: when it may be asked.
     """
 
-    def __init__(self, endpoint: Endpoint, params: FullCrawlParams) -> None:
+    def __init__(self, endpoint: Endpoint, params: FullCrawlParams, pace: Pace) -> None:
+        self._pace = pace
         given = endpoint.url
         self._root = _path(given) if given.startswith("file://") else os.fsencode(given)
         self._timeout_s = params.timeout_s
@@ -66,11 +87,17 @@ class Files:
         except OSError as error:
             raise _failure(error) from error
 
-    def fetch(self, document: Item) -> bytes:
-        """The bytes of a regular file; never follows a link, never waits for a pipe."""
+    def turn(self, item: Item) -> AbstractContextManager[None]:
+        """See ``Source``."""
+        del item
+        return self._pace.turn("")
+
+    def fetch(self, document: Item) -> Fetched:
+        """A regular file; never follows a link, never waits for a pipe."""
         if document.detail:
             raise Skipped(document.detail)
         deadline = time.monotonic() + self._timeout_s
+        start_ns = time.perf_counter_ns()
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         try:
             descriptor = os.open(_path(document.url), flags)
@@ -79,11 +106,20 @@ class Files:
                 raise Skipped(_SYMBOLIC_LINK) from error
             raise _failure(error) from error
         try:
-            return _read(descriptor, deadline)
+            content = _read(descriptor, deadline)
+            return Fetched(content, start_ns, time.perf_counter_ns())
         except OSError as error:
             raise _failure(error) from error
         finally:
             os.close(descriptor)
+
+    def token(self) -> str | None:
+        """A folder keeps no change log: versions tell."""
+        return None
+
+    def changes(self, since: str) -> Changes:
+        """Not supported."""
+        raise Failure("not_supported", f"a folder keeps no change log; asked since {since}", permanent=True)
 
     def close(self) -> None:
         """Nothing is held between two calls."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
@@ -14,8 +16,9 @@ from ...errors import ScenarioError
 from ...names import unknown
 from ..failures import Failure
 from ..http import Http
-from ..params import FullCrawlParams
-from .contract import Item
+from ..params import FullCrawlParams, SourceParams
+from ..politeness import Pace
+from .contract import Changes, Fetched, Item
 
 AUTHS = ("none", "bearer", "basic")
 
@@ -25,6 +28,24 @@ _SELECT = "Id,FileRef,FileSystemObjectType"
 
 
 class SharePoint:
+    """The site, as one process knows it: see ``Repository``."""
+
+    def __init__(self, endpoint: Endpoint, source: SourceParams, params: FullCrawlParams) -> None:
+        self._endpoint = endpoint
+        self._params = params
+        self._pace = Pace(source.delay or 0.0, source.per_host)
+        _login(endpoint)  # so that options that make no sense are told before anything starts
+
+    def connect(self) -> SharePointSource:
+        """See ``Repository``."""
+        return SharePointSource(self._endpoint, self._params, self._pace)
+
+    def pause_s(self) -> float:
+        """See ``Repository``."""
+        return self._pace.pause_s()
+
+
+class SharePointSource:
     """Webs, their lists, their items by page, the files' bytes: each container is one GET.
 
     A container's ``detail`` is what its answer holds: ``web``, ``webs``, ``lists`` or ``items``; a document's
@@ -34,9 +55,11 @@ class SharePoint:
         endpoint: its URL is the site's; options ``auth`` (none, bearer, basic), ``token``, ``user``,
             ``password``.
         params: the crawl's; ``timeout_s`` limits a request, ``page_size`` is the items per page.
+        pace: when it may be asked.
     """
 
-    def __init__(self, endpoint: Endpoint, params: FullCrawlParams) -> None:
+    def __init__(self, endpoint: Endpoint, params: FullCrawlParams, pace: Pace) -> None:
+        self._pace = pace
         headers = {"Accept": "application/json;odata=nometadata", **_login(endpoint)}
         self._http = Http(endpoint.url, timeout_s=params.timeout_s, headers=headers)
         self._page_size = params.page_size
@@ -68,12 +91,27 @@ class SharePoint:
             ) from error
         return [item for item in found if item is not None]
 
-    def fetch(self, document: Item) -> bytes:
+    def turn(self, item: Item) -> AbstractContextManager[None]:
+        """See ``Source``."""
+        del item
+        return self._pace.turn("")
+
+    def fetch(self, document: Item) -> Fetched:
         """The file's bytes."""
         path = unquote(urlsplit(document.url).path, errors="surrogatepass")
         quoted = quote(path.replace("'", "''"), safe="/'", errors="surrogatepass")
         target = f"{document.detail}/getfilebyserverrelativeurl('{quoted}')/$value"
-        return self._http.request("GET", target).body
+        start_ns = time.perf_counter_ns()
+        content = self._http.request("GET", target).body
+        return Fetched(content, start_ns, time.perf_counter_ns())
+
+    def token(self) -> str | None:
+        """No change log is read yet: versions tell."""
+        return None
+
+    def changes(self, since: str) -> Changes:
+        """Not supported."""
+        raise Failure("not_supported", f"no change log; asked since {since}", permanent=True)
 
     def close(self) -> None:
         """Close the connection. Safe to call twice."""

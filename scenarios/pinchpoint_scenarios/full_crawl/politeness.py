@@ -1,0 +1,112 @@
+"""When a source may be asked: pauses between requests, a limit per host, what the host itself asks for."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import AbstractContextManager, nullcontext
+from types import TracebackType
+
+_NO_WAIT: AbstractContextManager[None] = nullcontext()
+_LONGEST_HOLD_S = 3600.0  # a server that asks for more is not obeyed to the letter: a crawl has an end
+
+
+class Pace:
+    """The pace at which one process asks one source; shared by its sessions.
+
+    Args:
+        delay_s: pause between the starts of two requests to one host.
+        per_host: at most so many requests to one host at once; None: any number.
+    """
+
+    def __init__(self, delay_s: float = 0.0, per_host: int | None = None) -> None:
+        self._delay_s = delay_s
+        self._per_host = per_host
+        self._lock = threading.Lock()
+        self._hosts: dict[str, _Host] = {}
+
+    def turn(self, host: str) -> AbstractContextManager[None]:
+        """The right to make one request to ``host``: entering waits for it, leaving gives it back."""
+        found = self._hosts.get(host)
+        if found is None:
+            if not self._delay_s and self._per_host is None:
+                return _NO_WAIT
+            found = self._host(host)
+        return _Turn(found)
+
+    def hold(self, host: str, seconds: float) -> None:
+        """Ask ``host`` nothing for so long, because it said so (``Retry-After``)."""
+        if seconds > 0:
+            self._host(host).hold(min(seconds, _LONGEST_HOLD_S))
+
+    def slow_down(self, host: str, delay_s: float) -> None:
+        """Keep at least this pause between two requests to ``host``, because it said so (``Crawl-delay``)."""
+        if delay_s > 0:
+            self._host(host).slow_down(min(delay_s, _LONGEST_HOLD_S))
+
+    def pause_s(self) -> float:
+        """For how long ``turn`` would wait whatever the host; 0 where one of them may be asked now."""
+        hosts = list(self._hosts.values())
+        return max(0.0, min((host.due_at for host in hosts), default=0.0) - time.monotonic())
+
+    def _host(self, name: str) -> _Host:
+        with self._lock:
+            return self._hosts.setdefault(name, _Host(self._delay_s, self._per_host))
+
+
+class _Host:
+    def __init__(self, delay_s: float, limit: int | None) -> None:
+        self.delay_s = delay_s
+        self.due_at = 0.0  # monotonic: when the next request may start
+        self.held_until = 0.0
+        self.lock = threading.Lock()
+        self.places = threading.BoundedSemaphore(limit) if limit is not None else None
+
+    def hold(self, seconds: float) -> None:
+        with self.lock:
+            self.held_until = max(self.held_until, time.monotonic() + seconds)
+            self.due_at = max(self.due_at, self.held_until)
+
+    def slow_down(self, delay_s: float) -> None:
+        with self.lock:
+            self.delay_s = max(self.delay_s, delay_s)
+
+    def wait(self) -> None:
+        """Until it is our turn: each who waits has a time of its own, and a new one after a hold."""
+        while True:
+            with self.lock:
+                now = time.monotonic()
+                mine = max(now, self.due_at)
+                if self.delay_s:
+                    self.due_at = mine + self.delay_s
+            if mine > now:
+                time.sleep(mine - now)
+            if mine >= self.held_until:
+                return
+
+
+class _Turn(AbstractContextManager[None]):
+    def __init__(self, host: _Host) -> None:
+        self._host = host
+
+    def __enter__(self) -> None:
+        if self._host.places is not None:
+            self._host.places.acquire()
+        try:
+            self._host.wait()
+        except BaseException:  # a session that is stopped while it waits gives its place back
+            self._leave()
+            raise
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+        /,
+    ) -> None:
+        self._leave()
+
+    def _leave(self) -> None:
+        if self._host.places is not None:
+            self._host.places.release()
