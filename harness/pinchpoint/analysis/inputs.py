@@ -45,6 +45,9 @@ class DiskRole:
         device: None where it could not be resolved; ``why`` says so.
         data_io: ``kernel``, ``writes-flushes``, ``unknown`` or ``not verified`` (collectors, "Inventory").
         limits: as declared, None where withheld.
+        profile: the entry of the catalogue that was declared, None where figures or nothing were.
+        stripes: so many disks of that profile it is declared to be made of.
+        attached: which caps of its machine its I/O counts to: ``network``, ``cached``, or none (``local``).
     """
 
     tier: str
@@ -55,6 +58,9 @@ class DiskRole:
     why: str | None
     data_io: str
     limits: Limits | None
+    profile: str | None = None
+    stripes: int = 1
+    attached: str = "network"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +71,9 @@ class Host:
         machine: equal for hosts that share one machine.
         cores: the cores the tier's processes may use; empty where it has none or they are not known.
         usable: the cores of the machine; empty where they are not known.
+        machine_type: the entry of the catalogue that the machine is declared to be; None where none is.
+        members: the machine's whole disks -> those each is made of; empty where they are not known.
+        models: the same disks -> their model, where it is known.
     """
 
     name: str
@@ -72,6 +81,9 @@ class Host:
     machine: str
     cores: tuple[int, ...]
     usable: tuple[int, ...]
+    machine_type: str | None = None
+    members: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    models: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +249,17 @@ def _hosts(manifest: Mapping[str, Any], declared: Mapping[tuple[str, str], Any])
     for tier, name in _pairs(manifest, declared):
         facts = inventory.get(name) or {}
         own, usable = (tuple(sorted(facts.get(key) or ())) for key in ("tier_cores", "usable_cores"))
-        yield Host(name, tier, facts.get("machine_id") or name, own, usable)
+        disks = facts.get("disks") or {}
+        yield Host(
+            name,
+            tier,
+            facts.get("machine_id") or name,
+            own,
+            usable,
+            declared.get((tier, name), {}).get("machine"),
+            {disk: tuple(said.get("members") or ()) for disk, said in disks.items()},
+            {disk: said["model"] for disk, said in disks.items() if said.get("model")},
+        )
 
 
 def _disks(manifest: Mapping[str, Any], declared: Mapping[tuple[str, str], Any]) -> Iterator[DiskRole]:
@@ -257,6 +279,9 @@ def _disks(manifest: Mapping[str, Any], declared: Mapping[tuple[str, str], Any])
                 why=found.get("why") or (None if found else "no collector saw this disk"),
                 data_io=found.get("data_io") or "not verified",
                 limits=_limits(said),
+                profile=said.get("profile"),
+                stripes=said.get("stripes") or 1,
+                attached=said.get("attached") or "network",
             )
 
 

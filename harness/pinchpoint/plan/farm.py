@@ -63,6 +63,9 @@ class Disk(Record):
         path: an absolute path there that lies on it; neither for the embedded farm, which knows its own.
         profile: an entry of the disk catalogue that says what it can do, or
         limits: the figures themselves, or ``"unknown"``; neither where nothing is declared.
+        stripes: so many disks of that profile are striped (RAID 0) into this one.
+        attached: ``network`` (where nothing is said) and ``cached``, through the host's cache, count against
+            the machine's own caps; a ``local`` disk, in the machine itself, does not.
     """
 
     device: str | None = Field(default=None, min_length=1)
@@ -75,6 +78,8 @@ class Disk(Record):
         ]
         | None
     ) = None
+    stripes: int | None = Field(default=None, ge=1, le=64)
+    attached: Literal["network", "cached", "local"] | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -103,6 +108,8 @@ class Disk(Record):
     def _one_of_each(self) -> Self:
         only_one({"device": self.device, "path": self.path})
         only_one({"profile": self.profile, "limits": self.limits})
+        if self.stripes is not None and self.profile is None:
+            raise Unfit("stripes without a profile", "needed: the profile of one of the striped disks")
         return self
 
     @computed_field  # type: ignore[prop-decorator]  # mypy knows no decorated properties
@@ -113,8 +120,12 @@ class Disk(Record):
             return self.limits
         if self.profile is None:
             return None
-        entry = profile(self.profile)
-        return Limits(iops=entry.iops, bytes_per_s=entry.bytes_per_s, io_unit_bytes=entry.io_unit_bytes)
+        entry, count = profile(self.profile), self.stripes or 1
+        return Limits(
+            iops=entry.iops and entry.iops * count,
+            bytes_per_s=entry.bytes_per_s and entry.bytes_per_s * count,
+            io_unit_bytes=entry.io_unit_bytes,
+        )
 
 
 class Collect(Record):
