@@ -13,6 +13,9 @@ from pinchpoint.seconds import LATE_S, LiveSeconds
 from pinchpoint.stepping import Step, missed, saturated
 from pinchpoint.store.write import RunWriter, utc
 
+_HEARD_S = 2.0
+"""Every generator knows by then that the climb ends; none looks so far into its schedule."""
+
 
 class Climb:
     """One scenario's load in steps: follows it, and says when it has gone far enough.
@@ -58,6 +61,14 @@ class Climb:
         while self._ended is None and time.monotonic() >= self._end_of(len(self._steps)) + LATE_S:
             self._judge()
         return self._ended is not None
+
+    def hold(self) -> None:
+        """Let the load climb no further: the level it is at, or is about to reach, stays."""
+        assert self._begun is not None  # noqa: S101 -- whoever holds a climb has asked whether it is over
+        number = int((time.monotonic() + _HEARD_S - self._begun) / self._load.each_s)
+        number = min(number, len(self._levels) - 1)
+        self._pool.hold({self._name: (number + 0.5) * self._load.each_s})
+        self._store.event("steps_held", scenario=self._name, level=self._levels[number])
 
     def _end_of(self, number: int) -> float:
         assert self._begun is not None  # noqa: S101 -- set by the first call of ``over``

@@ -15,7 +15,7 @@ from pinchpoint_infra import embedded
 from pinchpoint_infra.catalogue import Burst, profile
 from pinchpoint_infra.disks import Device, DiskSpec, WarmUp
 from pinchpoint_infra.disks.record import DEFAULT_SIZE_BYTES
-from pinchpoint_infra.embedded import FarmError, FarmInputError, FarmSpec, FarmStatus
+from pinchpoint_infra.embedded import FarmError, FarmInputError, FarmSpec, FarmStatus, Slower
 from pinchpoint_infra.faults import caps
 from pinchpoint_infra.faults.delay import Delay
 
@@ -149,6 +149,9 @@ def describe(found: FarmStatus) -> str:
     held = "hold" if found.limited else "do not hold now: they begin with a run's warm-up"
     for name, disk in found.emulated.items():
         lines.append(f"  disk {name}: {disk['device']} by {disk['way']}; its limits {held}")
+    if found.slower:
+        left = f"{100 * found.slower.ratio:g} % of its speed"
+        lines.append(f"  the {found.slower.knob} of {found.slower.name} has {left}: a run proves its verdict")
     return "\n".join([*lines, *(f"  warning: {warning}" for warning in found.warnings)])
 
 
@@ -177,6 +180,14 @@ def limit(identity: Path, *, hold: bool) -> None:
     """Let a farm's limits and delays hold, or lift them. Raises FarmUnavailable."""
     try:
         embedded.limit(identity, hold=hold)
+    except FarmError as error:
+        raise FarmUnavailable(str(error)) from error
+
+
+def slow(identity: Path, slower: Slower | None, for_s: float = 0.0) -> None:
+    """Make one thing of a farm slower for a while, or put everything back. Raises FarmUnavailable."""
+    try:
+        embedded.slow(identity, slower, for_s)
     except FarmError as error:
         raise FarmUnavailable(str(error)) from error
 

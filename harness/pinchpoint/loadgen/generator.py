@@ -1,10 +1,11 @@
 """A load generator: performs its part of a run, in a process of its own, here or on another machine.
 
 From the controller it hears commands: the assignment, ``{"begin": [scenario, ...], "at_ns": UTC}`` as often
-as needed, ``{"own": {scenario: {"slots", "from_ns", "since_ns"}}}`` when shares move, ``{"stop": true}``. It
-says ``ready``, one ``second`` a second, ``event``, ``working`` (whether a scenario has work left, when this
-changes), ``stopped``; or ``failed`` with the reason. How both travel is a ``Link``'s affair: a child process
-of the controller has pipes (``local``), one elsewhere Locust's connection (``remote``).
+as needed, ``{"own": {scenario: {"slots", "from_ns", "since_ns"}}}`` when shares move, ``{"hold": {scenario:
+seconds}}`` when steps climb no further than they have by then, ``{"stop": true}``. It says ``ready``, one
+``second`` a second, ``event``, ``working`` (whether a scenario has work left, when it changes), ``stopped``;
+or ``failed`` with the reason. How both travel is a ``Link``'s affair: a child process of the controller has
+pipes (``local``), one elsewhere Locust's connection (``remote``).
 """
 
 from __future__ import annotations
@@ -82,6 +83,9 @@ class Generator:
                 case {"begin": names, "at_ns": at_ns}:
                     for name in set(names) & set(self._loads):
                         self._loads[name].begin(self._recorder.counter_ns(at_ns))
+                case {"hold": held}:
+                    for name in set(held) & set(self._loads):
+                        self._loads[name].hold(held[name])
                 case {"own": shares}:
                     for name in set(shares) & set(self._loads):
                         self._own(name, **shares[name])

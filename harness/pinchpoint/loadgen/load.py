@@ -101,13 +101,21 @@ def make_scenario(
     )
 
 
-def starts(load: Mapping[str, Any], seed: int) -> Iterator[float] | None:
-    """Intended starts of the whole load, in seconds from its begin; None for closed load, which has none."""
-    profile = _profile(load)
+def starts(
+    load: Mapping[str, Any], seed: int, held: Callable[[], float] = lambda: math.inf
+) -> Iterator[float] | None:
+    """Intended starts of the whole load, in seconds from its begin; None for closed load, which has none.
+
+    Args:
+        load: the load model as it travels.
+        seed: of the scenario.
+        held: of a load in steps, when its climb ends (``profiles.Steps``).
+    """
+    profile = _profile(load, held)
     return arrival_times(profile, load.get("arrivals", "poisson"), seed) if profile else None
 
 
-def _profile(load: Mapping[str, Any]) -> RateProfile | None:
+def _profile(load: Mapping[str, Any], held: Callable[[], float] = lambda: math.inf) -> RateProfile | None:
     """How the rate goes over time; None for closed load."""
     match load:
         case {"model": "open" | "soak", "rate_per_s": rate}:
@@ -117,7 +125,7 @@ def _profile(load: Mapping[str, Any]) -> RateProfile | None:
         case {"model": "ramp", "start": {"per_s": start}, "to": {"per_s": to}, "over_s": over}:
             return Ramp(start, to, over)
         case {"model": "steps", "start": {"per_s": _}, "each_s": each}:
-            return Steps(levels(load), each)
+            return Steps(levels(load), each, held)
         case {"model": "closed" | "ramp" | "steps"}:
             return None
         case _:

@@ -75,6 +75,7 @@ class GeneratorPool:
         self._on_second = on_second
         self._owners: dict[str, shares.Owners] = {}
         self._begun_ns: dict[str, int] = {}
+        self._held_s: dict[str, float] = {}
         self.generators: list[Generator] = []
         self._joining: list[tuple[str, dict[str, Any]]] = []
         self._elsewhere = elsewhere
@@ -134,6 +135,12 @@ class GeneratorPool:
         self._begun_ns |= dict.fromkeys(scenarios, at_ns)
         for generator in self._reachable():
             generator.channel.send({"begin": scenarios, "at_ns": at_ns})
+
+    def hold(self, held_s: Mapping[str, float]) -> None:
+        """Let loads in steps climb no further; scenario -> seconds after its begin, a little from now."""
+        self._held_s |= held_s
+        for generator in self._reachable():
+            generator.channel.send({"hold": dict(held_s)})
 
     def begun_ns(self, scenario: str) -> int:
         """When the load of a scenario began, or will (UTC)."""
@@ -232,6 +239,8 @@ class GeneratorPool:
         for at_ns in set(self._begun_ns.values()):
             names = [name for name, begun_ns in self._begun_ns.items() if begun_ns == at_ns]
             newcomer.channel.send({"begin": names, "at_ns": at_ns})
+        if self._held_s:
+            newcomer.channel.send({"hold": self._held_s})
         self._move(list(newcomer.assignment.scenarios), time.time_ns() + _AHEAD_NS, None)
         self._on_event("worker_joined", worker=newcomer.name)
 

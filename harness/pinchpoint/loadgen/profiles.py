@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -102,13 +102,23 @@ class Ramp:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """Levels one after the other, each for the same time; the last one holds."""
+    """Levels one after the other, each for the same time; the last one holds.
+
+    Attributes:
+        held: says whenever it is asked how many seconds after the load's begin the climb ends: the level of
+            that moment then holds.
+    """
 
     levels_per_s: tuple[float, ...]
     each_s: float
+    held: Callable[[], float] = lambda: math.inf
 
     def pieces(self) -> Iterator[Piece]:
         """See ``RateProfile``."""
-        for level in self.levels_per_s[:-1]:
+        level = self.levels_per_s[0]
+        for number, following in enumerate(self.levels_per_s[1:], 1):
             yield Piece(self.each_s, level, level)
-        yield Piece(math.inf, self.levels_per_s[-1], self.levels_per_s[-1])
+            if number * self.each_s >= self.held():
+                break
+            level = following
+        yield Piece(math.inf, level, level)

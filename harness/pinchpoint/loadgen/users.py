@@ -7,6 +7,7 @@ slots (``loadgen.shares``), and may change while the load goes on.
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
@@ -72,7 +73,8 @@ class ScenarioLoad:
         self._load = load
         self._worker = worker
         self._slots = slots
-        self._starts = starts(load, seed)
+        self._hold_s = math.inf
+        self._starts = starts(load, seed, lambda: self._hold_s)
         self._think_s = float(load.get("think_s") or 0)
         self._recorder = recorder
         self._numbers = deque(session_numbers(load, worker, slots))
@@ -96,6 +98,10 @@ class ScenarioLoad:
             self._schedule = Schedule(_walked(self._starts, begin_ns), begin_ns, self._slots)
             self._pacers.append(gevent.spawn(self._pace, self._schedule))
         self._begun.set()
+
+    def hold(self, hold_s: float) -> None:
+        """A load in steps climbs no further: the level there is so long after its begin stays."""
+        self._hold_s = hold_s
 
     def own(self, slots: frozenset[int], from_ns: int, since_ns: int | None) -> int:
         """Another part of the load is done here from now on; see ``Schedule.own``.
@@ -166,6 +172,8 @@ class ScenarioLoad:
         """Wait until this user of a closed load is to work: at once, or when the load has grown so far."""
         self.waiting_users += 1
         self._stop.wait(self._until_start_s(number))
+        if user_start_s(self._load, number) > self._hold_s:
+            self._stop.wait()  # the load has stopped growing before
         self.waiting_users -= 1
 
     def _until_start_s(self, number: int) -> float:

@@ -82,16 +82,36 @@ class EmulatedDisk:
         """
         if on:
             self._forget()
-        caps = self._caps if on else {}
+        self._throttle(self._caps if on else {}, group)
+        self._tell({"apply": on})
+
+    @property
+    def limited(self) -> bool:
+        """Whether there is anything about it that could be tightened."""
+        return bool(self._caps or self._model)
+
+    def pace(self, ratio: float, group: Path | None) -> None:
+        """While its limits hold: let it work at that share of its speed, without beginning anew; 1: its own.
+
+        Args:
+            ratio: caps are multiplied by it, what an I/O takes is divided by it.
+            group: as for ``apply``.
+        """
+        self._throttle({name: max(1, round(cap * ratio)) for name, cap in self._caps.items()}, group)
+        self._tell({"pace": ratio})
+
+    def _throttle(self, caps: dict[str, int], group: Path | None) -> None:
         machine = support()
         if self._way.throttle == "v1" and machine.v1:
             throttle.set_v1(machine.v1, self._throttled, caps)
         elif self._way.throttle == "v2" and group:
             throttle.set_v2(group, self._throttled, caps)
+
+    def _tell(self, command: dict[str, Any]) -> None:
         if self._model:
             assert self._model.stdin is not None  # noqa: S101 -- it was started with pipes
             assert self._model.stdout is not None  # noqa: S101 -- likewise
-            self._model.stdin.write(json.dumps({"apply": on}) + "\n")
+            self._model.stdin.write(json.dumps(command) + "\n")
             self._model.stdin.flush()
             if not self._model.stdout.readline():
                 raise DiskError(f"the process behind {self.name} has ended: {self._last_words()}")

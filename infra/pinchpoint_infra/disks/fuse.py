@@ -4,8 +4,9 @@
 (the name of the one file there), ``backing`` (one file per stripe), ``size_bytes``, ``spec``, ``seed``,
 ``events`` (a file it appends JSON lines to).
 
-It takes JSON lines on stdin, ``{"apply": true}`` or false, and answers each with one line. The model begins
-anew with every ``true``; without it every I/O passes at once. So it does when stdin ends, because its farm is
+It takes JSON lines on stdin, ``{"apply": true}`` or false, or ``{"pace": RATIO}``, and answers each with one
+line. The model begins anew with every ``true``, and goes on at another pace with a ratio (1: its own);
+without it every I/O passes at once. So it does when stdin ends, because its farm is
 then without a supervisor and waits to be removed. It ends when it is unmounted, and by no signal but SIGKILL:
 a device lies on it.
 """
@@ -51,6 +52,12 @@ class Delayed(mfusepy.Operations):  # type: ignore[misc]  # mfusepy is untyped
         """Let the model rule from now on, from its beginning; or let everything pass."""
         with self._lock:
             self._disk = Disk(self._spec, self._seed, self._happened) if on else None
+
+    def pace(self, ratio: float) -> None:
+        """Let the model, where it rules, go on at that share of its speed."""
+        with self._lock:
+            if self._disk is not None:
+                self._disk.pace(ratio)
 
     def init_with_config(self, connection: Any, config: Any) -> None:
         """Loop devices send their I/O in the background: let the kernel hand over all of it at once."""
@@ -115,7 +122,11 @@ def _until(done_at: float | None) -> None:
 
 def _obey(disk: Delayed) -> None:
     for line in sys.stdin:
-        disk.apply(on=json.loads(line)["apply"])
+        match json.loads(line):
+            case {"apply": on}:
+                disk.apply(on=on)
+            case {"pace": ratio}:
+                disk.pace(ratio)
         sys.stdout.write(line)
         sys.stdout.flush()
     disk.apply(on=False)

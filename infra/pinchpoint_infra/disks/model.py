@@ -95,6 +95,10 @@ class Backend:
         spec: what it is to be.
         random: everything random comes from it.
         say: takes the names of what happens to it (``burst_credits_exhausted``, ``warmed_up``).
+
+    Attributes:
+        pace_ratio: of everything it does, so much of its speed: caps and device do that much less, and the
+            way takes that much longer.
     """
 
     def __init__(self, spec: DiskSpec, random: Random, say: Say) -> None:
@@ -104,6 +108,7 @@ class Backend:
         self._caps = list(_caps(spec))
         self._begun: float | None = None
         self._warm = spec.warm_up is None
+        self.pace_ratio = 1.0
         self._free_at = -math.inf
         self._next_offset = -1
         self._drift = 0.0
@@ -111,7 +116,7 @@ class Backend:
 
     def admit(self, now: float, *, write: bool, offset: int, size_bytes: int) -> float:
         """When an I/O that arrives now is done; seconds of the same clock, which never goes back."""
-        speed = self._speed(now)
+        speed = self._speed(now) * self.pace_ratio
         units = 1 if self._spec.io_unit_bytes is None else -(-size_bytes // self._spec.io_unit_bytes)
         begins = now
         for cap in self._caps:
@@ -177,6 +182,11 @@ class Disk:
             Backend(spec, Random(f"{seed}:{number}"), lambda what, number=number: say(number, what))  # type: ignore[misc]  # noqa: S311 -- mypy cannot type a lambda's default; no secret
             for number in range(spec.stripes)
         ]
+
+    def pace(self, ratio: float) -> None:
+        """Work at that share of its speed from now on; what waits already, and credits, stay as they are."""
+        for backend in self._backends:
+            backend.pace_ratio = ratio
 
     def admit(self, now: float, *, write: bool, offset: int, size_bytes: int) -> float:
         """When an I/O is done: when the last of its parts is."""

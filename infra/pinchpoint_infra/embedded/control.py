@@ -25,6 +25,7 @@ from pinchpoint_infra.embedded.record import (
     FarmSpec,
     FarmState,
     FarmStatus,
+    Slower,
     TierStatus,
 )
 from pinchpoint_infra.embedded.record import TierState as TierWord
@@ -99,12 +100,30 @@ def limit(identity: Path, *, hold: bool) -> None:
     Raises:
         FarmError: they cannot be applied, or the farm is not up.
     """
+    _ask(identity, lambda now: Limits(now.number + 1, hold))
+
+
+def slow(identity: Path, slower: Slower | None, for_s: float = 0.0) -> None:
+    """Make one thing of a farm, whose limits hold, slower than it was built; None puts everything back.
+
+    It ends by itself after ``for_s`` seconds: whoever asked for it may have been killed.
+
+    Raises:
+        FarmError: that thing cannot be made slower (the sentence says why), or the farm is not up.
+    """
+    until_s = time.time() + for_s if slower else 0.0
+    _ask(identity, lambda now: Limits(now.number + 1, now.hold, live=True, slower=slower, until_s=until_s))
+
+
+def _ask(identity: Path, wish: Callable[[Limits], Limits]) -> None:
+    """Tell a farm's supervisor what is wanted of its limits, and wait until it is so. Raises FarmError."""
     directory = place.farm_directory(identity)
     state = load(directory)
     if state is None:
         raise FarmError("the farm is not up")
-    number = state.limits.number + 1
-    want(directory, Limits(number, hold))
+    wanted = wish(state.limits)
+    number = wanted.number
+    want(directory, wanted)
     deadline = time.monotonic() + _LIMIT_S
     while state.limits.number != number:
         if not (state.supervisor and processes.alive(*state.supervisor)) or time.monotonic() > deadline:
@@ -145,6 +164,7 @@ def status_by_id(identifier: str) -> FarmStatus:
         content=state.content,
         emulated=state.emulated,
         limited=state.limits.hold,
+        slower=state.limits.slower,
         warnings=tuple(_warnings(state)),
     )
 

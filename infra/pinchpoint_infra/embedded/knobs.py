@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from pinchpoint_infra.disks import DiskError, support
 from pinchpoint_infra.disks.emulated import EmulatedDisk
 from pinchpoint_infra.disks.way import choose
 from pinchpoint_infra.embedded.place import DISK_MARK, MARK
-from pinchpoint_infra.embedded.record import FarmError, FarmSpec
+from pinchpoint_infra.embedded.record import FarmError, FarmSpec, Slower
 from pinchpoint_infra.embedded.tiers.contract import Tier
 from pinchpoint_infra.faults import caps
 from pinchpoint_infra.faults.delay import DelayProxy
@@ -38,6 +39,8 @@ class Knobs:
         self._groups: dict[str, caps.Group] = {}
         self._proxy: DelayProxy | None = None
         self._proxied: dict[str, int] = {}
+        self._slower: Slower | None = None
+        self._held = False
         self.warnings: list[str] = []
 
     def build(self) -> None:
@@ -83,6 +86,7 @@ class Knobs:
 
     def hold(self, *, on: bool) -> None:
         """Let all limits hold from their beginning, or lift them. Raises FarmError."""
+        self._held = on
         for disk in self._disks.values():
             try:
                 group = self._groups.get(disk.name.partition(".")[0])
@@ -99,6 +103,67 @@ class Knobs:
                 self._proxy.apply(on=on)
         except OSError as error:
             raise FarmError(f"caps or delays could not be set: {error}") from error
+
+    def slow(self, slower: Slower | None, pids: Sequence[int] = ()) -> None:
+        """Make one thing slower than it was built, and everything else as it was; None: everything.
+
+        Args:
+            slower: what, while limits hold.
+            pids: of ``cpu``, the tier's processes, its leader first.
+
+        Raises:
+            FarmError: there is nothing of that kind here that could be made slower, or it failed.
+        """
+        before = self._slower
+        try:
+            if before:
+                self._turn(replace(before, ratio=1.0), ())
+                self._slower = None
+            if slower:
+                if not self._held:
+                    raise FarmError(f"{slower.name} cannot be made slower: the farm's limits do not hold now")
+                self._turn(slower, pids)
+                self._slower = slower
+        except (DiskError, OSError) as error:
+            self._slower = self._slower or slower  # it may be half done: to be put back the next time
+            names = " and ".join(dict.fromkeys(one.name for one in (before, slower) if one))
+            raise FarmError(f"the speed of {names} could not be changed: {error}") from error
+
+    def _turn(self, slower: Slower, pids: Sequence[int]) -> None:
+        match slower.knob:
+            case "disk":
+                disk = self._disks.get(slower.name)
+                if disk is None or not disk.limited:
+                    raise FarmError(f"the disk {slower.name} is no emulated one with limits of its own")
+                group = self._groups.get(slower.name.partition(".")[0])
+                disk.pace(slower.ratio, group.io if group else None)
+            case "delay":
+                if self._proxy is None or slower.name not in self._proxied:
+                    raise FarmError(f"the farm has no delay before {slower.name} that could be longer")
+                self._proxy.pace(list(self._proxied).index(slower.name), slower.ratio)
+            case "cpu":
+                self._turn_cpu(slower, pids)
+
+    def _turn_cpu(self, slower: Slower, pids: Sequence[int]) -> None:
+        """A quota of the cores given; a tier that has no control group gets one now, and keeps it."""
+        if slower.ratio == 1:
+            own = self._spec.cpus.get(slower.name) if self._held else None
+            if slower.name in self._groups:
+                self._groups[slower.name].cap_cpu(own)
+            return
+        machine = caps.support()
+        if "cpu" not in machine.roots:
+            raise FarmError(f"the CPU of {slower.name} cannot be capped: {machine.missing['cpu']}")
+        if not pids or not slower.cores:
+            raise FarmError(f"{slower.name} has no process whose CPU could be capped")
+        if slower.name not in self._groups:
+            group = caps.Group(self._farm_id, slower.name, machine.only("cpu"))
+            group.make()
+            self._groups[slower.name] = group
+            for pid in pids:
+                with suppress(ProcessLookupError):  # it has ended meanwhile
+                    group.add(pid)
+        self._groups[slower.name].cap_cpu(slower.cores * slower.ratio)
 
     def stop(self) -> None:
         """End what serves as long as the tiers do."""

@@ -80,6 +80,24 @@ class FarmSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class Slower:
+    """One thing of a standing farm that is made slower than it is, for a while.
+
+    Attributes:
+        knob: ``disk``, ``cpu`` or ``delay``.
+        name: ``tier.role`` of a disk, else the tier.
+        ratio: what is left of its speed, 0 to 1: caps are multiplied by it, what an I/O or a round trip
+            takes is divided by it.
+        cores: of ``cpu``, the cores' worth of CPU that the ratio is of.
+    """
+
+    knob: Literal["disk", "cpu", "delay"]
+    name: str
+    ratio: float
+    cores: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class TierStatus:
     """How one tier is.
 
@@ -122,6 +140,7 @@ class FarmStatus:
         content: what it was filled with.
         emulated: ``tier.role`` -> its emulated disk: device, mount, way, notes.
         limited: whether limits and delays hold at this moment.
+        slower: what is slower than it was built at this moment, if anything.
         warnings: what a reader of a run against it must know.
     """
 
@@ -136,4 +155,5 @@ class FarmStatus:
     content: dict[str, Any] | None = None
     emulated: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     limited: bool = False
+    slower: Slower | None = None
     warnings: tuple[str, ...] = ()

@@ -7,10 +7,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pinchpoint_infra.embedded.record import Slower
+
 STATE = "state.json"
 SPEC = "spec.json"
 WANTED = "limits.json"
-"""What is wanted of the farm's limits: ``Limits`` without ``failure``; written by ``control.limit``."""
+"""What is wanted of the farm's limits: ``Limits`` without ``failure``; written by ``control``."""
 
 
 @dataclass(slots=True)
@@ -36,11 +38,23 @@ class Limits:
         number: counts what was asked for, so that an answer can be told from the one before.
         hold: whether they hold.
         failure: why that could not be done; "" if it was.
+        live: whether only ``slower`` was asked for; without it all limits begin anew.
+        slower: what is slower than it was built; None: nothing.
+        until_s: when that ends by itself, UTC seconds: whoever asked for it may be dead by then.
     """
 
     number: int = 0
     hold: bool = False
     failure: str = ""
+    live: bool = False
+    slower: Slower | None = None
+    until_s: float = 0.0
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> Limits:
+        """What ``dataclasses.asdict`` made."""
+        slower = content.pop("slower")
+        return cls(**content, slower=Slower(**slower) if slower else None)
 
 
 @dataclass(slots=True)
@@ -88,20 +102,20 @@ def load(directory: Path) -> State | None:
         return None
     tiers = {name: TierState(**tier) for name, tier in content.pop("tiers").items()}
     supervisor = content.pop("supervisor")
-    limits = Limits(**content.pop("limits"))
+    limits = Limits.from_json(content.pop("limits"))
     return State(**content, tiers=tiers, limits=limits, supervisor=tuple(supervisor) if supervisor else None)
 
 
 def want(directory: Path, limits: Limits) -> None:
     """Ask the supervisor for limits; it answers in the state."""
     partial = directory / f"{WANTED}.partial"
-    partial.write_text(json.dumps({"number": limits.number, "hold": limits.hold}), encoding="utf-8")
+    partial.write_text(json.dumps(asdict(limits)), encoding="utf-8")
     partial.replace(directory / WANTED)
 
 
 def wanted(directory: Path) -> Limits:
     """What is wanted of the farm's limits."""
     try:
-        return Limits(**json.loads((directory / WANTED).read_text(encoding="utf-8")))
+        return Limits.from_json(json.loads((directory / WANTED).read_text(encoding="utf-8")))
     except FileNotFoundError:
         return Limits()

@@ -15,6 +15,7 @@ import stat
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -23,7 +24,7 @@ from pinchpoint_infra.content import ContentError, CorpusError, ingest
 from pinchpoint_infra.embedded import cores, removal
 from pinchpoint_infra.embedded.knobs import Knobs
 from pinchpoint_infra.embedded.place import MARK
-from pinchpoint_infra.embedded.record import FarmError, FarmSpec
+from pinchpoint_infra.embedded.record import FarmError, FarmSpec, Slower
 from pinchpoint_infra.embedded.state import SPEC, Limits, State, TierState, wanted
 from pinchpoint_infra.embedded.tiers import TIERS
 from pinchpoint_infra.embedded.tiers.contract import Tier
@@ -170,16 +171,31 @@ class Supervisor:
             self._state.content = ingest(self._spec.corpus, self._spec.documents, database, folder, self._say)
 
     def _obey(self, limits: Limits) -> None:
-        """Let the limits hold, or lift them, where somebody asked for it since the last time."""
-        if limits.number == self._state.limits.number:
-            return
+        """Turn the knobs where somebody asked for it since the last time, or what they asked for is over."""
+        now = self._state.limits
+        if limits.number == now.number:
+            if not (now.slower and time.time() > now.until_s):
+                return
+            limits = replace(now, live=True, slower=None)
         failure = ""
         try:
-            self._knobs.hold(on=limits.hold)
+            if not limits.live:
+                self._knobs.hold(on=limits.hold)
+            self._knobs.slow(limits.slower, self._pids(limits.slower))
         except FarmError as error:
             failure = str(error)
-        self._state.limits = Limits(limits.number, limits.hold and not failure, failure)
+        hold = limits.hold and (limits.live or not failure)
+        self._state.limits = replace(
+            limits, hold=hold, failure=failure, slower=None if failure else limits.slower
+        )
         self._save()
+
+    def _pids(self, slower: Slower | None) -> list[int]:
+        """The processes of the tier that is to be slower, its leader first."""
+        leader = self._processes.get(slower.name) if slower and slower.knob == "cpu" else None
+        if leader is None or leader.poll() is not None:
+            return []
+        return [leader.pid, *(child.pid for child in psutil.Process(leader.pid).children(recursive=True))]
 
     def _note_crashes(self) -> bool:
         crashed = False

@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pinchpoint_collectors.proc import cgroup, mountinfo
@@ -34,6 +34,10 @@ class Support:
     roots: Mapping[str, Path]
     unified: bool
     missing: Mapping[str, str]
+
+    def only(self, controller: str) -> Support:
+        """The same with no other controller."""
+        return replace(self, roots={controller: self.roots[controller]})
 
 
 def support() -> Support:

@@ -2,8 +2,8 @@
 
 ``python -m pinchpoint_infra.faults.delay CONFIG`` with a JSON list of ``{"port", "to", "delay"}``: where it
 listens on the loopback interface, the port behind it, the ``Delay``. It takes JSON lines on stdin,
-``{"apply": true}`` or false, and answers each with one line; until then, and when stdin has ended, bytes pass
-at once.
+``{"apply": true}`` or false, or ``{"pace": RATIO, "way": POSITION}``, and answers each with one line; until
+then, and when stdin has ended, bytes pass at once.
 
 What it cannot imitate: the TCP handshake and its acknowledgements are local. The first bytes of both sides
 wait for one round trip instead, as they would have for the handshake.
@@ -43,12 +43,17 @@ class Delay:
         """As plain JSON types."""
         return asdict(self)
 
+    def at(self, ratio: float) -> Delay:
+        """The same way at that share of its speed."""
+        narrower = None if self.bytes_per_s is None else self.bytes_per_s * ratio
+        return Delay(self.round_trip_s / ratio, narrower)
+
 
 class Pipe:
     """One direction of the way to an endpoint, shared by all its connections."""
 
     def __init__(self, delay: Delay) -> None:
-        self._delay = delay
+        self.delay = delay
         self._free_at = 0.0
         self.on = False
 
@@ -56,9 +61,9 @@ class Pipe:
         """When bytes sent now are on the other side: after all before them, and half a round trip."""
         if not self.on:
             return now
-        if self._delay.bytes_per_s is not None:
-            self._free_at = max(now, self._free_at) + size_bytes / self._delay.bytes_per_s
-        return max(now, self._free_at) + self._delay.round_trip_s / 2
+        if self.delay.bytes_per_s is not None:
+            self._free_at = max(now, self._free_at) + size_bytes / self.delay.bytes_per_s
+        return max(now, self._free_at) + self.delay.round_trip_s / 2
 
 
 class Way:
@@ -73,10 +78,14 @@ class Way:
         """Let it be long from now on, or not."""
         self._there.on = self._back.on = on
 
+    def pace(self, ratio: float) -> None:
+        """Let it be so much slower than it is made: 0.8 is a round trip 1.25 times as long; 1: as made."""
+        self._there.delay = self._back.delay = self._delay.at(ratio)
+
     async def carry(self, client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
         """Serve one client until both sides have ended, or either breaks; the other side learns of it."""
         opened_at = asyncio.get_running_loop().time()
-        opened_at += self._delay.round_trip_s if self._there.on else 0.0
+        opened_at += self._there.delay.round_trip_s if self._there.on else 0.0
         try:
             server, to_server = await asyncio.open_connection("127.0.0.1", self._port)
         except OSError:
@@ -165,9 +174,16 @@ class DelayProxy:
 
     def apply(self, *, on: bool) -> None:
         """Let the ways be long from now on, or not. Raises ConnectionError where the process has ended."""
+        self._tell({"apply": on})
+
+    def pace(self, position: int, ratio: float) -> None:
+        """Let one of the ways be slower than it is made; see ``Way.pace``. Raises as ``apply``."""
+        self._tell({"pace": ratio, "way": position})
+
+    def _tell(self, command: dict[str, Any]) -> None:
         assert self._process.stdin is not None  # noqa: S101 -- it was started with pipes
         assert self._process.stdout is not None  # noqa: S101 -- likewise
-        self._process.stdin.write(json.dumps({"apply": on}) + "\n")
+        self._process.stdin.write(json.dumps(command) + "\n")
         self._process.stdin.flush()
         if not self._process.stdout.readline():
             words = self._log.read_text(errors="replace").strip().splitlines()[-1:]
@@ -196,8 +212,12 @@ async def _serve(config: list[dict[str, Any]]) -> None:
     commands = asyncio.StreamReader()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(commands), sys.stdin)
     while line := await commands.readline():
-        for way in ways:
-            way.apply(on=json.loads(line)["apply"])
+        match json.loads(line):
+            case {"apply": on}:
+                for way in ways:
+                    way.apply(on=on)
+            case {"pace": ratio, "way": position}:
+                ways[position].pace(ratio)
         sys.stdout.write(line.decode())
         sys.stdout.flush()
     # Its farm has no supervisor any more and waits to be removed.

@@ -121,3 +121,13 @@ def test_a_plan_says_the_same_in_a_file_and_in_json() -> None:
     assert plan.scenarios["b"].load.levels == tuple(range(4, 27, 2))  # type: ignore[union-attr]
     assert plan.phases.warm_up.auto
     assert plan.stop_when[0].above == 0.5
+
+
+def test_a_climb_that_is_ended_stays_at_its_level() -> None:
+    """Told in its second level, a climb of five goes on with that one; told nothing, it climbs on."""
+    ended = iter((float("inf"), 15.0))  # asked at the end of the first level, and of the second
+    held = until(60, Steps((10, 20, 30, 40, 50), 10, lambda: next(ended)))
+    assert [between(held, begin, begin + 10) for begin in range(0, 60, 10)] == [
+        pytest.approx(level, abs=1) for level in (100, 200, 200, 200, 200, 200)
+    ]
+    assert between(until(60, Steps((10, 20, 30), 10)), 30, 40) == pytest.approx(300, abs=1)
