@@ -192,6 +192,11 @@ def slow(identity: Path, slower: Slower | None, for_s: float = 0.0) -> None:
         raise FarmUnavailable(str(error)) from error
 
 
+def cpu_caps_missing() -> str:
+    """Why no tier's CPU can be capped on this machine; "" where it can."""
+    return caps.support().missing.get("cpu", "")
+
+
 def confine_generator(farm: Farm, found: FarmStatus) -> Callable[[int], None]:
     """A function that puts a load generator's process where the farm starves it, if it does."""
     machine = caps.support()

@@ -11,6 +11,7 @@ from pinchpoint.climb import Climb
 from pinchpoint.loadgen.pool import GeneratorPool
 from pinchpoint.plan import Burst, Closed, Open, Plan, Ramp, Soak, Steps, ending_scenarios
 from pinchpoint.progress import Progress
+from pinchpoint.prove import Prover
 from pinchpoint.report import units
 from pinchpoint.seconds import LATE_S, LiveSeconds
 from pinchpoint.settling import STRETCH_S, settled
@@ -32,6 +33,7 @@ class Phases:
         told: what the generators tell.
         progress: for the person who waits.
         must_end: called several times a second; true when the run must not go on.
+        prover: proves the verdict after the measuring, if that is wanted.
     """
 
     def __init__(
@@ -42,6 +44,7 @@ class Phases:
         told: LiveSeconds,
         progress: Progress,
         must_end: Callable[[], bool],
+        prover: Prover | None = None,
     ) -> None:
         self._plan = plan
         self._pool = pool
@@ -49,6 +52,7 @@ class Phases:
         self._told = told
         self._progress = progress
         self._must_end = must_end
+        self._prover = prover
         until_done = plan.phases.measure.until
         self._ending = ending_scenarios(plan) if until_done else []
         self._climbs = {
@@ -74,6 +78,13 @@ class Phases:
             with self._phase("measure"):
                 self._pool.begin(late)
                 going_on = self._measure()
+        if self._prover and not going_on:
+            self._prover.not_begun("the run ended before its measuring did")
+        elif self._prover:
+            for climb in self._climbs.values():
+                climb.hold()
+            with self._phase("prove"):
+                going_on = self._prover.run(self._wait, self._pool.done)
         self._progress.say("stopping the load")
         self._pool.stop()
         if going_on and phases.cool_down_s:

@@ -19,9 +19,10 @@ from pinchpoint.loadgen.load import make_scenario, planned_scenarios
 from pinchpoint.loadgen.pool import GeneratorPool
 from pinchpoint.manifest import INTERVAL_S, first_manifest
 from pinchpoint.phases import Phases
-from pinchpoint.plan import Farm, Plan, guard
+from pinchpoint.plan import Farm, Plan, guard, guard_proof
 from pinchpoint.preflight import Connected
 from pinchpoint.progress import Board, Progress
+from pinchpoint.prove import Prover, restore_leftover
 from pinchpoint.seconds import LiveSeconds, longest_look_s
 from pinchpoint.stopping import StopRules
 from pinchpoint.store.write import RunWriter
@@ -62,16 +63,23 @@ def run(
     *,
     keep_data: bool = False,
     crew: Crew = ONE_EACH,
+    prove: bool = False,
 ) -> Ended:
     """Run a plan against a farm; returns when everything it started has ended.
 
+    With ``prove``, what the measurement names is made slower for a while after it (``prove``).
+
     Raises:
-        GuardError: the farm is production and the plan writes.
+        GuardError: the farm is production and the plan writes, or is to be proved.
         FarmUnavailable: something the plan needs is not reachable or not permitted; nothing was measured.
         NotEvidenceError: the run directory could not be written (disk full); what is there is recoverable.
         Interrupted: stopped before anything was measured, or twice; what was measured is recoverable.
     """
     guard(farm, plan)
+    if prove:
+        guard_proof(farm)
+    if sentence := restore_leftover(farm.identity):
+        progress.say(sentence)
     space = preflight.check_space(out)
     if not space.ok:
         raise FarmUnavailable(f"{space.what}: {space.found}")
@@ -89,6 +97,8 @@ def run(
         with closing(RunWriter(_directory(out, plan, farm), manifest)) as store:
             ended = Ended(store.directory)
             stage = _Stage(plan, live, store, progress, board, interrupts, ended)
+            if prove:
+                stage.prover = Prover(farm, plan, store, progress, stage.left_slower)
             try:
                 live.limit(False)  # data is loaded at full speed, also on a farm that was up
                 stage.prepare(made)
@@ -147,6 +157,11 @@ class _Stage:
         self._samplers: list[Sampler] = []
         self._told = LiveSeconds(longest_look_s(plan))
         self._rules = StopRules((), {}, (), self._told)
+        self.prover: Prover | None = None
+
+    def left_slower(self, why: str) -> None:
+        """Something of the farm is slower than it was found: the measurement stands, the farm does not."""
+        self._ended.cut_short(ExitStatus.ENVIRONMENT, why)
 
     def prepare(self, made: Mapping[str, Scenario]) -> None:
         """Make the data the scenarios need. Raises FarmUnavailable."""
@@ -184,7 +199,13 @@ class _Stage:
             self._progress.watch(self._instances())
             self._live.limit(True)
             Phases(
-                self._plan, pool, self._store, self._told, self._progress, lambda: self._must_end(pool)
+                self._plan,
+                pool,
+                self._store,
+                self._told,
+                self._progress,
+                lambda: self._must_end(pool),
+                self.prover,
             ).run()
         finally:
             self._interrupts.graceful = False

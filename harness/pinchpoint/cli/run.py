@@ -22,6 +22,12 @@ from pinchpoint.run import run as run_plan
 @PLAN
 @FARM
 @OUT
+@click.option(
+    "--prove",
+    is_flag=True,
+    help="After the measuring, make what the verdict names slower for a while, and see whether throughput "
+    "answers as the model says.",
+)
 @click.option("--keep-data", is_flag=True, help="Leave the data the scenarios made on the farm.")
 @click.option(
     "--workers",
@@ -46,6 +52,7 @@ def run(
     farm_file: Path,
     out: Path,
     *,
+    prove: bool,
     keep_data: bool,
     workers: int | None,
     remote_workers: int | None,
@@ -55,7 +62,7 @@ def run(
     crew = _crew(workers, remote_workers, listen)
     farm, plan = load(farm_file, plan_file)
     expand_all(farm)  # a variable that is not set is said with its line, before anything starts
-    directory, status = run_and_report(farm, plan, out, keep_data=keep_data, crew=crew)
+    directory, status = run_and_report(farm, plan, out, keep_data=keep_data, crew=crew, prove=prove)
     click.echo(directory)
     return status
 
@@ -72,12 +79,18 @@ def _crew(workers: int | None, remote: int | None, listen: str | None) -> Crew:
 
 
 def run_and_report(
-    farm: Farm, plan: Plan, out: Path, *, keep_data: bool = False, crew: Crew = ONE_EACH
+    farm: Farm,
+    plan: Plan,
+    out: Path,
+    *,
+    keep_data: bool = False,
+    crew: Crew = ONE_EACH,
+    prove: bool = False,
 ) -> tuple[Path, ExitStatus]:
     """Run, print the verdict, write verdict.json and report.html: (run directory, exit status)."""
     board = Board()
     with Progress(board) as progress:
-        ended = run_plan(farm, plan, out, progress, board, keep_data=keep_data, crew=crew)
+        ended = run_plan(farm, plan, out, progress, board, keep_data=keep_data, crew=crew, prove=prove)
         for reason in ended.reasons:
             progress.say(reason)
         progress.say("analysing")

@@ -4,7 +4,7 @@ from pinchpoint.plan.embedded import BuiltDisk, Content, Delay, Embedded
 from pinchpoint.plan.endpoints import Endpoints, EndpointSpec
 from pinchpoint.plan.expand import expand
 from pinchpoint.plan.farm import Collect, Disk, Farm, Host, Limits, Tier
-from pinchpoint.plan.guard import guard
+from pinchpoint.plan.guard import guard, guard_proof
 from pinchpoint.plan.load import expand_all, load, load_farm, load_plan
 from pinchpoint.plan.plan import (
     Burst,
@@ -22,9 +22,13 @@ from pinchpoint.plan.plan import (
     StopRule,
     ending_scenarios,
 )
-from pinchpoint.plan.redact import redacted
+from pinchpoint.plan.prove import CPU, ENDPOINT, Allowed
+from pinchpoint.plan.redact import redacted, redacted_text
 
 __all__ = [
+    "CPU",
+    "ENDPOINT",
+    "Allowed",
     "BuiltDisk",
     "Burst",
     "Closed",
@@ -54,8 +58,10 @@ __all__ = [
     "expand",
     "expand_all",
     "guard",
+    "guard_proof",
     "load",
     "load_farm",
     "load_plan",
     "redacted",
+    "redacted_text",
 ]

@@ -16,6 +16,7 @@ from pinchpoint.plan.explain import explain
 from pinchpoint.plan.loads import check_loads, check_rules
 from pinchpoint.plan.locustfiles import check_endpoints, check_locustfile
 from pinchpoint.plan.problems import Path, Problem, listed, nearest, unknown
+from pinchpoint.plan.prove import check_prove
 from pinchpoint_collectors import registry as collectors
 from pinchpoint_infra.catalogue import catalogue
 from pinchpoint_scenarios import registry as scenarios
@@ -30,6 +31,7 @@ _WAYS = ("embedded", "endpoints")
 def check_farm(farm: Document) -> Iterator[Problem]:
     """What is wrong with a farm.yaml beyond its fields."""
     yield from _check_embedded(farm)
+    yield from check_prove(farm)
     seen: dict[str, str] = {}
     for tier in farm.mapping("tiers"):
         for host in farm.mapping("tiers", tier, "hosts"):

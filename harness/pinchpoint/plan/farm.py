@@ -19,6 +19,7 @@ from pydantic import (
 from pinchpoint.plan.embedded import Embedded
 from pinchpoint.plan.endpoints import Endpoints
 from pinchpoint.plan.problems import Unfit, nearest, quoted
+from pinchpoint.plan.prove import Allowed
 from pinchpoint.plan.record import (
     Bytes,
     BytesPerSecond,
@@ -173,6 +174,7 @@ class FarmFile(Record):
     endpoints: Endpoints = Endpoints()
     tiers: Mapping[Name, Tier] = Field(default_factory=dict)
     embedded: Embedded | None = None
+    prove: Mapping[str, Allowed] = Field(default_factory=dict)
 
 
 class Farm(FarmFile):
@@ -184,6 +186,7 @@ class Farm(FarmFile):
         endpoints: those already running, ``${ENV}`` unexpanded; see ``expand``.
         tiers: tier name -> tier: hosts, what watches them, what their disks are declared to be.
         embedded: how the embedded farm is built; ``None`` where the farm is a real one.
+        prove: ``tier.role``, ``tier.cpu``, ``tier.endpoint`` -> how ``run --prove`` may make it slower.
         identity: the resolved path of its file; two files are two farms.
     """
 

@@ -23,3 +23,12 @@ def guard(farm: Farm, plan: Plan) -> None:
             f"{', '.join(writing)}; nothing was started. "
             "Run them on a copy of the farm, whose farm.yaml says environment: staging or test"
         )
+
+
+def guard_proof(farm: Farm) -> None:
+    """Raise ``GuardError`` when the farm is production: nothing there is made slower on purpose."""
+    if farm.environment == "production":
+        raise GuardError(
+            f"farm {farm.name} is production: --prove would make a part of it slower on purpose; nothing was "
+            "started. Leave out --prove, or run on a copy whose farm.yaml says environment: staging or test"
+        )

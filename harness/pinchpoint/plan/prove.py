@@ -1,0 +1,66 @@
+"""The records of farm.yaml's ``prove``: what ``run --prove`` may make slower on a real farm."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pydantic import Field, field_validator
+
+from pinchpoint.plan.document import Document
+from pinchpoint.plan.problems import Problem, Unfit, unknown
+from pinchpoint.plan.record import Ratio, Record, Seconds
+from pinchpoint.plan.units import DURATION
+
+CPU, ENDPOINT = "cpu", "endpoint"
+"""What of a tier may be named besides its disk roles: its processors, and the way to it."""
+
+
+class Allowed(Record):
+    """One thing that may be made slower, and how.
+
+    Attributes:
+        slower: a command that makes it slower; run by ``/bin/sh -c`` on the machine of the controller.
+        restore: the command that puts it back; it must do no harm where nothing was changed.
+        by_ratio: how much less of its work it can do in a second then.
+        timeout_s: how long either command may take.
+    """
+
+    slower: str = Field(min_length=1, repr=False, description="a command that makes it slower")
+    restore: str = Field(min_length=1, repr=False, description="the command that puts it back")
+    by_ratio: Ratio = Field(alias="by", ge=0.05, le=0.5, description="how much slower, such as 20%")
+    timeout_s: Seconds = Field(default=30.0, alias="timeout", gt=0, le=600, description=DURATION)
+
+    @field_validator("slower", "restore")
+    @classmethod
+    def _says_something(cls, value: str) -> str:
+        if not value.strip() or "\0" in value:
+            raise Unfit("an empty command", "needed: what a shell can run")
+        return value
+
+
+def check_prove(farm: Document) -> Iterator[Problem]:
+    """``tier.role``, ``tier.cpu`` and ``tier.endpoint`` must be of a tier of this farm."""
+    named = farm.mapping("prove")
+    if not named:
+        return
+    if "embedded" in farm.data:
+        yield Problem(
+            ("prove",),
+            "commands for an embedded farm",
+            "remove it: Pinchpoint makes what it has built slower by itself",
+        )
+        return
+    allowed = sorted(_names(farm))
+    for name in named:
+        if name not in allowed:
+            why = unknown("resource of this farm:", name, allowed)
+            yield Problem(("prove", name), why.found, why.allowed, why.nearest)
+
+
+def _names(farm: Document) -> set[str]:
+    found = set()
+    for tier in farm.mapping("tiers"):
+        found |= {f"{tier}.{CPU}", f"{tier}.{ENDPOINT}"}
+        for host in farm.mapping("tiers", tier, "hosts"):
+            found |= {f"{tier}.{role}" for role in farm.mapping("tiers", tier, "hosts", host, "disks")}
+    return found

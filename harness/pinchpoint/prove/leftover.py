@@ -1,0 +1,89 @@
+"""What a killed run left slower on a farm that is not ours: written down before, put back by the next run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+
+import platformdirs
+import psutil
+
+from pinchpoint.errors import FarmUnavailable
+from pinchpoint.plan import Allowed
+from pinchpoint.prove.commands import run
+
+_STATE_VARIABLE = "PINCHPOINT_STATE"
+
+
+def note(identity: Path, name: str, allowed: Allowed) -> None:
+    """Write down that something is about to be made slower. Raises FarmUnavailable where that cannot be."""
+    place = _place(identity)
+    me = psutil.Process()
+    content = {
+        "farm": os.fsdecode(identity),
+        "name": name,
+        "restore": allowed.restore,
+        "timeout_s": allowed.timeout_s,
+        "by": [me.pid, me.create_time()],
+    }
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        partial = place.with_suffix(".partial")
+        partial.touch(mode=0o600)  # a command may hold a secret
+        partial.write_text(json.dumps(content), encoding="utf-8")
+        partial.replace(place)
+    except OSError as error:
+        raise FarmUnavailable(
+            f"{place}: cannot be written ({error.strerror}); nothing is made slower that a later run could "
+            f"not put back. Name a writable folder in {_STATE_VARIABLE}"
+        ) from error
+
+
+def forget(identity: Path) -> None:
+    """It has been put back."""
+    _place(identity).unlink(missing_ok=True)
+
+
+def restore_leftover(identity: Path) -> str | None:
+    """Put back what a run that was killed left slower; a sentence where there was something.
+
+    Raises:
+        FarmUnavailable: the command failed: the farm is not as it is meant to be.
+    """
+    place = _place(identity)
+    try:
+        content = json.loads(place.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise FarmUnavailable(
+            f"{place}: says what a killed run left slower, and cannot be read ({error}); put it back by "
+            "hand, then remove the file"
+        ) from error
+    if _alive(*content["by"]):
+        return None
+    name = content["name"]
+    try:
+        run(f"prove.{name}.restore", content["restore"], content["timeout_s"])
+    except FarmUnavailable as error:
+        raise FarmUnavailable(
+            f"a run that was killed left {name} slower, and it could not be put back: {error}; put it back "
+            f"by hand, then remove {place}"
+        ) from error
+    place.unlink()
+    return f"a run that was killed had left {name} slower: put back"
+
+
+def _place(identity: Path) -> Path:
+    given = os.environ.get(_STATE_VARIABLE)
+    root = Path(given) if given else platformdirs.user_state_path("pinchpoint")
+    return root / "proofs" / f"{hashlib.sha256(os.fsencode(identity)).hexdigest()[:12]}.json"
+
+
+def _alive(pid: int, create_time: float) -> bool:
+    try:
+        return psutil.Process(pid).create_time() == create_time
+    except psutil.NoSuchProcess:
+        return False

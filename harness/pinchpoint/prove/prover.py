@@ -1,0 +1,215 @@
+"""The causal test after the measuring: who is suspected, what makes it slower, and windows by turns."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+from pinchpoint.errors import FarmUnavailable, PinchpointError
+from pinchpoint.plan import Farm, Plan
+from pinchpoint.progress import Progress
+from pinchpoint.prove.knobs import RATIO, Knob, Refused, knob_for
+from pinchpoint.prove.pace import AS_IS, CONTROL, ORDER, ORDER_WITH_CONTROL, SLOWER, Pace, pace
+from pinchpoint.report import units
+from pinchpoint.seconds import LATE_S
+from pinchpoint.store.coarse import step_s
+from pinchpoint.store.write import RunWriter, utc
+
+_VERDICT_S = 120.0
+"""A verdict of a day's run takes a tenth of it; the load goes on meanwhile."""
+_LEASE_S = 60.0  # beyond the window it is for: an embedded farm puts itself back then
+_LONGEST_S = 600
+_ROOM = 0.9
+"""A control is a resource that would have room left also when it is slower."""
+
+_NAMED = ("kind", "tier", "host", "resource", "instance", "role")
+
+
+class Wait(Protocol):
+    """Lets time pass while the load goes on."""
+
+    def __call__(self, phase: str, length_s: float, done: Callable[[], bool] | None = None) -> bool:
+        """Until the time is over, or it is done; False when the run must not go on."""
+        ...
+
+
+class _Ended(Exception):  # noqa: N818 -- what happened, not a fault
+    """The run must not go on."""
+
+
+class Prover:
+    """Proves the verdict of one run, and writes down what it did in the manifest (``proof``).
+
+    Args:
+        farm: what is driven.
+        plan: with which load.
+        store: the run directory.
+        progress: for the person who waits.
+        left_slower: called with a sentence where something could not be put back.
+    """
+
+    def __init__(
+        self,
+        farm: Farm,
+        plan: Plan,
+        store: RunWriter,
+        progress: Progress,
+        left_slower: Callable[[str], None],
+    ) -> None:
+        self._farm = farm
+        self._plan = plan
+        self._store = store
+        self._progress = progress
+        self._left_slower = left_slower
+
+    def run(self, wait: Wait, done: Callable[[str], bool]) -> bool:
+        """The whole test, while the load that was judged goes on.
+
+        Args:
+            wait: lets time pass.
+            done: whether a scenario has no work left.
+
+        Returns:
+            False when the run must not go on; whatever was made slower has been put back.
+        """
+        try:
+            found = self._prove(wait, done)
+        except _Ended:
+            self._note({"result": "failed", "why": "the run was ended before the test was complete"})
+            return False
+        except PinchpointError as error:
+            found = {"result": "failed", "why": str(error)}
+        self._note(found)
+        return True
+
+    def not_begun(self, why: str) -> None:
+        """Write down that there was no test at all."""
+        self._note({"result": "failed", "why": why})
+
+    def _prove(self, wait: Wait, done: Callable[[str], bool]) -> dict[str, Any]:
+        over = [name for name in self._plan.scenarios if done(name)]
+        if over:
+            return {
+                "result": "not_supported",
+                "why": f"{', '.join(over)} has no work left: the load that was judged has ended; measure for "
+                "a fixed time (measure: 5m)",
+            }
+        verdict = self._verdict(wait)
+        suspect = verdict["bottleneck"] or next(iter(verdict["candidates"]), None)
+        if suspect is None or verdict["outcome"] not in {"bottleneck", "inconclusive"}:
+            return {"result": "nothing_to_prove", "why": "the verdict names no resource"}
+        named = {key: suspect[key] for key in _NAMED}
+        hosts = self._store.manifest["hosts"]
+        knob = knob_for(self._farm, named, verdict, hosts, all_of_it=False)
+        recorded_s = step_s(self._store.manifest, utc(time.time_ns() + _LONGEST_S * 10**9))
+        times = pace(self._plan, verdict, recorded_s)
+        if isinstance(knob, Refused):
+            return {"result": knob.result, "why": knob.why, "suspect": named}
+        if isinstance(times, str):
+            return {"result": "not_supported", "why": times, "suspect": named}
+        control = self._control(verdict, named)
+        found: dict[str, Any] = {
+            "suspect": named,
+            "change": {"what": knob.what, "ratio": knob.ratio},
+            "control": None,
+        }
+        if control:
+            change = {"what": control[1].what, "ratio": control[1].ratio}
+            found["control"] = {"suspect": control[0], "change": change}
+        return {**found, "windows": self._windows(wait, times, knob, control[1] if control else None)}
+
+    def _verdict(self, wait: Wait) -> dict[str, Any]:
+        """The verdict of what was measured, by a child process. Raises FarmUnavailable where it has none."""
+        self._go_on(wait("proving: the last seconds come in", LATE_S))
+        self._store.compact()
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            command = [sys.executable, "-m", "pinchpoint.prove.suspect", str(self._store.directory)]
+            with subprocess.Popen(command, stdout=out, stderr=err, start_new_session=True) as child:
+                try:
+                    self._go_on(
+                        wait(
+                            "proving: judging what was measured", _VERDICT_S, lambda: child.poll() is not None
+                        )
+                    )
+                finally:
+                    if child.poll() is None:
+                        child.kill()
+            out.seek(0)
+            err.seek(0)
+            if child.returncode:
+                words = err.read().decode(errors="replace").strip().splitlines()[-1:]
+                raise FarmUnavailable(
+                    f"what was measured could not be judged within {_VERDICT_S:g} s: {' '.join(words)}"
+                )
+            verdict: dict[str, Any] = json.load(out)
+            return verdict
+
+    def _control(
+        self, verdict: Mapping[str, Any], suspect: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], Knob] | None:
+        """What would give way next, where it has so much room that nothing must change when it is slower."""
+        following = verdict["next"]
+        if not following or following["utilisation_ratio"] > _ROOM * RATIO:
+            return None
+        named = {key: following[key] for key in _NAMED}
+        same = all(named[key] == suspect[key] for key in ("tier", "host", "resource", "instance"))
+        knob = knob_for(self._farm, named, verdict, self._store.manifest["hosts"], all_of_it=True)
+        if same or isinstance(knob, Refused):
+            return None
+        return {**named, "utilisation_ratio": following["utilisation_ratio"]}, knob
+
+    def _windows(self, wait: Wait, times: Pace, suspect: Knob, control: Knob | None) -> list[dict[str, str]]:
+        order = ORDER_WITH_CONTROL if control else ORDER
+        knobs = {AS_IS: None, SLOWER: suspect, CONTROL: control}
+        self._progress.say(
+            f"proving: {suspect.what} works at {units.percent(suspect.ratio)} of its speed, by turns, for "
+            f"{units.seconds(times.at_most_s(len(order)))} at most"
+        )
+        found = []
+        for number, kind in enumerate(order, 1):
+            words = f"proving, window {number} of {len(order)} ({kind.replace('_', ' ')})"
+            with self._slower(knobs[kind], times):
+                begin_s = times.begin_s(time.time())
+                end_s = begin_s + times.length_s
+                self._go_on(wait(words, end_s - time.time()))
+            found.append({"what": kind, "from": utc(begin_s * 10**9), "to": utc(end_s * 10**9)})
+        return found
+
+    @contextmanager
+    def _slower(self, knob: Knob | None, times: Pace) -> Iterator[None]:
+        """Something is slower meanwhile, and put back whatever happens. Raises FarmUnavailable."""
+        if knob is None:
+            yield
+            return
+        try:
+            knob.slower(times.at_most_s(1) + _LEASE_S)
+            self._store.event("made_slower", what=knob.what, ratio=knob.ratio)
+            yield
+        finally:
+            self._put_back(knob)
+
+    def _put_back(self, knob: Knob) -> None:
+        """Raises FarmUnavailable where it could not be, which the run's exit status says, too."""
+        try:
+            knob.restore()
+        except FarmUnavailable as error:
+            why = f"{knob.what} was made slower for a test and could not be put back: {error}"
+            self._left_slower(why)
+            raise FarmUnavailable(why) from error
+        self._store.event("put_back", what=knob.what)
+
+    def _go_on(self, going_on: bool) -> None:
+        if not going_on:
+            raise _Ended
+
+    def _note(self, found: Mapping[str, Any]) -> None:
+        self._store.manifest["proof"] = dict(found)
+        self._store.save_manifest()
+        if "result" in found:
+            self._progress.say(f"not proved: {found['why']}")

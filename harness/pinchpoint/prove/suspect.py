@@ -1,0 +1,27 @@
+"""What a run that is still going on is judged to show so far: verdict.json's content on stdout.
+
+``python -m pinchpoint.prove.suspect RUN``, in a process of its own: the controller must not stand still
+meanwhile, and the load goes on.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+from pinchpoint.analysis import analyse
+from pinchpoint.store.read import open_run
+
+_NICE = 10  # generators and farm come first
+
+
+def main() -> None:
+    """Entry of the process; whatever goes wrong ends it with a traceback that the controller hands on."""
+    os.nice(_NICE)
+    json.dump(analyse(open_run(Path(sys.argv[1]))).to_json(), sys.stdout)
+
+
+if __name__ == "__main__":
+    main()
