@@ -2,31 +2,70 @@
 
 from __future__ import annotations
 
-import contextlib
+import ssl
 import time
-from collections.abc import Collection, Mapping
+import zlib
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from functools import cache
+from typing import Protocol
 
-import urllib3
-from urllib3.util import Timeout, parse_url
+from urllib3.exceptions import LocationParseError
+from urllib3.util import Url, parse_url
 
+from ..errors import ScenarioError
+from ..fastpath.http import HttpConnection, HttpError, Response
 from .failures import Failure, Skipped
 
 LARGEST_BYTES = 64 * 2**20
 """A larger body is not kept in memory: the document is skipped."""
+_TOO_LARGE = f"larger than {LARGEST_BYTES // 2**20} MiB"
 _CONNECT_TIMEOUT_S = 5.0
-_CHUNK_BYTES = 2**18
 
 _KINDS = {401: "authentication", 403: "permission", 404: "not_found", 410: "not_found"}
 _WORTH_TRYING_AGAIN = frozenset({408, 425, 429})  # the other 4xx mean that the request itself is wrong
+_THROTTLED = frozenset({429, 503})
+_DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A complete answer: status and the bytes of its body."""
+    """A complete answer.
+
+    Attributes:
+        status: its status.
+        body: its body, decoded where the server had packed it.
+        response: as it came.
+        start_ns: ``time.perf_counter_ns()`` when it was asked for.
+        end_ns: likewise, when the last byte of it had come.
+    """
 
     status: int
     body: bytes
+    response: Response
+    start_ns: int
+    end_ns: int
+
+    def header(self, name: str) -> str:
+        """The value of a header field; "" without any."""
+        return self.response.header(name.lower().encode("ascii"))
+
+
+class Login(Protocol):
+    """A login that belongs to a connection, as NTLM's: made once on each, before its first request."""
+
+    def headers(self, challenge: str) -> Mapping[str, str] | None:
+        """What to send next.
+
+        Args:
+            challenge: the server's ``WWW-Authenticate``; "" to begin with.
+
+        Returns:
+            Header fields of the next request; None where the login is over and was not accepted.
+        """
+        ...
 
 
 class Http:
@@ -36,18 +75,41 @@ class Http:
         base_url: ``http(s)://HOST[:PORT][/PREFIX]``; paths are put behind it.
         timeout_s: limit of a whole request, from the connection to the last byte.
         headers: sent with every request.
+        login: begins a login for each new connection; None where the headers are all it takes.
     """
 
-    def __init__(self, base_url: str, *, timeout_s: float, headers: Mapping[str, str]) -> None:
-        url = parse_url(base_url)
-        self.origin = f"{url.scheme}://{url.netloc}"
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        timeout_s: float,
+        headers: Mapping[str, str],
+        login: Callable[[], Login] | None = None,
+    ) -> None:
+        url = _parsed(base_url)
+        scheme = url.scheme or "http"
+        self.origin = f"{scheme}://{url.netloc}"
         self.prefix = (url.path or "").rstrip("/")
         self._timeout_s = timeout_s
-        self._headers = {**headers, "Accept-Encoding": "identity"}  # bytes as they are stored
-        self._pool = urllib3.connection_from_url(self.origin, maxsize=1, retries=False)
+        self._login = login
+        self._logged_in = 0  # the number of the connection that is
+        self._head = _fields({"Host": url.netloc or "", "Accept-Encoding": "identity", **headers})
+        self._connection = HttpConnection(
+            (url.host or "").strip("[]"),
+            url.port or _DEFAULT_PORTS[scheme],
+            tls=_tls() if scheme == "https" else None,
+            connect_timeout_s=_CONNECT_TIMEOUT_S,
+            largest_bytes=LARGEST_BYTES,
+        )
 
     def request(
-        self, method: str, target: str, *, body: bytes | None = None, accept: Collection[int] = ()
+        self,
+        method: str,
+        target: str,
+        *,
+        body: bytes | None = None,
+        accept: Collection[int] = (),
+        headers: Mapping[str, str] | None = None,
     ) -> Answer:
         """Ask for ``target`` (path and query, without the prefix).
 
@@ -56,65 +118,133 @@ class Http:
             target: what follows ``base_url``.
             body: bytes to send.
             accept: statuses besides 2xx that are answers, not failures.
+            headers: sent besides those of every request.
 
         Raises:
             Failure: no connection, no answer in time, a broken one, or a status that means failure.
             Skipped: the body is larger than ``LARGEST_BYTES``.
         """
         deadline = time.monotonic() + self._timeout_s
+        fields = self._head + _fields(headers) if headers else self._head
+        start_ns = time.perf_counter_ns()
         try:
-            response = self._pool.urlopen(
-                method,
-                self.prefix + target,
-                body=body,
-                headers=self._headers,
-                redirect=False,
-                preload_content=False,
-                timeout=Timeout(connect=min(_CONNECT_TIMEOUT_S, self._timeout_s), read=self._timeout_s),
-            )
-            with contextlib.closing(response):  # also gives up the connection of a body not read to its end
-                content = _body(response, deadline)
-        except urllib3.exceptions.HTTPError as error:
-            raise Failure(_kind(error), str(error)) from error
+            response = self._ask(method, self.prefix + target, fields, body, deadline)
+        except HttpError as error:
+            if error.kind == "too_large":
+                raise Skipped(_TOO_LARGE) from error
+            raise Failure(error.kind, str(error)) from error
+        end_ns = time.perf_counter_ns()
         if not (200 <= response.status < 300 or response.status in accept):
-            raise _refusal(response)
-        return Answer(response.status, content)
+            raise refusal(response)
+        return Answer(response.status, _decoded(response), response, start_ns, end_ns)
 
     def close(self) -> None:
         """Close the connection. Safe to call twice."""
-        self._pool.close()
+        self._connection.close()
+
+    def _ask(self, method: str, path: str, fields: str, body: bytes | None, deadline: float) -> Response:
+        again = method == "GET"
+        if self._login is None:
+            return self._connection.exchange(_message(method, path, fields, body), deadline, again=again)
+        connection = self._connection
+        if self._logged_in == connection.opened > 0:
+            # Not a second time by itself: the next connection would have to log in first.
+            response = connection.exchange(_message(method, path, fields, body), deadline, again=False)
+            if response.status != 401 and self._logged_in == connection.opened:
+                return response
+        return self._log_in(self._login(), _Request(method, path, fields, body), deadline)
+
+    def _log_in(self, login: Login, request: _Request, deadline: float) -> Response:
+        """The request, with whatever the login puts before it on the same connection."""
+        more = login.headers("")
+        while True:
+            if more is None:
+                raise Failure("authentication", "the server did not accept the login", permanent=True)
+            message = _message(request.method, request.path, request.fields + _fields(more), request.body)
+            response = self._connection.exchange(message, deadline, again=False)
+            if response.status != 401:
+                self._logged_in = self._connection.opened
+                return response
+            more = login.headers(response.header(b"www-authenticate"))
 
 
-def _body(response: urllib3.BaseHTTPResponse, deadline: float) -> bytes:
-    """The whole body, read as it comes: a server that drips bytes cannot hold us past the deadline."""
-    parts = []
-    size = 0
-    while chunk := response.read1(_CHUNK_BYTES):
-        parts.append(chunk)
-        size += len(chunk)
-        if size > LARGEST_BYTES:
-            raise Skipped(f"larger than {LARGEST_BYTES // 2**20} MiB")
-        if time.monotonic() > deadline:
-            raise Failure("timeout", "the body was not complete in time")
-    return b"".join(parts)
+@dataclass(frozen=True, slots=True)
+class _Request:
+    method: str
+    path: str
+    fields: str
+    body: bytes | None
 
 
-def _kind(error: urllib3.exceptions.HTTPError) -> str:
-    exceptions = urllib3.exceptions
-    if isinstance(error, exceptions.ConnectTimeoutError):  # also: refused, no such host
-        return "unreachable"
-    if isinstance(error, exceptions.TimeoutError):
-        return "timeout"
-    if isinstance(error, exceptions.SSLError):
-        return "tls"
-    if isinstance(error, exceptions.DecodeError | exceptions.InvalidHeader):
-        return "bad_answer"
-    return "connection_lost"
-
-
-def _refusal(response: urllib3.BaseHTTPResponse) -> Failure:
+def refusal(response: Response) -> Failure:
+    """The failure that a status other than 2xx stands for."""
     status = response.status
     permanent = 300 <= status < 500 and status not in _WORTH_TRYING_AGAIN
-    wait = response.headers.get("Retry-After", "")
-    retry_after_s = float(wait) if wait.isdecimal() else 0.0
-    return Failure(_KINDS.get(status, f"http_{status}"), permanent=permanent, retry_after_s=retry_after_s)
+    wait_s = retry_after_s(response.header(b"retry-after")) if status in _THROTTLED else 0.0
+    return Failure(_KINDS.get(status, f"http_{status}"), permanent=permanent, retry_after_s=wait_s)
+
+
+def retry_after_s(value: str) -> float:
+    """What a ``Retry-After`` asks for, as seconds or a date (RFC 9110, 10.2.3); 0 where it is neither."""
+    value = value.partition(",")[0].strip() if value[:1].isdecimal() else value.strip()
+    if value.isascii() and value.isdecimal():
+        return float(value)
+    try:
+        until = parsedate_to_datetime(value)
+    except ValueError:
+        return 0.0
+    if until.tzinfo is None:
+        until = until.replace(tzinfo=UTC)
+    return max(0.0, (until - datetime.now(UTC)).total_seconds())
+
+
+def _message(method: str, path: str, fields: str, body: bytes | None) -> bytes:
+    head = f"{method} {path or '/'} HTTP/1.1\r\n{fields}"
+    if body is None and method == "GET":
+        return f"{head}\r\n".encode("latin-1")
+    content = body or b""
+    return f"{head}Content-Length: {len(content)}\r\n\r\n".encode("latin-1") + content
+
+
+def _fields(headers: Mapping[str, str]) -> str:
+    return "".join(f"{name}: {_one_line(value)}\r\n" for name, value in headers.items())
+
+
+def _one_line(value: str) -> str:
+    """A value as it can stand in a head: a line break in it would begin another field."""
+    if "\r" in value or "\n" in value or not value.isascii():
+        raise ScenarioError("a header field takes one line of ASCII; correct token, user or cookies")
+    return value
+
+
+def _parsed(url: str) -> Url:
+    try:
+        return parse_url(url)
+    except LocationParseError as error:
+        raise ScenarioError(f"{url!r} is no URL; write it like https://intranet.example") from error
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
+def _decoded(response: Response) -> bytes:
+    """The body as it was before the server packed it, though it was asked not to."""
+    encoding = response.header(b"content-encoding").strip().lower()
+    if encoding in ("", "identity"):
+        return response.body
+    if encoding not in ("gzip", "x-gzip", "deflate"):
+        raise Failure("bad_answer", f"content encoding {encoding!a} was not asked for", permanent=True)
+    unpacker = zlib.decompressobj(zlib.MAX_WBITS | 32)  # gzip or zlib, whichever it is
+    try:
+        content = unpacker.decompress(response.body, LARGEST_BYTES + 1)
+    except zlib.error as error:
+        raise Failure("bad_answer", f"its {encoding} cannot be unpacked: {error}", permanent=True) from error
+    if len(content) > LARGEST_BYTES:
+        raise Skipped(_TOO_LARGE)
+    if not unpacker.eof:
+        raise Failure("bad_answer", f"its {encoding} is cut off", permanent=True)
+    return content
