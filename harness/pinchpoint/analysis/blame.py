@@ -31,10 +31,19 @@ def suspects(resources: Iterable[Resource], rows: Rows, flows: tuple[Flow, ...])
     resources = tuple(resources)
     found = [one for one in (suspect(resource, rows, flows) for resource in resources) if one is not None]
     found = [one for one in found if one.kind != "memory" or _felt(one, resources, rows, flows)]
+    found = [one for one in found if not _throttled(one, found)]
     firm = [one for one in found if one.kind not in YIELDING]
     if any(not one.demoted for one in firm) or _own_use(resources, rows) >= OWN_USE.value:
         found = firm
     return tuple(sorted(found, key=_rank, reverse=True))
+
+
+def _throttled(one: Suspicion, found: Iterable[Suspicion]) -> bool:
+    """Whether what is seen of a disk is its machine's doing, which stands at the cap of all its disks."""
+    if one.resource.type != "disk" or one.resource.whole is not None or one.exact:
+        return False
+    machines = (other for other in found if other.resource.whole is not None and other.exact)
+    return any(other.resource.machine == one.resource.machine for other in machines)
 
 
 def _felt(memory: Suspicion, resources: Iterable[Resource], rows: Rows, flows: tuple[Flow, ...]) -> bool:

@@ -114,7 +114,7 @@ def _disk_doubts(first: Suspicion) -> Iterator[str]:
         yield "one I/O at a time, each of excellent latency: just the time they take would look the same"
     if first.demoted:
         yield "writes to data files are mostly asynchronous: nothing was seen to wait for them"
-    if len(first.resource.roles) > 1:
+    if len(first.resource.roles) > 1 and first.resource.whole is None:
         roles = ", ".join(f"{role.tier}.{role.role}" for role in first.resource.roles)
         yield f"one device serves several roles ({roles}): it cannot be said whose I/O it is"
 

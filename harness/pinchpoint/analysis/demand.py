@@ -17,6 +17,7 @@ from pinchpoint.analysis.dependencies import find_dependencies
 from pinchpoint.analysis.devices import find_disks
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.inputs import Host, Inputs
+from pinchpoint.analysis.machine_disks import find_machine_disks
 from pinchpoint.analysis.memory import find_memory
 from pinchpoint.analysis.resources import Resource
 from pinchpoint.analysis.series import Floats, Samples
@@ -31,6 +32,7 @@ def find_resources(inputs: Inputs, flows: tuple[Flow, ...]) -> tuple[Resource, .
         *_allowances(inputs),
         *_threads(inputs),
         *disks,
+        *find_machine_disks(inputs, disks),
         *find_memory(inputs, disks),
         *find_interfaces(inputs),
         *find_connections(inputs, flows),

@@ -66,12 +66,13 @@ def _fact(
     instance: str | None = None,
 ) -> Fact:
     of_limit = limit.value if limit and limit not in SPREADS else None
+    series = None if resource.whole is not None else resource.instance
     return Fact(
         fact=text,
         metric=metric,
         value=value,
         host=resource.hosts[0],
-        instance=resource.instance if instance is None else instance,
+        instance=series if instance is None else instance,
         evidence=evidence,
         threshold=of_limit,
         source=limit.source if limit else None,
@@ -117,13 +118,11 @@ def _cpu_facts(resource: Resource, found: CpuMeasures) -> Iterator[Fact]:
 def _disk_facts(one: Suspicion, found: DiskMeasures) -> Iterator[Fact]:
     resource, state = one.resource, one.disk
     assert state is not None  # noqa: S101 -- a disk's suspicion always carries its answers
-    way = "read" if (found.reads_ratio or 0.0) > 1 / 2 else "write"
-    rate = f"disk.{way}s_per_s" if found.binding == "io" else f"disk.{way}_bytes_per_s"
-    level = found.level
+    rate, level = rate_metric(found), found.level
     amount = level_words(found)
     if one.kind == "disk_cap" and state.near_cap:
         flat = f", {units.percent(found.spread)} of spread" if found.spread is not None else ""
-        text = f"{amount}{flat}: {units.percent(found.utilisation)} of the declared limit"
+        text = f"{amount}{flat}: {units.percent(found.utilisation)} of {_limit_words(resource)}"
         rule = FLAT if state.at_cap else UTILISATION
         fact = _fact(resource, text, rate, level, "E1", rule)
         yield replace(fact, threshold=_cap(resource, found), source="declared")
@@ -149,6 +148,22 @@ def _disk_facts(one: Suspicion, found: DiskMeasures) -> Iterator[Fact]:
     yield from _disk_witnesses(one, found)
 
 
+def rate_metric(found: DiskMeasures) -> str:
+    """The metric of what binds a disk, of the way most of its I/O goes."""
+    way = "read" if (found.reads_ratio or 0.0) > 1 / 2 else "write"
+    return f"disk.{way}s_per_s" if found.binding == "io" else f"disk.{way}_bytes_per_s"
+
+
+def witnesses(one: Suspicion) -> Iterator[Fact]:
+    """What somebody else says of a pool of cores or of a disk."""
+    if isinstance(one.found, DiskMeasures):
+        yield from _disk_witnesses(one, one.found)
+    elif isinstance(one.found, CpuMeasures):
+        yield from (
+            fact for fact in _cpu_facts(one.resource, one.found) if fact.metric.startswith("pressure")
+        )
+
+
 def shift_words(resource: Resource) -> str:
     """How a disk's level changed: ``fell from 3,500/s to 500/s though no less was waiting``."""
     shift = resource.shift
@@ -157,6 +172,12 @@ def shift_words(resource: Resource) -> str:
     way, less = ("fell", "less") if shift.after < shift.before else ("rose", "more")
     levels = f"from {units.per_second(shift.before)} to {units.per_second(shift.after)}"
     return f"{way} {levels} though no {less} was waiting"
+
+
+def _limit_words(resource: Resource) -> str:
+    if resource.whole is None:
+        return "the declared limit"
+    return f"what the machine ({resource.instance}) can do for all its disks together"
 
 
 def _cap(resource: Resource, found: DiskMeasures) -> float | None:
@@ -187,5 +208,7 @@ def level_words(found: DiskMeasures) -> str:
 
 
 def _name(resource: Resource) -> str:
+    if resource.whole is not None:
+        return f"all disks of {resource.hosts[0]} ({resource.instance})"
     first = resource.roles[0]
     return f"the {first.role} disk of {first.tier} ({first.host}, {resource.instance})"

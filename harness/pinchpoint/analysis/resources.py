@@ -60,6 +60,7 @@ class Resource:
         shift: how a disk's I/O, or else its bytes, changed its level in the window; None where it did not.
         moves: how a disk's I/O (``io``) and ``bytes`` move when what is outstanding does
             (``measures.settle``).
+        whole: of all disks of a machine together, the machine's type; None for one device.
         scenario: whose users wait for a dependency.
         step_s: seconds per step.
         columns: one value per step of the window, NaN = not measured.
@@ -77,11 +78,12 @@ class Resource:
     commit_path: bool = False
     shift: DiskShift | None = None
     moves: Mapping[str, Movement] = field(default_factory=dict)
+    whole: str | None = None
     scenario: str = ""
     step_s: float = 1.0
     columns: Mapping[str, Floats] = field(default_factory=dict)
 
     @property
     def role(self) -> str | None:
-        """The first role of a device."""
-        return self.roles[0].role if self.roles else None
+        """The first role of a device; all disks of a machine together have none."""
+        return self.roles[0].role if self.roles and self.whole is None else None

@@ -77,6 +77,8 @@ def _disk(resource: Resource, found: DiskMeasures, flows: tuple[Flow, ...]) -> S
     evidence = disk_evidence(found, state)
     if not evidence:
         return None
+    if resource.whole is not None and not (state.occupied and state.near_cap):
+        return None  # only its own cap is a matter of the machine; all else is one disk's
     kind = _disk_kind(state)
     if state.wait_ratio is None and (kind not in USED_UP or demoted(resource, found)):
         return None

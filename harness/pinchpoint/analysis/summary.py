@@ -45,7 +45,12 @@ def thing(one: Suspicion) -> str:
     if isinstance(one.found, ShareMeasures):
         return _shared_thing(resource)
     if resource.type == "disk":
-        return f"the {resource.role} disk of the {tier} tier ({host}, {resource.instance})"
+        whole = f"the limit of the machine {host} for all its disks together ({resource.instance})"
+        return (
+            whole
+            if resource.whole
+            else f"the {resource.role} disk of the {tier} tier ({host}, {resource.instance})"
+        )
     if resource.type == "thread":
         thread = resource.instance.removeprefix("thread:")
         return f"one thread of the {tier} tier ({thread} on {host})"
@@ -116,7 +121,8 @@ def _sharing(one: Suspicion, found: CpuMeasures) -> str:
 
 
 def _disk_proof(one: Suspicion, found: DiskMeasures) -> str:
-    others = [f"{role.tier} {role.role}" for role in one.resource.roles[1:]]
+    whole = one.resource.whole is not None
+    others = [] if whole else [f"{role.tier} {role.role}" for role in one.resource.roles[1:]]
     also = f" (the device also serves {listed(others)})" if others else ""
     way = "read" if (found.reads_ratio or 0.0) > HALF else "write"
     each = units.seconds(found.read_s if way == "read" else write_and_flush_s(one.resource, found))
@@ -124,7 +130,7 @@ def _disk_proof(one: Suspicion, found: DiskMeasures) -> str:
     waiting = f"{units.percent(state.wait_ratio)} of the time of {state.waiting}" if state else ""
     limit = "as flat as only a limit makes it"
     if state is not None and state.near_cap:
-        limit = f"{units.percent(found.utilisation)} of its declared limit"
+        limit = f"{units.percent(found.utilisation)} of its {'' if whole else 'declared '}limit"
     rate = units.per_second(found.io)
     proofs = {
         "disk_cap": f"{level_words(found)}, {limit}",
@@ -154,7 +160,7 @@ def not_reached_words(flows: Sequence[Flow], rates: dict[str, float], following:
     text = f"Nothing gave way at this load: the farm served {served}, and its limit is above that."
     if following is None:
         return text
-    part = f"the {following.role} disk" if following.resource == "disk" else "the CPU"
+    part = f"the {following.role or 'whole machine'} disk" if following.resource == "disk" else "the CPU"
     used = units.percent(following.utilisation_ratio)
     return f"{text} The most used part was {part} of the {following.tier} tier ({following.host}), at {used}."
 
@@ -169,6 +175,8 @@ def inconclusive_words(why: str, candidates: Sequence[Suspect]) -> str:
 
 
 def _place(candidate: Suspect) -> str:
+    if candidate.resource == "disk" and candidate.role is None:
+        return f"all disks of {candidate.host} together ({candidate.instance})"
     if candidate.resource == "disk":
         return f"the {candidate.role} disk of {candidate.tier}"
     unknown = " (not measured)" if all(fact.value is None for fact in candidate.evidence) else ""

@@ -38,7 +38,7 @@ class Fact:
         metric: the metric of samples.parquet it rests on, or the column of operations.parquet.
         value: the number, base units; None where nothing was measured.
         host: whose samples.
-        instance: which instance of the metric.
+        instance: which instance of the metric; None: several of the host's together.
         evidence: ``E1`` saturation, ``E2`` growing queue, ``E3`` ceiling, ``E4`` independent witness, or
             ``context``.
         threshold: what the value was compared with, base units.
@@ -50,7 +50,7 @@ class Fact:
     metric: str
     value: float | None
     host: str = ""
-    instance: str = ""
+    instance: str | None = ""
     evidence: str = "context"
     threshold: float | None = None
     source: str | None = None
@@ -69,7 +69,7 @@ class Suspect:
         resource: ``cpu``, ``thread``, ``disk``, ``memory``, ``network``, ``lock``, ``pool``, ``dependency``,
             ``generator``, ``recorder``.
         instance: device, cores ("0,1"), thread, interface, kind of lock, source or endpoint.
-        role: the disk's role.
+        role: the disk's role; None of all disks of a machine together, whose type is then the ``instance``.
         confidence: None for candidates that nothing was concluded about.
         window: UTC start and end of what was looked at.
         evidence: what was measured.

@@ -51,9 +51,12 @@ def place(blame: Mapping[str, Any]) -> str:
     if kind == "cpu_thread":
         where += [f"thread {instance.removeprefix('thread:')}"] if instance else []
         thing = f"one thread{owner}"
+    elif kind.startswith("disk") and not blame.get("role"):
+        where += [f"machine {instance}"] if instance else []
+        thing = f"all disks{owner} together"
     elif kind.startswith("disk"):
         where += [f"device {instance}"] if instance else []
-        thing = f"the {blame['role']} disk{owner}" if blame.get("role") else f"a disk{owner}"
+        thing = f"the {blame['role']} disk{owner}"
     elif kind == "cpu":
         thing = f"the CPU{owner}"
     else:

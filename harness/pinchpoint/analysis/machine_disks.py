@@ -1,0 +1,152 @@
+"""All disks of a machine together: its own caps are a resource of their own (METHOD step 3).
+
+A virtual machine's caps hold for what it does over the network to all its disks: striping multiplies the
+caps of disks, never these. Whole devices count once; a disk inside the machine counts to none of them, one
+that its host caches to a cap of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from pinchpoint.analysis.devices import disk_columns
+from pinchpoint.analysis.inputs import Host, Inputs, Limits
+from pinchpoint.analysis.resources import Resource
+from pinchpoint.analysis.series import Floats
+from pinchpoint_infra.catalogue import Profile, catalogue
+
+LOCAL_MODELS = ("Microsoft NVMe Direct Disk", "Amazon EC2 NVMe Instance Storage")
+"""How the kernel names disks that are inside a cloud's machine (Azure: "FAQ for remote NVMe disks"; AWS:
+"NVMe instance store volumes"): no cap of the machine holds for them."""
+
+CAPS: Mapping[str, tuple[str, str]] = {
+    "network": ("iops", "bytes_per_s"),
+    "cached": ("cached_iops", "cached_bytes_per_s"),
+}
+"""How a disk is attached -> which two caps of the machine its I/O counts to."""
+
+
+def machine_profile(hosts: Sequence[Host]) -> Profile | None:
+    """The catalogue's entry of the machine that these hosts are declared to be; None where they say none."""
+    names = {host.machine_type for host in hosts if host.machine_type}
+    found = [catalogue()[name] for name in sorted(names) if name in catalogue()]
+    return found[0] if len(names) == 1 and found else None
+
+
+def unknown_machines(inputs: Inputs) -> Iterator[str]:
+    """Declared machines whose caps are not known, as warnings."""
+    for machine in dict.fromkeys(host.machine for host in inputs.hosts):
+        hosts = inputs.on_machine(machine)
+        names = sorted({host.machine_type for host in hosts if host.machine_type})
+        if len(names) > 1:
+            said = " and ".join(names)
+            yield f"{hosts[0].name}: one machine, declared to be {said}: its caps are not known"
+        elif names and machine_profile(hosts) is None:
+            yield f"{hosts[0].name}: the catalogue has no machine {names[0]}: its caps are not known"
+
+
+def find_machine_disks(inputs: Inputs, disks: Sequence[Resource]) -> Iterator[Resource]:
+    """One resource for each cap of each machine that is declared to have one; ``disks`` are its devices."""
+    for machine in dict.fromkeys(host.machine for host in inputs.hosts):
+        hosts = inputs.on_machine(machine)
+        profile = machine_profile(hosts)
+        if profile is None:
+            continue
+        own = {disk.instance: disk for disk in disks if disk.machine == machine}
+        for way, (count, size) in CAPS.items():
+            limits = Limits(getattr(profile, count), getattr(profile, size), None)
+            devices = [name for name in _counted(hosts, own) if _attached(hosts, own, name) == way]
+            if devices and (limits.iops or limits.bytes_per_s):
+                found = _together(inputs, hosts, [own.get(name) or name for name in devices])
+                if found is not None:
+                    name = profile.name if way == "network" else f"{profile.name} ({way})"
+                    yield replace(
+                        found,
+                        key=f"machine-disks:{machine}:{way}",
+                        machine=machine,
+                        instance=name,
+                        limits=limits,
+                        whole=profile.name,
+                    )
+
+
+def _counted(hosts: Sequence[Host], own: Mapping[str, Resource]) -> Iterator[str]:
+    """The devices whose I/O is counted: each I/O once, at the device nearest to the network.
+
+    Those with a role, and of the other whole disks those that no device with a role is made of.
+    """
+    members: dict[str, tuple[str, ...]] = {}
+    for host in hosts:
+        members.update(host.members)
+    below = {part for name in own for part in members.get(name, ())}
+    rest = [name for name, parts in members.items() if name not in own and not parts and name not in below]
+    for name in (*own, *rest):
+        if not set(members.get(name, ())) & {*own, *rest}:
+            yield name
+
+
+def _attached(hosts: Sequence[Host], own: Mapping[str, Resource], device: str) -> str:
+    said = {role.attached for role in own[device].roles} if device in own else {"network"}
+    local = any(host.models.get(device, "").startswith(LOCAL_MODELS) for host in hosts)
+    return "local" if local or "local" in said else "cached" if "cached" in said else "network"
+
+
+def _together(inputs: Inputs, hosts: Sequence[Host], devices: Sequence[Resource | str]) -> Resource | None:
+    """The sum of several devices; None where none of them was measured."""
+    parts: list[Mapping[str, Floats]] = []
+    roles = []
+    for device in devices:
+        if isinstance(device, Resource):
+            roles += list(device.roles)
+            parts.append(device.columns)
+        else:
+            columns = disk_columns(inputs.samples, [host.name for host in hosts], device)
+            unknown = np.full(inputs.window.steps, np.nan)
+            parts.append({**columns, "sessions": unknown})
+    parts = [part for part in parts if np.isfinite(part["reads"] + part["writes"]).any()]
+    known = [device for device in devices if isinstance(device, Resource)]
+    if not parts:
+        return None
+    return Resource(
+        key="",
+        type="disk",
+        machine="",
+        hosts=tuple(dict.fromkeys(role.host for role in roles)) or tuple(host.name for host in hosts),
+        tiers=tuple(dict.fromkeys(role.tier for role in roles))
+        or tuple(dict.fromkeys(host.tier for host in hosts)),
+        instance="",
+        roles=tuple(roles),
+        commit_path=any(device.commit_path for device in known),
+        step_s=float(inputs.window.step_s),
+        columns=_sums(parts),
+    )
+
+
+def _sums(parts: Sequence[Mapping[str, Floats]]) -> dict[str, Floats]:
+    """Rates, what is outstanding and who waits add up; a latency is the mean over all operations.
+
+    Busy is the share of the time in which any of them has I/O, taking them for independent of each other.
+    """
+
+    def total(name: str) -> Floats:
+        return np.asarray(np.sum([part[name] for part in parts], axis=0), dtype=np.float64)
+
+    summed = ("reads", "writes", "bytes", "read_bytes", "outstanding")
+    columns = {name: total(name) for name in summed}
+    for way in ("read", "write", "flush"):
+        weight = total(f"{way}_weight")
+        times = [np.nan_to_num(part[f"{way}_latency"]) * part[f"{way}_weight"] for part in parts]
+        spent = np.sum(times, axis=0)
+        latency = np.divide(spent, weight, out=np.full_like(weight, np.nan), where=weight > 0)
+        columns |= {f"{way}_latency": latency, f"{way}_weight": weight}
+    sessions = np.array([part["sessions"] for part in parts])
+    asked = np.isfinite(sessions).any(axis=0)
+    return {
+        **columns,
+        "busy": 1 - np.prod([1 - part["busy"] for part in parts], axis=0),
+        "pressure": parts[0]["pressure"],
+        "sessions": np.where(asked, np.nansum(sessions, axis=0), np.nan),
+    }
