@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from pinchpoint.analysis.caveats import caveats
 from pinchpoint.analysis.conclusion import Conclusion, conclude, served
 from pinchpoint.analysis.demand import find_resources
 from pinchpoint.analysis.drift import drift_table
+from pinchpoint.analysis.explain import counted, explain
 from pinchpoint.analysis.flows import find_flows
 from pinchpoint.analysis.growth import Climb
 from pinchpoint.analysis.inputs import Inputs, read_inputs
@@ -31,8 +32,11 @@ from pinchpoint.analysis.objectives import objective_table
 from pinchpoint.analysis.stages import Stage
 from pinchpoint.analysis.tables import cpu_table, crawl_table, disk_table, scenario_table
 from pinchpoint.analysis.timeline import Period, find_periods, longest, moved, moved_words, timeline_table
-from pinchpoint.analysis.verdict import Verdict
+from pinchpoint.analysis.verdict import Suspect, Verdict
 from pinchpoint.store.read import StoredRun
+
+APART = ("summary", "sure")
+"""What the verdict takes from the conclusion in a form of its own."""
 
 
 def analyse(run: StoredRun) -> Verdict:
@@ -57,7 +61,11 @@ def _verdict(
 ) -> Verdict:
     inputs, concluded, held = case.inputs, conclude(case), highest_held(climbed)
     return Verdict(
-        **{name: getattr(concluded, name) for name in Conclusion.__slots__ if name != "summary"},
+        **{
+            name: _rests_on(getattr(concluded, name), case)
+            for name in Conclusion.__slots__
+            if name not in APART
+        },
         summary=" ".join([concluded.summary, *_moves(levels, periods), *held_words(held, levels)]),
         capacity_at_least_per_s=served(case) if concluded.outcome == "not_reached" else {},
         objectives=(
@@ -76,10 +84,20 @@ def _verdict(
         levels=climbed,
         objectives_held=held,
         knee=asdict(case.knee),
+        explanation=explain(case, concluded.sure),
         timeline=timeline_table(periods),
         drift=drift_table(inputs),
         warnings=tuple(dict.fromkeys([*caveats(case), *_moves(levels, periods)])),
     )
+
+
+def _rests_on(answer: Any, case: Case) -> Any:
+    """A suspect, or several, with the number of samples behind each fact; anything else as it is."""
+    if isinstance(answer, tuple):
+        return tuple(_rests_on(one, case) for one in answer)
+    if isinstance(answer, Suspect):
+        return replace(answer, evidence=tuple(counted(fact, case) for fact in answer.evidence))
+    return answer
 
 
 def _moves(levels: Sequence[Level], periods: Sequence[Period]) -> Iterator[str]:

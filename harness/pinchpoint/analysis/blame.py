@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.measures import CpuMeasures, Measures, measure_cpu, measure_disk
@@ -35,7 +36,7 @@ def suspects(resources: Iterable[Resource], rows: Rows, flows: tuple[Flow, ...])
     firm = [one for one in found if one.kind not in YIELDING]
     if any(not one.demoted for one in firm) or _own_use(resources, rows) >= OWN_USE.value:
         found = firm
-    return tuple(sorted(found, key=_rank, reverse=True))
+    return tuple(sorted(found, key=rank, reverse=True))
 
 
 def _throttled(one: Suspicion, found: Iterable[Suspicion]) -> bool:
@@ -64,17 +65,36 @@ def _own_use(resources: Iterable[Resource], rows: Rows) -> float:
     return max((busy for busy in own if busy is not None), default=0.0)
 
 
-def _rank(one: Suspicion) -> tuple[bool, bool, int, bool, bool, int, bool, str]:
-    """Comparable: what waits for nothing comes last; want of memory before the disk that reads for it.
+class Rank(NamedTuple):
+    """What decides which of two suspects is the cause: the first field that differs, the larger first.
 
-    Then more and more exact evidence first, then depth. Waiting for a disk that has room left
-    (``disk_latency``) comes after what is used up.
+    What waits for nothing comes last; want of memory before the disk that reads for it. Then more and more
+    exact evidence first, then depth. Waiting for a disk that has room left (``disk_latency``) comes after
+    what is used up.
     """
-    full = one.kind not in {"disk_latency", "disk_concurrency", "disk_warm_up"}
-    depth = max((DEPTH.get(tier, 1) for tier in one.resource.tiers), default=1)
-    is_disk = one.resource.type == "disk"
-    memory = one.kind == "memory"
-    return (not one.demoted, memory, len(one.evidence), full, one.exact, depth, is_disk, one.resource.key)
+
+    waited_for: bool
+    memory: bool
+    kinds: int
+    used_up: bool
+    exact: bool
+    depth: int
+    disk: bool
+    key: str
+
+
+def rank(one: Suspicion) -> Rank:
+    """Where a suspect stands among others."""
+    return Rank(
+        waited_for=not one.demoted,
+        memory=one.kind == "memory",
+        kinds=len(one.evidence),
+        used_up=one.kind not in {"disk_latency", "disk_concurrency", "disk_warm_up"},
+        exact=one.exact,
+        depth=max((DEPTH.get(tier, 1) for tier in one.resource.tiers), default=1),
+        disk=one.resource.type == "disk",
+        key=one.resource.key,
+    )
 
 
 def owner(resource: Resource, found: Measures) -> tuple[str | None, str | None]:

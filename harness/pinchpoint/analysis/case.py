@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pinchpoint.analysis.blame import suspects
+from pinchpoint.analysis.blame import rank, suspects
 from pinchpoint.analysis.demand import find_resources
 from pinchpoint.analysis.flows import Flow, find_flows
-from pinchpoint.analysis.gates import Gate, failed_gates
+from pinchpoint.analysis.gates import Gate, check_gates
 from pinchpoint.analysis.growth import Climb, with_growth
 from pinchpoint.analysis.inputs import Inputs
 from pinchpoint.analysis.knee import Knee, no_knee
@@ -22,9 +22,11 @@ class Case:
     """What the conclusion is drawn from: the results of steps 0 to 6.
 
     Attributes:
+        gates: all of them, held or not.
         stages: the load levels there are.
         stage: the one that is judged: the sustained one unless only bursts used something up.
         found: what speaks against which resource there, the cause first.
+        climb: what the levels of a load in steps brought; None where there were none.
     """
 
     inputs: Inputs
@@ -35,6 +37,12 @@ class Case:
     stages: tuple[Stage, ...]
     stage: Stage | None
     found: tuple[Suspicion, ...]
+    climb: Climb | None
+
+    @property
+    def failed(self) -> tuple[Gate, ...]:
+        """The gates that did not hold."""
+        return tuple(gate for gate in self.gates if not gate.held)
 
 
 def build_case(inputs: Inputs, knee: Knee | None = None, climb: Climb | None = None) -> Case:
@@ -42,9 +50,9 @@ def build_case(inputs: Inputs, knee: Knee | None = None, climb: Climb | None = N
     flows, stages = find_flows(inputs), find_stages(inputs)
     stage, resources, found = _judged(stages, find_resources(inputs, flows), flows)
     if climb is not None:
-        found = with_growth(found, climb)
+        found = tuple(sorted(with_growth(found, climb), key=rank, reverse=True))
     knee = knee or no_knee(len(stages))
-    return Case(inputs, flows, resources, failed_gates(inputs, flows), knee, stages, stage, found)
+    return Case(inputs, flows, resources, check_gates(inputs, flows), knee, stages, stage, found, climb)
 
 
 def _judged(

@@ -22,7 +22,7 @@ def caveats(case: Case) -> Iterator[str]:
     for event in inputs.events:
         if event.get("event") == "tier_crashed":
             yield f"the {event.get('tier')} tier ({event.get('host')}) crashed during the run"
-    yield from (gate.fact.fact for gate in case.gates)
+    yield from (gate.fact.fact for gate in case.failed)
     yield from unseen(inputs)
     yield from stolen(inputs)
     for name in dict.fromkeys(name for stage in case.stages for name in stage.unsteady):

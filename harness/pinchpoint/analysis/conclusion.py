@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pinchpoint.analysis import output, summary
 from pinchpoint.analysis.blame import used_by_generator
 from pinchpoint.analysis.case import Case
-from pinchpoint.analysis.confidence import trust, unseen
+from pinchpoint.analysis.confidence import Trust, trust, unseen
 from pinchpoint.analysis.facts import facts
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.gates import Gate
@@ -21,7 +21,7 @@ from pinchpoint.report import units
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    """What the steps came to; the verdict adds the tables to it."""
+    """What the steps came to; the verdict adds the tables to it, the explanation reads ``sure``."""
 
     outcome: Outcome
     summary: str
@@ -31,6 +31,7 @@ class Conclusion:
     headroom_ratio: float | None = None
     candidates: tuple[Suspect, ...] = ()
     experiment: str | None = None
+    sure: Trust | None = None
 
 
 def conclude(case: Case) -> Conclusion:
@@ -54,7 +55,7 @@ def _blocking(case: Case) -> tuple[Gate, ...]:
     So does not having seen the farm: then nobody knows whether it was.
     """
     excused = bool(case.found) or any(unseen(case.inputs))
-    gates = [gate for gate in case.gates if not (gate.excusable and excused)]
+    gates = [gate for gate in case.failed if not (gate.excusable and excused)]
     if case.found and used_by_generator(case.found[0]):
         fact = facts(case.found[0])[0]
         gates.append(
@@ -110,6 +111,7 @@ def _used_up(case: Case, stage: Stage) -> Conclusion:
             summary.inconclusive_words(why, candidates),
             candidates=candidates,
             experiment=summary.experiment(case.flows, case.found, ()),
+            sure=sure,
         )
     equal = second if second is not None and len(second.evidence) >= len(first.evidence) else None
     return Conclusion(
@@ -119,6 +121,7 @@ def _used_up(case: Case, stage: Stage) -> Conclusion:
         runner_up=output.named(case.inputs, stage, second, None) if second else None,
         next=output.following(case.resources, stage.rows, first),
         headroom_ratio=output.headroom(first),
+        sure=sure,
     )
 
 

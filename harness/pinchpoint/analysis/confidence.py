@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pinchpoint.analysis.blame import strangers, suspects
+from pinchpoint.analysis.blame import rank, strangers, suspects
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.inputs import Inputs
 from pinchpoint.analysis.knee import Knee
@@ -43,23 +44,32 @@ class Trust:
         level: None where two candidates cannot be told apart.
         stable_ratio: share of the resamples that named the same resource.
         why_not_more: sentences.
+        named: resource -> how many resamples named it first; None: those that named nothing.
     """
 
     level: Confidence | None
     stable_ratio: float
     why_not_more: tuple[str, ...]
+    named: Mapping[str | None, int]
 
 
-def stability(
-    first: Suspicion, resources: tuple[Resource, ...], stage: Stage, flows: tuple[Flow, ...]
-) -> float:
-    """The share of block-bootstrap resamples of the stage in which the same resource comes first."""
+def votes(
+    found: Sequence[Suspicion], resources: tuple[Resource, ...], stage: Stage, flows: tuple[Flow, ...]
+) -> Counter[str | None]:
+    """Resource -> in how many block-bootstrap resamples of the stage it comes first; None: nothing does.
+
+    What several levels say of a resource (``found``) is not drawn anew: it comes from all of them.
+    """
+    grown = {one.resource.key: {fact.evidence for fact in one.grown} for one in found}
     random = np.random.default_rng(SEED)
-    same = 0
+    counted: Counter[str | None] = Counter()
     for choice in block_rows(len(stage.rows), RESAMPLES, random):
-        found = suspects(resources, stage.rows[choice], flows)
-        same += bool(found) and found[0].resource.key == first.resource.key
-    return same / RESAMPLES
+        drawn = [
+            replace(one, evidence=one.evidence | grown.get(one.resource.key, set()))
+            for one in suspects(resources, stage.rows[choice], flows)
+        ]
+        counted[max(drawn, key=rank).resource.key if drawn else None] += 1
+    return counted
 
 
 def trust(
@@ -72,16 +82,30 @@ def trust(
 ) -> Trust:
     """High, medium or low by METHOD step 8; None names no one. Too few load levels: at most medium."""
     first = found[0]
-    stable = stability(first, resources, stage, flows)
+    named = votes(found, resources, stage, flows)
+    stable = named[first.resource.key] / RESAMPLES
     if stable < STABLE_MEDIUM.value:
-        return Trust(None, stable, ("resamples of the run do not agree on one resource",))
+        return Trust(None, stable, ("resamples of the run do not agree on one resource",), named)
     lowered = tuple(_lowering(inputs, found, stage))
     if lowered:
-        return Trust("low", stable, lowered)
+        return Trust("low", stable, lowered, named)
     if knee.levels < MIN_LEVELS.value:
-        return Trust("medium", stable, (f"{knee.why}: at most medium",))
+        return Trust("medium", stable, (f"{knee.why}: at most medium",), named)
     strong = len(first.evidence) >= 3 and ("E3" in first.evidence or first.exact)
-    return Trust("high" if strong and stable >= STABLE_HIGH.value else "medium", stable, ())
+    if strong and stable >= STABLE_HIGH.value:
+        return Trust("high", stable, (), named)
+    return Trust("medium", stable, tuple(_short_of_high(first, stable)), named)
+
+
+def _short_of_high(first: Suspicion, stable: float) -> Iterator[str]:
+    """What several load levels did not bring."""
+    if len(first.evidence) < 3:
+        missing = [kind for kind in ("E1", "E2", "E3", "E4") if kind not in first.evidence]
+        yield f"only two of the four kinds of evidence; {', '.join(missing)} are missing"
+    if "E3" not in first.evidence and not first.exact:
+        yield "neither its ceiling (E3) nor a declared limit it stands at exactly tells that it ends here"
+    if stable < STABLE_HIGH.value:
+        yield f"{units.percent(stable)} of the resamples name it; 95 % are needed"
 
 
 def _lowering(inputs: Inputs, found: tuple[Suspicion, ...], stage: Stage) -> Iterator[str]:

@@ -29,23 +29,25 @@ from pinchpoint.store.schema import SEND
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """A gate that did not hold.
+    """One question that valid evidence must pass.
 
     Attributes:
         host: the load worker, "" for all of them.
-        fact: what was measured.
-        remedy: what to do.
+        fact: what was measured; of one that did not hold, what is wrong.
+        remedy: what to do where it did not hold.
+        held: whether it did.
         excusable: the farm being used up explains it, so it does not invalidate then.
     """
 
     host: str
     fact: Fact
     remedy: str
+    held: bool = False
     excusable: bool = False
 
 
-def failed_gates(inputs: Inputs, flows: tuple[Flow, ...]) -> tuple[Gate, ...]:
-    """Every gate that did not hold, the recorder first."""
+def check_gates(inputs: Inputs, flows: tuple[Flow, ...]) -> tuple[Gate, ...]:
+    """Every gate, the recorder's first; one that nothing was measured for is left out."""
     gates = [*_recorder(inputs), *_generator_cpu(inputs), *_send_lag(inputs, flows)]
     gates += [gate for flow in flows for gate in (*_little(inputs, flow), *_started(flow))]
     return tuple(gates)
@@ -69,9 +71,11 @@ def _recorder(inputs: Inputs) -> Iterator[Gate]:
             yield Gate(worker, _fact(text, "generator.recorder_ok", 0.0, None, (worker, "")), remedy)
     for key in inputs.samples.keys("generator.recorder_ok"):
         mean = inputs.samples.mean(*key)
-        if mean is not None and mean < 1:
-            text = f"the recorder of {key.host} did not record all of the time"
-            yield Gate(key.host, _fact(text, key.metric, mean, None, (key.host, "")), remedy)
+        if mean is None:
+            continue
+        held = mean >= 1
+        text = f"the recorder of {key.host} {'recorded' if held else 'did not record'} all of the time"
+        yield Gate(key.host, _fact(text, key.metric, mean, None, (key.host, "")), remedy, held)
 
 
 def _generator_cpu(inputs: Inputs) -> Iterator[Gate]:
@@ -86,13 +90,14 @@ def _generator_cpu(inputs: Inputs) -> Iterator[Gate]:
     for names in sharing.values():
         used = [inputs.samples.steps(name, "generator.cpu_ratio", "") for name in names]
         values = np.sum([np.nan_to_num(one) for one in used], axis=0)[np.any(np.isfinite(used), axis=0)]
-        if len(values) and float((values >= GENERATOR_CPU.value).mean()) > GENERATOR_CPU_TIME.value:
-            mean = float(values.mean())
-            text = f"the load generator ({', '.join(names)}) used {units.percent(mean)} of its core"
-            remedy = "give the load generator more cores or workers, or lower the load"
-            yield Gate(
-                names[0], _fact(text, "generator.cpu_ratio", mean, GENERATOR_CPU, (names[0], "")), remedy
-            )
+        if not len(values):
+            continue
+        held = float((values >= GENERATOR_CPU.value).mean()) <= GENERATOR_CPU_TIME.value
+        mean = float(values.mean())
+        text = f"the load generator ({', '.join(names)}) used {units.percent(mean)} of its core"
+        remedy = "give the load generator more cores or workers, or lower the load"
+        fact = _fact(text, "generator.cpu_ratio", mean, GENERATOR_CPU, (names[0], ""))
+        yield Gate(names[0], fact, remedy, held)
 
 
 def _send_lag(inputs: Inputs, flows: tuple[Flow, ...]) -> Iterator[Gate]:
@@ -103,11 +108,10 @@ def _send_lag(inputs: Inputs, flows: tuple[Flow, ...]) -> Iterator[Gate]:
         if response is None or lag is None:
             continue
         limit = max(SEND_LAG_S.value, SEND_LAG_SHARE.value * response.p99_s)
-        if lag.p99_s > limit:
-            text = f"operations of {flow.load.scenario} were sent {units.seconds(lag.p99_s)} too late (p99)"
-            where = ("", flow.load.scenario, "context", limit, SEND_LAG_S.source, SEND_LAG_S.says)
-            fact = Fact(text, "generator.send_lag_s", lag.p99_s, *where)
-            yield Gate("", fact, "give the load generator more cores or workers")
+        text = f"operations of {flow.load.scenario} were sent {units.seconds(lag.p99_s)} too late (p99)"
+        where = ("", flow.load.scenario, "context", limit, SEND_LAG_S.source, SEND_LAG_S.says)
+        fact = Fact(text, "generator.send_lag_s", lag.p99_s, *where)
+        yield Gate("", fact, "give the load generator more cores or workers", lag.p99_s <= limit)
 
 
 def _little(inputs: Inputs, flow: Flow) -> Iterator[Gate]:
@@ -135,14 +139,14 @@ def _little(inputs: Inputs, flow: Flow) -> Iterator[Gate]:
         return
     edge = flow.service.longest_s / inputs.window.seconds + _users_left(inputs, flow)
     client = rate * CLIENT_TIME_S.value / users
-    if -(LITTLE.value + edge) <= gap <= max(LITTLE.value + edge, client):
-        return
+    held = -(LITTLE.value + edge) <= gap <= max(LITTLE.value + edge, client)
     text = (
-        f"{flow.load.scenario}: {users:g} users, but their operations account for {accounted:.3g} "
-        "(Little's law): the load generator did something else in between"
+        f"{flow.load.scenario}: {users:g} users, their operations account for {accounted:.3g} (Little's law)"
     )
+    if not held:
+        text += ": the load generator did something else in between"
     fact = _fact(text, "users_gap_ratio", gap, LITTLE, ("", flow.load.scenario))
-    yield Gate("", fact, "give the load generator more cores, or fewer users per worker")
+    yield Gate("", fact, "give the load generator more cores, or fewer users per worker", held)
 
 
 def _users_left(inputs: Inputs, flow: Flow) -> float:
@@ -163,11 +167,11 @@ def _users(inputs: Inputs, flow: Flow) -> float | None:
 
 
 def _started(flow: Flow) -> Iterator[Gate]:
-    if flow.started_ratio is None or flow.started_ratio >= STARTED.value:
+    if flow.started_ratio is None:
         return
-    text = (
-        f"only {units.percent(flow.started_ratio)} of the scheduled operations of "
-        f"{flow.load.scenario} were started"
-    )
+    held = flow.started_ratio >= STARTED.value
+    only = "" if held else "only "
+    share = units.percent(flow.started_ratio)
+    text = f"{only}{share} of the scheduled operations of {flow.load.scenario} were started"
     fact = _fact(text, "started_ratio", flow.started_ratio, STARTED, ("", flow.load.scenario))
-    yield Gate("", fact, "allow more sessions, or give the load generator more cores", excusable=True)
+    yield Gate("", fact, "allow more sessions, or give the load generator more cores", held, excusable=True)

@@ -44,6 +44,7 @@ class Fact:
         threshold: what the value was compared with, base units.
         source: where the threshold comes from: ``SP``, ``PAL``, ``MS-IO``, ``design``, or ``declared``.
         rule: what the threshold says, in words.
+        samples: how many samples of that series (or operations) it rests on; None where it is no such thing.
     """
 
     fact: str
@@ -55,6 +56,63 @@ class Fact:
     threshold: float | None = None
     source: str | None = None
     rule: str | None = None
+    samples: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One question that was asked.
+
+    Attributes:
+        evidence: ``E1`` to ``E4``, or ``gate``.
+        holds: None where it could not be told.
+        fact: what was measured, and what it was compared with; ``value`` None where nothing was.
+    """
+
+    evidence: str
+    holds: bool | None
+    fact: Fact
+
+
+@dataclass(frozen=True, slots=True)
+class Considered:
+    """A resource that was looked at.
+
+    Attributes:
+        name: in words.
+        kind: how it would limit; None where nothing speaks against it.
+        used_ratio: how much of it is used; None where that is not known (a disk without a declared limit).
+        checks: E1 to E4.
+        why: why it is, or is not, the answer.
+    """
+
+    name: str
+    kind: Kind | None
+    tier: str | None
+    host: str | None
+    resource: str
+    instance: str
+    role: str | None
+    used_ratio: float | None
+    checks: tuple[Check, ...]
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The chain behind the answer.
+
+    Attributes:
+        gates: what valid evidence had to pass.
+        considered: every resource, the most used first.
+        reasons: why this answer, in sentences.
+        would_change: what would change it, in sentences.
+    """
+
+    gates: tuple[Check, ...]
+    considered: tuple[Considered, ...]
+    reasons: tuple[str, ...]
+    would_change: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +181,7 @@ class Verdict:
         stages: the load levels that were looked at.
         levels: of a load in steps, what each level brought; else empty.
         objectives_held: of such a load, per scenario, the highest level at which its objectives held.
+        explanation: what was considered, why this is the answer, what would change it.
         timeline: what was used up when, one row per period (``timeline.timeline_table``).
         drift: of a soak, what changed over it (``drift.drift_table``); else empty.
         tables: the dictionaries of ``scenarios``, ``crawl``, ``disks``, ``cpus``, ``objectives``.
@@ -145,6 +204,7 @@ class Verdict:
     levels: tuple[Mapping[str, Any], ...]
     objectives_held: Mapping[str, Mapping[str, Any]]
     knee: Mapping[str, Any]
+    explanation: Explanation
     timeline: tuple[Mapping[str, Any], ...]
     drift: tuple[Mapping[str, Any], ...]
     summary: str

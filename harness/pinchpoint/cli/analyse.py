@@ -9,17 +9,24 @@ import click
 
 from pinchpoint.cli.arguments import RUN
 from pinchpoint.conclude import verdict_of
+from pinchpoint.report.explained import explanation_text
 from pinchpoint.report.terminal import verdict_text
 
 
 @click.command()
 @RUN
 @click.option("--json", "as_json", is_flag=True, help="Print verdict.json's content and nothing else.")
-def analyse(directory: Path, *, as_json: bool) -> None:
+@click.option("--explain", is_flag=True, help="Print the whole chain: what was considered, and why this won.")
+def analyse(directory: Path, *, as_json: bool, explain: bool) -> None:
     """Say which resource of RUN gives way first, from what was measured.
 
     A run whose controller was killed is recovered first.
     """
     _, verdict = verdict_of(directory)
     content = verdict.to_json()
-    click.echo(json.dumps(content, indent=1) if as_json else verdict_text(content))
+    if as_json:
+        click.echo(json.dumps(content, indent=1))  # the explanation is part of it in any case
+        return
+    click.echo(verdict_text(content))
+    if explain:
+        click.echo(f"\n{explanation_text(content)}")

@@ -48,7 +48,8 @@ def _lines(report: Report) -> Iterator[str]:
     yield ""
     for finding in report.findings:
         yield from _finding(finding)
-    yield from table_lines(report.tables["objectives"])
+    for name in ("objectives", "periods", "considered"):
+        yield from table_lines(report.tables[name])
     if report.warnings:
         yield from ("### Warnings", "", *(f"- {escaped(warning)}" for warning in report.warnings), "")
     for title, names in _SECTIONS:

@@ -9,6 +9,7 @@ from typing import Any
 from pinchpoint.analysis.verdict import SCHEMA
 from pinchpoint.errors import InputError
 from pinchpoint.report import (
+    chain_tables,
     drift_tables,
     environment_tables,
     level_tables,
@@ -81,6 +82,8 @@ def gather(run: StoredRun, verdict: Mapping[str, Any]) -> Report:
     tables = (
         load_tables.objectives(verdict),
         level_tables.levels(verdict),
+        chain_tables.periods(verdict),
+        chain_tables.considered(verdict),
         drift_tables.drift(verdict),
         load_tables.scenarios(run, verdict),
         load_tables.operations(run, clock),

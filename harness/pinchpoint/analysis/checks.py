@@ -1,0 +1,142 @@
+"""Every resource and the four kinds of evidence: which hold, which do not, which could not be told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from pinchpoint.analysis.case import Case
+from pinchpoint.analysis.evidence import cpu_limit, disk_state
+from pinchpoint.analysis.facts import facts, level_words, rate_metric, witnesses
+from pinchpoint.analysis.growth import with_growth
+from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures, Measures, ShareMeasures, measure
+from pinchpoint.analysis.resources import Resource
+from pinchpoint.analysis.share_facts import share_facts
+from pinchpoint.analysis.signature import KINDS, Suspicion, suspect
+from pinchpoint.analysis.stages import Stage
+from pinchpoint.analysis.thresholds import CEILING, REGULATOR_FLAT, RISES, UTILISATION, Threshold
+from pinchpoint.analysis.verdict import Check, Fact
+from pinchpoint.report import units
+
+KIND = {"E2": ("a queue that grows with the load", RISES), "E3": ("a ceiling that fits", CEILING)}
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """One resource with what was asked about it.
+
+    Attributes:
+        one: what speaks against it; without evidence where nothing does.
+        used: how much of it is used, 0-1; None where that is not known.
+        checks: one per kind of evidence, E1 to E4.
+    """
+
+    one: Suspicion
+    used: float | None
+    checks: tuple[Check, ...]
+
+
+def look(case: Case, stage: Stage) -> tuple[Looked, ...]:
+    """Every resource that was considered, the most used first; those whose use is not known come last."""
+    found = [_looked(case, stage, resource) for resource in case.resources]
+    return tuple(sorted(found, key=lambda one: -(-1.0 if one.used is None else one.used)))
+
+
+def _looked(case: Case, stage: Stage, resource: Resource) -> Looked:
+    known = next((one for one in case.found if one.resource.key == resource.key), None)
+    one = known or suspect(resource, stage.rows, case.flows) or _innocent(case, stage, resource)
+    if case.climb is not None and known is None:
+        [one] = with_growth([one], case.climb)
+    checks = (_saturation(one), *(_growth(one, case, kind) for kind in KIND), _witness(one))
+    return Looked(one, used_ratio(one.found), tuple(checks))
+
+
+def _innocent(case: Case, stage: Stage, resource: Resource) -> Suspicion:
+    found = measure(resource, stage.rows)
+    state = disk_state(resource, found, case.flows) if isinstance(found, DiskMeasures) else None
+    return Suspicion(resource, KINDS.get(resource.type, "disk_cap"), frozenset(), found, disk=state)
+
+
+def used_ratio(found: Measures) -> float | None:
+    """How much of a resource is used: of a disk of its declared limit only."""
+    if isinstance(found, DiskMeasures):
+        return found.utilisation
+    return found.busy if isinstance(found, CpuMeasures) else found.used
+
+
+def _saturation(one: Suspicion) -> Check:
+    """E1: its use, or what stands in for it."""
+    if isinstance(one.found, DiskMeasures) and "E1" not in one.evidence:
+        return Check("E1", False if one.found.io is not None else None, _room(one, one.found))
+    about = facts(one) if not isinstance(one.found, ShareMeasures) else share_facts(one.resource, one.found)
+    fact = next((each for each in about if each.evidence == "E1"), next(iter(about), None))
+    if fact is None or fact.value is None:
+        return Check("E1", None, _unknown(one, "its use was not measured"))
+    if isinstance(one.found, CpuMeasures) and "E1" not in one.evidence and one.found.busy is not None:
+        return Check("E1", False, _part_of_full_cores(one, one.found.busy, fact))
+    return Check("E1", "E1" in one.evidence, fact)
+
+
+def _part_of_full_cores(one: Suspicion, busy: float, fact: Fact) -> Fact:
+    """A thread or an allowance that is used up is no limit of its own where the cores around it are full."""
+    if busy < cpu_limit(one.resource).value:
+        return fact
+    return replace(fact, fact=f"{fact.fact}, but the cores around it are full as well, or it was partly seen")
+
+
+def _room(one: Suspicion, found: DiskMeasures) -> Fact:
+    """A disk that nothing says is used up: how near it is to a limit, as far as one is known."""
+    if found.io is None:
+        return _unknown(one, "its I/O was not measured")
+    if found.utilisation is not None:
+        text = f"{level_words(found)}, {units.percent(found.utilisation)} of its declared limit"
+        return _fact(one, text, rate_metric(found), found.level, UTILISATION)
+    flat = "" if found.spread is None else f", {units.percent(found.spread)} of spread"
+    text = f"no limit is declared, and none shows: {units.per_second(found.io)}{flat}"
+    return _fact(one, text, rate_metric(found), found.level, REGULATOR_FLAT)
+
+
+def _growth(one: Suspicion, case: Case, kind: str) -> Check:
+    """E2 and E3: from several levels only."""
+    says, rule = KIND[kind]
+    grown = next((fact for fact in one.grown if fact.evidence == kind), None)
+    if grown is not None:
+        return Check(kind, True, grown)
+    if case.climb is None:
+        return Check(kind, None, _unknown(one, f"{says}: only a load in steps can show it", rule))
+    return Check(kind, False, _unknown(one, f"{says}: the levels do not show it", rule))
+
+
+def _witness(one: Suspicion) -> Check:
+    """E4: what somebody else says of it."""
+    seen = tuple(_witnesses(one))
+    fact = next((each for each in seen if each.evidence == "E4"), next(iter(seen), None))
+    if fact is None or fact.value is None:
+        return Check("E4", None, _unknown(one, "nobody else was asked"))
+    return Check("E4", "E4" in one.evidence or _agrees(fact), fact)
+
+
+def _agrees(fact: Fact) -> bool:
+    """Whether a witness speaks against a resource that nothing else speaks against."""
+    if fact.evidence != "E4" or fact.value is None or fact.threshold is None:
+        return False
+    below = fact.metric == "mem.available_ratio"
+    return fact.value < fact.threshold if below else fact.value >= fact.threshold
+
+
+def _witnesses(one: Suspicion) -> Iterator[Fact]:
+    if isinstance(one.found, ShareMeasures):
+        yield from share_facts(one.resource, one.found)[1:]
+    else:
+        yield from witnesses(one)
+
+
+def _fact(one: Suspicion, text: str, metric: str, value: float | None, rule: Threshold) -> Fact:
+    host = one.resource.hosts[0] if one.resource.hosts else ""
+    return Fact(text, metric, value, host, one.resource.instance, "context", None, rule.source, rule.says)
+
+
+def _unknown(one: Suspicion, why: str, rule: Threshold | None = None) -> Fact:
+    host = one.resource.hosts[0] if one.resource.hosts else ""
+    source, says = (rule.source, rule.says) if rule else (None, None)
+    return Fact(why, "", None, host, one.resource.instance, "context", None, source, says)

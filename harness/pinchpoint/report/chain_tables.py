@@ -1,0 +1,56 @@
+"""The chain behind a verdict as tables: what was considered, and what gave way when."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pinchpoint.report.tables import Column, Row, Table, share
+
+_HELD: Mapping[bool | None, str] = {True: "yes", False: "no", None: "?"}
+
+
+def considered(verdict: Row) -> Table:
+    """Every resource with the four kinds of evidence, the most used first."""
+    rows = [
+        {**row, **{check["evidence"]: _HELD[check["holds"]] for check in row["checks"]}}
+        for row in (verdict.get("explanation") or {}).get("considered") or ()
+    ]
+    return Table(
+        "considered",
+        "What was considered",
+        (
+            Column("name", "resource"),
+            share("used_ratio", "used"),
+            *(Column(kind, kind) for kind in ("E1", "E2", "E3", "E4")),
+            Column("why", "why it is, or is not, the answer"),
+        ),
+        rows,
+        note="E1: it is used up. E2: its queue grows with the load. E3: its ceiling fits what was reached. "
+        'E4: somebody else says so. "?": could not be told. `pinchpoint analyse --explain` has the figures.',
+        empty="",  # a run without a measured window
+    )
+
+
+def periods(verdict: Row) -> Table:
+    """What was used up when; left out where it was one thing all the time."""
+    rows = [_period(row) for row in verdict.get("timeline") or ()]
+    return Table(
+        "periods",
+        "What gave way when",
+        (
+            Column("from", "from (UTC)"),
+            Column("to", "to"),
+            Column("level", "load", absent="-"),
+            Column("what", "used up"),
+        ),
+        rows if len(rows) > 1 else [],
+        note="Told in parts of ten seconds at least, or by the levels of a load in steps.",
+        empty="",  # most runs have one answer
+    )
+
+
+def _period(row: Mapping[str, Any]) -> dict[str, Any]:
+    place = ".".join(str(row[name]) for name in ("tier", "role") if row[name])
+    what = f"{place or row['instance']}: {row['kind']}" if row["kind"] else "nothing"
+    return {"from": row["from"][11:19], "to": row["to"][11:19], "level": row["level"], "what": what}

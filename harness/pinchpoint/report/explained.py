@@ -1,0 +1,113 @@
+"""The chain behind a verdict as text: ``pinchpoint analyse --explain``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pinchpoint.report import evidence, units
+from pinchpoint.report.terminal import wrapped
+
+HELD: Mapping[bool, str] = {True: "yes", False: "no"}
+KINDS: Mapping[str, str] = {
+    "E1": "used up",
+    "E2": "its queue grows with load",
+    "E3": "its ceiling fits",
+    "E4": "somebody else says so",
+}
+
+
+def explanation_text(verdict: Mapping[str, Any]) -> str:
+    """What was asked, in the order of METHOD's steps; ``verdict`` is verdict.json's content."""
+    found = verdict["explanation"]
+    blocks = [
+        ["0. Is the run valid evidence?", *_gates(found["gates"])],
+        ["1. Load levels", *_stages(verdict), *_timeline(verdict)],
+        ["2. Knee", wrapped(str(verdict["knee"].get("why") or "not looked for"), "  - ")],
+        ["3. to 5. What was considered, the most used first", *_considered(found["considered"])],
+        ["6. Why this answer", *(wrapped(str(each), "  - ") for each in found["reasons"])],
+        ["7. What would change it", *(wrapped(str(each), "  - ") for each in found["would_change"])],
+        ["8. Where to look yourself, in the run's folder", *_queries(verdict)],
+    ]
+    return "\n\n".join("\n".join(block) for block in blocks if len(block) > 1)
+
+
+def _gates(gates: list[Mapping[str, Any]]) -> Iterator[str]:
+    for gate in gates:
+        mark = "ok" if gate["holds"] else "NOT HELD"
+        yield wrapped(f"{gate['fact']['fact']}{_basis(gate['fact'])}: {mark}", "  - ")
+    if not gates:
+        yield "  - nothing was measured that could be asked"
+
+
+def _stages(verdict: Mapping[str, Any]) -> Iterator[str]:
+    steady = {True: "steady", False: "not steady", None: "too short to tell whether it was steady"}
+    for stage in verdict["stages"]:
+        cut = f", its first {units.seconds(float(stage['cut_s']))} left out" if stage["cut_s"] else ""
+        span = f"{stage['from'][11:19]} to {stage['to'][11:19]} UTC"
+        yield wrapped(f"{stage['name']}: {span}, {steady[stage['steady']]}{cut}", "  - ")
+
+
+def _timeline(verdict: Mapping[str, Any]) -> Iterator[str]:
+    for row in verdict["timeline"]:
+        what = f"{row['kind']}, {_where(row)}" if row["kind"] else "nothing used up"
+        level = f" ({row['level']})" if row["level"] else ""
+        yield wrapped(f"{row['from'][11:19]} to {row['to'][11:19]}{level}: {what}", "  - ")
+
+
+def _where(row: Mapping[str, Any]) -> str:
+    place = ".".join(str(row[name]) for name in ("tier", "role") if row[name])
+    return f"{place} ({row['host']})" if row["host"] else place
+
+
+def _considered(rows: list[Mapping[str, Any]]) -> Iterator[str]:
+    for row in rows:
+        used = "use not known" if row["used_ratio"] is None else f"{units.percent(row['used_ratio'])} used"
+        kind = f", {row['kind']}" if row["kind"] else ""
+        yield wrapped(f"{row['name']}: {used}{kind}; {row['why']}", "  * ")
+        yield from _checks(row["checks"])
+
+
+def _checks(checks: list[Mapping[str, Any]]) -> Iterator[str]:
+    """One paragraph per kind of evidence that could be asked for; one for all that could not."""
+    for check in checks:
+        if check["holds"] is not None:
+            fact = check["fact"]
+            asked = f"{check['evidence']} {KINDS[check['evidence']]}: {HELD[check['holds']]}."
+            yield wrapped(f"{asked} {fact['fact']}{_basis(fact)}", "      ")
+    for why, kinds in _unknown(checks).items():
+        yield wrapped(f"{' and '.join(kinds)}: not known; {why}", "      ")
+
+
+def _unknown(checks: list[Mapping[str, Any]]) -> dict[str, list[str]]:
+    """Why -> the kinds of evidence that could not be had for that reason."""
+    found: dict[str, list[str]] = {}
+    for check in checks:
+        if check["holds"] is None:
+            why = str(check["fact"]["fact"]).rpartition(": ")[2]
+            found.setdefault(why, []).append(f"{check['evidence']} {KINDS[check['evidence']]}")
+    return found
+
+
+def _basis(fact: Mapping[str, Any]) -> str:
+    """What a fact was compared with, and how many samples it rests on."""
+    parts = []
+    if fact.get("rule"):
+        parts.append(f"{fact['rule']}; {'our own value' if fact['source'] == 'design' else fact['source']}")
+    elif fact.get("threshold") is not None:
+        parts.append(f"limit {units.of_metric(fact['metric'], float(fact['threshold']))}, {fact['source']}")
+    if fact.get("samples") is not None:
+        parts.append(
+            f"{fact['samples']:,} samples" if "." in fact["metric"] else f"{fact['samples']:,} operations"
+        )
+    return f" [{'; '.join(parts)}]" if parts else ""
+
+
+def _queries(verdict: Mapping[str, Any]) -> Iterator[str]:
+    """Not wrapped: a query is to be pasted."""
+    seen = set()
+    for finding in evidence.findings(verdict):
+        for each in finding.evidence:
+            if each.query not in seen:
+                seen.add(each.query)
+                yield f"  {each.query}"

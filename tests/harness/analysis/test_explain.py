@@ -1,0 +1,141 @@
+"""The chain behind a verdict: nothing that was considered is left out, and every number can be traced."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from harness.analysis.build import Build, crawl_bound_by_search
+from harness.analysis.test_levels import climb
+from harness.analysis.test_timeline import two_in_turn
+
+from pinchpoint.analysis import Verdict, analyse
+from pinchpoint.analysis.verdict import Check, Considered
+from pinchpoint.report.explained import explanation_text
+
+
+def judged(build: Build) -> Verdict:
+    verdict = analyse(build.run())
+    verdict.to_json()
+    return verdict
+
+
+def row(verdict: Verdict, text: str) -> Considered:
+    [found] = [one for one in verdict.explanation.considered if text in one.name]
+    return found
+
+
+def asked(one: Considered, evidence: str) -> Check:
+    [check] = [check for check in one.checks if check.evidence == evidence]
+    return check
+
+
+def test_every_resource_is_there_with_four_answers() -> None:
+    """The winner, and the disk, the allowances and the dependencies that are not: E1 to E4 of each."""
+    verdict = judged(crawl_bound_by_search())
+    rows = verdict.explanation.considered
+    assert {one.resource for one in rows} == {"cpu", "allowance", "disk", "dependency"}
+    assert all([check.evidence for check in one.checks] == ["E1", "E2", "E3", "E4"] for one in rows)
+    used = [one.used_ratio for one in rows if one.used_ratio is not None]
+    assert used == sorted(used, reverse=True)
+    cpu = row(verdict, "the shared host's CPU")
+    assert (cpu.kind, cpu.tier, cpu.why) == ("cpu", "search", "comes first")
+    assert [check.holds for check in cpu.checks] == [True, None, None, True]
+    assert "only a load in steps" in asked(cpu, "E2").fact.fact
+    disk = row(verdict, "the log disk")
+    assert (disk.kind, disk.used_ratio, disk.why) == (None, None, "not used up")
+    assert asked(disk, "E1").holds is False
+    assert "no limit is declared" in asked(disk, "E1").fact.fact
+
+
+def test_each_number_says_its_samples_its_threshold_and_where_that_is_from() -> None:
+    """60 seconds measured at one reading a second: 60 samples behind the winner's E1 and E4."""
+    verdict = judged(crawl_bound_by_search())
+    cpu = row(verdict, "the shared host's CPU")
+    for kind, metric, limit in (("E1", "cpu.busy_ratio", 0.9), ("E4", "pressure.cpu_ratio", 0.5)):
+        fact = asked(cpu, kind).fact
+        assert (fact.metric, fact.threshold, fact.source, fact.samples) == (metric, limit, "design", 60)
+    assert verdict.bottleneck is not None
+    assert {fact.samples for fact in verdict.bottleneck.evidence if fact.evidence != "context"} == {60}
+
+
+def test_levels_answer_what_one_level_cannot() -> None:
+    """With eight levels all four kinds are known of the CPU; the disk beside it has no ceiling."""
+    verdict = judged(climb(np.arange(100.0, 900.0, 100.0), 600))
+    cpu = row(verdict, "the CPU of the sql tier (sql1)")
+    assert [check.holds for check in cpu.checks] == [True, True, True, True]
+    assert asked(row(verdict, "the log disk"), "E3").holds is False
+
+
+def test_gates_are_told_also_when_they_held() -> None:
+    """Recorder, generator's CPU, Little's law: each with its figure."""
+    verdict = judged(crawl_bound_by_search())
+    assert [gate.holds for gate in verdict.explanation.gates] == [True, True]
+    assert verdict.explanation.gates[1].fact.value == pytest.approx(0.3, rel=0.1)
+
+
+def test_why_it_won_and_what_would_change_it() -> None:
+    """Without the winner nothing is left; the margin is the threshold's; the resamples agree."""
+    verdict = judged(crawl_bound_by_search())
+    reasons = " / ".join(verdict.explanation.reasons)
+    assert "the shared host's CPU: E1 and E4 hold" in reasons
+    assert "100 % of 200 resamples" in reasons
+    assert "no more confidence: one load level" in reasons
+    changes = " / ".join(verdict.explanation.would_change)
+    assert "were the shared host's CPU not looked at, nothing else would be named" in changes
+    assert "E1 would not hold if this did not: a resource is saturated from 90 %" in changes
+
+
+def test_of_two_the_reason_for_the_first_is_told() -> None:
+    """Two machines full at a time: the deeper tier comes first, and the explanation says why."""
+    build = Build().host("app3", "search", machine="b").host("sql1", "sql", machine="a")
+    build.cpu("app3", 0.97, pressure=0.9).cpu("sql1", 0.97, pressure=0.9)
+    build.closed("crawl", "full-crawl", 16).operations("crawl", "document:site", 40, 0.4)
+    verdict = judged(build.generator())
+    second = row(verdict, "the CPU of the search tier")
+    assert "comes after the CPU of the sql tier (sql1): it lies deeper on the call path" in second.why
+    changes = " / ".join(verdict.explanation.would_change)
+    assert "the CPU of the search tier (app3) would be named (cpu)" in changes
+
+
+def test_nothing_used_up_says_what_is_nearest() -> None:
+    """A schedule that was kept on cores half used: what would be used up first, and at how much more load."""
+    build = Build().host("sql1", "sql", cores=(0, 1)).cpu("sql1", 0.45, cores=(0, 1))
+    build.open("orders", "sql-mix", 100).operations("orders", "log_append", 100, 0.004)
+    verdict = judged(build.generator(orders=(100.0, 100.0)))
+    assert verdict.outcome == "not_reached"
+    assert "the schedule set the pace" in " / ".join(verdict.explanation.reasons)
+    [change] = verdict.explanation.would_change
+    assert change.startswith("at 2.0")
+
+
+def test_the_answer_without_declared_limits_is_told() -> None:
+    """A log disk held at its declared cap: the flatness alone names it too."""
+    build = Build(60).host("sql1", "sql", disks={"log": "sdb"}, limits={"log": {"iops": 500}})
+    build.cpu("sql1", 0.3).disk("sql1", "sdb", 500, 0.016, noise=0.003, busy=1.0, pressure=0.9)
+    build.closed("orders", "sql-mix", 8).operations("orders", "log_append", 500, 0.016, noise=0.003)
+    verdict = judged(build.metric("generator1", "generator.users", 8.0, "orders", 0.0).generator())
+    assert verdict.bottleneck is not None
+    assert verdict.bottleneck.kind == "disk_cap"
+    changes = " / ".join(verdict.explanation.would_change)
+    assert "without the declared limits of disks the answer would be the same" in changes
+
+
+def test_a_run_without_a_measure_phase_has_gates_only() -> None:
+    """Nothing to consider is no error."""
+    build = crawl_bound_by_search()
+    build.manifest["phases"] = build.manifest["phases"][:1]
+    verdict = judged(build)
+    assert verdict.outcome == "inconclusive"
+    assert verdict.explanation.considered == ()
+    assert "0. Is the run valid evidence?" in explanation_text(verdict.to_json())
+
+
+@pytest.mark.parametrize("build", [crawl_bound_by_search, two_in_turn])
+def test_the_text_has_all_steps_and_a_query_for_each_series(build: type[Build]) -> None:
+    """Eight parts in METHOD's order, lines of at most 88 columns but for the queries, which are pasted."""
+    text = explanation_text(judged(build()).to_json())
+    heads = [line[:2] for line in text.splitlines() if line[:1].isdigit()]
+    assert heads == ["0.", "1.", "2.", "3.", "6.", "7.", "8."]
+    lines = [line for line in text.splitlines() if "duckdb" not in line]
+    assert max(map(len, lines)) <= 88
+    assert "FROM 'samples.parquet' WHERE metric = " in text
