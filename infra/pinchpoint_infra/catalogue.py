@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -72,6 +73,25 @@ def profile(name: str) -> Profile:
         hint = f"; nearest: {near[0]}" if near else ""
         raise UnknownProfile(f"{name!r} is not in the catalogue; allowed: {', '.join(entries)}{hint}")
     return entries[name]
+
+
+def series(entry: Profile) -> tuple[Profile, ...]:
+    """The entries that are sold as one series with this one, itself among them, in the catalogue's order.
+
+    Names differ in their size alone: ``azure/p10`` and ``azure/p20``, ``azure/d2s_v5`` and ``azure/d4s_v5``,
+    ``aws/m5.large`` and ``aws/m5.xlarge``, ``aws/gp3-baseline`` and ``aws/gp3-max``.
+    """
+    same = _series(entry.name)
+    return tuple(one for one in catalogue().values() if one.kind == entry.kind and _series(one.name) == same)
+
+
+def _series(name: str) -> tuple[str, str]:
+    """(vendor, name without its size): a size is a word after a point or dash, else the first number."""
+    vendor, _, rest = name.partition("/")
+    for mark in (".", "-"):
+        if mark in rest:
+            return vendor, rest.partition(mark)[0]
+    return vendor, re.sub(r"\d+", "#", rest, count=1)
 
 
 @cache
