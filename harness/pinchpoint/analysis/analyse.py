@@ -29,6 +29,7 @@ from pinchpoint.analysis.levels import (
     level_table,
 )
 from pinchpoint.analysis.objectives import objective_table
+from pinchpoint.analysis.proof import with_proof, without_proof
 from pinchpoint.analysis.stages import Stage
 from pinchpoint.analysis.tables import cpu_table, crawl_table, disk_table, scenario_table
 from pinchpoint.analysis.timeline import Period, find_periods, longest, moved, moved_words, timeline_table
@@ -41,7 +42,7 @@ APART = ("summary", "sure")
 
 def analyse(run: StoredRun) -> Verdict:
     """Say which resource gives way first, from tables alone: no clock, no files, no global state."""
-    whole = read_inputs(run)
+    whole = read_inputs(without_proof(run))
     levels = held_levels(run.manifest)
     climbed = level_table(whole, levels)
     case = _judged_case(whole, levels, climbed)
@@ -49,7 +50,7 @@ def analyse(run: StoredRun) -> Verdict:
     if any(_moves(levels, periods)):
         # Two bottlenecks mixed are neither: the one that held longest is judged, the others are told.
         case = build_case(whole.during(longest(periods).window))
-    return _verdict(whole, levels, climbed, case, periods)
+    return with_proof(_verdict(whole, levels, climbed, case, periods), run, case)
 
 
 def _verdict(

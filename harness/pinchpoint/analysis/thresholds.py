@@ -108,6 +108,12 @@ RECOVERED = Threshold(0.10, "design", "recovered: within 10 % of the latency bet
 STABLE_HIGH = Threshold(0.95, "design", "95 % of the resamples name the same resource")
 STABLE_MEDIUM = Threshold(0.80, "design", "80 % of the resamples name the same resource")
 
+# The causal test: shares of what the model says, on the scale of logarithms.
+PROOF_ANSWERS = Threshold(0.50, "design", "it answers: at least half of what the model says, beyond chance")
+PROOF_EXCEEDS = Threshold(1.50, "design", "it answers with one and a half times what the model says, or more")
+PROOF_NOTHING = Threshold(0.25, "design", "it hardly answers: less than a quarter of what the model says")
+PROOF_VISIBLE = Threshold(0.95, "design", "a change can be seen when throughput is to fall by 5 % or more")
+
 
 def latency_limit(role: str) -> Threshold:
     """The latency above which a disk of this role is called slow."""

@@ -39,8 +39,8 @@ class Fact:
         value: the number, base units; None where nothing was measured.
         host: whose samples.
         instance: which instance of the metric; None: several of the host's together.
-        evidence: ``E1`` saturation, ``E2`` growing queue, ``E3`` ceiling, ``E4`` independent witness, or
-            ``context``.
+        evidence: ``E1`` saturation, ``E2`` growing queue, ``E3`` ceiling, ``E4`` independent witness,
+            ``causal`` the test of ``run --prove``, or ``context``.
         threshold: what the value was compared with, base units.
         source: where the threshold comes from: ``SP``, ``PAL``, ``MS-IO``, ``design``, or ``declared``.
         rule: what the threshold says, in words.
@@ -184,6 +184,7 @@ class Verdict:
         explanation: what was considered, why this is the answer, what would change it.
         timeline: what was used up when, one row per period (``timeline.timeline_table``).
         drift: of a soak, what changed over it (``drift.drift_table``); else empty.
+        proof: what the test of ``run --prove`` said (``proof.with_proof``); None where none was wanted.
         tables: the dictionaries of ``scenarios``, ``crawl``, ``disks``, ``cpus``, ``objectives``.
     """
 
@@ -209,6 +210,7 @@ class Verdict:
     drift: tuple[Mapping[str, Any], ...]
     summary: str
     warnings: tuple[str, ...] = field(default=())
+    proof: Mapping[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The content of verdict.json: only JSON types, null for "not measured".

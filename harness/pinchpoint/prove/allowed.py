@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from pinchpoint.plan import CPU, ENDPOINT, Allowed, Farm
 from pinchpoint.prove import leftover
@@ -32,6 +32,11 @@ class AllowedKnob:
     def what(self) -> str:
         """The resource in words."""
         return self.name
+
+    @property
+    def of(self) -> Literal["capacity", "use"]:
+        """See ``knobs.Knob``."""
+        return "capacity"
 
     @property
     def ratio(self) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from pinchpoint.live import embedded
 from pinchpoint.plan import Farm
@@ -21,6 +21,7 @@ class BuiltKnob:
         name: ``tier.role`` of a disk, else the tier.
         ratio: what is left of its speed.
         cores: of ``cpu``, the cores' worth of CPU that the ratio is of.
+        of: what the ratio is of: ``capacity``, or ``use``.
     """
 
     farm: Farm
@@ -29,6 +30,7 @@ class BuiltKnob:
     name: str
     ratio: float
     cores: float | None = None
+    of: Literal["capacity", "use"] = "capacity"
 
     def slower(self, for_s: float) -> None:
         """See ``knobs.Knob``."""
@@ -64,7 +66,9 @@ def knob(
     cores = _cores(farm, named, verdict, hosts, all_of_it=all_of_it)
     if cores is None:
         return f"how much CPU {tier} used was not measured"
-    return BuiltKnob(farm, f"the CPU of {tier}", "cpu", tier, ratio, cores)
+    return BuiltKnob(
+        farm, f"the CPU of {tier}", "cpu", tier, ratio, cores, of="capacity" if all_of_it else "use"
+    )
 
 
 def _disk(farm: Farm, name: str, emulated: Mapping[str, Any], ratio: float) -> BuiltKnob | str:

@@ -36,6 +36,11 @@ class Knob(Protocol):
         """What is left of its speed then."""
         ...
 
+    @property
+    def of(self) -> Literal["capacity", "use"]:
+        """What that is a share of: of all it can do, or of what was used of it until then."""
+        ...
+
     def slower(self, for_s: float) -> None:
         """Make it slower, for that many seconds at most. Raises FarmUnavailable."""
         ...

@@ -116,12 +116,11 @@ class Prover:
         control = self._control(verdict, named)
         found: dict[str, Any] = {
             "suspect": named,
-            "change": {"what": knob.what, "ratio": knob.ratio},
+            "change": _change(knob),
             "control": None,
         }
         if control:
-            change = {"what": control[1].what, "ratio": control[1].ratio}
-            found["control"] = {"suspect": control[0], "change": change}
+            found["control"] = {"suspect": control[0], "change": _change(control[1])}
         return {**found, "windows": self._windows(wait, times, knob, control[1] if control else None)}
 
     def _verdict(self, wait: Wait) -> dict[str, Any]:
@@ -213,3 +212,8 @@ class Prover:
         self._store.save_manifest()
         if "result" in found:
             self._progress.say(f"not proved: {found['why']}")
+
+
+def _change(knob: Knob) -> dict[str, Any]:
+    """All that the analysis may know of what was done."""
+    return {"what": knob.what, "ratio": knob.ratio, "of": knob.of}

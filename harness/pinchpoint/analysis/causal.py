@@ -1,0 +1,166 @@
+"""What a change on purpose did to throughput, what the model says it does, and whether they agree. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from scipy.stats import t as student
+
+from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures, ShareMeasures
+from pinchpoint.analysis.series import Floats
+from pinchpoint.analysis.signature import Suspicion
+from pinchpoint.analysis.thresholds import PROOF_ANSWERS, PROOF_EXCEEDS, PROOF_VISIBLE
+from pinchpoint.report import units
+
+AS_IS, SLOWER, CONTROL = "as_is", "slower", "control"
+WAITED_FOR = ("disk_latency", "disk_concurrency", "external")
+"""Kinds that hold operations up by the time they take; the others by how much they can do in a second."""
+SURE = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What a change did.
+
+    Attributes:
+        ratio: throughput then ÷ throughput as it is.
+        low, high: the 95 % interval of it; None where there are too few windows.
+    """
+
+    ratio: float
+    low: float | None = None
+    high: float | None = None
+
+    def shares(self, expected: float) -> tuple[float | None, float | None]:
+        """(least, most) of an expected ratio's effect that this is: 1 is all of it, 0 none."""
+        if self.low is None or self.high is None:
+            return None, None
+        return math.log(self.high) / math.log(expected), math.log(self.low) / math.log(expected)
+
+    @property
+    def words(self) -> str:
+        """``74 % (71 % to 78 %)``."""
+        if self.low is None or self.high is None:
+            return units.percent(self.ratio)
+        return f"{units.percent(self.ratio)} ({units.percent(self.low)} to {units.percent(self.high)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """What the model says a change does.
+
+    Attributes:
+        ratio: throughput then ÷ throughput as it is.
+        words: from what it says so.
+    """
+
+    ratio: float
+    words: str
+
+
+def find_effects(windows: Iterable[tuple[str, float, float]]) -> dict[str, Effect]:
+    """What each change did to a figure: least squares of its logarithm on the change, with a common drift.
+
+    The window is the unit: seconds within it resemble each other. All kinds of windows share one spread.
+
+    Args:
+        windows: (what was changed, when (any origin), the figure, above 0).
+    """
+    rows = list(windows)
+    kinds = [kind for kind in (SLOWER, CONTROL) if any(row[0] == kind for row in rows)]
+    if not kinds or not any(row[0] == AS_IS for row in rows):
+        return {}
+    at = np.array([row[1] for row in rows])
+    columns: list[Floats] = [np.ones(len(rows)), (at - at.mean()) / max(float(np.ptp(at)), 1.0)]
+    columns += [np.array([float(row[0] == kind) for row in rows]) for kind in kinds]
+    design, figures = np.column_stack(columns), np.log([row[2] for row in rows])
+    found, _, rank, _ = np.linalg.lstsq(design, figures, rcond=None)
+    free = len(rows) - rank
+    if free < 2 or rank < len(columns):
+        return {kind: Effect(math.exp(found[place])) for place, kind in enumerate(kinds, 2)}
+    spread = float(((figures - design @ found) ** 2).sum()) / free
+    errors = np.sqrt(spread * np.diag(np.linalg.inv(design.T @ design)))
+    reach = student.ppf((1 + SURE) / 2, free) * errors
+    return {
+        kind: Effect(*(math.exp(found[place] + side * reach[place]) for side in (0, -1, 1)))
+        for place, kind in enumerate(kinds, 2)
+    }
+
+
+def predicted(one: Suspicion | None, kind: str, change: Mapping[str, Any]) -> Model:
+    """What a resource that limits as the verdict says does to throughput when it is slower.
+
+    What operations wait for takes 1 ÷ ratio as long: X' ÷ X = 1 ÷ (1 + w (1 ÷ ratio - 1)), where w is the
+    share of their time (Little's law at a fixed number of users). What is used up does so much less:
+    X' ÷ X = ratio ÷ U, and no less than nothing changes while U is below the ratio (utilisation law).
+
+    Args:
+        one: what is known of the resource; None where nothing but its name is.
+        kind: how it limits, or would.
+        change: ``ratio``, and what it is ``of``: the resource's ``capacity``, or its ``use`` until then.
+    """
+    ratio = float(change["ratio"])
+    if kind in WAITED_FOR:
+        share = _waited(one)
+        words = f"operations wait for it {units.percent(share)} of their time"
+        if share is None:
+            share, words = 1.0, "if operations wait for nothing else"
+        return Model(1 / (1 + share * (1 / ratio - 1)), words)
+    used = 1.0 if change.get("of") == "use" else _used(one)
+    words = "all of it is used" if used >= 1 else f"{units.percent(used)} of it is used"
+    return Model(min(1.0, ratio / used), words)
+
+
+def _waited(one: Suspicion | None) -> float | None:
+    if one is None:
+        return None
+    if one.disk is not None:
+        return one.disk.wait_ratio
+    return one.found.used if isinstance(one.found, ShareMeasures) else None
+
+
+def _used(one: Suspicion | None) -> float:
+    """How much of it is used; all of it where that is not known, or where a limit shows by itself."""
+    if one is None or one.contradicted or one.kind not in {"cpu", "cpu_thread", "disk_cap"}:
+        return 1.0
+    found = one.found
+    used = found.busy if isinstance(found, CpuMeasures) else None
+    if isinstance(found, DiskMeasures):
+        used = None if found.held else found.utilisation
+    return min(1.0, used) if used else 1.0
+
+
+def answer(
+    effect: Effect | None, model: Model, also: str | None = None
+) -> tuple[Literal["agrees", "contradicts", "undecided"], str]:
+    """Whether what was measured is what the model says, with a sentence that says why.
+
+    It is told by the share of the model's effect that was measured, on the scale of logarithms, with its
+    interval.
+
+    Args:
+        effect: of the change.
+        model: what the model says of it.
+        also: what else had such an effect though it should have none.
+    """
+    if effect is None:
+        return "undecided", "nothing got through in some of the windows"
+    if model.ratio > PROOF_VISIBLE.value:
+        return "undecided", f"at this load the model says that hardly anything changes: {model.words}"
+    said = f"throughput came to {effect.words} of what it was; the model says {units.percent(model.ratio)}"
+    least, most = effect.shares(model.ratio)
+    if least is None or most is None:
+        return "undecided", f"{said}; too few windows to tell"
+    if most < PROOF_ANSWERS.value:
+        return "contradicts", said
+    doubts = (
+        (least < PROOF_ANSWERS.value, "the windows differ too much by themselves to tell"),
+        (least > PROOF_EXCEEDS.value, "it fell by more than that: more than this was made slower"),
+        (also is not None, f"but so it did when {also} was slower"),
+    )
+    doubt = next((words for holds, words in doubts if holds), None)
+    return ("undecided", f"{said}; {doubt}") if doubt else ("agrees", said)

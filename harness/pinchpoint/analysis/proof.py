@@ -1,0 +1,265 @@
+"""The causal test of ``run --prove``, as far as it is measured: what the verdict makes of its windows.
+
+What is known of the farm here is what was measured, and the share of its speed that a resource was left with.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow.compute as pc
+
+from pinchpoint.analysis.case import Case
+from pinchpoint.analysis.causal import (
+    AS_IS,
+    CONTROL,
+    SLOWER,
+    WAITED_FOR,
+    Effect,
+    Model,
+    answer,
+    find_effects,
+    predicted,
+)
+from pinchpoint.analysis.flows import Flow
+from pinchpoint.analysis.inputs import seconds_of
+from pinchpoint.analysis.series import Window
+from pinchpoint.analysis.signature import Suspicion
+from pinchpoint.analysis.summary import inconclusive_words
+from pinchpoint.analysis.thresholds import PROOF_ANSWERS, PROOF_NOTHING, STARTED
+from pinchpoint.analysis.traffic import Traffic
+from pinchpoint.analysis.verdict import Fact, Suspect, Verdict
+from pinchpoint.report import units
+from pinchpoint.store.read import StoredRun
+
+NAMED = ("kind", "tier", "host", "resource", "instance", "role")
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """What is looked at in every window, and must be lower in a slower one.
+
+    Attributes:
+        scenario: whose operations.
+        name: ``throughput_per_s``, or ``operations_per_busy_s`` (1 ÷ service time): of an open load that the
+            farm keeps up with throughput is set by the schedule.
+    """
+
+    scenario: str
+    name: Literal["throughput_per_s", "operations_per_busy_s"]
+
+    def of(self, traffic: Traffic, seconds: int) -> float | None:
+        """Its value over the operations of so many seconds; None where nothing got through."""
+        done = traffic.of(self.scenario).whole().ok()
+        if self.name == "throughput_per_s":
+            return done.count / seconds or None
+        times = done.service()
+        return 1 / times.mean_s if times and times.mean_s else None
+
+
+def with_proof(verdict: Verdict, run: StoredRun, case: Case) -> Verdict:
+    """The verdict with what the causal test says of it; as it is where there was none.
+
+    Agreement changes nothing but what the reader is told (METHOD 3.8 knows no such evidence). A contradiction
+    lowers confidence to low; where throughput hardly answered at all, nobody is named any more.
+    """
+    given = run.manifest.get("proof")
+    if given is None:
+        return verdict
+    if "windows" not in given:
+        return replace(verdict, proof=_untested(given))
+    target = verdict.bottleneck or next(iter(verdict.candidates), None)
+    if target is None or any(getattr(target, key) != given["suspect"][key] for key in NAMED):
+        why = "what was made slower is not what this verdict names"
+        return replace(verdict, proof={**_untested(given), "result": "undecided", "why": why})
+    return _judged(verdict, run, case, target, given)
+
+
+def _untested(given: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "result": given.get("result"),
+        "why": given.get("why"),
+        "resource": given.get("suspect"),
+        "change": None,
+        "of": None,
+        "predicted_ratio": None,
+        "measured_ratio": None,
+        "ci95": None,
+        "sensitivity": None,
+        "predicted_sensitivity": None,
+        "control": None,
+        "windows": [],
+    }
+
+
+def _judged(
+    verdict: Verdict, run: StoredRun, case: Case, target: Suspect, given: Mapping[str, Any]
+) -> Verdict:
+    one = next(iter(case.found), None)
+    figure = _figure(case.flows, one, target)
+    if figure is None:
+        return replace(
+            verdict, proof={**_untested(given), "result": "undecided", "why": "no operation was recorded"}
+        )
+    windows = list(_values(run, figure, given["windows"]))
+    effects = find_effects([(row["what"], row["at_s"], row["value"]) for row in windows if row["value"]])
+    change, model = given["change"], predicted(one, target.kind, given["change"])
+    control = _control(given.get("control"), effects.get(CONTROL))
+    alike = control is not None and control["result"] == "contradicts"
+    result, why = answer(effects.get(SLOWER), model, given["control"]["change"]["what"] if alike else None)
+    proof = {
+        **_untested(given),
+        "result": result,
+        "why": why,
+        "change": {"what": change["what"], "capacity_ratio": change["ratio"]},
+        "of": asdict(figure),
+        "predicted_ratio": model.ratio,
+        **_measured(effects.get(SLOWER), change["ratio"]),
+        "predicted_sensitivity": math.log(model.ratio) / math.log(change["ratio"]),
+        "control": control,
+        "windows": [{key: row[key] for key in ("what", "from", "to", "value")} for row in windows],
+    }
+    fact = _fact(change, figure, effects.get(SLOWER), model, windows)
+    return _amended(replace(verdict, proof=proof), fact, proof, effects.get(SLOWER), model)
+
+
+# ---- what was measured -------------------------------------------------------------------------------
+
+
+def _figure(flows: Iterable[Flow], one: Suspicion | None, target: Suspect) -> Figure | None:
+    """The scenario that the farm holds up most at the suspect's tier, and what of it must answer."""
+    flows = [flow for flow in flows if flow.ok]
+    named = (one.disk.waiting if one.disk else one.resource.scenario) if one else None
+    own = [flow for flow in flows if flow.load.scenario == named]
+    pressed = own or [flow for flow in flows if flow.pressed] or flows
+    if not pressed:
+        return None
+    first = max(pressed, key=lambda flow: (flow.going_on(target.tier or ""), flow.ok))
+    keeps_up = first.load.scheduled and (first.started_ratio or 1.0) >= STARTED.value
+    if keeps_up and target.kind in WAITED_FOR:
+        return Figure(first.load.scenario, "operations_per_busy_s")
+    return Figure(first.load.scenario, "throughput_per_s")
+
+
+def _values(run: StoredRun, figure: Figure, windows: Iterable[Mapping[str, Any]]) -> Iterable[dict[str, Any]]:
+    everything = Traffic(run.operations)
+    for given in windows:
+        begin_s, end_s = round(seconds_of(given["from"])), round(seconds_of(given["to"]))
+        there = everything.during(Window(begin_s, 1, end_s - begin_s))
+        value = figure.of(there, end_s - begin_s)
+        yield {**given, "at_s": (begin_s + end_s) / 2, "value": value}
+
+
+def _measured(effect: Effect | None, ratio: float) -> dict[str, Any]:
+    if effect is None:
+        return {"measured_ratio": None, "ci95": None, "sensitivity": None}
+    return {
+        "measured_ratio": effect.ratio,
+        "ci95": None if effect.low is None else [effect.low, effect.high],
+        "sensitivity": math.log(effect.ratio) / math.log(ratio),
+    }
+
+
+def _control(given: Mapping[str, Any] | None, effect: Effect | None) -> dict[str, Any] | None:
+    """A resource with room was slower as well: nothing must have changed."""
+    if given is None:
+        return None
+    change, ratio = given["change"], float(given["change"]["ratio"])
+    least, most = effect.shares(ratio) if effect else (None, None)
+    if effect is None or least is None or most is None:
+        result, why = "undecided", "too few windows to tell"
+    else:
+        result = "agrees" if most < PROOF_ANSWERS.value else "undecided"
+        result = "contradicts" if least > PROOF_ANSWERS.value else result
+        why = f"throughput came to {effect.words} of what it was; the model says that nothing changes"
+    return {
+        "result": result,
+        "why": why,
+        "resource": {key: given["suspect"][key] for key in NAMED},
+        "change": {"what": change["what"], "capacity_ratio": ratio},
+        "predicted_ratio": 1.0,
+        **_measured(effect, ratio),
+    }
+
+
+# ---- what the verdict makes of it --------------------------------------------------------------------
+
+
+def _fact(
+    change: Mapping[str, Any],
+    figure: Figure,
+    effect: Effect | None,
+    model: Model,
+    windows: list[dict[str, Any]],
+) -> Fact:
+    values: dict[str, list[float]] = defaultdict(list)
+    for row in windows:
+        values[row["what"]].append(row["value"] or 0.0)
+    before, then = (units.per_second(float(np.mean(values[kind] or [0.0]))) for kind in (AS_IS, SLOWER))
+    what = "throughput" if figure.name == "throughput_per_s" else "operations per second of waiting"
+    measured = effect.words if effect else units.NOT_MEASURED
+    return Fact(
+        fact=f"made slower on purpose ({change['what']} at {units.percent(change['ratio'])} of its speed): "
+        f"{what} of {figure.scenario} went from {before} to {then}, {measured}; the model says "
+        f"{units.percent(model.ratio)} ({model.words})",
+        metric="operations.count",
+        value=effect.ratio if effect else None,
+        evidence="causal",
+        threshold=model.ratio,
+        source="design",
+        rule=f"{PROOF_ANSWERS.says}; {model.words}",
+    )
+
+
+def _amended(
+    verdict: Verdict, fact: Fact, proof: Mapping[str, Any], effect: Effect | None, model: Model
+) -> Verdict:
+    """Tell it among the evidence, and take back what the farm contradicts."""
+    result, why = proof["result"], proof["why"]
+    target = verdict.bottleneck or verdict.candidates[0]
+    told = replace(target, evidence=(*target.evidence, fact))
+    if verdict.bottleneck is None:
+        return replace(verdict, candidates=(told, *verdict.candidates[1:]))
+    if result != "contradicts":
+        return replace(verdict, bottleneck=told)
+    sentence = f"made slower on purpose it did not answer as what limits does: {why}"
+    warnings = (*verdict.warnings, f"the test contradicts this verdict: {why}")
+    _, most = effect.shares(model.ratio) if effect else (None, None)
+    if most is None or most >= PROOF_NOTHING.value:
+        doubted = replace(told, confidence="low", why_not_more=(*told.why_not_more, sentence))
+        return replace(verdict, bottleneck=doubted, warnings=warnings)
+    candidates = tuple(replace(one, confidence=None) for one in (verdict.runner_up, told) if one is not None)
+    return replace(
+        verdict,
+        outcome="inconclusive",
+        bottleneck=None,
+        runner_up=None,
+        next=None,
+        headroom_ratio=None,
+        candidates=candidates,
+        experiment=f"Find what else holds {proof['of']['scenario']} up: {proof['change']['what']} does not.",
+        summary=inconclusive_words(sentence, candidates),
+        warnings=warnings,
+    )
+
+
+def without_proof(run: StoredRun) -> StoredRun:
+    """The run as if it had ended before the test: nothing else must look at what was made slower."""
+    begun = [phase["from"] for phase in run.manifest.get("phases") or () if phase["name"] == "prove"]
+    if not begun:
+        return run
+    before = pc.less(run.operations["time_s"], math.floor(seconds_of(begun[0])))
+    return replace(
+        run,
+        operations=run.operations.filter(before),
+        events=[
+            event
+            for event in run.events
+            if event.get("event") != "crawl_ended" or seconds_of(event["time"]) < seconds_of(begun[0])
+        ],
+    )
