@@ -16,7 +16,7 @@ unexport VIRTUAL_ENV
 help:
 	@echo "make demo      start a farm on this machine, load it, name its bottleneck (under 3 minutes)"
 	@echo "make test      run all tests (as root also those that need system packages, which it installs)"
-	@echo "make ground-truth [CASES='log-* ...'] [SHARD=1/2] [REPEAT=3]"
+	@echo "make ground-truth [CASES='log-* ...'] [SHARD=1/2] [REPEAT=3] [NOISE=cpu]"
 	@echo "               judge the verdict on farms whose bottleneck is known (tests/README.md)"
 	@echo "make bench     what the load engine costs, beside pgbench on the same server (tests/README.md)"
 	@echo "make lint      formatting, types, import rules"
@@ -53,7 +53,7 @@ packages:
 # From the folder of the tests, so that its modules are found by Python's own rule.
 ground-truth: setup
 	@cd tests && ../.venv/bin/python -m ground_truth.run --cases '$(CASES)' --shard '$(or $(SHARD),1/1)' --repeat '$(or $(REPEAT),1)' \
-	  $(if $(KEEP),--keep) $(if $(AGAIN),--again)
+	  --noise '$(NOISE)' $(if $(KEEP),--keep) $(if $(AGAIN),--again)
 
 bench: setup
 	@cd tests && ../.venv/bin/python -m bench.run

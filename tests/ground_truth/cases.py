@@ -22,10 +22,16 @@ CASES = Path(__file__).with_name("cases")
 LISTS = Path(__file__).parent
 """Where lists of names lie: ``@ci`` means those of ``ci.txt``."""
 
-Need = Literal["root", "disks", "cpus", "memory"]
+Need = Literal["root", "disks", "cpus", "memory", "network", "cores"]
 
-KNOB_NEEDS: Mapping[str, Need] = {"disks": "disks", "cpus": "cpus", "memory": "memory"}
-"""What a key of ``embedded:`` needs of the machine; all of these need root as well."""
+KNOB_NEEDS: Mapping[str, Need] = {
+    "disks": "disks",
+    "cpus": "cpus",
+    "memory": "memory",
+    "networks": "network",
+    "share_cores": "cores",
+}
+"""What a key of ``embedded:`` needs of the machine; all but ``cores`` need root as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +120,16 @@ class Case:
         """Equal for cases whose ``embedded:`` sections are equal: they share one standing farm."""
         assert self.farm.embedded is not None  # read_case has seen to it
         return json.dumps(self.farm.embedded.to_json(), sort_keys=True)
+
+    @property
+    def limit_declared(self) -> bool:
+        """Whether the limit it is to be found at is one that farm.yaml declares."""
+        expected = self.expected
+        tier = self.farm.tiers.get(expected.tier or "")
+        if expected.kind != "disk_cap" or tier is None:
+            return False
+        disks = [host.disks.get(expected.role or "") for host in tier.hosts.values()]
+        return any(disk is not None and disk.resolved_limits is not None for disk in disks)
 
     @property
     def load_s(self) -> float:
@@ -210,5 +226,5 @@ def farms(cases: Sequence[Case], shard: int = 1, shards: int = 1) -> list[list[C
 
 def needs_of(embedded: Mapping[str, Any]) -> set[str]:
     """What the knobs of an ``embedded:`` section need of the machine."""
-    used = {need for knob, need in KNOB_NEEDS.items() if embedded.get(knob)}
-    return used | {"root"} if used else set()
+    used: set[str] = {need for knob, need in KNOB_NEEDS.items() if embedded.get(knob)}
+    return used | {"root"} if used - {"cores"} else used

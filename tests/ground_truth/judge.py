@@ -1,19 +1,19 @@
-"""From a run directory to what was found in each variant, and whether that is right."""
+"""From a run directory to what was found in each variant and under each noise, and whether that is right."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ground_truth.cases import Answer
-from ground_truth.variants import VARIANTS
+from ground_truth.noises import noises
+from ground_truth.variants import VARIANTS, blind
 
 from pinchpoint.analysis import Verdict, analyse
 from pinchpoint.store.read import StoredRun, open_run
 
-SURE = ("low", "medium", "high")
 TOLD = "emulated_disk"
 """Events of this name tell a person what an emulated disk went through; the analysis may not know."""
 
@@ -30,8 +30,21 @@ class Found:
     confidence: str | None
 
 
-def judge(directory: Path) -> dict[str, Found]:
-    """Analyse a run once per variant.
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What one run's analyses found.
+
+    Attributes:
+        variants: with limits as declared, withheld and wrong, by name; ``declared`` first.
+        noises: as declared, with samples missing, by name.
+    """
+
+    variants: Mapping[str, Found]
+    noises: Mapping[str, Found]
+
+
+def judge(directory: Path) -> Judged:
+    """Analyse a run once per variant and noise.
 
     Raises:
         InputError: the folder holds no run that can be read.
@@ -39,6 +52,11 @@ def judge(directory: Path) -> dict[str, Found]:
     """
     run = open_run(directory)
     told = replace(run, events=[event for event in run.events if event.get("event") != TOLD])
+    noisy = noises(replace(told, manifest=blind(run.manifest)))
+    return Judged(_variants(run, told), {name: _found(analyse(one)) for name, one in noisy})
+
+
+def _variants(run: StoredRun, told: StoredRun) -> dict[str, Found]:
     found: dict[str, Found] = {}
     known: list[tuple[dict[str, Any], Found]] = []
     for name, change in VARIANTS.items():
@@ -68,18 +86,28 @@ def _found(verdict: Verdict) -> Found:
     return Found(answer, suspect.confidence)
 
 
-def is_right(expected: Answer, found: Mapping[str, Found]) -> bool:
-    """Whether every variant names exactly what is expected."""
-    return bool(found) and all(one.answer == expected for one in found.values())
+def is_right(expected: Answer, answer: Answer, *, noisy: bool) -> bool:
+    """Whether it is what is expected; under noise "inconclusive" is no wrong answer either."""
+    return answer == expected or (noisy and answer.outcome == "inconclusive")
 
 
-def what_counts(expected: Answer, found: Mapping[str, Found]) -> Answer:
-    """The first wrong answer where there is one: the answer a case is judged by."""
-    answers = [one.answer for one in found.values()]
-    return next((answer for answer in answers if answer != expected), answers[0])
+def wrong(expected: Answer, judged: Judged, *, noisy: bool = False) -> dict[str, Found]:
+    """The variants and noises with a wrong answer, by name.
+
+    Args:
+        expected: the label.
+        judged: what was found.
+        noisy: the run itself was made under a noise.
+    """
+    return {
+        name: one
+        for group, unsure in ((judged.variants, noisy), (judged.noises, True))
+        for name, one in group.items()
+        if not is_right(expected, one.answer, noisy=unsure)
+    }
 
 
-def least_sure(found: Sequence[Found]) -> str | None:
-    """The lowest confidence any variant had; None where one named nothing."""
-    levels = [one.confidence for one in found]
-    return None if None in levels else min((str(level) for level in levels), key=SURE.index, default=None)
+def what_counts(expected: Answer, judged: Judged, *, noisy: bool = False) -> Found:
+    """What a case is judged by: the first wrong answer where there is one, else that with all declared."""
+    bad = wrong(expected, judged, noisy=noisy)
+    return next(iter((bad or judged.variants).values()))

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from ground_truth.cases import Need
 
 from pinchpoint_infra.disks import support as disk_support
+from pinchpoint_infra.faults import interface
 from pinchpoint_infra.faults.caps import support as cap_support
 
 
@@ -41,9 +42,16 @@ def _cap(controller: str) -> str | None:
     return cap_support().missing.get(controller)
 
 
+def _cores() -> str | None:
+    found = len(os.sched_getaffinity(0))
+    return None if found > 1 else "only one core: no thread can be full and a core idle"
+
+
 CHECKS: Mapping[Need, Callable[[], str | None]] = {
     "root": _root,
     "disks": _disks,
     "cpus": lambda: _cap("cpu"),
     "memory": lambda: _cap("memory"),
+    "network": interface.missing,
+    "cores": _cores,
 }

@@ -1,15 +1,15 @@
-"""A row per case and repetition: printed as it ends, counted in the confusion table, kept as JSON."""
+"""A row per case and repetition: printed as it ends, counted in tables, kept as JSON."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ground_truth.cases import Answer, Case
-from ground_truth.judge import Found, is_right, least_sure, what_counts
+from ground_truth.judge import Found, Judged, what_counts, wrong
 
 ERROR = "error"
 """The column of cases that came to no verdict."""
@@ -26,50 +26,73 @@ class Row:
         case: the case.
         repeat: which repetition of it, from 1.
         seconds: from the start of its run to the end of its analyses.
-        found: by variant; empty where it came to none.
+        judged: what was found; None where it came to no verdict.
         failure: why it came to none: one sentence.
         kept: where its run lies, for a person to look at; None where nothing was kept.
+        noise: the noise the run itself was made under, such as ``cpu``; empty without one.
     """
 
     case: Case
     repeat: int
     seconds: float
-    found: Mapping[str, Found] = field(default_factory=dict)
+    judged: Judged | None = None
     failure: str = ""
     kept: Path | None = None
+    noise: str = ""
+
+    @property
+    def wrong(self) -> dict[str, Found]:
+        """The variants and noises with a wrong answer."""
+        expected = self.case.expected.answer
+        return wrong(expected, self.judged, noisy=bool(self.noise)) if self.judged else {}
 
     @property
     def right(self) -> bool:
-        """Whether every variant names what is expected."""
-        return is_right(self.case.expected.answer, self.found)
+        """Whether every variant names what is expected, and no noise anything else."""
+        return self.judged is not None and not self.wrong
 
     @property
     def answer(self) -> Answer | None:
         """The answer it is judged by; None without one."""
-        return what_counts(self.case.expected.answer, self.found) if self.found else None
+        if self.judged is None:
+            return None
+        return what_counts(self.case.expected.answer, self.judged, noisy=bool(self.noise)).answer
+
+    @property
+    def confidence(self) -> str | None:
+        """How sure the verdict is with everything as declared; None where it names nothing."""
+        return self.judged.variants["declared"].confidence if self.judged else None
 
     def to_json(self) -> dict[str, Any]:
         """Its entry in ground-truth.json."""
+        found = self.judged or Judged({}, {})
         return {
             "case": self.case.name,
             "repeat": self.repeat,
             "expected": str(self.case.expected.answer),
             "found": str(self.answer) if self.answer else self.failure,
-            "confidence": least_sure(list(self.found.values())),
+            "confidence": self.confidence,
             "right": self.right,
             "seconds": round(self.seconds, 1),
+            "noise": self.noise or None,
+            "limit_declared": self.case.limit_declared,
             "unsolved": self.case.expected.unsolved,
-            "variants": {
-                name: {
-                    "outcome": one.answer.outcome,
-                    "kind": one.answer.kind,
-                    "tier": one.answer.tier,
-                    "role": one.answer.role,
-                    "confidence": one.confidence,
-                }
-                for name, one in self.found.items()
-            },
+            "variants": _as_json(found.variants),
+            "noises": _as_json(found.noises),
         }
+
+
+def _as_json(found: Mapping[str, Found]) -> dict[str, dict[str, str | None]]:
+    return {
+        name: {
+            "outcome": one.answer.outcome,
+            "kind": one.answer.kind,
+            "tier": one.answer.tier,
+            "role": one.answer.role,
+            "confidence": one.confidence,
+        }
+        for name, one in found.items()
+    }
 
 
 class Printer:
@@ -86,17 +109,15 @@ class Printer:
         print(self._line(HEADINGS), flush=True)
 
     def row(self, row: Row) -> None:
-        """One row, with what every variant found where they were not all right."""
+        """One row, with what every variant and noise that went wrong found instead."""
         name = row.case.name if row.repeat == 1 else f"{row.case.name} #{row.repeat}"
         answer = str(row.answer) if row.answer else "nothing"
-        sure = least_sure(list(row.found.values())) or "-"
-        expected = str(row.case.expected.answer)
-        print(self._line((name, expected, answer, sure, f"{row.seconds:.0f}", _judgement(row))), flush=True)
+        cells = (name, str(row.case.expected.answer), answer, row.confidence or "-", f"{row.seconds:.0f}")
+        print(self._line((*cells, _judgement(row))), flush=True)
         if row.failure:
             print(f"    {row.failure}", flush=True)
-        elif not row.right:
-            for variant, one in row.found.items():
-                print(f"    {variant}: {one.answer}{f' ({one.confidence})' if one.confidence else ''}")
+        for how, one in row.wrong.items():
+            print(f"    {how}: {one.answer}{f' ({one.confidence})' if one.confidence else ''}", flush=True)
         if row.kept:
             print(f"    kept in {row.kept}", flush=True)
 
@@ -128,6 +149,42 @@ def confusion(rows: Sequence[Row]) -> str:
         cells = [str(counts.get((label, found), ".")).rjust(len(found)) for found in found_labels]
         lines.append("  ".join([label.ljust(first), *cells]))
     return "\n".join(lines)
+
+
+def summary(rows: Sequence[Row]) -> Iterator[str]:
+    """The sweep in a few lines: by kind, where the limit was declared, healthy farms, noises, repetitions."""
+    kinds = sorted({row.case.expected.answer.label for row in rows})
+    yield "right by kind: " + ", ".join(
+        f"{kind} {_share(row.right for row in rows if row.case.expected.answer.label == kind)}"
+        for kind in kinds
+    )
+    declared = [row for row in rows if row.case.limit_declared]
+    if declared:
+        sure = _share(row.right and row.confidence == "high" for row in declared)
+        yield f"right with high confidence where the limit is declared: {sure}"
+    healthy = [row for row in rows if row.case.expected.outcome == "not_reached"]
+    if healthy:
+        yield f"healthy farms right: {_share(row.right for row in healthy)}"
+    judged = [row.judged for row in rows if row.judged]
+    noises = sum(len(one.noises) for one in judged)
+    if noises:
+        spoilt = sum(name in one.noises for row in rows if (one := row.judged) for name in row.wrong)
+        yield f"noises that made no wrong answer: {noises - spoilt} of {noises}"
+    if any(row.repeat > 1 for row in rows):
+        yield f"cases with the same answer in all repetitions: {_share(_repeated(rows))}"
+
+
+def _repeated(rows: Sequence[Row]) -> Iterator[bool]:
+    """Per case: whether all of its repetitions came to one and the same answer."""
+    answers: dict[str, set[Answer | None]] = {}
+    for row in rows:
+        answers.setdefault(row.case.name, set()).add(row.answer)
+    yield from (len(found) == 1 and None not in found for found in answers.values())
+
+
+def _share(flags: Iterable[bool]) -> str:
+    known = list(flags)
+    return f"{sum(known)} of {len(known)}"
 
 
 def write(rows: Sequence[Row], path: Path) -> None:

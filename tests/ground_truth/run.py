@@ -1,7 +1,8 @@
 """``make ground-truth``: run the labelled cases, say what was found, and whether it is right.
 
 Every case runs once and is analysed with its limits declared, withheld, and wrong by a factor of two
-both ways; it is right when all of them name what expected.yaml says.
+both ways; it is right when all of them name what expected.yaml says, and when no noise (a collector missing,
+samples every five seconds, a fifth of them lost) makes it name anything else.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pathlib import Path
 from ground_truth import machine
 from ground_truth.cases import Case, farms, select
 from ground_truth.judge import NotBlind, judge
-from ground_truth.rows import Printer, Row, confusion, write
+from ground_truth.rows import Printer, Row, confusion, summary, write
 from ground_truth.standing import RunFailed, StandingFarm, standing_farm
 
 from pinchpoint.errors import ExitStatus, InputError, PinchpointError
@@ -37,6 +38,7 @@ class GroundTruth:
         repeat: how often each case is run.
         keep: keep every run, not only those that were missed.
         again: run nothing: judge the runs that were kept.
+        noise: ``cpu``: a second program uses up the farm's cores for a third of every measurement.
     """
 
     def __init__(
@@ -47,11 +49,13 @@ class GroundTruth:
         repeat: int = 1,
         keep: bool = False,
         again: bool = False,
+        noise: str = "",
     ) -> None:
         self._groups = groups
         self._repeat = repeat
         self._keep = keep
         self._again = again
+        self._noise = noise
         self._kept = build / "ground-truth-runs"
         self._result = build / "ground-truth.json"
         self._printer = Printer([case for group in groups for case in group])
@@ -75,36 +79,39 @@ class GroundTruth:
         """One case once. What goes wrong with one is its row, and the others go on."""
         place = self._kept / (case.name if repeat == 1 else f"{case.name}-{repeat}")
         if self._again:
-            return _judged(case, repeat, place, time.monotonic())
+            return self._judged(case, repeat, place, time.monotonic())
         shutil.rmtree(place, ignore_errors=True)  # of an earlier call: it would be taken for this one's
         if missing := machine.lacking(case.expected.needs):
-            return Row(case, repeat, 0.0, failure=_not_run(missing))
+            return Row(case, repeat, 0.0, failure=_not_run(missing), noise=self._noise)
         begun = time.monotonic()
         try:
-            directory = farm.run(case)
+            directory = farm.run(case, burn=self._noise == "cpu")
         except RunFailed as error:
             _move(error.directory, farm.log, place)
-            return Row(case, repeat, time.monotonic() - begun, failure=f"error: {error}", kept=place)
+            row = self._failed(case, repeat, begun, error)
+            return replace(row, kept=place)
         except PinchpointError as error:
-            return Row(case, repeat, time.monotonic() - begun, failure=f"error: {error}")
-        row = _judged(case, repeat, directory, begun)
+            return self._failed(case, repeat, begun, error)
+        row = self._judged(case, repeat, directory, begun)
         if row.right and not self._keep:
             shutil.rmtree(directory)
             return row
         _move(directory, farm.log, place)
         return row if row.right else replace(row, kept=place)
 
+    def _judged(self, case: Case, repeat: int, directory: Path, begun: float) -> Row:
+        """The row of a run; that the analysis fails is a finding about it, not our end."""
+        judged, failure = None, ""
+        try:
+            judged = judge(directory)
+        except (NotBlind, PinchpointError) as error:
+            failure = f"error: {error}"
+        except Exception as error:  # noqa: BLE001 -- see above
+            failure = f"error: the analysis failed: {type(error).__name__}: {error}"
+        return Row(case, repeat, time.monotonic() - begun, judged, failure, noise=self._noise)
 
-def _judged(case: Case, repeat: int, directory: Path, begun: float) -> Row:
-    """The row of a run; that the analysis fails is a finding about it, not our end."""
-    found, failure = {}, ""
-    try:
-        found = judge(directory)
-    except (NotBlind, PinchpointError) as error:
-        failure = f"error: {error}"
-    except Exception as error:  # noqa: BLE001 -- see above
-        failure = f"error: the analysis failed: {type(error).__name__}: {error}"
-    return Row(case, repeat, time.monotonic() - begun, found, failure)
+    def _failed(self, case: Case, repeat: int, begun: float, error: Exception) -> Row:
+        return Row(case, repeat, time.monotonic() - begun, failure=f"error: {error}", noise=self._noise)
 
 
 def _not_run(missing: str) -> str:
@@ -134,7 +141,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not groups:
         print(f"shard {given.shard[0]} of {given.shard[1]} has no cases: there are fewer farms than shards")
         return ExitStatus.FINE
-    whole = GroundTruth(groups, BUILD, repeat=given.repeat, keep=given.keep, again=given.again)
+    whole = GroundTruth(
+        groups, BUILD, repeat=given.repeat, keep=given.keep, again=given.again, noise=given.noise
+    )
     interrupted = False
     try:
         with Interrupts():
@@ -150,6 +159,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _conclude(rows: Sequence[Row], *, interrupted: bool) -> None:
     if rows:
         print(f"\n{confusion(rows)}\n")
+        print("\n".join(summary(rows)))
     right = sum(row.right for row in rows)
     stopped = "; interrupted, the rest was not run" if interrupted else ""
     print(f"{right} of {len(rows)} right{stopped}; {BUILD / 'ground-truth.json'}")
@@ -162,6 +172,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--repeat", type=_positive, default=1, metavar="N", help="run each case N times")
     parser.add_argument("--keep", action="store_true", help="keep every run, not only those that were missed")
     parser.add_argument("--again", action="store_true", help="judge the runs that were kept; run nothing")
+    parser.add_argument(
+        "--noise", default="", choices=("", "cpu"), help="cpu: a second program steals CPU for a third of it"
+    )
     return parser
 
 

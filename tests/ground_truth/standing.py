@@ -13,9 +13,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
+from ground_truth.burner import burning
 from ground_truth.cases import Case
 
 from pinchpoint import embedded
@@ -50,8 +51,12 @@ class StandingFarm:
         self._count = 0
         self.log = folder / "run.log"
 
-    def run(self, case: Case) -> Path:
+    def run(self, case: Case, *, burn: bool = False) -> Path:
         """Run a case's plan; the run's directory. Starts the farm unless it stands.
+
+        Args:
+            case: the case.
+            burn: let a second program use up the farm's cores for a third of what is measured.
 
         Raises:
             RunFailed: there is no verdict.
@@ -59,12 +64,13 @@ class StandingFarm:
         """
         # What a case declares is its own; how the farm is built is the same in all of its cases.
         shutil.copyfile(case.folder / "farm.yaml", self._file)
-        embedded.up(load_farm(self._file), lambda _: None, lifeline=True)
+        found = embedded.up(load_farm(self._file), lambda _: None, lifeline=True)
         self._count += 1
         out = self._folder / f"run{self._count}"  # a folder of its own: what lies there is this run
         command: list[str | Path] = [PINCHPOINT, "run", case.folder / "plan.yaml"]
         command += ["--farm", self._file, "--out", out]
-        with self.log.open("w", encoding="utf-8") as log:
+        noise = burning(out, found.farm_cores, case.plan.phases.measure.at_most_s) if burn else nullcontext()
+        with noise, self.log.open("w", encoding="utf-8") as log:
             process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,

@@ -10,19 +10,26 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import psutil
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from ground_truth import machine, run
+from ground_truth.burner import burning, measuring_since
 from ground_truth.cases import Answer, Case, Expected, farms, needs_of, read_case, select
-from ground_truth.judge import Found, is_right, least_sure, what_counts
-from ground_truth.rows import Row, confusion
+from ground_truth.judge import Found, Judged, is_right, what_counts, wrong
+from ground_truth.noises import every, lost, without
+from ground_truth.rows import Row, confusion, summary
 from ground_truth.variants import VARIANTS, declared_times, withheld
 from pydantic import ValidationError
 
+from pinchpoint.analysis.verdict import Kind
 from pinchpoint.errors import InputError
+from pinchpoint.store.schema import SAMPLES_SCHEMA
 
 TESTS = Path(__file__).parents[1]
 
@@ -57,7 +64,8 @@ def make_case(
 
 def make_row(case: Case, *answers: Answer) -> Row:
     """A row whose variants found these answers, none of them where there are none."""
-    return Row(case, 1, 1.0, {str(i): Found(answer, "medium") for i, answer in enumerate(answers)})
+    found = {name: Found(answer, "medium") for name, answer in zip(VARIANTS, answers, strict=False)}
+    return Row(case, 1, 1.0, Judged(found, {}) if found else None)
 
 
 def manifest() -> dict[str, Any]:
@@ -127,6 +135,81 @@ def test_a_manifest_without_declarations_has_no_variants() -> None:
     assert all(change(bare) == {"farm": {"name": "x"}} for change in VARIANTS.values())
 
 
+def samples_of(seconds: int) -> pa.Table:
+    """A reading a second of two hosts: a rate, a latency with its operations, and what a database says."""
+    rows = []
+    for host in ("sql1", "web1"):
+        for second in range(seconds):
+            time_ns = (1_795_000_000 + second) * 10**9 + 7
+            latency = None if second % 5 == 4 else 0.001 * (second % 5 + 1)
+            operations = None if latency is None else float(second % 5 + 1)
+            rows += [
+                (time_ns, 1.0, host, "disk.writes_per_s", "vda", float(second), None),
+                (time_ns, 1.0, host, "disk.write_latency_s", "vda", latency, operations),
+                (time_ns, 1.0, host, "db.commits_per_s", "", 5.0, None),
+                (time_ns, 1.0, host, "collector.ok", "local", 1.0, None),
+                (time_ns, 1.0, host, "collector.ok", "postgres", 1.0, None),
+                (time_ns, 1.0, host, "collector.cpu_s", "postgres/looks", 0.1, None),
+            ]
+    rows.append((1_795_000_000 * 10**9, 1.0, "generator1", "generator.scheduled_per_s", "orders", 9.0, None))
+    columns = zip(*rows, strict=True)
+    return pa.table(dict(zip(SAMPLES_SCHEMA.names, columns, strict=True)), schema=SAMPLES_SCHEMA)
+
+
+def test_a_missing_collector_takes_its_own_samples_along() -> None:
+    """The host's own readings, or the database's view; nothing of another host, and the other one stays."""
+    samples = samples_of(3)
+
+    def left(host: str, kind: str) -> set[tuple[str, str]]:
+        found = without(samples, host, kind)
+        assert found.schema == SAMPLES_SCHEMA
+        return set(zip(found["host"].to_pylist(), found["metric"].to_pylist(), strict=True))
+
+    everything = left("nobody", "local")
+    assert everything - left("sql1", "local") == {
+        ("sql1", "disk.writes_per_s"),
+        ("sql1", "disk.write_latency_s"),
+    }
+    assert everything - left("web1", "postgres") == {
+        ("web1", "db.commits_per_s"),
+        ("web1", "collector.cpu_s"),
+    }
+    still = without(samples, "sql1", "local").filter(pc.equal(pc.field("metric"), "collector.ok"))
+    assert still.group_by(["host", "instance"]).aggregate([]).num_rows == 3
+
+
+def test_seldom_samples_are_means_as_a_collector_would_have_read_them() -> None:
+    """A rate over five seconds is its mean, a latency counts by operations; nulls stay out."""
+    found = every(samples_of(10), 5)
+    rates = found.filter((pc.field("host") == "sql1") & (pc.field("metric") == "disk.writes_per_s")).sort_by(
+        "time_ns"
+    )
+    assert rates["value"].to_pylist() == [2.0, 7.0]
+    assert rates["interval_s"].to_pylist() == [5.0, 5.0]
+    times = found.filter(
+        (pc.field("host") == "sql1") & (pc.field("metric") == "disk.write_latency_s")
+    ).sort_by("time_ns")
+    # 1, 2, 3, 4 operations of 1, 2, 3, 4 ms: (1 + 4 + 9 + 16) / 10 = 3 ms.
+    assert times["value"].to_pylist() == pytest.approx([0.003, 0.003])
+    assert times["weight"].to_pylist() == [10.0, 10.0]
+    assert found.filter(pc.field("metric") == "generator.scheduled_per_s").num_rows == 1
+    nothing = samples_of(10).filter(pc.is_null(pc.field("value")))
+    assert every(nothing, 5)["value"].to_pylist() == [None] * 4
+
+
+def test_a_fifth_of_the_samples_is_lost_the_same_one_each_time() -> None:
+    """Whole readings as well as single samples, and no others than the seed says."""
+    samples = samples_of(1500)
+    found = lost(samples, 0.2, 5)
+    assert found.num_rows / samples.num_rows == pytest.approx(0.8, abs=0.02)
+    assert found == lost(samples, 0.2, 5)
+    assert found != lost(samples, 0.2, 6)
+    readings = samples.group_by(["host", "time_ns"]).aggregate([]).num_rows
+    left = found.group_by(["host", "time_ns"]).aggregate([]).num_rows
+    # Of six samples of a reading all are lost one by one in about one reading of a million.
+    assert left / readings == pytest.approx(0.8**0.5, abs=0.04)
+
+
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
@@ -165,19 +248,31 @@ def test_every_case_can_be_read_and_says_what_it_needs() -> None:
     for case in select([]):
         assert case.farm.embedded is not None
         assert set(case.expected.needs) == needs_of(case.farm.embedded.to_json()), case.name
-        assert case.load_s <= 70, f"{case.name}: a case is 30 to 60 s"
+        climbs = any(scenario.load.model == "steps" for scenario in case.plan.scenarios.values())
+        assert case.load_s <= (135 if climbs else 60), f"{case.name}: a sweep takes long enough as it is"
         assert case.farm.name == case.plan.name == case.name
 
 
 def test_there_are_cases_enough() -> None:
-    """At least 24 in all, five of them healthy; CI's are among them and fit its two minutes."""
+    """60 in all, twelve of them healthy, three of each kind; CI's are among them and fit its two minutes."""
     cases = select([])
-    outcomes = Counter(case.expected.outcome for case in cases)
-    assert len(cases) >= 24
-    assert outcomes["not_reached"] >= 5
+    labels = Counter(case.expected.answer.label for case in cases)
+    assert len(cases) >= 60
+    assert labels["not_reached"] >= 12
+    assert {kind for kind in get_args(Kind) if labels[kind] < 3} == set()
     chosen = select(["@ci"])
     assert len({case.expected.answer.label for case in chosen}) >= 2
     assert sum(case.load_s + 10 for case in chosen) <= 120
+
+
+def test_a_climb_is_as_long_as_its_levels() -> None:
+    """A plan in steps that measured for less than its levels last would never hold the last one."""
+    for case in select([]):
+        for scenario in case.plan.scenarios.values():
+            if scenario.load.model == "steps":
+                least = scenario.load.count * scenario.load.each_s
+                assert case.plan.phases.measure.at_most_s >= least + 5, case.name
+                assert scenario.load.count >= 6, case.name
 
 
 def test_cases_are_chosen_by_name_glob_and_list(tmp_path: Path) -> None:
@@ -220,14 +315,25 @@ def test_shards_share_out_whole_farms(tmp_path: Path) -> None:
 def test_right_means_every_variant() -> None:
     """One variant that names another disk, or nothing, makes the case a miss, and is what counts."""
     good = {"declared": Found(LOG_CAP, "high"), "withheld": Found(LOG_CAP, "low")}
-    assert is_right(LOG_CAP, good)
-    assert least_sure(list(good.values())) == "low"
-    for wrong in (OTHER_DISK, NOBODY, Answer("bottleneck", "disk_latency", "sql", "log")):
-        found = {**good, "declared x2": Found(wrong, None)}
-        assert not is_right(LOG_CAP, found)
-        assert what_counts(LOG_CAP, found) == wrong
-        assert least_sure(list(found.values())) is None
-    assert not is_right(LOG_CAP, {})
+    assert wrong(LOG_CAP, Judged(good, {})) == {}
+    assert what_counts(LOG_CAP, Judged(good, {})) == good["declared"]
+    for answer in (OTHER_DISK, NOBODY, Answer("bottleneck", "disk_latency", "sql", "log")):
+        found = Judged({**good, "declared x2": Found(answer, None)}, {})
+        assert [*wrong(LOG_CAP, found)] == ["declared x2"]
+        assert what_counts(LOG_CAP, found).answer == answer
+
+
+def test_noise_may_make_unsure_and_nothing_else() -> None:
+    """Under noise "inconclusive" is right too; another answer, "not reached" among them, is a miss."""
+    assert is_right(LOG_CAP, NOBODY, noisy=True)
+    assert not is_right(LOG_CAP, NOBODY, noisy=False)
+    for answer in (OTHER_DISK, Answer("not_reached"), Answer("invalid", "generator")):
+        assert not is_right(LOG_CAP, answer, noisy=True)
+    assert not is_right(Answer("not_reached"), LOG_CAP, noisy=True)
+    good = {"declared": Found(LOG_CAP, "high")}
+    assert wrong(LOG_CAP, Judged(good, {"every 5 s": Found(NOBODY, None)})) == {}
+    assert [*wrong(LOG_CAP, Judged(good, {"20% lost": Found(OTHER_DISK, "low")}))] == ["20% lost"]
+    assert wrong(LOG_CAP, Judged({"declared": Found(NOBODY, None)}, {}), noisy=True) == {}
 
 
 def test_the_confusion_table_tells_kinds_places_and_errors_apart(tmp_path: Path) -> None:
@@ -253,6 +359,55 @@ def test_the_confusion_table_tells_kinds_places_and_errors_apart(tmp_path: Path)
         table["disk_cap"] | {"disk_cap": "1", "disk_cap, elsewhere": "1", "error": "1"} == table["disk_cap"]
     )
     assert table["not_reached"] | {"not_reached": "1", "inconclusive": "1"} == table["not_reached"]
+
+
+def test_the_summary_counts_kinds_confidence_health_noises_and_repetitions(tmp_path: Path) -> None:
+    """Each line counts what it says, and an answer that changes between repetitions is not the same one."""
+    label = "outcome: bottleneck\nkind: disk_cap\ntier: sql\nrole: log\nwhy: x\n"
+    place = make_case(tmp_path, "log", "sql", expected=label)
+    farm = place / "farm.yaml"
+    farm.write_text(farm.read_text() + "tiers: {sql: {hosts: {sql1: {disks: {log: {limits: {iops: 9}}}}}}}\n")
+    log, fine = read_case(place), read_case(make_case(tmp_path, "fine"))
+    assert log.limit_declared
+    assert not fine.limit_declared
+    sure = Judged({"declared": Found(LOG_CAP, "high")}, {"every 5 s": Found(NOBODY, None)})
+    rows = [
+        Row(log, 1, 1.0, sure),
+        Row(log, 2, 1.0, Judged(sure.variants, {"every 5 s": Found(OTHER_DISK, "low")})),
+        make_row(fine, Answer("not_reached")),
+        Row(fine, 2, 1.0, make_row(fine, Answer("not_reached")).judged),
+    ]
+    assert list(summary(rows)) == [
+        "right by kind: disk_cap 1 of 2, not_reached 2 of 2",
+        "right with high confidence where the limit is declared: 1 of 2",
+        "healthy farms right: 2 of 2",
+        "noises that made no wrong answer: 1 of 2",
+        "cases with the same answer in all repetitions: 1 of 2",
+    ]
+
+
+def test_the_farms_cores_are_used_up_in_the_middle_third_of_the_measurement(tmp_path: Path) -> None:
+    """Nothing before, a process on the core named meanwhile, none after, whatever else happens."""
+    core = max(os.sched_getaffinity(0))
+    run = tmp_path / "run"
+    run.mkdir()
+    assert measuring_since(tmp_path) is None
+    phases = [{"name": "measure", "from": datetime.now(UTC).isoformat()}]
+
+    def burners() -> list[psutil.Process]:
+        return psutil.Process().children()
+
+    with burning(tmp_path, [core], measure_s=4.5):
+        time.sleep(0.6)
+        assert burners() == []  # it does not measure yet
+        (run / "manifest.json").write_text(json.dumps({"phases": phases}))
+        deadline = time.monotonic() + 10
+        while not burners() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        (burner,) = burners()
+        time.sleep(0.3)
+        assert burner.cpu_affinity() == [core]
+    assert burners() == []
 
 
 def test_what_the_machine_lacks_is_said_once_and_is_an_error_as_root(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -290,7 +445,11 @@ import sys
 from pathlib import Path
 from ground_truth import cases, judge, run
 healthy = judge.Found(cases.Answer("not_reached"), None)
-run.judge = lambda directory: dict.fromkeys(judge.judge(directory), healthy)
+true_judge = judge.judge
+def judged(directory):
+    found = true_judge(directory)
+    return judge.Judged(dict.fromkeys(found.variants, healthy), dict.fromkeys(found.noises, healthy))
+run.judge = judged
 run.BUILD = Path(sys.argv[1]) / "build"
 found = cases.select
 run.select = lambda patterns: found(patterns, Path(sys.argv[1]) / "cases", Path(sys.argv[1]))
@@ -344,6 +503,7 @@ def test_one_farm_serves_its_cases_and_a_miss_is_kept(
         ("wrong", "not_reached", False),
     ]
     assert [*rows[1]["variants"]] == [*VARIANTS]
+    assert {"without local of nosql1", "every 5 s", "20% lost"} <= set(rows[1]["noises"])
     kept = tmp_path / "build/ground-truth-runs"
     assert [place.name for place in kept.iterdir()] == ["wrong"]
     assert {"manifest.json", "report.html", "run.log", "samples.parquet"} <= {

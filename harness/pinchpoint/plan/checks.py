@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from pinchpoint.loadgen.locustfile import is_locustfile, scenario_class
 from pinchpoint.plan.document import Document
-from pinchpoint.plan.embedded import EMBEDDED_ENDPOINTS, EMBEDDED_ROLES, GENERATOR, SERVED
+from pinchpoint.plan.embedded import EMBEDDED_ENDPOINTS, EMBEDDED_ROLES, GENERATOR, SERVED, SERVERS
 from pinchpoint.plan.explain import explain
 from pinchpoint.plan.loads import check_loads, check_rules
 from pinchpoint.plan.locustfiles import check_endpoints, check_locustfile
@@ -118,6 +118,7 @@ def _check_knobs(farm: Document) -> Iterator[Problem]:
     disks = sorted(f"{tier}.{role}" for tier in tiers for role in EMBEDDED_ROLES[tier])
     served = [tier for tier in SERVED if tier in tiers]
     allowed = {"disks": disks, "cpus": [*served, GENERATOR], "memory": served, "delays": served}
+    allowed |= {"networks": served, "settings": [tier for tier in SERVERS if tier in tiers]}
     for knob, names in allowed.items():
         what = "disk" if knob == "disks" else "tier"
         for name in farm.mapping("embedded", knob):

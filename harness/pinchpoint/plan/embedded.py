@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
 from pinchpoint.plan.problems import Unfit
 from pinchpoint.plan.record import (
@@ -176,6 +176,25 @@ class Delay(Record):
         return {"round_trip": value} if short else value
 
 
+SERVERS = ("sql", "nosql")
+"""The tiers that are database servers, with settings of their own."""
+
+_MEGABIT = 1_000_000 / 8
+_FASTEST_MEGABITS = 100
+
+
+def _interface_speed(bytes_per_s: float) -> float:
+    megabits = bytes_per_s / _MEGABIT
+    if megabits != round(megabits) or not 1 <= megabits <= _FASTEST_MEGABITS:
+        allowed = f"allowed: whole megabits per second, 1 to {_FASTEST_MEGABITS} (125KB/s to 12.5MB/s)"
+        raise Unfit(f"an interface of {megabits:g} megabits per second", allowed)
+    return bytes_per_s
+
+
+InterfaceSpeed = Annotated[BytesPerSecond, AfterValidator(_interface_speed)]
+Setting = Annotated[str, Field(pattern=r"\A[^\r\n]*\z")] | int
+
+
 class Content(Record):
     """What the embedded farm is filled with.
 
@@ -200,6 +219,9 @@ class Embedded(Record):
         cpus: tier (or ``generator``) -> the cores it may use.
         memory: tier -> the bytes it may use, page cache included.
         delays: tier -> the way to its endpoint.
+        networks: tier -> the speed of a network interface of its own, in front of its endpoint.
+        settings: ``sql``, ``nosql`` -> settings of the server, above those the farm gives it.
+        share_cores: the tiers may use the load generators' cores as well: all there are.
         content: what it is filled with.
     """
 
@@ -210,6 +232,9 @@ class Embedded(Record):
     cpus: Mapping[Name, Annotated[float, Field(ge=0.01, le=1024)]] = Field(default_factory=dict)
     memory: Mapping[Name, Annotated[Bytes, Field(ge=16 * 2**20)]] = Field(default_factory=dict)
     delays: Mapping[Name, Delay] = Field(default_factory=dict)
+    networks: Mapping[Name, InterfaceSpeed] = Field(default_factory=dict)
+    settings: Mapping[Name, Mapping[Name, Setting]] = Field(default_factory=dict)
+    share_cores: bool = False
     content: Content = Content()
 
     @field_validator("tiers")

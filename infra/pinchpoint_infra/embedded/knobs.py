@@ -16,7 +16,7 @@ from pinchpoint_infra.disks.way import choose
 from pinchpoint_infra.embedded.place import DISK_MARK, MARK
 from pinchpoint_infra.embedded.record import FarmError, FarmSpec, Slower
 from pinchpoint_infra.embedded.tiers.contract import Tier
-from pinchpoint_infra.faults import caps
+from pinchpoint_infra.faults import caps, interface
 from pinchpoint_infra.faults.delay import DelayProxy
 
 DISKS = "disks"
@@ -41,6 +41,7 @@ class Knobs:
         self._proxied: dict[str, int] = {}
         self._slower: Slower | None = None
         self._held = False
+        self._interfaces: dict[str, interface.InterfaceProxy] = {}
         self.warnings: list[str] = []
 
     def build(self) -> None:
@@ -48,7 +49,7 @@ class Knobs:
 
         What this machine cannot make is left out; one warning names all of it.
         """
-        lacking = [*self._build_disks(), *self._build_groups()]
+        lacking = [*self._build_disks(), *self._build_groups(), *self._lacking_interfaces()]
         if lacking:
             self.warnings.append("built without what this machine lacks the means for: " + "; ".join(lacking))
 
@@ -69,20 +70,29 @@ class Knobs:
             yield
 
     def stand_before(self, tiers: Mapping[str, Tier]) -> None:
-        """Start the proxy in front of the endpoints that are to be far away."""
+        """Start what is in front of endpoints: network interfaces, then the proxy of those far away."""
+        for name, bytes_per_s in self._spec.networks.items():
+            port = tiers[name].port
+            if port is not None and interface.missing() is None:
+                log = self._directory / f"interface-{name}.log"
+                proxy = interface.InterfaceProxy(name, port, bytes_per_s, log, os.environ)
+                self._interfaces[name] = proxy
         far = {name: tiers[name] for name in self._spec.delays if tiers[name].port is not None}
         if far:
-            ways = [(tier.port or 0, self._spec.delays[name]) for name, tier in far.items()]
+            ways = [(self._port(tier), self._spec.delays[name]) for name, tier in far.items()]
             self._proxy = DelayProxy(ways, self._directory / "delays.log", os.environ)
             self._proxied = dict(zip(far, self._proxy.ports, strict=True))
 
     def endpoint(self, tier: Tier) -> dict[str, str]:
         """A tier's endpoint as clients are to see it: behind the proxy where there is one."""
         endpoint = tier.endpoint()
-        if tier.name not in self._proxied:
-            return endpoint
-        far = re.sub(rf":{tier.port}\b", f":{self._proxied[tier.name]}", endpoint["url"])
-        return {**endpoint, "url": far}
+        port = self._proxied.get(tier.name, self._port(tier))
+        return {**endpoint, "url": re.sub(rf":{tier.port}\b", f":{port}", endpoint["url"])}
+
+    def _port(self, tier: Tier) -> int:
+        """Where a tier is reached: behind its network interface where it has one of its own."""
+        own = self._interfaces.get(tier.name)
+        return own.port if own else tier.port or 0
 
     def hold(self, *, on: bool) -> None:
         """Let all limits hold from their beginning, or lift them. Raises FarmError."""
@@ -99,8 +109,9 @@ class Knobs:
                     group.cap_cpu(self._spec.cpus[name] if on else None)
                 if name in self._spec.memory:
                     group.cap_memory(self._spec.memory[name] if on else None)
-            if self._proxy:
-                self._proxy.apply(on=on)
+            for proxy in (self._proxy, *self._interfaces.values()):
+                if proxy:
+                    proxy.apply(on=on)
         except OSError as error:
             raise FarmError(f"caps or delays could not be set: {error}") from error
 
@@ -167,9 +178,11 @@ class Knobs:
 
     def stop(self) -> None:
         """End what serves as long as the tiers do."""
-        if self._proxy:
-            self._proxy.stop()
-            self._proxy = None
+        for proxy in (self._proxy, *self._interfaces.values()):
+            if proxy:
+                proxy.stop()
+        self._proxy = None
+        self._interfaces = {}
 
     def described_disks(self) -> dict[str, dict[str, Any]]:
         """For the farm's state."""
@@ -194,6 +207,11 @@ class Knobs:
             self.warnings += [f"{name}: {note}" for note in way.notes]
         for why, names in lacking.items():
             yield f"{', '.join(names)} are plain folders, no disks of their own ({why})"
+
+    def _lacking_interfaces(self) -> Iterator[str]:
+        why = interface.missing()
+        if self._spec.networks and why:
+            yield f"no network interfaces of {', '.join(self._spec.networks)} ({why})"
 
     def _build_groups(self) -> Iterator[str]:
         machine = caps.support()

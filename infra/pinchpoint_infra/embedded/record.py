@@ -37,6 +37,9 @@ class FarmSpec:
         cpus: tier, or ``generator`` -> the cores it may use.
         memory: tier -> the bytes it may use, page cache included.
         delays: tier -> the way to its endpoint.
+        networks: tier -> bytes per second of the network interface in front of its endpoint.
+        settings: ``sql``, ``nosql`` -> its server's settings by name, beside and above the farm's own.
+        share_cores: the tiers may use the load generators' cores as well.
     """
 
     identity: Path
@@ -48,6 +51,9 @@ class FarmSpec:
     cpus: Mapping[str, float] = field(default_factory=dict)
     memory: Mapping[str, int] = field(default_factory=dict)
     delays: Mapping[str, Delay] = field(default_factory=dict)
+    networks: Mapping[str, float] = field(default_factory=dict)
+    settings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    share_cores: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON types."""
@@ -61,6 +67,9 @@ class FarmSpec:
             "cpus": dict(self.cpus),
             "memory": dict(self.memory),
             "delays": {tier: delay.to_json() for tier, delay in self.delays.items()},
+            "networks": dict(self.networks),
+            "settings": {tier: dict(settings) for tier, settings in self.settings.items()},
+            "share_cores": self.share_cores,
         }
 
     @classmethod
@@ -76,6 +85,9 @@ class FarmSpec:
             cpus=content["cpus"],
             memory=content["memory"],
             delays={tier: Delay(**delay) for tier, delay in content["delays"].items()},
+            networks=content["networks"],
+            settings=content["settings"],
+            share_cores=content["share_cores"],
         )
 
 

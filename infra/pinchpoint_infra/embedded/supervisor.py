@@ -46,7 +46,7 @@ class Supervisor:
         self._knobs = Knobs(self._spec, os.environ[MARK], directory)
         self._tiers: dict[str, Tier] = {}
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
-        farm_cores, generator_cores = cores.shared_out()
+        farm_cores, generator_cores = cores.shared_out(share=self._spec.share_cores)
         os.sched_setaffinity(0, farm_cores)  # before the first tier: all of them inherit it
         me = psutil.Process()
         self._state = State(
@@ -123,6 +123,7 @@ class Supervisor:
             role for role in tier.disks() if self._knobs.emulates(f"{kind.name}.{role}")
         )
         tier.memory_capped = self._knobs.caps_memory(kind.name)
+        tier.settings = self._spec.settings.get(kind.name, {})
         state = self._state.tiers[kind.name] = TierState(directory=str(folder), log=str(tier.log))
         tier.prepare()
         state.port = tier.port

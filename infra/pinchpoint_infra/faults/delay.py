@@ -13,14 +13,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
-import struct
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+from pinchpoint_infra.faults.proxy import ProxyProcess, free_port, reset
 
 _CHUNK_BYTES = 64 * 2**10
 _CHUNKS = 256
@@ -89,7 +88,7 @@ class Way:
         try:
             server, to_server = await asyncio.open_connection("127.0.0.1", self._port)
         except OSError:
-            _reset(to_client)  # what is not there cannot be reached
+            reset(to_client)  # what is not there cannot be reached
             return
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -101,8 +100,8 @@ class Way:
                     tasks.create_task(_take(source, pipe, opened_at, under_way))
                     tasks.create_task(_deliver(under_way, target))
         except* OSError:
-            _reset(to_client)
-            _reset(to_server)
+            reset(to_client)
+            reset(to_server)
         finally:
             to_client.close()
             to_server.close()
@@ -134,72 +133,32 @@ async def _deliver(under_way: _UnderWay, target: asyncio.StreamWriter) -> None:
         await target.drain()
 
 
-def _reset(connection: asyncio.StreamWriter) -> None:
-    """Break a connection so that the other side sees it broken, not ended."""
-    at_once = struct.pack("ii", 1, 0)  # linger: on, 0 seconds
-    connection.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, at_once)
-    connection.transport.abort()
-
-
-class DelayProxy:
+class DelayProxy(ProxyProcess):
     """The proxy's process, as a farm's supervisor holds it.
 
     Args:
         ways: (port behind it, delay), one per endpoint.
-        log: where it writes what goes wrong.
-        environment: that of its process.
+        log, environment: as of ``ProxyProcess``.
 
     Attributes:
         ports: where clients reach each of them, in the same order.
     """
 
     def __init__(self, ways: Sequence[tuple[int, Delay]], log: Path, environment: Mapping[str, str]) -> None:
-        self.ports = [_free_port() for _ in ways]
+        self.ports = [free_port() for _ in ways]
         config = [
             {"port": port, "to": to, "delay": delay.to_json()}
             for port, (to, delay) in zip(self.ports, ways, strict=True)
         ]
-        with log.open("ab") as file:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "pinchpoint_infra.faults.delay", json.dumps(config)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=file,
-                text=True,
-                env=environment,
-                start_new_session=True,
-            )
-        self._log = log
-        self.apply(on=False)  # its answer says that it listens
+        super().__init__("pinchpoint_infra.faults.delay", config, log, environment)
 
     def apply(self, *, on: bool) -> None:
         """Let the ways be long from now on, or not. Raises ConnectionError where the process has ended."""
-        self._tell({"apply": on})
+        self.tell({"apply": on})
 
     def pace(self, position: int, ratio: float) -> None:
         """Let one of the ways be slower than it is made; see ``Way.pace``. Raises as ``apply``."""
-        self._tell({"pace": ratio, "way": position})
-
-    def _tell(self, command: dict[str, Any]) -> None:
-        assert self._process.stdin is not None  # noqa: S101 -- it was started with pipes
-        assert self._process.stdout is not None  # noqa: S101 -- likewise
-        self._process.stdin.write(json.dumps(command) + "\n")
-        self._process.stdin.flush()
-        if not self._process.stdout.readline():
-            words = self._log.read_text(errors="replace").strip().splitlines()[-1:]
-            raise ConnectionError(f"the delay proxy has ended: {' '.join(words) or 'without a word'}")
-
-    def stop(self) -> None:
-        """End it."""
-        self._process.terminate()
-        self._process.communicate(timeout=10)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+        self.tell({"pace": ratio, "way": position})
 
 
 async def _serve(config: list[dict[str, Any]]) -> None:

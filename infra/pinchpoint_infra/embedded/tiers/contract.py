@@ -6,6 +6,7 @@ import json
 import secrets
 import socket
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
@@ -30,6 +31,7 @@ class Tier(ABC):
         self.user: int | None = None  # None: whoever runs the supervisor
         self.emulated: frozenset[str] = frozenset()  # the disk roles that are disks of their own
         self.memory_capped = False  # whether it will have to do with less memory than the machine has
+        self.settings: Mapping[str, str] = {}  # of its server's own, beside and above those it is given here
 
     @property
     def log(self) -> Path:

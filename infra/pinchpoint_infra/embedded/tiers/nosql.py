@@ -35,6 +35,7 @@ class NoSql(Tier):
                     "appendfsync always",
                     'save ""',
                     "daemonize no",
+                    *(f"{name} {value}" for name, value in self.settings.items()),
                     "",
                 )
             ),

@@ -68,7 +68,7 @@ class Sql(Tier):
     def command(self) -> list[str]:
         """See ``Tier``."""
         pressing = PRESSING if self.memory_capped else PRESSING | PAST_THE_CACHE
-        chosen = SETTINGS | (pressing if "data" in self.emulated else {})
+        chosen = SETTINGS | (pressing if "data" in self.emulated else {}) | dict(self.settings)
         settings = [f"--{name}={value}" for name, value in chosen.items()]
         return [str(self._binary("postgres")), "-D", str(self.cluster), "-p", str(self.port), *settings]
 

@@ -1,0 +1,243 @@
+"""A network interface of a known speed in front of an endpoint: two tunnel devices and what passes between.
+
+``python -m pinchpoint_infra.faults.interface CONFIG`` with a JSON object ``{"tier", "port", "to",
+"bytes_per_s"}``: whose it is, where clients reach it on the loopback interface, the port behind it, its
+speed. It is called after the tier and this process, such as ``sql4711``. It takes JSON lines on stdin,
+``{"apply": true}`` or false, and answers each with one line; until then, and when stdin has ended, it is as
+fast as it can be.
+
+client -> 127.0.0.1:port -> [interface, its packets at its speed, a namespace of its own] -> 127.0.0.1:to
+
+The interface is one of the kernel's, with counters and a speed as any other's. Both devices and the namespace
+belong to this process and go with it. Root alone may make them, on Linux.
+"""
+
+from __future__ import annotations
+
+import array
+import asyncio
+import ctypes
+import fcntl
+import ipaddress
+import json
+import os
+import socket
+import struct
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pinchpoint_infra.faults.proxy import ProxyProcess, free_port, reset
+
+BITS = 1_000_000 / 8
+"""An interface tells its speed in whole megabits per second."""
+FASTEST = 100 * BITS
+"""Packets pass through this process: more of them would be its speed, not the interface's."""
+
+_NETWORK = ipaddress.ip_network("198.18.0.0/15")  # RFC 2544: for benchmarks, routed nowhere
+_PAIRS = 2**16
+_PORT = 5000
+_PACKET_BYTES = 9000  # jumbo frames: few packets, little work
+_QUEUE = 16
+_CHUNK_BYTES = 64 * 2**10
+
+_TUNNEL = "/dev/net/tun"
+_CLONE_NEWNET = 0x40000000
+_TUNSETIFF, _IFF_TUN, _IFF_NO_PI = 0x400454CA, 0x0001, 0x1000
+_SIOCSIFFLAGS, _IFF_UP, _IFF_RUNNING = 0x8914, 0x1, 0x40
+_SIOCSIFADDR, _SIOCSIFDSTADDR, _SIOCSIFNETMASK = 0x8916, 0x8918, 0x891C
+_SIOCSIFMTU, _SIOCSIFTXQLEN = 0x8922, 0x8943
+_SIOCETHTOOL, _ETHTOOL_SSET = 0x8946, 0x2
+_ETHTOOL_COMMAND = "IIIHBBBBBBIIHBBI8x"  # linux/ethtool.h, struct ethtool_cmd
+
+
+def missing() -> str | None:
+    """Why this machine cannot make such an interface; None where it can."""
+    if os.geteuid() != 0:
+        return "no root rights (network interfaces need them)"
+    return None if Path(_TUNNEL).exists() else f"no {_TUNNEL} (tunnel devices)"
+
+
+class Pace:
+    """How fast packets of one direction pass.
+
+    Args:
+        bytes_per_s: at most, while ``on``.
+    """
+
+    def __init__(self, bytes_per_s: float) -> None:
+        self._bytes_per_s = bytes_per_s
+        self._free_at = 0.0
+        self.on = False
+
+    def wait_s(self, now: float, size_bytes: int) -> float:
+        """How long a packet of that size takes from now on, those before it included."""
+        if not self.on:
+            return 0.0
+        self._free_at = max(now, self._free_at) + size_bytes / self._bytes_per_s
+        return self._free_at - now
+
+
+class Interface:
+    """Both ends of the way, and who listens at its far end.
+
+    Args:
+        name: the interface's, at most 15 characters.
+        bytes_per_s: its speed.
+    """
+
+    def __init__(self, name: str, bytes_per_s: float) -> None:
+        here, there = _addresses(os.getpid() % _PAIRS)
+        speed = round(bytes_per_s / BITS)
+        self.address = (there, _PORT)
+        self.listener: socket.socket | None = None
+        self._far: int | None = None
+        self._failure: OSError | None = None
+        # A thread can be in a namespace of its own; what it opened there stays there when it has ended.
+        thread = threading.Thread(target=self._open_far_end, args=(name, there, here, speed))
+        thread.start()
+        thread.join()
+        if self._failure or self._far is None:
+            raise OSError(f"the far end of {name} could not be made: {self._failure}") from self._failure
+        near = _device(name, here, there, speed)
+        self._paces: tuple[Pace, Pace] = (Pace(bytes_per_s), Pace(bytes_per_s))
+        for source, target, pace in ((near, self._far, self._paces[0]), (self._far, near, self._paces[1])):
+            threading.Thread(target=_pass_on, args=(source, target, pace), daemon=True).start()
+
+    def apply(self, *, on: bool) -> None:
+        """Let its speed hold, or not."""
+        for pace in self._paces:
+            pace.on = on
+
+    def _open_far_end(self, name: str, mine: str, other: str, speed: int) -> None:
+        try:
+            if ctypes.CDLL(None, use_errno=True).unshare(_CLONE_NEWNET):
+                raise OSError(ctypes.get_errno(), "no network namespace of its own")  # noqa: TRY301 -- told below
+            self._far = _device(name, mine, other, speed)
+            self.listener = socket.socket()
+            self.listener.bind(self.address)
+            self.listener.listen(1024)
+        except OSError as error:
+            self._failure = error
+
+
+def _addresses(number: int) -> tuple[str, str]:
+    first = _NETWORK.network_address + 2 * number
+    return str(first), str(first + 1)
+
+
+def _device(name: str, mine: str, other: str, speed_megabits: int) -> int:
+    """Make a tunnel device in the calling thread's namespace; its descriptor, of which it lives."""
+    device = os.open(_TUNNEL, os.O_RDWR)
+    called = name.encode()
+    fcntl.ioctl(device, _TUNSETIFF, struct.pack("16sH22x", called, _IFF_TUN | _IFF_NO_PI))
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
+        for command, address in (
+            (_SIOCSIFADDR, mine),
+            (_SIOCSIFDSTADDR, other),
+            (_SIOCSIFNETMASK, "255.255.255.255"),
+        ):
+            words = struct.pack("16sHH4s16x", called, socket.AF_INET, 0, socket.inet_aton(address))
+            fcntl.ioctl(control, command, words)
+        fcntl.ioctl(control, _SIOCSIFMTU, struct.pack("16si20x", called, _PACKET_BYTES))
+        fcntl.ioctl(control, _SIOCSIFTXQLEN, struct.pack("16si20x", called, _QUEUE))
+        fcntl.ioctl(control, _SIOCSIFFLAGS, struct.pack("16sH22x", called, _IFF_UP | _IFF_RUNNING))
+        full_duplex = 1
+        fields = (_ETHTOOL_SSET, 0, 0, speed_megabits & 0xFFFF, full_duplex, *(0,) * 7, speed_megabits >> 16)
+        settings = array.array("B", struct.pack(_ETHTOOL_COMMAND, *fields, 0, 0, 0))
+        fcntl.ioctl(control, _SIOCETHTOOL, struct.pack("16sP16x", called, settings.buffer_info()[0]))
+    return device
+
+
+def _pass_on(source: int, target: int, pace: Pace) -> None:
+    """Packets from one end to the other, one after the other, at the interface's speed."""
+    while True:
+        packet = os.read(source, _PACKET_BYTES)
+        if (wait_s := pace.wait_s(time.monotonic(), len(packet))) > 0:
+            time.sleep(wait_s)
+        os.write(target, packet)
+
+
+async def _carry(
+    client: asyncio.StreamReader, to_client: asyncio.StreamWriter, there: tuple[str, int]
+) -> None:
+    """Serve one connection until both sides have ended, or either breaks; the other side learns of it."""
+    try:
+        server, to_server = await asyncio.open_connection(*there)
+    except OSError:
+        reset(to_client)
+        return
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(_copy(client, to_server))
+            tasks.create_task(_copy(server, to_client))
+    except* OSError:
+        reset(to_client)
+        reset(to_server)
+    finally:
+        to_client.close()
+        to_server.close()
+
+
+async def _copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+    while data := await source.read(_CHUNK_BYTES):
+        target.write(data)
+        await target.drain()
+    target.write_eof()
+
+
+class InterfaceProxy(ProxyProcess):
+    """The process of one interface, as a farm's supervisor holds it.
+
+    Args:
+        tier: whose endpoint it is in front of; its name begins with it.
+        to: the port behind it.
+        bytes_per_s: its speed.
+        log, environment: as of ``ProxyProcess``.
+
+    Attributes:
+        port: where clients reach it.
+    """
+
+    def __init__(
+        self, tier: str, to: int, bytes_per_s: float, log: Path, environment: Mapping[str, str]
+    ) -> None:
+        self.port = free_port()
+        config = {"tier": tier, "port": self.port, "to": to, "bytes_per_s": bytes_per_s}
+        super().__init__("pinchpoint_infra.faults.interface", config, log, environment)
+
+    def apply(self, *, on: bool) -> None:
+        """Let its speed hold from now on, or not. Raises ConnectionError where the process has ended."""
+        self.tell({"apply": on})
+
+
+async def _serve(config: dict[str, Any]) -> None:
+    interface = Interface(f"{config['tier']}{os.getpid()}", config["bytes_per_s"])
+
+    async def near(client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
+        await _carry(client, to_client, interface.address)
+
+    async def far(client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
+        await _carry(client, to_client, ("127.0.0.1", config["to"]))
+
+    servers = [
+        await asyncio.start_server(near, "127.0.0.1", config["port"], backlog=1024),
+        await asyncio.start_server(far, sock=interface.listener),
+    ]
+    commands = asyncio.StreamReader()
+    loop = asyncio.get_running_loop()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(commands), sys.stdin)
+    while line := await commands.readline():
+        interface.apply(on=json.loads(line)["apply"])
+        sys.stdout.write(line.decode())
+        sys.stdout.flush()
+    # Its farm has no supervisor any more and waits to be removed.
+    interface.apply(on=False)
+    await asyncio.gather(*(server.serve_forever() for server in servers))
+
+
+if __name__ == "__main__":
+    asyncio.run(_serve(json.loads(sys.argv[1])))

@@ -1,0 +1,74 @@
+"""A process that stands in front of endpoints and takes orders: what delays and interfaces have in common."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import struct
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+
+class ProxyProcess:
+    """The process, as a farm's supervisor holds it.
+
+    Args:
+        module: what it runs, with ``config`` as JSON in its only argument; it answers each line of JSON on
+            its stdin with one line.
+        config: what it is told at its start.
+        log: where it writes what goes wrong.
+        environment: that of its process.
+    """
+
+    def __init__(self, module: str, config: object, log: Path, environment: Mapping[str, str]) -> None:
+        with log.open("ab") as file:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", module, json.dumps(config)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=file,
+                text=True,
+                env=environment,
+                start_new_session=True,
+            )
+        self._name = module.rpartition(".")[2]
+        self._log = log
+        self.tell({"apply": False})  # its answer says that it listens
+
+    def tell(self, command: Mapping[str, Any]) -> None:
+        """Give an order and wait until it is obeyed. Raises ConnectionError where the process has ended."""
+        assert self._process.stdin is not None  # noqa: S101 -- it was started with pipes
+        assert self._process.stdout is not None  # noqa: S101 -- likewise
+        try:
+            self._process.stdin.write(json.dumps(command) + "\n")
+            self._process.stdin.flush()
+            answer = self._process.stdout.readline()
+        except BrokenPipeError:
+            answer = ""
+        if not answer:
+            words = self._log.read_text(errors="replace").strip().splitlines()[-1:]
+            raise ConnectionError(f"the {self._name} proxy has ended: {' '.join(words) or 'without a word'}")
+
+    def stop(self) -> None:
+        """End it."""
+        self._process.terminate()
+        self._process.communicate(timeout=10)
+
+
+def free_port() -> int:
+    """A TCP port of the loopback interface nobody listens on at this moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def reset(connection: asyncio.StreamWriter) -> None:
+    """Break a connection so that the other side sees it broken, not ended."""
+    at_once = struct.pack("ii", 1, 0)  # linger: on, 0 seconds
+    connection.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, at_once)
+    connection.transport.abort()

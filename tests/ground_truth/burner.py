@@ -1,0 +1,72 @@
+"""A second program on the farm's cores for a third of what is measured: a noise that runs are made under."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+BURN = """\
+import os, sys
+os.sched_setaffinity(0, {int(sys.argv[1])})
+while os.getppid() == int(sys.argv[2]):
+    pass
+"""
+"""Uses up one core; ends with the process that started it, however that ends."""
+PART = 3
+"""It burns during the second of so many parts of the measure phase."""
+_LOOK_S = 0.25
+
+
+@contextmanager
+def burning(out: Path, cores: Sequence[int], measure_s: float) -> Iterator[None]:
+    """Meanwhile, once the run below ``out`` measures, its cores are used up for a third of that.
+
+    Args:
+        out: where the run's directory will be, alone.
+        cores: those of the farm.
+        measure_s: how long it measures.
+    """
+    over = threading.Event()
+    thread = threading.Thread(target=_burn, args=(out, cores, measure_s, over))
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def _burn(out: Path, cores: Sequence[int], measure_s: float, over: threading.Event) -> None:
+    begun = None
+    while begun is None:
+        if over.wait(_LOOK_S):
+            return
+        begun = measuring_since(out)
+    since_s = (datetime.now(UTC) - begun).total_seconds()
+    if over.wait(max(0.0, measure_s / PART - since_s)):
+        return
+    me = str(os.getpid())
+    burners = [subprocess.Popen([sys.executable, "-c", BURN, str(core), me]) for core in cores]
+    try:
+        over.wait(measure_s / PART)
+    finally:
+        for burner in burners:
+            burner.kill()
+            burner.wait()
+
+
+def measuring_since(out: Path) -> datetime | None:
+    """When the run below that folder began to measure; None while it does not."""
+    for manifest in out.glob("*/manifest.json"):
+        phases = json.loads(manifest.read_text(encoding="utf-8")).get("phases") or ()
+        for phase in phases:
+            if phase.get("name") == "measure" and phase.get("from"):
+                return datetime.fromisoformat(phase["from"])
+    return None

@@ -1,0 +1,110 @@
+"""What may be missing from a run's samples: the verdict may become unsure of it, and never another one.
+
+Computed from a stored run: one collector that told nothing, samples every five seconds, a fifth of them lost.
+(A second process that steals CPU is no matter of samples: ``burner.py`` is one, while a run goes on.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pinchpoint.store.read import StoredRun
+from pinchpoint.store.schema import SAMPLES_SCHEMA
+
+SLOW_S = 5
+"""Seconds between the readings of collectors that are asked five times less often."""
+LOST = 0.2
+"""The share of the samples that is lost, half of it by whole readings, half one by one."""
+SEED = 5
+
+ITSELF = "local"
+"""The collector of a host itself; any other kind asks the database there."""
+OF_DATABASES = "db."
+OF_GENERATORS = "generator."
+
+
+def noises(run: StoredRun) -> Iterator[tuple[str, StoredRun]]:
+    """(name, the run as it would have been recorded) of every noise."""
+    for host, kind in collectors(run.samples):
+        yield f"without {kind} of {host}", replace(run, samples=without(run.samples, host, kind))
+    yield f"every {SLOW_S} s", replace(run, samples=every(run.samples, SLOW_S))
+    yield f"{LOST:.0%} lost", replace(run, samples=lost(run.samples, LOST, SEED))
+
+
+def collectors(samples: pa.Table) -> list[tuple[str, str]]:
+    """(host, kind) of every collector that told whether it could read."""
+    told = samples.filter(pc.equal(samples["metric"], "collector.ok"))
+    return sorted(set(zip(told["host"].to_pylist(), told["instance"].to_pylist(), strict=True)))
+
+
+def without(samples: pa.Table, host: str, kind: str) -> pa.Table:
+    """As if that collector had not told anything, itself included."""
+    own = pc.or_(
+        pc.and_(pc.starts_with(samples["metric"], "collector."), _of_kind(samples["instance"], kind)),
+        _measured_by(samples["metric"], kind),
+    )
+    return samples.filter(pc.invert(pc.and_(pc.equal(samples["host"], host), own)))
+
+
+def _of_kind(instance: pa.ChunkedArray, kind: str) -> pa.ChunkedArray:
+    """``KIND``, and what it tells of its parts (``KIND/part``)."""
+    return pc.or_(pc.equal(instance, kind), pc.starts_with(instance, f"{kind}/"))
+
+
+def _measured_by(metric: pa.ChunkedArray, kind: str) -> pa.ChunkedArray:
+    of_database = pc.starts_with(metric, OF_DATABASES)
+    if kind != ITSELF:
+        return of_database
+    return pc.invert(pc.or_(of_database, pc.starts_with(metric, "collector.")))
+
+
+def every(samples: pa.Table, seconds: int) -> pa.Table:
+    """As collectors would have read them that seldom: means over time, those of operations by their number.
+
+    What generators tell of themselves stays as it is: that is no collector's.
+    """
+    told = pc.starts_with(samples["metric"], OF_GENERATORS)
+    rows = samples.filter(pc.invert(told))
+    # A mean of latencies counts by its operations, anything else by the time it covers; what was not
+    # measured by neither.
+    weight = pc.coalesce(rows["weight"], rows["interval_s"])
+    weight = pc.if_else(pc.is_valid(rows["value"]), weight, pa.scalar(None, pa.float64()))
+    bucket = pc.divide(rows["time_ns"], seconds * 10**9)  # of whole numbers
+    rows = rows.append_column("bucket", bucket)
+    rows = rows.append_column("by", weight).append_column("total", pc.multiply(rows["value"], weight))
+    found = rows.group_by(["host", "metric", "instance", "bucket"]).aggregate(
+        [("time_ns", "max"), ("interval_s", "sum"), ("total", "sum"), ("by", "sum"), ("weight", "sum")]
+    )
+    by = pc.if_else(pc.greater(found["by_sum"], 0), found["by_sum"], pa.scalar(None, pa.float64()))
+    slow = pa.table(
+        {
+            "time_ns": found["time_ns_max"],
+            "interval_s": found["interval_s_sum"],
+            "host": found["host"],
+            "metric": found["metric"],
+            "instance": found["instance"],
+            "value": pc.divide(found["total_sum"], by),
+            "weight": found["weight_sum"],
+        },
+        schema=SAMPLES_SCHEMA,
+    )
+    return pa.concat_tables([slow, samples.filter(told)])
+
+
+def lost(samples: pa.Table, share: float, seed: int) -> pa.Table:
+    """As if so many samples had been lost: whole readings of a host, and single ones."""
+    random = np.random.default_rng(seed)
+    reading = samples["host"].dictionary_encode().unify_dictionaries().combine_chunks().indices.to_numpy()
+    readings, number = np.unique(
+        np.column_stack([reading, samples["time_ns"].to_numpy()]), axis=0, return_inverse=True
+    )
+    # Half each: 1 - (1 - part)^2 = share.
+    part = 1 - np.sqrt(1 - share)
+    whole = random.random(len(readings)) < part
+    single = random.random(samples.num_rows) < part
+    return samples.filter(pa.array(~(whole[number.ravel()] | single)))
