@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 
 from pinchpoint_collectors.databases.postgres import PostgresKind
+from pinchpoint_collectors.databases.valkey import ValkeyKind
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.local import LocalKind
 from pinchpoint_collectors.record import Kind
@@ -36,3 +37,4 @@ def kind(name: str) -> Kind:
 
 register(LocalKind())
 register(PostgresKind())
+register(ValkeyKind())

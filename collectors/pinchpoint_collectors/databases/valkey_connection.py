@@ -1,0 +1,132 @@
+"""A connection to a Valkey or Redis under load: it never waits for long, and comes back by itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from valkey import Valkey, exceptions
+from valkey.connection import ConnectionPool
+from valkey.exceptions import NoPermissionError, ResponseError, ValkeyError
+
+from pinchpoint_collectors.databases.valkey_values import Info, Spike
+from pinchpoint_collectors.errors import CollectorError
+
+CONNECT_S = 3.0
+ANSWER_S = 3.0
+"""After so long we give the server up: one whose only thread waits for its disk answers nobody."""
+
+SETTINGS = (
+    *("appendonly", "appendfsync", "no-appendfsync-on-rewrite", "aof-use-rdb-preamble"),
+    *("auto-aof-rewrite-percentage", "auto-aof-rewrite-min-size", "save"),
+    *("maxmemory", "maxmemory-policy", "maxclients", "client-output-buffer-limit"),
+    *("io-threads", "io-threads-do-reads", "hz", "latency-monitor-threshold", "latency-tracking"),
+)
+"""What is asked for by name: none of them is a secret."""
+
+
+class Server:
+    """One Valkey or Redis server, over one connection.
+
+    Args:
+        where: how messages name it; without secrets.
+        url: its address.
+        user: in place of the URL's, if given.
+        password: likewise.
+    """
+
+    def __init__(self, where: str, url: str, user: str | None, password: str | None) -> None:
+        self._where = where
+        # Nothing is said on connecting but AUTH: SELECT and CLIENT SETINFO would need rights of their own.
+        own: dict[str, Any] = {"db": 0, "lib_name": None, "lib_version": None}
+        own |= {key: value for key, value in (("username", user), ("password", password)) if value}
+        try:
+            pool: ConnectionPool = ConnectionPool.from_url(url)  # type: ignore[no-untyped-call]
+        except ValueError as error:
+            raise CollectorError(f"{where}: {error}; correct the url in farm.yaml") from error
+        pool.connection_kwargs |= own | {"socket_timeout": ANSWER_S, "socket_connect_timeout": CONNECT_S}
+        self.user = str(pool.connection_kwargs.get("username") or "default")
+        self._client = Valkey(connection_pool=pool)
+
+    def info(self) -> Info:
+        """All fields of ``INFO`` and of its section ``debug``. Raises ``CollectorError``."""
+        answers = self._ask(("INFO",), ("INFO", "debug"))
+        fields: dict[str, Any] = {}
+        for answer in answers:
+            if isinstance(answer, ResponseError):
+                raise self._failed(answer)
+            fields |= answer
+        return fields
+
+    def settings(self) -> dict[str, str | None]:
+        """Those of ``SETTINGS`` the server has; null where we may not ask. Raises ``CollectorError``."""
+        answers = self._ask(*(("CONFIG GET", name) for name in SETTINGS))
+        found: dict[str, str | None] = {}
+        for name, answer in zip(SETTINGS, answers, strict=True):
+            if isinstance(answer, ResponseError):
+                found[name] = None  # forbidden by an ACL, or CONFIG is renamed, as providers do
+            elif name in answer:
+                found[name] = str(answer[name])
+        return found
+
+    def events(self) -> list[str] | None:
+        """The kinds of delay the server has noted; None where we may not ask. Raises ``CollectorError``."""
+        (answer,) = self._ask(("LATENCY LATEST",))
+        if isinstance(answer, ResponseError):
+            return None
+        return [_text(event[0]) for event in answer]
+
+    def histories(self, events: list[str]) -> dict[str, list[Spike]]:
+        """Each kind's delays, oldest first. Raises ``CollectorError``."""
+        found = {}
+        answers = self._ask(*(("LATENCY HISTORY", name) for name in events)) if events else []
+        for name, answer in zip(events, answers, strict=True):
+            if isinstance(answer, ResponseError):
+                raise self._failed(answer)
+            found[name] = [Spike(*each) for each in answer]
+        return found
+
+    def close(self) -> None:
+        """Close the connection. Safe to call twice."""
+        self._client.close()  # type: ignore[no-untyped-call]
+        self._client.connection_pool.disconnect()
+
+    def _ask(self, *commands: tuple[str, ...]) -> list[Any]:
+        """The answers, in one exchange; a refusal stands in its place. Raises ``CollectorError``."""
+        asking: Any = self._client.pipeline(transaction=False)  # the library leaves what it takes untyped
+        for command in commands:
+            asking.execute_command(*command)
+        try:
+            return list(asking.execute(raise_on_error=False))
+        except (ValkeyError, OSError) as error:
+            raise self._failed(error) from error
+
+    def _failed(self, error: Exception) -> CollectorError:
+        said = str(error).strip().partition("\n")[0] or type(error).__name__
+        if isinstance(error, exceptions.TimeoutError):
+            said = f"nothing came back within {ANSWER_S:.0f} s"
+        remedy = _remedy(said)
+        if isinstance(error, NoPermissionError):
+            remedy = f"; run: ACL SETUSER {self.user} +info"
+        return CollectorError(f"{self._where}: {said}{remedy}")
+
+
+def _text(answer: bytes | str) -> str:
+    return answer.decode() if isinstance(answer, bytes) else answer
+
+
+def _remedy(said: str) -> str:
+    remedies = {
+        "password": "correct user and password in farm.yaml",
+        "authentication required": "give user and password in farm.yaml",
+        "noauth": "give user and password in farm.yaml",
+        "refused": "start the server, or correct host and port in farm.yaml",
+        "max number of clients": "raise maxclients, or use fewer users: collectors need one connection",
+        "nothing came back": "check the server, the address and the firewalls between",
+        "timeout connecting": "check the address and the firewalls between",
+        "name or service": "correct the host name in farm.yaml",
+        "name resolution": "correct the host name in farm.yaml",
+        "protected mode": "give the server a password, and that password in farm.yaml",
+        "loading": "wait until the server has loaded its data",
+    }
+    found = next((remedy for words, remedy in remedies.items() if words in said.lower()), None)
+    return f"; {found}" if found else ""
