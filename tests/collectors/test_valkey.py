@@ -1,0 +1,409 @@
+"""The collector `valkey` against real servers: Valkey 9, and the system's own Redis."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import valkey
+from servers import redis, running
+from support import run_cli
+
+from pinchpoint.live import standing_farm
+from pinchpoint.plan import load_farm
+from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.record import Collector, Sample, Watch
+from pinchpoint_collectors.registry import kind
+from pinchpoint_infra.embedded.tiers.nosql import MAY, NoSql
+
+README = (Path(__file__).parents[2] / "collectors" / "README.md").read_text()
+
+
+class Server:
+    """A Valkey: the URLs of who may all and of who watches, and a client of the first."""
+
+    def __init__(self, url: str, monitor: str) -> None:
+        self.url, self.monitor = url, monitor
+        self.client = valkey.Valkey.from_url(url, decode_responses=True)
+
+    def do(self, *command: str | int) -> Any:
+        """One command as the user who may all."""
+        return self.client.execute_command(*command)  # type: ignore[no-untyped-call]
+
+    def hold_up(self, time_s: float) -> None:
+        """Keep its thread busy with one command for so long."""
+        self.do("EVAL", f"local begun = os.clock() while os.clock() - begun < {time_s} do end", 0)
+
+    @property
+    def process(self) -> psutil.Process:
+        """The server's."""
+        return psutil.Process(self.do("INFO", "server")["process_id"])
+
+    def close(self) -> None:
+        """Close the client."""
+        self.client.close()  # type: ignore[no-untyped-call]
+        self.client.connection_pool.disconnect()
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    """Valkey with the users an embedded farm gives it."""
+    with running(NoSql) as tier:
+        urls = tier.endpoint()
+        found = Server(urls["url"], urls["monitor"])
+        try:
+            yield found
+        finally:
+            found.close()
+
+
+@contextmanager
+def watching(url: str, **options: Any) -> Iterator[Collector]:
+    collector = kind("valkey").connect([Watch("kv1", "nosql", options={"url": url, **options})])
+    try:
+        collector.read()
+        yield collector
+    finally:
+        collector.close()
+
+
+def found(samples: Sequence[Sample]) -> Mapping[tuple[str, str], float | None]:
+    return {(each.metric, each.instance): each.value for each in samples}
+
+
+def test_durable_writes_are_the_files_share_of_the_busy_thread(server: Server) -> None:
+    """Each write waits for its flush: most of the thread's busy time is the file's, and little the CPU's.
+
+    The parts are parts: no share exceeds the whole.
+    """
+    with watching(server.monitor) as collector:
+        begun = time.monotonic()
+        for number in range(500):
+            server.do("SET", f"key{number % 50}", "x" * 200)
+        took_s = time.monotonic() - begun
+        samples = collector.read()
+    values, interval_s = found(samples), samples[0].interval_s
+    busy = values["db.main_thread.busy_ratio", ""] or 0
+    wait = values["db.aof.wait_ratio", ""] or 0
+    commands = values["db.main_thread.commands_ratio", ""] or 0
+    assert took_s <= interval_s < took_s + 5
+    assert 0 < commands < wait < busy <= 1.02
+    assert wait + commands <= busy * 1.02
+    assert 0 < (values["db.main_thread.cpu_ratio", ""] or 0) <= busy * 1.2
+    assert 500 <= (values["db.commands_per_s", ""] or 0) * interval_s <= 520
+    assert (values["db.aof.bytes_per_s", ""] or 0) * interval_s > 500 * 200
+    cycles = (values["db.main_thread.cycles_per_s", ""] or 0) * interval_s
+    assert cycles >= 500
+    assert (values["db.main_thread.cycle_s", ""] or 0) * cycles / interval_s == pytest.approx(busy, rel=0.1)
+    assert values["db.aof.failing", ""] == 0
+
+
+def test_reads_leave_the_file_alone(server: Server) -> None:
+    """The same thread, busy with commands that write nothing: the file's share stays near nothing."""
+    with watching(server.monitor) as collector:
+        asking = server.client.pipeline(transaction=False)
+        for _ in range(20_000):
+            asking.get("key1")
+        asking.execute()  # type: ignore[no-untyped-call]
+        values = found(collector.read())
+    assert (values["db.aof.wait_ratio", ""] or 0) < (values["db.main_thread.busy_ratio", ""] or 0) / 2
+    assert values["db.aof.bytes_per_s", ""] == 0
+
+
+def test_clients_that_wait_and_that_are_refused_are_counted(server: Server) -> None:
+    """One in a blocking command, and one beyond maxclients."""
+    waiting = valkey.Valkey.from_url(server.url)
+    thread = threading.Thread(target=waiting.blpop, args=("nothing-comes", 20))
+    limit = server.do("CONFIG GET", "maxclients")["maxclients"]
+    with watching(server.monitor) as collector:
+        thread.start()
+        try:
+            server.do("CONFIG", "SET", "maxclients", 3)
+            time.sleep(0.2)
+            with pytest.raises(valkey.ConnectionError, match="max number of clients"):
+                Server(server.url, "").do("PING")
+            values = found(collector.read())
+        finally:
+            server.do("CONFIG", "SET", "maxclients", limit)
+            server.do("RPUSH", "nothing-comes", "1")
+            thread.join(20)
+            waiting.close()  # type: ignore[no-untyped-call]
+    assert values["db.clients_blocked", ""] == 1
+    assert values["db.connections", ""] == 3, "ours included"
+    assert values["db.connections_ratio", ""] == 1
+    assert (values["db.connections_rejected_per_s", ""] or 0) > 0
+
+
+def test_memory_that_is_full_evicts(server: Server) -> None:
+    """A limit makes a ratio, and keys that had to go."""
+    with watching(server.monitor) as collector:
+        assert ("db.memory_ratio", "") not in found(collector.read())
+        server.do("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+        used = int(server.do("INFO", "memory")["used_memory"])
+        server.do("CONFIG", "SET", "maxmemory", used + 100_000)
+        try:
+            for number in range(40):
+                server.do("SET", f"large{number}", "x" * 10_000)
+            values = found(collector.read())
+        finally:
+            server.do("CONFIG", "SET", "maxmemory", 0)
+            server.do("CONFIG", "SET", "maxmemory-policy", "noeviction")
+    assert (values["db.evicted_keys_per_s", ""] or 0) > 0
+    assert 0.5 < (values["db.memory_ratio", ""] or 0) <= 1.05
+
+
+def test_a_delay_the_server_noted_is_told_once(server: Server) -> None:
+    """What was before us is not ours; a new one is told by its kind, then null again."""
+    server.hold_up(0.05)
+    with watching(server.monitor) as collector:
+        before = found(collector.read())
+        time.sleep(1.1)  # the server keeps the longest of each second: the next is a second of its own
+        server.hold_up(0.04)
+        during, after = found(collector.read()), found(collector.read())
+    assert before["db.spike_s", "command"] is None
+    assert 0.04 <= (during["db.spike_s", "command"] or 0) < 5
+    assert after["db.spike_s", "command"] is None
+
+
+def test_a_rewrite_forks_and_makes_the_files_growth_unknown(server: Server) -> None:
+    """The fork's time is there with its weight; a file that shrank says nothing of what was written."""
+    for _ in range(100):
+        server.do("SET", "again", "x" * 2000)
+    with watching(server.monitor) as collector:
+        server.do("BGREWRITEAOF")
+        deadline = time.monotonic() + 30
+        while server.do("INFO", "persistence")["aof_rewrite_in_progress"]:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        samples = collector.read()
+    (fork,) = [each for each in samples if each.metric == "db.fork_latency_s"]
+    assert fork.weight == 1
+    assert 0 < (fork.value or 0) < 5
+    assert found(samples)["db.aof.bytes_per_s", ""] is None
+
+
+def test_the_documented_user_is_enough_and_may_do_nothing_else(server: Server) -> None:
+    """All is measured; keys, settings and others' connections are closed to it."""
+    with watching(server.monitor) as collector:
+        facts = collector.inventory()["kv1"]
+    watcher = Server(server.monitor, "")
+    for command in (("GET", "key1"), ("CONFIG", "SET", "maxmemory", "1"), ("CLIENT", "LIST"), ("KEYS", "*")):
+        with pytest.raises(valkey.exceptions.NoPermissionError):
+            watcher.do(*command)
+    watcher.close()
+    assert f"`ACL SETUSER watcher on >... resetkeys resetchannels {MAY}`" in README
+    assert facts["database"]["server"] == "valkey"
+    assert facts["database"]["role"] == "monitor"
+    assert facts["database"]["settings"]["appendfsync"] == "always"
+    assert facts["database"]["append_only"] is True
+    assert [each["metric"] for each in facts["not_measured"]] == ["db.memory_ratio"]
+    assert json.loads(json.dumps(facts)) == facts
+    assert "://" not in json.dumps(facts), "no address, and so no password"
+
+
+def test_it_asks_for_nothing_it_may_not(server: Server) -> None:
+    """Who looks for intruders is not led to us: no command refused, none of another kind."""
+    server.do("CONFIG", "RESETSTAT")
+    server.do("ACL", "LOG", "RESET")
+    with watching(f"{server.monitor}/7") as collector:
+        collector.inventory()
+        collector.read()
+    stats = server.do("INFO", "commandstats")
+    assert server.do("ACL", "LOG") == []
+    asked = {name.removeprefix("cmdstat_") for name in stats}
+    assert asked - {"config|resetstat", "acl|log"} == {
+        "auth", "info", "latency|latest", "latency|history", "config|get",
+    }  # fmt: skip
+
+
+def test_a_user_who_may_only_ask_info_is_told_what_is_missing(server: Server) -> None:
+    """Its metrics are all there but the delays; the settings are unknown, not empty."""
+    server.do("ACL", "SETUSER", "narrow", "on", ">narrow", "-@all", "+info")
+    try:
+        url = server.monitor.replace("//monitor:", "//narrow:narrow-not-")
+        with watching(url, user="narrow", password="narrow") as collector:
+            facts, values = collector.inventory()["kv1"], found(collector.read())
+    finally:
+        server.do("ACL", "DELUSER", "narrow")
+    assert values["db.aof.wait_ratio", ""] is not None
+    assert not [metric for metric, _ in values if metric == "db.spike_s"]
+    assert facts["database"]["settings"] is None
+    assert facts["database"]["role"] == "narrow"
+    remedies = {each["metric"]: each["remedy"] for each in facts["not_measured"]}
+    assert remedies["db.spike_s"] == "run: ACL SETUSER narrow +latency|latest +latency|history"
+
+
+def test_every_metric_and_fact_is_in_the_readme(server: Server) -> None:
+    """The table names all that is sent, the inventory's all that is told."""
+    with watching(server.monitor) as collector:
+        samples = collector.read()
+        facts = collector.inventory()["kv1"]
+    assert {each.metric for each in samples if f"`{each.metric}`" not in README} == set()
+    assert [key for key in (*facts, *facts["database"]) if f"`{key}`" not in README] == []
+
+
+def test_hosts_that_are_one_server_share_a_connection(server: Server) -> None:
+    """One reading, under both names; nothing stays behind."""
+    watches = [Watch(name, "nosql", options={"url": server.monitor}) for name in ("kv1", "kv2")]
+    assert len({kind("valkey").machine(watch) for watch in watches}) == 1
+    collector = kind("valkey").connect(watches)
+    try:
+        assert {each.host for each in collector.read()} == {"kv1", "kv2"}
+        assert server.do("CLIENT", "LIST").count("user=monitor ") == 1
+    finally:
+        collector.close()
+        collector.close()
+    deadline = time.monotonic() + 5
+    while "user=monitor " in server.do("CLIENT", "LIST"):
+        assert time.monotonic() < deadline, "nothing stays behind"
+        time.sleep(0.02)
+
+
+def test_a_lost_connection_costs_nothing(server: Server) -> None:
+    """An administrator ends our session: the next reading has another, and its differences."""
+    with watching(server.monitor) as collector:
+        assert server.do("CLIENT", "KILL", "USER", "monitor") == 1
+        assert found(collector.read())["db.commands_per_s", ""] is not None
+
+
+def test_a_frozen_server_is_given_up_and_found_again(server: Server) -> None:
+    """Readings fail within seconds instead of hanging with it; when it wakes, they work."""
+    with watching(server.monitor) as collector:
+        process = server.process
+        process.send_signal(signal.SIGSTOP)
+        try:
+            begun = time.monotonic()
+            with pytest.raises(CollectorError, match="nothing came back within 3 s"):
+                collector.read()
+            assert time.monotonic() - begun < 10
+        finally:
+            process.send_signal(signal.SIGCONT)
+        assert found(collector.read())["db.commands_per_s", ""] is not None
+
+
+def test_after_a_move_to_another_server_one_interval_has_no_counters(server: Server) -> None:
+    """The same address, another server behind it: nothing of one is taken from the other."""
+    with running(NoSql) as tier:
+        other = tier.endpoint()["monitor"]
+        with watching(server.monitor) as collector:
+            there = kind("valkey").connect([Watch("kv1", "nosql", options={"url": other})])
+            collector._server, there._server = there._server, collector._server  # type: ignore[attr-defined]
+            try:
+                first, second = found(collector.read()), found(collector.read())
+            finally:
+                there.close()
+    assert first["db.connections", ""] == 1
+    assert ("db.commands_per_s", "") not in first
+    assert (second["db.commands_per_s", ""] or 0) > 0
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("valkey://monitor:wrong-secret@{place}", "correct user and password in farm.yaml"),
+        ("valkey://{place}", "give user and password in farm.yaml"),
+        ("valkey://127.0.0.1:1", "start the server, or correct host and port in farm.yaml"),
+        ("valkey://{place}?socket_timeout=soon", "correct the url in farm.yaml"),
+    ],
+)
+def test_a_server_that_cannot_be_asked_is_explained(server: Server, url: str, said: str) -> None:
+    """One sentence with the remedy, without the password."""
+    place = server.monitor.rpartition("@")[2]
+    with pytest.raises(CollectorError) as caught:
+        kind("valkey").connect([Watch("kv1", "nosql", options={"url": url.format(place=place)})])
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert "wrong-secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("options", [{}, {"url": "postgresql://127.0.0.1:5432/x"}])
+def test_an_endpoint_that_is_no_valkey_is_explained(options: dict[str, str]) -> None:
+    """With what has to be said in farm.yaml."""
+    with pytest.raises(CollectorError, match=r"host 'sql1'.* say `endpoint: NAME`.*valkey:// or redis://"):
+        kind("valkey").connect([Watch("sql1", "sql", options=options)])
+
+
+def test_without_its_library_the_remedy_is_the_extra() -> None:
+    """The package without its extra still has all other kinds."""
+    program = (
+        "import sys; sys.modules['valkey'] = None\n"
+        "from pinchpoint_collectors.record import Watch\n"
+        "from pinchpoint_collectors.registry import kind\n"
+        "from pinchpoint_collectors.errors import CollectorError\n"
+        "assert kind('local')\n"
+        "try: kind('valkey').connect([Watch('a', 'nosql', options={'url': 'valkey://h'})])\n"
+        "except CollectorError as error: print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "run: pip install 'pinchpoint-collectors[valkey]'" in done.stdout
+
+
+def test_redis_is_read_with_what_it_has() -> None:
+    """Version 7.0 tells no event loop's time: it is listed as such, never 0; its other counters are there."""
+    with redis() as url, watching_when_up(url) as collector:
+        facts = collector.inventory()["kv1"]
+        client = Server(url, "")
+        for _ in range(300):
+            client.do("SET", "key", "x" * 200)
+        client.close()
+        samples = collector.read()
+    values, interval_s = found(samples), samples[0].interval_s
+    assert facts["database"]["server"] == "redis"
+    assert facts["database"]["role"] == "default"
+    assert 300 <= (values["db.commands_per_s", ""] or 0) * interval_s <= 340, "some of them ours"
+    assert 0 < (values["db.main_thread.cpu_ratio", ""] or 0) <= 1.1
+    assert (values["db.aof.bytes_per_s", ""] or 0) * interval_s > 300 * 200
+    missing = {each["metric"]: each["remedy"] for each in facts["not_measured"]}
+    version = tuple(map(int, facts["database"]["version"].split(".")[:2]))
+    for metric in ("db.main_thread.busy_ratio", "db.aof.wait_ratio"):
+        assert (metric in missing) == (version < (7, 2))
+        assert ((metric, "") in values) == (version >= (7, 2))
+    assert missing["db.spike_s"] == "run: CONFIG SET latency-monitor-threshold 5"
+    assert {metric for metric, _ in values if f"`{metric}`" not in README} == set()
+
+
+@contextmanager
+def watching_when_up(url: str) -> Iterator[Collector]:
+    """A server that has only just been started may not listen yet."""
+    deadline = time.monotonic() + 15
+    while True:
+        try:
+            with watching(url) as collector:
+                yield collector
+        except CollectorError:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        else:
+            return
+
+
+@pytest.mark.farm
+def test_an_embedded_farm_is_watched_by_itself(tmp_path: Path) -> None:
+    """Beside the machine's view, as a user that scenarios are not given."""
+    path = tmp_path / "farm.yaml"
+    path.write_text(json.dumps({"name": "own", "environment": "test", "embedded": {"tiers": ["nosql"]}}))
+    try:
+        assert run_cli("farm", "up", path).returncode == 0
+        live = standing_farm(load_farm(path))
+        assert live is not None
+        assert set(live.endpoints["nosql"]) == {"url"}
+        (host,) = [watch for name, watch in live.watches if name == "valkey"]
+        collector = kind("valkey").connect([host])
+        try:
+            facts = collector.inventory()["nosql1"]
+        finally:
+            collector.close()
+    finally:
+        run_cli("farm", "down", path)
+    assert facts["database"]["settings"]["appendfsync"] == "always"
+    assert [each["metric"] for each in facts["not_measured"]] == ["db.memory_ratio"]

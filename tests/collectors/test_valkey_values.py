@@ -1,0 +1,150 @@
+"""Valkey's and Redis' answers as values: recorded fields, no server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pinchpoint_collectors.databases import valkey_values
+from pinchpoint_collectors.databases.valkey_values import Spike
+
+# Valkey 9.1 with appendfsync always; before and after 3,106 writes of 100 bytes in 7.9 s on a slow disk.
+BEFORE: dict[str, Any] = {
+    "valkey_version": "9.1.2", "redis_version": "7.2.4", "connected_clients": 1, "maxclients": 10000,
+    "blocked_clients": 0, "used_memory": 1043568, "maxmemory": 0, "mem_clients_normal": 0,
+    "aof_enabled": 1, "aof_last_write_status": "ok", "aof_current_size": 0, "aof_pending_bio_fsync": 0,
+    "aof_buffer_length": 0, "aof_delayed_fsync": 0, "aof_rewrite_in_progress": 0, "rdb_bgsave_in_progress": 0,
+    "total_commands_processed": 4, "total_connections_received": 1, "rejected_connections": 0,
+    "evicted_keys": 0, "total_forks": 0, "latest_fork_usec": 0, "eventloop_cycles": 13,
+    "eventloop_duration_sum": 1294, "eventloop_duration_cmd_sum": 3, "eventloop_duration_aof_sum": 410,
+    "used_cpu_sys_main_thread": 0.00898, "used_cpu_user_main_thread": 0.0,
+    "used_active_time_main_thread": 0.000353,
+}  # fmt: skip
+AFTER = BEFORE | {
+    "aof_current_size": 389723, "total_commands_processed": 3005, "connected_clients": 2,
+    "eventloop_cycles": 3119, "eventloop_duration_sum": 7057002, "eventloop_duration_cmd_sum": 16963,
+    "eventloop_duration_aof_sum": 6790410, "used_cpu_sys_main_thread": 0.45,
+    "used_cpu_user_main_thread": 0.06, "used_active_time_main_thread": 7.02,
+}  # fmt: skip
+
+REDIS_5: dict[str, Any] = {
+    key: value
+    for key, value in BEFORE.items()
+    if not key.startswith(("eventloop", "used_active", "valkey", "total_forks"))
+    and not key.endswith("_main_thread")
+    and key != "maxclients"
+} | {"redis_version": "5.0.14"}
+
+
+def of(values: Any) -> dict[tuple[str, str], tuple[float | None, float | None]]:
+    return {(value.metric, value.instance): (value.value, value.weight) for value in values}
+
+
+def test_the_threads_time_divides_into_file_commands_and_the_rest() -> None:
+    """Shares of the interval; of a cycle, the mean that weighs as many."""
+    found = of(valkey_values.since(BEFORE, AFTER, 8.0))
+    assert found["db.main_thread.busy_ratio", ""][0] == pytest.approx(0.8775, abs=1e-4)
+    assert found["db.aof.wait_ratio", ""][0] == pytest.approx(0.84875)
+    assert found["db.main_thread.commands_ratio", ""][0] == pytest.approx(0.00212)
+    assert found["db.main_thread.cpu_ratio", ""][0] == pytest.approx(0.0626, abs=1e-4)
+    cycle_s, weight = found["db.main_thread.cycle_s", ""]
+    assert weight == 3106
+    assert cycle_s == pytest.approx(7055708e-6 / 3106)
+    assert found["db.commands_per_s", ""] == (3001 / 8, None)
+
+
+def test_without_the_active_time_the_loops_own_is_taken() -> None:
+    """Redis 7.2 has no ``used_active_time_main_thread``; the loop's time is the same figure."""
+    old, new = ({k: v for k, v in each.items() if "used_active" not in k} for each in (BEFORE, AFTER))
+    (busy, _) = of(valkey_values.since(old, new, 8.0))["db.main_thread.busy_ratio", ""]
+    assert busy == pytest.approx(0.882, abs=1e-3)
+
+
+def test_an_old_server_sends_what_it_has_and_lists_the_rest() -> None:
+    """CPU time is not taken for busy time: a thread that waits for its disk would look idle."""
+    later = REDIS_5 | {"total_commands_processed": 104}
+    found = of(valkey_values.since(REDIS_5, later, 10.0))
+    assert found["db.commands_per_s", ""] == (10.0, None)
+    assert not [metric for metric, _ in found if metric.startswith("db.main_thread")]
+    missing = list(valkey_values.not_measured(REDIS_5, {}, "default", sees_latency=True))
+    assert {each.metric for each in missing} == {
+        "db.main_thread.busy_ratio", "db.main_thread.commands_ratio", "db.main_thread.cycle*",
+        "db.main_thread.cpu_ratio", "db.aof.wait_ratio", "db.memory_ratio",
+    }  # fmt: skip
+    assert ("db.connections_ratio", "") not in of(valkey_values.levels(REDIS_5))
+
+
+def test_counters_that_were_reset_are_null_for_one_interval() -> None:
+    """CONFIG RESETSTAT sets most of them back: what happened in between is lost."""
+    found = of(valkey_values.since(AFTER, BEFORE, 1.0))
+    for metric in (
+        "db.commands_per_s",
+        "db.main_thread.busy_ratio",
+        "db.aof.wait_ratio",
+        "db.aof.bytes_per_s",
+    ):
+        assert found[metric, ""] == (None, None)
+    assert found["db.main_thread.cycle_s", ""] == (None, None)
+
+
+def test_without_a_file_there_is_nothing_said_of_it() -> None:
+    """Also where the server tells a 0."""
+    before, after = (each | {"aof_enabled": 0} for each in (BEFORE, AFTER))
+    values = {**of(valkey_values.levels(after)), **of(valkey_values.since(before, after, 1.0))}
+    assert not [metric for metric, _ in values if metric.startswith("db.aof.")]
+    missing = list(valkey_values.not_measured(after, {}, "default", sees_latency=True))
+    assert "db.aof.*" in [each.metric for each in missing]
+
+
+def test_a_file_that_cannot_be_written_is_said() -> None:
+    """The server then refuses all writes."""
+    assert of(valkey_values.levels(AFTER))["db.aof.failing", ""] == (0.0, None)
+    broken = AFTER | {"aof_last_write_status": "err"}
+    assert of(valkey_values.levels(broken))["db.aof.failing", ""] == (1.0, None)
+
+
+@pytest.mark.parametrize(("forks", "expected"), [(0, (None, 0)), (1, (0.0042, 1)), (2, (0.0042, 2))])
+def test_a_fork_has_its_time_and_no_fork_has_none(forks: int, expected: tuple[float | None, float]) -> None:
+    """The time of the latest fork is old news in an interval without one."""
+    after = AFTER | {"total_forks": forks, "latest_fork_usec": 4200}
+    assert of(valkey_values.since(BEFORE, after, 1.0))["db.fork_latency_s", ""] == expected
+
+
+def test_ratios_need_a_limit() -> None:
+    """Of no limit there is no share."""
+    found = of(valkey_values.levels(AFTER | {"maxmemory": 2_000_000, "used_memory": 1_500_000}))
+    assert found["db.memory_ratio", ""] == (0.75, None)
+    assert found["db.connections_ratio", ""] == (0.0002, None)
+    assert ("db.memory_ratio", "") not in of(valkey_values.levels(AFTER))
+
+
+@pytest.mark.parametrize(
+    ("history", "told", "expected"),
+    [
+        ([], None, None),
+        ([Spike(100, 7)], None, 0.007),
+        ([Spike(100, 7)], Spike(100, 7), None),
+        ([Spike(100, 9)], Spike(100, 7), 0.009),
+        ([Spike(100, 90), Spike(101, 6), Spike(102, 8)], Spike(100, 90), 0.008),
+    ],
+)
+def test_the_longest_delay_not_yet_told(
+    history: list[Spike], told: Spike | None, expected: float | None
+) -> None:
+    """Each is told once; a second that became worse after it was told is told again."""
+    assert valkey_values.longest(history, told) == expected
+
+
+def test_delays_that_are_not_noted_are_listed_with_the_remedy() -> None:
+    """Two reasons, two remedies; where the threshold cannot be seen, nothing is claimed."""
+
+    def listed(threshold: str | None, *, sees: bool) -> list[str | None]:
+        settings = {"latency-monitor-threshold": threshold}
+        missing = valkey_values.not_measured(AFTER, settings, "watcher", sees_latency=sees)
+        return [each.remedy for each in missing if each.metric == "db.spike_s"]
+
+    assert listed("0", sees=True) == ["run: CONFIG SET latency-monitor-threshold 5"]
+    assert listed("5", sees=True) == []
+    assert listed(None, sees=True) == []
+    assert listed("5", sees=False) == ["run: ACL SETUSER watcher +latency|latest +latency|history"]
