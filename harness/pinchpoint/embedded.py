@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -37,13 +37,9 @@ def spec(farm: Farm) -> FarmSpec:
             tier: Delay(delay.round_trip_s, delay.bytes_per_s) for tier, delay in farm.embedded.delays.items()
         },
         networks=dict(farm.embedded.networks),
-        settings={tier: _texts(settings) for tier, settings in farm.embedded.settings.items()},
+        settings={tier: dict(settings) for tier, settings in farm.embedded.settings.items()},
         share_cores=farm.embedded.share_cores,
     )
-
-
-def _texts(settings: Mapping[str, str | int]) -> dict[str, str]:
-    return {name: str(value) for name, value in settings.items()}
 
 
 def disk_spec(disk: BuiltDisk) -> DiskSpec:

@@ -17,9 +17,10 @@ from pinchpoint.plan.record import (
     Ratio,
     Record,
     Seconds,
+    in_file,
     only_one,
 )
-from pinchpoint.plan.units import DURATION
+from pinchpoint.plan.units import DURATION, found
 
 EmbeddedTier = Literal["web", "sql", "search", "nosql", "files"]
 
@@ -192,7 +193,15 @@ def _interface_speed(bytes_per_s: float) -> float:
 
 
 InterfaceSpeed = Annotated[BytesPerSecond, AfterValidator(_interface_speed)]
-Setting = Annotated[str, Field(pattern=r"\A[^\r\n]*\z")] | int
+
+
+def _setting(value: object) -> object:
+    if isinstance(value, bool) or not isinstance(value, str | int | float) or "\n" in str(value):
+        raise Unfit(f"found {found(value)}", "allowed: a number, or a line of text; on and off in quotes")
+    return str(value)
+
+
+Setting = Annotated[str, in_file(_setting)]
 
 
 class Content(Record):

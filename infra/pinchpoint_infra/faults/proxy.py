@@ -37,7 +37,11 @@ class ProxyProcess:
             )
         self._name = module.rpartition(".")[2]
         self._log = log
-        self.tell({"apply": False})  # its answer says that it listens
+        try:
+            self.tell({"apply": False})  # its answer says that it listens
+        except ConnectionError:
+            self.stop()
+            raise
 
     def tell(self, command: Mapping[str, Any]) -> None:
         """Give an order and wait until it is obeyed. Raises ConnectionError where the process has ended."""

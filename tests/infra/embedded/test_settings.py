@@ -1,0 +1,64 @@
+"""What a farm's servers are set to, and which cores its tiers may use."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import psycopg
+import pytest
+import valkey
+
+from pinchpoint_infra.embedded import FarmError, FarmSpec, down, up
+from pinchpoint_infra.embedded.cores import shared_out
+
+pytestmark = pytest.mark.farm
+
+
+def test_servers_have_the_settings_asked_for_and_tiers_the_cores(tmp_path: Path) -> None:
+    """Above the farm's own settings; with shared cores a tier may run on all there are."""
+    made = FarmSpec(
+        tmp_path / "farm.yaml",
+        "tests",
+        ("sql", "nosql"),
+        settings={"sql": {"max_connections": "15", "wal_buffers": "64kB"}, "nosql": {"maxclients": "77"}},
+        share_cores=True,
+    )
+    assert FarmSpec.from_json(made.to_json()) == made
+    try:
+        found = up(made, lifeline=False, progress=lambda _: None)
+        with psycopg.connect(found.endpoints["sql"]["url"]) as connection:
+            assert connection.execute("SHOW max_connections").fetchone() == ("15",)
+            assert connection.execute("SHOW wal_buffers").fetchone() == ("64kB",)
+        with valkey.Valkey.from_url(found.endpoints["nosql"]["url"]) as client:
+            assert client.config_get("maxclients") == {"maxclients": "77"}
+        everything = os.sched_getaffinity(0)
+        for tier in found.tiers:
+            assert tier.pid is not None
+            assert os.sched_getaffinity(tier.pid) == everything
+    finally:
+        down(made.identity)
+
+
+def test_a_setting_the_server_refuses_is_said_with_its_own_words(tmp_path: Path) -> None:
+    """The farm does not come up, and the message holds what the server said of it."""
+    made = FarmSpec(tmp_path / "farm.yaml", "tests", ("sql",), settings={"sql": {"max_conections": "15"}})
+    with pytest.raises(FarmError, match="max_conections"):
+        up(made, lifeline=False, progress=lambda _: None)
+    down(made.identity)
+
+
+@pytest.mark.parametrize(
+    ("usable", "share", "farm", "generators"),
+    [
+        ({0, 1}, False, (0,), (1,)),
+        ({0, 1}, True, (0, 1), (1,)),
+        (set(range(8)), True, tuple(range(8)), (6, 7)),
+        ({3}, True, (3,), (3,)),
+    ],
+)
+def test_generators_keep_their_cores_where_a_farm_may_use_all(
+    usable: set[int], share: bool, farm: tuple[int, ...], generators: tuple[int, ...]
+) -> None:
+    """What is shared is the farm's right to the generators' cores, not theirs to the farm's."""
+    assert shared_out(usable, share=share) == (farm, generators)

@@ -1,0 +1,119 @@
+"""A network interface of a known speed before an endpoint: what it carries, what it tells, that it goes."""
+
+from __future__ import annotations
+
+import os
+import socket
+import socketserver
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pinchpoint_collectors.linux.inventory import interfaces
+from pinchpoint_collectors.proc import net_dev
+from pinchpoint_infra.faults.interface import InterfaceProxy, Pace, missing
+
+SPEED = 1_000_000.0
+ON_LINUX_AS_ROOT = pytest.mark.skipif(missing() is not None, reason=f"needs {missing()}")
+
+
+class Sink(socketserver.BaseRequestHandler):
+    """Counts what it gets and says how much that was."""
+
+    def handle(self) -> None:
+        size = 0
+        while data := self.request.recv(65536):
+            size += len(data)
+        self.request.sendall(str(size).encode())
+
+
+@pytest.fixture
+def behind() -> Iterator[int]:
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Sink) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server.server_address[1]
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def proxy(behind: int, tmp_path: Path) -> Iterator[InterfaceProxy]:
+    made = InterfaceProxy("sql", behind, SPEED, tmp_path / "log", os.environ)
+    yield made
+    made.stop()
+
+
+def ours() -> set[str]:
+    return {name for name in interfaces() if name.startswith("sql")}
+
+
+def send(port: int, size_bytes: int) -> float:
+    """Seconds until so many bytes have arrived."""
+    begun = time.monotonic()
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as client:
+        client.sendall(b"x" * size_bytes)
+        client.shutdown(socket.SHUT_WR)
+        assert client.recv(100) == str(size_bytes).encode()
+    return time.monotonic() - begun
+
+
+def test_packets_follow_one_another_at_the_interfaces_speed() -> None:
+    """A packet waits for those before it; an idle interface saves nothing up; without a limit none waits."""
+    pace = Pace(1000.0)
+    assert pace.wait_s(1.0, 500) == 0.0
+    pace.on = True
+    assert pace.wait_s(10.0, 100) == pytest.approx(0.1)
+    assert pace.wait_s(10.0, 100) == pytest.approx(0.2)
+    assert pace.wait_s(20.0, 50) == pytest.approx(0.05)
+
+
+@ON_LINUX_AS_ROOT
+def test_it_is_one_of_the_kernels_with_a_speed_and_counters(behind: int, tmp_path: Path) -> None:
+    """The collector's own reading tells its speed and what it carried; it goes with its process."""
+    before = ours()
+    proxy = InterfaceProxy("sql", behind, SPEED, tmp_path / "log", os.environ)
+    try:
+        (name,) = ours() - before
+        assert interfaces()[name] == SPEED
+        proxy.apply(on=True)
+        sent = net_dev.parse(Path("/proc/net/dev").read_text())[name].sent_bytes
+        assert send(proxy.port, 700_000) > 0.6
+        carried = net_dev.parse(Path("/proc/net/dev").read_text())[name].sent_bytes - sent
+        assert 700_000 <= carried <= 800_000  # heads of packets, and what was sent twice
+    finally:
+        proxy.stop()
+    assert ours() == before
+
+
+@ON_LINUX_AS_ROOT
+def test_without_limits_it_is_fast(proxy: InterfaceProxy) -> None:
+    """Data is loaded at full speed: what takes seven seconds at its speed takes much less."""
+    proxy.apply(on=False)
+    assert send(proxy.port, 7_000_000) < 3.5
+
+
+@ON_LINUX_AS_ROOT
+def test_a_server_that_is_not_there_breaks_the_connection(tmp_path: Path) -> None:
+    """As without the interface: the client is not left waiting."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        nobody = probe.getsockname()[1]
+    proxy = InterfaceProxy("sql", nobody, SPEED, tmp_path / "log", os.environ)
+    try:
+        with (
+            socket.create_connection(("127.0.0.1", proxy.port), timeout=10) as client,
+            pytest.raises(ConnectionError),
+        ):
+            client.recv(1)
+    finally:
+        proxy.stop()
+
+
+def test_what_ends_at_its_start_says_why(tmp_path: Path) -> None:
+    """A process that could not make its interface is an error with its last words, at once."""
+    with pytest.raises(ConnectionError, match="the interface proxy has ended: "):
+        InterfaceProxy("a-name-that-is-far-too-long", 1, SPEED, tmp_path / "log", os.environ)
