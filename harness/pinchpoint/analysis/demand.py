@@ -34,7 +34,7 @@ def find_resources(inputs: Inputs, flows: tuple[Flow, ...]) -> tuple[Resource, .
         *disks,
         *find_machine_disks(inputs, disks),
         *find_memory(inputs, disks),
-        *find_interfaces(inputs),
+        *find_interfaces(inputs, flows, disks),
         *find_connections(inputs, flows),
         *find_locks(inputs, flows),
         *find_dependencies(inputs, flows, disks),
@@ -116,17 +116,31 @@ def _allowances(inputs: Inputs) -> Iterator[Resource]:
 
 
 def _threads(inputs: Inputs) -> Iterator[Resource]:
-    """Single threads, where the pool has more than one core: else the thread's limit is the pool's."""
+    """Single threads, where the pool has more than one core: else the thread's limit is the pool's.
+
+    Of a host that nobody looked into, the thread of which its server tells itself.
+    """
     for host in inputs.hosts:
         if len(host.cores or host.usable) == 1:
             continue
-        for key in inputs.samples.keys("cpu.busy_ratio"):
-            if key.host == host.name and key.instance.startswith("thread:"):
-                yield _own(inputs, host, "thread", key.instance, inputs.samples.steps(*key))
+        keys = [key for key in inputs.samples.keys("cpu.busy_ratio") if key.host == host.name]
+        threads = [key for key in keys if key.instance.startswith("thread:")]
+        at_work = inputs.samples.steps(host.name, "db.main_thread.busy_ratio")
+        for key in threads:
+            used = inputs.samples.steps(*key)
+            yield _own(inputs, host, "thread", key.instance, used, witness=at_work)
+        if not keys and np.isfinite(at_work).any():
+            waits = np.nan_to_num(inputs.samples.steps(host.name, "db.aof.wait_ratio"))
+            yield _own(inputs, host, "thread", "thread:main", at_work - waits)
 
 
 def _own(
-    inputs: Inputs, host: Host, kind: Literal["allowance", "thread"], instance: str, used: Floats
+    inputs: Inputs,
+    host: Host,
+    kind: Literal["allowance", "thread"],
+    instance: str,
+    used: Floats,
+    **more: Floats,
 ) -> Resource:
     everyone = [other.name for other in inputs.on_machine(host.machine)]
     return Resource(
@@ -142,5 +156,6 @@ def _own(
             "pool": pool_busy(inputs.samples, everyone, host.cores or host.usable),
             "allowed": inputs.samples.steps(host.name, "cpu.cores", f"tier:{host.tier}"),
             "pressure": inputs.samples.first_of(everyone, "pressure.cpu_ratio"),
+            **more,
         },
     )

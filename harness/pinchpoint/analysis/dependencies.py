@@ -30,7 +30,7 @@ def find_dependencies(
         if not users or flow.load.scheduled:
             continue
         for station in flow.stations:
-            columns = _columns(inputs, flows, station, disks)
+            columns = held_outside(inputs, flows, station, disks)
             if columns is None:
                 continue
             hosts = [host for host in inputs.hosts if host.tier == station.tier]
@@ -51,7 +51,7 @@ def find_dependencies(
             )
 
 
-def _columns(
+def held_outside(
     inputs: Inputs, flows: tuple[Flow, ...], station: Station, disks: tuple[Resource, ...]
 ) -> dict[str, Floats] | None:
     """``outside``: users held while the tier does nothing for them; ``own``, ``witness`` as in ShareMeasures.

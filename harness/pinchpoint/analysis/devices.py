@@ -12,7 +12,7 @@ from pinchpoint.analysis.changes import find_shift
 from pinchpoint.analysis.inputs import DiskRole, Inputs
 from pinchpoint.analysis.resources import COMMIT_ROLES, ROLE_ORDER, DiskShift, Resource
 from pinchpoint.analysis.series import Floats, Samples, spread
-from pinchpoint.analysis.sessions import waiting_sessions
+from pinchpoint.analysis.sessions import log_waits, waiting_sessions
 
 
 def find_disks(inputs: Inputs) -> Iterator[Resource]:
@@ -35,7 +35,11 @@ def find_disks(inputs: Inputs) -> Iterator[Resource]:
             commit_path=any(_on_commit_path(role, inputs.disks) for role in roles),
             shift=_disk_shift(columns),
             step_s=float(inputs.window.step_s),
-            columns={**columns, "sessions": waiting_sessions(inputs, roles)},
+            columns={
+                **columns,
+                "sessions": waiting_sessions(inputs, roles),
+                "log_waits": log_waits(inputs, roles),
+            },
         )
 
 

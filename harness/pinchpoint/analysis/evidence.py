@@ -89,8 +89,10 @@ def cpu_evidence(resource: Resource, found: CpuMeasures) -> frozenset[str]:
     if resource.type != "cpu" and not _stands_out(found):
         return frozenset()
     # Pressure of the whole machine can witness for a pool, and for a quota, whose tasks then wait for CPU;
-    # one thread at its limit makes nobody else wait.
+    # one thread at its limit makes nobody else wait, but its server knows how long it was at work.
     witness = (resource.type == "cpu" or found.quota) and at_least(found.pressure, PRESSURE)
+    if resource.type == "thread":
+        witness = at_least(found.witness, THREAD_BUSY)
     return frozenset({"E1", "E4"} if witness else {"E1"})
 
 
@@ -102,9 +104,10 @@ def cpu_limit(resource: Resource) -> Threshold:
 def _stands_out(found: CpuMeasures) -> bool:
     """A thread or an allowance is a limit of its own only where the cores around it are not used up.
 
-    A quota below the cores is one in any case: full cores would not have let the tier reach it.
+    A quota below the cores is one in any case: full cores would not have let the tier reach it. Where
+    nobody saw the cores, the thread is taken for one: that its host was not seen lowers confidence.
     """
-    room = found.pool is not None and found.pool < UTILISATION.value
+    room = found.pool is None or found.pool < UTILISATION.value
     return found.seen >= SEEN.value and (room or found.quota)
 
 

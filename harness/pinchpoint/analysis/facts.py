@@ -16,6 +16,7 @@ from pinchpoint.analysis.thresholds import (
     FLAT,
     PRESSURE,
     REGULATOR_FLAT,
+    THREAD_BUSY,
     UTILISATION,
     WAIT_SHARE,
     WAITING_IO,
@@ -105,6 +106,10 @@ def _cpu_facts(resource: Resource, found: CpuMeasures) -> Iterator[Fact]:
         kind = "E4" if resource.type == "cpu" and found.pressure >= PRESSURE.value else "context"
         fact = _fact(resource, text, "pressure.cpu_ratio", found.pressure, kind, PRESSURE, "")
         yield replace(fact, host=host or "")
+    if found.witness is not None:
+        text = f"its server says that it was at work {units.percent(found.witness)} of the time"
+        kind = "E4" if resource.type == "thread" and found.witness >= THREAD_BUSY.value else "context"
+        yield _fact(resource, text, "db.main_thread.busy_ratio", found.witness, kind, THREAD_BUSY, "")
     for tier, share in found.uses.items():
         if tier == "generator":
             text = f"the load generator used {units.percent(share)} of it"

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from pinchpoint.analysis.inputs import Inputs, Load
 from pinchpoint.analysis.objectives import missed_scenarios
 from pinchpoint.analysis.stations import Station, find_stations
-from pinchpoint.analysis.thresholds import PRESSED, STARTED
+from pinchpoint.analysis.thresholds import MANY_REFUSED, PRESSED, STARTED
 from pinchpoint.analysis.traffic import Latency, Traffic
 
 COMMIT_TIER = {"full-crawl": "sql", "sql-mix": "sql", "nosql-burst": "nosql"}
+REFUSED = ("too_many_connections",)
+"""Outcomes of operations that found no connection free."""
 READS_ONLY = ("point_read", "range_scan", "spill")
 """Every operation but these ends with a commit in the scenario's commit tier."""
 
@@ -23,6 +25,7 @@ class Flow:
         finished: operations, whatever their outcome.
         ok: those that did what they should.
         failures: those that failed.
+        refused: of the failures, those that found no connection free.
         dropped: those that could not start.
         started_ratio: started ÷ scheduled; None for closed load or where nobody counted.
         service: of all operations.
@@ -36,6 +39,7 @@ class Flow:
     finished: int
     ok: int
     failures: int
+    refused: int
     dropped: int
     started_ratio: float | None
     service: Latency | None
@@ -71,18 +75,21 @@ def _flow(inputs: Inputs, load: Load, *, missed: bool) -> Flow:
     service = traffic.service()
     started = _started_ratio(inputs, load, traffic)
     length = inputs.window.seconds
+    refused = sum(traffic.outcomes().get(name, 0) for name in REFUSED)
+    turned_away = traffic.count > 0 and refused / traffic.count >= MANY_REFUSED.value
     return Flow(
         load=load,
         finished=traffic.count,
         ok=traffic.ok().count,
         failures=traffic.failures,
+        refused=refused,
         dropped=traffic.dropped,
         started_ratio=started,
         service=service,
         commits=_commits(load, everything),
         in_flight=traffic.count / length * service.mean_s if service and length else 0.0,
         stations=find_stations(inputs, load),
-        pressed=_pressed(load, service, started, missed=missed),
+        pressed=turned_away or _pressed(load, service, started, missed=missed),
     )
 
 
@@ -99,9 +106,11 @@ def _started_ratio(inputs: Inputs, load: Load, traffic: Traffic) -> float | None
     totals = {}
     for metric in ("generator.scheduled_per_s", "generator.started_per_s"):
         series = [
-            inputs.samples.raw(*key) for key in inputs.samples.keys(metric) if key.instance == load.scenario
+            inputs.samples.series(*key)
+            for key in inputs.samples.keys(metric)
+            if key.instance == load.scenario
         ]
-        totals[metric] = sum(raw.total() for raw in series if raw is not None) if series else None
+        totals[metric] = sum(one.sum() for one in series if one is not None) if series else None
     scheduled, started = totals.values()
     if scheduled and started is not None:
         return min(1.0, started / scheduled)

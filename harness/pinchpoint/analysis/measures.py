@@ -24,6 +24,7 @@ class CpuMeasures:
         pressure: share of the time somebody waited for CPU.
         seen: share of the rows with a value.
         uses: tier (or ``generator``) → share of the pool's busy time.
+        witness: of a thread, the share of the time it was at work, as its server says itself.
         quota: whether an allowance is less than the cores it is of.
     """
 
@@ -32,6 +33,7 @@ class CpuMeasures:
     pressure: float | None
     seen: float
     uses: dict[str, float]
+    witness: float | None = None
     quota: bool = False
 
 
@@ -54,6 +56,7 @@ class DiskMeasures:
         flush_s: likewise of a flush.
         pressure: share of the time somebody waited for I/O, any device.
         sessions: of the database's sessions, how many waited for this device, as it says itself.
+        log_waits: of a store with one thread, the share of that thread's work that is waiting for its log.
     """
 
     io: float | None
@@ -69,6 +72,7 @@ class DiskMeasures:
     flush_s: float | None
     pressure: float | None
     sessions: float | None
+    log_waits: float | None = None
 
     @property
     def spread(self) -> float | None:
@@ -161,6 +165,7 @@ def measure_cpu(resource: Resource, rows: Rows) -> CpuMeasures:
         pressure=mean(columns["pressure"]),
         seen=float(np.isfinite(columns["busy"]).mean()) if len(rows) else 0.0,
         uses=dict(sorted(uses.items(), key=lambda use: -use[1])),
+        witness=mean(columns["witness"]) if "witness" in columns else None,
         quota=_is_quota(resource, columns),
     )
 
@@ -190,6 +195,7 @@ def measure_disk(resource: Resource, rows: Rows) -> DiskMeasures:
         flush_s=weighted_mean(columns["flush_latency"], columns["flush_weight"]),
         pressure=mean(columns["pressure"]),
         sessions=mean(columns["sessions"]),
+        log_waits=mean(columns["log_waits"]) if "log_waits" in columns else None,
     )
     at_limit = utilisation is not None and utilisation >= UTILISATION.value
     return found if at_limit else replace(found, binding=found.held or nearest)

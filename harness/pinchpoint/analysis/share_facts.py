@@ -9,6 +9,7 @@ from pinchpoint.analysis.resources import Resource
 from pinchpoint.analysis.thresholds import (
     CONNECTIONS,
     LOCK_WAIT,
+    MANY_REFUSED,
     MEMORY_LOW,
     MEMORY_WAIT,
     NETWORK,
@@ -72,13 +73,18 @@ def _memory(resource: Resource, found: ShareMeasures) -> Iterator[Fact]:
 def _network(resource: Resource, found: ShareMeasures) -> Iterator[Fact]:
     text = f"{resource.instance} carried {units.percent(found.used)} of its speed in one direction"
     yield _fact(resource, text, "net.sent_bytes_per_s", found.used, "E1", NETWORK)
+    text = f"its tiers see nothing of {units.percent(found.witness)} of the operations under way"
+    witnessed = found.witness is not None and found.witness >= POOL_HELD.value
+    yield _fact(
+        resource, text, "idle_share_ratio", found.witness, "E4" if witnessed else "context", POOL_HELD
+    )
 
 
 def _pool(resource: Resource, found: ShareMeasures) -> Iterator[Fact]:
     text = f"{units.percent(found.used)} of the connections were in use"
     yield _fact(resource, text, "db.connections_ratio", found.used, "E1", CONNECTIONS)
     text = f"{units.percent(found.witness)} of the operations were refused one"
-    yield _fact(resource, text, "refused_ratio", found.witness, "E4", CONNECTIONS)
+    yield _fact(resource, text, "refused_ratio", found.witness, "E4", MANY_REFUSED)
 
 
 WORDS: dict[str, Callable[[Resource, ShareMeasures], Iterator[Fact]]] = {

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from pinchpoint.analysis.dependencies import held_outside
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.inputs import Inputs
 from pinchpoint.analysis.resources import Resource
@@ -14,8 +15,6 @@ from pinchpoint.analysis.sessions import largest_lock
 
 SOMEBODY = 0.5
 """Mean number of sessions waiting in a second from which somebody waits in most of it."""
-REFUSED = ("too_many_connections",)
-"""Outcomes of operations that found no connection free."""
 
 
 def find_locks(inputs: Inputs, flows: tuple[Flow, ...]) -> Iterator[Resource]:
@@ -50,14 +49,13 @@ def _going_on(inputs: Inputs, flows: tuple[Flow, ...], tier: str) -> Floats:
 
 
 def find_connections(inputs: Inputs, flows: tuple[Flow, ...]) -> Iterator[Resource]:
-    """The connections of every database that was asked about them."""
+    """The connections of every database that was asked about them, or that refused some."""
     for host in inputs.hosts:
         used = inputs.samples.steps(host.name, "db.connections_ratio")
-        if not np.isfinite(used).any():
+        own = [flow for flow in flows if flow.share(host.tier)]
+        finished, refused = sum(flow.finished for flow in own), sum(flow.refused for flow in own)
+        if not np.isfinite(used).any() and not refused:
             continue
-        finished = sum(flow.finished for flow in flows if flow.share(host.tier))
-        counts = [inputs.traffic.of(flow.load.scenario).outcomes() for flow in flows if flow.share(host.tier)]
-        refused = sum(count.get(name, 0) for count in counts for name in REFUSED)
         ratio = refused / finished if finished else 0.0
         yield Resource(
             key=f"pool:{host.name}",
@@ -70,8 +68,13 @@ def find_connections(inputs: Inputs, flows: tuple[Flow, ...]) -> Iterator[Resour
         )
 
 
-def find_interfaces(inputs: Inputs) -> Iterator[Resource]:
-    """The network interfaces whose speed is known, once per machine: the busier of their two directions."""
+def find_interfaces(
+    inputs: Inputs, flows: tuple[Flow, ...], disks: tuple[Resource, ...]
+) -> Iterator[Resource]:
+    """The network interfaces whose speed is known, once per machine: the busier of their two directions.
+
+    Their witness: the share of the operations under way there for which the tiers of that machine do nothing.
+    """
     seen: set[tuple[str, str]] = set()
     for key in inputs.samples.keys("net.speed_bytes_per_s"):
         hosts = [host for host in inputs.hosts if host.name == key.host]
@@ -90,5 +93,19 @@ def find_interfaces(inputs: Inputs) -> Iterator[Resource]:
             hosts=tuple(host.name for host in everyone),
             tiers=tuple(dict.fromkeys(host.tier for host in everyone)),
             instance=key.instance,
-            columns={"used": np.divide(most, speed, out=np.full_like(most, np.nan), where=speed > 0)},
+            columns={
+                "used": np.divide(most, speed, out=np.full_like(most, np.nan), where=speed > 0),
+                "witness": _idle(inputs, flows, disks, {host.tier for host in everyone}),
+            },
         )
+
+
+def _idle(inputs: Inputs, flows: tuple[Flow, ...], disks: tuple[Resource, ...], tiers: set[str]) -> Floats:
+    """Of the operations of pressed scenarios at these tiers, the largest share that is on its way there."""
+    most = np.full(inputs.window.steps, np.nan)
+    for flow in flows:
+        for station in flow.stations:
+            seen = held_outside(inputs, flows, station, disks) if station.tier in tiers else None
+            if flow.pressed and seen is not None:
+                most = np.fmax(most, seen["witness"])
+    return most

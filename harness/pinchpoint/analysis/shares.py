@@ -10,6 +10,7 @@ from pinchpoint.analysis.resources import Resource
 from pinchpoint.analysis.thresholds import (
     CONNECTIONS,
     LOCK_WAIT,
+    MANY_REFUSED,
     MEMORY_LOW,
     MEMORY_WAIT,
     NETWORK,
@@ -67,11 +68,16 @@ def _memory(resource: Resource, found: ShareMeasures, flows: tuple[Flow, ...]) -
 
 
 def _network(_resource: Resource, found: ShareMeasures, _flows: tuple[Flow, ...]) -> frozenset[str]:
-    return frozenset({"E1"}) if at_least(found.used, NETWORK) else NONE
+    """It carries what it can; those behind it see little of the time that operations take."""
+    if not at_least(found.used, NETWORK):
+        return NONE
+    return BOTH if at_least(found.witness, POOL_HELD) else frozenset({"E1"})
 
 
 def _pool(_resource: Resource, found: ShareMeasures, _flows: tuple[Flow, ...]) -> frozenset[str]:
-    """All connections are used, and operations were refused for want of one."""
+    """Operations were refused for want of a connection; all are used, where the server was asked."""
+    if found.used is None:
+        return frozenset({"E4"}) if at_least(found.witness, MANY_REFUSED) else NONE
     return BOTH if at_least(found.used, CONNECTIONS) and found.witness else NONE
 
 

@@ -84,7 +84,9 @@ def _shared_proof(resource: Resource, found: ShareMeasures) -> str:
         "have room",
         "memory": f"{witness} of what is read had been in memory before and had to make room",
         "network": f"it carries {used} of its speed",
-        "pool": f"{used} of them are in use, and operations are refused one",
+        "pool": f"{used} of them are in use, and {witness} of the operations are refused one"
+        if found.used is not None
+        else f"{witness} of the operations are refused one",
     }
     return proofs[resource.type]
 

@@ -72,6 +72,7 @@ LOCK_WAIT = Threshold(0.50, "design", "at least half of the operations under way
 READ_AGAIN = Threshold(0.50, "design", "half of what is read had been in memory before, or more")
 MEMORY_WAIT = Threshold(0.10, "design", "somebody waits for memory a tenth of the time, or more")
 CONNECTIONS = Threshold(0.95, "design", "a server's connections are used up from 95 % on")
+MANY_REFUSED = Threshold(0.01, "design", "one operation in a hundred is refused for want of a connection")
 PRESSED = Threshold(0.50, "design", "closed load presses the farm when users wait for it half of the time")
 MEMORY_LOW = Threshold(0.10, "PAL", "memory: warning below 10 % available")
 MEMORY_CRITICAL = Threshold(0.05, "PAL", "memory: critical below 5 % available")

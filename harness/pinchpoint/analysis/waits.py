@@ -36,6 +36,8 @@ def _within(resource: Resource, found: DiskMeasures, flow: Flow, flows: tuple[Fl
         return 0.0
     if found.sessions is not None:
         return min(1.0, found.sessions / going_on)
+    if found.log_waits is not None:
+        return found.log_waits
     reads = (found.io or 0.0) * (found.reads_ratio or 0.0) * (found.read_s or 0.0)
     return min(1.0, max(reads / going_on, _writes(resource, found, flow)))
 

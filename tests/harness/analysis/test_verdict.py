@@ -734,3 +734,99 @@ def test_the_first_window_is_in_the_evidence() -> None:
     verdict = judged(crawl_bound_by_search())
     assert verdict.bottleneck is not None
     assert verdict.bottleneck.window == (utc(1_767_225_610), utc(1_767_225_670))
+
+
+# ---- a store with one thread, as it sees itself -----------------------------------------------------
+
+
+def store(seed: int = 1, **own: float) -> Build:
+    """Users of a store on two cores; ``own``: what the store says of itself, ``__`` for the dot."""
+    build = Build(seed=seed).host("nosql1", "nosql", cores=(0, 1), disks={"data": "sdb"})
+    for name, level in own.items():
+        build.metric("nosql1", f"db.{name.replace('__', '.')}", level, noise=0.004)
+    build.closed("burst", "nosql-burst", 16)
+    return build.metric("generator1", "generator.users", 16.0, "burst", 0.0).generator()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_store_whose_thread_is_full_agrees_with_what_the_kernel_counts(seed: int) -> None:
+    """Its main thread at work all the time, little of it for its log: the witness of `cpu_thread`."""
+    build = store(seed, main_thread__busy_ratio=0.995, aof__wait_ratio=0.05)
+    build.operations("burst", "set", 20000, 0.0008).cpu("nosql1", 0.55, 0.5, cores=(0, 1))
+    build.metric("nosql1", "cpu.busy_ratio", 0.985, "thread:valkey-server", 0.004)
+    build.disk("nosql1", "sdb", 40, 0.0005, busy=0.05)
+    verdict = judged(build)
+    assert named(verdict) == ("cpu_thread", "nosql", "nosql1", "medium")
+    assert verdict.bottleneck is not None
+    [witness] = [fact for fact in verdict.bottleneck.evidence if fact.evidence == "E4"]
+    assert witness.metric == "db.main_thread.busy_ratio"
+
+
+def test_a_store_nobody_can_look_into_is_judged_by_what_it_says() -> None:
+    """A managed store: no host counters; its thread is full by its own account, with low confidence."""
+    build = store(main_thread__busy_ratio=0.99, aof__wait_ratio=0.02)
+    verdict = judged(build.operations("burst", "set", 20000, 0.0008))
+    assert named(verdict) == ("cpu_thread", "nosql", "nosql1", "low")
+    assert verdict.bottleneck is not None
+    assert any("was not seen" in why for why in verdict.bottleneck.why_not_more)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_store_that_flushes_its_log_all_the_time_waits_for_the_disk(seed: int) -> None:
+    """The thread is "at work" all the time as well, but nine tenths of that is waiting for its log."""
+    build = store(seed, main_thread__busy_ratio=0.99, aof__wait_ratio=0.9)
+    build.operations("burst", "set", 480, 16 / 480).cpu("nosql1", 0.1, 0.08, cores=(0, 1))
+    build.disk("nosql1", "sdb", 40, 0.025, busy=0.93, pressure=0.9, outstanding_noise=0.1)
+    verdict = judged(build)
+    found = verdict.bottleneck
+    assert found is not None, verdict.summary
+    assert (found.kind, found.tier, found.role) == ("disk_latency", "nosql", "data")
+    assert any(fact.metric == "service_wait_ratio" and fact.evidence == "E4" for fact in found.evidence)
+
+
+# ---- connections and interfaces ---------------------------------------------------------------------
+
+
+def refused(share: float, *, asked: bool) -> Build:
+    """An open load of which a share finds no connection free; ``asked``: the server tells of its connections."""
+    build = Build().host("sql1", "sql", cores=(0, 1), disks={"log": "sdb"}).cpu("sql1", 0.3, cores=(0, 1))
+    build.disk("sql1", "sdb", 250, 0.0005).open("orders", "sql-mix", 300)
+    build.operations("orders", "log_append", 300 * (1 - share), 0.004)
+    build.operations("orders", "log_append", 300 * share, 0.001, outcome="too_many_connections", noise=0.01)
+    if asked:
+        build.metric("sql1", "db.connections_ratio", 0.995, noise=0.002)
+    return build.generator(orders=(300.0, 300.0))
+
+
+def test_refused_connections_are_a_pool_that_is_used_up() -> None:
+    """Connections all in use, and 5 % of the operations refused one, though CPU and disk have room."""
+    verdict = judged(refused(0.05, asked=True))
+    assert named(verdict)[:3] == ("pool", "sql", "sql1")
+
+
+def test_refusals_are_evidence_also_where_the_server_was_not_asked() -> None:
+    """Its own view is missing: the refusals remain, one kind of evidence, low confidence; never `not_reached`."""
+    verdict = judged(refused(0.05, asked=False))
+    assert named(verdict) == ("pool", "sql", "sql1", "low")
+    assert "of the operations are refused one" in verdict.summary
+
+
+def full_interface(witness: bool) -> Build:
+    """Users of a store behind an interface that carries 97 % of its speed; ``witness``: its tier is seen idle."""
+    build = Build().host("nosql1", "nosql", cores=(0, 1)).closed("burst", "nosql-burst", 16)
+    build.cpu("nosql1", 0.1, 0.08 if witness else None, cores=(0, 1))
+    build.metric("nosql1", "net.speed_bytes_per_s", 2e6, "eth0", 0.0)
+    build.metric("nosql1", "net.received_bytes_per_s", 1.94e6, "eth0", 0.004)
+    build.metric("nosql1", "net.sent_bytes_per_s", 2e4, "eth0", 0.01)
+    build.operations("burst", "set", 320, 0.05).metric("generator1", "generator.users", 16.0, "burst", 0.0)
+    return build.generator()
+
+
+def test_a_full_interface_has_its_idle_tier_for_a_witness() -> None:
+    """Two kinds of evidence: it carries what it can, and the store behind it has nothing to do."""
+    assert named(judged(full_interface(witness=True))) == ("network", "nosql", "nosql1", "medium")
+
+
+def test_without_that_witness_a_full_interface_is_low() -> None:
+    """Nobody saw what the store does: one kind of evidence."""
+    assert named(judged(full_interface(witness=False))) == ("network", "nosql", "nosql1", "low")
