@@ -56,16 +56,21 @@ def held_levels(manifest: Mapping[str, Any]) -> tuple[Level, ...]:
     )
 
 
-def judged_part(inputs: Inputs, levels: Sequence[Level], knee: Knee | None) -> Inputs:
+def judged_part(
+    inputs: Inputs, levels: Sequence[Level], knee: Knee | None, full_from_s: float = math.inf
+) -> Inputs:
     """The part of a run that is judged, as if there were nothing else.
 
-    Of a load in steps the levels beyond the knee, else the last one, which is the highest; of a ramp what
-    came when it had reached its end.
+    Of a load in steps the levels beyond the knee; where none was found those at the end at which the same
+    was used up (``full_from_s``: from when on), else the last one, which is the highest. Of a ramp what came
+    when it had reached its end.
     """
     if levels:
         climber, top = levels[0].scenario, max(levels, key=lambda level: level.end_s)
         knee_at = knee.level if knee and knee.found and knee.level is not None else math.inf
-        judged = [one for one in levels if one.scenario == climber and one.amount > knee_at] or [top]
+        own = [one for one in levels if one.scenario == climber]
+        judged = [one for one in own if one.amount > knee_at]
+        judged = judged or [one for one in own if one.end_s > full_from_s] or [top]
         start_s, end_s = min(one.start_s for one in judged), max(one.end_s for one in judged)
         return _cut(inputs, start_s, end_s, _users(levels, start_s, end_s))
     begun = inputs.window.first_s

@@ -81,7 +81,7 @@ def find_interfaces(
         if not hosts or (hosts[0].machine, key.instance) in seen:
             continue
         seen.add((hosts[0].machine, key.instance))
-        everyone = inputs.on_machine(hosts[0].machine)
+        everyone = sorted(inputs.on_machine(hosts[0].machine), key=lambda host: -_there(flows, host.tier))
         speed = inputs.samples.steps(*key)
         names = ("net.received_bytes_per_s", "net.sent_bytes_per_s")
         received, sent = (inputs.samples.steps(key.host, name, key.instance) for name in names)

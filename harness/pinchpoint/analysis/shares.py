@@ -43,7 +43,9 @@ def _dependency(resource: Resource, found: ShareMeasures, flows: tuple[Flow, ...
     A farm that merely is not asked for much waits for nothing long: milliseconds are needed as well.
     """
     pressed = any(flow.pressed and flow.load.scenario == resource.scenario for flow in flows)
-    busy = found.own is not None and found.own >= OWN_USE.value
+    # Of a tier of the farm that nobody looked at, nobody knows whether it has little to do.
+    unseen = bool(resource.tiers) and found.own is None
+    busy = unseen or (found.own is not None and found.own >= OWN_USE.value)
     if not (pressed and at_least(found.used, POOL_HELD) and at_least(found.each_s, OUTSIDE_S)) or busy:
         return NONE
     return BOTH if at_least(found.witness, POOL_HELD) else frozenset({"E1"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -111,6 +112,12 @@ def longest(periods: Sequence[Period]) -> Period:
     """The period in which something was used up for longest, the later one of two equals."""
     held = [one for one in periods if one.first]
     return max(held, key=lambda one: (one.window.seconds, one.window.first_s))
+
+
+def full_from_s(periods: Sequence[Period]) -> float:
+    """From when on one resource was used up until the end; infinite where at the end none was."""
+    last = periods[-1] if periods else None
+    return float(last.window.first_s) if last and last.first else math.inf
 
 
 def moved_words(periods: Sequence[Period]) -> str:

@@ -149,3 +149,15 @@ def test_of_a_ramp_what_follows_it_is_judged() -> None:
     verdict = judged(build.generator())
     assert verdict.capacity_at_least_per_s["orders"] == pytest.approx(400, rel=0.03)
     assert not any("did not settle" in warning for warning in verdict.warnings)
+
+
+def test_without_a_knee_all_levels_at_which_it_was_full_are_judged() -> None:
+    """Throughput grew to the cap at the last two levels: no knee yet, but 36 seconds at the cap, not 18."""
+    levels = np.array([100.0, 200.0, 300.0, 400.0, 500.0, 595.0, 610.0])
+    verdict = judged(climb(levels, 600))
+    assert verdict.knee["found"] is False
+    found = verdict.bottleneck
+    assert found is not None, verdict.summary
+    assert found.kind == "cpu"
+    assert found.window is not None
+    assert (found.window[0][14:19], found.window[1][14:19]) == ("01:52", "02:30")
