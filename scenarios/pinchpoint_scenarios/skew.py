@@ -1,4 +1,4 @@
-"""Which page of a table an operation goes to: every one alike, or some far more often than others."""
+"""Which page of a table, or which record, an operation goes to: all alike, or some far more often."""
 
 from __future__ import annotations
 
@@ -24,9 +24,8 @@ def picker(skew: str) -> Pick:
     """How pages are drawn.
 
     Args:
-        skew: ``none``; ``zipfian``: the page of rank k is drawn in proportion to log(1 + 1/k), which is 1/k
-            but for the first few ranks; ``80/20``: 80 % of the operations go to 20 % of the pages.
-            Hot pages lie scattered over the table, for neighbours would be read in one go.
+        skew: ``none``; ``zipfian``: by ``zipfian_rank``; ``80/20``: 80 % of the operations go to 20 % of the
+            pages. Hot pages lie scattered over the table, for neighbours would be read in one go.
 
     Raises:
         ValueError: naming what is allowed.
@@ -48,10 +47,14 @@ def _even(random: Random, pages: int) -> int:
     return int(random.random() * pages)
 
 
+def zipfian_rank(random: Random, count: int) -> int:
+    """A rank from 1 to ``count``: k in proportion to log(1 + 1/k), which is 1/k but for the first few."""
+    # The distribution's inverse: P(rank <= k) = ln(k + 1) / ln(count + 1).
+    return min(int(math.exp(random.random() * math.log(count + 1))), count)
+
+
 def _zipfian(random: Random, pages: int) -> int:
-    # The distribution's inverse: P(rank <= k) = ln(k + 1) / ln(pages + 1).
-    rank = int(math.exp(random.random() * math.log(pages + 1)))
-    return min(rank, pages) * _SCATTER % pages
+    return zipfian_rank(random, pages) * _SCATTER % pages
 
 
 def _hot_spot(share: float, of_pages: float) -> Pick:

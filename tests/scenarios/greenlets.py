@@ -72,7 +72,7 @@ def nosql(endpoint: Endpoint) -> dict[str, float]:
     for session in sessions:
         session.close()
     driver.finish(keep_data=False)
-    assert recorder.counts() == {("record_write", "ok"): SESSIONS}
+    assert recorder.counts() == {("update", "ok"): SESSIONS}
     return found
 
 

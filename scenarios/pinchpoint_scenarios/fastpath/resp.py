@@ -82,13 +82,12 @@ class FastWire:
     def read_response(self) -> object:
         """See ``Wire``."""
         ready, reader = self._ready(), self._reader
-        while True:
+        reply = reader.gets()  # of several commands sent at once the replies may have come together
+        while reply is _MORE:
             if not ready.wait_readable_for(self._timeout_s):
                 raise exceptions.TimeoutError("no reply in time")
             reader.feed(self._read())
             reply = reader.gets()
-            if reply is not _MORE:
-                break
         if isinstance(reply, exceptions.ValkeyError):
             raise reply
         return reply

@@ -1,17 +1,140 @@
-"""The records nosql-burst writes: the same ones for the same seed and session."""
+"""The records nosql-burst writes and which of them an operation takes: the same for the same seed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from array import array
+from collections.abc import Sequence
 from random import Random
 
+from ..skew import EVEN, ZIPFIAN, Pick, picker, zipfian_rank
 
-def records(
-    seed: int, session: int, *, prefix: str, keys: int, fields: int, field_bytes: int
-) -> Iterator[tuple[str, list[bytes]]]:
-    """Endless records of one session: a key ``PREFIX<n>``, n in [0, keys) at random, and its fields."""
-    random = Random(f"{seed}:{session}")  # noqa: S311 - workload, no secret
-    while True:
-        key = f"{prefix}{random.randrange(keys)}"
-        block = random.randbytes(fields * field_bytes)
-        yield key, [block[at : at + field_bytes] for at in range(0, len(block), field_bytes)]
+Fields = list[bytes]
+Row = tuple[int, Fields]
+"""A record: its number, from which each store makes its key, and its fields."""
+
+UNIFORM, LATEST = "uniform", "latest"
+STAMP_BYTES = 8
+"""A record begins with who wrote it (3 bytes: the session) and which of its writes it was (5 bytes)."""
+LOADER = 2**24 - 1
+"""The session of the records that were loaded before the run."""
+
+_WRITES_MAX = 2**40  # of one session: 34 years at 1,000 a second
+_POOL_BYTES = (
+    2**20
+)  # contents are cut from so much randomness: making it anew would cost more than a write does
+_STEP = 7_919  # a prime, so that neighbouring writes differ and the whole pool is used
+_INSERTED = 40
+"""Bits below a worker's own number in the numbers of records it inserts: no two workers insert the same."""
+
+_SHARES = re.compile(r"\d{1,2}/\d{1,2}")
+
+
+def draw(distribution: str) -> Pick:
+    """How one of so many records is drawn (``latest``: counted from the newest).
+
+    Args:
+        distribution: ``uniform``, ``zipfian``, ``latest``, or two percentages such as ``80/20``.
+
+    Raises:
+        ValueError: naming what is allowed.
+    """
+    if distribution == LATEST:
+        return lambda random, count: zipfian_rank(random, count) - 1
+    if distribution in {UNIFORM, ZIPFIAN} or _SHARES.fullmatch(distribution):
+        return picker(EVEN if distribution == UNIFORM else distribution)
+    raise ValueError(
+        f"{distribution!r} is no distribution; allowed: {UNIFORM}, {ZIPFIAN}, {LATEST}, or two percentages "
+        "such as 80/20 (80 % of the operations go to 20 % of the records)"
+    )
+
+
+class Contents:
+    """What is written: every write's bytes differ, and tell which write they are.
+
+    Args:
+        seed: of the scenario.
+        fields: fields of a record.
+        field_bytes: bytes of each.
+    """
+
+    def __init__(self, seed: int, fields: int, field_bytes: int) -> None:
+        self._bytes = fields * field_bytes
+        self._field_bytes = field_bytes
+        self._one = fields == 1
+        self._stamped = self._bytes >= STAMP_BYTES
+        self._pool = Random(seed).randbytes(_POOL_BYTES + self._bytes)  # noqa: S311 - workload, no secret
+
+    @property
+    def stamped(self) -> bool:
+        """Whether records are long enough to tell whose they are."""
+        return self._stamped
+
+    def of(self, session: int, number: int) -> Fields:
+        """The fields of a session's write ``number``."""
+        start = (number * _STEP + session) % _POOL_BYTES
+        if self._stamped:
+            stamp = (session << 40 | number % _WRITES_MAX).to_bytes(STAMP_BYTES, "big")
+            block = stamp + self._pool[start : start + self._bytes - STAMP_BYTES]
+        else:
+            block = self._pool[start : start + self._bytes]
+        if self._one:
+            return [block]
+        width = self._field_bytes
+        return [block[at : at + width] for at in range(0, self._bytes, width)]
+
+    def writer(self, fields: Sequence[bytes]) -> tuple[int, int] | None:
+        """(session, number) of the write that made these fields; None where no write of ours did, whole."""
+        block = b"".join(fields)
+        if not self._stamped or len(block) != self._bytes:
+            return None
+        stamp = int.from_bytes(block[:STAMP_BYTES], "big")
+        session, number = stamp >> 40, stamp % _WRITES_MAX
+        return (session, number) if b"".join(self.of(session, number)) == block else None
+
+
+class Keys:
+    """The records of one worker: its share of those there were, and those it inserted.
+
+    Workers share the first ``keys`` out by their number; a worker that came later shares with an earlier one.
+
+    Args:
+        keys: how many there were before the run.
+        distribution: see ``draw``.
+        worker: this worker's number.
+        workers: how many there were at first.
+    """
+
+    def __init__(self, keys: int, distribution: str, worker: int, workers: int) -> None:
+        self._keys = keys
+        self._draw = draw(distribution)
+        self._newest_first = distribution == LATEST
+        self._share = worker % workers
+        self._workers = workers
+        self._count = max(1, -((self._share - keys) // workers))
+        self._next = worker + 1 << _INSERTED
+        self._inserted = array("q")
+
+    def pick(self, random: Random) -> int:
+        """One of the records there are."""
+        if self._newest_first:
+            return self._recent(random)
+        return (self._draw(random, self._count) * self._workers + self._share) % self._keys
+
+    def insert(self) -> int:
+        """A record there has never been."""
+        self._next += 1
+        return self._next
+
+    def inserted(self, item: int) -> None:
+        """A record has arrived: it may be picked from now on, where the newest are preferred."""
+        if self._newest_first:
+            self._inserted.append(item)
+
+    def _recent(self, random: Random) -> int:
+        new = len(self._inserted)
+        age = self._draw(random, new + self._count)
+        if age < new:
+            return self._inserted[new - 1 - age]
+        local = self._count - 1 - (age - new)
+        return (local * self._workers + self._share) % self._keys

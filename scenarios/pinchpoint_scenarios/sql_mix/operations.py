@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from ..skew import Pick, picker
 from .shape import Shape
-from .skew import Pick, picker
 
 LOG = "log"
 DATA = "data"

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from ..contract import Params
 from ..duration import Seconds
 from ..sizes import Bytes, spelt
-from .skew import EVEN, Skew
+from ..skew import EVEN, Skew
 
 _LARGEST_STATEMENT_BYTES = 64 * 2**20
 

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from pinchpoint_scenarios.sql_mix.skew import picker
+from pinchpoint_scenarios.skew import picker
 
 PAGES, DRAWS = 1000, 50_000
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any, cast
@@ -20,11 +20,15 @@ from ...backoff import Backoff
 from ...contract import OK, Endpoint
 from ...errors import EndpointUnreachable, ScenarioError
 from ...fastpath.resp import FastWire, Wire
+from ..params import NosqlBurstParams
+from ..records import Fields, Row
+from .contract import MARKER, Store, refuse_partitions
 
 CONNECT_TIMEOUT_S = 5
 MARK = "owner"
 """The key under our prefix that says the others are ours."""
-MARKER = "pinchpoint.owned/1: made by a load test, which may delete every key of this prefix"
+Command = tuple[str | bytes, ...]
+
 _BATCH_KEYS = 500  # one SCAN step and one UNLINK: short enough not to hold the server's one thread
 
 _BY_CLASS: tuple[tuple[type[exceptions.ValkeyError], str], ...] = (
@@ -57,14 +61,22 @@ def outcome_of(error: exceptions.ValkeyError) -> str:
     return _BY_WORD.get(word) or f"error_{re.sub(r'[^a-z0-9]+', '_', word.lower()).strip('_') or 'unnamed'}"
 
 
-class Valkey:
-    """One Valkey or Redis server (not a cluster)."""
+def open_store(endpoint: Endpoint, name: str, params: NosqlBurstParams) -> Store:
+    """See ``contract``."""
+    return Valkey(endpoint, f"pinchpoint:{name}:", params)
 
-    def __init__(self, endpoint: Endpoint) -> None:
+
+class Valkey:
+    """One Valkey or Redis server (not a cluster): a record of one field is a string, of several a hash."""
+
+    def __init__(self, endpoint: Endpoint, prefix: str, params: NosqlBurstParams) -> None:
         self._endpoint = endpoint
+        self._prefix = prefix
+        self._params = params
 
     def check(self) -> Mapping[str, Any]:
         """Version and durability settings; "not known" where the server does not let us read them."""
+        refuse_partitions(self._endpoint, self._params)
         with self._client() as client:
             info = cast("dict[str, Any]", client.info("server"))
             if info.get("server_mode", info.get("redis_mode")) == "cluster":
@@ -80,30 +92,53 @@ class Valkey:
             "warnings": [self._durability(settings)] if self._durability(settings) else [],
         }
 
-    def claim(self, prefix: str, progress: Callable[[str], None]) -> None:
+    def claim(self, progress: Callable[[str], None]) -> None:
         """Empty our prefix and mark it; raises ``ScenarioError`` where keys lie there without our mark."""
         with self._client() as client:
-            if not self._ours(client, prefix):
-                if found := next(self._batches(client, prefix), None):
+            if not self._ours(client):
+                if found := next(self._batches(client), None):
                     raise ScenarioError(
-                        f"{place(self._endpoint)}: keys that Pinchpoint did not make start with {prefix!r} "
-                        f"(one is {found[0]!r}); rename them, or give the scenario another name in the plan"
+                        f"{place(self._endpoint)}: keys that Pinchpoint did not make start with "
+                        f"{self._prefix!r} (one is {found[0]!r}); rename them, or give the scenario another "
+                        "name in the plan"
                     )
-                client.set(prefix + MARK, MARKER)
-            for deleted in self._delete(client, prefix):
+                client.set(self._prefix + MARK, MARKER)
+            for deleted in self._delete(client):
                 progress(f"deleted {deleted} keys of an earlier run")
 
-    def connect(self, timeout_s: float, *, fast: bool) -> ValkeyConnection:
-        """A session's connection, opened now if the server answers."""
-        wire = cast("Wire", self._pool(timeout_s).make_connection())
-        return ValkeyConnection(FastWire(wire, timeout_s) if fast else wire)
+    def load(self, rows: Iterable[Row], progress: Callable[[int], None]) -> None:
+        """Write many records, some hundred at a time; raises ``ScenarioError`` where one is refused."""
+        remaining, loaded = iter(rows), 0
+        connection = self._connection(self._wire())
+        try:
+            while batch := list(islice(remaining, _BATCH_KEYS)):
+                if (outcome := connection.write(batch)) != OK:
+                    raise ScenarioError(f"{place(self._endpoint)}: loading records failed: {outcome}")
+                loaded += len(batch)
+                progress(loaded)
+        finally:
+            connection.close()
 
-    def remove(self, prefix: str) -> None:
+    def connect(self, session: int) -> ValkeyConnection:
+        """A session's connection, opened now if the server answers."""
+        del session  # there is one server
+        wire = self._wire()
+        if self._params.driver == "fast":
+            wire = FastWire(wire, self._params.timeout_s)
+        return self._connection(wire)
+
+    def remove(self) -> None:
         """Delete our keys in bounded batches, the mark last; nothing without the mark."""
         with self._client() as client:
-            if self._ours(client, prefix):
-                deque(self._delete(client, prefix), maxlen=0)
-                client.unlink(prefix + MARK)
+            if self._ours(client):
+                deque(self._delete(client), maxlen=0)
+                client.unlink(self._prefix + MARK)
+
+    def _connection(self, wire: Wire) -> ValkeyConnection:
+        return ValkeyConnection(wire, self._prefix, self._params.fields, self._params.ttl_s)
+
+    def _wire(self) -> Wire:
+        return cast("Wire", self._pool(self._params.timeout_s).make_connection())
 
     def _pool(self, timeout_s: float) -> ConnectionPool:
         make: Callable[..., ConnectionPool] = ConnectionPool.from_url
@@ -161,20 +196,20 @@ class Valkey:
             )
         return ""
 
-    def _ours(self, client: valkey.Valkey, prefix: str) -> bool:
-        return bool(client.get(prefix + MARK) == MARKER.encode())
+    def _ours(self, client: valkey.Valkey) -> bool:
+        return bool(client.get(self._prefix + MARK) == MARKER.encode())
 
-    def _batches(self, client: valkey.Valkey, prefix: str) -> Iterator[list[bytes]]:
-        escaped = re.sub(r"([*?\[\]\\])", r"\\\1", prefix)
+    def _batches(self, client: valkey.Valkey) -> Iterator[list[bytes]]:
+        escaped = re.sub(r"([*?\[\]\\])", r"\\\1", self._prefix)
         keys = client.scan_iter(match=escaped + "*", count=_BATCH_KEYS)
         while batch := list(islice(keys, _BATCH_KEYS)):
             yield batch
 
-    def _delete(self, client: valkey.Valkey, prefix: str) -> Iterator[int]:
+    def _delete(self, client: valkey.Valkey) -> Iterator[int]:
         """Delete the keys under our prefix but the mark, a batch per step; yields how many so far."""
-        mark = (prefix + MARK).encode()
+        mark = (self._prefix + MARK).encode()
         deleted = 0
-        for batch in self._batches(client, prefix):
+        for batch in self._batches(client):
             if keys := [key for key in batch if key != mark]:
                 client.unlink(*keys)
                 deleted += len(keys)
@@ -182,10 +217,20 @@ class Valkey:
 
 
 class ValkeyConnection:
-    """One session's connection, opened when needed and again, with pauses, after it was lost."""
+    """One session's connection, opened when needed and again, with pauses, after it was lost.
 
-    def __init__(self, wire: Wire) -> None:
+    Args:
+        wire: how a command is sent and its reply got.
+        prefix: what every key begins with.
+        fields: of a record.
+        ttl_s: after so long a record is forgotten; None: never.
+    """
+
+    def __init__(self, wire: Wire, prefix: str, fields: int, ttl_s: float | None) -> None:
         self._wire = wire
+        self._prefix = prefix
+        self._fields = fields
+        self._expiry = "" if ttl_s is None else str(max(1, round(ttl_s * 1000)))
         self._backoff = Backoff()
         self._connect()
 
@@ -193,18 +238,15 @@ class ValkeyConnection:
         """Wait out the pause after a failed attempt to connect."""
         self._backoff.wait()
 
-    def write(self, key: str, values: list[bytes]) -> str:
-        """SET a record of one field, HSET one of several; returns ``ok`` or the failure's name."""
+    def write(self, rows: Sequence[Row]) -> str:
+        """SET a record of one field, HSET one of several; several records at once, each answered."""
+        if len(rows) > 1 or self._expiry:
+            commands = [command for item, fields in rows for command in self._commands(item, fields)]
+            return self._exchange(commands)[0]
         if failure := self._connect():
             return failure
-        if len(values) == 1:
-            command: list[str | bytes] = ["SET", key, values[0]]
-        else:
-            command = ["HSET", key]
-            for number, value in enumerate(values):
-                command += (f"field{number}", value)
         try:
-            self._wire.send_command(*command)
+            self._wire.send_command(*self._set(*rows[0]))
             self._wire.read_response()
         except exceptions.ValkeyError as error:
             if not isinstance(error, exceptions.ResponseError):
@@ -212,9 +254,50 @@ class ValkeyConnection:
             return outcome_of(error)
         return OK
 
+    def read(self, items: Sequence[int]) -> tuple[str, list[Fields | None]]:
+        """GET a record of one field, HGETALL one of several."""
+        verb = "GET" if self._fields == 1 else "HGETALL"
+        outcome, replies = self._exchange([(verb, f"{self._prefix}{item}") for item in items])
+        return outcome, [_record(reply) for reply in replies] if outcome == OK else []
+
     def close(self) -> None:
         """Close the connection. Safe to call twice."""
         self._wire.disconnect()
+
+    def _set(self, item: int, fields: Fields) -> Command:
+        key = f"{self._prefix}{item}"
+        if len(fields) == 1:
+            return ("SET", key, fields[0])
+        command: list[str | bytes] = ["HSET", key]
+        for number, value in enumerate(fields):
+            command += (f"field{number}", value)
+        return tuple(command)
+
+    def _commands(self, item: int, fields: Fields) -> Iterator[Command]:
+        command = self._set(item, fields)
+        if self._expiry and len(fields) == 1:
+            command += ("PX", self._expiry)
+        yield command
+        if self._expiry and len(fields) > 1:  # older servers cannot say both in one command
+            yield ("PEXPIRE", command[1], self._expiry)
+
+    def _exchange(self, commands: Sequence[Command]) -> tuple[str, list[Any]]:
+        """Send commands, wait for every reply: ``ok`` and the replies, or the first failure's name."""
+        if failure := self._connect():
+            return failure, []
+        failure, replies = "", []
+        try:
+            for command in commands:
+                self._wire.send_command(*command)
+            for _ in commands:
+                try:
+                    replies.append(self._wire.read_response())
+                except exceptions.ResponseError as error:  # one reply: those of the others still come
+                    failure = failure or outcome_of(error)
+        except exceptions.ValkeyError as error:
+            self._wire.disconnect()  # a late answer must not be taken for the next one
+            return outcome_of(error), []
+        return failure or OK, replies
 
     def _connect(self) -> str:
         """Connect and log in, unless that is done; the name of the failure, or "" where there is none."""
@@ -226,3 +309,13 @@ class ValkeyConnection:
             return "unreachable" if outcome in {"connection_lost", "timeout"} else outcome
         self._backoff.succeeded()
         return ""
+
+
+def _record(reply: Any) -> Fields | None:
+    """A record as it was written, from GET's reply, or from HGETALL's: names and values by turns."""
+    if reply is None or reply == []:
+        return None
+    if isinstance(reply, bytes):
+        return [reply]
+    values = dict(zip(reply[::2], reply[1::2], strict=True))
+    return [values.get(b"field%d" % number, b"") for number in range(len(values))]

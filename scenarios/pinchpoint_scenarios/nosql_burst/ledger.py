@@ -1,0 +1,138 @@
+"""What was acknowledged, and what is found of it after the run.
+
+A record is sampled whole or not at all, by a hash of its number, so that memory stays bounded however long a
+run is and the sample stays even: when more records are held than wanted, every other one is let go.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from .records import LOADER, Contents, Fields
+
+_HASH = 0x9E3779B97F4A7C15  # Fibonacci hashing: neighbouring numbers scatter evenly
+_MASK = 2**64 - 1
+_EXAMPLES = 5
+
+Write = tuple[int, int]
+"""A session, and which of its writes."""
+_NEVER: tuple[Write, ...] = ()
+
+
+@dataclass(slots=True)
+class Found:
+    """What was found of the records that have an acknowledged write.
+
+    Attributes:
+        records: so many were read back.
+        confirmed: they hold the write that was acknowledged last, or a later one.
+        missing: they do not: the record is gone, or an older write is there.
+        different: what is there is no write of ours, or not whole.
+        expired: gone, and their time to live is over.
+        examples: numbers of some that are missing or different.
+    """
+
+    records: int = 0
+    confirmed: int = 0
+    missing: int = 0
+    different: int = 0
+    expired: int = 0
+    examples: list[int] = field(default_factory=list)
+
+
+class Ledger:
+    """The writes of one worker to the records of its sample.
+
+    Sessions share it, so several writes to one record may be under way at once: those whose order cannot be
+    known are all acceptable afterwards. So is one whose answer was lost.
+
+    Args:
+        contents: of the records.
+        most: how many records are held; None: all of them.
+        ttl_s: after so long a record may be gone; None: never.
+    """
+
+    def __init__(self, contents: Contents, most: int | None, ttl_s: float | None) -> None:
+        self.acknowledged = 0
+        self._contents = contents
+        self._most = most
+        self._ttl_s = ttl_s
+        self._below = _MASK if most != 0 else -1
+        self._last: dict[int, tuple[Write, ...]] = {}
+        self._unanswered: dict[int, set[Write]] = {}
+        self._begun_s: dict[int, float] = {}
+        self._sessions: set[int] = set()
+
+    def opened(self, session: int) -> None:
+        """A session of this worker begins."""
+        self._sessions.add(session)
+
+    def begin(self, items: Sequence[int]) -> list[tuple[Write, ...]]:
+        """Writes to these records begin; what ``end`` wants to be given back."""
+        if self._ttl_s is not None:
+            now_s = time.monotonic()
+            self._begun_s.update((item, now_s) for item in items if self._holds(item))
+        return [self._last.get(item, _NEVER) for item in items]
+
+    def end(
+        self, items: Sequence[int], writes: Sequence[Write], before: list[tuple[Write, ...]], *, ok: bool
+    ) -> None:
+        """They have ended: acknowledged, or with an answer that says nothing of what is on the disk."""
+        if ok:
+            self.acknowledged += len(items)
+        for item, write, replaced in zip(items, writes, before, strict=True):
+            if not self._holds(item):
+                continue
+            if not ok:
+                self._unanswered.setdefault(item, set()).add(write)
+                continue
+            last = self._last.get(item, _NEVER)
+            # What had been acknowledged when this write began is replaced; what was meanwhile may be later.
+            beside = _NEVER if last is replaced else tuple(each for each in last if each not in replaced)
+            self._last[item] = (*beside, write)
+            if self._most is not None and len(self._last) > self._most:
+                self._thin()
+
+    def sample(self) -> list[int]:
+        """The records to read back: every one held that has an acknowledged write."""
+        return sorted(self._last)
+
+    def compare(self, items: Sequence[int], found: Sequence[Fields | None], into: Found) -> None:
+        """Hold what was read against what was acknowledged."""
+        for item, fields in zip(items, found, strict=True):
+            into.records += 1
+            kind = self._judged(item, fields)
+            setattr(into, kind, getattr(into, kind) + 1)
+            if kind in {"missing", "different"} and len(into.examples) < _EXAMPLES:
+                into.examples.append(item)
+
+    def _judged(self, item: int, fields: Fields | None) -> str:
+        if fields is None:
+            return "expired" if self._may_be_gone(item) else "missing"
+        write = self._contents.writer(fields)
+        if write is None:
+            return "different"
+        if write in self._last[item] or write in self._unanswered.get(item, ()):
+            return "confirmed"
+        # Another worker's write replaced ours; what was loaded before the run did not.
+        another = write[0] not in self._sessions and write[0] != LOADER
+        return "confirmed" if another else "missing"
+
+    def _may_be_gone(self, item: int) -> bool:
+        begun_s = self._begun_s.get(item)
+        # Stores count whole seconds of their own clock.
+        return (
+            self._ttl_s is not None and begun_s is not None and time.monotonic() - begun_s > self._ttl_s - 1
+        )
+
+    def _holds(self, item: int) -> bool:
+        return item * _HASH & _MASK <= self._below
+
+    def _thin(self) -> None:
+        """Let every other record go, and take none of their kind any more."""
+        self._below //= 2
+        for table in (self._last, self._unanswered, self._begun_s):
+            for item in [item for item in table if not self._holds(item)]:
+                del table[item]

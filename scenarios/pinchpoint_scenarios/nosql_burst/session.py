@@ -1,0 +1,113 @@
+"""One session of nosql-burst: performs one operation after the other."""
+
+from __future__ import annotations
+
+import time
+from itertools import accumulate
+from random import Random
+
+from ..contract import OK, Record
+from .ledger import Ledger, Write
+from .params import INSERT, READ, READ_MODIFY_WRITE, NosqlBurstParams
+from .records import Contents, Keys, Row
+from .stores import Connection
+
+MISSING = "missing_record"
+"""The outcome of a read that finds nothing where a record must be."""
+
+
+class NosqlBurstSession:
+    """Chooses what to do and to which records, the same for the same seed and number, and does it.
+
+    Args:
+        connection: to the store.
+        number: the session's.
+        seed: of the scenario.
+        params: of the scenario.
+        contents: what is written.
+        keys: which records there are.
+        ledger: where what was acknowledged is noted.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        number: int,
+        seed: int,
+        params: NosqlBurstParams,
+        contents: Contents,
+        keys: Keys,
+        ledger: Ledger,
+    ) -> None:
+        self._connection = connection
+        self._number = number
+        self._random = Random(f"{seed}:{number}")  # noqa: S311 - workload, no secret
+        self._batch = params.batch
+        self._record_bytes = params.record_bytes
+        self._may_expire = params.ttl_s is not None
+        self._contents = contents
+        self._keys = keys
+        self._ledger = ledger
+        self._writes = 0
+        self._names = list(params.operations)
+        self._shares = list(accumulate(params.operations.values()))
+        ledger.opened(number)
+
+    def perform(self, record: Record) -> bool:
+        """Do one operation and record it. There is always one more."""
+        operation = self._names[0]
+        if len(self._names) > 1:
+            operation = self._random.choices(self._names, cum_weights=self._shares)[0]
+        if operation == READ:
+            self._read(record)
+        else:
+            self._write(record, operation)
+        return True
+
+    def close(self) -> None:
+        """Close the connection. Safe to call twice."""
+        self._connection.close()
+
+    def _read(self, record: Record) -> None:
+        item = self._keys.pick(self._random)
+        self._connection.wait_until_due()
+        start_ns = time.perf_counter_ns()
+        outcome, size_bytes = self._found(item)
+        record(READ, outcome, start_ns, time.perf_counter_ns(), size_bytes)
+
+    def _found(self, item: int) -> tuple[str, int]:
+        outcome, found = self._connection.read([item])
+        if outcome != OK:
+            return outcome, 0
+        if found[0] is None:
+            return (OK if self._may_expire else MISSING), 0
+        return OK, self._record_bytes
+
+    def _write(self, record: Record, operation: str) -> None:
+        insert = operation == INSERT
+        items = [self._keys.insert() if insert else self._keys.pick(self._random) for _ in range(self._batch)]
+        writes, rows = self._made(items)
+        self._connection.wait_until_due()
+        before = self._ledger.begin(items)
+        start_ns = time.perf_counter_ns()
+        outcome = self._found(items[0])[0] if operation == READ_MODIFY_WRITE else OK
+        tried = outcome == OK
+        if tried:
+            outcome = self._connection.write(rows)
+        end_ns = time.perf_counter_ns()
+        ok = outcome == OK
+        record(operation, outcome, start_ns, end_ns, self._record_bytes * len(items) if ok else 0)
+        if tried:
+            self._ledger.end(items, writes, before, ok=ok)
+        if insert and ok:
+            for item in items:
+                self._keys.inserted(item)
+
+    def _made(self, items: list[int]) -> tuple[list[Write], list[Row]]:
+        number, of = self._number, self._contents.of
+        writes, rows = [], []
+        for item in items:
+            self._writes += 1
+            writes.append((number, self._writes))
+            rows.append((item, of(number, self._writes)))
+        return writes, rows

@@ -1,0 +1,107 @@
+"""What was acknowledged must be there after the run; all else may be there or not."""
+
+from __future__ import annotations
+
+import time
+
+from pinchpoint_scenarios.nosql_burst.ledger import Found, Ledger
+from pinchpoint_scenarios.nosql_burst.records import LOADER, Contents
+
+CONTENTS = Contents(1, fields=2, field_bytes=20)
+
+
+def ledger(most: int | None = None, ttl_s: float | None = None) -> Ledger:
+    made = Ledger(CONTENTS, most, ttl_s)
+    made.opened(1)
+    made.opened(2)
+    return made
+
+
+def wrote(book: Ledger, item: int, session: int, number: int, *, ok: bool = True) -> None:
+    book.end([item], [(session, number)], book.begin([item]), ok=ok)
+
+
+def found(book: Ledger, item: int, session: int, number: int) -> Found:
+    into = Found()
+    book.compare([item], [CONTENTS.of(session, number)], into)
+    return into
+
+
+def test_the_last_acknowledged_write_must_be_there() -> None:
+    """An older one of ours, what was loaded before, or nothing is a loss; another worker's is none."""
+    book = ledger()
+    wrote(book, 9, 1, 1)
+    wrote(book, 9, 1, 2)
+    assert found(book, 9, 1, 2).confirmed == 1
+    assert found(book, 9, 1, 1).missing == 1
+    assert found(book, 9, LOADER, 9).missing == 1
+    assert found(book, 9, 77, 1).confirmed == 1
+    into = Found()
+    book.compare([9], [None], into)
+    assert (into.records, into.missing, into.examples) == (1, 1, [9])
+
+
+def test_bytes_that_are_no_write_are_different() -> None:
+    """A record with the right stamp and a wrong byte is not what was acknowledged."""
+    book = ledger()
+    wrote(book, 9, 1, 1)
+    into = Found()
+    book.compare([9], [[CONTENTS.of(1, 1)[0], b"x" * 20]], into)
+    assert (into.different, into.missing, into.examples) == (1, 0, [9])
+
+
+def test_a_write_without_an_answer_may_be_there_or_not() -> None:
+    """After a lost answer both the write before it and itself are right; it counts as no acknowledged one."""
+    book = ledger()
+    wrote(book, 9, 1, 1)
+    wrote(book, 9, 1, 2, ok=False)
+    assert found(book, 9, 1, 1).confirmed == found(book, 9, 1, 2).confirmed == 1
+    assert book.acknowledged == 1
+    wrote(book, 8, 1, 3, ok=False)
+    assert book.sample() == [9], "a record without an acknowledged write cannot be lost"
+
+
+def test_of_writes_at_the_same_time_either_may_win() -> None:
+    """Two that overlapped are both right, one that began after both replaces both."""
+    book = ledger()
+    first, second = book.begin([9]), book.begin([9])
+    book.end([9], [(1, 1)], first, ok=True)
+    book.end([9], [(2, 1)], second, ok=True)
+    assert found(book, 9, 1, 1).confirmed == found(book, 9, 2, 1).confirmed == 1
+    wrote(book, 9, 1, 2)
+    assert found(book, 9, 1, 1).missing == found(book, 9, 2, 1).missing == 1
+
+
+def test_what_may_expire_is_not_missed() -> None:
+    """Gone after its time is expired, gone before it is missing."""
+    short, long = ledger(ttl_s=1.0), ledger(ttl_s=60.0)
+    for book in (short, long):
+        wrote(book, 9, 1, 1)
+    time.sleep(0.02)
+    for book, kind in ((short, "expired"), (long, "missing")):
+        into = Found()
+        book.compare([9], [None], into)
+        assert getattr(into, kind) == 1
+
+
+def test_a_sample_stays_small_and_even() -> None:
+    """100,000 records written, never more than 1,000 held, every tenth of them has its share."""
+    book = ledger(most=1_000)
+    for item in range(100_000):
+        wrote(book, item, 1, item)
+        assert len(book._last) <= 1_000
+    sample = book.sample()
+    assert book.acknowledged == 100_000
+    assert 400 <= len(sample) <= 1_000
+    tenths = [sum(item // 10_000 == tenth for item in sample) for tenth in range(10)]
+    assert min(tenths) > len(sample) / 20, tenths
+    assert all(found(book, item, 1, item).confirmed for item in sample[:50])
+
+
+def test_none_and_all() -> None:
+    """``verify: 0`` holds nothing, ``all`` everything."""
+    none, every = ledger(most=0), ledger(most=None)
+    for book in (none, every):
+        for item in range(500):
+            wrote(book, item, 1, item)
+    assert (none.sample(), len(every.sample())) == ([], 500)

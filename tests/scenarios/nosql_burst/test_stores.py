@@ -1,0 +1,313 @@
+"""Every store by the same contract, each against its own server; what only one has, in its own test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from cassandra.cluster import Cluster
+from pymongo import MongoClient
+from scenarios.support import Events, Recorder, made, quiet
+from serverprocess import ServerProcess
+from servers import redis
+
+from pinchpoint_scenarios.contract import Endpoint
+from pinchpoint_scenarios.errors import EndpointUnreachable, ScenarioError
+from pinchpoint_scenarios.nosql_burst.params import NosqlBurstParams
+from pinchpoint_scenarios.nosql_burst.records import LOADER, Contents
+from pinchpoint_scenarios.nosql_burst.stores import Store, store
+
+STORES = ("valkey", "redis", "cassandra", "cassandra by its library", "mongodb")
+
+
+@pytest.fixture(scope="session")
+def redis_endpoint() -> Iterator[Endpoint]:
+    with redis() as url:
+        yield Endpoint("nosql", url)
+
+
+@pytest.fixture(params=STORES)
+def endpoint(request: pytest.FixtureRequest) -> Endpoint:
+    """Each store's server in turn."""
+    kind = str(request.param)
+    if kind == "mongodb":
+        server: ServerProcess = request.getfixturevalue("mongo_server")
+        return Endpoint("nosql", server.url)
+    fixture = {"valkey": "nosql", "redis": "redis_endpoint"}.get(kind, "cassandra_endpoint")
+    found: Endpoint = request.getfixturevalue(fixture)
+    return found
+
+
+@pytest.fixture
+def driver(request: pytest.FixtureRequest) -> str:
+    """How the store of ``endpoint`` is reached."""
+    return "library" if "library" in request.node.name else "fast"
+
+
+def opened(endpoint: Endpoint, driver: str, **params: Any) -> Store:
+    given = NosqlBurstParams.model_validate({"fields": 3, "field_bytes": 20, "driver": driver, **params})
+    return store(endpoint, "test", given)
+
+
+def test_what_is_written_is_read(endpoint: Endpoint, driver: str) -> None:
+    """One record, several at once, whole records only; what is not there is None."""
+    place = opened(endpoint, driver)
+    place.claim(quiet)
+    connection = place.connect(3)
+    try:
+        rows = [(item, [b"%d" % item, b"", bytes(range(20))]) for item in range(7)]
+        assert connection.write(rows[:1]) == "ok"
+        assert connection.write(rows[1:]) == "ok"
+        assert connection.read([6]) == ("ok", [rows[6][1]])
+        assert connection.read([0, 99, 5]) == ("ok", [rows[0][1], None, rows[5][1]])
+        again = (0, [b"new", b"new", b"new"])
+        assert connection.write([again]) == "ok"
+        assert connection.read([0]) == ("ok", [again[1]])
+    finally:
+        connection.close()
+        connection.close()
+        place.remove()
+
+
+def test_loading_writes_all(endpoint: Endpoint, driver: str) -> None:
+    """More than a few steps of it; a claim starts from nothing again, removing leaves nothing."""
+    place = opened(endpoint, driver)
+    place.claim(quiet)
+    told: list[int] = []
+    place.load(((item, [b"a", b"b", b"c"]) for item in range(1_234)), told.append)
+    assert told[-1] == 1_234
+    connection = place.connect(0)
+    assert connection.read([0, 1_233, 1_234]) == ("ok", [[b"a", b"b", b"c"], [b"a", b"b", b"c"], None])
+    connection.close()
+    place.claim(quiet)
+    connection = place.connect(0)
+    assert connection.read([0]) == ("ok", [None])
+    connection.close()
+    place.remove()
+    place.remove()
+
+
+def test_a_store_that_is_away_is_an_outcome(endpoint: Endpoint, driver: str) -> None:
+    """A session can be opened all the same; ``check`` says in one sentence what is wrong, without secrets."""
+    scheme = urlsplit(endpoint.url).scheme
+    away = opened(Endpoint("nosql", f"{scheme}://u:s%26cret@127.0.0.1:1/x"), driver, timeout_s="500ms")
+    connection = away.connect(0)
+    assert connection.write([(1, [b"a", b"b", b"c"])]) == "unreachable"
+    assert connection.read([1]) == ("unreachable", [])
+    connection.close()
+    with pytest.raises(EndpointUnreachable, match=r"endpoint nosql \(127.0.0.1:1\)") as caught:
+        away.check()
+    assert "cret" not in str(caught.value)
+
+
+def test_all_operations_and_the_read_back(endpoint: Endpoint, driver: str) -> None:
+    """Reads find what was loaded, every write can be read back, and one event says so."""
+    events, recorder = Events(), Recorder()
+    weights = {"insert": 1, "update": 1, "read": 1, "read_modify_write": 1}
+    params = {
+        "operations": weights,
+        "fields": 2,
+        "field_bytes": 30,
+        "keys": 40,
+        "distribution": "latest",
+        "verify": "all",
+        "driver": driver,
+    }
+    scenario = made("nosql-burst", {"nosql": endpoint}, params, event=events)
+    scenario.prepare(quiet)
+    try:
+        sessions = [scenario.session(number) for number in range(2)]
+        for turn in range(80):
+            sessions[turn % 2].perform(recorder)
+        for session in sessions:
+            session.close()
+        counts = recorder.counts()
+        assert set(counts) == {(name, "ok") for name in weights}
+        scenario.verify()  # type: ignore[attr-defined]  # see contract.Verified
+    finally:
+        scenario.finish(keep_data=False)
+    (line,) = events.named("writes_read_back")
+    writes = sum(count for (name, _), count in counts.items() if name != "read")
+    assert line["acknowledged"] == writes
+    assert line["records"] == line["confirmed"] > counts["insert", "ok"]
+    assert (line["missing"], line["different"], line["not_read"], line["examples"]) == (0, 0, "", [])
+
+
+def test_a_time_to_live(endpoint: Endpoint, driver: str, request: pytest.FixtureRequest) -> None:
+    """Records are written with it, and the store knows: its own word for it is asked for."""
+    place = opened(endpoint, driver, ttl="100s")
+    place.claim(quiet)
+    connection = place.connect(0)
+    try:
+        assert connection.write([(1, [b"a", b"b", b"c"])]) == "ok"
+        assert connection.write([(1, [b"a", b"b", b"c"]), (2, [b"d", b"e", b"f"])]) == "ok"
+        assert connection.read([2]) == ("ok", [[b"d", b"e", b"f"]])
+        for item in (1, 2):
+            assert 90 < _left_s(endpoint, item) <= 100
+    finally:
+        connection.close()
+        place.remove()
+
+
+def _left_s(endpoint: Endpoint, item: int) -> float:
+    """How long a record still has to live, as the store itself says."""
+    url = urlsplit(endpoint.url)
+    if url.scheme == "cassandra":
+        with Cluster([url.hostname], port=url.port, protocol_version=4) as cluster:
+            said = cluster.connect().execute(
+                "SELECT ttl(field0) FROM burst.pinch_test WHERE partition = %s AND item = %s", (item, item)
+            )
+            return float(said.one()[0])
+    if url.scheme == "mongodb":
+        with MongoClient[dict[str, Any]](endpoint.url) as client:
+            collection = client.get_default_database()["pinchpoint_test"]
+            document = collection.find_one({"_id": item})
+            assert document is not None
+            assert any("expires" in index["key"] for index in collection.list_indexes())
+            now = client.admin.command("isMaster")["localTime"]
+            left: float = (document["expires"] - now).total_seconds()
+            return left
+    import valkey  # noqa: PLC0415 - beside what it is for
+
+    with valkey.Valkey.from_url(endpoint.url) as client_:
+        return int(str(client_.pttl(f"pinchpoint:test:{item}"))) / 1000
+
+
+# ---- Cassandra ---------------------------------------------------------------------------------------
+
+
+def test_rows_share_partitions_of_the_width_asked_for(cassandra_endpoint: Endpoint) -> None:
+    """Of 25 records, ten a partition: three partitions."""
+    place = opened(cassandra_endpoint, "fast", partition_width=10)
+    place.claim(quiet)
+    connection = place.connect(0)
+    assert connection.write([(item, [b"a", b"b", b"c"]) for item in range(25)]) == "ok"
+    assert connection.read([24]) == ("ok", [[b"a", b"b", b"c"]])
+    connection.close()
+    url = urlsplit(cassandra_endpoint.url)
+    with Cluster([url.hostname], port=url.port, protocol_version=4) as cluster:
+        found = cluster.connect().execute("SELECT DISTINCT partition FROM burst.pinch_test")
+        assert sorted(row[0] for row in found) == [0, 1, 2]
+    place.remove()
+
+
+def test_partitions_are_refused_where_there_are_none(nosql: Endpoint, mongo_server: ServerProcess) -> None:
+    """Before anything is written, naming the remedy."""
+    for endpoint in (nosql, Endpoint("nosql", mongo_server.url)):
+        with pytest.raises(ScenarioError, match="partition_width is 5, but this store has no partitions"):
+            opened(endpoint, "fast", partition_width=5).check()
+
+
+@pytest.mark.parametrize("driver", ["fast", "library"])
+def test_a_level_that_cannot_be_met_is_an_outcome(cassandra_endpoint: Endpoint, driver: str) -> None:
+    """Two replicas of one are unavailable; the connection lives on. Fast and library agree."""
+    one, two = (
+        opened(cassandra_endpoint, driver, cassandra={"consistency": level}) for level in ("ONE", "TWO")
+    )
+    one.claim(quiet)
+    row = (1, [b"a", b"b", b"c"])
+    connections = two.connect(0), one.connect(0)
+    assert [connection.write([row]) for connection in connections] == ["unavailable", "ok"]
+    assert connections[0].write([row, (2, row[1])]) == "unavailable"
+    assert connections[1].write([row, (2, row[1])]) == "ok"
+    for connection in connections:
+        connection.close()
+    one.remove()
+
+
+@pytest.mark.parametrize(
+    "params",
+    [{"prepared": False}, {"batch_type": "logged"}, {"consistency": "ALL"}, {"consistency": "LOCAL_ONE"}],
+)
+def test_cassandras_own_parameters(cassandra_endpoint: Endpoint, params: dict[str, Any]) -> None:
+    """Each is taken by the server."""
+    place = opened(cassandra_endpoint, "fast", cassandra=params)
+    place.claim(quiet)
+    connection = place.connect(0)
+    rows = [(item, [b"a", b"b", b"c"]) for item in range(3)]
+    assert connection.write(rows) == "ok"
+    assert connection.write(rows[:1]) == "ok"
+    assert connection.read([2]) == ("ok", [rows[2][1]])
+    connection.close()
+    place.remove()
+
+
+def test_the_table_is_made_again_under_a_prepared_statement(cassandra_endpoint: Endpoint) -> None:
+    """A server that has forgotten a statement is told it once more, and the write succeeds."""
+    place = opened(cassandra_endpoint, "fast")
+    place.claim(quiet)
+    connection = place.connect(0)
+    row = (1, [b"a", b"b", b"c"])
+    assert connection.write([row]) == "ok"
+    place.claim(quiet)
+    assert connection.write([row]) == "ok"
+    connection.close()
+    place.remove()
+
+
+def test_a_table_of_somebody_else_stops_the_run(cassandra_endpoint: Endpoint) -> None:
+    """It is neither dropped nor written to; without a keyspace the remedy is the statement that makes one."""
+    url = urlsplit(cassandra_endpoint.url)
+    with Cluster([url.hostname], port=url.port, protocol_version=4) as cluster:
+        session = cluster.connect("burst")
+        session.execute("CREATE TABLE pinch_test (partition bigint PRIMARY KEY)")
+        place = opened(cassandra_endpoint, "fast")
+        with pytest.raises(ScenarioError, match="did not make the table pinch_test of the keyspace burst"):
+            place.claim(quiet)
+        place.remove()
+        assert session.execute("SELECT * FROM pinch_test").all() == []
+        session.execute("DROP TABLE pinch_test", timeout=60)
+    nowhere = Endpoint("nosql", cassandra_endpoint.url.replace("/burst", "/elsewhere"))
+    with pytest.raises(ScenarioError, match=r"no keyspace 'elsewhere'.*CREATE KEYSPACE"):
+        opened(nowhere, "fast").check()
+
+
+def test_cassandra_says_what_a_write_is_worth(cassandra_endpoint: Endpoint) -> None:
+    """Flushed before it is acknowledged, nothing to say; a hint alone, or no commit log, is said."""
+    facts = opened(cassandra_endpoint, "fast").check()
+    assert (facts["server"], facts["version"], facts["warnings"]) == ("cassandra", "5.0.2", [])
+    assert facts["settings"]["commitlog_sync"] == "batch"
+    (said,) = opened(cassandra_endpoint, "fast", cassandra={"consistency": "ANY"}).check()["warnings"]
+    assert "acknowledged before any replica has it" in said
+    url = urlsplit(cassandra_endpoint.url)
+    with Cluster([url.hostname], port=url.port, protocol_version=4) as cluster:
+        session = cluster.connect()
+        session.execute("ALTER KEYSPACE burst WITH durable_writes = false")
+        (said,) = opened(cassandra_endpoint, "fast").check()["warnings"]
+        session.execute("ALTER KEYSPACE burst WITH durable_writes = true")
+    assert "does not go to the commit log" in said
+
+
+# ---- MongoDB -----------------------------------------------------------------------------------------
+
+
+def test_mongodb_says_what_a_write_is_worth(mongo_server: ServerProcess) -> None:
+    """Weaker concerns are said; this server does not tell of a journal, which is said, too."""
+    endpoint = Endpoint("nosql", mongo_server.url)
+    checks: Callable[[dict[str, Any]], list[str]] = lambda asked: list(  # noqa: E731 - shorter than a function
+        opened(endpoint, "fast", mongodb=asked).check()["warnings"]
+    )
+    assert "whether the server keeps a journal is not known" in checks({})[0]
+    assert "journal is off" in checks({"journal": False})[0]
+    assert "not acknowledged at all" in checks({"write_concern": 0, "journal": False})[0]
+
+
+def test_a_collection_of_somebody_else_stops_the_run(mongo_server: ServerProcess) -> None:
+    """It is neither dropped nor written to."""
+    with MongoClient[dict[str, Any]](mongo_server.url) as client:
+        collection = client.get_default_database()["pinchpoint_test"]
+        collection.insert_one({"_id": 5})
+        place = opened(Endpoint("nosql", mongo_server.url), "fast")
+        with pytest.raises(ScenarioError, match="did not make the collection pinchpoint_test"):
+            place.claim(quiet)
+        place.remove()
+        assert collection.count_documents({}) == 1
+        collection.drop()
+
+
+def test_loaded_records_are_no_sessions() -> None:
+    """A loaded record is told from one that a session wrote."""
+    contents = Contents(1, 2, 20)
+    assert contents.writer(contents.of(LOADER, 17)) == (LOADER, 17)
