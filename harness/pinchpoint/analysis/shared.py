@@ -100,6 +100,11 @@ def find_interfaces(
         )
 
 
+def _there(flows: tuple[Flow, ...], tier: str) -> float:
+    """How many operations of pressed scenarios are at a tier, or on the way to it."""
+    return sum(flow.going_on(tier) for flow in flows if flow.pressed)
+
+
 def _idle(inputs: Inputs, flows: tuple[Flow, ...], disks: tuple[Resource, ...], tiers: set[str]) -> Floats:
     """Of the operations of pressed scenarios at these tiers, the largest share that is on its way there."""
     most = np.full(inputs.window.steps, np.nan)
