@@ -86,6 +86,7 @@ class Context:
         repeat_s: work that ends (a crawl) within so many seconds of its first start is started again;
             0: it is done once; None: over and over.
         event: writes one line to the run's events.jsonl: ``event("crawl_ended", sources=[...])``.
+        resume: what ``prepare`` finds of work that was killed is gone on with, not made anew (a crawl).
     """
 
     name: str
@@ -96,6 +97,7 @@ class Context:
     workers: int
     repeat_s: float | None
     event: Callable[..., None]
+    resume: bool = False
 
 
 class Scenario(Protocol):

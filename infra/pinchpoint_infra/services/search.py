@@ -4,6 +4,7 @@
 
 =====================================  ==================================================================
 ``POST /documents?url=&source=``       its body -> ``{url, form, words}``; 415 ``{reason}``: no document
+``POST /remove?url=``                  forget one document
 ``POST /commit``, ``POST /reset``      make findable what was added; forget everything
 ``GET /query?q=&limit=``               ``{total, hits: [{url, source, title, score}]}``
 ``GET /stats``, ``GET /health``        what the index holds; whether the service is ready
@@ -52,6 +53,7 @@ class SearchService:
         """The application."""
         routes = [
             Route("/documents", self.add, methods=["POST"]),
+            Route("/remove", self.remove, methods=["POST"]),
             Route("/commit", self.commit, methods=["POST"]),
             Route("/reset", self.reset, methods=["POST"]),
             Route("/query", self.query),
@@ -72,6 +74,14 @@ class SearchService:
         except NotADocumentError as reason:
             return JSONResponse({"url": url, "reason": str(reason)}, 415)
         return JSONResponse(answer)
+
+    async def remove(self, request: Request) -> Response:
+        """Forget one document, if it is there."""
+        url = request.query_params.get("url")
+        if not url:
+            raise HTTPException(400, "name the document: /remove?url=URL")
+        await self._aside(self._index.remove, url)
+        return JSONResponse({"url": url})
 
     async def commit(self, request: Request) -> Response:
         """Make everything added findable."""

@@ -77,6 +77,12 @@ class SearchIndex:
             self._writer.add_document(document)
             self._pending += 1
 
+    def remove(self, url: str) -> None:
+        """Forget the document with this URL, if there is one."""
+        with self._write():
+            self._writer.delete_documents_by_term("url", url)
+            self._pending += 1
+
     def commit(self) -> None:
         """Make everything added so far durable and findable."""
         with self._write():

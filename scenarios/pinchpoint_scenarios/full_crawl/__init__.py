@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, cast
 
-import psycopg
-
 from ..addresses import unreachable, without_secrets
 from ..contract import Context, Endpoint, Params
-from ..databases.postgresql import ReconnectingConnection
-from ..databases.schema import OwnedSchema
+from ..databases.postgresql import Connection, ReconnectingConnection
 from ..errors import EndpointUnreachable, ScenarioError
 from ..names import unknown
-from .cycle import Cycles
+from .cycle import Cycles, Root
+from .database import CrawlDatabase
+from .destinations import service
 from .failures import Failure
-from .frontier import CREATE, TABLES, Frontier
-from .index import Index
+from .frontier import Frontier
 from .params import FullCrawlParams, SourceParams
 from .session import CrawlSession
-from .sources import KINDS, Source, repository
+from .source_params import ENDPOINT_OF
+from .sources import KINDS, Repository, repository
+from .turns import SourceShare, Turns
+from .work import Work
 
 _CAUSES = {
     "unreachable": (
@@ -30,6 +31,10 @@ _CAUSES = {
     "authentication": ("the server refused the credentials", "correct token, user or password in farm.yaml"),
     "permission": ("access denied", "give the user the right to read it"),
     "not_found": ("not found there", "correct the address in farm.yaml or the plan"),
+    "not_ours": (
+        "the index is there already and was not made by Pinchpoint",
+        "name another one in the url, or delete it yourself",
+    ),
     "tls": ("the TLS connection failed", "check the certificate, or use http://"),
 }
 
@@ -48,26 +53,27 @@ class FullCrawl:
         self._params = cast("FullCrawlParams", context.params)
         self._sql = context.endpoints["sql"]
         self._search = context.endpoints["search"]
-        self._schema = OwnedSchema(self._sql, context.name, TABLES)
+        self._database = CrawlDatabase(self._sql, context.name)
         self._given = _sources(context, self._params)
-        self._repositories = {
+        self._repositories: dict[str, Repository] = {
             name: repository(source, endpoint, self._params)
             for name, (source, endpoint) in self._given.items()
         }
-        Index(self._search, self._params.timeout_s).close()
+        self._service = service(self._search, context.name, self._params.timeout_s)
 
     def check(self) -> Mapping[str, Any]:
         """Reach the crawl database, the search tier and every source; changes nothing."""
-        facts: dict[str, Any] = {"sql": self._schema.check()}
-        index = Index(self._search, self._params.timeout_s)
+        facts: dict[str, Any] = {"sql": self._database.check()}
+        destination = self._service.connect()
         try:
-            facts["search"] = index.stats()
+            facts["search"] = destination.check()
         except Failure as failure:
             raise _explained(self._search, failure) from failure
         finally:
-            index.close()
+            destination.close()
         facts["sources"] = {}
-        for name, source in self._make_sources().items():
+        for name, shared in self._repositories.items():
+            source = shared.connect()
             try:
                 facts["sources"][name] = source.check()
             except Failure as failure:
@@ -77,58 +83,84 @@ class FullCrawl:
         return facts
 
     def prepare(self, progress: Callable[[str], None]) -> None:
-        """Make the crawl database, empty. The first session to come resets the index and starts the crawl."""
-        connection = self._schema.hold()
-        progress("making the crawl database")
-        try:
-            with connection.transaction():
-                self._schema.drop_tables(connection)
-                for statement in CREATE:
-                    connection.execute(statement)
-        except psycopg.Error as error:
-            raise self._schema.failed(error) from error
+        """Make the crawl database, empty. The first session to come resets the index and starts the crawl.
+
+        An incremental crawl needs the database of the one before; one that is resumed, its own.
+        """
+        if self._context.resume:
+            progress(self._database.resume(self._given))
+        elif self._params.mode == "incremental":
+            progress("looking for the last crawl")
+            self._database.follow()
+        else:
+            progress("making the crawl database")
+            self._database.make()
 
     def session(self, number: int) -> CrawlSession:
-        """Open one session; its number changes nothing, for what it crawls the queue decides."""
-        del number
-        params = self._params
+        """Open one session; its number decides which source it looks at first."""
+        params, schema = self._params, self._database.schema
+        places_lost: list[Callable[[], None]] = []
+
+        def greet(connection: Connection) -> None:
+            schema.enter(connection)
+            for forget in places_lost:
+                forget()
+
         connection = ReconnectingConnection(
             self._sql,
-            application=self._schema.name,
+            application=schema.name,
             statement_timeout_s=params.timeout_s,
-            greet=self._schema.enter,
+            greet=greet,
         )
         connection.try_open()
-        frontier = Frontier(connection, params.lease_s, patience_s=params.timeout_s)
-        sources = self._make_sources()
-        roots = {name: source.root() for name, source in sources.items()}
+        frontier = Frontier(connection, self._database.sql, params.lease_s, patience_s=params.timeout_s)
+        sources = {name: shared.connect() for name, shared in self._repositories.items()}
+        workers = {name: source.workers for name, (source, _) in self._given.items()}
+        shares = {
+            name: SourceShare(workers[name], shared.pause_s) for name, shared in self._repositories.items()
+        }
+        turns = Turns(frontier, schema.name, shares, number)
+        places_lost.append(turns.forget)
         return CrawlSession(
             connection,
             frontier,
-            Cycles(frontier, roots, repeat_s=self._context.repeat_s, event=self._context.event),
-            sources,
-            Index(self._search, params.timeout_s),
-            retries=params.retries,
-            longest_wait_s=params.timeout_s,
+            Cycles(
+                frontier,
+                {name: Root(source.root(), workers[name]) for name, source in sources.items()},
+                mode=params.mode,
+                repeat_s=self._context.repeat_s,
+                event=self._context.event,
+            ),
+            turns,
+            Work(
+                frontier,
+                sources,
+                self._service.connect(),
+                retries=params.retries,
+                longest_wait_s=params.timeout_s,
+                lease_s=params.lease_s,
+            ),
             batch=params.batch,
         )
 
     def finish(self, *, keep_data: bool) -> None:
-        """Drop the crawl database unless it is to be kept. The index stays: the next crawl resets it."""
-        try:
-            if not keep_data:
-                self._schema.drop()
-        finally:
-            self._schema.release()
+        """Drop the crawl database unless it is to be kept; an incremental crawl found it, and leaves it.
 
-    def _make_sources(self) -> dict[str, Source]:
-        return {name: known.connect() for name, known in self._repositories.items()}
+        The index stays: the next full crawl resets it.
+        """
+        try:
+            if not keep_data and self._params.mode == "full":
+                self._database.schema.drop()
+        finally:
+            self._database.schema.release()
 
 
 def _sources(context: Context, params: FullCrawlParams) -> dict[str, tuple[SourceParams, Endpoint]]:
     """Name -> source and where it is: those of the plan, else one for each endpoint that can be crawled."""
     chosen = params.sources or tuple(
-        SourceParams(kind=cast("Any", kind)) for kind in KINDS if kind in context.endpoints
+        SourceParams(kind=kind)
+        for kind, endpoint in ENDPOINT_OF.items()
+        if kind == endpoint and kind in KINDS and endpoint in context.endpoints
     )
     if not chosen:
         raise ScenarioError(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 
 from ..contract import OK
-from .frontier import CycleState, Frontier, SourceSummary
+from .frontier import CHANGES, CycleState, Failed, Frontier, SourceSummary, Start, changes_since
 from .sources import Item
 
 AskIndex = Callable[[Literal["reset", "commit"]], str]
@@ -16,13 +17,35 @@ AskIndex = Callable[[Literal["reset", "commit"]], str]
 Advance = Literal["over", "soon", "failed"]
 """The crawl is over; there is, or will soon be, more to do; the next cycle could not be started."""
 
+Mode = Literal["full", "incremental"]
+
+INCREMENT_EVERY_S = 1.0
+"""An incremental crawl that finds nothing is over at once: the next one starts no sooner than this after
+it."""
+_EXAMPLES = 20
+"""So many failures of each kind of each source are named in the event; the crawl database has all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """Where a source is crawled from.
+
+    Attributes:
+        item: its root container.
+        workers: at most so many sessions work on it; None: any number.
+    """
+
+    item: Item
+    workers: int | None = None
+
 
 class Cycles:
     """Starts the first cycle, ends a cycle whose queue is empty, and starts the next where work repeats.
 
     Args:
         frontier: the session's.
-        roots: source name -> its root container.
+        roots: source name -> where it is crawled from.
+        mode: ``full`` or ``incremental``.
         repeat_s: another cycle follows one that ended within so many seconds of the first one's start; None:
             one always follows.
         event: writes a line to the run's events.
@@ -31,49 +54,77 @@ class Cycles:
     def __init__(
         self,
         frontier: Frontier,
-        roots: Mapping[str, Item],
+        roots: Mapping[str, Root],
         *,
+        mode: Mode,
         repeat_s: float | None,
         event: Callable[..., None],
     ) -> None:
         self._frontier = frontier
         self._roots = roots
+        self._mode = mode
         self._repeat_s = repeat_s
         self._event = event
 
-    def advance(self, index: AskIndex) -> Advance:
+    def advance(self, index: AskIndex) -> Advance:  # noqa: PLR0911 - one for each state a crawl can be in
         """Move the crawl on, after the queue was found empty. Raises ``DatabaseFailure``."""
         state = self._frontier.state()
         if state.ended and not self._continues(state):
             return "over"
-        if state.queued or state.claimed or not self._frontier.claim(state):
+        if state.queued or state.claimed or self._too_soon(state) or not self._frontier.claim(state):
             return "soon"
         if not state.ended:
+            if self._frontier.sweep(state.number):
+                self._frontier.give_back(state.number)
+                return "soon"
             self._end(state, index("commit"))
-            if not self._continues(self._frontier.state()):
+            state = self._frontier.state()
+            if not self._continues(state):
                 return "over"
-        if index("reset") != OK:
+            if self._too_soon(state):
+                self._frontier.give_back(state.number)
+                return "soon"
+        if self._mode == "full" and index("reset") != OK:
             self._frontier.give_back(state.number)
             return "failed"
         self._begin(state.number)
         return "soon"
 
     def _continues(self, state: CycleState) -> bool:
-        """Whether a cycle follows this one; number 0 is none, but what the first follows.
+        """Whether a cycle follows this one.
 
         Judged by when it ended, not by the time now: all sessions come to the same answer.
         """
-        if state.number == 0 or self._repeat_s is None:
+        if state.since_start_s is None or self._repeat_s is None:
             return True
         return state.lasted_s is None or state.lasted_s < self._repeat_s
 
+    def _too_soon(self, state: CycleState) -> bool:
+        started_s = state.since_start_s
+        return (
+            self._mode == "incremental"
+            and state.ended
+            and started_s is not None
+            and started_s < INCREMENT_EVERY_S
+        )
+
     def _begin(self, number: int) -> None:
-        started = self._frontier.begin(number, self._roots)
+        anew = self._mode == "full"
+        tokens = {} if anew else self._frontier.tokens()
+        starts = [_start(source, root.item, tokens.get(source)) for source, root in self._roots.items()]
+        started = self._frontier.begin(number, starts, anew=anew)
         if started is not None:
-            self._event("crawl_started", cycle=number + 1, started=_utc(started), sources=list(self._roots))
+            self._event(
+                "crawl_started",
+                cycle=number + 1,
+                mode=self._mode,
+                started=_utc(started),
+                sources=list(self._roots),
+            )
 
     def _end(self, state: CycleState, commit: str) -> None:
-        sources = [_source(summary) for summary in self._frontier.summary()]
+        failures = self._frontier.failures(state.number, _EXAMPLES)
+        sources = [self._line(summary, failures) for summary in self._frontier.summary(state.number)]
         ended = self._frontier.end(state.number)
         if ended is None:
             return
@@ -82,27 +133,54 @@ class Cycles:
         self._event(
             "crawl_ended",
             cycle=state.number,
+            mode=self._mode,
             started=_utc(ended[0]),
             ended=_utc(ended[1]),
             commit=commit,
             sources=sources,
         )
 
+    def _line(self, summary: SourceSummary, failures: list[Failed]) -> dict[str, Any]:
+        """One source's line of the event: base units, times as UTC text."""
+        duration_s = (summary.ended - summary.started).total_seconds() - summary.paused_s
+        return {
+            "source": summary.source,
+            "count": summary.count,
+            "failures": summary.failures,
+            "skipped": summary.skipped,
+            "deleted": summary.deleted,
+            "unchanged": summary.unchanged,
+            "bytes": summary.size_bytes,
+            "started": _utc(summary.started),
+            "ended": _utc(summary.ended),
+            "duration_s": duration_s,
+            "paused_s": summary.paused_s,
+            "rate_per_s": summary.count / duration_s if duration_s > 0 else None,
+            "rate_active_per_s": summary.count / summary.active_seconds if summary.active_seconds else None,
+            "repository_latency_s": summary.latency_s,
+            "repository_latency_p50_s": summary.latency_p50_s,
+            "repository_latency_p95_s": summary.latency_p95_s,
+            "workers": self._roots[summary.source].workers,
+            "failures_by_kind": summary.failures_by_kind,
+            "failed": [
+                {
+                    "url": each.url,
+                    "failure": each.failure,
+                    "message": each.message,
+                    "attempts": each.attempts,
+                    "ended": _utc(each.ended),
+                }
+                for each in failures
+                if each.source == summary.source
+            ],
+        }
 
-def _source(summary: SourceSummary) -> dict[str, Any]:
-    """One source's line of the event: base units, times as UTC text."""
-    return {
-        "source": summary.source,
-        "count": summary.count,
-        "failures": summary.failures,
-        "skipped": summary.skipped,
-        "bytes": summary.size_bytes,
-        "started": _utc(summary.started),
-        "ended": _utc(summary.ended),
-        "duration_s": (summary.ended - summary.started).total_seconds(),
-        "repository_latency_s": summary.latency_s,
-        "failures_by_kind": summary.failures_by_kind,
-    }
+
+def _start(source: str, root: Item, token: str | None) -> Start:
+    """A source with a change token goes on from there; any other is enumerated from its root."""
+    if token is None:
+        return Start(source, root, "container")
+    return Start(source, changes_since(token), CHANGES)
 
 
 def _utc(time: datetime) -> str:

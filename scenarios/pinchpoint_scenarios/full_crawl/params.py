@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
@@ -17,6 +17,9 @@ class FullCrawlParams(Params):
     """``params`` of full-crawl.
 
     Attributes:
+        mode: ``full``: the index is reset and everything crawled; ``incremental``: only what has changed
+        since
+            the last crawl, whose crawl database was kept (``run --keep-data``).
         sources: what is crawled, all at once; empty: every source the farm's endpoints offer.
         retries: how often a failed request is tried again (where that can help at all).
         timeout_s: limit of one whole request.
@@ -24,6 +27,7 @@ class FullCrawlParams(Params):
         batch: queue items a session takes at a time.
     """
 
+    mode: Literal["full", "incremental"] = "full"
     sources: tuple[SourceParams, ...] = ()
     retries: Annotated[int, Field(ge=0, le=100)] = 2
     timeout_s: Seconds = 30.0

@@ -1,0 +1,28 @@
+"""Where crawled documents go, one file per kind, behind one contract."""
+
+from __future__ import annotations
+
+from ...contract import Endpoint
+from ...errors import ScenarioError
+from ...names import unknown
+from .contract import Destination, Kind, Service
+from .nowhere import Nowhere
+from .opensearch import OpenSearch
+from .pinchpoint import Pinchpoint
+
+__all__ = ["KINDS", "Destination", "Kind", "Service", "service"]
+
+KINDS: dict[str, Kind] = {"pinchpoint": Pinchpoint, "opensearch": OpenSearch, "none": Nowhere}
+"""``kind`` of ``endpoints.search`` -> how it is made."""
+
+
+def service(endpoint: Endpoint, scenario: str, timeout_s: float) -> Service:
+    """The destination of a crawl, for all sessions of this process.
+
+    Raises:
+        ScenarioError: its kind is unknown, or its options make no sense.
+    """
+    kind = endpoint.options.get("kind", "pinchpoint")
+    if kind not in KINDS:
+        raise ScenarioError(f"endpoint {endpoint.name}: {unknown('kind', kind, KINDS)}")
+    return KINDS[kind](endpoint, scenario, timeout_s)

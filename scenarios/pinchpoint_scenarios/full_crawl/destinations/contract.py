@@ -1,0 +1,63 @@
+"""The contract of a destination: where crawled documents go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from ...contract import Endpoint
+
+
+class Destination(Protocol):
+    """One session's connection to what takes the documents.
+
+    Every method may raise ``Failure``. What is done twice (an attempt whose answer was lost, a document whose
+    crawler was killed) leaves what doing it once leaves.
+    """
+
+    def check(self) -> Mapping[str, Any]:
+        """Reach it without changing anything; facts about it."""
+        ...
+
+    def reset(self) -> None:
+        """Empty the index."""
+        ...
+
+    def add(self, source: str, url: str, content: bytes) -> None:
+        """Have one document indexed, in place of the one of that source and address.
+
+        Raises ``Skipped`` with the reason where it is no document.
+        """
+        ...
+
+    def remove(self, source: str, url: str) -> None:
+        """Take one document out of the index; nothing where it is not there."""
+        ...
+
+    def commit(self) -> None:
+        """Make everything added findable."""
+        ...
+
+    def close(self) -> None:
+        """Close connections. Safe to call twice."""
+        ...
+
+
+class Service(Protocol):
+    """What all sessions of one process share of a destination. Safe to use from any of them."""
+
+    def connect(self) -> Destination:
+        """A session's own connection; opened when it is first used."""
+        ...
+
+    @property
+    def limit(self) -> int | None:
+        """How many requests at most this process has going on there; None: one for every session."""
+        ...
+
+
+Kind = Callable[[Endpoint, str, float], Service]
+"""(endpoint, scenario's name, limit of a whole request in s) -> service.
+
+Raises ``ScenarioError`` where the endpoint's options make no sense.
+"""

@@ -1,0 +1,243 @@
+"""``kind: opensearch``: an index of OpenSearch or Elasticsearch, filled by ``_bulk`` requests.
+
+=====================  ===================================================================================
+document               ``_id``: the item's key; ``url``, ``source``, ``size_bytes``, and its content
+content                ``content`` where it is text (UTF-8), as it is; else ``data``, in base64, which is kept
+                       and not searchable
+with ``pipeline``      always ``data``: an ingest pipeline of the server makes text of it (its attachment
+                       processor), as the server's own work
+=====================  ===================================================================================
+
+What servers say is in their REST references: bulk, create index, delete index, refresh, count.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import quote, unquote, urlencode, urlsplit, urlunsplit
+
+import urllib3
+
+from ...contract import Endpoint
+from ...errors import ScenarioError
+from ..failures import Failure
+from ..http import Http
+from ..keys import key_of
+from .batches import REQUESTS, Batches
+
+MARKER = "pinchpoint.owned/1: made by a load test, which may delete it"
+"""In the index's ``_meta``: only an index that says so is ever deleted."""
+_NAME_LONGEST_BYTES = 255
+_NOT_IN_A_NAME = frozenset('\\/*?"<>| ,#:')
+_CREATED = {
+    "dynamic": False,
+    "_meta": {"owner": MARKER},
+    "properties": {
+        "url": {"type": "keyword", "ignore_above": 8191},
+        "source": {"type": "keyword"},
+        "size_bytes": {"type": "long"},
+        "content": {"type": "text"},
+        "data": {"type": "binary"},
+        "attachment": {"properties": {"content": {"type": "text"}, "title": {"type": "text"}}},
+    },
+}
+_MISSING = 404
+_TOO_MANY = 429
+_PERMANENT_FROM, _PERMANENT_TO = 400, 500
+
+
+class OpenSearch:
+    """One index; the sessions of a process share its bulk requests.
+
+    Args:
+        endpoint: its URL is the server's, and names the index if it has a path (``http://os1:9200/crawl``);
+            options ``user`` and ``password``, ``token`` (a bearer token) or ``api_key``, and ``pipeline``.
+        scenario: names the index where the URL does not: ``pinchpoint_NAME``.
+        timeout_s: limit of a whole request.
+    """
+
+    limit = REQUESTS
+
+    def __init__(self, endpoint: Endpoint, scenario: str, timeout_s: float) -> None:
+        parts = urlsplit(endpoint.url)
+        prefix, _, named = parts.path.strip("/").rpartition("/")
+        self.index = named or f"pinchpoint_{scenario}".lower()
+        _check_name(endpoint, self.index)
+        self._url = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], prefix, "", ""))
+        self._headers = {"Content-Type": "application/json", **_login(endpoint)}
+        self._timeout_s = timeout_s
+        self._pipeline = endpoint.options.get("pipeline", "")
+        self._batches: Batches[bytes] = Batches(self._send)
+        self._bulk: list[Http] = []
+
+    def connect(self) -> OpenSearchIndex:
+        """A session's share of it."""
+        return OpenSearchIndex(self)
+
+    def http(self) -> Http:
+        """A new connection."""
+        return Http(self._url, timeout_s=self._timeout_s, headers=self._headers)
+
+    def index_document(self, source: str, url: str, content: bytes) -> None:
+        """Have one document indexed, together with what others bring."""
+        document: dict[str, Any] = {"url": url, "source": source, "size_bytes": len(content)}
+        text = None if self._pipeline else _text(content)
+        if text is None:
+            document["data"] = base64.b64encode(content).decode()
+        else:
+            document["content"] = text
+        action = {"index": {"_id": str(key_of(source, url))}}
+        self._add(_line(action) + _line(document))
+
+    def delete_document(self, source: str, url: str) -> None:
+        """Have one document deleted, together with what others bring."""
+        self._add(_line({"delete": {"_id": str(key_of(source, url))}}))
+
+    def _add(self, lines: bytes) -> None:
+        self._batches.add(lines, len(lines))
+
+    def _send(self, entries: Sequence[bytes]) -> list[Failure | None]:
+        # At most REQUESTS at a time come here, so that there are never more connections than that.
+        http = self._bulk.pop() if self._bulk else self.http()
+        try:
+            query = "?" + urlencode({"pipeline": self._pipeline}) if self._pipeline else ""
+            body = b"".join(entries)
+            answer = http.request("POST", f"/{quote(self.index)}/_bulk{query}", body=body)
+        finally:
+            self._bulk.append(http)
+        return _failures(answer.body, len(entries))
+
+    def close(self) -> None:
+        """Close the connections for bulk requests that nobody uses. Safe to call twice."""
+        while self._bulk:
+            self._bulk.pop().close()
+
+
+class OpenSearchIndex:
+    """One session's share of an index."""
+
+    def __init__(self, shared: OpenSearch) -> None:
+        self._shared = shared
+        self._path = "/" + quote(shared.index)
+        self._http = shared.http()
+
+    def check(self) -> Mapping[str, Any]:
+        """Server, version, and whether the index may become ours."""
+        about = _object(self._http.request("GET", "/").body)
+        version = about.get("version") or {}
+        self._may_be_ours()
+        return {
+            "server": str(version.get("distribution") or "elasticsearch"),
+            "version": str(version.get("number", "")),
+            "index": self._shared.index,
+        }
+
+    def reset(self) -> None:
+        """Delete the index, if it is there and ours, and create it anew."""
+        if self._may_be_ours():
+            self._http.request("DELETE", self._path, accept=(_MISSING,))
+        body = json.dumps({"mappings": _CREATED}).encode()
+        self._http.request("PUT", self._path, body=body)
+
+    def add(self, source: str, url: str, content: bytes) -> None:
+        """Have one document indexed."""
+        self._shared.index_document(source, url, content)
+
+    def remove(self, source: str, url: str) -> None:
+        """Have one document deleted."""
+        self._shared.delete_document(source, url)
+
+    def commit(self) -> None:
+        """Make everything added findable."""
+        self._http.request("POST", f"{self._path}/_refresh")
+
+    def close(self) -> None:
+        """Close connections. Safe to call twice."""
+        self._http.close()
+        self._shared.close()
+
+    def _may_be_ours(self) -> bool:
+        """Whether the index is there and ours; raises ``Failure`` where it is somebody else's."""
+        answer = self._http.request("GET", f"{self._path}/_mapping", accept=(_MISSING,))
+        if answer.status == _MISSING:
+            return False
+        found = _object(answer.body)
+        mappings = [(each or {}).get("mappings") or {} for each in found.values()]
+        if any((mapping.get("_meta") or {}).get("owner") != MARKER for mapping in mappings):
+            raise Failure(
+                "not_ours",
+                f"the index {self._shared.index!r} is there already and was not made by Pinchpoint",
+                permanent=True,
+            )
+        return True
+
+
+def _line(content: Mapping[str, Any]) -> bytes:
+    return json.dumps(content, ensure_ascii=True).encode() + b"\n"
+
+
+def _text(content: bytes) -> str | None:
+    """The content where it is text, else None."""
+    if b"\0" in content:
+        return None
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(body)
+    except ValueError as error:
+        raise Failure("bad_answer", "the answer is no JSON", permanent=True) from error
+    if not isinstance(found, dict):
+        raise Failure("bad_answer", "the answer is no JSON object", permanent=True)
+    return found
+
+
+def _failures(body: bytes, entries: int) -> list[Failure | None]:
+    """What became of each entry of a bulk request."""
+    items = _object(body).get("items")
+    if not isinstance(items, list) or len(items) != entries:
+        raise Failure("bad_answer", f"the bulk answer has not {entries} items", permanent=True)
+    return [_failure(item) for item in items]
+
+
+def _failure(item: Any) -> Failure | None:
+    try:
+        ((action, done),) = item.items()
+        status = int(done["status"])
+    except (AttributeError, ValueError, KeyError, TypeError):
+        return Failure("bad_answer", "an item of the bulk answer has no status", permanent=True)
+    if 200 <= status < 300 or (action == "delete" and status == _MISSING):
+        return None
+    error = done.get("error")
+    detail = f"{error.get('type')}: {error.get('reason')}" if isinstance(error, dict) else str(error)
+    permanent = _PERMANENT_FROM <= status < _PERMANENT_TO and status != _TOO_MANY
+    return Failure(f"http_{status}", detail, permanent=permanent)
+
+
+def _login(endpoint: Endpoint) -> dict[str, str]:
+    options = endpoint.options
+    if options.get("api_key"):
+        return {"Authorization": f"ApiKey {options['api_key']}"}
+    if options.get("token"):
+        return {"Authorization": f"Bearer {options['token']}"}
+    parts = urlsplit(endpoint.url)
+    user = options.get("user") or unquote(parts.username or "")
+    password = options.get("password") or unquote(parts.password or "")
+    return dict(urllib3.make_headers(basic_auth=f"{user}:{password}")) if user else {}
+
+
+def _check_name(endpoint: Endpoint, name: str) -> None:
+    """An index's name is lower-case, and has few special characters (REST reference, create index)."""
+    broken = name != name.lower() or name[0] in "-_+" or name in (".", "..") or _NOT_IN_A_NAME & set(name)
+    if broken or len(name.encode()) > _NAME_LONGEST_BYTES:
+        raise ScenarioError(
+            f"endpoint {endpoint.name}: {name!r} is no name of an index; allowed: lower-case letters, "
+            "digits, -, _ and ., up to 255 bytes, the first a letter or a digit: http://HOST:9200/NAME"
+        )

@@ -1,0 +1,109 @@
+"""What the crawl database is asked to do, in whatever SQL its server speaks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import LiteralString
+
+TABLES = ("queue", "history", "access", "links", "errors", "sources", "cycle", "pauses")
+"""The tables of a crawl database.
+
+=========  ===============================================================================================
+queue      what is still to be crawled, and who holds it until when
+history    the crawl log: what became of every item, the last time it was crawled
+access     access lists: who may, or may not, see which item
+links      which item led to which other one
+errors     every request that failed, also where another attempt helped
+sources    per source of this crawl its change token
+cycle      the crawls made here, one after the other
+pauses     how long a crawl lay still between being killed and being resumed
+=========  ===============================================================================================
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrawlSql:
+    """The statements of the crawl database; ``tests`` see that every dialect has them all, alike.
+
+    Parameters are given in this order; lists are the dialect's arrays, equally long. A *turn* is one source
+    and
+    whether its leaves (what is fetched or removed) or its containers (what is enumerated) are meant.
+
+    Attributes:
+        create: makes the tables, empty.
+        take: (holder, lease_s, turns' sources, turns' leaf flags, limit): leases up to ``limit`` items of the
+            first turn that has any, the oldest first, past what others hold or are taking. Rows: id,
+            cycle, key, source, kind, url, detail, version, identity, version it was last indexed with or
+            NULL.
+        renew: (lease_s, id, holder): the lease of an item that is still held begins anew.
+        add: (cycle, source, keys, kinds, leaf flags, urls, details, versions, identities): puts items into
+            the
+            queue, but not those that are there, were crawled in this cycle, or are known in this very
+            version.
+        seen: (cycle, keys, versions): notes those whose known version is the given one as still there.
+        finish: (id, holder, cycle, state, reason, attempts, bytes, latency_s, index_s, version; principals,
+            rights,
+            allowed flags of its access list; keys, urls it links to; stages, failures, messages of the
+            requests
+            that failed; the address it is indexed under, "": its own): moves an item from the queue to the
+            history; no row is changed where another session
+            holds it. Lists that are NULL leave what is known.
+        finished: (key, holder, id): a row where ``finish`` has already done so.
+        forget: (cycle, source, identities): the documents known by these identities go into the queue, to be
+            removed.
+        moved: (cycle, source, identities, keys): likewise those known by an identity, but under another key.
+        sweep: (cycle): likewise those the cycle did not see, of every source all of which it enumerated
+            without
+            the failure of a container.
+        state: (holder): where the crawl stands: see ``CycleState``.
+        claim: (holder, lease_s, number, ended): become the one session that ends a cycle or starts the next.
+        give_back: (number, holder): let another session claim it.
+        end: (number, holder): ends a cycle; row: started, ended.
+        begin: (number, holder): starts the cycle after ``number``.
+        begun: (number, holder): row: when the cycle after ``number`` was started by this holder.
+        forget_all: empties history, access, links and errors, for a crawl from the beginning.
+        retry: (cycle, source): puts what failed in the last cycle into the queue again.
+        source: (source, cycle, enumerated): makes a source known to the cycle, and whether all of it is
+            enumerated.
+        tokens: rows: source, token; NULL where it has none.
+        mark: (source, token): the change token that holds once the cycle has ended.
+        keep_tokens: (cycle): the noted tokens hold from now on, but not where a container failed.
+        summary: (cycle): what became of each source: see ``SourceSummary``.
+        failures: (cycle, at most): the crawl log's failures: source, url, failure, message, attempts, ended.
+        place: (class, places): a free place among the given number of one source's workers, which this
+            connection then holds until it leaves it or is lost; no row where all are taken.
+        leave: (class, place): gives it up.
+        follow: before an incremental crawl: what its first cycle follows.
+        release: resume: nobody holds anything any more.
+        pause: resume: notes since when the crawl lay still.
+    """
+
+    create: tuple[LiteralString, ...]
+    take: LiteralString
+    renew: LiteralString
+    add: LiteralString
+    seen: LiteralString
+    finish: LiteralString
+    finished: LiteralString
+    forget: LiteralString
+    moved: LiteralString
+    sweep: LiteralString
+    state: LiteralString
+    claim: LiteralString
+    give_back: LiteralString
+    end: LiteralString
+    begin: LiteralString
+    begun: LiteralString
+    forget_all: tuple[LiteralString, ...]
+    retry: LiteralString
+    source: LiteralString
+    tokens: LiteralString
+    mark: LiteralString
+    keep_tokens: LiteralString
+    summary: LiteralString
+    failures: LiteralString
+    place: LiteralString
+    leave: LiteralString
+    follow: LiteralString
+    release: tuple[LiteralString, ...]
+    pause: LiteralString

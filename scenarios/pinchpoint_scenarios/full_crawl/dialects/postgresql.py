@@ -1,0 +1,216 @@
+"""The crawl database on PostgreSQL (9.5 and later, for SKIP LOCKED)."""
+
+# ruff: noqa: S608 - SQL put together of parts of ours alone; parameters travel apart from it
+
+from __future__ import annotations
+
+from .contract import CrawlSql
+
+# An item is locked, leased and counted by its id. The lease is in no index: taking an item changes none
+# (HOT).
+_CREATE = (
+    # key: a digest of source and url, because a url can be longer than an index entry may be
+    """CREATE TABLE queue (
+        id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, key uuid NOT NULL UNIQUE, source text NOT NULL,
+        kind text NOT NULL, leaf boolean NOT NULL, url text NOT NULL, detail text NOT NULL,
+        version text NOT NULL, identity text NOT NULL, cycle int NOT NULL,
+        holder uuid, held_until timestamptz NOT NULL DEFAULT '-infinity', taken timestamptz)
+        WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02)""",
+    "CREATE INDEX queue_turn ON queue (source, leaf, id)",
+    """CREATE TABLE history (
+        key uuid PRIMARY KEY, source text NOT NULL, kind text NOT NULL, url text NOT NULL, state text NOT
+        NULL,
+        reason text NOT NULL, attempts int NOT NULL, bytes bigint NOT NULL, latency_s float8, index_s float8,
+        started timestamptz NOT NULL, ended timestamptz NOT NULL, detail text NOT NULL, version text NOT NULL,
+        identity text NOT NULL, cycle int NOT NULL, seen int NOT NULL, holder uuid NOT NULL, id bigint NOT
+        NULL)""",
+    "CREATE INDEX history_identity ON history (source, identity) WHERE identity <> ''",
+    """CREATE TABLE access (
+        key uuid NOT NULL, principal text NOT NULL, rights text NOT NULL, allowed boolean NOT NULL,
+        PRIMARY KEY (key, principal, rights, allowed))""",
+    """CREATE TABLE links (
+        key uuid NOT NULL, target uuid NOT NULL, url text NOT NULL, PRIMARY KEY (key, target))""",
+    "CREATE INDEX links_target ON links (target)",
+    """CREATE TABLE errors (
+        key uuid NOT NULL, cycle int NOT NULL, at timestamptz NOT NULL DEFAULT clock_timestamp(),
+        stage text NOT NULL, failure text NOT NULL, message text NOT NULL)""",
+    "CREATE INDEX errors_key ON errors (key)",
+    """CREATE TABLE sources (
+        source text PRIMARY KEY, cycle int NOT NULL, enumerated boolean NOT NULL, token text, next_token
+        text)""",
+    """CREATE TABLE cycle (
+        number int PRIMARY KEY, started timestamptz, ended timestamptz,
+        holder uuid, held_until timestamptz NOT NULL DEFAULT '-infinity')""",
+    "CREATE TABLE pauses (cycle int NOT NULL, stopped timestamptz NOT NULL, resumed timestamptz NOT NULL)",
+    "INSERT INTO cycle (number, ended) VALUES (0, now())",  # what the first cycle follows
+)
+
+# Who asks for more has finished what it had: what the queue still calls its own it took without hearing so,
+# or
+# could not finish.
+_TAKE = """
+    WITH taken AS (
+        UPDATE queue
+        SET holder = $1, held_until = clock_timestamp() + $2 * interval '1 s', taken = clock_timestamp()
+        WHERE id = ANY (ARRAY(
+            SELECT found.id
+            FROM unnest($3::text[], $4::boolean[]) AS turn (source, leaf), LATERAL (
+                SELECT id FROM queue
+                WHERE queue.source = turn.source AND queue.leaf = turn.leaf
+                    AND (held_until < clock_timestamp() OR holder = $1)
+                ORDER BY id LIMIT $5 FOR UPDATE SKIP LOCKED) AS found
+            LIMIT $5))
+        RETURNING id, cycle, key, source, kind, url, detail, version, identity)
+    SELECT taken.*, (SELECT version FROM history WHERE history.key = taken.key AND state = 'ok')
+    FROM taken ORDER BY id"""
+_ADD = """
+    INSERT INTO queue (cycle, source, key, kind, leaf, url, detail, version, identity)
+    SELECT $1, $2, new.* FROM unnest(
+        $3::uuid[], $4::text[], $5::boolean[], $6::text[], $7::text[], $8::text[], $9::text[])
+        AS new (key, kind, leaf, url, detail, version, identity)
+    WHERE NOT EXISTS (
+        SELECT FROM history WHERE history.key = new.key
+            AND (cycle = $1 OR (new.leaf AND state IN ('ok', 'skipped')
+                AND new.version <> '' AND history.version = new.version)))
+    ON CONFLICT DO NOTHING"""
+_SEEN = """
+    UPDATE history SET seen = $1 FROM unnest($2::uuid[], $3::text[]) AS new (key, version)
+    WHERE history.key = new.key AND kind = 'document' AND cycle < $1 AND seen < $1
+        AND state IN ('ok', 'skipped') AND new.version <> '' AND history.version = new.version"""
+_FINISH = """
+    WITH done AS (DELETE FROM queue WHERE id = $1 AND holder = $2 RETURNING *),
+        revoked AS (DELETE FROM access USING done WHERE access.key = done.key AND $11::text[] IS NOT NULL
+            AND (principal, rights, allowed) NOT IN (
+                SELECT * FROM unnest($11::text[], $12::text[], $13::boolean[]))),
+        granted AS (INSERT INTO access
+            SELECT done.key, given.* FROM done, unnest($11::text[], $12::text[], $13::boolean[]) AS given
+            ON CONFLICT DO NOTHING),
+        unlinked AS (DELETE FROM links USING done WHERE links.key = done.key AND target <> ALL ($14::uuid[])),
+        linked AS (INSERT INTO links
+            SELECT done.key, given.* FROM done, unnest($14::uuid[], $15::text[]) AS given
+            ON CONFLICT DO NOTHING),
+        failed AS (INSERT INTO errors (key, cycle, stage, failure, message)
+            SELECT done.key, $3::int, given.* FROM done, unnest($16::text[], $17::text[], $18::text[]) AS
+            given)
+    INSERT INTO history (source, key, kind, url, detail, identity, state, reason, attempts, bytes, latency_s,
+        index_s, version, cycle, seen, started, ended, holder, id)
+    SELECT source, key, kind, coalesce(nullif($19, ''), url), detail, identity, $4, $5, $6::int, $7::bigint,
+    $8::float8, $9::float8, $10,
+        $3::int, $3::int, taken, clock_timestamp(), $2, id FROM done
+    ON CONFLICT (key) DO UPDATE SET kind = excluded.kind, url = excluded.url, detail = excluded.detail,
+        identity = excluded.identity, state = excluded.state, reason = excluded.reason,
+        attempts = excluded.attempts, bytes = excluded.bytes, latency_s = excluded.latency_s,
+        index_s = excluded.index_s, version = excluded.version, cycle = excluded.cycle, seen = excluded.seen,
+        started = excluded.started, ended = excluded.ended, holder = excluded.holder, id = excluded.id"""
+_REMOVE = """
+    INSERT INTO queue (cycle, key, source, kind, leaf, url, detail, version, identity)
+    SELECT $1::int, key, source, 'removal', true, url, detail, '', identity FROM history
+    WHERE kind <> 'container' AND state <> 'deleted' AND """
+_STATE = """
+    SELECT number, ended IS NOT NULL, held_until >= clock_timestamp() AND holder <> $1,
+        EXISTS (SELECT FROM queue),
+        extract(epoch FROM ended - (SELECT min(started) FROM cycle WHERE number > (
+            SELECT max(number) FROM cycle WHERE started IS NULL)))::float8,
+        extract(epoch FROM clock_timestamp() - started)::float8
+    FROM cycle ORDER BY number DESC LIMIT 1"""
+_CLAIM = """
+    UPDATE cycle SET holder = $1, held_until = clock_timestamp() + $2 * interval '1 s'
+    WHERE number = $3 AND (ended IS NOT NULL) = $4 AND (held_until < clock_timestamp() OR holder = $1)
+        AND NOT EXISTS (SELECT FROM queue) AND NOT EXISTS (SELECT FROM cycle WHERE number > $3)"""
+_RETRY = """
+    INSERT INTO queue (cycle, key, source, kind, leaf, url, detail, version, identity)
+    SELECT $1::int, key, source, kind, kind <> 'container', url, detail, '', identity FROM history
+    WHERE source = $2 AND state = 'failed' AND cycle < $1 AND kind <> 'changes' ON CONFLICT DO NOTHING"""
+_SUMMARY = """
+    WITH crawled AS (SELECT *, kind = 'document' AND state = 'ok' AND reason = '' AS indexed
+                     FROM history WHERE cycle = $1),
+        kinds AS (SELECT source, reason, count(*) AS n FROM crawled WHERE state = 'failed' GROUP BY 1, 2),
+        spans AS (SELECT source, min(started) AS started, max(ended) AS ended FROM crawled GROUP BY 1)
+    SELECT spans.source, count(*) FILTER (WHERE indexed), count(*) FILTER (WHERE state = 'failed'),
+        count(*) FILTER (WHERE state = 'skipped'), count(*) FILTER (WHERE state = 'deleted'),
+        count(*) FILTER (WHERE state = 'ok' AND reason <> '')
+            + (SELECT count(*) FROM history WHERE history.source = spans.source AND cycle < $1 AND seen = $1),
+        coalesce(sum(bytes) FILTER (WHERE indexed), 0)::bigint, spans.started, spans.ended,
+        (SELECT coalesce(extract(epoch FROM sum(resumed - stopped)), 0)::float8 FROM pauses
+         WHERE stopped >= spans.started AND resumed <= spans.ended),
+        count(DISTINCT date_trunc('second', crawled.ended)) FILTER (WHERE indexed),
+        avg(latency_s) FILTER (WHERE kind = 'document'),
+        percentile_cont(0.5) WITHIN GROUP (ORDER BY latency_s) FILTER (WHERE kind = 'document'),
+        percentile_cont(0.95) WITHIN GROUP (ORDER BY latency_s) FILTER (WHERE kind = 'document'),
+        (SELECT coalesce(jsonb_object_agg(reason, n), '{}')::text FROM kinds WHERE kinds.source =
+        spans.source)
+    FROM crawled JOIN spans ON spans.source = crawled.source
+    GROUP BY spans.source, spans.started, spans.ended"""
+_FAILURES = """
+    SELECT source, url, reason, coalesce(
+        (SELECT message FROM errors WHERE errors.key = ranked.key AND cycle = $1 ORDER BY at DESC LIMIT 1),
+        ''),
+        attempts, ended
+    FROM (SELECT *, row_number() OVER (PARTITION BY source, reason ORDER BY ended) AS place
+          FROM history WHERE cycle = $1 AND state = 'failed') AS ranked
+    WHERE place <= $2 ORDER BY source, reason, ended"""
+
+SQL = CrawlSql(
+    create=_CREATE,
+    take=_TAKE,
+    renew="""
+    UPDATE queue SET held_until = clock_timestamp() + $1 * interval '1 s' WHERE id = $2 AND holder = $3""",
+    add=_ADD,
+    seen=_SEEN,
+    finish=_FINISH,
+    finished="SELECT FROM history WHERE key = $1 AND holder = $2 AND id = $3",
+    forget=_REMOVE + "source = $2 AND identity <> '' AND identity = ANY ($3::text[]) ON CONFLICT DO NOTHING",
+    moved=_REMOVE
+    + """source = $2 AND EXISTS (
+        SELECT FROM unnest($3::text[], $4::uuid[]) AS new (identity, key)
+        WHERE new.identity = history.identity AND new.identity <> '' AND new.key <> history.key)
+    ON CONFLICT DO NOTHING""",
+    sweep=_REMOVE
+    + """seen < $1 AND source IN (
+        SELECT source FROM sources WHERE enumerated AND sources.cycle = $1 AND NOT EXISTS (
+            SELECT FROM history AS other
+            WHERE other.source = sources.source AND other.cycle = $1 AND other.kind <> 'document'
+                AND other.state = 'failed'))
+    ON CONFLICT DO NOTHING""",
+    state=_STATE,
+    claim=_CLAIM,
+    give_back="UPDATE cycle SET held_until = '-infinity' WHERE number = $1 AND holder = $2",
+    end="""
+    UPDATE cycle SET ended = coalesce(ended, clock_timestamp()) WHERE number = $1 AND holder = $2
+    RETURNING started, ended""",
+    begin="""
+    INSERT INTO cycle (number, started, holder) SELECT number + 1, clock_timestamp(), holder FROM cycle
+    WHERE number = $1 AND holder = $2 ON CONFLICT DO NOTHING""",
+    begun="SELECT started FROM cycle WHERE number = $1 + 1 AND holder = $2",
+    forget_all=("TRUNCATE history, access, links, errors, sources",),
+    retry=_RETRY,
+    source="""
+    INSERT INTO sources (source, cycle, enumerated) VALUES ($1, $2, $3)
+    ON CONFLICT (source) DO UPDATE SET cycle = excluded.cycle, enumerated = excluded.enumerated, next_token =
+    NULL""",
+    tokens="SELECT source, token FROM sources",
+    mark="UPDATE sources SET next_token = $2 WHERE source = $1",
+    keep_tokens="""
+    UPDATE sources SET token = next_token, next_token = NULL
+    WHERE cycle = $1 AND next_token IS NOT NULL AND NOT EXISTS (
+        SELECT FROM history WHERE history.source = sources.source AND history.cycle = $1
+            AND history.kind <> 'document' AND history.state = 'failed')""",
+    summary=_SUMMARY,
+    failures=_FAILURES,
+    # One place a statement: the filter is asked row by row, and no more once there is one.
+    place="""
+    SELECT number FROM generate_series(0, $2::int - 1) AS number
+    WHERE pg_try_advisory_lock($1::int, number) LIMIT 1""",
+    leave="SELECT pg_advisory_unlock($1::int, $2::int)",
+    follow="INSERT INTO cycle (number, ended) SELECT max(number) + 1, clock_timestamp() FROM cycle",
+    release=(
+        "UPDATE queue SET holder = NULL, held_until = '-infinity' WHERE holder IS NOT NULL",
+        "UPDATE cycle SET held_until = '-infinity'",
+    ),
+    pause="""
+    INSERT INTO pauses
+    SELECT number, greatest(started, (SELECT max(ended) FROM history), (SELECT max(taken) FROM queue)),
+        clock_timestamp()
+    FROM cycle WHERE ended IS NULL ORDER BY number DESC LIMIT 1""",
+)
+"""The statements of ``CrawlSql``."""

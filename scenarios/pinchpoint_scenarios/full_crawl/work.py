@@ -1,0 +1,264 @@
+"""What is done with one item of the queue: asked for, handed on, every attempt timed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Literal, TypeVar
+
+from ..contract import OK, Record
+from .destinations import Destination
+from .failures import Failure, Skipped
+from .frontier import (
+    CHANGES,
+    REMOVAL,
+    UNCHANGED,
+    FailedRequest,
+    FinalState,
+    Frontier,
+    Result,
+    Taken,
+    plain,
+)
+from .sources import Fetched, Source
+
+T = TypeVar("T")
+
+CRAWL = "crawl"
+"""The operation that stands for the crawl as a whole: recorded when it, not one document of it, fails."""
+SKIPPED = "skipped"
+TOKEN_EXPIRED = "token_expired"  # noqa: S105 - the name of a failure
+
+_FIRST_RETRY_S, _LONGEST_RETRY_S = 0.1, 1.0
+_WAITED_NS = 100_000  # a turn that came sooner was no waiting
+
+
+class LeaseLostError(Exception):
+    """While we waited for a turn at the source, another session has taken the item over."""
+
+
+@dataclass(slots=True)
+class _Attempts:
+    """How often the requests of one item were tried, and those that failed."""
+
+    count: int = 0
+    failed: list[FailedRequest] = field(default_factory=list)
+
+
+class Work:
+    """One session's hands.
+
+    Args:
+        frontier: the session's.
+        sources: name -> this session's own connection to the source.
+        destination: this session's own connection to where documents go.
+        retries: how often a failed request is tried again.
+        longest_wait_s: at most so long is waited before that.
+        lease_s: how long an item may be held.
+    """
+
+    def __init__(
+        self,
+        frontier: Frontier,
+        sources: Mapping[str, Source],
+        destination: Destination,
+        *,
+        retries: int,
+        longest_wait_s: float,
+        lease_s: float,
+    ) -> None:
+        self._frontier = frontier
+        self._sources = sources
+        self._destination = destination
+        self._retries = retries
+        self._longest_wait_s = longest_wait_s
+        self._lease_s = lease_s
+
+    def do(self, taken: Taken, record: Record) -> Result:
+        """See one item to its end. Raises ``LeaseLostError``, ``DatabaseFailure``."""
+        if taken.kind == REMOVAL:
+            return self._remove(taken, record)
+        if taken.kind == CHANGES:
+            return self._changes(taken, record)
+        if taken.kind == "container":
+            return self._enumerate(taken, record)
+        return self._document(taken, record)
+
+    def ask_index(self, step: Literal["reset", "commit"], record: Record) -> str:
+        """Reset or commit the index, with retries; returns ``ok`` or the failure's name."""
+        ask = {"reset": self._destination.reset, "commit": self._destination.commit}[step]
+        start_ns = time.perf_counter_ns()
+        try:
+            self._attempt(ask, f"{CRAWL}/{step}", record, _Attempts())
+        except Failure as failure:
+            outcome = f"index_{failure.kind}"
+            record(CRAWL, outcome, start_ns, time.perf_counter_ns())
+            return outcome
+        return OK
+
+    def close(self) -> None:
+        """Close the connections to sources and destination. Safe to call twice."""
+        for source in self._sources.values():
+            source.close()
+        self._destination.close()
+
+    def _enumerate(self, taken: Taken, record: Record) -> Result:
+        source = self._sources[taken.source]
+        attempts = _Attempts()
+        token: str | None = None
+        if (
+            taken.item.url == source.root().url
+        ):  # what changes from now on, the next incremental crawl has to look at
+            try:
+                with self._turn(taken, record):
+                    token = source.token()
+            except Failure as failure:
+                attempts.failed.append(FailedRequest("token", failure.kind, str(failure)))
+        try:
+            found = self._polite(lambda: source.enumerate(taken.item), taken, "enumerate", record, attempts)
+        except (Failure, Skipped) as failure:  # Skipped: an answer too large to be a page
+            kind = failure.kind if isinstance(failure, Failure) else "bad_answer"
+            return Result("failed", kind, attempts.count, failures=tuple(attempts.failed))
+        return Result(
+            "ok", "", attempts.count, found=tuple(found), token=token, failures=tuple(attempts.failed)
+        )
+
+    def _changes(self, taken: Taken, record: Record) -> Result:
+        source = self._sources[taken.source]
+        attempts = _Attempts()
+        since = taken.item.detail
+        try:
+            page = self._polite(lambda: source.changes(since), taken, "enumerate", record, attempts)
+        except (Failure, Skipped) as failure:
+            kind = failure.kind if isinstance(failure, Failure) else "bad_answer"
+            failures = tuple(attempts.failed)
+            if kind != TOKEN_EXPIRED:
+                return Result("failed", kind, attempts.count, failures=failures)
+            self._frontier.enumerate_again(taken, source.root())
+            return Result("ok", kind, attempts.count, failures=failures)
+        return Result(
+            "ok", "", attempts.count, found=page.changed, removed=page.deleted, token=page.token,
+            more=page.more, failures=tuple(attempts.failed),
+        )  # fmt: skip
+
+    def _document(self, taken: Taken, record: Record) -> Result:  # noqa: PLR0911 - one for each way it can end
+        source, item = self._sources[taken.source], taken.item
+        attempts = _Attempts()
+        fetched: Fetched | None = None
+        index_s: float | None = None
+
+        def result(state: FinalState, reason: str = "") -> Result:
+            failures = tuple(attempts.failed)
+            if fetched is None:
+                return Result(state, reason, attempts.count, failures=failures)
+            latency_s = (fetched.end_ns - fetched.start_ns) / 1e9
+            version = plain(item.version or fetched.version)
+            return Result(
+                state, reason, attempts.count, len(fetched.content), latency_s, index_s, version, fetched.url,
+                fetched.access, fetched.links, fetched.found, failures=failures,
+            )  # fmt: skip
+
+        try:
+            fetched = self._polite(lambda: source.fetch(item), taken, "fetch", record, attempts)
+        except Skipped as reason:
+            return result("skipped", plain(str(reason)))
+        except Failure as failure:
+            return result("failed", failure.kind)
+        if fetched.skipped:
+            return result("skipped", plain(fetched.skipped))
+        if _is_known(taken, fetched):
+            return result("ok", UNCHANGED)
+        url, content = fetched.url or item.url, fetched.content
+        indexing = _Attempts(failed=attempts.failed)
+        try:
+            start_ns = time.perf_counter_ns()
+            self._attempt(
+                lambda: self._destination.add(taken.source, url, content),
+                f"document:{taken.source}/index", record, indexing,
+            )  # fmt: skip
+            index_s = (time.perf_counter_ns() - start_ns) / 1e9
+        except Skipped as reason:
+            return result("skipped", plain(str(reason)))
+        except Failure as failure:
+            return result("failed", f"index_{failure.kind}")
+        return result("ok")
+
+    def _remove(self, taken: Taken, record: Record) -> Result:
+        attempts = _Attempts()
+        try:
+            self._attempt(
+                lambda: self._destination.remove(taken.source, taken.item.url),
+                f"removal:{taken.source}/index", record, attempts,
+            )  # fmt: skip
+        except Failure as failure:
+            return Result("failed", f"index_{failure.kind}", failures=tuple(attempts.failed))
+        return Result("deleted", failures=tuple(attempts.failed))
+
+    def _polite(
+        self, action: Callable[[], T], taken: Taken, stage: str, record: Record, attempts: _Attempts
+    ) -> T:
+        """Ask the source, each time in our turn; what the turn is waited for is a stage of its own."""
+        name = f"document:{taken.source}/{stage}"
+        while True:
+            attempts.count += 1
+            try:
+                with self._turn(taken, record):
+                    return _timed(action, name, record)
+            except Failure as failure:
+                attempts.failed.append(FailedRequest(stage, failure.kind, str(failure)))
+                if failure.permanent or attempts.count > self._retries:
+                    raise
+                self._wait(attempts.count, failure.retry_after_s)
+
+    @contextmanager
+    def _turn(self, taken: Taken, record: Record) -> Iterator[None]:
+        """Our turn at the source, and the item still ours when it comes. Raises ``LeaseLostError``."""
+        source = self._sources[taken.source]
+        start_ns = time.perf_counter_ns()
+        with source.turn(source.root() if taken.kind == CHANGES else taken.item):
+            waited_ns = time.perf_counter_ns() - start_ns
+            if waited_ns > _WAITED_NS:
+                record(f"document:{taken.source}/politeness", OK, start_ns, start_ns + waited_ns)
+                # Nobody knows beforehand how long a host asks to wait, so no lease can allow for it.
+                if waited_ns > self._lease_s * 1e9 / 4 and not self._frontier.renew(taken):
+                    raise LeaseLostError
+            yield
+
+    def _attempt(self, action: Callable[[], T], stage: str, record: Record, attempts: _Attempts) -> T:
+        """Ask the destination, again where that may help; every attempt is recorded."""
+        while True:
+            attempts.count += 1
+            try:
+                return _timed(action, stage, record)
+            except Failure as failure:
+                attempts.failed.append(FailedRequest(stage.rpartition("/")[2], failure.kind, str(failure)))
+                if failure.permanent or attempts.count > self._retries:
+                    raise
+                self._wait(attempts.count, failure.retry_after_s)
+
+    def _wait(self, attempt: int, asked_s: float) -> None:
+        backoff_s = min(_LONGEST_RETRY_S, _FIRST_RETRY_S * 2 ** min(attempt - 1, 16))
+        time.sleep(min(self._longest_wait_s, max(asked_s, backoff_s)))
+
+
+def _timed(action: Callable[[], T], stage: str, record: Record) -> T:
+    """One attempt, recorded. A fetched document knows best when its bytes were asked for."""
+    start_ns = time.perf_counter_ns()
+    try:
+        value = action()
+    except (Failure, Skipped) as failure:
+        outcome = failure.kind if isinstance(failure, Failure) else SKIPPED
+        record(stage, outcome, start_ns, time.perf_counter_ns())
+        raise
+    if isinstance(value, Fetched):
+        record(stage, OK, value.start_ns, value.end_ns, len(value.content))
+    else:
+        record(stage, OK, start_ns, time.perf_counter_ns())
+    return value
+
+
+def _is_known(taken: Taken, fetched: Fetched) -> bool:
+    """Whether what was fetched is what is indexed: only where nothing but a fetch tells the version."""
+    return not taken.item.version and bool(fetched.version) and plain(fetched.version) == taken.known_version
