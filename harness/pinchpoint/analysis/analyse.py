@@ -29,14 +29,15 @@ from pinchpoint.analysis.levels import (
     level_table,
 )
 from pinchpoint.analysis.objectives import objective_table
+from pinchpoint.analysis.outlook import Outlook, look_ahead
 from pinchpoint.analysis.proof import with_proof, without_proof
 from pinchpoint.analysis.stages import Stage
 from pinchpoint.analysis.tables import cpu_table, crawl_table, disk_table, scenario_table
-from pinchpoint.analysis.timeline import Period, find_periods, longest, moved, moved_words, timeline_table
+from pinchpoint.analysis.timeline import Period, find_periods, full_from_s, longest, moved, moved_words, timeline_table
 from pinchpoint.analysis.verdict import Suspect, Verdict
 from pinchpoint.store.read import StoredRun
 
-APART = ("summary", "sure")
+APART = ("summary", "sure", "ahead")
 """What the verdict takes from the conclusion in a form of its own."""
 
 
@@ -45,8 +46,8 @@ def analyse(run: StoredRun) -> Verdict:
     whole = read_inputs(without_proof(run))
     levels = held_levels(run.manifest)
     climbed = level_table(whole, levels)
-    case = _judged_case(whole, levels, climbed)
     periods = find_periods(whole, levels)
+    case = _judged_case(whole, levels, climbed, periods)
     if any(_moves(levels, periods)):
         # Two bottlenecks mixed are neither: the one that held longest is judged, the others are told.
         case = build_case(whole.during(longest(periods).window))
@@ -61,13 +62,18 @@ def _verdict(
     periods: tuple[Period, ...],
 ) -> Verdict:
     inputs, concluded, held = case.inputs, conclude(case), highest_held(climbed)
+    ahead = concluded.ahead or look_ahead(case, concluded.outcome)
+    advised = [
+        one.text for one in ahead.advice[:1] if concluded.bottleneck and concluded.outcome != "invalid"
+    ]
     return Verdict(
+        **{name: getattr(ahead, name) for name in Outlook.__slots__},
         **{
             name: _rests_on(getattr(concluded, name), case)
             for name in Conclusion.__slots__
             if name not in APART
         },
-        summary=" ".join([concluded.summary, *_moves(levels, periods), *held_words(held, levels)]),
+        summary=" ".join([concluded.summary, *_moves(levels, periods), *held_words(held, levels), *advised]),
         capacity_at_least_per_s=served(case) if concluded.outcome == "not_reached" else {},
         objectives=(
             *climbed_objectives(whole, levels),
@@ -107,12 +113,15 @@ def _moves(levels: Sequence[Level], periods: Sequence[Period]) -> Iterator[str]:
         yield moved_words(periods)
 
 
-def _judged_case(whole: Inputs, levels: tuple[Level, ...], climbed: tuple[dict[str, Any], ...]) -> Case:
+def _judged_case(
+    whole: Inputs, levels: tuple[Level, ...], climbed: tuple[dict[str, Any], ...], periods: tuple[Period, ...]
+) -> Case:
     """The part of the run that is judged, taken through the steps."""
     if not climbed:
         return build_case(judged_part(whole, levels, None))
     knee = find_knee([row for row in climbed if row["scenario"] == climbed[0]["scenario"]])
-    return build_case(judged_part(whole, levels, knee), knee, _climb(whole, levels, climbed, knee))
+    part = judged_part(whole, levels, knee, full_from_s(periods))
+    return build_case(part, knee, _climb(whole, levels, climbed, knee))
 
 
 def _climb(
@@ -126,6 +135,7 @@ def _climb(
         resources=find_resources(whole, find_flows(whole)),
         window=whole.window,
         knee=knee,
+        rows_of_levels=[row for row in climbed if row["scenario"] == name],
     )
 
 

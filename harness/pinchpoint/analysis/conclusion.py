@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pinchpoint.analysis import output, summary
 from pinchpoint.analysis.blame import used_by_generator
+from pinchpoint.analysis.capacity import demands_of
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.confidence import Trust, trust, unseen
 from pinchpoint.analysis.facts import facts
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.gates import Gate
 from pinchpoint.analysis.inputs import Inputs
+from pinchpoint.analysis.outlook import Outlook, look_ahead
 from pinchpoint.analysis.stages import Stage
 from pinchpoint.analysis.thresholds import MIN_SECONDS
-from pinchpoint.analysis.verdict import Next, Outcome, Suspect
+from pinchpoint.analysis.verdict import Outcome, Suspect
 from pinchpoint.report import units
 
 
@@ -27,16 +29,20 @@ class Conclusion:
     summary: str
     bottleneck: Suspect | None = None
     runner_up: Suspect | None = None
-    next: Next | None = None
-    headroom_ratio: float | None = None
     candidates: tuple[Suspect, ...] = ()
     experiment: str | None = None
     sure: Trust | None = None
+    ahead: Outlook | None = None
 
 
 def conclude(case: Case) -> Conclusion:
     """The first answer that holds: not valid, nothing to judge, nothing used up, or a bottleneck."""
     blocking = _blocking(case)
+    found = _concluded(case, blocking)
+    return replace(found, ahead=look_ahead(case, found.outcome, found.candidates, blocking))
+
+
+def _concluded(case: Case, blocking: tuple[Gate, ...]) -> Conclusion:
     if blocking:
         fault = output.generator_at_fault(case.inputs, case.stage, blocking)
         return Conclusion("invalid", summary.invalid_words(blocking), fault)
@@ -119,8 +125,6 @@ def _used_up(case: Case, stage: Stage) -> Conclusion:
         summary.bottleneck_words(first, sure, equal, in_bursts=stage.name == "peak"),
         bottleneck=output.named(case.inputs, stage, first, sure),
         runner_up=output.named(case.inputs, stage, second, None) if second else None,
-        next=output.following(case.resources, stage.rows, first),
-        headroom_ratio=output.headroom(first),
         sure=sure,
     )
 
@@ -129,9 +133,8 @@ def _nothing_used_up(case: Case, stage: Stage) -> Conclusion:
     """Not reached if the schedule set the pace; if the farm did, something that is not seen holds it."""
     pressed = [flow.load.scenario for flow in case.flows if flow.pressed]
     if not pressed:
-        following = output.following(case.resources, stage.rows, None)
-        words = summary.not_reached_words(case.flows, served(case), following)
-        return Conclusion("not_reached", words, next=following)
+        following = next(iter(output.following(None, demands_of(case))), None)
+        return Conclusion("not_reached", summary.not_reached_words(case.flows, served(case), following))
     hidden = tuple(unseen(case.inputs))
     candidates = output.nearest(case.inputs, stage, case.resources)
     why = f"{summary.listed(pressed)} waited for the farm, yet nothing that was measured is used up"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.stats import kendalltau
@@ -44,6 +45,7 @@ class Climb:
         resources: with columns over the whole measure phase.
         window: that phase.
         knee: of throughput over load.
+        rows_of_levels: what each level brought (``levels.level_table``), in their order.
     """
 
     levels: Sequence[Level]
@@ -51,12 +53,33 @@ class Climb:
     resources: Sequence[Resource]
     window: Window
     knee: Knee
+    rows_of_levels: Sequence[Mapping[str, Any]] = ()
 
     def rows(self, level: Level) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
         """The steps of the window that a level covers."""
         span = Window.between(level.start_s, level.end_s, float(self.window.step_s))
         first = (span.first_s - self.window.first_s) // self.window.step_s
         return np.arange(max(0, first), min(self.window.steps, first + span.steps))
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What the use of a resource is made of.
+
+    Attributes:
+        base: of it is used at no throughput of the scenario that is varied: at rest, and by the others.
+        each_s: of it is used by one operation: its share times seconds.
+        levels: how many tell so.
+    """
+
+    base: float
+    each_s: float
+    levels: int
+
+    @property
+    def ceiling_per_s(self) -> float:
+        """The throughput at which it is used up."""
+        return (1 - self.base) / self.each_s
 
 
 def with_growth(found: Sequence[Suspicion], climb: Climb) -> tuple[Suspicion, ...]:
@@ -100,14 +123,10 @@ def _waiting(found: Measures) -> float | None:
 
 def _ceiling(one: Suspicion, measured: Sequence[Measures], climb: Climb) -> Fact | None:
     """E3: what an operation takes of it says where it is used up, and there throughput ends."""
-    use = np.array([_use(each, one) for each in measured], dtype=float)
-    before = np.array([_before(climb, level) for level in climb.levels]) & (use < UTILISATION.value)
-    if before.sum() < LINE or np.ptp(climb.done[before]) == 0:
+    line = find_line(climb, np.array([_use(each, one) for each in measured], dtype=float))
+    if line is None:
         return None
-    slope, base = np.polyfit(climb.done[before], use[before], 1)
-    if slope <= 0 or base >= 1:
-        return None
-    ceiling, reached = (1 - max(0.0, float(base))) / float(slope), float(climb.done.max())
+    ceiling, reached = line.ceiling_per_s, float(climb.done.max())
     if abs(ceiling / reached - 1) > CEILING.value:
         return None
     text = (
@@ -115,6 +134,26 @@ def _ceiling(one: Suspicion, measured: Sequence[Measures], climb: Climb) -> Fact
         f"{units.per_second(reached)} were reached"
     )
     return _fact(one, text, "operations.throughput_per_s", ceiling, "E3", CEILING)
+
+
+def find_line(climb: Climb, use: Floats) -> Line | None:
+    """U = b + D X over the levels before the knee at which it was not used up; no less than nothing at rest.
+
+    Args:
+        climb: the levels, and the throughput at each.
+        use: of each of the levels, NaN where it is not known.
+
+    Returns:
+        None where fewer than three levels tell it, or its use does not grow with throughput.
+    """
+    before = np.array([_before(climb, level) for level in climb.levels]) & (use < UTILISATION.value)
+    done, used = climb.done[before], use[before]
+    if len(done) < LINE or np.ptp(done) == 0:
+        return None
+    each, base = np.polyfit(done, used, 1)
+    if base < 0:
+        each, base = float(done @ used) / float(done @ done), 0.0
+    return Line(float(base), float(each), len(done)) if each > 0 and base < 1 else None
 
 
 def _before(climb: Climb, level: Level) -> bool:

@@ -13,10 +13,10 @@ from dataclasses import replace
 import numpy as np
 
 from pinchpoint.analysis.devices import disk_columns
+from pinchpoint.analysis.disk_types import Profile, known
 from pinchpoint.analysis.inputs import Host, Inputs, Limits
 from pinchpoint.analysis.resources import Resource
 from pinchpoint.analysis.series import Floats
-from pinchpoint_infra.catalogue import Profile, catalogue
 
 LOCAL_MODELS = ("Microsoft NVMe Direct Disk", "Amazon EC2 NVMe Instance Storage")
 """How the kernel names disks that are inside a cloud's machine (Azure: "FAQ for remote NVMe disks"; AWS:
@@ -32,8 +32,7 @@ CAPS: Mapping[str, tuple[str, str]] = {
 def machine_profile(hosts: Sequence[Host]) -> Profile | None:
     """The catalogue's entry of the machine that these hosts are declared to be; None where they say none."""
     names = {host.machine_type for host in hosts if host.machine_type}
-    found = [catalogue()[name] for name in sorted(names) if name in catalogue()]
-    return found[0] if len(names) == 1 and found else None
+    return known(names.pop()) if len(names) == 1 else None
 
 
 def unknown_machines(inputs: Inputs) -> Iterator[str]:

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pinchpoint.analysis.blame import owner
+from pinchpoint.analysis.capacity import Demand, used
 from pinchpoint.analysis.confidence import Trust
 from pinchpoint.analysis.facts import context, facts
 from pinchpoint.analysis.gates import Gate
 from pinchpoint.analysis.inputs import Inputs, utc
-from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures, Measures, ShareMeasures, measure
+from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures, ShareMeasures, measure
 from pinchpoint.analysis.resources import Resource
-from pinchpoint.analysis.signature import Suspicion, demoted
+from pinchpoint.analysis.signature import KINDS, Suspicion, demoted
 from pinchpoint.analysis.slowness import is_slow
 from pinchpoint.analysis.stages import Rows, Stage
 from pinchpoint.analysis.thresholds import PRESSED
 from pinchpoint.analysis.verdict import Kind, Next, Suspect
 
-ASSUMES = "the same mix of operations, the same cache ratio, use in proportion to throughput"
-WITHOUT_CEILING = ("disk_latency", "disk_concurrency", "disk_warm_up", "external", "lock", "memory")
-"""Kinds in which a resource is not used up: how much more it could do is not known."""
-CEILINGS = ("cpu", "allowance", "thread", "disk")
-"""Resources whose use grows with throughput, so that it tells how much more of that they allow."""
+AT_A_CEILING = ("cpu", "cpu_thread", "disk_cap", "network", "pool")
+"""Kinds in which its use tells how much more of the load a resource allows."""
+RATED = ("cpu", "allowance", "thread", "disk")
+"""Resources of which a candidate can be made."""
 LEAST_USED = 0.05
 """A resource used less than this is no next bottleneck: the ratio would be a number without a meaning."""
 NOT_MEASURED_RANK = 0.75
@@ -46,19 +47,13 @@ class Usage:
 
 def usage(resources: tuple[Resource, ...], rows: Rows) -> tuple[Usage, ...]:
     """The use of every resource, the most used first; those whose use is not known come last."""
-    found = [(resource, measure(resource, rows)) for resource in resources if resource.type in CEILINGS]
+    found = [(resource, measure(resource, rows)) for resource in resources if resource.type in RATED]
     rated = [
-        Usage(resource, figures, _used(figures))
+        Usage(resource, figures, used(figures))
         for resource, figures in found
         if not isinstance(figures, ShareMeasures)
     ]
     return tuple(sorted(rated, key=lambda one: -(one.ratio if one.ratio is not None else -1.0)))
-
-
-def _used(found: Measures) -> float | None:
-    if isinstance(found, DiskMeasures):
-        return found.utilisation
-    return found.busy if isinstance(found, CpuMeasures) else found.used
 
 
 def window_of(inputs: Inputs, stage: Stage | None) -> tuple[str, str]:
@@ -109,7 +104,11 @@ def nearest(inputs: Inputs, stage: Stage, resources: tuple[Resource, ...]) -> tu
     """Where nothing stands out: the two resources nearest to their limit, the unmeasured among them."""
     ranked = sorted(usage(resources, stage.rows), key=lambda one: -_nearness(one))
     close = [
-        one for one in ranked if one.resource.type in {"cpu", "disk"} and _nearness(one) >= PRESSED.value
+        one
+        for one in ranked
+        if one.resource.type in {"cpu", "disk"}
+        and one.resource.whole is None
+        and _nearness(one) >= PRESSED.value
     ]
     return tuple(_candidate(inputs, stage, one) for one in close[:2])
 
@@ -140,43 +139,48 @@ def _candidate(inputs: Inputs, stage: Stage, one: Usage) -> Suspect:
     )
 
 
-def headroom(one: Suspicion) -> float | None:
-    """1 ÷ U - 1 where the use is known; 0 for one that is flat; None where waiting, not use, is the limit."""
-    if one.kind in WITHOUT_CEILING:
-        return None
-    used = _used(one.found)
-    if used is None or one.contradicted or used >= 1:
-        return 0.0
-    return 1 / used - 1
+def reach(first: Suspicion, demands: Sequence[Demand]) -> float:
+    """The throughput at which the first resource is used up ÷ throughput now: 1 where that is now."""
+    own = next((one for one in demands if one.resource.key == first.resource.key), None)
+    if own is None or first.contradicted or first.kind not in AT_A_CEILING:
+        return 1.0
+    return max(1.0, own.ceiling_ratio)
 
 
-def following(resources: tuple[Resource, ...], rows: Rows, first: Suspicion | None) -> Next | None:
-    """The second-smallest ceiling: the most used of the other resources. Gain at most X_2 ÷ X_1 - 1.
+def others(first: Suspicion | None, demands: Sequence[Demand]) -> tuple[Demand, ...]:
+    """The resources that would limit after the first, the smallest ceiling first."""
+    return tuple(one for one in demands if _counts(one, first))
 
-    With one load level the ceiling of a resource is X ÷ U, which assumes no use at rest.
-    """
-    if first is not None and first.kind in WITHOUT_CEILING:
-        return None
-    now = 1.0 if first is None else 1 / (1 + (headroom(first) or 0.0))
-    for one in usage(resources, rows):
-        same = first is not None and one.resource.key == first.resource.key
-        if same or one.ratio is None or one.ratio < LEAST_USED or one.resource.type == "allowance":
-            continue
-        if one.ratio > 1 or _inside(one.resource, first):
-            continue
-        tier, host = owner(one.resource, one.found)
-        return Next(
-            kind=_kind(one.resource),
-            tier=tier,
-            host=host,
-            resource=one.resource.type,
-            instance=one.resource.instance,
-            role=one.resource.role,
-            utilisation_ratio=one.ratio,
-            gain_ratio=max(0.0, now / one.ratio - 1),
-            assumes=ASSUMES,
-        )
-    return None
+
+def _counts(one: Demand, first: Suspicion | None) -> bool:
+    resource = one.resource
+    if first is not None and resource.key == first.resource.key:
+        return False
+    if one.use < LEAST_USED or one.use > 1 or _inside(resource, first):
+        return False
+    # What a tier may use is a limit of its own only where that is less than the cores around it.
+    return resource.type != "allowance" or (isinstance(one.found, CpuMeasures) and one.found.quota)
+
+
+def following(first: Suspicion | None, demands: Sequence[Demand]) -> tuple[Next, ...]:
+    """What would give way once the first is gone, in order: gain at most X_2 ÷ X_1 - 1 (METHOD step 7)."""
+    now = 1.0 if first is None else reach(first, demands)
+    return tuple(_next(one, now) for one in others(first, demands))
+
+
+def _next(one: Demand, now: float) -> Next:
+    tier, host = owner(one.resource, one.found)
+    return Next(
+        kind=kind_at_ceiling(one.resource),
+        tier=tier,
+        host=host,
+        resource=one.resource.type,
+        instance=one.resource.instance,
+        role=one.resource.role,
+        utilisation_ratio=one.use,
+        gain_ratio=max(0.0, one.ceiling_ratio / now - 1),
+        assumes=one.assumes,
+    )
 
 
 def _inside(resource: Resource, first: Suspicion | None) -> bool:
@@ -186,7 +190,6 @@ def _inside(resource: Resource, first: Suspicion | None) -> bool:
     return first.resource.type == "cpu" and first.resource.machine == resource.machine
 
 
-def _kind(resource: Resource) -> Kind:
-    if resource.type == "disk":
-        return "disk_cap"
-    return "cpu_thread" if resource.type == "thread" else "cpu"
+def kind_at_ceiling(resource: Resource) -> Kind:
+    """What it is called when this resource is used up by more of the same load."""
+    return KINDS.get(resource.type, "disk_cap")

@@ -172,11 +172,63 @@ class Next:
 
 
 @dataclass(frozen=True, slots=True)
+class Headroom:
+    """How much more load there is room for: throughput at the objectives ÷ throughput now - 1.
+
+    Attributes:
+        ratio: None where that is not known; below 0 where the objectives do not hold any more.
+        how: ``levels``: read off a load in steps; ``model``: reckoned from what is used; else ``unknown``.
+        scenario: whose load it is about; None: all of them alike.
+        now_per_s: its throughput in what was judged.
+        objectives_per_s: the highest throughput at which its objectives hold.
+        why: how that was found, or why it could not be, in words.
+        assumes: what must stay as it is for that to hold; "" where nothing was reckoned.
+    """
+
+    ratio: float | None
+    how: Literal["levels", "model", "unknown"]
+    scenario: str | None
+    now_per_s: float | None
+    objectives_per_s: float | None
+    why: str
+    assumes: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """One thing to do, from the model and the catalogue.
+
+    Attributes:
+        kind: the kind of limit it is about.
+        target: what it is done to: ``sql.log``, ``search``.
+        what: what to do.
+        gain_ratio: at most so much more throughput by it (0.38 = 38 %); None where that is not known.
+        limit_next: what limits then; None where that is not known.
+        assumes: what must stay as it is for that to hold, or why the gain is not known.
+        source: the entries of the catalogue it rests on (``entry``, ``source``, ``date``); None: on none.
+        text: all of it as a sentence.
+    """
+
+    kind: Kind
+    target: str
+    what: str
+    gain_ratio: float | None
+    limit_next: str | None
+    assumes: str
+    source: Mapping[str, str] | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """Everything an analysis found, see DESIGN.md section 9 for the keys' meaning.
 
     Attributes:
         capacity_at_least_per_s: where nothing gave way, the throughput that was served, by scenario.
+        then: what would give way after the next.
+        headroom: the same as ``headroom_ratio``, with how it was found.
+        advice: what to do, the most useful first.
+        demand: what the load takes of each resource, and where that ends (``capacity.demand_table``).
         knee: what the search for a knee answered.
         stages: the load levels that were looked at.
         levels: of a load in steps, what each level brought; else empty.
@@ -192,7 +244,11 @@ class Verdict:
     bottleneck: Suspect | None
     runner_up: Suspect | None
     next: Next | None
+    then: Next | None
     headroom_ratio: float | None
+    headroom: Headroom
+    advice: tuple[Advice, ...]
+    demand: tuple[Mapping[str, Any], ...]
     candidates: tuple[Suspect, ...]
     experiment: str | None
     capacity_at_least_per_s: Mapping[str, float]

@@ -41,6 +41,11 @@ def per_second(value: float | None) -> str:
     return NOT_MEASURED if value is None else f"{_digits(value)}/s"
 
 
+def iops(value: float | None) -> str:
+    """What a disk can do: ``500 IOPS``, ``12,800 IOPS``."""
+    return NOT_MEASURED if value is None else f"{_digits(value)} IOPS"
+
+
 def load_level(amount: float, unit: str) -> str:
     """How much load: ``50/s`` where the unit is ``per_s``, ``4 users`` where it is ``users``."""
     if unit == "users":

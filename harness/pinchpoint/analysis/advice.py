@@ -1,0 +1,175 @@
+"""Step 7: what to do, from the model and the catalogue: what lifts the limit, how far, and what limits then.
+
+Nothing here is a fixed phrase: each piece names what was measured, the gain is that of the ceilings
+(``capacity``), and types of disks and machines come from the catalogue with their source. Where the gain
+cannot be told, it says why.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from pinchpoint.analysis.blame import owner, strangers
+from pinchpoint.analysis.capacity import SAME, Demand
+from pinchpoint.analysis.case import Case
+from pinchpoint.analysis.disk_advice import about_disk, measure_it
+from pinchpoint.analysis.gates import Gate
+from pinchpoint.analysis.ground import Gain, Ground, advise, listed
+from pinchpoint.analysis.measures import CpuMeasures, ShareMeasures
+from pinchpoint.analysis.resources import Resource
+from pinchpoint.analysis.series import mean
+from pinchpoint.analysis.thresholds import NETWORK
+from pinchpoint.analysis.verdict import Advice, Suspect
+from pinchpoint.report import units
+
+
+def find_advice(case: Case, demands: tuple[Demand, ...]) -> tuple[Advice, ...]:
+    """What to do about the bottleneck of a case, the most useful first."""
+    ground = Ground(case, case.found[0], demands)
+    found = ground.first.found
+    if isinstance(found, CpuMeasures):
+        return tuple(_about_cpu(ground, found))
+    if isinstance(found, ShareMeasures):
+        return tuple(OF_SHARES[ground.first.resource.type](ground, found))
+    return tuple(about_disk(ground, found))
+
+
+def advice_on_candidates(candidates: Sequence[Suspect], case: Case) -> tuple[Advice, ...]:
+    """Where no one could be named: what would have to be known of those who may be it."""
+    return tuple(advice for one in candidates for advice in _unknowns(one, case))
+
+
+def _unknowns(one: Suspect, case: Case) -> Iterator[Advice]:
+    if one.resource == "cpu" and all(fact.value is None for fact in one.evidence):
+        why = "how much of its CPU is used was not measured"
+        what = f"Watch the CPU of {one.host} (a collector in farm.yaml), and run the same plan again"
+        yield advise(one.kind, str(one.tier or one.host), what, Gain(None, None, why))
+    if one.resource == "disk":
+        role = next((disk for disk in case.inputs.disks if disk.device == one.instance), None)
+        if role is not None and role.limits is None:
+            yield measure_it(one.kind, f"{role.tier}.{role.role}", role.role)
+
+
+def advice_on_generator(gates: Sequence[Gate]) -> tuple[Advice, ...]:
+    """What makes an invalid run a valid one."""
+    gain = Gain(None, None, "this run says nothing about the farm")
+    remedies = dict.fromkeys(gate.remedy for gate in gates)
+    return tuple(
+        advise("generator", "generator", f"{remedy[:1].upper()}{remedy[1:]}", gain) for remedy in remedies
+    )
+
+
+# ---- CPU ----------------------------------------------------------------------------------------
+
+
+def _about_cpu(ground: Ground, found: CpuMeasures) -> Iterator[Advice]:
+    first, gain = ground.first, ground.until()
+    resource = first.resource
+    tier, host = owner(resource, found)
+    rest = strangers(first)
+    if rest is not None:
+        what = f"Stop the other programs on {host}: they use {units.percent(rest)} of its CPU"
+        own = 1 / max(1e-9, 1 - rest)
+        yield advise(first.kind, str(host), what, ground.until(own * ground.now, "its CPU again"))
+    if resource.type == "thread":
+        thread = resource.instance.removeprefix("thread:")
+        what = f"Run {tier} on a faster core, or as several processes ({thread} cannot use a second core)"
+    elif resource.type == "allowance":
+        what = f"Allow {tier} more CPU{_cores_words(_allowed(resource), gain)}"
+    elif len(resource.tiers) > 1:
+        share = units.percent(found.uses[tier]) if tier in found.uses else None
+        most = f"; {tier} uses {share} of it, so it is the one to move elsewhere" if share else ""
+        cores = _cores_words(resource.cores, gain)
+        what = f"Add CPUs to {host}, which {listed(resource.tiers)} share{cores}{most}"
+    else:
+        what = f"Add CPUs to {tier}{_cores_words(resource.cores, gain)}"
+    yield advise(first.kind, str(tier or host), what, gain)
+
+
+def _allowed(resource: Resource) -> float | None:
+    return mean(resource.columns["allowed"]) if "allowed" in resource.columns else None
+
+
+def _cores_words(cores: float | None, gain: Gain) -> str:
+    """`` (2 cores now; 3 do)``: as many as the gain takes."""
+    if cores is None:
+        return ""
+    now = f"{cores:g} core" + "s" * (cores != 1)
+    if not gain.ratio:
+        return f" ({now} now)"
+    more = math.ceil(cores * (1 + gain.ratio) - 1e-9) if cores >= 1 else round(cores * (1 + gain.ratio), 2)
+    return f" ({now} now, {more:g} for all of it)"
+
+
+# ---- what is neither CPU nor disk ---------------------------------------------------------------
+
+
+def _about_lock(ground: Ground, found: ShareMeasures) -> Iterator[Advice]:
+    """The gain: the response without the wait for locks."""
+    tier = next(iter(ground.first.resource.tiers), "")
+    kind = ground.first.resource.instance
+    named = f" (they wait for {kind})" if kind else ""
+    what = (
+        f"Shorten the transactions of {tier} that change the same rows, or spread them over more rows{named}"
+    )
+    assumes = f"nobody waits for locks any more, which takes {units.percent(found.witness)} of the time now"
+    yield advise("lock", tier, what, _without(ground, found.witness, assumes))
+
+
+def _about_dependency(ground: Ground, found: ShareMeasures) -> Iterator[Advice]:
+    """The gain: the response without the wait for it."""
+    name, scenario = ground.first.resource.instance, ground.first.resource.scenario
+    what = f"Shorten the way to {name}, which {scenario} waits {units.seconds(found.each_s)} for each time"
+    assumes = (
+        f"nothing of that wait is left, in which {units.percent(found.used)} of {scenario}'s users are now"
+    )
+    yield advise("external", name, what, _without(ground, found.used, assumes))
+    users = next((f.load.users for f in ground.case.flows if f.load.scenario == scenario), None)
+    if users:
+        more = Gain(None, None, "it does more at once only as far as the other end allows")
+        yield advise("external", scenario, f"Or let {scenario} ask more at once ({users:g} users now)", more)
+
+
+def _without(ground: Ground, share: float | None, assumes: str) -> Gain:
+    """Users who wait for something a share of their time come round so much more often without it."""
+    if share is None or share >= 1:
+        return Gain(ground.until().ratio, ground.until().limit, f"{SAME}; {assumes}")
+    return ground.until(1 / (1 - share), "the rest of the operations' own time", assumes)
+
+
+def _about_memory(ground: Ground, found: ShareMeasures) -> Iterator[Advice]:
+    resource = ground.first.resource
+    place = next(iter(resource.tiers), resource.hosts[0])
+    again = units.percent(found.witness)
+    what = f"Give {place} more memory ({again} of what its disks read had been in memory before)"
+    why = "how much less is read with more memory needs a run with more of it"
+    yield advise("memory", place, what, Gain(None, ground.until().limit, why))
+
+
+def _about_network(ground: Ground, found: ShareMeasures) -> Iterator[Advice]:
+    resource, gain = ground.first.resource, ground.until()
+    now = units.percent(found.used)
+    what = (
+        f"Give {resource.hosts[0]} a faster interface than {resource.instance} ({now} of its speed is used)"
+    )
+    if gain.ratio is not None:
+        speed = units.times((1 + gain.ratio) * (found.used or NETWORK.value))
+        what = f"{what[:-1]}; {speed} that speed for all of it)"
+    yield advise("network", resource.hosts[0], what, gain)
+
+
+def _about_pool(ground: Ground, found: ShareMeasures) -> Iterator[Advice]:
+    tier = next(iter(ground.first.resource.tiers), "")
+    refused = units.percent(found.witness)
+    what = f"Allow {tier} more connections, or share fewer among the clients ({refused} were refused one)"
+    yield advise("pool", tier, what, ground.until())
+
+
+OF_SHARES: Mapping[str, Callable[[Ground, ShareMeasures], Iterator[Advice]]] = {
+    "lock": _about_lock,
+    "dependency": _about_dependency,
+    "memory": _about_memory,
+    "network": _about_network,
+    "pool": _about_pool,
+}

@@ -1,0 +1,164 @@
+"""Step 3's answer: how much of each resource an operation takes, and at what throughput that uses it up.
+
+Over the levels of a load in steps ``U = b + D X`` (METHOD step 3): X the throughput of the scenario that is
+varied; what the others take of it, and what is used at rest, is b. The ceiling is ``(1 - b) / D``. With one
+level there is no b: ``X / U``, which takes all use for the operations' own and all scenarios to grow alike.
+Where no cap is known there is no use, and no ceiling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pinchpoint.analysis.blame import owner
+from pinchpoint.analysis.case import Case
+from pinchpoint.analysis.flows import Flow
+from pinchpoint.analysis.growth import Climb, find_line
+from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures, Measures, measure
+from pinchpoint.analysis.resources import Resource
+from pinchpoint.analysis.stages import Rows
+
+SAME = "the same mix of operations and the same cache ratio"
+ONE_LEVEL = (
+    f"{SAME}; one load level: all of its use is taken for the operations' own, all scenarios to grow alike"
+)
+SEVERAL = f"{SAME}; the other scenarios stay as they are"
+
+CEILINGS = ("cpu", "allowance", "thread", "disk", "network", "pool")
+"""Resources whose use grows with throughput, so that it tells how much more of that they allow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What the load takes of one resource, and how much more of that load it allows.
+
+    Attributes:
+        found: what was measured in the stage that is judged.
+        use: how much of it is used there.
+        base: of that at rest and by scenarios that were not varied; 0 where one level cannot tell.
+        each_s: what one operation takes of it (share times seconds); None where one level cannot tell whose.
+        ceiling_ratio: ceiling ÷ throughput there, 1 or more while it is not used up.
+        ceilings_per_s: by scenario, the throughput that uses it up.
+        levels: how many load levels tell.
+        assumes: what must stay as it is for that to hold.
+    """
+
+    resource: Resource
+    found: Measures
+    use: float
+    base: float
+    each_s: float | None
+    ceiling_ratio: float
+    ceilings_per_s: Mapping[str, float]
+    levels: int
+    assumes: str
+
+
+def used(found: Measures) -> float | None:
+    """How much of a resource is used; None where that is not known (no declared cap, not measured)."""
+    if isinstance(found, DiskMeasures):
+        return found.utilisation
+    return found.busy if isinstance(found, CpuMeasures) else found.used
+
+
+def demands_of(case: Case) -> tuple[Demand, ...]:
+    """The demand of every resource of a case; none where it has no stage to judge."""
+    if case.stage is None:
+        return ()
+    length = float(case.inputs.window.seconds)
+    return find_demands(case.resources, case.stage.rows, case.flows, length, case.climb)
+
+
+def find_demands(
+    resources: Sequence[Resource],
+    rows: Rows,
+    flows: Sequence[Flow],
+    seconds: float,
+    climb: Climb | None = None,
+) -> tuple[Demand, ...]:
+    """The demand of every resource whose use is known, the smallest ceiling first.
+
+    Args:
+        resources: with the columns of what is judged.
+        rows: of the stage that is judged.
+        flows: of the same window.
+        seconds: how long that window is.
+        climb: the levels of a load in steps; None where there were none.
+    """
+    served = {flow.load.scenario: flow.ok / seconds for flow in flows if flow.ok and seconds}
+    found = []
+    for resource in (one for one in resources if one.type in CEILINGS):
+        measured = measure(resource, rows)
+        use = used(measured)
+        if use is None or use <= 0:
+            continue
+        found.append(
+            (climb and _of_levels(resource, measured, use, served, climb))
+            or Demand(
+                resource=resource,
+                found=measured,
+                use=use,
+                base=0.0,
+                each_s=None,
+                ceiling_ratio=1 / use,
+                ceilings_per_s={name: rate / use for name, rate in served.items()},
+                levels=1,
+                assumes=ONE_LEVEL,
+            )
+        )
+    return tuple(sorted(found, key=lambda one: (one.ceiling_ratio, one.resource.key)))
+
+
+def _of_levels(
+    resource: Resource, measured: Measures, use: float, served: Mapping[str, float], climb: Climb
+) -> Demand | None:
+    """By the line through the levels; None where they do not tell it, or the line does not hold up to now.
+
+    It does not where the resource still has room at a throughput at which the line has it used up.
+    """
+    scenario = climb.levels[0].scenario
+    same = next((other for other in climb.resources if other.key == resource.key), None)
+    now = served.get(scenario)
+    if same is None or not now:
+        return None
+    uses = [used(measure(same, climb.rows(level))) for level in climb.levels]
+    line = find_line(climb, np.array(uses, dtype=float))
+    if line is None or (line.ceiling_per_s < now and use < 1 - line.base):
+        return None
+    return Demand(
+        resource=resource,
+        found=measured,
+        use=use,
+        base=line.base,
+        each_s=line.each_s,
+        ceiling_ratio=line.ceiling_per_s / now,
+        ceilings_per_s={scenario: line.ceiling_per_s},
+        levels=line.levels,
+        assumes=SEVERAL,
+    )
+
+
+def demand_table(demands: Sequence[Demand]) -> tuple[dict[str, Any], ...]:
+    """One row per resource: what is used of it, and where that ends."""
+    return tuple(_row(one) for one in demands)
+
+
+def _row(one: Demand) -> dict[str, Any]:
+    tier, host = owner(one.resource, one.found)
+    return {
+        "tier": tier,
+        "host": host,
+        "resource": one.resource.type,
+        "instance": one.resource.instance,
+        "role": one.resource.role,
+        "used_ratio": one.use,
+        "base_ratio": one.base if one.each_s is not None else None,
+        "each_s": one.each_s,
+        "ceilings_per_s": dict(one.ceilings_per_s),
+        "levels": one.levels,
+        "assumes": one.assumes,
+    }

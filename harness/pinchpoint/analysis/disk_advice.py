@@ -1,0 +1,309 @@
+"""What to do about a disk, by the way in which it limits (METHOD step 5): never the same for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from pinchpoint.analysis.capacity import SAME
+from pinchpoint.analysis.disk_types import (
+    AT_LEAST,
+    Profile,
+    Rates,
+    caps_words,
+    cited,
+    known,
+    larger,
+    limits_words,
+    stripes_for,
+)
+from pinchpoint.analysis.facts import level_words
+from pinchpoint.analysis.ground import Gain, Ground, advise
+from pinchpoint.analysis.measures import DiskMeasures, measure_disk
+from pinchpoint.analysis.resources import COMMIT_ROLES, Resource
+from pinchpoint.analysis.slowness import slowness, write_and_flush_s
+from pinchpoint.analysis.thresholds import MOSTLY_READS, at_least
+from pinchpoint.analysis.verdict import Advice, Kind
+from pinchpoint.report import units
+
+FARM = "farm.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A disk that limits, as it was declared and measured.
+
+    Attributes:
+        target: ``sql.log``; of all disks of a machine its host.
+        profile: the entry of the catalogue it was declared to be, with how many are striped; None where none.
+        rates: what it does now.
+    """
+
+    target: str
+    profile: Profile | None
+    stripes: int
+    rates: Rates
+
+
+def about_disk(ground: Ground, found: DiskMeasures) -> Iterator[Advice]:
+    """What to do about the disk that limits."""
+    first = ground.first
+    held = _held(first.resource, found)
+    if first.resource.whole is not None:
+        yield from _machine(ground, held)
+        return
+    yield from BY_KIND[first.kind](ground, found, held)
+    if first.contradicted:
+        yield _wrong(first.kind, found, held)
+    elif first.resource.limits is None and first.kind in NEEDS_A_CAP:
+        yield measure_it(first.kind, held.target, first.resource.role or "")
+
+
+def measure_it(kind: Kind, target: str, role: str) -> Advice:
+    """What a disk can do is not known: the probe that tells."""
+    suite = "database" if role in (*COMMIT_ROLES, "data", "tempdb") else "iometer"
+    what = (
+        f"Say in {FARM} what {target} can do (profile or limits), or measure it: "
+        f"`pinchpoint probe --farm {FARM} --suite {suite}` shows its rate and latency over outstanding I/Os"
+    )
+    return advise(kind, target, what, Gain(None, None, f"what {target} can do is not known"))
+
+
+def _held(resource: Resource, found: DiskMeasures) -> Held:
+    role = resource.roles[0] if resource.roles else None
+    name = resource.whole or (role.profile if role else None)
+    target = f"{role.tier}.{role.role}" if role and resource.whole is None else resource.hosts[0]
+    return Held(
+        target=target,
+        profile=known(name),
+        stripes=role.stripes if role and resource.whole is None else 1,
+        rates=Rates(found.io or 0.0, found.bytes or 0.0),
+    )
+
+
+def _wrong(kind: Kind, found: DiskMeasures, held: Held) -> Advice:
+    what = f"Correct what {FARM} declares of {held.target}: {level_words(found)}, and that is its limit"
+    return advise(kind, held.target, what, Gain(None, None, "a declaration changes no throughput"))
+
+
+# ---- at a cap -----------------------------------------------------------------------------------
+
+
+def _cap(ground: Ground, found: DiskMeasures, held: Held) -> Iterator[Advice]:
+    """A type of the catalogue, and the same one striped; in figures where no type was declared."""
+    if held.profile is None or ground.first.contradicted:
+        yield _faster(ground, found, held)
+        return
+    need = ground.need or AT_LEAST * ground.now
+    better = larger(held.profile, held.rates, need, held.stripes)
+    if better is not None:
+        yield _put_on(ground, held, better, 1)
+    count = stripes_for(held.profile, held.rates, need, held.stripes)
+    if count is not None:
+        yield _put_on(ground, held, held.profile, count)
+    if better is None and count is None:
+        yield _faster(ground, found, held)
+
+
+def _put_on(ground: Ground, held: Held, entry: Profile, count: int) -> Advice:
+    assert held.profile is not None  # noqa: S101 -- only what was declared has another type
+    room = held.rates.room(entry, count)
+    now = _named(held.profile, held.stripes)
+    how = f"Stripe {held.target} over" if count > 1 else f"Put {held.target} on"
+    what = f"{how} {_named(entry, count)} in place of {now}{_beyond(ground)}"
+    assumes = (
+        f"{SAME}; a stripe spreads I/O evenly; striping lifts no cap of the machine" if count > 1 else ""
+    )
+    gain = ground.until(room, f"{_named(entry, count)} itself", assumes)
+    return advise(ground.first.kind, held.target, what, gain, cited([held.profile, entry]))
+
+
+def _named(entry: Profile, count: int) -> str:
+    times = f"{count} x " if count > 1 else ""
+    return f"{times}{entry.name} ({caps_words(entry, count)})"
+
+
+def _beyond(ground: Ground) -> str:
+    """The next hidden limit: what the machine allows all its disks together, whatever these can do."""
+    machine = ground.machine
+    limits = machine.resource.limits if machine else None
+    if machine is None or limits is None:
+        return ""
+    caps = limits_words(limits.iops, limits.bytes_per_s)
+    return f" (the machine {machine.resource.instance} ends at {caps} for all its disks)"
+
+
+def _faster(ground: Ground, found: DiskMeasures, held: Held) -> Advice:
+    """In figures: no type was declared, or the declared one does not hold."""
+    limits, gain = ground.first.resource.limits, ground.until()
+    more = ""
+    if gain.ratio:
+        rates = held.rates
+        io = rates.io * (1 + gain.ratio) if found.binding == "io" else None
+        size = rates.bytes_per_s * (1 + gain.ratio) if found.binding == "bytes" else None
+        more = f" ({limits_words(io, size)} for all of it)"
+    said = limits_words(limits.iops, limits.bytes_per_s) if limits and not ground.first.contradicted else ""
+    at = f"its declared {said}" if said else f"what it is held at: {level_words(found)}"
+    what = f"Put {held.target} on a disk that does more than {at}{more}{_beyond(ground)}"
+    return advise(ground.first.kind, held.target, what, gain)
+
+
+def _machine(ground: Ground, held: Held) -> Iterator[Advice]:
+    """The next machine of its series; faster or more disks would change nothing."""
+    entry, cached = held.profile, ground.first.resource.instance.endswith("(cached)")
+    if entry is None:
+        return
+    need = ground.need or AT_LEAST * ground.now
+    better = larger(entry, held.rates, need, cached=cached)
+    caps = caps_words(entry, cached=cached)
+    if better is None:
+        series = f"{entry.name} ({caps}) is the largest of its series"
+        what = f"Spread the disks of {held.target} over two machines: {series}"
+        yield advise("disk_cap", held.target, what, ground.until(), cited([entry]))
+        return
+    room = held.rates.room(better, cached=cached)
+    what = (
+        f"Make {held.target} an {better.name} ({caps_words(better, cached=cached)} for all its disks) "
+        f"in place of {entry.name} ({caps}); faster or more disks alone change nothing"
+    )
+    gain = ground.until(room, f"the machine again, as {better.name}")
+    yield advise("disk_cap", held.target, what, gain, cited([entry, better]))
+
+
+# ---- other ways ---------------------------------------------------------------------------------
+
+
+def _device(ground: Ground, found: DiskMeasures, held: Held) -> Iterator[Advice]:
+    """The device itself ends: only another one, or several of it, do more."""
+    gain = ground.until()
+    rate = units.per_second(found.io)
+    does = f"this one does {rate} however many I/Os wait"
+    what = f"Put {held.target} on a faster device, or stripe several: {does}"
+    yield advise("disk_device", held.target, what, gain)
+
+
+def _burst(ground: Ground, found: DiskMeasures, held: Held) -> Iterator[Advice]:
+    """A type whose baseline carries what the credits carried."""
+    shift = ground.first.resource.shift
+    if shift is None:
+        return
+    ratio = shift.before / shift.after
+    wanted = f"{units.per_second(shift.before)}, which its credits carried"
+    again, assumes = "that rate again", f"{SAME}; the load stays as it was while the credits lasted"
+    gain = ground.until(ratio * ground.now, again, assumes)
+    if held.profile is None:
+        what = f"Put {held.target} on a disk whose baseline, not its burst, is {wanted}"
+        yield advise("disk_burst_exhausted", held.target, what, gain)
+        return
+    size = (found.bytes or 0.0) / found.io if found.io else 0.0
+    rates = Rates(shift.before, shift.before * size)
+    better = larger(held.profile, rates, 1.0, held.stripes)
+    worth = _credits(held.profile)
+    if better is not None:
+        what = f"Put {held.target} on {_named(better, 1)}, whose baseline is at least {wanted}{worth}"
+        gain = ground.until((rates.room(better) or 1.0) * ratio * ground.now, _named(better, 1), assumes)
+        yield advise("disk_burst_exhausted", held.target, what, gain, cited([held.profile, better]))
+    count = stripes_for(held.profile, rates, 1.0, held.stripes)
+    if count is not None:
+        what = f"Stripe {held.target} over {_named(held.profile, count)}, whose baseline carries {wanted}"
+        yield advise("disk_burst_exhausted", held.target, what, gain, cited([held.profile]))
+
+
+def _credits(entry: Profile) -> str:
+    """How many I/Os full credits are worth: (burst - baseline) x the time they last at the burst's rate."""
+    burst = entry.burst
+    if burst is None or burst.credit_s is None or entry.iops is None:
+        return ""
+    worth = (burst.iops - entry.iops) * burst.credit_s
+    return f" (full credits of {entry.name} are {worth:,.0f} I/Os above its {units.iops(entry.iops)})"
+
+
+def _warm_up(ground: Ground, _found: DiskMeasures, held: Held) -> Iterator[Advice]:
+    what = (
+        f"Use {held.target} until its rate rises no more, then run the same plan again; "
+        f"`pinchpoint probe --farm {FARM} --suite stability` shows when that is"
+    )
+    why = "how fast it is when it is warm was not seen"
+    yield advise("disk_warm_up", held.target, what, Gain(None, ground.until().limit, why))
+
+
+def _concurrency(ground: Ground, found: DiskMeasures, held: Held) -> Iterator[Advice]:
+    """More at once; a log writes one I/O after the other by its nature: it wants lower latency instead."""
+    resource = ground.first.resource
+    if resource.commit_path or resource.role in COMMIT_ROLES:
+        yield from _latency(ground, found, held)
+        return
+    way = "reads" if at_least(found.reads_ratio, MOSTLY_READS) else "writes"
+    outstanding = f"{found.outstanding:.2g} outstanding now" if found.outstanding is not None else "few now"
+    what = f"Let {resource.tiers[0]} issue more {way} to {held.target} at once ({outstanding})"
+    own = 1 / found.utilisation if found.utilisation else None
+    if own is None:
+        why = f"what {held.target} can do is not known"
+        yield advise("disk_concurrency", held.target, what, Gain(None, None, why))
+    else:
+        gain = ground.until(own, "the declared limit of that disk", f"{SAME}; its latency stays as it is")
+        yield advise("disk_concurrency", held.target, what, gain)
+
+
+def _latency(ground: Ground, found: DiskMeasures, held: Held) -> Iterator[Advice]:
+    """The response recomputed with the latency of another disk, as far as it is waiting for this one."""
+    resource, kind = ground.first.resource, ground.first.kind
+    reads = at_least(found.reads_ratio, MOSTLY_READS)
+    now_s = found.read_s if reads else write_and_flush_s(resource, found)
+    each = "read" if reads else "write"
+    named = _unpublished(held.profile)
+    for name, latency_s in _other_latencies(ground, now_s):
+        what = (
+            f"Give {held.target} a disk of lower latency: {units.seconds(latency_s)} a {each}, as {name}, "
+            f"in place of {units.seconds(now_s)}{named}"
+        )
+        yield advise(kind, held.target, what, _recomputed(ground, latency_s, now_s))
+
+
+def _recomputed(ground: Ground, latency_s: float, now_s: float | None) -> Gain:
+    state = ground.first.disk
+    share = state.wait_ratio if state else None
+    if share is None or not now_s:
+        return Gain(None, ground.until().limit, "how much of the operations' time waits for it is not known")
+    left = 1 - share * (1 - latency_s / now_s)
+    waits = units.percent(share)
+    assumes = f"{SAME}; the {waits} of the operations' time that waits for it shrinks with its latency"
+    return ground.until(1 / left, "the rest of the operations' own time", assumes)
+
+
+def _other_latencies(ground: Ground, now_s: float | None) -> Iterator[tuple[str, float]]:
+    """(whose, seconds): the limit of its role, and the fastest other disk of the farm where that is lower."""
+    first, rows = ground.first.resource, ground.case.stage
+    limit = slowness(first)
+    if now_s is not None and now_s > limit.value:
+        yield f"is good for its role ({limit.source})", limit.value
+    elif now_s is not None:
+        yield "half of now would be", now_s / 2
+    others = {}
+    for one in ground.case.resources if rows is not None else ():
+        if one.type == "disk" and one.whole is None and one.key != first.key and rows is not None:
+            found = measure_disk(one, rows.rows)
+            taken = write_and_flush_s(one, found)
+            if taken is not None and now_s is not None and taken < now_s and found.io:
+                others[f"{one.roles[0].tier}.{one.role} has here"] = taken
+    if others:
+        name = min(others, key=others.__getitem__)
+        yield name, others[name]
+
+
+def _unpublished(entry: Profile | None) -> str:
+    """The catalogue has caps; latencies are published for none of its types."""
+    return f" (the source of {entry.name} names no latency)" if entry else ""
+
+
+NEEDS_A_CAP = ("disk_cap", "disk_device", "disk_latency", "disk_concurrency")
+"""Kinds that a known cap would tell from each other with more confidence."""
+
+BY_KIND: Mapping[str, Callable[[Ground, DiskMeasures, Held], Iterator[Advice]]] = {
+    "disk_cap": _cap,
+    "disk_device": _device,
+    "disk_burst_exhausted": _burst,
+    "disk_warm_up": _warm_up,
+    "disk_concurrency": _concurrency,
+    "disk_latency": _latency,
+}

@@ -1,0 +1,145 @@
+"""What advice stands on: the bottleneck, what would limit after it, and how a piece of advice is put."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from pinchpoint.analysis.blame import owner
+from pinchpoint.analysis.capacity import SAME, Demand
+from pinchpoint.analysis.case import Case
+from pinchpoint.analysis.disk_types import limits_words
+from pinchpoint.analysis.measures import Measures
+from pinchpoint.analysis.output import others, reach
+from pinchpoint.analysis.resources import Resource
+from pinchpoint.analysis.signature import Suspicion
+from pinchpoint.analysis.verdict import Advice, Kind
+from pinchpoint.report import units
+
+NO_NEXT = "nothing else that was measured is used enough to tell what would limit next"
+NOTHING = 0.005
+"""Gains below half a per cent are none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """What lifting a limit brings.
+
+    Attributes:
+        ratio: at most so much more throughput; None where that is not known.
+        limit: what limits then, in words; None where that is not known.
+        assumes: what must stay as it is, or why it is not known.
+    """
+
+    ratio: float | None
+    limit: str | None
+    assumes: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """The bottleneck, and the demand of all resources, the smallest ceiling first."""
+
+    case: Case
+    first: Suspicion
+    demands: tuple[Demand, ...]
+
+    @property
+    def now(self) -> float:
+        """The throughput at which the bottleneck is used up ÷ throughput now."""
+        return reach(self.first, self.demands)
+
+    @property
+    def machine(self) -> Demand | None:
+        """All disks together of the machine a disk is in, where its caps are known and hold for that disk."""
+        attached = {role.attached for role in self.first.resource.roles}
+        for one in self.demands:
+            same = one.resource.machine == self.first.resource.machine
+            if one.resource.whole and same and attached & {r.attached for r in one.resource.roles}:
+                return one if one.resource.key != self.first.resource.key else None
+        return None
+
+    @property
+    def after(self) -> tuple[Demand, ...]:
+        """What would limit next, the smallest ceiling first; of a disk its machine, used much or little."""
+        found = others(self.first, self.demands)
+        machine = self.machine
+        if machine is None or machine in found:
+            return found
+        return tuple(sorted((*found, machine), key=lambda one: one.ceiling_ratio))
+
+    @property
+    def need(self) -> float | None:
+        """Up to so many times the throughput now nothing else limits; None where that is not known."""
+        found = self.after
+        return found[0].ceiling_ratio if found else None
+
+    def until(self, own: float | None = None, again: str = "", assumes: str = "") -> Gain:
+        """The gain until something else limits, or ``again`` the same at ``own`` times the throughput now."""
+        ends = [(one.ceiling_ratio, limit_words(one), one.assumes) for one in self.after]
+        if own is not None:
+            ends.append((own, again, assumes or SAME))
+        if not ends:
+            return Gain(None, None, NO_NEXT)
+        ratio, limit, said = min(ends, key=lambda end: end[0])
+        return Gain(
+            max(0.0, ratio / self.now - 1),
+            limit,
+            "; ".join(dict.fromkeys([said, assumes] if assumes else [said])),
+        )
+
+
+def limit_words(one: Demand) -> str:
+    """A resource in the words of advice: ``the index disk of search``, ``the CPU of sql``."""
+    resource = one.resource
+    if resource.whole is not None:
+        limits = resource.limits
+        caps = limits_words(limits.iops, limits.bytes_per_s) if limits else ""
+        return f"the machine {resource.hosts[0]} ({resource.instance}: {caps} for all its disks)"
+    return f"{_thing(resource)}{_of(resource, one.found)}"
+
+
+def _thing(resource: Resource) -> str:
+    named = {
+        "cpu": "the CPU",
+        "allowance": "the CPU allowed",
+        "thread": f"the thread {resource.instance.removeprefix('thread:')}",
+        "disk": f"the {resource.role} disk",
+        "network": f"the network interface {resource.instance}",
+        "pool": "the number of connections",
+    }
+    return named[resource.type]
+
+
+def _of(resource: Resource, found: Measures) -> str:
+    tier, host = owner(resource, found)
+    if resource.type == "cpu" and len(resource.tiers) > 1:
+        return f" that {' and '.join(resource.tiers)} share"
+    return f" of {host if resource.type == 'network' else tier}"
+
+
+def advise(
+    kind: Kind,
+    target: str,
+    what: str,
+    gain: Gain,
+    source: Mapping[str, str] | None = None,
+) -> Advice:
+    """One piece of advice, with all of it as a sentence (``Add CPUs to search: up to +38 %; then ...``)."""
+    return Advice(kind, target, what, gain.ratio, gain.limit, gain.assumes, source, _text(what, gain))
+
+
+def _text(what: str, gain: Gain) -> str:
+    if gain.ratio is None:
+        return f"{what}. How much that gains is not known: {gain.assumes}."
+    if gain.ratio < NOTHING:
+        by = f": {gain.limit} is used up as well" if gain.limit else ""
+        return f"{what}: by itself that gains nothing{by}."
+    then = f"; then {gain.limit} limits" if gain.limit else ""
+    return f"{what}: up to +{units.percent(gain.ratio)}{then}."
+
+
+def listed(names: Iterable[str]) -> str:
+    """``a``, ``a and b``, ``a, b and c``."""
+    found = list(names)
+    return " and ".join([", ".join(found[:-1]), found[-1]] if len(found) > 1 else found)

@@ -1,0 +1,147 @@
+"""Step 7: headroom, throughput at the objectives ÷ throughput now - 1: read off levels, else reckoned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pinchpoint.analysis.capacity import Demand
+from pinchpoint.analysis.case import Case
+from pinchpoint.analysis.levels import highest_held
+from pinchpoint.analysis.objectives import PERCENTILES, objective_table
+from pinchpoint.analysis.output import AT_A_CEILING, LEAST_USED, others, reach
+from pinchpoint.analysis.signature import Suspicion
+from pinchpoint.analysis.verdict import Headroom, Outcome
+from pinchpoint.report import units
+
+HELD = ("disk_device", "disk_burst_exhausted")
+"""Kinds beside ``AT_A_CEILING`` in which all that can be done is done."""
+QUEUE = "times grow as 1 ÷ (1 - use) of what is used most, as those of a queue that is served at random do"
+
+
+def find_headroom(
+    case: Case, outcome: Outcome, first: Suspicion | None, demands: Sequence[Demand]
+) -> Headroom:
+    """How much more of this load there is room for, and how that is known.
+
+    Args:
+        case: what was judged.
+        outcome: what was concluded of the case.
+        first: the bottleneck; None where none was named.
+        demands: of all resources, the smallest ceiling first.
+    """
+    if outcome not in {"bottleneck", "not_reached"}:
+        return _unknown("nothing was concluded about what limits the farm")
+    held = _of_levels(case)
+    if held is not None:
+        return held
+    missed = _missed(case)
+    if missed:
+        return _unknown(
+            f"an objective of {missed} is missed at this load; the highest load at which all hold is not "
+            "known: a load in steps would tell"
+        )
+    if first is not None and first.kind not in (*AT_A_CEILING, *HELD):
+        return _unknown("waiting sets the pace, not use: at what load that ends is not known")
+    return _of_model(case, first, demands)
+
+
+def _unknown(why: str) -> Headroom:
+    return Headroom(None, "unknown", None, None, None, why)
+
+
+def _now(case: Case, scenario: str) -> float | None:
+    length = case.inputs.window.seconds
+    done = next((flow.ok for flow in case.flows if flow.load.scenario == scenario), 0)
+    return done / length if done and length else None
+
+
+def _of_levels(case: Case) -> Headroom | None:
+    """Of a load in steps that did not hold its objectives to the end: where it did ÷ what is judged."""
+    if case.climb is None:
+        return None
+    for scenario, found in highest_held(case.climb.rows_of_levels).items():
+        now, level = _now(case, scenario), found["level"]
+        if found["all_held"] or now is None:
+            continue
+        if level is None:
+            first = units.load_level(case.climb.levels[0].amount, found["unit"])
+            return _unknown(f"the objectives of {scenario} held at no level: a load below {first} would tell")
+        done = found["throughput_per_s"]
+        words = units.load_level(level, found["unit"])
+        return Headroom(
+            ratio=done / now - 1,
+            how="levels",
+            scenario=scenario,
+            now_per_s=now,
+            objectives_per_s=done,
+            why=f"the objectives of {scenario} held up to {words}, with {units.per_second(done)} done; "
+            f"{units.per_second(now)} are done in what is judged",
+        )
+    return None
+
+
+def _missed(case: Case) -> str:
+    climbed = {level.scenario for level in case.climb.levels} if case.climb else set()
+    rows = (row for row in objective_table(case.inputs) if row["scenario"] not in climbed)
+    return next((str(row["scenario"]) for row in rows if row["met"] is False), "")
+
+
+def _of_model(case: Case, first: Suspicion | None, demands: Sequence[Demand]) -> Headroom:
+    """Until the first ceiling, or until times reach their objective on the way there."""
+    if first is not None:
+        own = next((one for one in demands if one.resource.key == first.resource.key), None)
+        room, scenario = reach(first, demands), _one_scenario(case)
+        if own is None or room == 1.0:
+            now = _now(case, scenario) if scenario else None
+            return Headroom(0.0, "model", scenario, now, now, "it does all that it can do already")
+    else:
+        open_ = others(None, demands)
+        if not open_:
+            share = units.percent(LEAST_USED)
+            return _unknown(f"no resource is used {share} or more, or its limit is not known")
+        own = open_[0]
+        room = own.ceiling_ratio
+    return _until(case, own, room)
+
+
+def _one_scenario(case: Case) -> str | None:
+    if case.climb is not None:
+        return case.climb.levels[0].scenario
+    return case.flows[0].load.scenario if len(case.flows) == 1 else None
+
+
+def _until(case: Case, own: Demand, room: float) -> Headroom:
+    bound: Mapping[str, Any] | None = None
+    for row in objective_table(case.inputs):
+        if row["metric"] in PERCENTILES and row["met"]:
+            reached = _at_target(own, row["value"], row["target"])
+            if reached < room:
+                room, bound = reached, row
+    scenario = _one_scenario(case)
+    now = _now(case, scenario) if scenario else None
+    name = own.resource.instance or own.resource.type
+    why = f"until {own.resource.type} {name} of {', '.join(own.resource.hosts)} is used up"
+    if bound is not None:
+        metric = bound["metric"].removesuffix("_s")
+        why = f"until the {metric} of {bound['scenario']} reaches {units.seconds(bound['target'])}"
+    return Headroom(
+        ratio=room - 1,
+        how="model",
+        scenario=scenario,
+        now_per_s=now,
+        objectives_per_s=None if now is None else now * room,
+        why=why,
+        assumes=f"{own.assumes}; {QUEUE}" if bound is not None else own.assumes,
+    )
+
+
+def _at_target(own: Demand, value: float, target: float) -> float:
+    """The throughput at which a time has grown to its target ÷ throughput now.
+
+    ``R(1 - U) / (1 - U') = target`` with ``U' = b + (U - b) k``.
+    """
+    if own.use >= 1 or own.use <= own.base:
+        return 1.0
+    use = 1 - value / target * (1 - own.use)
+    return max(1.0, (use - own.base) / (own.use - own.base))

@@ -1,0 +1,53 @@
+"""Step 7 as a whole: headroom, what comes next and then, what to do; what the load takes of each resource."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pinchpoint.analysis.advice import advice_on_candidates, advice_on_generator, find_advice
+from pinchpoint.analysis.capacity import demand_table, demands_of
+from pinchpoint.analysis.case import Case
+from pinchpoint.analysis.gates import Gate
+from pinchpoint.analysis.headroom import find_headroom
+from pinchpoint.analysis.output import following
+from pinchpoint.analysis.verdict import Advice, Headroom, Next, Outcome, Suspect
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """The verdict's part that looks ahead; its fields are those of ``Verdict``."""
+
+    next: Next | None
+    then: Next | None
+    headroom_ratio: float | None
+    headroom: Headroom
+    advice: tuple[Advice, ...]
+    demand: tuple[Mapping[str, Any], ...]
+
+
+def look_ahead(
+    case: Case, outcome: Outcome, candidates: Sequence[Suspect] = (), blocking: Sequence[Gate] = ()
+) -> Outlook:
+    """What follows from a conclusion.
+
+    Args:
+        case: what was judged.
+        outcome: what was concluded: a bottleneck is the first that was found.
+        candidates: where no one was named, those who may be it.
+        blocking: the gates that make the run invalid.
+    """
+    demands = demands_of(case)
+    first = case.found[0] if outcome == "bottleneck" else None
+    ahead = following(first, demands) if outcome in {"bottleneck", "not_reached"} else ()
+    room = find_headroom(case, outcome, first, demands)
+    advice = advice_on_generator(blocking) if blocking else advice_on_candidates(candidates, case)
+    return Outlook(
+        next=ahead[0] if ahead else None,
+        then=ahead[1] if len(ahead) > 1 else None,
+        headroom_ratio=room.ratio,
+        headroom=room,
+        advice=find_advice(case, demands) if first is not None else advice,
+        demand=demand_table(demands),
+    )
