@@ -6,15 +6,17 @@ the measurements, or it would be no proof that they suffice.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow.compute as pc
 
-from pinchpoint.analysis.series import Samples, Window, group
+from pinchpoint.analysis.series import Key, Samples, Window
+from pinchpoint.analysis.steps import add_up
 from pinchpoint.analysis.traffic import Traffic
+from pinchpoint.store import samples as recorded
 from pinchpoint.store.read import StoredRun
 
 CLIMBING = ("ramp", "steps")
@@ -177,19 +179,20 @@ def read_inputs(run: StoredRun) -> Inputs:
     traffic = Traffic(run.operations)
     declared = dict(_declared_hosts(manifest))
     plan = manifest.get("plan") or {}
+    hosts, disks = tuple(_hosts(manifest, declared)), tuple(_disks(manifest, declared))
     return Inputs(
         state=manifest.get("state", "finished"),
         window=window,
         measured=measured,
-        hosts=tuple(_hosts(manifest, declared)),
-        disks=tuple(_disks(manifest, declared)),
+        hosts=hosts,
+        disks=disks,
         loads=tuple(_load(name, spec) for name, spec in (plan.get("scenarios") or {}).items()),
         objectives=tuple(plan.get("objectives") or ()),
         generators=tuple(
             Worker(str(worker.get("worker")), tuple(worker.get("cores") or ()), worker.get("machine_id"))
             for worker in manifest.get("generators") or ()
         ),
-        samples=group(run.samples, window),
+        samples=add_up(recorded.tables(run.samples), window, _counted_together(hosts, disks)),
         whole=traffic,
         traffic=traffic.during(window),
         events=tuple(run.events),
@@ -222,9 +225,20 @@ def _last_record_s(run: StoredRun) -> float:
     ends = [0.0]
     if run.operations.num_rows:
         ends.append(pc.max(pc.add(run.operations["time_s"], run.operations["interval_s"])).as_py())
-    if run.samples.num_rows:
-        ends.append(pc.max(run.samples["time_ns"]).as_py() / 1e9)
-    return max(ends)
+    sampled = recorded.extent(run.samples)
+    return max(*ends, sampled[1]) if sampled else max(ends)
+
+
+def _counted_together(hosts: Iterable[Host], disks: Iterable[DiskRole]) -> set[Key]:
+    """Reads and writes of the disks with a role: they are added where both are of the same reading."""
+    metrics = ("disk.reads_per_s", "disk.writes_per_s", "disk.data_writes_per_s")
+    places = {
+        (host.name, disk.device)
+        for disk in disks
+        for host in hosts
+        if host.machine == disk.machine and disk.device
+    }
+    return {Key(host, metric, device) for host, device in places for metric in metrics}
 
 
 def _declared_hosts(manifest: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], Mapping[str, Any]]]:

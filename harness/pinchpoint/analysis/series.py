@@ -1,16 +1,18 @@
-"""Samples as columns: what was read about each host, raw and on one grid of equal steps."""
+"""What was read about each host, added up to one grid of equal steps: a line per series, a column per step.
+
+Nothing else is kept of the samples, so that eight hours of twenty hosts fit into memory (``steps.py`` adds
+them up). Steps are a second long, in runs of over an hour ten.
+"""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from pinchpoint.store.schema import COARSE_S, LONG_RUN_S
 
@@ -26,42 +28,61 @@ class Key(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Raw:
-    """One series as it was read; nulls are NaN.
+class Readings:
+    """One series as it was read, where its steps do not suffice; nulls are NaN.
 
     Attributes:
         middle_s: the middle of each value's interval, UTC seconds.
-        interval_s: seconds each value covers.
         value: base units.
-        weight: operations behind each mean.
     """
 
     middle_s: Floats
-    interval_s: Floats
     value: Floats
-    weight: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One series: for each step of the window what its samples add up to.
+
+    Attributes:
+        total: values times their weights, in the metric's unit times that of ``share``.
+        share: the weights: operations where values are means of operations, seconds where they are not.
+        covered_s: seconds with a measured value.
+        highest: the largest value; -inf where nothing was measured.
+        counts: how many measured values.
+        weighted: whether values are means of operations.
+    """
+
+    total: Floats
+    share: Floats
+    covered_s: Floats
+    highest: Floats
+    counts: npt.NDArray[np.int32]
+    weighted: bool
+
+    @property
+    def measured(self) -> int:
+        """How many of its values are measured ones."""
+        return int(self.counts.sum())
 
     def mean(self) -> float | None:
         """Mean over the operations where values are means, over time where not; None where nothing was."""
-        weighted = np.isfinite(self.weight).any()
-        weight = np.where(np.isfinite(self.weight), self.weight, 0.0) if weighted else self.interval_s
-        return weighted_mean(self.value, weight)
+        share = float(self.share.sum())
+        return float(self.total.sum()) / share if share > 0 else None
 
-    def total(self) -> float:
+    def sum(self) -> float:
         """What a rate adds up to over the measured intervals; a second without a row adds nothing."""
-        return float(np.nansum(self.value * self.interval_s))
-
-    def during(self, window: Window) -> Raw:
-        """The part whose intervals have their middle in the window."""
-        ends = (window.first_s, window.first_s + window.seconds)
-        start, end = np.searchsorted(self.middle_s, ends)
-        columns = (self.middle_s, self.interval_s, self.value, self.weight)
-        return Raw(*(column[start:end] for column in columns))
+        return float(self.total.sum())
 
     def maximum(self) -> float | None:
         """The largest value of one interval."""
-        measured = self.value[np.isfinite(self.value)]
-        return float(measured.max()) if len(measured) else None
+        return float(self.highest.max()) if self.measured else None
+
+    def steps(self) -> Floats:
+        """The mean of each step, NaN where nothing was measured."""
+        result = np.full(len(self.share), np.nan)
+        np.divide(self.total, self.share, out=result, where=self.share > 0)
+        return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,53 +120,115 @@ class Window:
         return np.floor((time_s - self.first_s) / self.step_s).astype(np.int64)
 
 
-class Samples:
-    """The samples of one window, grouped into series once."""
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """All series of a window: arrays of a line per series, a column per step, as ``Series`` explains them.
 
-    def __init__(self, series: Mapping[Key, Raw], window: Window) -> None:
+    Attributes:
+        lines: series -> its line.
+        total: values times the seconds they cover.
+        weighted_total: values times the operations they are means of; ``weight`` these operations.
+        rows: how many samples there were, measured or not.
+        weighted: one flag per line: whether its values are means of operations.
+        readings: those series that were kept as they were read.
+    """
+
+    lines: Mapping[Key, int]
+    total: Floats
+    covered_s: Floats
+    highest: Floats
+    weighted_total: Floats
+    weight: Floats
+    counts: npt.NDArray[np.int32]
+    rows: npt.NDArray[np.int32]
+    weighted: npt.NDArray[np.bool_]
+    readings: Mapping[Key, Readings]
+
+    def part(self, first: int, steps: int) -> Cells:
+        """Some of the steps; the arrays are views. Steps there are none of are empty ones."""
+        there = slice(max(0, first), max(0, first + steps))
+        missing = max(0, -first), max(0, first + steps - self.total.shape[1])
+
+        def cut(columns: npt.NDArray[Any], empty: float = 0) -> npt.NDArray[Any]:
+            found = columns[:, there]
+            return np.pad(found, ((0, 0), missing), constant_values=empty) if any(missing) else found
+
+        return replace(
+            self,
+            total=cut(self.total),
+            covered_s=cut(self.covered_s),
+            highest=cut(self.highest, -np.inf),
+            weighted_total=cut(self.weighted_total),
+            weight=cut(self.weight),
+            counts=cut(self.counts),
+            rows=cut(self.rows),
+        )
+
+
+class Samples:
+    """The samples of one window, asked for by host, metric and instance."""
+
+    def __init__(self, cells: Cells, window: Window) -> None:
         self.window = window
-        self._series = series
+        self._cells = cells
 
     def during(self, window: Window) -> Samples:
-        """Those of a shorter window within this one."""
-        cut = {key: raw.during(window) for key, raw in self._series.items()}
-        return Samples({key: raw for key, raw in cut.items() if len(raw.value)}, window)
+        """Those of a shorter window within this one, in the same steps.
+
+        Raises:
+            ValueError: its steps are not this window's.
+        """
+        first, between = divmod(window.first_s - self.window.first_s, self.window.step_s)
+        if between or window.step_s != self.window.step_s:
+            raise ValueError(f"{window}: its steps are not those of {self.window}")
+        return Samples(self._cells.part(first, window.steps), window)
 
     def keys(self, metric: str) -> list[Key]:
-        """The series of a metric, in order of host and instance."""
-        return sorted(key for key in self._series if key.metric == metric)
+        """The series of a metric with at least one sample, in order of host and instance."""
+        return self._by_metric.get(metric, [])
 
-    def raw(self, host: str, metric: str, instance: str = "") -> Raw | None:
-        """One series as it was read, or None where there is not a single row of it."""
-        return self._series.get(Key(host, metric, instance))
+    def series(self, host: str, metric: str, instance: str = "") -> Series | None:
+        """One series, or None where there is not a single sample of it."""
+        cells = self._cells
+        line = cells.lines.get(Key(host, metric, instance))
+        if line is None or not self._there[line]:
+            return None
+        weighted = bool(cells.weighted[line])
+        total, share = (cells.weighted_total, cells.weight) if weighted else (cells.total, cells.covered_s)
+        return Series(
+            total=total[line],
+            share=share[line],
+            covered_s=cells.covered_s[line],
+            highest=cells.highest[line],
+            counts=cells.counts[line],
+            weighted=weighted,
+        )
+
+    def readings(self, host: str, metric: str, instance: str = "") -> Readings:
+        """One series as it was read.
+
+        Raises:
+            KeyError: it is none of those that were to be kept so (``steps.add_up``).
+        """
+        kept = self._cells.readings[Key(host, metric, instance)]
+        ends = (self.window.first_s, self.window.first_s + self.window.seconds)
+        start, end = np.searchsorted(kept.middle_s, ends)
+        return Readings(kept.middle_s[start:end], kept.value[start:end])
 
     def mean(self, host: str, metric: str, instance: str = "") -> float | None:
         """Its mean over the window, None where nothing was measured."""
-        raw = self.raw(host, metric, instance)
-        return None if raw is None else raw.mean()
+        series = self.series(host, metric, instance)
+        return None if series is None else series.mean()
 
     def steps(self, host: str, metric: str, instance: str = "") -> Floats:
         """One value per step of the window, NaN where nothing was measured."""
-        raw = self.raw(host, metric, instance)
-        if raw is None:
-            return np.full(self.window.steps, np.nan)
-        weight = np.where(np.isfinite(raw.weight), raw.weight, raw.interval_s)
-        usable = np.isfinite(raw.value) & (weight > 0)
-        step = self.window.step_of(raw.middle_s[usable])
-        total = np.bincount(step, raw.value[usable] * weight[usable], self.window.steps)
-        share = np.bincount(step, weight[usable], self.window.steps)
-        result = np.full(self.window.steps, np.nan)
-        np.divide(total, share, out=result, where=share > 0)
-        return result
+        series = self.series(host, metric, instance)
+        return np.full(self.window.steps, np.nan) if series is None else series.steps()
 
     def weights(self, host: str, metric: str, instance: str = "") -> Floats:
         """The operations behind each step's mean; 0 where there were none."""
-        raw = self.raw(host, metric, instance)
-        if raw is None:
-            return np.zeros(self.window.steps)
-        usable = np.isfinite(raw.value) & np.isfinite(raw.weight)
-        step = self.window.step_of(raw.middle_s[usable])
-        return np.asarray(np.bincount(step, raw.weight[usable], self.window.steps), dtype=np.float64)
+        series = self.series(host, metric, instance)
+        return series.share if series is not None and series.weighted else np.zeros(self.window.steps)
 
     def first_of(self, hosts: Iterable[str], metric: str, instance: str = "") -> Floats:
         """One value per step, from the first host that has it: hosts of one machine read the same."""
@@ -159,42 +242,22 @@ class Samples:
 
     def seen_ratio(self, host: str, metric: str, instance: str = "") -> float:
         """The share of the window that a series covers with measured values."""
-        raw = self.raw(host, metric, instance)
-        if raw is None or self.window.seconds == 0:
+        series = self.series(host, metric, instance)
+        if series is None or self.window.seconds == 0:
             return 0.0
-        covered = float(raw.interval_s[np.isfinite(raw.value)].sum())
-        return min(1.0, covered / self.window.seconds)
+        return min(1.0, float(series.covered_s.sum()) / self.window.seconds)
 
+    @cached_property
+    def _there(self) -> npt.NDArray[np.bool_]:
+        """Of which lines there are samples in this window."""
+        return np.asarray(self._cells.rows.any(axis=1))
 
-def group(table: pa.Table, window: Window) -> Samples:
-    """Sort the samples of a window into series: one pass over the columns, no loop over rows.
-
-    Names are handled as numbers: as text, eight hours of a hundred series would be a gigabyte.
-    """
-    middle = table["time_ns"].to_numpy() / 1e9 - table["interval_s"].to_numpy() / 2
-    inside = np.flatnonzero((middle >= window.first_s) & (middle < window.first_s + window.seconds))
-    if len(inside) == 0:
-        return Samples({}, window)
-    names = [_numbered(table[name]) for name in ("host", "metric", "instance")]
-    number = np.zeros(table.num_rows, dtype=np.int64)
-    for name in names:
-        number = number * len(name.dictionary) + name.indices.to_numpy()
-    order = inside[np.lexsort((middle[inside], number[inside]))]
-    starts = np.concatenate([[0], 1 + np.flatnonzero(np.diff(number[order])), [len(order)]])
-    columns = [middle[order], *(_floats(table[name])[order] for name in ("interval_s", "value", "weight"))]
-    series: dict[Key, Raw] = {}
-    for start, end in itertools.pairwise(starts):
-        key = Key(*(name[int(order[start])].as_py() for name in names))
-        series[key] = Raw(*(column[start:end] for column in columns))
-    return Samples(series, window)
-
-
-def _numbered(column: pa.ChunkedArray) -> pa.DictionaryArray:
-    return column.dictionary_encode().unify_dictionaries().combine_chunks()
-
-
-def _floats(column: pa.ChunkedArray) -> Floats:
-    return np.asarray(pc.fill_null(column, float("nan")).to_numpy(), dtype=np.float64)
+    @cached_property
+    def _by_metric(self) -> dict[str, list[Key]]:
+        found: dict[str, list[Key]] = {}
+        for key in sorted(key for key, line in self._cells.lines.items() if self._there[line]):
+            found.setdefault(key.metric, []).append(key)
+        return found
 
 
 def weighted_mean(value: Floats, weight: Floats) -> float | None:

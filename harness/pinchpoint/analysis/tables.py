@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pinchpoint.analysis.inputs import DiskRole, Inputs, Load
-from pinchpoint.analysis.series import Floats, Raw
+from pinchpoint.analysis.series import Floats, Key, Readings, Series
 from pinchpoint.analysis.stages import offered_per_s, peak_steps
 from pinchpoint.analysis.thresholds import RECOVERED, latency_limit
 from pinchpoint.analysis.traffic import Latency, Traffic
@@ -101,14 +101,22 @@ def disk_table(inputs: Inputs) -> list[dict[str, Any]]:
 def _disk(inputs: Inputs, disk: DiskRole) -> dict[str, Any]:
     hosts = [disk.host, *(h.name for h in inputs.on_machine(disk.machine) if h.name != disk.host)]
 
-    def raw(metric: str) -> Raw | None:
-        found = (inputs.samples.raw(host, f"disk.{metric}", disk.device or "") for host in hosts)
-        return next((one for one in found if one is not None and one.mean() is not None), None)
+    def told(metric: str) -> Key | None:
+        keys = (Key(host, f"disk.{metric}", disk.device or "") for host in hosts)
+        return next((key for key in keys if inputs.samples.mean(*key) is not None), None)
 
-    verified = raw("data_writes_per_s") is not None
+    def series(metric: str) -> Series | None:
+        key = told(metric)
+        return inputs.samples.series(*key) if key else None
+
+    def readings(metric: str) -> Readings | None:
+        key = told(metric)
+        return inputs.samples.readings(*key) if key else None
+
+    verified = series("data_writes_per_s") is not None
     prefix = "data_" if verified else ""
-    writes, reads, latency = raw(f"{prefix}writes_per_s"), raw("reads_per_s"), raw(f"{prefix}write_latency_s")
-    iops = _sum(writes, reads)
+    latency = series(f"{prefix}write_latency_s")
+    iops = _sum(readings(f"{prefix}writes_per_s"), readings("reads_per_s"))
     return {
         "tier": disk.tier,
         "host": disk.host,
@@ -116,8 +124,8 @@ def _disk(inputs: Inputs, disk: DiskRole) -> dict[str, Any]:
         "device": disk.device,
         "write_latency_mean_s": latency.mean() if latency else None,
         "write_latency_max_s": latency.maximum() if latency else None,
-        "read_latency_mean_s": _mean(raw("read_latency_s")),
-        "flush_latency_mean_s": _mean(raw("flush_latency_s")),
+        "read_latency_mean_s": _mean(series("read_latency_s")),
+        "flush_latency_mean_s": _mean(series("flush_latency_s")),
         "iops_mean": float(iops.mean()) if len(iops) else None,
         "iops_max": float(iops.max()) if len(iops) else None,
         "iops_source": "data" if verified or disk.data_io == "kernel" else "kernel",
@@ -127,27 +135,27 @@ def _disk(inputs: Inputs, disk: DiskRole) -> dict[str, Any]:
     }
 
 
-def _sum(writes: Raw | None, reads: Raw | None) -> Floats:
+def _sum(writes: Readings | None, reads: Readings | None) -> Floats:
     """Reads and writes of the same intervals, added; empty where either was not measured."""
     if writes is None or reads is None:
         return np.empty(0)
     # Stamps of one reading agree to well below a tenth of a second.
-    first, second = (np.rint(raw.middle_s * 10).astype(np.int64) for raw in (writes, reads))
+    first, second = (np.rint(one.middle_s * 10).astype(np.int64) for one in (writes, reads))
     _, left, right = np.intersect1d(first, second, return_indices=True)
     total: Floats = writes.value[left] + reads.value[right]
     return total[np.isfinite(total)]
 
 
-def _mean(raw: Raw | None) -> float | None:
-    return raw.mean() if raw else None
+def _mean(series: Series | None) -> float | None:
+    return series.mean() if series else None
 
 
 def cpu_table(inputs: Inputs) -> list[dict[str, Any]]:
     """Per tier and host: busy ratio of the tier's own processes (of its cores), and of the whole machine."""
     rows = []
     for host in inputs.hosts:
-        own = inputs.samples.raw(host.name, "cpu.busy_ratio", f"tier:{host.tier}")
-        machine = inputs.samples.raw(host.name, "cpu.busy_ratio")
+        own = inputs.samples.series(host.name, "cpu.busy_ratio", f"tier:{host.tier}")
+        machine = inputs.samples.series(host.name, "cpu.busy_ratio")
         shown = own if own is not None and own.mean() is not None else machine
         rows.append(
             {

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from pinchpoint.analysis.inputs import seconds_of
 from pinchpoint.analysis.series import Window
+from pinchpoint.store import samples
 from pinchpoint.store.read import StoredRun
 
 _STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600)
@@ -103,10 +104,10 @@ def _extent(run: StoredRun) -> tuple[float, float]:
     """
     firsts: list[float] = []
     lasts: list[float] = []
-    if run.samples.num_rows:
-        span = pc.min_max(run.samples["time_ns"]).as_py()
-        firsts.append(span["min"] / 1e9 - (pc.max(run.samples["interval_s"]).as_py() or 0.0))
-        lasts.append(span["max"] / 1e9)
+    sampled = samples.extent(run.samples)
+    if sampled:
+        firsts.append(sampled[0])
+        lasts.append(sampled[1])
     if run.operations.num_rows:
         times = run.operations["time_s"]
         firsts.append(pc.min(times).as_py())

@@ -10,6 +10,7 @@ import duckdb
 from pinchpoint.report import units
 from pinchpoint.report.clock import Clock
 from pinchpoint.report.tables import Column, Row, Table, duration, number, share, text
+from pinchpoint.store import samples
 from pinchpoint.store.read import StoredRun
 
 
@@ -18,38 +19,37 @@ def generators(run: StoredRun, clock: Clock) -> Table:
     rows: list[dict[str, Any]] = []
     loads = [plan["load"]["model"] for plan in run.manifest.get("plan", {}).get("scenarios", {}).values()]
     unscheduled = "closed load" if set(loads) == {"closed"} else units.NOT_MEASURED
-    if run.samples.num_rows:
-        connection = duckdb.connect()
-        connection.register("samples", run.samples)
-        low, high = clock.window or (0.0, 1e12)
-        found = connection.execute(
-            """
-            SELECT host,
-                   avg(value) FILTER (metric = 'generator.cpu_ratio'),
-                   max(value) FILTER (metric = 'generator.cpu_ratio'),
-                   max(value) FILTER (metric = 'generator.loop_lag_s'),
-                   max(value) FILTER (metric = 'generator.send_lag_s'),
-                   sum(value * interval_s) FILTER (metric = 'generator.scheduled_per_s'),
-                   sum(value * interval_s) FILTER (metric = 'generator.started_per_s')
-            FROM samples
-            WHERE starts_with(metric, 'generator.')
-              AND time_ns / 1e9 - interval_s / 2 >= $low AND time_ns / 1e9 - interval_s / 2 < $high
-            GROUP BY host ORDER BY host
-            """,
-            {"low": low, "high": high},
-        ).fetchall()
-        keys = (
-            "generator",
-            "cpu_mean",
-            "cpu_max",
-            "loop_lag_max_s",
-            "send_lag_max_s",
-            "scheduled",
-            "started",
-        )
-        rows = [dict(zip(keys, row, strict=True)) for row in found]
-        for row in rows:
-            row["started_ratio"] = row["started"] / row["scheduled"] if row["scheduled"] else None
+    connection = duckdb.connect()
+    samples.show(run.samples, connection)
+    low, high = clock.window or (0.0, 1e12)
+    found = connection.execute(
+        """
+        SELECT host,
+               avg(value) FILTER (metric = 'generator.cpu_ratio'),
+               max(value) FILTER (metric = 'generator.cpu_ratio'),
+               max(value) FILTER (metric = 'generator.loop_lag_s'),
+               max(value) FILTER (metric = 'generator.send_lag_s'),
+               sum(value * interval_s) FILTER (metric = 'generator.scheduled_per_s'),
+               sum(value * interval_s) FILTER (metric = 'generator.started_per_s')
+        FROM samples
+        WHERE starts_with(metric, 'generator.')
+          AND time_ns / 1e9 - interval_s / 2 >= $low AND time_ns / 1e9 - interval_s / 2 < $high
+        GROUP BY host ORDER BY host
+        """,
+        {"low": low, "high": high},
+    ).fetchall()
+    keys = (
+        "generator",
+        "cpu_mean",
+        "cpu_max",
+        "loop_lag_max_s",
+        "send_lag_max_s",
+        "scheduled",
+        "started",
+    )
+    rows = [dict(zip(keys, row, strict=True)) for row in found]
+    for row in rows:
+        row["started_ratio"] = row["started"] / row["scheduled"] if row["scheduled"] else None
     return Table(
         "generators",
         "Load generators",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import duckdb
 
 from pinchpoint.report.clock import Clock
+from pinchpoint.store import samples
 from pinchpoint.store.read import StoredRun
 
 
@@ -26,7 +27,7 @@ class Recorded:
 
     def __init__(self, run: StoredRun, clock: Clock) -> None:
         self._connection = duckdb.connect()
-        self._connection.register("samples", run.samples)
+        samples.show(run.samples, self._connection)
         self._clock = clock
 
     def points(
@@ -87,7 +88,7 @@ class Means:
 
     def __init__(self, run: StoredRun, window: tuple[float, float] | None) -> None:
         connection = duckdb.connect()
-        connection.register("samples", run.samples)
+        samples.show(run.samples, connection)
         low, high = window or (0.0, 1e12)
         rows = connection.execute(
             """

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from pinchpoint.errors import InputError
 from pinchpoint.store import compact, write
 from pinchpoint.store.coarse import step_s
+from pinchpoint.store.samples import Samples, in_file
 from pinchpoint.store.schema import (
     EVENTS,
     JOURNAL,
@@ -22,7 +23,6 @@ from pinchpoint.store.schema import (
     OPERATIONS_SCHEMA,
     RUN_SCHEMA,
     SAMPLES,
-    SAMPLES_SCHEMA,
 )
 
 INCOMPLETE = (
@@ -34,20 +34,20 @@ STILL_RUNNING = "incomplete: this run is still going on; what is said here cover
 
 @dataclass(frozen=True, slots=True)
 class StoredRun:
-    """Everything a run directory holds, in memory.
+    """Everything a run directory holds; its samples may be left in their file.
 
     Attributes:
         directory: where it lies.
         manifest: manifest.json as a dictionary (its keys: harness/README.md, "manifest.json").
         operations: the table of ``OPERATIONS_SCHEMA``.
-        samples: the table of ``SAMPLES_SCHEMA``.
+        samples: a table of ``SAMPLES_SCHEMA``, or of a finished run a dataset (``store/samples.py``).
         events: the lines of events.jsonl, oldest first: ``{"time": "...Z", "event": "...", ...}``.
     """
 
     directory: Path
     manifest: dict[str, Any]
     operations: pa.Table
-    samples: pa.Table
+    samples: Samples
     events: list[dict[str, Any]]
 
 
@@ -71,7 +71,7 @@ def open_run(directory: Path) -> StoredRun:
         directory,
         manifest,
         _table(directory / OPERATIONS, OPERATIONS_SCHEMA),
-        _table(directory / SAMPLES, SAMPLES_SCHEMA),
+        in_file(directory / SAMPLES),
         _events(directory),
     )
 

@@ -224,7 +224,7 @@ def test_the_run_is_one_like_any_other(shop: StoredRun) -> None:
     assert verdict["outcome"] != "invalid", verdict["summary"]
     assert verdict["scenarios"]["shop"]["throughput_per_s"] > 10
     assert shop.manifest["plan"]["scenarios"]["shop"]["use"].endswith("/shop.py")
-    users = shop.samples.filter(pc.field("metric") == "generator.users")
+    users = shop.samples.to_table().filter(pc.field("metric") == "generator.users")
     most = users.group_by("host").aggregate([("value", "max")])
     assert most["value_max"].to_pylist() == [2, 2], "two workers, two users each"
 

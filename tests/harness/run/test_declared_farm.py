@@ -113,7 +113,7 @@ def test_a_run_counts_what_was_committed(farm: Path, urls: tuple[str, str], tmp_
     scenarios = json.loads((directory / "verdict.json").read_text())["scenarios"]
     assert scenarios["orders"]["throughput_per_s"] == pytest.approx(100, rel=0.2)
     assert urls[0].split(":")[2].split("@")[0] not in (directory / "manifest.json").read_text()
-    hosts = {row["host"] for row in run.samples.to_pylist()}
+    hosts = {row["host"] for row in run.samples.to_table().to_pylist()}
     assert {"db1", "kv1", "generator1"} <= hosts
 
 
@@ -137,7 +137,7 @@ def test_killed_controller_leaves_a_run_that_can_be_analysed(farm: Path, tmp_pat
     assert run.manifest["state"] == "interrupted"
     last = max(run.operations["time_s"].to_pylist())
     assert killed - last < 2.5, "at most the last second is missing"
-    assert killed - max(run.samples["time_ns"].to_pylist()) / 1e9 < 2.5
+    assert killed - max(run.samples.to_table()["time_ns"].to_pylist()) / 1e9 < 2.5
 
 
 def test_one_ctrl_c_keeps_and_reports(farm: Path, tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def values(stored: StoredRun, host: str, metric: str, instance: str) -> list[flo
     """A metric's values in the measured phase, in order."""
     rows = [
         (row["time_ns"], row["value"])
-        for row in stored.samples.to_pylist()
+        for row in stored.samples.to_table().to_pylist()
         if (row["host"], row["metric"], row["instance"]) == (host, metric, instance)
         and row["value"] is not None
     ]

@@ -93,7 +93,9 @@ def test_users_of_levels_to_come_are_none_yet(url: str, tmp_path: Path) -> None:
     assert [step["level"] for step in found.manifest["steps"]] == [2]
     [ended] = [event for event in found.events if event["event"] == "steps_ended"]
     assert ended["why"] == "an objective was missed: p50"
-    users = [row["value"] for row in found.samples.to_pylist() if row["metric"] == "generator.users"]
+    users = [
+        row["value"] for row in found.samples.to_table().to_pylist() if row["metric"] == "generator.users"
+    ]
     assert users[len(users) // 2] == 2
     verdict = json.loads((directory / "verdict.json").read_text())
     assert verdict["outcome"] != "invalid", verdict["summary"]

@@ -47,7 +47,7 @@ def plan_file(folder: Path, measure_s: int) -> Path:
 
 def means(directory: Path) -> dict[tuple[str, str, str], float]:
     """Mean of every series, by host, metric and instance."""
-    rows = open_run(directory).samples.to_pylist()
+    rows = open_run(directory).samples.to_table().to_pylist()
     series: dict[tuple[str, str, str], list[float]] = {}
     for row in rows:
         if row["value"] is not None:

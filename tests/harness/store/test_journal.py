@@ -128,14 +128,16 @@ for number in range(10_000):
     process.wait()
     process.stdout.close()
     stored = open_run(run)
-    values = stored.samples["value"].to_pylist()
+    values = stored.samples.to_table()["value"].to_pylist()
     assert values == [float(number) for number in range(len(values))]
     assert len(values) >= told[-1] + 1
     assert stored.manifest["state"] == "interrupted"
     assert stored.manifest["warnings"][-1].startswith("incomplete")
     assert stored.manifest["phases"][0]["to"] is not None
     assert not (run / JOURNAL).exists()
-    assert open_run(run).samples.equals(stored.samples), "a second reading finds the same"
+    assert open_run(run).samples.to_table().equals(stored.samples.to_table()), (
+        "a second reading finds the same"
+    )
 
 
 def test_a_finished_run_holds_one_file_of_each(tmp_path: Path) -> None:
@@ -148,7 +150,7 @@ def test_a_finished_run_holds_one_file_of_each(tmp_path: Path) -> None:
     assert sorted(path.name for path in run.iterdir()) == [
         "events.jsonl", "manifest.json", "operations.parquet", "samples.parquet"
     ]  # fmt: skip
-    assert open_run(run).samples.num_rows == 5
+    assert open_run(run).samples.count_rows() == 5
 
 
 @pytest.mark.parametrize(
