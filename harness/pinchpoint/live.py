@@ -173,9 +173,18 @@ def _watch(
 
 def _listener(endpoint: dict[str, str] | None) -> Processes | None:
     """The processes behind an endpoint on this machine: whoever listens on its port."""
-    url = urlsplit(endpoint["url"]) if endpoint else None
+    url = urlsplit(endpoint["url"]) if endpoint and "url" in endpoint else None
     if url is None or url.hostname not in ("127.0.0.1", "::1", "localhost"):
         return None
-    default = {"postgresql": 5432, "valkey": 6379, "redis": 6379, "http": 80, "https": 443}
+    default = {
+        "postgresql": 5432,
+        "valkey": 6379,
+        "redis": 6379,
+        "cassandra": 9042,
+        "scylla": 9042,
+        "mongodb": 27017,
+        "http": 80,
+        "https": 443,
+    }
     port = url.port or default.get(url.scheme)
     return Processes(port=port) if port else None

@@ -24,6 +24,8 @@ _DISTRIBUTIONS = (
     "locust",
     "psycopg",
     "valkey",
+    "cassandra-driver",
+    "pymongo",
     "urllib3",
     "psutil",
 )
@@ -70,5 +72,16 @@ def first_manifest(
             for connected in collectors
         ],
         "content": live.content,
-        "warnings": list(live.warnings),
+        "warnings": [*live.warnings, *_said_of(endpoints)],
     }
+
+
+def _said_of(endpoints: Mapping[str, Any]) -> list[str]:
+    """What a reader must know of the servers: above all where an acknowledged write is less than durable."""
+    found = [
+        warning
+        for facts in endpoints.values()
+        for said in facts.values()
+        for warning in (said or {}).get("warnings", ())
+    ]
+    return list(dict.fromkeys(found))

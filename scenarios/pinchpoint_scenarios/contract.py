@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict
 
@@ -81,8 +81,8 @@ class Context:
         endpoints: the farm's endpoints by name.
         params: its parameters, validated by its ``params_model``.
         seed: the plan's seed.
-        worker: this process's number, from 0.
-        workers: how many processes take part.
+        worker: this process's number among those that take part, from 0.
+        workers: how many take part from the begin; who comes later has a number beyond theirs.
         repeat_s: work that ends (a crawl) within so many seconds of its first start is started again;
             0: it is done once; None: over and over.
         event: writes one line to the run's events.jsonl: ``event("crawl_ended", sources=[...])``.
@@ -136,4 +136,22 @@ class Scenario(Protocol):
 
     def finish(self, *, keep_data: bool) -> None:
         """Remove what ``prepare`` made, and only that, unless ``keep_data``. Also after a failed run."""
+        ...
+
+
+@runtime_checkable
+class Verified(Protocol):
+    """What a scenario offers beside ``Scenario`` where what it did can be seen to be there afterwards."""
+
+    @property
+    def verify_within_s(self) -> float:
+        """How long ``verify`` may take."""
+        ...
+
+    def verify(self) -> None:
+        """Look, and tell what was found by ``Context.event``.
+
+        Called once in every process that opened sessions, when the load has ended and they are closed; the
+        farm may have crashed and come back meanwhile.
+        """
         ...

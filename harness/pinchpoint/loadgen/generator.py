@@ -3,9 +3,10 @@
 From the controller it hears commands: the assignment, ``{"begin": [scenario, ...], "at_ns": UTC}`` as often
 as needed, ``{"own": {scenario: {"slots", "from_ns", "since_ns"}}}`` when shares move, ``{"hold": {scenario:
 seconds}}`` when steps climb no further than they have by then, ``{"stop": true}``. It says ``ready``, one
-``second`` a second, ``event``, ``working`` (whether a scenario has work left, when it changes), ``stopped``;
-or ``failed`` with the reason. How both travel is a ``Link``'s affair: a child process of the controller has
-pipes (``local``), one elsewhere Locust's connection (``remote``).
+``second`` a second, ``event``, ``working`` (whether a scenario has work left, when it changes), ``busy`` (how
+long it may look for what the load did, after it), ``stopped``; or ``failed`` with the reason. How both travel
+is a ``Link``'s affair: a child process of the controller has pipes (``local``), one elsewhere Locust's
+connection (``remote``).
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from pinchpoint.loadgen.locusts import LocustLoad
 from pinchpoint.loadgen.recorder import Recorder, Seconds
 from pinchpoint.loadgen.users import ScenarioLoad
 from pinchpoint_collectors.record import Sample
+from pinchpoint_scenarios.contract import Verified
 from pinchpoint_scenarios.errors import ScenarioError
 
 _LAG_PROBE_S = 0.05
@@ -64,6 +66,7 @@ class Generator:
         self._assignment = assignment
         self._link = link
         self._recorder = Recorder(assignment.clock_offset_ns)
+        self._verified: list[Verified] = []
         self._loads = {name: self._load(name) for name in assignment.scenarios}
         self._engine = engine.Engine(self._loads, self._fail)
         self._done: set[str] = set()
@@ -100,6 +103,9 @@ class Generator:
 
     def _stop(self) -> None:
         self._engine.stop()
+        for scenario in self._verified:
+            self._link.say(type="busy", for_s=scenario.verify_within_s)
+            scenario.verify()
         self._flush(before_s=2**62)
         self._link.close()
         self._link.say(type="stopped")
@@ -111,7 +117,10 @@ class Generator:
         def event(event: str, **fields: Any) -> None:
             self._link.say(type="event", event=event, scenario=name, **fields)
 
-        scenario = make_scenario(name, given, work.endpoints, work.seed, work.worker, work.workers, event)
+        rank, workers = work.ranks.get(name, (work.worker, work.workers))
+        scenario = make_scenario(name, given, work.endpoints, work.seed, rank, workers, event)
+        if isinstance(scenario, Verified):
+            self._verified.append(scenario)
         slots = frozenset(work.slots.get(name, ()))
         load, worker, recorder = given["load"], work.worker, self._recorder
         if isinstance(scenario, Locustfile):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from pinchpoint.loadgen.arrivals import arrival_times
@@ -36,6 +36,8 @@ class Assignment:
         endpoints: as in farm.yaml.
         scenarios: plan name -> ``use``, ``params``, ``load`` (base units), ``repeat_s``.
         slots: plan name -> the slots of its load that are done here (``loadgen.shares``).
+        ranks: plan name -> (which of them this is, how many do that scenario at first); a worker that comes
+            later has none, and goes by ``worker`` and ``workers``.
         clock_offset_ns: the controller's UTC clock minus this machine's.
     """
 
@@ -49,6 +51,7 @@ class Assignment:
     endpoints: dict[str, dict[str, str]]
     scenarios: dict[str, dict[str, Any]]
     slots: dict[str, list[int]]
+    ranks: dict[str, tuple[int, int]] = field(default_factory=dict)
     clock_offset_ns: int = 0
 
     def to_json(self) -> dict[str, Any]:
@@ -84,6 +87,8 @@ def make_scenario(
     worker: int,
     workers: int,
     event: Callable[..., None],
+    *,
+    resume: bool = False,
 ) -> Scenario:
     """The driver of one of the plan's scenarios (``Assignment.scenarios``), with secrets expanded."""
     use = scenario_class(given["use"])
@@ -97,6 +102,7 @@ def make_scenario(
             workers=workers,
             repeat_s=given["repeat_s"],
             event=event,
+            resume=resume,
         )
     )
 

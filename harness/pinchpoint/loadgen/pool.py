@@ -28,6 +28,7 @@ class Generator:
         failed: (kind, why): ``environment`` (the farm refused) or ``recorder`` (the evidence is void).
         gone: why it can no longer be reached, where it can not.
         heard_s: when it last said anything (monotonic).
+        busy_s: how long it said that it needs after the load, beyond what any generator does.
     """
 
     assignment: Assignment
@@ -39,6 +40,7 @@ class Generator:
     gone: str | None = None
     lost: bool = False
     heard_s: float = field(default_factory=time.monotonic)
+    busy_s: float = 0.0
 
     @property
     def name(self) -> str:
@@ -107,7 +109,8 @@ class GeneratorPool:
                     one.name for one, _ in planned if scenario in one.scenarios
                 )
             for assignment, peer in planned:
-                self._add(replace(assignment, workers=len(planned), slots=self._slots(assignment.name)), peer)
+                slots, ranks = self._slots(assignment.name), self._ranks(assignment.name)
+                self._add(replace(assignment, workers=len(planned), slots=slots, ranks=ranks), peer)
         except BaseException:
             self.kill()
             raise
@@ -196,12 +199,13 @@ class GeneratorPool:
         asked = self._reachable()
         for generator in asked:
             generator.channel.send({"stop": True})
-        until = time.monotonic() + _STOP_S
+        begun = time.monotonic()
         for generator in asked:
-            while not (generator.stopped.wait(0.05) or generator.gone) and time.monotonic() < until:
-                continue
+            while not (generator.stopped.wait(0.05) or generator.gone):
+                if time.monotonic() > begun + _STOP_S + generator.busy_s:
+                    break
             if not generator.stopped.is_set():
-                why = generator.gone or f"did not stop within {_STOP_S:.0f} s"
+                why = generator.gone or f"did not stop within {_STOP_S + generator.busy_s:.0f} s"
                 generator.failed = generator.failed or ("recorder", why)
         self.kill()
 
@@ -261,6 +265,13 @@ class GeneratorPool:
     def _slots(self, worker: str) -> dict[str, list[int]]:
         return {name: sorted(owners[worker]) for name, owners in self._owners.items() if worker in owners}
 
+    def _ranks(self, worker: str) -> dict[str, tuple[int, int]]:
+        return {
+            name: (list(owners).index(worker), len(owners))
+            for name, owners in self._owners.items()
+            if worker in owners
+        }
+
     def _known(self) -> set[str]:
         return {worker for owners in self._owners.values() for worker in owners}
 
@@ -318,6 +329,8 @@ class GeneratorPool:
                 self._on_event(message.pop("event"), worker=generator.name, **message)
             case "working":
                 (generator.done.discard if message["working"] else generator.done.add)(message["scenario"])
+            case "busy":
+                generator.busy_s += message["for_s"]
             case "stopped":
                 generator.stopped.set()
             case "failed":

@@ -90,15 +90,16 @@ class NosqlBurstSession:
         self._connection.wait_until_due()
         before = self._ledger.begin(items)
         start_ns = time.perf_counter_ns()
-        outcome = self._found(items[0])[0] if operation == READ_MODIFY_WRITE else OK
-        tried = outcome == OK
-        if tried:
-            outcome = self._connection.write(rows)
-        end_ns = time.perf_counter_ns()
-        ok = outcome == OK
-        record(operation, outcome, start_ns, end_ns, self._record_bytes * len(items) if ok else 0)
-        if tried:
+        ok = False
+        try:
+            outcome = self._found(items[0])[0] if operation == READ_MODIFY_WRITE else OK
+            if outcome == OK:
+                outcome = self._connection.write(rows)
+            end_ns = time.perf_counter_ns()
+            ok = outcome == OK
+        finally:  # a load that ends may end a write that is under way, too
             self._ledger.end(items, writes, before, ok=ok)
+        record(operation, outcome, start_ns, end_ns, self._record_bytes * len(items) if ok else 0)
         if insert and ok:
             for item in items:
                 self._keys.inserted(item)

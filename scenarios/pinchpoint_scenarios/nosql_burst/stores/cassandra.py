@@ -144,7 +144,8 @@ class Cassandra:
     def load(self, rows: Iterable[Row], progress: Callable[[int], None]) -> None:
         """Write many records, some dozens at once; raises ``ScenarioError`` where one is refused."""
         with self._client() as session:
-            statement = session.prepare(self._write_query())
+            statement = session.prepare(self.write_query())
+            statement.consistency_level = self.levels()[0]
             remaining, loaded = iter(rows), 0
             while batch := list(itertools.islice(remaining, _LOAD_STEP)):
                 values = [self._values(item, fields) for item, fields in batch]
@@ -195,21 +196,26 @@ class Cassandra:
                 self._cluster.shutdown()
                 self._cluster = self._session = None
 
+    def levels(self) -> tuple[int, int]:
+        """The consistency of writes, and of reads, by the protocol's numbers: no read can ask for ANY."""
+        asked = self._params.cassandra.consistency
+        write, read = (
+            getattr(ConsistencyLevel, name) for name in (asked, "ONE" if asked == "ANY" else asked)
+        )
+        return int(write), int(read)
+
     def write_query(self) -> str:
         """The statement that writes a record."""
-        return self._write_query()
-
-    def read_query(self) -> str:
-        """The statement that reads one."""
-        columns = ", ".join(f"field{number}" for number in range(self._params.fields))
-        return f"SELECT {columns} FROM {self.table} WHERE partition = ? AND item = ?"  # noqa: S608 - our own names
-
-    def _write_query(self) -> str:
         fields = range(self._params.fields)
         columns = ", ".join(f"field{number}" for number in fields)
         places = ", ".join("?" for _ in fields)
         ttl = "" if self._params.ttl_s is None else f" USING TTL {max(1, round(self._params.ttl_s))}"
         return f"INSERT INTO {self.table} (partition, item, {columns}) VALUES (?, ?, {places}){ttl}"  # noqa: S608 - our own names
+
+    def read_query(self) -> str:
+        """The statement that reads one."""
+        columns = ", ".join(f"field{number}" for number in range(self._params.fields))
+        return f"SELECT {columns} FROM {self.table} WHERE partition = ? AND item = ?"  # noqa: S608 - our own names
 
     def _values(self, item: int, fields: Fields) -> tuple[Any, ...]:
         return (item // self._params.partition_width, item, *fields)
@@ -222,7 +228,7 @@ class Cassandra:
             load_balancing_policy=TokenAwarePolicy(DCAwareRoundRobinPolicy(params.local_datacenter or "")),
             # A failure is an outcome: nothing tries again behind our back.
             retry_policy=FallthroughRetryPolicy(),
-            consistency_level=getattr(ConsistencyLevel, params.consistency),
+            consistency_level=self.levels()[1],
             request_timeout=self._params.timeout_s,
             row_factory=lambda _, rows: rows,
         )
@@ -301,7 +307,7 @@ class FastConnection:
         self._wire = wire
         self._write, self._read = store.write_query(), store.read_query()
         self._width = params.partition_width
-        self._consistency = int(getattr(ConsistencyLevel, params.cassandra.consistency))
+        self._write_level, self._read_level = store.levels()
         self._logged = params.cassandra.batch_type == "logged"
         self._backoff = Backoff()
         self._connect()
@@ -317,9 +323,9 @@ class FastConnection:
         try:
             values = [[*_key(item, self._width), *fields] for item, fields in rows]
             if len(values) == 1:
-                self._wire.execute(self._write, values[0], self._consistency, _now_us())
+                self._wire.execute(self._write, values[0], self._write_level, _now_us())
             else:
-                self._wire.batch(self._write, values, self._consistency, _now_us(), logged=self._logged)
+                self._wire.batch(self._write, values, self._write_level, _now_us(), logged=self._logged)
         except _FAILURES as error:
             return self._failed(error)
         return OK
@@ -331,7 +337,7 @@ class FastConnection:
         found: list[Fields | None] = []
         try:
             for item in items:
-                rows = self._wire.execute(self._read, _key(item, self._width), self._consistency, None)
+                rows = self._wire.execute(self._read, _key(item, self._width), self._read_level, None)
                 found.append(_record(rows[0]) if rows else None)
         except _FAILURES as error:
             return self._failed(error), []
@@ -387,9 +393,8 @@ class LibraryConnection:
                 self._session.execute(write, values[0])
             else:
                 kind = store.params.cassandra.batch_type
-                batch = BatchStatement(
-                    batch_type=BatchType.LOGGED if kind == "logged" else BatchType.UNLOGGED
-                )
+                batch_type = BatchType.LOGGED if kind == "logged" else BatchType.UNLOGGED
+                batch = BatchStatement(batch_type=batch_type, consistency_level=store.levels()[0])
                 for each in values:
                     batch.add(write, each)
                 self._session.execute(batch)
@@ -426,6 +431,7 @@ class LibraryConnection:
             else:  # the library puts the values in as text
                 write, read = (SimpleStatement(query.replace("?", "%s")) for query in queries)
                 self._statements = write, read
+            self._statements[0].consistency_level = self._store.levels()[0]
         return self._statements
 
     def _connect(self) -> str:
