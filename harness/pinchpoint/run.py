@@ -54,7 +54,7 @@ class Ended:
         self.reasons.append(reason)
 
 
-def run(
+def run(  # noqa: PLR0913 - the command's options, by name
     farm: Farm,
     plan: Plan,
     out: Path,
@@ -64,10 +64,12 @@ def run(
     keep_data: bool = False,
     crew: Crew = ONE_EACH,
     prove: bool = False,
+    resume: bool = False,
 ) -> Ended:
     """Run a plan against a farm; returns when everything it started has ended.
 
-    With ``prove``, what the measurement names is made slower for a while after it (``prove``).
+    With ``prove``, what the measurement names is made slower for a while after it (``prove``). With
+    ``resume``, work that was killed is gone on with.
 
     Raises:
         GuardError: the farm is production and the plan writes, or is to be proved.
@@ -89,7 +91,9 @@ def run(
         assignments = assign(crew, given, live.endpoints, live.generator_cores, plan.seed)
         # The controller prepares and clears away; the generators make their own.
         made = {
-            name: make_scenario(name, given[name], live.endpoints, plan.seed, 0, 1, lambda *_, **__: None)
+            name: make_scenario(
+                name, given[name], live.endpoints, plan.seed, 0, 1, lambda *_, **__: None, resume=resume
+            )
             for name in given
         }
         facts, connected = _preflight(made, live, stack)
@@ -255,9 +259,16 @@ class _Stage:
         except FarmUnavailable as error:
             self._ended.cut_short(ExitStatus.ENVIRONMENT, str(error))
         self._progress.say("keeping the data it made" if keep_data else "removing the data it made")
+        # Work that was interrupted can be gone on with; without --resume the next run makes it anew.
+        unfinished = bool(self._plan.phases.measure.until) and ExitStatus.INTERRUPTED in self._ended.statuses
         for name, scenario in made.items():
+            kept = unfinished and scenario.ends and not keep_data
+            if kept:
+                self._progress.say(
+                    f"{name}: what it has done stays on the farm; run --resume goes on with it"
+                )
             try:
-                scenario.finish(keep_data=keep_data)
+                scenario.finish(keep_data=keep_data or kept)
             except ScenarioError as error:
                 # The farm may be the very thing that failed; what is left there must be known.
                 reason = f"{name}: the data it made could not be removed: {error}"

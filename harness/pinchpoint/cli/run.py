@@ -12,6 +12,7 @@ from pinchpoint.cli.worker import address
 from pinchpoint.conclude import verdict_of, write_reports
 from pinchpoint.errors import ExitStatus, InputError, gravest
 from pinchpoint.loadgen.crew import DEFAULT_PORT, ONE_EACH, Crew
+from pinchpoint.loadgen.locustfile import scenario_class
 from pinchpoint.plan import Farm, Plan, expand_all, load
 from pinchpoint.progress import Board, Progress
 from pinchpoint.report.terminal import verdict_text
@@ -27,6 +28,12 @@ from pinchpoint.run import run as run_plan
     is_flag=True,
     help="After the measuring, make what the verdict names slower for a while, and see whether throughput "
     "answers as the model says.",
+)
+@click.option(
+    "--resume",
+    is_flag=True,
+    help="Go on with the crawl that a run of this plan was killed or interrupted in: nothing of it is lost, "
+    "and nothing is done twice.",
 )
 @click.option("--keep-data", is_flag=True, help="Leave the data the scenarios made on the farm.")
 @click.option(
@@ -47,12 +54,13 @@ from pinchpoint.run import run as run_plan
     help="Where workers of other machines find this run; they may also come late. "
     f"[default port: {DEFAULT_PORT}]",
 )
-def run(
+def run(  # noqa: PLR0913 - one for each option
     plan_file: Path,
     farm_file: Path,
     out: Path,
     *,
     prove: bool,
+    resume: bool,
     keep_data: bool,
     workers: int | None,
     remote_workers: int | None,
@@ -62,7 +70,14 @@ def run(
     crew = _crew(workers, remote_workers, listen)
     farm, plan = load(farm_file, plan_file)
     expand_all(farm)  # a variable that is not set is said with its line, before anything starts
-    directory, status = run_and_report(farm, plan, out, keep_data=keep_data, crew=crew, prove=prove)
+    if resume and not any(scenario_class(planned.use).ends for planned in plan.scenarios.values()):
+        raise InputError(
+            "--resume: no scenario of this plan is work that ends, so there is nothing to go on with; "
+            "run it without --resume"
+        )
+    directory, status = run_and_report(
+        farm, plan, out, keep_data=keep_data, crew=crew, prove=prove, resume=resume
+    )
     click.echo(directory)
     return status
 
@@ -86,11 +101,14 @@ def run_and_report(
     keep_data: bool = False,
     crew: Crew = ONE_EACH,
     prove: bool = False,
+    resume: bool = False,
 ) -> tuple[Path, ExitStatus]:
     """Run, print the verdict, write verdict.json and report.html: (run directory, exit status)."""
     board = Board()
     with Progress(board) as progress:
-        ended = run_plan(farm, plan, out, progress, board, keep_data=keep_data, crew=crew, prove=prove)
+        ended = run_plan(
+            farm, plan, out, progress, board, keep_data=keep_data, crew=crew, prove=prove, resume=resume
+        )
         for reason in ended.reasons:
             progress.say(reason)
         progress.say("analysing")

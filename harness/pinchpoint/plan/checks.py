@@ -22,6 +22,7 @@ from pinchpoint_infra.catalogue import catalogue
 from pinchpoint_scenarios import registry as scenarios
 from pinchpoint_scenarios.contract import Scenario
 from pinchpoint_scenarios.full_crawl import FullCrawl
+from pinchpoint_scenarios.full_crawl.source_params import ENDPOINT_OF
 from pinchpoint_scenarios.full_crawl.sources import KINDS as SOURCES
 
 _WAYS = ("embedded", "endpoints")
@@ -233,7 +234,9 @@ def _check_sources(farm: Document, plan: Document, name: str, offered: set[str])
             continue
         key = "endpoint" if "endpoint" in source else "kind"
         wanted = source.get(key)
-        if isinstance(wanted, str) and wanted not in offered and (key == "endpoint" or wanted in SOURCES):
+        if key == "kind":
+            wanted = ENDPOINT_OF.get(wanted) if wanted in SOURCES else None
+        if isinstance(wanted, str) and wanted not in offered:
             instead = "a path" if source.get("kind") == "files" else "a url"
             yield Problem(
                 (*place, position, key),

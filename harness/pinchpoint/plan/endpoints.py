@@ -80,11 +80,41 @@ class NoSqlEndpoint(EndpointSpec):
 
 
 class SearchEndpoint(EndpointSpec):
-    """Where crawled documents go."""
+    """Where crawled documents go: our index service, an index of OpenSearch or Elasticsearch, or nowhere."""
 
     endpoint = "search"
 
-    kind: Literal["pinchpoint"] = "pinchpoint"
+    url: str = Field(default="", description="the URL of the service, or of the index", repr=False)
+    kind: Literal["pinchpoint", "opensearch", "none"] = "pinchpoint"
+    pipeline: str | None = None
+    user: str | None = None
+    password: str | None = Field(default=None, repr=False)
+    token: str | None = Field(default=None, repr=False)
+    api_key: str | None = Field(default=None, repr=False)
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> Self:
+        if self.kind == "none" and self.url:
+            raise Unfit("kind none with a url", "documents go nowhere then: remove url, or give another kind")
+        if self.kind != "none" and not self.url:
+            raise Unfit(f"kind {self.kind} without a url", "add url, or say kind: none to index nothing")
+        logins = [name for name in ("user", "token", "api_key") if getattr(self, name) is not None]
+        more = ["pipeline"] if self.pipeline is not None else []
+        if self.kind != "opensearch" and logins + more:
+            raise Unfit(
+                f"kind {self.kind} with {listed(logins + more)}", "these are for kind opensearch: remove them"
+            )
+        if len(logins) > 1 or (self.user is None) != (self.password is None):
+            raise Unfit(
+                f"a login of {listed(logins or ['password'])}",
+                "allowed: user with password, or token, or api_key, or none of them",
+            )
+        return self
+
+    @property
+    def given(self) -> dict[str, str]:
+        """As any endpoint's; without a URL where there is none."""
+        return {name: value for name, value in super().given.items() if value}
 
 
 class FilesEndpoint(EndpointSpec):

@@ -59,6 +59,7 @@ class FullCrawl:
             name: repository(source, endpoint, self._params)
             for name, (source, endpoint) in self._given.items()
         }
+        self._made = False
         self._service = service(self._search, context.name, self._params.timeout_s)
 
     def check(self) -> Mapping[str, Any]:
@@ -89,11 +90,13 @@ class FullCrawl:
         """
         if self._context.resume:
             progress(self._database.resume(self._given))
+            self._made = True
         elif self._params.mode == "incremental":
             progress("looking for the last crawl")
             self._database.follow()
         else:
             progress("making the crawl database")
+            self._made = True
             self._database.make()
 
     def session(self, number: int) -> CrawlSession:
@@ -144,12 +147,12 @@ class FullCrawl:
         )
 
     def finish(self, *, keep_data: bool) -> None:
-        """Drop the crawl database unless it is to be kept; an incremental crawl found it, and leaves it.
+        """Drop the crawl database unless it is to be kept, or was found and not made by this crawl.
 
         The index stays: the next full crawl resets it.
         """
         try:
-            if not keep_data and self._params.mode == "full":
+            if not keep_data and self._made:
                 self._database.schema.drop()
         finally:
             self._database.schema.release()
