@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pinchpoint.store.read import StoredRun
+from pinchpoint.store.samples import table
 from pinchpoint.store.schema import SAMPLES_SCHEMA
 
 SLOW_S = 5
@@ -30,10 +31,11 @@ OF_GENERATORS = "generator."
 
 def noises(run: StoredRun) -> Iterator[tuple[str, StoredRun]]:
     """(name, the run as it would have been recorded) of every noise."""
-    for host, kind in collectors(run.samples):
-        yield f"without {kind} of {host}", replace(run, samples=without(run.samples, host, kind))
-    yield f"every {SLOW_S} s", replace(run, samples=every(run.samples, SLOW_S))
-    yield f"{LOST:.0%} lost", replace(run, samples=lost(run.samples, LOST, SEED))
+    samples = table(run.samples)
+    for host, kind in collectors(samples):
+        yield f"without {kind} of {host}", replace(run, samples=without(samples, host, kind))
+    yield f"every {SLOW_S} s", replace(run, samples=every(samples, SLOW_S))
+    yield f"{LOST:.0%} lost", replace(run, samples=lost(samples, LOST, SEED))
 
 
 def collectors(samples: pa.Table) -> list[tuple[str, str]]:
