@@ -113,8 +113,24 @@ def _stands_out(found: CpuMeasures) -> bool:
 
 def disk_state(resource: Resource, found: DiskMeasures, flows: tuple[Flow, ...]) -> DiskState:
     """Answer the questions of ``DiskState``."""
-    used, flat, io = found.utilisation, found.spread, found.moves["io"]
     wait, scenario = waited(resource, found, flows)
+    reading = at_least(found.reads_ratio, MOSTLY_READS) and not resource.commit_path
+    return state_of(resource, found, wait, scenario, reading=reading)
+
+
+def state_of(
+    resource: Resource, found: DiskMeasures, wait: float | None, scenario: str | None, *, reading: bool
+) -> DiskState:
+    """The same where it is known already who waits for the disk.
+
+    Args:
+        resource: the disk.
+        found: what was measured.
+        wait: the share of its time that ``scenario`` waits for it; None where nobody presses it.
+        scenario: who waits.
+        reading: whether who issues an I/O waits for it and could issue more of them at once.
+    """
+    used, flat, io = found.utilisation, found.spread, found.moves["io"]
     waited_for = at_least(wait, WAIT_SHARE)
     beyond = used is not None and used > 1 + CAP_MATCH.value
     near = used is not None and not beyond and used >= UTILISATION.value and not io.follows
@@ -123,7 +139,6 @@ def disk_state(resource: Resource, found: DiskMeasures, flows: tuple[Flow, ...])
     queue = at_least(found.outstanding, WAITING_IO)
     unknown = io.slope is None and found.held is None
     uneven = unknown and io.irregular is not False
-    reading = at_least(found.reads_ratio, MOSTLY_READS) and not resource.commit_path
     durable = write_and_flush_s(resource, found)
     # One that paces I/Os sent one at a time idles while the sender prepares the next.
     paced = found.held is not None and bool(wait) and at_least(found.busy, WAIT_SHARE)

@@ -180,7 +180,7 @@ def measure_disk(resource: Resource, rows: Rows) -> DiskMeasures:
     columns = {name: column[rows] for name, column in resource.columns.items()}
     rate, sizes = columns["reads"] + columns["writes"], columns["bytes"]
     io, size, reads = mean(rate), mean(sizes), mean(columns["reads"])
-    nearest, utilisation = _nearest(resource, rate, sizes)
+    nearest, utilisation = nearest_limit(resource, rate, sizes)
     found = DiskMeasures(
         io=io,
         bytes=size,
@@ -201,7 +201,7 @@ def measure_disk(resource: Resource, rows: Rows) -> DiskMeasures:
     return found if at_limit else replace(found, binding=found.held or nearest)
 
 
-def _nearest(resource: Resource, rate: Floats, size: Floats) -> tuple[str, float | None]:
+def nearest_limit(resource: Resource, rate: Floats, size: Floats) -> tuple[str, float | None]:
     """Which declared limit is nearer, and how near. I/Os are counted in the cap's own units."""
     limits = resource.limits
     if limits is None:

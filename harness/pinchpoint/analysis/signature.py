@@ -79,7 +79,7 @@ def _disk(resource: Resource, found: DiskMeasures, flows: tuple[Flow, ...]) -> S
         return None
     if resource.whole is not None and not (state.occupied and state.near_cap):
         return None  # only its own cap is a matter of the machine; all else is one disk's
-    kind = _disk_kind(state)
+    kind = disk_kind(state)
     if state.wait_ratio is None and (kind not in USED_UP or demoted(resource, found)):
         return None
     below = found.utilisation is not None and not (state.near_cap or state.beyond_cap)
@@ -95,7 +95,8 @@ def _disk(resource: Resource, found: DiskMeasures, flows: tuple[Flow, ...]) -> S
     )
 
 
-def _disk_kind(state: DiskState) -> Kind:
+def disk_kind(state: DiskState) -> Kind:
+    """The first row of METHOD's table that matches."""
     # A change of level comes first: the steady part of such a run would look like any capped disk.
     if state.fell:
         return "disk_burst_exhausted"

@@ -1,0 +1,244 @@
+"""Published points are judged by the rules of a run: means over outstanding I/Os, or means of a farm's parts.
+
+A probe's table, an imported one, or a report's figures: nobody has their samples, and none are invented. What
+takes samples (a level that holds from second to second, a queue that grows) is not said; what a mean tells
+alone is no more than Little's law: latency = outstanding ÷ rate holds for every disk and names none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pinchpoint.analysis.disk_types import limits_words
+from pinchpoint.analysis.evidence import disk_evidence, state_of
+from pinchpoint.analysis.inputs import DiskRole, Limits
+from pinchpoint.analysis.measures import DiskMeasures, nearest_limit
+from pinchpoint.analysis.movement import Movement
+from pinchpoint.analysis.resources import COMMIT_ROLES, Resource
+from pinchpoint.analysis.signature import disk_kind
+from pinchpoint.analysis.thresholds import CAP_MATCH, FLAT, REGULATOR_FLAT, WAITING_IO
+from pinchpoint.analysis.verdict import Kind
+from pinchpoint.report import units
+
+NO_LIMIT = Limits(None, None, None)
+"""It is known that no cap holds: another answer than None, which is that nobody knows."""
+TENFOLD = 10.0
+DEVICE_QUEUE = 32
+"""Means are flat over outstanding I/Os for a device, too, once its own queue (SATA: 32) is full. Flat as only
+a regulator is they tell a cap from where the device's queue is not, over ten times as many (our values)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """Means of one measurement of one disk.
+
+    Attributes:
+        outstanding: I/Os going on; None: by Little's law, from rate and latency.
+        iops: I/Os per second; None where only bytes and their size are published (``of_bytes``).
+        latency_s: mean of an I/O; None where it was not published.
+        bytes_per_s: None where it was not.
+        seconds: how long it was measured; 1 where that is not known, the least it can be.
+    """
+
+    iops: float
+    latency_s: float | None = None
+    outstanding: float | None = None
+    bytes_per_s: float | None = None
+    seconds: float = 1.0
+
+    @classmethod
+    def of_bytes(cls, bytes_per_s: float, size_bytes: float, **rest: float) -> Point:
+        """A point of which bytes per second and the size of an I/O are known."""
+        return cls(iops=bytes_per_s / size_bytes, bytes_per_s=bytes_per_s, **rest)
+
+    @property
+    def going_on(self) -> float | None:
+        """Outstanding I/Os, as given or by Little's law."""
+        if self.outstanding is not None:
+            return self.outstanding
+        return self.iops * self.latency_s if self.latency_s is not None else None
+
+    @property
+    def each_s(self) -> float | None:
+        """Latency, as given or by Little's law."""
+        if self.latency_s is not None:
+            return self.latency_s
+        return self.outstanding / self.iops if self.outstanding is not None and self.iops else None
+
+    @property
+    def consistency_ratio(self) -> float | None:
+        """Rate x latency ÷ outstanding: near 1 for any honest point of any disk. It names nothing."""
+        if self.latency_s is None or not self.outstanding:
+            return None
+        return self.iops * self.latency_s / self.outstanding
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What one point tells.
+
+    Attributes:
+        kind: how the disk limits there; None where the point does not tell.
+        limit: ``declared`` or ``burst``: which of the two it was held against; None where none is known.
+        used_ratio: of that limit; None where none is known.
+        exact: it stands at that limit.
+        why: in words.
+    """
+
+    point: Point
+    kind: Kind | None
+    limit: str | None
+    used_ratio: float | None
+    exact: bool
+    why: str
+
+
+def judge_points(
+    points: Sequence[Point],
+    limits: Limits | None = None,
+    burst: Limits | None = None,
+    role: str = "data",
+    wait_ratio: float | None = 1.0,
+) -> tuple[Judged, ...]:
+    """How a disk limits at each of several points of one workload, by the rules of a run.
+
+    Args:
+        points: of the same block size and mix, in any order.
+        limits: the declared caps; None: not known; ``NO_LIMIT``: there is none.
+        burst: the caps on credits, where it has them: they hold for a point above the others.
+        role: what the disk is for; of a log nobody can issue more at once.
+        wait_ratio: how much of its time who issues the I/Os waits for them (a probe: 1); None: not known.
+
+    Returns:
+        One per point, in order of what is outstanding.
+    """
+    order = sorted(points, key=lambda point: point.going_on or 0.0)
+    return tuple(_judged(order, at, limits, burst, role, wait_ratio) for at in range(len(order)))
+
+
+def _judged(
+    points: Sequence[Point],
+    at: int,
+    limits: Limits | None,
+    burst: Limits | None,
+    role: str,
+    wait_ratio: float | None,
+) -> Judged:
+    point = points[at]
+    name, held = _in_force(point, limits, burst)
+    resource = _disk(role, held)
+    found = _measures(points, at, resource)
+    if len(points) == 1 and limits is None:
+        why = "one point, and no limit is known: latency = outstanding ÷ rate holds for every disk"
+        return Judged(point, None, None, None, exact=False, why=why)
+    waits_for_each = role not in COMMIT_ROLES
+    state = state_of(resource, found, wait_ratio, "", reading=waits_for_each)
+    kind = disk_kind(state) if disk_evidence(found, state) or state.slow else None
+    used = found.utilisation
+    return Judged(
+        point=point,
+        kind=kind,
+        limit=name if used is not None else None,
+        used_ratio=used,
+        exact=used is not None and abs(used - 1) <= CAP_MATCH.value,
+        why=_why(kind, point, found, name, held),
+    )
+
+
+def _in_force(point: Point, limits: Limits | None, burst: Limits | None) -> tuple[str, Limits | None]:
+    """The caps that hold for a point: those on credits where it did more than the others allow."""
+    if burst is None or limits is None:
+        return "declared", limits
+    _, used = nearest_limit(_disk("", limits), *_columns(point))
+    above = used is not None and used > 1 + CAP_MATCH.value
+    return ("burst", burst) if above else ("declared", limits)
+
+
+def _disk(role: str, limits: Limits | None) -> Resource:
+    named = DiskRole("", "", role, "", role, None, "kernel", limits)
+    return Resource(
+        key="point",
+        type="disk",
+        machine="",
+        hosts=("",),
+        tiers=("",),
+        instance=role,
+        roles=(named,),
+        limits=limits,
+        commit_path=role in COMMIT_ROLES,
+    )
+
+
+def _columns(point: Point) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[type-arg]  # one value each
+    size = np.nan if point.bytes_per_s is None else point.bytes_per_s
+    return np.array([point.iops], dtype=float), np.array([size], dtype=float)
+
+
+def _measures(points: Sequence[Point], at: int, resource: Resource) -> DiskMeasures:
+    point = points[at]
+    binding, used = nearest_limit(resource, *_columns(point))
+    moves = {"io": _movement(points, at, resource), "bytes": Movement()}
+    return DiskMeasures(
+        io=point.iops,
+        bytes=point.bytes_per_s,
+        utilisation=used,
+        binding=binding,
+        moves=moves,
+        outstanding=point.going_on,
+        busy=None,
+        reads_ratio=None,
+        read_s=None,
+        write_s=point.each_s,
+        flush_s=None,
+        pressure=None,
+        sessions=None,
+    )
+
+
+def _movement(points: Sequence[Point], at: int, resource: Resource) -> Movement:
+    """How the rate moves when more is outstanding: towards the next point, from the one before at the end."""
+    point = points[at]
+    other = at + 1 if at + 1 < len(points) else at - 1
+    slope = _slope(point, points[other], resource) if 0 <= other < len(points) else None
+    queued = (point.going_on or 0.0) >= WAITING_IO.value
+    found = Movement(slope=slope, level=point.iops, queued=queued, count=point.iops * point.seconds)
+    same = [one for one in points if abs(one.iops - point.iops) <= FLAT.value * point.iops]
+    depth = [one.going_on for one in same if one.going_on]
+    wide = bool(depth) and min(depth) <= DEVICE_QUEUE and max(depth) >= TENFOLD * min(depth)
+    rates = [one.iops for one in same]
+    spread = (max(rates) - min(rates)) / 2 / float(np.median(rates))
+    return replace(found, spread=spread) if wide and spread <= REGULATOR_FLAT.value else found
+
+
+def _slope(point: Point, other: Point, resource: Resource) -> float | None:
+    """Change of rate ÷ change of what is outstanding, relative; a cap in between is no lack of following."""
+    here, there = point.going_on, other.going_on
+    if not here or not there or not point.iops or not other.iops or here == there:
+        return None
+    could = there / here
+    _, used = nearest_limit(resource, *_columns(point))
+    if could > 1 and used and 1 / used > 1 + CAP_MATCH.value:
+        could = min(could, 1 / used)
+    return math.log(other.iops / point.iops) / math.log(could)
+
+
+def _why(kind: Kind | None, point: Point, found: DiskMeasures, name: str, limits: Limits | None) -> str:
+    rate = units.iops(point.iops)
+    each = units.seconds(point.each_s)
+    outstanding = "" if point.going_on is None else f" with {point.going_on:,.3g} outstanding"
+    text = f"{rate} at {each}{outstanding}"
+    if found.utilisation is not None and limits is not None:
+        caps = limits_words(limits.iops, limits.bytes_per_s)
+        text += f": {units.percent(found.utilisation)} of its {name} limit ({caps})"
+    meanings: dict[str | None, str] = {
+        "disk_cap": "held at a limit: more outstanding brings no more done",
+        "disk_device": "the device does no more, with I/O waiting for I/O",
+        "disk_concurrency": "more outstanding would get more done: too few are issued at once",
+        "disk_latency": "each I/O takes long, and no limit explains it",
+        None: "nothing limits there that this point tells of",
+    }
+    return f"{text}; {meanings[kind]}"

@@ -1,0 +1,209 @@
+"""A farm of which only a report's means are known: who may limit it, and what would have to be measured.
+
+The ranks are those of a run in which nothing stands out (``output``): a disk slower than its role's limit,
+then what was not measured. Means alone have no queue, no witness, no level that holds: at most one kind of
+evidence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from pinchpoint.analysis.inputs import Limits
+from pinchpoint.analysis.output import NOT_MEASURED_RANK, SLOW_RANK
+from pinchpoint.analysis.points import Point, judge_points
+from pinchpoint.analysis.thresholds import OUTSIDE_S, POOL_HELD, PRESSED, UTILISATION, latency_limit
+from pinchpoint.analysis.verdict import Confidence, Kind
+from pinchpoint.report import units
+
+
+@dataclass(frozen=True, slots=True)
+class DiskMean:
+    """A disk's published means; what was not published is None.
+
+    Attributes:
+        latency_s: of a read or write, whichever the report is about.
+        limits: its declared caps; None where they are not known.
+    """
+
+    tier: str
+    host: str
+    role: str
+    latency_s: float | None
+    iops: float | None = None
+    limits: Limits | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CpuMean:
+    """A host's published CPU use; None: not measured."""
+
+    tier: str
+    host: str
+    busy_ratio: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceMean:
+    """A crawled source's published means.
+
+    Attributes:
+        tier: the tier of the farm that is behind it; None where it lies outside.
+    """
+
+    name: str
+    rate_per_s: float
+    latency_s: float
+    tier: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Suspected:
+    """Who may limit the farm, or one source of it.
+
+    Attributes:
+        of: ``cpu``, ``disk`` or ``dependency``.
+        role: a disk's role, else None.
+        source: the one source it limits; None: all of the load.
+        measured: False where it is suspected because nobody looked.
+        why: in words.
+    """
+
+    kind: Kind
+    of: Literal["cpu", "disk", "dependency"]
+    tier: str | None
+    hosts: tuple[str, ...]
+    role: str | None
+    source: str | None
+    measured: bool
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What means alone come to.
+
+    Attributes:
+        outcome: ``bottleneck`` only where one is used up, all others were measured, and have room.
+        confidence: ``low`` at most: means are one kind of evidence.
+        candidates: the two nearest to their limits, hosts of one tier together; of a bottleneck that one.
+        sources: what limits single sources.
+        slow: every disk that is slower than is good for its role, or at a limit, and how it limits.
+        experiment: what would decide.
+    """
+
+    outcome: Literal["bottleneck", "not_reached", "inconclusive"]
+    confidence: Confidence | None
+    candidates: tuple[Suspected, ...]
+    sources: tuple[Suspected, ...]
+    slow: tuple[tuple[DiskMean, Kind], ...]
+    experiment: str | None
+
+
+def judge_means(
+    disks: Sequence[DiskMean], cpus: Sequence[CpuMean], sources: Sequence[SourceMean] = ()
+) -> Published:
+    """Who may limit a farm by its published means, without a single invented sample.
+
+    Args:
+        disks: those of the farm, as far as they were published.
+        cpus: every host that does the work, in the order of the call path; not measured ones as well.
+        sources: of a crawl, each with its repository latency.
+    """
+    judged = [(disk, _kind(disk)) for disk in disks]
+    slow = tuple((disk, kind) for disk, kind in judged if kind is not None)
+    ranked = [(SLOW_RANK, _slow(disk, kind)) for disk, kind in slow]
+    ranked += [(NOT_MEASURED_RANK if cpu.busy_ratio is None else cpu.busy_ratio, _cpu(cpu)) for cpu in cpus]
+    near = [(rank, one) for rank, one in ranked if rank >= PRESSED.value]
+    near.sort(key=lambda each: -each[0])
+    candidates = _together([one for _, one in near])
+    unknown = any(not one.measured for one in candidates)
+    used_up = [one for one in candidates if one.measured]
+    if len(candidates) == 1 and used_up and near[0][0] >= min(SLOW_RANK, UTILISATION.value):
+        return Published("bottleneck", "low", candidates, _outside(sources), slow, None)
+    if not candidates:
+        return Published("not_reached", None, (), _outside(sources), slow, None)
+    named = " and ".join(_name(one) for one in candidates[:2])
+    what = "Measure" if unknown else "Relieve one of"
+    experiment = (
+        f"{what} {named} over time, at several load levels: what rises with the load, and ends, decides."
+    )
+    return Published("inconclusive", None, candidates[:2], _outside(sources), slow, experiment)
+
+
+def _kind(disk: DiskMean) -> Kind | None:
+    """How a disk limits by its own means; None where it is fast enough, or no latency was published."""
+    if disk.latency_s is None:
+        return None
+    slow = disk.latency_s > latency_limit(disk.role).value
+    if disk.iops is None:
+        return "disk_latency" if slow else None
+    point = Point(iops=disk.iops, latency_s=disk.latency_s)
+    [found] = judge_points([point], disk.limits, role=disk.role, wait_ratio=None)
+    return found.kind or ("disk_latency" if slow else None)
+
+
+def _slow(disk: DiskMean, kind: Kind) -> Suspected:
+    limit = latency_limit(disk.role)
+    why = (
+        f"an I/O of {disk.tier}.{disk.role} takes {units.seconds(disk.latency_s)} "
+        f"({limit.source}: {limit.says})"
+    )
+    return Suspected(kind, "disk", disk.tier, (disk.host,), disk.role, None, measured=True, why=why)
+
+
+def _cpu(cpu: CpuMean) -> Suspected:
+    why = f"CPU of {cpu.host}: {units.percent(cpu.busy_ratio)}"
+    measured = cpu.busy_ratio is not None
+    return Suspected("cpu", "cpu", cpu.tier, (cpu.host,), None, None, measured=measured, why=why)
+
+
+def _together(found: Sequence[Suspected]) -> tuple[Suspected, ...]:
+    """Hosts of one tier of which the same is suspected are one candidate."""
+    joined: dict[tuple[str | None, str, str | None], Suspected] = {}
+    for one in found:
+        key = (one.tier, one.of, one.role)
+        other = joined.get(key)
+        if other is None:
+            joined[key] = one
+        else:
+            joined[key] = Suspected(
+                kind=other.kind,
+                of=other.of,
+                tier=other.tier,
+                hosts=(*other.hosts, *one.hosts),
+                role=other.role,
+                source=None,
+                measured=other.measured and one.measured,
+                why=f"{other.why}; {one.why}",
+            )
+    return tuple(joined.values())
+
+
+def _outside(sources: Sequence[SourceMean]) -> tuple[Suspected, ...]:
+    """A source outside of the farm in which half or more of all requests under way are (Little's law).
+
+    It limits its own source: what the others do is told by the rest of the farm.
+    """
+    going_on = {source.name: source.rate_per_s * source.latency_s for source in sources}
+    total = sum(going_on.values())
+    found = []
+    for source in sources:
+        share = going_on[source.name] / total if total else 0.0
+        if source.tier is None and share >= POOL_HELD.value and source.latency_s >= OUTSIDE_S.value:
+            why = (
+                f"{units.percent(share)} of the requests under way are at {source.name}, "
+                f"{units.seconds(source.latency_s)} each"
+            )
+            found.append(
+                Suspected("external", "dependency", None, (), None, source.name, measured=True, why=why)
+            )
+    return tuple(found)
+
+
+def _name(one: Suspected) -> str:
+    hosts = ", ".join(one.hosts)
+    what = f"the {one.role} disks" if one.of == "disk" else "the CPU"
+    return f"{what} of {one.tier} ({hosts}{'' if one.measured else ', not measured'})"
