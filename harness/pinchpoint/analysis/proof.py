@@ -33,7 +33,7 @@ from pinchpoint.analysis.signature import Suspicion
 from pinchpoint.analysis.summary import inconclusive_words
 from pinchpoint.analysis.thresholds import PROOF_ANSWERS, PROOF_NOTHING, STARTED
 from pinchpoint.analysis.traffic import Traffic
-from pinchpoint.analysis.verdict import Fact, Suspect, Verdict
+from pinchpoint.analysis.verdict import Fact, Headroom, Suspect, Verdict
 from pinchpoint.report import units
 from pinchpoint.store.read import StoredRun
 
@@ -125,7 +125,9 @@ def _judged(
         "windows": [{key: row[key] for key in ("what", "from", "to", "value")} for row in windows],
     }
     fact = _fact(change, figure, effects.get(SLOWER), model, windows)
-    return _amended(replace(verdict, proof=proof), fact, proof, effects.get(SLOWER), model)
+    reasons = (*verdict.explanation.reasons, f"made slower on purpose: {result}: {why}")
+    told = replace(verdict, proof=proof, explanation=replace(verdict.explanation, reasons=reasons))
+    return _amended(told, fact, proof, effects.get(SLOWER), model)
 
 
 # ---- what was measured -------------------------------------------------------------------------------
@@ -240,7 +242,10 @@ def _amended(
         bottleneck=None,
         runner_up=None,
         next=None,
+        then=None,
         headroom_ratio=None,
+        headroom=Headroom(None, "unknown", None, None, None, "the test refuted what it was reckoned from"),
+        advice=(),
         candidates=candidates,
         experiment=f"Find what else holds {proof['of']['scenario']} up: {proof['change']['what']} does not.",
         summary=inconclusive_words(sentence, candidates),

@@ -136,6 +136,8 @@ class Prover:
                             "proving: judging what was measured", _VERDICT_S, lambda: child.poll() is not None
                         )
                     )
+                    if child.poll() is None:
+                        raise FarmUnavailable(f"judging what was measured took longer than {_VERDICT_S:g} s")
                 finally:
                     if child.poll() is None:
                         child.kill()
@@ -143,9 +145,7 @@ class Prover:
             err.seek(0)
             if child.returncode:
                 words = err.read().decode(errors="replace").strip().splitlines()[-1:]
-                raise FarmUnavailable(
-                    f"what was measured could not be judged within {_VERDICT_S:g} s: {' '.join(words)}"
-                )
+                raise FarmUnavailable(f"what was measured could not be judged: {' '.join(words)}")
             verdict: dict[str, Any] = json.load(out)
             return verdict
 

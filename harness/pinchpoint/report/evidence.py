@@ -14,6 +14,7 @@ _KINDS_OF_EVIDENCE = {
     "E2": "a growing queue",
     "E3": "the ceiling fits",
     "E4": "an independent witness",
+    "causal": "a causal test",
     "context": "context",
 }
 

@@ -14,7 +14,7 @@ from pinchpoint.report.report import Report
 from pinchpoint.report.tables import Table
 
 _SECTIONS = (
-    ("Load", ("levels", "drift", "scenarios", "crawl", "bursts", "errors", "operations")),
+    ("Load", ("levels", "drift", "scenarios", "crawl", "bursts", "writes", "errors", "operations")),
     ("Tiers", ("disks", "cpus")),
     ("Data quality", ("generators", "collectors", "incidents", "not_measured")),
     ("Environment", ("hosts", "host_disks", "versions", "content")),
@@ -48,7 +48,7 @@ def _lines(report: Report) -> Iterator[str]:
     yield ""
     for finding in report.findings:
         yield from _finding(finding)
-    for name in ("objectives", "periods", "considered"):
+    for name in ("proof", "objectives", "periods", "considered"):
         yield from table_lines(report.tables[name])
     if report.warnings:
         yield from ("### Warnings", "", *(f"- {escaped(warning)}" for warning in report.warnings), "")
@@ -72,6 +72,8 @@ def _verdict(report: Report) -> Iterator[str]:
         yield f"- {escaped(report.next_words)}"
     for name, rate in (verdict.get("capacity_at_least_per_s") or {}).items():
         yield f"- {escaped(name)}: at least {units.per_second(rate)} were served"
+    if report.proof_words:
+        yield f"- {escaped(report.proof_words)}"
     if verdict.get("experiment"):
         yield f"- What would decide it: {escaped(str(verdict['experiment']))}"
     yield ""

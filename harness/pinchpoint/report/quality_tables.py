@@ -91,6 +91,7 @@ def collectors(run: StoredRun, clock: Clock) -> Table:
 
 
 _QUIET = frozenset({"phase", "crawl_started", "crawl_ended", "step", "steps_ended", "warmed_up"})
+_QUIET |= {"steps_held", "made_slower", "put_back"}  # of a causal test, which has a table of its own
 
 
 def incidents(run: StoredRun) -> Table:

@@ -14,6 +14,7 @@ from pinchpoint.report import (
     environment_tables,
     level_tables,
     load_tables,
+    proof_tables,
     quality_tables,
     tier_tables,
     words,
@@ -64,6 +65,11 @@ class Report:
         return words.following(self.verdict)
 
     @property
+    def proof_words(self) -> str:
+        """What the causal test came to; "" where none was wanted."""
+        return proof_tables.sentence(self.verdict)
+
+    @property
     def warnings(self) -> list[str]:
         """What the run and the analysis warn of, each once."""
         both = [*(self.verdict.get("warnings") or ()), *(self.run.manifest.get("warnings") or ())]
@@ -84,11 +90,13 @@ def gather(run: StoredRun, verdict: Mapping[str, Any]) -> Report:
         level_tables.levels(verdict),
         chain_tables.periods(verdict),
         chain_tables.considered(verdict),
+        proof_tables.proof(verdict),
         drift_tables.drift(verdict),
         load_tables.scenarios(run, verdict),
         load_tables.operations(run, clock),
         load_tables.crawl(verdict),
         load_tables.bursts(verdict),
+        load_tables.writes(verdict),
         tier_tables.disks(verdict),
         tier_tables.cpus(verdict),
         load_tables.errors(run, clock),
@@ -107,7 +115,7 @@ def gather(run: StoredRun, verdict: Mapping[str, Any]) -> Report:
         clock=clock,
         headline=headline,
         lead=lead,
-        alarms=_alarms(run),
+        alarms=_alarms(run, verdict),
         machines=picture(run, verdict, clock),
         findings=findings(verdict),
         panels=panels(run, clock),
@@ -124,8 +132,20 @@ def _check(verdict: Any) -> None:
         )
 
 
-def _alarms(run: StoredRun) -> tuple[str, ...]:
-    found = []
+def _alarms(run: StoredRun, verdict: Mapping[str, Any]) -> tuple[str, ...]:
+    found = [
+        f"Acknowledged writes of {name} are lost: {writes['missing'] + writes['different']:,} of "
+        f"{writes['records']:,} records read back."
+        for name, figures in (verdict.get("scenarios") or {}).items()
+        if (writes := figures.get("writes")) and writes["missing"] + writes["different"]
+    ]
+    # What an acknowledgement was worth comes before any figure of how fast it was given.
+    found += [
+        f"{warning[0].upper()}{warning[1:]}."
+        for servers in (run.manifest.get("endpoints") or {}).values()
+        for said in (servers or {}).values()
+        for warning in (said or {}).get("warnings") or ()
+    ]
     state = str(run.manifest.get("state"))
     if state != "finished":
         found.append(words.STATE.get(state, f"This run is in the state {state!r}, not finished."))

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pinchpoint.report import level_tables, load_tables, units, words
+from pinchpoint.report import level_tables, load_tables, proof_tables, units, words
 from pinchpoint.report.tables import Table
 
 WIDTH = 88
@@ -50,6 +50,8 @@ def _outlook(verdict: Mapping[str, Any]) -> str:
         sentences.append(f"{name}: at least {units.per_second(rate)} can be served.")
     if verdict.get("next"):
         sentences.append(words.following(verdict))
+    if proof := proof_tables.sentence(verdict):
+        sentences.append(proof)
     if verdict.get("experiment"):
         sentences.append(f"What would decide it: {verdict['experiment']}")
     return "\n".join(wrapped(sentence) for sentence in sentences)

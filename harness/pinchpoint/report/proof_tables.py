@@ -1,0 +1,64 @@
+"""The causal test of ``run --prove`` as people read it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pinchpoint.report import units
+from pinchpoint.report.tables import Column, Row, Table, number, share
+
+RESULT: Mapping[str, str] = {
+    "agrees": "Proved: throughput answers as the model says",
+    "contradicts": "Contradicted: throughput does not answer as the model says",
+    "undecided": "The test is undecided",
+    "not_allowed": "Not proved: not allowed",
+    "not_supported": "Not proved: not supported",
+    "nothing_to_prove": "Not proved: nothing to prove",
+    "failed": "Not proved: the test failed",
+}
+
+
+def sentence(verdict: Row) -> str:
+    """What the test came to, with its reason; "" where none was wanted."""
+    found = verdict.get("proof")
+    return f"{RESULT[found['result']]}. {_capitalised(found['why'])}." if found else ""
+
+
+def proof(verdict: Row) -> Table:
+    """What was made slower, what the model says of it, and what was measured."""
+    found = verdict.get("proof") or {}
+    tested = [found] if found.get("change") else []
+    tested += [found["control"]] if tested and found["control"] else []
+    scenario = found["of"]["scenario"] if tested else ""
+    return Table(
+        "proof",
+        "What was made slower on purpose",
+        (
+            Column("what", "made slower"),
+            share("left", "left of its speed"),
+            share("predicted_ratio", "the model says"),
+            share("measured_ratio", "measured"),
+            Column("interval", "95 % interval"),
+            number("sensitivity", "sensitivity"),
+            Column("result", "result"),
+        ),
+        [_row(one) for one in tested],
+        note=f"Throughput of {scenario} while it was slower, as a share of what it was between. Sensitivity: "
+        "1 is in proportion to its speed, 0 not at all. What stands second has room: nothing may change.",
+        empty="",  # most runs are not proved, and the sentence says why one is not
+    )
+
+
+def _row(one: Mapping[str, Any]) -> dict[str, Any]:
+    low, high = one["ci95"] or (None, None)
+    return {
+        **one,
+        "what": one["change"]["what"],
+        "left": one["change"]["capacity_ratio"],
+        "interval": None if low is None else f"{units.percent(low)} to {units.percent(high)}",
+    }
+
+
+def _capitalised(text: str) -> str:
+    return text[:1].upper() + text[1:].rstrip(".")
