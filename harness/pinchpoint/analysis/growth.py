@@ -15,7 +15,7 @@ from scipy.stats import kendalltau
 
 from pinchpoint.analysis.knee import Knee
 from pinchpoint.analysis.levels import Level
-from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures, Measures, measure
+from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures, Measures, ShareMeasures, measure
 from pinchpoint.analysis.resources import Resource, ResourceType
 from pinchpoint.analysis.series import Floats, Window
 from pinchpoint.analysis.signature import Suspicion
@@ -31,6 +31,8 @@ WAITING: Mapping[ResourceType, tuple[str, str, Callable[[float], str]]] = {
 }
 """Resource -> what waits for it, its metric, and how its figures are written."""
 
+GROWING = ("network", "pool")
+"""Of what is neither CPU nor disk, that whose use grows with throughput until it is used up."""
 LINE = 3
 """Levels that a line through the use needs at least."""
 
@@ -164,8 +166,8 @@ def _use(found: Measures, one: Suspicion) -> float | None:
     """How much of it is used: of its cap where one is declared, else of the level at which it was held."""
     if isinstance(found, CpuMeasures):
         return found.busy
-    if not isinstance(found, DiskMeasures):
-        return None
+    if isinstance(found, ShareMeasures):
+        return found.used if one.resource.type in GROWING else None
     if found.utilisation is not None and not one.contradicted:
         return found.utilisation
     if not isinstance(one.found, DiskMeasures) or not one.found.level or not one.found.held:
@@ -177,4 +179,5 @@ def _use(found: Measures, one: Suspicion) -> float | None:
 def _fact(one: Suspicion, text: str, metric: str, value: float, kind: str, rule: Threshold) -> Fact:
     """The rule's number is no value of the metric: it stays out of the fact."""
     host = one.resource.hosts[0] if one.resource.hosts else ""
-    return Fact(text, metric, value, host, one.resource.instance, kind, None, rule.source, rule.says)
+    instance = None if one.resource.whole is not None else one.resource.instance
+    return Fact(text, metric, value, host, instance, kind, None, rule.source, rule.says)

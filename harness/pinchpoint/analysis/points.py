@@ -19,6 +19,7 @@ from pinchpoint.analysis.inputs import DiskRole, Limits
 from pinchpoint.analysis.measures import DiskMeasures, nearest_limit
 from pinchpoint.analysis.movement import Movement
 from pinchpoint.analysis.resources import COMMIT_ROLES, Resource
+from pinchpoint.analysis.series import Floats
 from pinchpoint.analysis.signature import disk_kind
 from pinchpoint.analysis.thresholds import CAP_MATCH, FLAT, REGULATOR_FLAT, WAITING_IO
 from pinchpoint.analysis.verdict import Kind
@@ -173,7 +174,7 @@ def _disk(role: str, limits: Limits | None) -> Resource:
     )
 
 
-def _columns(point: Point) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[type-arg]  # one value each
+def _columns(point: Point) -> tuple[Floats, Floats]:
     size = np.nan if point.bytes_per_s is None else point.bytes_per_s
     return np.array([point.iops], dtype=float), np.array([size], dtype=float)
 
