@@ -13,6 +13,7 @@ from ground_truth.variants import VARIANTS, blind
 
 from pinchpoint.analysis import Verdict, analyse
 from pinchpoint.store.read import StoredRun, open_run
+from pinchpoint.store.samples import table
 
 TOLD = "emulated_disk"
 """Events of this name tell a person what an emulated disk went through; the analysis may not know."""
@@ -50,7 +51,8 @@ def judge(directory: Path) -> Judged:
         InputError: the folder holds no run that can be read.
         NotBlind: the analysis knows what it must not.
     """
-    run = open_run(directory)
+    stored = open_run(directory)
+    run = replace(stored, samples=table(stored.samples))  # noises change it
     told = replace(run, events=[event for event in run.events if event.get("event") != TOLD])
     noisy = noises(replace(told, manifest=blind(run.manifest)))
     return Judged(_variants(run, told), {name: _found(analyse(one)) for name, one in noisy})

@@ -33,7 +33,15 @@ from pinchpoint.analysis.outlook import Outlook, look_ahead
 from pinchpoint.analysis.proof import with_proof, without_proof
 from pinchpoint.analysis.stages import Stage
 from pinchpoint.analysis.tables import cpu_table, crawl_table, disk_table, scenario_table
-from pinchpoint.analysis.timeline import Period, find_periods, full_from_s, longest, moved, moved_words, timeline_table
+from pinchpoint.analysis.timeline import (
+    Period,
+    find_periods,
+    full_from_s,
+    longest,
+    moved,
+    moved_words,
+    timeline_table,
+)
 from pinchpoint.analysis.verdict import Suspect, Verdict
 from pinchpoint.store.read import StoredRun
 

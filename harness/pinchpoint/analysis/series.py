@@ -221,9 +221,15 @@ class Samples:
         return None if series is None else series.mean()
 
     def steps(self, host: str, metric: str, instance: str = "") -> Floats:
-        """One value per step of the window, NaN where nothing was measured."""
+        """One value per step of the window, NaN where nothing was measured.
+
+        A sample that covers several steps (a collector that reads every five seconds) holds for all of them;
+        but of a disk, whose steadiness is judged, each counts once.
+        """
         series = self.series(host, metric, instance)
-        return np.full(self.window.steps, np.nan) if series is None else series.steps()
+        if series is None:
+            return np.full(self.window.steps, np.nan)
+        return series.steps() if metric.startswith("disk.") else _held(series, self.window.step_s)
 
     def weights(self, host: str, metric: str, instance: str = "") -> Floats:
         """The operations behind each step's mean; 0 where there were none."""
@@ -258,6 +264,18 @@ class Samples:
         for key in sorted(key for key, line in self._cells.lines.items() if self._there[line]):
             found.setdefault(key.metric, []).append(key)
         return found
+
+
+def _held(series: Series, step_s: int) -> Floats:
+    """The mean of each step; those without one that a neighbour's sample covers have its value."""
+    values = series.steps()
+    each_s = np.divide(series.covered_s, series.counts, out=np.zeros_like(values), where=series.counts > 0)
+    lengths = np.round(each_s / step_s).astype(int)
+    for at in np.flatnonzero(lengths > 1):
+        first = max(0, at - lengths[at] // 2)
+        covered = values[first : at - lengths[at] // 2 + lengths[at]]
+        covered[np.isnan(covered)] = values[at]
+    return values
 
 
 def weighted_mean(value: Floats, weight: Floats) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 import pytest
 from harness.analysis.build import Build
 from hdrh.histogram import HdrHistogram
@@ -12,7 +13,9 @@ from pinchpoint.analysis import analyse
 from pinchpoint.analysis.changes import find_shift, mser5
 from pinchpoint.analysis.resample import block_rows
 from pinchpoint.analysis.series import Window, spread
+from pinchpoint.analysis.steps import add_up
 from pinchpoint.analysis.traffic import summarised
+from pinchpoint.store.schema import SAMPLES_SCHEMA
 
 
 def noise(count: int, seed: int, phi: float = 0.8, size: float = 0.05) -> npt.NDArray[np.float64]:
@@ -153,3 +156,21 @@ def test_any_loss_of_data_still_gives_a_verdict() -> None:
                 del build.manifest[key]
         verdict = analyse(build.run())
         assert verdict.to_json()["summary"]
+
+
+def test_a_sample_of_five_seconds_holds_for_all_of_them_but_of_a_disk_it_counts_once() -> None:
+    """CPU read every five seconds is seen all the time; a gap stays one, and seconds that were read stay."""
+    ends = [5, 10, 20, 21]  # nothing from 10 to 15 s; the last one covers one second
+    lengths = [5.0, 5.0, 5.0, 1.0]
+    rows = [
+        (int(end * 1e9), length, "a", metric, "", float(end), None)
+        for metric in ("cpu.busy_ratio", "disk.reads_per_s")
+        for end, length in zip(ends, lengths, strict=True)
+    ]
+    columns = zip(zip(*rows, strict=True), SAMPLES_SCHEMA, strict=True)
+    table = pa.table([pa.array(values, field.type) for values, field in columns], schema=SAMPLES_SCHEMA)
+    samples = add_up([table], Window(0, 1, 22))
+    nan = np.nan
+    expected = [5.0] * 5 + [10.0] * 5 + [nan] * 5 + [20.0] * 5 + [21.0, nan]
+    np.testing.assert_array_equal(samples.steps("a", "cpu.busy_ratio"), expected)
+    assert np.isfinite(samples.steps("a", "disk.reads_per_s")).sum() == 4

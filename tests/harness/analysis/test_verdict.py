@@ -788,7 +788,7 @@ def test_a_store_that_flushes_its_log_all_the_time_waits_for_the_disk(seed: int)
 
 
 def refused(share: float, *, asked: bool) -> Build:
-    """An open load of which a share finds no connection free; ``asked``: the server tells of its connections."""
+    """An open load of which a share finds no connection free; ``asked``: so was the server."""
     build = Build().host("sql1", "sql", cores=(0, 1), disks={"log": "sdb"}).cpu("sql1", 0.3, cores=(0, 1))
     build.disk("sql1", "sdb", 250, 0.0005).open("orders", "sql-mix", 300)
     build.operations("orders", "log_append", 300 * (1 - share), 0.004)
@@ -805,14 +805,14 @@ def test_refused_connections_are_a_pool_that_is_used_up() -> None:
 
 
 def test_refusals_are_evidence_also_where_the_server_was_not_asked() -> None:
-    """Its own view is missing: the refusals remain, one kind of evidence, low confidence; never `not_reached`."""
+    """Its own view is missing: the refusals remain, one kind of evidence; never `not_reached`."""
     verdict = judged(refused(0.05, asked=False))
     assert named(verdict) == ("pool", "sql", "sql1", "low")
     assert "of the operations are refused one" in verdict.summary
 
 
-def full_interface(witness: bool) -> Build:
-    """Users of a store behind an interface that carries 97 % of its speed; ``witness``: its tier is seen idle."""
+def full_interface(*, witness: bool) -> Build:
+    """Users of a store behind a nearly full interface; ``witness``: its tier is seen idle."""
     build = Build().host("nosql1", "nosql", cores=(0, 1)).closed("burst", "nosql-burst", 16)
     build.cpu("nosql1", 0.1, 0.08 if witness else None, cores=(0, 1))
     build.metric("nosql1", "net.speed_bytes_per_s", 2e6, "eth0", 0.0)
