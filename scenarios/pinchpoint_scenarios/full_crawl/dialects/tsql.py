@@ -115,10 +115,12 @@ _FINISH = """
         [key] uniqueidentifier, source nvarchar(200), kind varchar(20), url nvarchar(max), detail
         nvarchar(max),
         [identity] nvarchar(400), taken datetime2);
-    DELETE FROM queue WITH (ROWLOCK)
-    OUTPUT deleted.[key], deleted.source, deleted.kind, deleted.url, deleted.detail, deleted.[identity],
-        deleted.taken INTO @done
+    SET XACT_ABORT ON;
+    BEGIN TRANSACTION;
+    INSERT INTO @done ([key], source, kind, url, detail, [identity], taken)
+    SELECT [key], source, kind, url, detail, [identity], taken FROM queue WITH (ROWLOCK, UPDLOCK)
     WHERE id = @id AND holder = @holder;
+    DELETE FROM queue WHERE id = @id AND holder = @holder;
     DELETE a FROM access AS a JOIN @done AS d ON a.[key] = d.[key] WHERE @access IS NOT NULL;
     INSERT INTO access ([key], principal, rights, allowed)
     SELECT DISTINCT d.[key], g.principal, g.rights, g.allowed
@@ -139,7 +141,8 @@ _FINISH = """
     SELECT source, [key], kind, COALESCE(NULLIF(@url, ''), url), detail, [identity], @state, @reason,
     @attempts,
         @bytes, @latency_s, @index_s, @version, @cycle, @cycle, taken, SYSUTCDATETIME(), @holder, @id FROM
-        @done"""
+        @done;
+    COMMIT TRANSACTION"""
 _REMOVE = """
     INSERT INTO queue (cycle, [key], source, kind, leaf, url, detail, version, [identity])
     SELECT @cycle, h.[key], h.source, 'removal', 1, h.url, h.detail, '', h.[identity] FROM history AS h

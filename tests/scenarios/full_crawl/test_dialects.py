@@ -1,0 +1,99 @@
+"""The statements for SQL Server, which no test can run: parsed, and compared with PostgreSQL's."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import pytest
+import sqlglot
+from sqlglot import exp
+
+from pinchpoint_scenarios.contract import Endpoint
+from pinchpoint_scenarios.errors import ScenarioError
+from pinchpoint_scenarios.full_crawl.dialects import DIALECTS, TABLES, crawl_sql
+
+TSQL = {
+    f"{name}[{number}]": statement
+    for name, given in asdict(DIALECTS["mssql"]).items()
+    for number, statement in enumerate(given if isinstance(given, tuple) else (given,))
+}
+PROCEDURAL = ("place[0]",)  # a loop around a stored procedure
+
+
+def table_of(made: exp.Create) -> str:
+    table = made.find(exp.Table)
+    assert table is not None
+    return table.name
+
+
+def parsed(name: str) -> list[exp.Expr]:
+    return [each for each in sqlglot.parse(TSQL[name], read="tsql") if each is not None]
+
+
+@pytest.mark.parametrize("name", sorted(TSQL))
+def test_every_statement_is_tsql(name: str) -> None:
+    """It is parsed whole: nothing of it falls back to a command that the parser only passes on."""
+    statements = parsed(name)
+    assert statements
+    commands = [each.sql(dialect="tsql") for each in statements for each in each.find_all(exp.Command)]
+    assert name in PROCEDURAL or not [
+        each for each in commands if not each.startswith(("EXEC", "IF", "WHILE"))
+    ]
+
+
+def test_what_is_taken_is_locked_row_by_row_and_what_others_hold_is_passed_over() -> None:
+    """READPAST, UPDLOCK and ROWLOCK stand on the queue where an item is chosen."""
+    hints = {
+        hint.sql(dialect="tsql").upper()
+        for statement in parsed("take[0]")
+        for with_hints in statement.find_all(exp.WithTableHint)
+        for hint in with_hints.expressions
+    }
+    assert {"READPAST", "UPDLOCK", "ROWLOCK"} <= hints
+
+
+def test_only_tables_that_are_made_are_used() -> None:
+    """Every table a statement names is one of the crawl database's, a variable, or part of the statement."""
+    made = {
+        table_of(each)
+        for name in TSQL
+        if name.startswith("create[")
+        for each in parsed(name)
+        if isinstance(each, exp.Create) and each.kind == "TABLE"
+    }
+    assert made == set(TABLES)
+    for name in TSQL:
+        for statement in parsed(name):
+            own = {cte.alias for cte in statement.find_all(exp.CTE)} | {
+                table.alias for table in statement.find_all(exp.Table) if table.alias
+            }
+            used = {
+                table.name
+                for table in statement.find_all(exp.Table)
+                if isinstance(table.this, exp.Identifier)
+            }
+            assert {each for each in used if each and not each.startswith(("@", "sp_"))} <= made | own, name
+
+
+def test_columns_are_the_same_in_both_dialects() -> None:
+    """A table has the same columns on either server."""
+
+    def columns(dialect: str, read: str) -> dict[str, list[str]]:
+        found = {}
+        for statement in DIALECTS[dialect].create:
+            each = sqlglot.parse_one(statement, read=read)
+            if isinstance(each, exp.Create) and each.kind == "TABLE":
+                found[table_of(each)] = [
+                    column.name for column in each.this.expressions if isinstance(column, exp.ColumnDef)
+                ]
+        return found
+
+    assert columns("postgresql", "postgres") == columns("mssql", "tsql")
+
+
+def test_a_server_nothing_drives_yet_is_refused_in_words() -> None:
+    """SQL Server's statements are there; a crawl on it says plainly that they are not yet driven."""
+    with pytest.raises(ScenarioError, match="not yet driven; allowed: postgresql://"):
+        crawl_sql(Endpoint("sql", "mssql+odbc://host/db"))
+    with pytest.raises(ScenarioError, match=r"'mysql'.*no crawl database is known"):
+        crawl_sql(Endpoint("sql", "mysql://host/db"))
