@@ -7,13 +7,17 @@ from typing import Any
 
 from pinchpoint.analysis.inputs import Inputs
 from pinchpoint.analysis.traffic import Traffic
+from pinchpoint.report import units
 
 PERCENTILES = ("p50_s", "p95_s", "p99_s")
 THROUGHPUT = "throughput_per_s"
 
 
 def objective_table(inputs: Inputs) -> tuple[dict[str, Any], ...]:
-    """One row per objective: ``{scenario, metric, target, value, met, result}``; met None: not measured."""
+    """A row per objective: ``{scenario, metric, target, value, met, result, holds}``; met None: not measured.
+
+    ``holds`` says up to what load, as far as one level tells.
+    """
     return tuple(row for objective in inputs.objectives for row in _rows(inputs, objective))
 
 
@@ -40,7 +44,21 @@ def _rows(inputs: Inputs, objective: Mapping[str, Any]) -> Iterator[dict[str, An
             "value": value,
             "met": met,
             "result": result,
+            "holds": _holds(inputs, scenario, met),
         }
+
+
+def _holds(inputs: Inputs, scenario: str, met: bool | None) -> str:
+    """Up to what load it holds: one level tells of itself only."""
+    if met is None:
+        return "not measured"
+    load = inputs.load(scenario)
+    amount = (load.users or load.base_per_s) if load and load.model != "burst" else None
+    unit = "users" if load and load.users else "per_s"
+    at = f" ({units.load_level(amount, unit)})" if amount else ""
+    if met:
+        return f"held at this load{at}"
+    return f"not held at this load{at}; the highest load at which it holds is not known: steps would tell"
 
 
 def _measured(traffic: Traffic, metric: str, length_s: int) -> float | None:

@@ -61,7 +61,11 @@ def _objectives(verdict: Mapping[str, Any]) -> list[str]:
     table = load_tables.objectives(verdict)
     if not table.rows:
         return []
-    return ["Objectives:", *_grid(table, [column.key for column in table.columns])]
+    missed = dict.fromkeys(
+        str(row["holds"]) for row in table.rows if row.get("holds") and row["met"] is False
+    )
+    keys = [column.key for column in table.columns if column.key != "holds"]
+    return ["Objectives:", *_grid(table, keys), *(wrapped(text.capitalize() + ".", "  ") for text in missed)]
 
 
 def _levels(verdict: Mapping[str, Any]) -> list[str]:
