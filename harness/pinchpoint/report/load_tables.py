@@ -106,6 +106,7 @@ def objectives(verdict: Row) -> Table:
             Column("scenario", "scenario"),
             Column("objective", "objective"),
             Column("measured", "measured"),
+            *([Column("holds", "up to what load")] if any(row.get("holds") for row in rows) else ()),
             Column("result", "result"),
         ),
         rows,
