@@ -8,6 +8,7 @@ from pinchpoint.analysis import summary
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.conclusion import failures
 from pinchpoint.analysis.confidence import stolen, unseen
+from pinchpoint.analysis.durability import losses
 from pinchpoint.analysis.inputs import Inputs
 from pinchpoint.analysis.thresholds import MEMORY_CRITICAL
 from pinchpoint.report import units
@@ -22,6 +23,7 @@ def caveats(case: Case) -> Iterator[str]:
     for event in inputs.events:
         if event.get("event") == "tier_crashed":
             yield f"the {event.get('tier')} tier ({event.get('host')}) crashed during the run"
+    yield from losses(inputs)
     yield from (gate.fact.fact for gate in case.failed)
     yield from unseen(inputs)
     yield from stolen(inputs)

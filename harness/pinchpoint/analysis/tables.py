@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pinchpoint.analysis.durability import writes_table
 from pinchpoint.analysis.inputs import DiskRole, Inputs, Load
 from pinchpoint.analysis.series import Floats, Key, Readings, Series
 from pinchpoint.analysis.stages import offered_per_s, peak_steps
@@ -36,6 +37,8 @@ def _scenario(inputs: Inputs, name: str) -> dict[str, Any]:
     load = inputs.load(name)
     if load is not None and load.model == "burst":
         row["bursts"] = burst_table(inputs, load)
+    if writes := writes_table(inputs, name):
+        row["writes"] = writes
     return row
 
 
@@ -47,8 +50,9 @@ def _latencies(name: str, found: Latency | None) -> dict[str, float | None]:
 def burst_table(inputs: Inputs, load: Load) -> list[dict[str, Any]]:
     """Each burst of a scenario: offered, done, dropped, latency in it, and the time to recover after it.
 
-    A burst is where the generators scheduled more than half-way between base and peak. It is recovered from
-    in the first step whose median latency is within 10 % of the median between bursts.
+    Its backlog is what was due by its end, since measuring began, and had neither ended nor been dropped. A
+    burst is where the generators scheduled more than half-way between base and peak. It is recovered from in
+    the first step whose median latency is within 10 % of the median between bursts.
     """
     window = inputs.window
     inside = peak_steps(inputs, load.scenario)
@@ -57,6 +61,7 @@ def burst_table(inputs: Inputs, load: Load) -> list[dict[str, Any]]:
     offered = offered_per_s(inputs, load.scenario)
     medians = traffic.medians_s(window)
     calm = _calm(medians, inside)
+    waiting = _backlog(inputs, traffic, offered)
     rows = []
     for start, end in edges.reshape(-1, 2):
         first = window.first_s + int(start) * window.step_s
@@ -73,10 +78,25 @@ def burst_table(inputs: Inputs, load: Load) -> list[dict[str, Any]]:
                 "dropped": burst.dropped,
                 "p50_s": latency.p50_s if latency else None,
                 "p99_s": latency.p99_s if latency else None,
+                "backlog": float(waiting[end - 1]) if np.isfinite(waiting[end - 1]) else None,
                 "recovery_s": _recovery(medians[end:next_start], calm, window.step_s),
             }
         )
     return rows
+
+
+def _backlog(inputs: Inputs, traffic: Traffic, offered: Floats) -> Floats:
+    """How many operations were due and neither ended nor dropped at the end of each step."""
+    window = inputs.window
+    # A dropped operation is a row without a count, in the second it was meant for.
+    gone = np.array(
+        [
+            traffic.at(range(first, first + window.step_s)).dropped
+            for first in range(window.first_s, window.first_s + window.steps * window.step_s, window.step_s)
+        ]
+    )
+    left = offered * window.step_s - traffic.per_step(window) * window.step_s - gone
+    return np.asarray(np.maximum(np.cumsum(left), 0.0), dtype=np.float64)
 
 
 def _calm(medians: Floats, inside: npt.NDArray[np.bool_]) -> float | None:

@@ -117,17 +117,29 @@ def starts(
         seed: of the scenario.
         held: of a load in steps, when its climb ends (``profiles.Steps``).
     """
-    profile = _profile(load, held)
+    profile = _profile(load, held, seed)
     return arrival_times(profile, load.get("arrivals", "poisson"), seed) if profile else None
 
 
-def _profile(load: Mapping[str, Any], held: Callable[[], float] = lambda: math.inf) -> RateProfile | None:
+def _profile(
+    load: Mapping[str, Any], held: Callable[[], float] = lambda: math.inf, seed: int = 0
+) -> RateProfile | None:
     """How the rate goes over time; None for closed load."""
     match load:
         case {"model": "open" | "soak", "rate_per_s": rate}:
             return Constant(rate)
         case {"model": "burst", "base_per_s": base, "peak_per_s": peak, "every_s": every, "for_s": length}:
-            return Bursts(base, peak, every, length)
+            return Bursts(
+                base,
+                peak,
+                every,
+                length,
+                ramp_s=load.get("ramp_s") or 0.0,
+                back_to_back=load.get("back_to_back") or 1,
+                gap_s=load.get("gap_s") or 0.0,
+                jitter_ratio=load.get("jitter_ratio") or 0.0,
+                seed=seed,
+            )
         case {"model": "ramp", "start": {"per_s": start}, "to": {"per_s": to}, "over_s": over}:
             return Ramp(start, to, over)
         case {"model": "steps", "start": {"per_s": _}, "each_s": each}:

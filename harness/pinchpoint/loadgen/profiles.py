@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
@@ -63,27 +64,66 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Bursts:
-    """A base rate with a burst in the last ``for_s`` seconds of every ``every_s`` seconds."""
+    """A base rate, and at the end of every period a burst, or several back to back.
+
+    Attributes:
+        base_per_s: the rate between bursts.
+        peak_per_s: the rate in them.
+        every_s: a period's length.
+        for_s: how long one burst lasts, its rise and its fall included.
+        ramp_s: how long it rises from base to peak, and falls again; 0: at once.
+        back_to_back: so many bursts end each period.
+        gap_s: the time at the base rate between those.
+        jitter_ratio: they come earlier by up to this share of the period's time without a burst.
+        seed: of the jitter.
+    """
 
     base_per_s: float
     peak_per_s: float
     every_s: float
     for_s: float
+    ramp_s: float = 0.0
+    back_to_back: int = 1
+    gap_s: float = 0.0
+    jitter_ratio: float = 0.0
+    seed: int = 0
 
     def pieces(self) -> Iterator[Piece]:
         """See ``RateProfile``."""
-        while True:
-            yield Piece(self.every_s - self.for_s, self.base_per_s, self.base_per_s)
-            yield Piece(self.for_s, self.peak_per_s, self.peak_per_s)
+        base, peak, ramp_s = self.base_per_s, self.peak_per_s, self.ramp_s
+        burst = [Piece(self.for_s - 2 * ramp_s, peak, peak)]
+        if ramp_s:
+            burst = [Piece(ramp_s, base, peak), *burst, Piece(ramp_s, peak, base)]
+        burst = [piece for piece in burst if piece.length_s > 0]
+        for calm_s, rest_s in self._calms():
+            yield Piece(calm_s, base, base)
+            yield from burst
+            for _ in range(self.back_to_back - 1):
+                yield Piece(self.gap_s, base, base)
+                yield from burst
+            if rest_s:
+                yield Piece(rest_s, base, base)
 
     def windows(self, until_s: float) -> list[tuple[float, float]]:
         """The bursts that begin before ``until_s``: (begin, end), in seconds from the load's start."""
-        found = []
-        begin = self.every_s - self.for_s
-        while begin < until_s:
-            found.append((begin, begin + self.for_s))
-            begin += self.every_s
+        found: list[tuple[float, float]] = []
+        for number, (calm_s, _) in enumerate(self._calms()):
+            begin = number * self.every_s + calm_s
+            if begin >= until_s:
+                return found
+            for place in range(self.back_to_back):
+                start = begin + place * (self.for_s + self.gap_s)
+                if start < until_s:
+                    found.append((start, start + self.for_s))
         return found
+
+    def _calms(self) -> Iterator[tuple[float, float]]:
+        """Of each period, the time at the base rate before its bursts, and after them."""
+        draw = random.Random(self.seed)  # noqa: S311 -- a schedule, not a secret
+        calm_s = self.every_s - self.back_to_back * self.for_s - (self.back_to_back - 1) * self.gap_s
+        while True:
+            earlier_s = calm_s * self.jitter_ratio * draw.random() if self.jitter_ratio else 0.0
+            yield calm_s - earlier_s, earlier_s
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,9 @@ DEFAULT_STEPS = 11
 """Steps above the first level where a plan names no highest one: a knee takes six levels to be told."""
 SHORTEST_STEP_S = 15.0
 """A level must settle and then be seen for the least time that anything is judged by."""
+MOST_BACK_TO_BACK = 100
+DEFAULT_GAP_S = 2.0
+"""Latency is seen by the second: bursts nearer to each other would be one."""
 LEVEL = "a rate such as 50/s, or a number of users such as 4"
 
 
@@ -73,6 +76,10 @@ class Burst(Record):
         peak_per_s: arrivals per second in a burst.
         every_s: seconds from one burst's beginning to the next one's.
         for_s: seconds a burst lasts.
+        ramp_s: seconds within a burst in which it rises, and again in which it falls; 0: at once.
+        back_to_back: so many bursts end each period, with ``gap_s`` between them: too short to recover.
+        gap_s: seconds at the base rate between bursts that are back to back.
+        jitter_ratio: bursts come earlier by up to this share of the period's time without a burst.
         arrivals: as of ``Open``.
     """
 
@@ -81,6 +88,10 @@ class Burst(Record):
     peak_per_s: PerSecond = Field(alias="peak", gt=0, description=RATE)
     every_s: Seconds = Field(alias="every", gt=0, description=DURATION)
     for_s: Seconds = Field(alias="for", gt=0, description=DURATION)
+    ramp_s: Seconds = Field(default=0.0, alias="ramp", ge=0, description=DURATION)
+    back_to_back: int = Field(default=1, ge=1, le=MOST_BACK_TO_BACK)
+    gap_s: Seconds = Field(default=DEFAULT_GAP_S, alias="gap", gt=0, description=DURATION)
+    jitter_ratio: Ratio = Field(default=0.0, alias="jitter", ge=0, le=1)
     arrivals: Arrivals = "poisson"
 
     @model_validator(mode="after")
@@ -89,6 +100,15 @@ class Burst(Record):
             raise Unfit("a peak that is not above the base", "needed: a higher peak, or the load model open")
         if self.for_s >= self.every_s:
             raise Unfit("bursts that last as long as their period", "needed: for shorter than every")
+        if self.back_to_back * self.for_s + (self.back_to_back - 1) * self.gap_s >= self.every_s:
+            raise Unfit(
+                f"{self.back_to_back} bursts back to back that last as long as their period",
+                "needed: all of them, with the gaps between, shorter than every",
+            )
+        if 2 * self.ramp_s > self.for_s:
+            raise Unfit(
+                "a ramp longer than half its burst", "needed: ramp, up and down, no longer than for in all"
+            )
         return self
 
 

@@ -66,6 +66,12 @@ def distribution_chart(scenario: str, kinds: Sequence[Distribution]) -> Chart:
     return Chart(f"latency-{scenario}", f"Latency of {scenario}", spec, _svg(spec))
 
 
+def burst_chart(scenario: str, bursts: Sequence[Mapping[str, Any]]) -> Chart:
+    """Each burst of a scenario: what latency it met, what waited at its end, how long it took to recover."""
+    spec = _bursts(bursts)
+    return Chart(f"bursts-{scenario}", f"Bursts of {scenario}", spec, _svg(spec))
+
+
 class _Datasets(dict[str, list[Mapping[str, Any]]]):
     """The rows behind a chart, by name: Altair copies what it is given over and over; names are cheap."""
 
@@ -348,3 +354,44 @@ def _distribution(scenario: str, kinds: Sequence[Distribution]) -> dict[str, Any
         .encode(x="at:Q", y=alt.value(0), text="word:N")
     )
     return _finished(alt.layer(*columns, rules, words).properties(width=460, height=170), data)
+
+
+def _bursts(bursts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    data = _Datasets()
+    x = alt.X("number:O", axis=alt.Axis(title="burst", labelAngle=0))
+    latencies = [
+        {"number": number, "name": name, "value": burst[key], "told": SHOW["latency"](burst[key])}
+        for number, burst in enumerate(bursts, 1)
+        for name, key in (("p50", "p50_s"), ("p99", "p99_s"), ("time to recover", "recovery_s"))
+        if burst.get(key)  # a recovery within the first second is 0, which no logarithmic axis holds
+    ]
+    colour = alt.Color(
+        "name:N",
+        scale=alt.Scale(domain=["p50", "p99", "time to recover"], range=list(PALETTE[:3])),
+        legend=alt.Legend(title=None, orient="top"),
+    )
+    ticks = decades([row["value"] for row in latencies]) if latencies else []
+    axis = alt.Axis(title="seconds (logarithmic)", labelExpr=_SECONDS, values=ticks)
+    lines = (
+        alt.Chart(data.named(latencies))
+        .mark_line(point=True)
+        .encode(
+            x=x,
+            y=alt.Y("value:Q", scale=alt.Scale(type="log", nice=False), axis=axis),
+            color=colour,
+            tooltip=[alt.Tooltip("name:N", title="latency"), alt.Tooltip("told:N", title="value")],
+        )
+        .properties(width=460, height=_LOG_HEIGHT)
+    )
+    waiting = [
+        {"number": number, "value": burst["backlog"]}
+        for number, burst in enumerate(bursts, 1)
+        if burst.get("backlog") is not None
+    ]
+    bars = (
+        alt.Chart(data.named(waiting))
+        .mark_bar(color=PALETTE[4])
+        .encode(x=x, y=alt.Y("value:Q", axis=alt.Axis(title="waiting at its end", tickCount=3)))
+        .properties(width=460, height=_HEIGHT // 2)
+    )
+    return _finished(alt.vconcat(lines, bars), data)

@@ -13,7 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from pinchpoint.report import units, words
-from pinchpoint.report.charts import Chart, distribution_chart, timeline_chart
+from pinchpoint.report.charts import Chart, burst_chart, distribution_chart, timeline_chart
 from pinchpoint.report.clock import day_and_time
 from pinchpoint.report.latency import Distribution
 from pinchpoint.report.report import Report
@@ -34,6 +34,11 @@ def write(report: Report) -> str:
         tables=report.tables,
         timeline=timeline,
         latencies=latencies,
+        bursts=[
+            burst_chart(name, figures["bursts"])
+            for name, figures in (report.verdict.get("scenarios") or {}).items()
+            if figures.get("bursts")
+        ],
         outcome_words=words.OUTCOME[str(report.verdict["outcome"])],
         crashes=[event for event in report.run.events if event.get("event") == "tier_crashed"],
         style=Markup(template_file("style.css")),  # noqa: S704 - our own file

@@ -26,7 +26,14 @@ def load_words(load: Row) -> str:
     if model == "burst":
         base, peak = units.per_second(load["base_per_s"]), units.per_second(load["peak_per_s"])
         length, every = units.seconds(load["for_s"]), units.seconds(load["every_s"])
-        return f"{base}, bursts of {peak} for {length} every {every}"
+        words = [f"{base}, bursts of {peak} for {length} every {every}"]
+        if (load.get("back_to_back") or 1) > 1:
+            words.append(f"{load['back_to_back']} back to back, {units.seconds(load['gap_s'])} apart")
+        if load.get("ramp_s"):
+            words.append(f"rising in {units.seconds(load['ramp_s'])}")
+        if load.get("jitter_ratio"):
+            words.append(f"{units.percent(load['jitter_ratio'])} jitter")
+        return ", ".join(words)
     if model == "ramp":
         ends = f"{of_load(load['start'])} to {of_load(load['to'])}"
         return f"{ends} over {units.seconds(load['over_s'])}"
@@ -186,12 +193,48 @@ def bursts(verdict: Row) -> Table:
             number("dropped", "dropped"),
             duration("p50_s", "p50"),
             duration("p99_s", "p99"),
+            number("backlog", "waiting at its end"),
             number("recovery_s", "time to recover", units.seconds, absent="not recovered"),
         ),
         rows,
-        note="Starts after: since the measure phase began. Recovered: the median latency is back within 10 % "
-        "of what it is between bursts.",
+        note="Starts after: since the measure phase began. Waiting at its end: operations that were due and "
+        "had neither ended nor been dropped. Recovered: the median latency is back within 10 % of what it is "
+        "between bursts.",
         empty="No burst load in this plan.",
+    )
+
+
+def writes(verdict: Row) -> Table:
+    """One row per scenario that read its acknowledged writes back."""
+    rows = [
+        {
+            "scenario": name,
+            **figures["writes"],
+            "examples": ", ".join(str(item) for item in figures["writes"].get("examples") or ()),
+            "not_read": "; ".join(figures["writes"].get("not_read") or ()),
+        }
+        for name, figures in (verdict.get("scenarios") or {}).items()
+        if figures.get("writes")
+    ]
+    return Table(
+        "writes",
+        "Acknowledged writes, read back",
+        (
+            Column("scenario", "scenario"),
+            number("acknowledged", "acknowledged"),
+            Column("sample", "read back"),
+            number("records", "records"),
+            number("confirmed", "confirmed"),
+            number("missing", "missing"),
+            number("different", "different"),
+            number("expired", "expired"),
+            Column("examples", "lost records"),
+            Column("not_read", "why not all"),
+        ),
+        rows,
+        note="After the load, each record's last acknowledged write was looked for. Missing: the record is "
+        "gone, or an older write is there. Different: what is there is no write of this run, or not whole.",
+        empty="No scenario of this plan reads its writes back.",
     )
 
 

@@ -15,7 +15,7 @@ from pinchpoint.report.tables import Table
 
 _SECTIONS = (
     ("Load", ("levels", "drift", "scenarios", "crawl", "bursts", "writes", "errors", "operations")),
-    ("Tiers", ("disks", "cpus")),
+    ("Tiers", ("demand", "disks", "cpus")),
     ("Data quality", ("generators", "collectors", "incidents", "not_measured")),
     ("Environment", ("hosts", "host_disks", "versions", "content")),
 )
@@ -39,6 +39,8 @@ def _lines(report: Report) -> Iterator[str]:
         yield f"> **{escaped(alarm)}**"
     yield ""
     yield from _verdict(report)
+    if report.tables["advice"].rows:
+        yield from ("## What to do", "", *table_lines(report.tables["advice"]))
     yield "## The farm"
     yield ""
     for machine in report.machines:

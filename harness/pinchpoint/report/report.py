@@ -9,6 +9,7 @@ from typing import Any
 from pinchpoint.analysis.verdict import SCHEMA
 from pinchpoint.errors import InputError
 from pinchpoint.report import (
+    advice_tables,
     chain_tables,
     drift_tables,
     environment_tables,
@@ -86,6 +87,8 @@ def gather(run: StoredRun, verdict: Mapping[str, Any]) -> Report:
     clock = clock_of(run)
     headline, lead = words.sentences(str(verdict["summary"]))
     tables = (
+        advice_tables.advice(verdict),
+        advice_tables.demand(verdict),
         load_tables.objectives(verdict),
         level_tables.levels(verdict),
         chain_tables.periods(verdict),

@@ -270,9 +270,21 @@ def verdict(**changes: Any) -> dict[str, Any]:
                         "dropped": 15,
                         "p50_s": 0.0021,
                         "p99_s": 0.0042,
+                        "backlog": 12.0,
                         "recovery_s": None,
                     }
                 ],
+                "writes": {
+                    "acknowledged": 8046,
+                    "records": 5000,
+                    "confirmed": 4997,
+                    "missing": 2,
+                    "different": 1,
+                    "expired": 0,
+                    "sample": "sample",
+                    "examples": [17, 4711],
+                    "not_read": [],
+                },
             },
         },
         "crawl": [

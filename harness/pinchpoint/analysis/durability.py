@@ -1,0 +1,55 @@
+"""What became of acknowledged writes: a scenario that reads them back tells it in an event."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pinchpoint.analysis.inputs import Inputs
+
+READ_BACK = "writes_read_back"
+"""The event of a generator that has read its writes back (nosql-burst has its fields)."""
+_COUNTS = ("acknowledged", "records", "confirmed", "missing", "different", "expired")
+_EXAMPLES = 5
+
+
+def writes_table(inputs: Inputs, scenario: str) -> dict[str, Any] | None:
+    """What was read back, over all generators of a scenario; None where it reads nothing back.
+
+    Its keys are the event's: ``acknowledged`` writes, ``records`` read back, of them ``confirmed``,
+    ``missing``, ``different`` and ``expired``; ``examples`` of records that are missing or different;
+    ``not_read``: why the rest was not read, of each generator with a rest.
+    """
+    told = [
+        event
+        for event in inputs.events
+        if event.get("event") == READ_BACK and event.get("scenario") == scenario
+    ]
+    if not told:
+        return None
+    row: dict[str, Any] = {name: sum(int(event.get(name) or 0) for event in told) for name in _COUNTS}
+    row["sample"] = "all" if all(event.get("sample") == "all" for event in told) else "sample"
+    row["examples"] = [item for event in told for item in event.get("examples") or ()][:_EXAMPLES]
+    row["not_read"] = [str(event["not_read"]) for event in told if event.get("not_read")]
+    return row
+
+
+def losses(inputs: Inputs) -> Iterator[str]:
+    """A sentence for every scenario whose acknowledged writes are not all there, or could not all be read."""
+    for load in inputs.loads:
+        row = writes_table(inputs, load.scenario)
+        if row is not None:
+            yield from loss(load.scenario, row)
+
+
+def loss(scenario: str, row: Mapping[str, Any]) -> Iterator[str]:
+    """What must be said of one scenario's ``writes_table``."""
+    gone = row["missing"] + row["different"]
+    if gone:
+        examples = ", ".join(str(item) for item in row["examples"])
+        yield (
+            f"{scenario}: acknowledged writes are lost: {row['missing']:,} missing and {row['different']:,} "
+            f"different of {row['records']:,} records read back (such as record {examples})"
+        )
+    for why in row["not_read"]:
+        yield f"{scenario}: acknowledged writes were not all read back: {why}"

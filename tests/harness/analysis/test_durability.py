@@ -1,0 +1,65 @@
+"""Acknowledged writes that are gone are said; a burst's backlog is what was due and not done."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from harness.analysis.build import Build
+
+from pinchpoint.analysis.analyse import analyse
+from pinchpoint.analysis.verdict import Verdict
+
+READ = {"acknowledged": 900, "records": 100, "confirmed": 100, "missing": 0, "different": 0, "expired": 0}
+READ |= {"sample": "sample", "examples": [], "not_read": ""}
+
+
+def judged(*told: dict[str, Any]) -> Verdict:
+    build = Build(measure_s=60, warm_up_s=0).host("nosql1", "nosql").cpu("nosql1", 0.3)
+    build.burst("burst", base=50, peak=200, every_s=30, for_s=10)
+    inside = np.arange(60) % 30 >= 20
+    offered = np.where(inside, 200.0, 50.0)
+    build.operations("burst", "update", np.where(inside, 150.0, 50.0), 0.001, noise=0)
+    for metric in ("scheduled", "started"):
+        build.metric("generator1", f"generator.{metric}_per_s", offered, "burst", 0)
+    for number, fields in enumerate(told, 1):
+        build.event("writes_read_back", 61, scenario="burst", worker=f"generator{number}", **READ | fields)
+    return analyse(build.run())
+
+
+def about_writes(verdict: Verdict) -> list[str]:
+    return [warning for warning in verdict.warnings if "acknowledged" in warning]
+
+
+def test_all_there_is_no_warning() -> None:
+    """The row says what was read back, over both generators; no warning follows."""
+    verdict = judged({}, {"records": 50, "confirmed": 45, "expired": 5})
+    row = verdict.scenarios["burst"]["writes"]
+    assert (row["acknowledged"], row["records"], row["confirmed"], row["expired"]) == (1800, 150, 145, 5)
+    assert about_writes(verdict) == []
+
+
+def test_lost_writes_are_a_warning_with_their_number() -> None:
+    """Missing and different ones of all generators, with records to look for."""
+    lost = {"confirmed": 90, "missing": 7, "different": 3, "examples": [11, 12]}
+    (said,) = about_writes(judged({}, lost))
+    assert "acknowledged writes are lost: 7 missing and 3 different of 200 records" in said
+    assert "record 11, 12" in said
+
+
+def test_what_could_not_be_read_back_is_said() -> None:
+    """It is neither lost nor there."""
+    (said,) = about_writes(judged({"records": 0, "confirmed": 0, "not_read": "the store did not answer"}))
+    assert said == "burst: acknowledged writes were not all read back: the store did not answer"
+
+
+def test_who_reads_nothing_back_has_no_row() -> None:
+    """Not measured is no zero."""
+    assert "writes" not in judged().scenarios["burst"]
+
+
+def test_a_bursts_backlog_is_what_was_due_and_not_done() -> None:
+    """50 a second too many for ten seconds; nobody caught up, so the second burst ends with twice as many."""
+    rows = judged().scenarios["burst"]["bursts"]
+    assert [row["backlog"] for row in rows] == pytest.approx([500, 1000])
