@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pinchpoint.report import level_tables, load_tables, proof_tables, units, words
+from pinchpoint.report import advice_tables, level_tables, load_tables, proof_tables, units, words
 from pinchpoint.report.tables import Table
 
 WIDTH = 88
@@ -21,7 +21,8 @@ def verdict_text(verdict: Mapping[str, Any]) -> str:
     """
     blocks = [f"{words.OUTCOME[str(verdict['outcome'])]}.", wrapped(str(verdict["summary"]))]
     blocks += [block for block in (_facts(verdict), _outlook(verdict)) if block]
-    parts = (_levels(verdict), _objectives(verdict), _crawl(verdict))
+    todo = [wrapped(text, "  - ") for text in advice_tables.terminal_lines(verdict)]
+    parts = (["What to do:", *todo] if todo else [], _levels(verdict), _objectives(verdict), _crawl(verdict))
     blocks += ["\n".join(block) for block in parts if block]
     warnings = [wrapped(str(warning), "  ! ") for warning in verdict.get("warnings") or ()]
     if warnings:
@@ -44,12 +45,15 @@ def _facts(verdict: Mapping[str, Any]) -> str:
 
 def _outlook(verdict: Mapping[str, Any]) -> str:
     sentences = []
-    if verdict.get("headroom_ratio") is not None:
+    if verdict.get("headroom"):
+        sentences.append(advice_tables.headroom_words(verdict))
+    elif verdict.get("headroom_ratio") is not None:
         sentences.append(f"Headroom: {units.percent(verdict['headroom_ratio'])}.")
     for name, rate in (verdict.get("capacity_at_least_per_s") or {}).items():
         sentences.append(f"{name}: at least {units.per_second(rate)} can be served.")
     if verdict.get("next"):
         sentences.append(words.following(verdict))
+        sentences += [advice_tables.then_words(verdict)] if verdict.get("then") else []
     if proof := proof_tables.sentence(verdict):
         sentences.append(proof)
     if verdict.get("experiment"):
