@@ -147,7 +147,7 @@ class Server:
                 status, headers, content = server.answer(self.command, self.path, dict(self.headers), body)
                 reply(self, status, headers, content)
 
-            do_GET = do_POST = handle_any  # noqa: N815 - http.server's names
+            do_GET = do_POST = do_PUT = do_DELETE = handle_any  # noqa: N815 - http.server's names
 
         self._handler = Handler
         self.url = ""
@@ -257,6 +257,9 @@ class Site(Server):
         for name, below in self.webs.items():
             if path.startswith(f"/{name}/"):
                 return below._answer(f"{web}/{name}", target)
+        if path.lower() == "/_api/contextinfo":
+            digest = {"FormDigestValue": "a digest", "FormDigestTimeoutSeconds": 1800}
+            return _json({"d": {"GetContextWebInformation": digest}})
         if path == "/_api/web":
             return _json({"Title": "Test"})
         if path == "/_api/web/webs":
@@ -265,6 +268,8 @@ class Site(Server):
             return _json(
                 {"value": [{"Title": title, "Hidden": False, "BaseType": 1} for title in self.lists]}
             )
+        if path.endswith("/roleassignments"):
+            return 403, {}, b""
         if path.startswith("/_api/web/lists/getbytitle('"):
             title = path.partition("('")[2].rpartition("')/items")[0].replace("''", "'")
             return self._page(web, title, parse_qs(parts.query))

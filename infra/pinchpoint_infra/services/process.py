@@ -6,6 +6,7 @@ import json
 import logging
 import signal
 import sys
+from collections.abc import Set
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ _LONGEST_HEAD_BYTES = 2**17
 """Of a request: the longest path there is has 4,096 bytes, and each may be percent-encoded twice over."""
 
 
-def configuration(needed: set[str]) -> dict[str, Any]:
+def configuration(needed: set[str], optional: Set[str] = frozenset()) -> dict[str, Any]:
     """The JSON object in the file the command line names; where it is wrong, a sentence ends the process."""
     if len(sys.argv) != 2:
         sys.exit("name one file: the service's configuration in JSON")
@@ -27,8 +28,9 @@ def configuration(needed: set[str]) -> dict[str, Any]:
         found = json.loads(path.read_bytes())
     except (OSError, ValueError) as error:
         sys.exit(f"{path}: cannot be read as JSON: {error}")
-    if not isinstance(found, dict) or set(found) != needed:
-        sys.exit(f"{path}: needs exactly the keys {', '.join(sorted(needed))}")
+    if not isinstance(found, dict) or set(found) - optional != needed:
+        beside = f"; beside them there may be {', '.join(sorted(optional))}" if optional else ""
+        sys.exit(f"{path}: needs exactly the keys {', '.join(sorted(needed))}{beside}")
     return found
 
 

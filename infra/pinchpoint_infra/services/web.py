@@ -1,6 +1,8 @@
 """The ``web`` tier: a SharePoint-style site, served out of the content database.
 
-``python -m pinchpoint_infra.services.web CONFIG.json``: ``{"port": n, "token": text, "database_url": URL}``
+``python -m pinchpoint_infra.services.web CONFIG.json``: ``{"port": n, "token": text, "database_url": URL}``;
+there may be ``"people": n`` (how many users there are) and, to have what comes too fast refused,
+``"throttle": {"requests_per_s": x, "retry_after_s": n}``.
 
 Every request but ``/health`` needs ``Authorization: Bearer TOKEN``. Paths are taken in any case, also below
 ``/sites/corpus``; answers are JSON, light or verbose as the ``Accept`` header asks.
@@ -8,37 +10,50 @@ Every request but ``/health`` needs ``Authorization: Bearer TOKEN``. Paths are t
 ==========================================================  =================================================
 ``POST /_api/contextinfo``                                  the form digest clients ask for first
 ``/_api/web``, ``/_api/web/webs``, ``/_api/web/lists``      the site, its sub-sites (none), its libraries
-``.../lists/getbytitle('T')/items?$top=&$skiptoken=``       the documents of one, by page; also ``$select``
+``.../lists/getbytitle('T')``, ``lists(guid'...')``         one of them
+``.../items``, ``.../items(1)``                             its documents, by page: ``$top $skiptoken $select
+                                                            $filter $expand $orderby``
+``.../roleassignments``                                     who may do what with a list or an item
 ``.../getfilebyserverrelativeurl('/path')/$value``          a document's bytes; ``...path(decodedurl=@p)`` too
+``.../getfolderbyserverrelativeurl('/path')/files``         what lies in a folder; ``/folders`` too
+``/_api/site``, ``POST /_api/site/getchanges``              change tokens, and what changed since one
+``/_api/web/siteusers``, ``POST /_api/web/ensureuser``      users
+``/_api/sp.userprofiles.peoplemanager/getpropertiesfor``    their profiles
+``/_api/search/query``, ``POST /_api/search/postquery``     documents and people by name
+``/``, ``/robots.txt``, ``/sitemap.xml``                    the same documents, for a web crawler
 ==========================================================  =================================================
 """
 
 from __future__ import annotations
 
-import contextlib
 import hmac
-import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
-from urllib.parse import quote
 
 import psycopg
-from psycopg_pool import AsyncConnectionPool, PoolTimeout
+from psycopg_pool import PoolTimeout
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, request_response
 
-from pinchpoint_infra.content.database import SITE, address
+from pinchpoint_infra.content.database import SITE
 from pinchpoint_infra.services.odata import Call, RefusalError, collection, entity, parse, refusal
 from pinchpoint_infra.services.process import configuration, serve
+from pinchpoint_infra.services.throttle import Throttle
+from pinchpoint_infra.services.web_changes import ChangeLog
+from pinchpoint_infra.services.web_lists import Lists
+from pinchpoint_infra.services.web_pages import Pages
+from pinchpoint_infra.services.web_people import People, list_access
+from pinchpoint_infra.services.web_search import Search
+from pinchpoint_infra.services.web_store import SITE_ID, WEB_ID, Store
 
 _TITLE = "Corpus"
-_DEFAULT_PAGE, _LARGEST_PAGE = 100, 5_000  # SharePoint's own
-_NEXT_ID = re.compile(r"(?:.*p_ID=)?(\d{1,9})\Z")
 _DIGEST_VALID_S = 1_800
-_CONNECTIONS = 16
-_CONNECTION_WITHIN_S, _HEALTH_WITHIN_S = 10.0, 1.0
+_HEALTH_WITHIN_S = 1.0
+_DEFAULT_PEOPLE = 500
+
+Answers = Mapping[str, Callable[[Call], Awaitable[Response]]]
 
 
 class Site:
@@ -47,44 +62,93 @@ class Site:
     Args:
         database_url: ``postgresql://`` URL of a database that ``ingest`` has filled.
         token: what a client must bear.
+        people: how many users there are.
+        throttle: refuses what comes too fast; None: nothing is refused.
     """
 
-    def __init__(self, database_url: str, token: str) -> None:
+    def __init__(
+        self,
+        database_url: str,
+        token: str,
+        *,
+        people: int = _DEFAULT_PEOPLE,
+        throttle: Throttle | None = None,
+    ) -> None:
         self._token = token
-        self._pool = AsyncConnectionPool(
-            database_url,
-            min_size=1,
-            max_size=_CONNECTIONS,
-            open=False,
-            kwargs={"autocommit": True},
-        )
-        self._answers: Mapping[str, Callable[[Call], Awaitable[Response]]] = {
-            "contextinfo": self._context,
-            "web": self._web,
-            "web/webs": self._webs,
-            "web/lists": self._lists,
-            "web/lists/getbytitle()": self._list,
-            "web/lists/getbytitle()/items": self._items,
-            "web/getfilebyserverrelativeurl()/$value": self._file,
-            "web/getfilebyserverrelativepath()/$value": self._file,
-        }
+        self._throttle = throttle
+        self._store = Store(database_url)
+        self._log = ChangeLog(self._store)
+        self._pages = Pages(self._store)
+        self._answers = self._table(Lists(self._store), People(self._store, people))
 
     def app(self) -> Starlette:
         """The application."""
-        app = Starlette(routes=[Route("/health", self._health)], lifespan=self._life)
+        app = Starlette(routes=[Route("/health", self._health)], lifespan=lambda _: self._store.open())
         app.router.default = request_response(self.answer)  # no pattern: a path may hold a line feed
         return app
 
     async def answer(self, request: Request) -> Response:
-        """Any request of the API."""
+        """Any request but that for its health."""
         try:
             self._admit(request)
-            call = parse(request, SITE)
+            if request.method == "GET" and "/_api/" not in request.url.path.casefold():
+                page = await self._pages.answer(request)
+                if page is not None:
+                    return page
+            call = await parse(request, SITE)
             return await self._answers.get(call.steps, _nothing)(call)
         except RefusalError as error:
             return refusal(error)
         except (psycopg.OperationalError, PoolTimeout) as error:
             return refusal(RefusalError(503, f"the content database does not answer: {error}"))
+
+    def _table(self, lists: Lists, people: People) -> Answers:
+        search = Search(self._store, people)
+        answers: dict[str, Callable[[Call], Awaitable[Response]]] = {
+            "contextinfo": self._context,
+            "web": self._web,
+            "web/webs": _none,
+            "web/lists": lists.all,
+            "web/roleassignments": self._access,
+            "web/currentuser": people.me,
+            "web/siteusers": people.users,
+            "web/ensureuser": people.ensure,
+            "web/ensureuser()": people.ensure,
+            "web/getchanges": self._log.changes,
+            "site": self._site,
+            "site/rootweb": self._web,
+            "site/getchanges": self._log.changes,
+            "site/openwebbyid()": self._web,
+            "sp.userprofiles.peoplemanager/getpropertiesfor()": people.profile,
+            "sp.userprofiles.peoplemanager/getmyproperties": people.my_profile,
+            "search/query": search.query,
+            "search/postquery": search.query,
+        }
+        for name in ("web/lists/getbytitle()", "web/lists/getbyid()", "web/lists()"):
+            answers |= {
+                name: lists.one,
+                f"{name}/items": lists.items,
+                f"{name}/roleassignments": lists.access,
+                f"{name}/rootfolder": lists.root_folder,
+            }
+            for item in (f"{name}/items()", f"{name}/items/getbyid()", f"{name}/getitembyid()"):
+                answers |= {
+                    item: lists.item,
+                    f"{item}/roleassignments": lists.item_access,
+                    f"{item}/file": lists.item_file,
+                    f"{item}/file/$value": lists.item_content,
+                }
+        for way in ("url", "path"):
+            file, folder = f"web/getfilebyserverrelative{way}()", f"web/getfolderbyserverrelative{way}()"
+            answers |= {
+                file: lists.file,
+                f"{file}/$value": lists.file_content,
+                f"{file}/listitemallfields": lists.file_item,
+                folder: lists.folder,
+                f"{folder}/files": lists.files,
+                f"{folder}/folders": lists.folders,
+            }
+        return answers
 
     def _admit(self, request: Request) -> None:
         given = request.headers.get("authorization", "").encode("latin-1")
@@ -92,10 +156,12 @@ class Site:
             raise RefusalError(401, "a bearer token is needed: Authorization: Bearer TOKEN")
         if request.method not in {"GET", "POST"}:
             raise RefusalError(405, f"{request.method}: the site is read only")
+        if self._throttle is not None:
+            self._throttle.admit()
 
     async def _health(self, _: Request) -> Response:
         try:
-            await self._rows("SELECT FROM lists", within_s=_HEALTH_WITHIN_S)
+            await self._store.rows("SELECT FROM lists", within_s=_HEALTH_WITHIN_S)
         except (psycopg.Error, PoolTimeout) as error:
             return JSONResponse({"ready": False, "reason": str(error)}, 503)
         return JSONResponse({"ready": True})
@@ -111,124 +177,44 @@ class Site:
         return entity(call, fields, "GetContextWebInformation")
 
     async def _web(self, call: Call) -> Response:
-        return entity(
-            call, {"Title": _TITLE, "Url": call.origin, "ServerRelativeUrl": "/", "WebTemplate": "STS"}
-        )
+        fields: dict[str, Any] = {
+            "Id": WEB_ID, "Title": _TITLE, "Url": call.origin, "ServerRelativeUrl": "/", "WebTemplate": "STS",
+            "Language": 1033,
+        }  # fmt: skip
+        return entity(call, fields | await self._current_token(call))
 
-    async def _webs(self, call: Call) -> Response:
-        return collection(call, [])
+    async def _site(self, call: Call) -> Response:
+        fields: dict[str, Any] = {"Id": SITE_ID, "Url": call.origin, "ServerRelativeUrl": "/"}
+        return entity(call, fields | await self._current_token(call))
 
-    async def _lists(self, call: Call) -> Response:
-        rows = await self._rows("SELECT title, documents FROM lists ORDER BY id")
-        return collection(call, [_library(*row) for row in rows])
+    async def _current_token(self, call: Call) -> dict[str, Any]:
+        """The change token, where it is asked for by name: the log begins with that."""
+        wanted = "currentchangetoken" in call.names("$select")
+        return {"CurrentChangeToken": await self._log.token()} if wanted else {}
 
-    async def _list(self, call: Call) -> Response:
-        _, title, documents = await self._find_list(call.argument)
-        return entity(call, _library(title, documents))
+    async def _access(self, call: Call) -> Response:
+        return collection(call, list_access(""))
 
-    async def _items(self, call: Call) -> Response:
-        top = _page_size(call.query.get("$top", str(_DEFAULT_PAGE)))
-        number, title, _ = await self._find_list(call.argument)
-        rows = await self._rows(
-            "SELECT id, path, size_bytes, modified FROM documents"
-            " WHERE list_id = %s AND id > %s ORDER BY id LIMIT %s",
-            (number, _after(call.query.get("$skiptoken", "0")), top + 1),
-        )
-        items = [_item(*row) for row in rows[:top]]
-        following = _next_link(call, title, top, rows[top - 1][0]) if len(rows) > top else None
-        return collection(call, items, following)
 
-    async def _file(self, call: Call) -> Response:
-        rows = await self._rows(
-            "SELECT content_type, content FROM documents WHERE address = %s ORDER BY path = %s DESC LIMIT 1",
-            (address(call.argument), _storable(call.argument)),
-            binary=True,
-        )
-        if not rows:
-            raise RefusalError(404, f"there is no file {call.argument!a}")
-        ((content_type, content),) = rows
-        return Response(content, headers={"Content-Type": content_type})
-
-    async def _find_list(self, title: str) -> tuple[Any, ...]:
-        rows = await self._rows("SELECT id, title, documents FROM lists ORDER BY id")
-        for same in (lambda row: row[1] == title, lambda row: row[1].casefold() == title.casefold()):
-            for row in filter(same, rows):
-                return row
-        raise RefusalError(404, f"there is no list {title!a}")
-
-    async def _rows(
-        self,
-        query: str,
-        values: tuple[Any, ...] = (),
-        *,
-        binary: bool = False,
-        within_s: float = _CONNECTION_WITHIN_S,
-    ) -> list[tuple[Any, ...]]:
-        async with self._pool.connection(within_s) as connection, connection.cursor(binary=binary) as cursor:
-            await cursor.execute(query.encode(), values)
-            return await cursor.fetchall()
-
-    @contextlib.asynccontextmanager
-    async def _life(self, _: Starlette) -> AsyncIterator[None]:
-        await self._pool.open()
-        try:
-            yield
-        finally:
-            await self._pool.close()
+async def _none(call: Call) -> Response:
+    return collection(call, [])
 
 
 async def _nothing(call: Call) -> Response:
     raise RefusalError(404, f"there is no /_api/{call.steps}")
 
 
-def _library(title: str, documents: int) -> dict[str, Any]:
-    return {"Title": title, "ItemCount": documents, "Hidden": False, "BaseType": 1, "BaseTemplate": 101}
-
-
-def _item(number: int, path: str, size_bytes: int, modified: Any) -> dict[str, Any]:
-    name = path.rpartition("/")[2]
-    return {
-        "Id": number,
-        "Title": name,
-        "FileRef": path,
-        "FileLeafRef": name,
-        "FileDirRef": path.rpartition("/")[0],
-        "FileSystemObjectType": 0,
-        "File_x0020_Size": str(size_bytes),  # as SharePoint has it: text
-        "Modified": modified.strftime("%Y-%m-%dT%H:%M:%SZ"),
-    }
-
-
-def _page_size(given: str) -> int:
-    if not (given.isascii() and given.isdecimal() and len(given) < 10 and 1 <= int(given) <= _LARGEST_PAGE):
-        raise RefusalError(400, f"$top: a whole number from 1 to {_LARGEST_PAGE} is needed")
-    return int(given)
-
-
-def _after(token: str) -> int:
-    found = _NEXT_ID.match(token)
-    if found is None:
-        raise RefusalError(400, "$skiptoken: not one of this site's; follow odata.nextLink as it is")
-    return int(found[1])
-
-
-def _next_link(call: Call, title: str, top: int, last: int) -> str:
-    name = quote(title.replace("'", "''"), safe="'")
-    query = f"$skiptoken={quote(f'Paged=TRUE&p_ID={last}')}&$top={top}"
-    if select := call.query.get("$select"):
-        query += f"&$select={quote(select, safe=',')}"
-    return f"{call.origin}/_api/web/lists/getbytitle('{name}')/items?{query}"
-
-
-def _storable(path: str) -> str:
-    """A path as the database can compare it: what no stored path holds, becomes something else."""
-    return path.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
-
-
 def main() -> None:
     """Serve until SIGTERM."""
-    config = configuration({"port", "token", "database_url"})
-    serve(Site(config["database_url"], config["token"]).app(), "pp-web", config["port"])
+    config = configuration({"port", "token", "database_url"}, optional={"people", "throttle"})
+    throttle = Throttle(**config["throttle"]) if "throttle" in config else None
+    site = Site(
+        config["database_url"],
+        config["token"],
+        people=config.get("people", _DEFAULT_PEOPLE),
+        throttle=throttle,
+    )
+    serve(site.app(), "pp-web", config["port"])
 
 
 if __name__ == "__main__":

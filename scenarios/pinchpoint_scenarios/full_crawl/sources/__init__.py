@@ -6,11 +6,18 @@ from ...contract import Endpoint
 from ..params import FullCrawlParams, SourceParams
 from .contract import Changes, Fetched, Grant, Item, Kind, Repository, Source
 from .files import Files
+from .profiles import Profiles
 from .sharepoint import SharePoint
+from .web import Web
 
 __all__ = ["KINDS", "Changes", "Fetched", "Grant", "Item", "Kind", "Repository", "Source", "repository"]
 
-KINDS: dict[str, Kind] = {"sharepoint": SharePoint, "files": Files}
+KINDS: dict[str, Kind] = {
+    "sharepoint": SharePoint,
+    "web": Web,
+    "files": Files,
+    "profiles": Profiles,
+}
 """``kind`` in a plan -> how its repository is made."""
 
 

@@ -1,4 +1,4 @@
-"""A folder as a content source: a file share, mounted or local."""
+"""A folder as a content source: local, mounted, or an SMB share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from ..failures import Failure, Skipped
 from ..http import LARGEST_BYTES
 from ..params import FullCrawlParams, SourceParams
 from ..politeness import Pace
-from .contract import Changes, Fetched, Item
+from .access import grants
+from .contract import Changes, Fetched, Item, Source
+from .share import check_share, is_share
 
 _CHUNK_BYTES = 2**20
 _KINDS = {
@@ -34,16 +36,24 @@ _SPECIAL = "not a regular file"
 
 
 class Files:
-    """The folder, as one process knows it: see ``Repository``."""
+    """The folder or share, as one process knows it: see ``Repository``."""
 
     def __init__(self, endpoint: Endpoint, source: SourceParams, params: FullCrawlParams) -> None:
         self._endpoint = endpoint
         self._params = params
+        self._access = source.access
         self._pace = Pace(source.delay or 0.0, source.per_host)
+        if is_share(endpoint):
+            check_share(endpoint)
 
-    def connect(self) -> FilesSource:
+    def connect(self) -> Source:
         """See ``Repository``."""
-        return FilesSource(self._endpoint, self._params, self._pace)
+        if is_share(self._endpoint):
+            # Not before it is needed: the library behind it takes a tenth of a second to load.
+            from .smb import ShareSource  # noqa: PLC0415 - see above
+
+            return ShareSource(self._endpoint, self._params.timeout_s, self._pace, access=self._access)
+        return FilesSource(self._endpoint, self._params, self._pace, access=self._access)
 
     def pause_s(self) -> float:
         """See ``Repository``."""
@@ -57,10 +67,12 @@ class FilesSource:
         endpoint: its URL is the folder, as a path or as ``file://``.
         params: the crawl's; ``timeout_s`` limits the reading of one file.
         pace: when it may be asked.
+        access: whether owner, group and permissions are read.
     """
 
-    def __init__(self, endpoint: Endpoint, params: FullCrawlParams, pace: Pace) -> None:
+    def __init__(self, endpoint: Endpoint, params: FullCrawlParams, pace: Pace, *, access: bool) -> None:
         self._pace = pace
+        self._access = access
         given = endpoint.url
         self._root = _path(given) if given.startswith("file://") else os.fsencode(given)
         self._timeout_s = params.timeout_s
@@ -83,9 +95,10 @@ class FilesSource:
         path = _path(container.url)
         try:
             with os.scandir(path) as entries:
-                return [_item(path, entry) for entry in sorted(entries, key=lambda entry: entry.name)]
+                found = [_item(path, entry) for entry in sorted(entries, key=lambda entry: entry.name)]
         except OSError as error:
             raise _failure(error) from error
+        return [item for item in found if item is not None]
 
     def turn(self, item: Item) -> AbstractContextManager[None]:
         """See ``Source``."""
@@ -106,8 +119,11 @@ class FilesSource:
                 raise Skipped(_SYMBOLIC_LINK) from error
             raise _failure(error) from error
         try:
-            content = _read(descriptor, deadline)
-            return Fetched(content, start_ns, time.perf_counter_ns())
+            status = os.fstat(descriptor)
+            content = _read(descriptor, status, deadline)
+            end_ns = time.perf_counter_ns()
+            access = grants(descriptor, status) if self._access else None
+            return Fetched(content, start_ns, end_ns, version=_version(status), access=access)
         except OSError as error:
             raise _failure(error) from error
         finally:
@@ -133,17 +149,27 @@ def _path(url: str) -> bytes:
     return unquote_to_bytes(urlsplit(url).path)
 
 
-def _item(folder: bytes, entry: os.DirEntry[bytes]) -> Item:
+def _item(folder: bytes, entry: os.DirEntry[bytes]) -> Item | None:
+    """One entry of a folder; None where it went away while the folder was read."""
     url = _url(folder.rstrip(b"/") + b"/" + entry.name)
     if entry.is_symlink():
         return Item("document", url, _SYMBOLIC_LINK)
     if entry.is_dir(follow_symlinks=False):
         return Item("container", url)
-    return Item("document", url, "" if entry.is_file(follow_symlinks=False) else _SPECIAL)
+    if not entry.is_file(follow_symlinks=False):
+        return Item("document", url, _SPECIAL)
+    try:
+        return Item("document", url, version=_version(entry.stat(follow_symlinks=False)))
+    except FileNotFoundError:
+        return None
 
 
-def _read(descriptor: int, deadline: float) -> bytes:
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+def _version(status: os.stat_result) -> str:
+    return f"{status.st_mtime_ns}-{status.st_size}"
+
+
+def _read(descriptor: int, status: os.stat_result, deadline: float) -> bytes:
+    if not stat.S_ISREG(status.st_mode):
         raise Skipped(_SPECIAL)
     parts = []
     size = 0

@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
-import urllib3
-
 from ...contract import Endpoint
-from ...errors import ScenarioError
-from ...names import unknown
 from ..failures import Failure
-from ..http import Http
+from ..login import login
+from ..odata import page
 from ..params import FullCrawlParams, SourceParams
 from ..politeness import Pace
-from .contract import Changes, Fetched, Item
+from .contract import Changes, Fetched, Grant, Item
+from .sharepoint_changes import ITEM_FIELDS, ChangeLog
 
-AUTHS = ("none", "bearer", "basic")
+if TYPE_CHECKING:
+    from ..sharepoint_client import SharePointClient
 
 _DOCUMENT_LIBRARY = 1  # SP.BaseType
 _FILE = 0  # SP.FileSystemObjectType
-_SELECT = "Id,FileRef,FileSystemObjectType"
+_ASSIGNMENTS = "roleassignments?$expand=Member,RoleDefinitionBindings"
+_REFUSED = frozenset({"permission", "not_found", "authentication"})
 
 
 class SharePoint:
@@ -33,12 +32,19 @@ class SharePoint:
     def __init__(self, endpoint: Endpoint, source: SourceParams, params: FullCrawlParams) -> None:
         self._endpoint = endpoint
         self._params = params
+        self._source = source
         self._pace = Pace(source.delay or 0.0, source.per_host)
-        _login(endpoint)  # so that options that make no sense are told before anything starts
+        self._access: dict[str, tuple[Grant, ...] | None] = {}
+        login(endpoint)  # so that options that make no sense are told before anything starts
 
     def connect(self) -> SharePointSource:
         """See ``Repository``."""
-        return SharePointSource(self._endpoint, self._params, self._pace)
+        # Not before it is needed: the library behind it takes a third of a second to load.
+        from ..sharepoint_client import SharePointClient  # noqa: PLC0415 - see above
+
+        client = SharePointClient(self._endpoint, self._params.timeout_s, self._pace)
+        known = self._access if self._source.access else None
+        return SharePointSource(client, self._pace, self._params.page_size, known)
 
     def pause_s(self) -> float:
         """See ``Repository``."""
@@ -48,128 +54,157 @@ class SharePoint:
 class SharePointSource:
     """Webs, their lists, their items by page, the files' bytes: each container is one GET.
 
-    A container's ``detail`` is what its answer holds: ``web``, ``webs``, ``lists`` or ``items``; a document's
-    is the path of its web.
+    A container's ``detail`` is what its answer holds: ``web``, ``webs``, ``lists`` or ``items`` (and of
+    which list). A document's is the path of its web and of what its access list belongs to.
 
     Args:
-        endpoint: its URL is the site's; options ``auth`` (none, bearer, basic), ``token``, ``user``,
-            ``password``.
-        params: the crawl's; ``timeout_s`` limits a request, ``page_size`` is the items per page.
-        pace: when it may be asked.
+        client: the session's.
+        pace: when the site may be asked.
+        page_size: items of a list asked for at a time.
+        access: access lists of whole lists that the process knows; None where none are read.
     """
 
-    def __init__(self, endpoint: Endpoint, params: FullCrawlParams, pace: Pace) -> None:
+    def __init__(
+        self,
+        client: SharePointClient,
+        pace: Pace,
+        page_size: int,
+        access: dict[str, tuple[Grant, ...] | None] | None,
+    ) -> None:
+        self._client = client
         self._pace = pace
-        headers = {"Accept": "application/json;odata=nometadata", **_login(endpoint)}
-        self._http = Http(endpoint.url, timeout_s=params.timeout_s, headers=headers)
-        self._page_size = params.page_size
+        self._page_size = page_size
+        self._access = access
 
     def check(self) -> Mapping[str, Any]:
         """Whether the site answers, and its title."""
-        return {"kind": "sharepoint", "title": str(self._get("/_api/web").get("Title", ""))}
+        web = self._client.get("/_api/web")
+        if not isinstance(web, dict):
+            raise Failure("bad_answer", "/_api/web is no JSON object", permanent=True)
+        return {"kind": "sharepoint", "title": str(web.get("Title", ""))}
 
     def root(self) -> Item:
         """The site's top web."""
-        return self._container("/_api/web", "web")
-
-    def enumerate(self, container: Item) -> Sequence[Item]:
-        """What a web, or a page of webs, lists or items, holds; the next page is one more container."""
-        target = self._target(container.url)
-        api = target.partition("/_api/")[0] + "/_api/web"  # of the web it belongs to
-        answer = self._get(target)
-        if container.detail == "web":
-            return [self._container(f"{api}/webs", "webs"), self._container(f"{api}/lists", "lists")]
-        read = {"webs": self._web, "lists": self._list, "items": self._document}[container.detail]
-        try:
-            found = [read(api, each) for each in answer["value"]]
-            following = answer.get("odata.nextLink") or answer.get("@odata.nextLink")
-            if following:
-                found.append(self._container(self._target(str(following)), container.detail))
-        except (KeyError, TypeError, AttributeError, UnicodeError) as error:
-            raise Failure(
-                "bad_answer", f"{target} has no list of the expected form", permanent=True
-            ) from error
-        return [item for item in found if item is not None]
+        return self.container("/_api/web", "web")
 
     def turn(self, item: Item) -> AbstractContextManager[None]:
         """See ``Source``."""
         del item
         return self._pace.turn("")
 
+    def enumerate(self, container: Item) -> Sequence[Item]:
+        """What a web, or a page of webs, lists or items, holds; the next page is one more container."""
+        target = self._client.target(container.url)
+        api = target.partition("/_api/")[0] + "/_api/web"  # of the web it belongs to
+        answer = self._client.get(target)
+        what, _, list_id = container.detail.partition(" ")
+        if what == "web":
+            return [
+                self.container(f"{api}/webs?$select=Title,Url,ServerRelativeUrl", "webs"),
+                self.container(f"{api}/lists?$select=Id,Title,Hidden,BaseType", "lists"),
+            ]
+        entries, following = page(answer, target)
+        try:
+            if what == "webs":
+                found: list[Item | None] = [self.web(entry) for entry in entries]
+            elif what == "lists":
+                found = [self.library(api, entry) for entry in entries]
+            else:
+                found = list(self.documents(api, list_id, target, entries))
+            if following:
+                found.append(self.container(self._client.target(following), container.detail))
+        except (KeyError, TypeError, AttributeError, UnicodeError) as error:
+            raise Failure(
+                "bad_answer", f"{target} has no list of the expected form", permanent=True
+            ) from error
+        return [item for item in found if item is not None]
+
     def fetch(self, document: Item) -> Fetched:
-        """The file's bytes."""
+        """The file's bytes, and its access list."""
+        detail = json.loads(document.detail)
+        access = self._access_list(detail["access"])
         path = unquote(urlsplit(document.url).path, errors="surrogatepass")
         quoted = quote(path.replace("'", "''"), safe="/'", errors="surrogatepass")
-        target = f"{document.detail}/getfilebyserverrelativeurl('{quoted}')/$value"
-        start_ns = time.perf_counter_ns()
-        content = self._http.request("GET", target).body
-        return Fetched(content, start_ns, time.perf_counter_ns())
+        answer = self._client.content(f"{detail['web']}/getfilebyserverrelativeurl('{quoted}')/$value")
+        return Fetched(answer.body, answer.start_ns, answer.end_ns, version=document.version, access=access)
 
     def token(self) -> str | None:
-        """No change log is read yet: versions tell."""
-        return None
+        """The site collection's current change token."""
+        return ChangeLog(self._client, self).token()
 
     def changes(self, since: str) -> Changes:
-        """Not supported."""
-        raise Failure("not_supported", f"no change log; asked since {since}", permanent=True)
+        """See ``Source``."""
+        return ChangeLog(self._client, self).changes(since)
 
     def close(self) -> None:
         """Close the connection. Safe to call twice."""
-        self._http.close()
+        self._client.close()
 
-    def _get(self, target: str) -> dict[str, Any]:
-        body = self._http.request("GET", target).body
-        try:
-            found = json.loads(body)
-        except ValueError as error:
-            raise Failure("bad_answer", f"{target} is no JSON", permanent=True) from error
-        if not isinstance(found, dict):
-            raise Failure("bad_answer", f"{target} is no JSON object", permanent=True)
-        return found
+    def container(self, target: str, detail: str) -> Item:
+        """A container, by what follows the site's URL."""
+        return Item("container", self._client.origin + self._client.prefix + target, detail)
 
-    def _container(self, target: str, detail: str) -> Item:
-        return Item("container", self._http.origin + self._http.prefix + target, detail)
-
-    def _target(self, url: str) -> str:
-        """Path and query behind the site's URL. A link's host is not looked at: a token goes nowhere else."""
-        parts = urlsplit(url)
-        path = parts.path.removeprefix(self._http.prefix)
-        return path + (f"?{parts.query}" if parts.query else "")
-
-    def _web(self, api: str, web: Mapping[str, Any]) -> Item:
-        del api
+    def web(self, web: Mapping[str, Any]) -> Item:
+        """A web, as its parent names it."""
         where = web.get("ServerRelativeUrl") or urlsplit(web["Url"]).path
-        relative = quote(where, safe="/").removeprefix(self._http.prefix).rstrip("/")
-        return self._container(f"{relative}/_api/web", "web")
+        relative = quote(where, safe="/").removeprefix(self._client.prefix).rstrip("/")
+        return self.container(f"{relative}/_api/web", "web")
 
-    def _list(self, api: str, each: Mapping[str, Any]) -> Item | None:
-        if each.get("Hidden") or each.get("BaseType", _DOCUMENT_LIBRARY) != _DOCUMENT_LIBRARY:
+    def library(self, api: str, entry: Mapping[str, Any]) -> Item | None:
+        """A list's first page of items; None where it is no library, or hidden."""
+        if entry.get("Hidden") or entry.get("BaseType", _DOCUMENT_LIBRARY) != _DOCUMENT_LIBRARY:
             return None
-        title = quote(each["Title"].replace("'", "''"), safe="'")
-        query = urlencode({"$top": self._page_size, "$select": _SELECT}, safe="$,")
-        return self._container(f"{api}/lists/getbytitle('{title}')/items?{query}", "items")
+        title = quote(entry["Title"].replace("'", "''"), safe="'")
+        query = urlencode({"$top": self._page_size, "$select": ITEM_FIELDS}, safe="$,")
+        detail = f"items {entry.get('Id', '')}".rstrip()
+        return self.container(f"{api}/lists/getbytitle('{title}')/items?{query}", detail)
 
-    def _document(self, api: str, item: Mapping[str, Any]) -> Item | None:
-        if item.get("FileSystemObjectType", _FILE) != _FILE:
-            return None  # a folder: what lies in it is among the list's items
-        url = self._http.origin + quote(item["FileRef"], safe="/", errors="surrogatepass")
-        return Item("document", url, api)
+    def documents(
+        self, api: str, list_id: str, target: str, entries: Iterable[Mapping[str, Any]]
+    ) -> Iterable[Item]:
+        """The files among a list's items; folders are left out: what lies in them is among the items, too."""
+        where = target.partition("/items")[0]
+        for entry in entries:
+            if entry.get("FileSystemObjectType", _FILE) != _FILE:
+                continue
+            own = entry.get("HasUniqueRoleAssignments")
+            detail = {"web": api, "access": f"{where}/items({entry['Id']})" if own else where}
+            yield Item(
+                "document",
+                self._client.origin + quote(entry["FileRef"], safe="/", errors="surrogatepass"),
+                json.dumps(detail, separators=(",", ":")),
+                str(entry.get("Modified") or ""),
+                f"{list_id}/{entry['Id']}" if list_id else "",
+            )
+
+    def _access_list(self, of: str) -> tuple[Grant, ...] | None:
+        """Who may do what with a list or with an item of its own; a list's is asked for once."""
+        if self._access is None:
+            return None
+        if of not in self._access:
+            access = self._read_access(f"{of}/{_ASSIGNMENTS}")
+            if of.endswith(")") and "/items(" in of:
+                return access
+            self._access[of] = access
+        return self._access[of]
+
+    def _read_access(self, target: str) -> tuple[Grant, ...] | None:
+        grants: list[Grant] = []
+        following = target
+        while following:
+            try:
+                entries, following = page(self._client.get(following), target)
+            except Failure as failure:
+                if failure.kind in _REFUSED:  # who crawls may read documents, but not who else may
+                    return None
+                raise
+            grants += [_grant(entry) for entry in entries]
+            following = self._client.target(following) if following else ""
+        return tuple(grants)
 
 
-def _login(endpoint: Endpoint) -> dict[str, str]:
-    """The headers that log in; ``auth`` may be left out where the other options say it."""
-    options = endpoint.options
-    auth = options.get("auth") or (
-        "bearer" if "token" in options else "basic" if "user" in options else "none"
-    )
-    if auth not in AUTHS:
-        raise ScenarioError(f"endpoint {endpoint.name}: {unknown('auth', auth, AUTHS)}")
-    needed = {"none": (), "bearer": ("token",), "basic": ("user", "password")}[auth]
-    for option in needed:
-        if not options.get(option):
-            raise ScenarioError(f"endpoint {endpoint.name}: auth {auth} needs {option}; add it in farm.yaml")
-    if auth == "bearer":
-        return {"Authorization": f"Bearer {options['token']}"}
-    if auth == "basic":
-        return dict(urllib3.make_headers(basic_auth=f"{options['user']}:{options['password']}"))
-    return {}
+def _grant(entry: Mapping[str, Any]) -> Grant:
+    member = entry.get("Member") or {}
+    bindings = entry.get("RoleDefinitionBindings") or []
+    bindings = bindings.get("results", []) if isinstance(bindings, Mapping) else bindings
+    return Grant(str(member.get("LoginName", "")), ", ".join(str(each.get("Name", "")) for each in bindings))

@@ -1,0 +1,171 @@
+"""A SharePoint server's REST API: Office365-REST-Python-Client logs in, our fast path carries every byte.
+
+The library's requests go through a transport of ours, so that its login and form digest serve the fast path,
+too, one connection does for both, and a 429 or 503 is told instead of being retried in silence.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+from collections.abc import Mapping
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+import requests
+from office365.runtime.auth.token_response import TokenResponse
+from office365.runtime.client_request_exception import ClientRequestException
+from office365.runtime.http.http_method import HttpMethod
+from office365.runtime.http.request_options import RequestOptions
+from office365.runtime.transport.base import BaseTransport
+from office365.sharepoint.request import SharePointRequest
+from requests.structures import CaseInsensitiveDict
+
+from ..contract import Endpoint
+from .failures import Failure
+from .http import Answer, Http
+from .login import cookies, login
+from .ntlm import Ntlm
+from .odata import LIGHT, opened
+from .politeness import Pace
+
+
+class SharePointClient:
+    r"""One session's client of one site.
+
+    Args:
+        endpoint: its URL is the site's; options ``auth`` (see ``login.AUTHS``), ``token``, ``user`` (for NTLM
+            ``DOMAIN\user``), ``password``, ``cookies`` (``FedAuth=...; rtFa=...``).
+        timeout_s: limit of a request.
+        pace: is told where the server asks for a pause.
+
+    Raises:
+        ScenarioError: the options make no login.
+    """
+
+    def __init__(self, endpoint: Endpoint, timeout_s: float, pace: Pace) -> None:
+        auth = login(endpoint)
+        options = endpoint.options
+        ntlm = (lambda: Ntlm(options["user"], options["password"])) if auth == "ntlm" else None
+        self._http = Http(endpoint.url, timeout_s=timeout_s, headers={}, login=ntlm)
+        self._pace = pace
+        self._transport = _Transport(self._http, by_itself=auth in {"none", "ntlm"})
+        self._request = SharePointRequest(self._http.origin + self._http.prefix)
+        self._request.transport = self._transport
+        _authenticate(self._request, auth, options)
+        self._borrowed: dict[str, str] | None = None
+
+    @property
+    def origin(self) -> str:
+        """Scheme, host and port."""
+        return self._http.origin
+
+    @property
+    def prefix(self) -> str:
+        """Server-relative path of the site, without a slash at its end."""
+        return self._http.prefix
+
+    def get(self, target: str) -> Any:
+        """The JSON at ``target`` (path and query behind the site's URL), out of its envelope.
+
+        Raises ``Failure``.
+        """
+        return self._json(target, RequestOptions(self._url(target), headers={"Accept": LIGHT}))
+
+    def post(self, target: str, body: Mapping[str, Any]) -> Any:
+        """Likewise the answer to a POST of JSON in the verbose form, which every version understands."""
+        options = RequestOptions(
+            self._url(target),
+            method=HttpMethod.Post,
+            data=json.dumps(body).encode(),
+            headers={"Accept": LIGHT, "Content-Type": "application/json;odata=verbose"},
+        )
+        return self._json(target, options)
+
+    def content(self, target: str, *, accept: str = "*/*") -> Answer:
+        """The bytes at ``target``, with the library's headers. Raises ``Failure`` and ``Skipped``."""
+        try:
+            return self._http.request("GET", target, headers={**self._headers(), "Accept": accept})
+        except Failure as failure:
+            self._borrowed = None  # a digest may have ended before its time
+            raise self._noted(failure) from failure
+
+    def target(self, url: str) -> str:
+        """Path and query behind the site's URL. A link's host is not looked at: a token goes nowhere else."""
+        parts = urlsplit(url)
+        path = parts.path.removeprefix(self.prefix)
+        return path + (f"?{parts.query}" if parts.query else "")
+
+    def close(self) -> None:
+        """Close the connection. Safe to call twice."""
+        self._http.close()
+
+    def _url(self, target: str) -> str:
+        return self.origin + self.prefix + target
+
+    def _headers(self) -> Mapping[str, str]:
+        """What the library would send: its login, its digest; borrowed as long as the digest holds."""
+        if self._borrowed is None or not self._request.context_info.is_valid:
+            options = RequestOptions(self._url(""))
+            self._request.beforeExecute(options)
+            left_out = {"Content-Type", "Accept"}
+            self._borrowed = {name: value for name, value in options.headers.items() if name not in left_out}
+        return self._borrowed
+
+    def _json(self, target: str, options: RequestOptions) -> Any:
+        try:
+            answer = self._request.execute_request_direct(options)
+            return opened(answer.json())
+        except Failure as failure:
+            raise self._noted(failure) from failure
+        except ClientRequestException as error:
+            status = getattr(error.response, "status_code", 0)
+            kind = "permission" if status == 403 else f"http_{status}"
+            raise Failure(kind, "the server refused it", permanent=True) from error
+        except ValueError as error:
+            raise Failure("bad_answer", f"{target} is no JSON", permanent=True) from error
+
+    def _noted(self, failure: Failure) -> Failure:
+        self._pace.hold("", failure.retry_after_s)
+        return failure
+
+
+class _Transport(BaseTransport):
+    """Carries the library's requests; every refusal but a 403 (a digest may be too old) is a ``Failure``."""
+
+    def __init__(self, http: Http, *, by_itself: bool) -> None:
+        self._http = http
+        self._by_itself = by_itself
+
+    @property
+    def auth(self) -> Any | None:
+        """Tells the library that the transport logs in by itself: NTLM belongs to its connections."""
+        return self if self._by_itself else None
+
+    def execute(self, request: RequestOptions) -> requests.Response:
+        """See ``BaseTransport``."""
+        target = request.url.removeprefix(self._http.origin).removeprefix(self._http.prefix)
+        body = cast("bytes | None", request.data)
+        answer = self._http.request(
+            request.method.value, target, body=body, accept=(403,), headers=request.headers
+        )
+        response = requests.Response()
+        response.status_code = answer.status
+        response.url = request.url
+        response.raw = io.BytesIO(answer.body)
+        response.encoding = "utf-8"
+        response.headers = CaseInsensitiveDict(
+            {name.decode("latin-1"): value.decode("latin-1") for name, value in answer.response.headers}
+        )
+        return response
+
+
+def _authenticate(request: SharePointRequest, auth: str, options: Mapping[str, str]) -> None:
+    if auth == "bearer":
+        request.with_access_token(lambda: TokenResponse(options["token"], "Bearer"))
+    elif auth == "basic":
+        pair = base64.b64encode(f"{options['user']}:{options['password']}".encode()).decode()
+        request.with_access_token(lambda: TokenResponse(pair, "Basic"))
+    elif auth == "cookies":
+        request.with_cookies(lambda: cookies(options["cookies"]))

@@ -1,0 +1,138 @@
+"""User profiles of a SharePoint server as a content source (``SP.UserProfiles.PeopleManager``)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, unquote, urlencode
+
+from ...contract import Endpoint
+from ..failures import Failure
+from ..login import login
+from ..odata import LIGHT, opened, page
+from ..params import FullCrawlParams, SourceParams
+from ..politeness import Pace
+from .contract import Changes, Fetched, Item
+
+if TYPE_CHECKING:
+    from ..sharepoint_client import SharePointClient
+
+_PERSON = 1  # SP.PrincipalType: User
+_MANAGER = "/_api/sp.userprofiles.peoplemanager"
+
+
+class Profiles:
+    """The profiles, as one process knows them: see ``Repository``."""
+
+    def __init__(self, endpoint: Endpoint, source: SourceParams, params: FullCrawlParams) -> None:
+        self._endpoint = endpoint
+        self._params = params
+        self._pace = Pace(source.delay or 0.0, source.per_host)
+        login(endpoint)  # so that options that make no sense are told before anything starts
+
+    def connect(self) -> ProfilesSource:
+        """See ``Repository``."""
+        # Not before it is needed: the library behind it takes a third of a second to load.
+        from ..sharepoint_client import SharePointClient  # noqa: PLC0415 - see above
+
+        client = SharePointClient(self._endpoint, self._params.timeout_s, self._pace)
+        return ProfilesSource(client, self._pace, self._params.page_size)
+
+    def pause_s(self) -> float:
+        """See ``Repository``."""
+        return self._pace.pause_s()
+
+
+class ProfilesSource:
+    """The users a site knows, by page, each with a profile: a document of ``NAME: VALUE`` lines.
+
+    Args:
+        client: the session's.
+        pace: when the server may be asked.
+        page_size: users asked for at a time.
+    """
+
+    def __init__(self, client: SharePointClient, pace: Pace, page_size: int) -> None:
+        self._client = client
+        self._pace = pace
+        self._page_size = page_size
+
+    def check(self) -> Mapping[str, Any]:
+        """Whether the People API answers."""
+        self._client.get(f"{_MANAGER}/getmyproperties?$select=AccountName")
+        return {"kind": "profiles"}
+
+    def root(self) -> Item:
+        """The first page of users."""
+        query = urlencode({"$top": self._page_size, "$select": "Id,LoginName,PrincipalType"}, safe="$,")
+        return self._container(f"/_api/web/siteusers?{query}")
+
+    def turn(self, item: Item) -> AbstractContextManager[None]:
+        """See ``Source``."""
+        del item
+        return self._pace.turn("")
+
+    def enumerate(self, container: Item) -> Sequence[Item]:
+        """A page of users; groups have no profile."""
+        target = self._client.target(container.url)
+        users, following = page(self._client.get(target), target)
+        try:
+            found = [
+                self._document(str(user["LoginName"]))
+                for user in users
+                if user.get("PrincipalType", _PERSON) == _PERSON
+            ]
+        except KeyError as error:
+            raise Failure("bad_answer", f"{target} names users without a login", permanent=True) from error
+        if following:
+            found.append(self._container(self._client.target(following)))
+        return found
+
+    def fetch(self, document: Item) -> Fetched:
+        """One profile."""
+        account = unquote(document.detail)
+        quoted = quote(account.replace("'", "''"), safe="'")
+        answer = self._client.content(
+            f"{_MANAGER}/getpropertiesfor(accountname=@v)?@v='{quoted}'", accept=LIGHT
+        )
+        try:
+            content = _lines(opened(json.loads(answer.body))).encode()
+        except (ValueError, TypeError, AttributeError, KeyError) as error:
+            raise Failure("bad_answer", "the profile is not of the expected form", permanent=True) from error
+        return Fetched(content, answer.start_ns, answer.end_ns)
+
+    def token(self) -> str | None:
+        """The People API has no change log."""
+        return None
+
+    def changes(self, since: str) -> Changes:
+        """Not supported."""
+        raise Failure("not_supported", f"profiles keep no change log; asked since {since}", permanent=True)
+
+    def close(self) -> None:
+        """Close the connection. Safe to call twice."""
+        self._client.close()
+
+    def _container(self, target: str) -> Item:
+        return Item("container", self._client.origin + self._client.prefix + target, "users")
+
+    def _document(self, account: str) -> Item:
+        quoted = quote(account, safe="")
+        url = f"{self._client.origin}{self._client.prefix}{_MANAGER}/getpropertiesfor?accountname={quoted}"
+        return Item("document", url, quoted)
+
+
+def _lines(profile: Mapping[str, Any]) -> str:
+    """A profile as text: its own fields, then its properties, those that say something."""
+    said = {
+        name: profile.get(name) for name in ("DisplayName", "AccountName", "Email", "Title", "PersonalUrl")
+    }
+    properties = profile.get("UserProfileProperties") or []
+    properties = properties["results"] if isinstance(properties, Mapping) else properties
+    for each in properties:
+        said.setdefault(str(each["Key"]), each.get("Value"))
+    if not any(said.values()):
+        raise ValueError("it says nothing")
+    return "\n".join(f"{name}: {value}" for name, value in said.items() if value)

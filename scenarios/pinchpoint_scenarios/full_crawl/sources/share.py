@@ -1,0 +1,61 @@
+"""Addresses of SMB shares: ``smb://HOST[:PORT]/SHARE[/PATH]``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import unquote, urlsplit
+
+from ...contract import Endpoint
+from ...errors import ScenarioError
+
+_PORT = 445
+_SCHEME = "smb://"
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Where a share is.
+
+    Attributes:
+        host: its server.
+        port: its port.
+        path: the share and the folder in it that is crawled, with ``/`` between.
+    """
+
+    host: str
+    port: int
+    path: str
+
+
+def is_share(endpoint: Endpoint) -> bool:
+    """Whether an endpoint is an SMB share, not a folder."""
+    return endpoint.url.lower().startswith(_SCHEME)
+
+
+def check_share(endpoint: Endpoint) -> Share:
+    """The share of an endpoint.
+
+    Raises:
+        ScenarioError: its address or its options make no sense.
+    """
+    try:
+        parts = urlsplit(endpoint.url)
+        host, port = parts.hostname, parts.port or _PORT
+    except ValueError as error:
+        raise _wrong(endpoint, str(error)) from error
+    path = unquote(parts.path).strip("/")
+    if not host or not path:
+        raise _wrong(endpoint, "a host and the name of a share are needed")
+    if parts.username is not None:
+        raise _wrong(endpoint, "user and password are options of their own")
+    if bool(endpoint.options.get("user")) != bool(endpoint.options.get("password")):
+        raise _wrong(
+            endpoint, "user and password belong together; with neither, the process' own login is used"
+        )
+    return Share(host, port, path)
+
+
+def _wrong(endpoint: Endpoint, why: str) -> ScenarioError:
+    return ScenarioError(
+        f"endpoint {endpoint.name}: {why}; write the share like smb://files.example/documents"
+    )

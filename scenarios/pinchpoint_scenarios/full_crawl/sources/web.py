@@ -1,0 +1,250 @@
+"""A web site as a content source: what its sitemaps name, and what its pages link to."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+from urllib.parse import urlsplit
+
+from ...contract import Endpoint
+from ...errors import ScenarioError
+from ..failures import Failure, Skipped
+from ..http import Answer, Http
+from ..login import header_login
+from ..params import FullCrawlParams, SourceParams
+from ..politeness import Pace
+from ..robots import Robots, read
+from ..scope import Scope
+from ..urls import Page, canonical, host_of
+from .contract import Changes, Fetched, Item
+from .web_pages import Reading, is_page, reading
+from .web_sitemaps import entries
+
+_START = "start"
+_SITEMAP = "sitemap"
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_MOST_HOSTS = 32
+"""Connections a session keeps: to so many hosts."""
+
+
+class Web:
+    """The site, as one process knows it: see ``Repository``."""
+
+    def __init__(self, endpoint: Endpoint, source: SourceParams, params: FullCrawlParams) -> None:
+        start = canonical(endpoint.url)
+        if start is None:
+            raise ScenarioError(f"endpoint {endpoint.name}: its url is no address of a web site")
+        self.start = start
+        self.scope = Scope(start, source)
+        self.pace = Pace(source.delay or 0.0, source.per_host)
+        self.source = source
+        self.timeout_s = params.timeout_s
+        self.login = header_login(endpoint)
+        self._robots: dict[str, Robots] = {}
+        self._lock = threading.Lock()
+
+    def connect(self) -> WebSource:
+        """See ``Repository``."""
+        return WebSource(self)
+
+    def pause_s(self) -> float:
+        """See ``Repository``."""
+        return self.pace.pause_s()
+
+    def known(self, host: str) -> Robots | None:
+        """A host's rules, where they have been read."""
+        return self._robots.get(host)
+
+    def learn(self, host: str, robots: Robots) -> None:
+        """Keep a host's rules."""
+        with self._lock:
+            self._robots[host] = robots
+        self.pace.slow_down(host, robots.delay_s)
+
+
+class WebSource:
+    """Sitemaps are containers; a page is a document in which further ones are found.
+
+    A document's ``detail`` is how many links it is away from the start, or from a sitemap. One request is
+    made for each item; a redirect is one more item, not followed on the spot. A login's headers go to the
+    start's own host alone.
+
+    Args:
+        site: what its process knows.
+    """
+
+    def __init__(self, site: Web) -> None:
+        self._site = site
+        self._https: dict[str, Http] = {}
+
+    def check(self) -> Mapping[str, Any]:
+        """Whether the start answers, and what robots.txt says."""
+        robots = self._robots(self._site.start)
+        self._ask(self._site.start)
+        return {
+            "kind": "web",
+            "url": self._site.start,
+            "crawl_delay_s": robots.delay_s,
+            "sitemaps": len(robots.sitemaps),
+        }
+
+    def root(self) -> Item:
+        """The start, as what the sitemaps and the first page are found from."""
+        return Item("container", self._site.start, _START)
+
+    def turn(self, item: Item) -> AbstractContextManager[None]:
+        """See ``Source``."""
+        return self._site.pace.turn(host_of(item.url))
+
+    def enumerate(self, container: Item) -> Sequence[Item]:
+        """The start page and the sitemaps; or what a sitemap names."""
+        if container.detail == _START:
+            return self._beginning()
+        known = self._robots(container.url)
+        if not known.allow(container.url):
+            raise Failure("robots", "robots.txt disallows a sitemap", permanent=True)
+        found = []
+        page = Page(container.url)
+        for entry in entries(self._ask(container.url).body, container.url):
+            url = page.link(entry.url)
+            if url is None:
+                continue
+            if entry.is_sitemap:
+                found.append(Item("container", url, _SITEMAP, entry.version))
+            elif self._may(url, 0):
+                found.append(Item("document", url, "0", entry.version))
+        return found
+
+    def fetch(self, document: Item) -> Fetched:
+        """A page or file, what it links to, and what of that is to be crawled."""
+        if not self._robots(document.url).allow(document.url):
+            raise Skipped("robots.txt disallows it")
+        answer = self._ask(document.url)
+        depth = int(document.detail or 0)
+        if answer.status in _REDIRECTS:
+            return self._moved(document, answer, depth)
+        version = document.version or answer.header("ETag") or answer.header("Last-Modified")
+        if not is_page(answer):
+            return Fetched(answer.body, answer.start_ns, answer.end_ns, version=version)
+        said = reading(answer, document.url)
+        return Fetched(
+            answer.body,
+            answer.start_ns,
+            answer.end_ns,
+            version=version,
+            links=said.links,
+            found=self._found(said, document.url, depth),
+            skipped=self._why_not(said, document.url),
+        )
+
+    def token(self) -> str | None:
+        """A web site keeps no change log."""
+        return None
+
+    def changes(self, since: str) -> Changes:
+        """Not supported."""
+        raise Failure("not_supported", f"a web site keeps no change log; asked since {since}", permanent=True)
+
+    def close(self) -> None:
+        """Close all connections. Safe to call twice."""
+        for http in self._https.values():
+            http.close()
+        self._https.clear()
+
+    def _beginning(self) -> list[Item]:
+        robots = self._robots(self._site.start)
+        found = [Item("document", self._site.start, "0")]
+        if self._site.source.sitemaps:
+            page = Page(self._site.start)
+            named = robots.sitemaps or ("/sitemap.xml",)
+            urls = dict.fromkeys(url for each in named if (url := page.link(each)) is not None)
+            found += [
+                Item("container", url, _SITEMAP) for url in urls if robots.sitemaps or self._exists(url)
+            ]
+        return found
+
+    def _exists(self, url: str) -> bool:
+        """Whether there is a sitemap that nobody named: that there is none is no failure."""
+        try:
+            return bool(entries(self._ask(url).body, url))
+        except Failure as failure:
+            if failure.permanent:
+                return False
+            raise
+        except Skipped:
+            return False
+
+    def _moved(self, document: Item, answer: Answer, depth: int) -> Fetched:
+        target = Page(document.url).link(answer.header("Location"))
+        if target is None:
+            raise Failure("bad_answer", "a redirect to nowhere", permanent=True)
+        # As near as what it was found by: a redirect is no link that somebody would have to follow.
+        found = (Item("document", target, str(depth)),) if self._may(target, depth) else ()
+        return Fetched(
+            b"", answer.start_ns, answer.end_ns, links=(target,), found=found, skipped=f"moved to {target}"
+        )
+
+    def _found(self, said: Reading, url: str, depth: int) -> tuple[Item, ...]:
+        found = []
+        if said.canonical and self._may(said.canonical, depth):
+            found.append(Item("document", said.canonical, str(depth)))
+        deeper = str(depth + 1)
+        found += [
+            Item("document", link, deeper)
+            for link in said.follow
+            if link not in (url, said.canonical) and self._may(link, depth + 1)
+        ]
+        return tuple(found)
+
+    def _why_not(self, said: Reading, url: str) -> str:
+        if said.noindex:
+            return "it asks not to be indexed"
+        if said.canonical and said.canonical != url and self._may(said.canonical, 0):
+            return f"its canonical address is {said.canonical}"
+        return ""
+
+    def _may(self, url: str, depth: int) -> bool:
+        """Whether an address is in scope, and its host, as far as that is known, allows it."""
+        if not self._site.scope.holds(url, depth):
+            return False
+        known = self._site.known(host_of(url))
+        return known is None or known.allow(url)
+
+    def _robots(self, url: str) -> Robots:
+        host = host_of(url)
+        known = self._site.known(host)
+        if known is None:
+            agent = self._site.source.user_agent
+            if self._site.source.robots:
+                http = self._http(url)
+                known = read(lambda: http.request("GET", "/robots.txt"), agent)
+            else:
+                known = Robots(None, agent)
+            self._site.learn(host, known)
+        return known
+
+    def _ask(self, url: str) -> Answer:
+        try:
+            return self._http(url).request("GET", _target(url), accept=_REDIRECTS)
+        except Failure as failure:
+            self._site.pace.hold(host_of(url), failure.retry_after_s)
+            raise
+
+    def _http(self, url: str) -> Http:
+        origin = url[: url.index("/", 8)]
+        found = self._https.get(origin)
+        if found is None:
+            if len(self._https) >= _MOST_HOSTS:
+                self._https.pop(next(iter(self._https))).close()
+            headers = {"User-Agent": self._site.source.user_agent, "Accept": "*/*"}
+            if host_of(url) == host_of(self._site.start):
+                headers |= self._site.login
+            found = self._https[origin] = Http(origin, timeout_s=self._site.timeout_s, headers=headers)
+        return found
+
+
+def _target(url: str) -> str:
+    parts = urlsplit(url)
+    return parts.path + (f"?{parts.query}" if parts.query else "")

@@ -1,0 +1,91 @@
+"""What an HTML page says to a crawler: its links, its address, whether it wants to be indexed."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from ..http import Answer
+from ..urls import Page
+
+_HTML = ("text/html", "application/xhtml+xml")
+_FOLLOWED = "a[href], area[href], frame[src], iframe[src]"
+_CHARSET = re.compile(r"charset\s*=\s*[\"']?([\w.:-]+)", re.IGNORECASE)
+_MOST_LINKS = 10_000
+"""Of one page; what comes behind them is a listing that has no end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a page says.
+
+    Attributes:
+        links: canonical addresses it links to, each once, in order.
+        follow: those of them that may be followed.
+        canonical: the address it says is its own; "" where it says none.
+        noindex: whether it asks not to be indexed.
+    """
+
+    links: tuple[str, ...]
+    follow: tuple[str, ...]
+    canonical: str
+    noindex: bool
+
+
+def is_page(answer: Answer) -> bool:
+    """Whether an answer is HTML."""
+    return answer.header("Content-Type").lower().startswith(_HTML)
+
+
+def reading(answer: Answer, url: str) -> Reading:
+    """What a page says; ``url`` is its canonical address."""
+    tree = LexborHTMLParser(_text(answer))
+    page = _base(tree, url)
+    said = _robots_said(tree, answer)
+    links: dict[str, bool] = {}
+    for node in tree.css(_FOLLOWED):
+        attributes = node.attributes
+        href = attributes.get("href") or attributes.get("src")
+        link = page.link(href) if href else None
+        if link is not None:
+            followed = "nofollow" not in (attributes.get("rel") or "").lower()
+            links[link] = links.get(link, False) or followed
+            if len(links) >= _MOST_LINKS:
+                break
+    follow = () if said & {"nofollow", "none"} else tuple(link for link, ok in links.items() if ok)
+    return Reading(tuple(links), follow, _canonical(tree, page), bool(said & {"noindex", "none"}))
+
+
+def _text(answer: Answer) -> bytes | str:
+    """The bytes, which the parser takes for UTF-8; text where another encoding is named."""
+    found = _CHARSET.search(answer.header("Content-Type")) or _CHARSET.search(
+        answer.body[:1024].decode("latin-1")
+    )
+    encoding = found[1].lower() if found else "utf-8"
+    if encoding in {"utf-8", "utf8"}:
+        return answer.body
+    try:
+        return answer.body.decode(encoding, "replace")
+    except LookupError:
+        return answer.body
+
+
+def _base(tree: LexborHTMLParser, url: str) -> Page:
+    node = tree.css_first("base[href]")
+    href = node.attributes.get("href") if node is not None else None
+    return Page((Page(url).link(href) if href else None) or url)
+
+
+def _canonical(tree: LexborHTMLParser, page: Page) -> str:
+    node = tree.css_first('link[rel~="canonical" i][href]')
+    href = node.attributes.get("href") if node is not None else None
+    return (page.link(href) if href else None) or ""
+
+
+def _robots_said(tree: LexborHTMLParser, answer: Answer) -> set[str]:
+    nodes: list[LexborNode] = tree.css('meta[name="robots" i]')
+    said = [node.attributes.get("content") or "" for node in nodes]
+    said.append(answer.header("X-Robots-Tag"))
+    return {word.strip().lower() for text in said for word in text.split(",")}

@@ -1,0 +1,228 @@
+"""The fast HTTP connection beside urllib3, on a server that sends whatever a test wants, and in TLS."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+import urllib3
+from support import require
+
+from pinchpoint_scenarios.fastpath.http import HttpConnection, HttpError, Response
+
+Talk: TypeAlias = Callable[[socket.socket, bytes], bool]
+"""Answers one request on a connection; whether the connection goes on."""
+
+REQUEST = b"GET /x HTTP/1.1\r\nHost: h\r\n\r\n"
+
+
+@contextmanager
+def serving(talk: Talk, context: ssl.SSLContext | None = None) -> Iterator[tuple[int, list[bytes]]]:
+    """A server of raw bytes: its port, and the requests it has got."""
+    got: list[bytes] = []
+    listener = socket.create_server(("127.0.0.1", 0))
+    listener.settimeout(10)
+    clients: list[socket.socket] = []
+
+    def answer(client: socket.socket) -> None:
+        try:
+            connection = context.wrap_socket(client, server_side=True) if context else client
+            while request := connection.recv(65_536):
+                got.append(request)
+                if not talk(connection, request):
+                    break
+            connection.close()
+        except OSError:
+            client.close()
+
+    def accept() -> None:
+        while True:
+            try:
+                client, _ = listener.accept()
+            except OSError:
+                return
+            clients.append(client)
+            threading.Thread(target=answer, args=(client,), daemon=True).start()
+
+    thread = threading.Thread(target=accept, daemon=True)
+    thread.start()
+    try:
+        yield listener.getsockname()[1], got
+    finally:
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        thread.join(5)
+        for client in clients:
+            client.close()
+
+
+def connection(
+    port: int, tls: ssl.SSLContext | None = None, largest_bytes: int = 10_000_000
+) -> HttpConnection:
+    return HttpConnection("127.0.0.1", port, tls=tls, connect_timeout_s=5, largest_bytes=largest_bytes)
+
+
+def ask(
+    made: HttpConnection, request: bytes = REQUEST, *, within_s: float = 5, again: bool = True
+) -> Response:
+    return made.exchange(request, time.monotonic() + within_s, again=again)
+
+
+def saying(*parts: bytes, goes_on: bool = True, pause_s: float = 0) -> Talk:
+    def talk(peer: socket.socket, _: bytes) -> bool:
+        for part in parts:
+            peer.sendall(part)
+            time.sleep(pause_s)
+        return goes_on
+
+    return talk
+
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nX-A: 1\r\nx-a: 2\r\n"
+
+
+@pytest.mark.parametrize(
+    ("parts", "goes_on", "body"),
+    [
+        ([HEAD + b"Content-Length: 3\r\n\r\nabc"], True, b"abc"),
+        ([HEAD + b"Content-Length: 0\r\n\r\n"], True, b""),
+        ([HEAD[:20], HEAD[20:] + b"Content-Length: 3\r\n\r\na", b"bc"], True, b"abc"),
+        ([HEAD + b"Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n", b"1\r\nc\r\n0\r\n\r\n"], True, b"abc"),
+        ([HEAD + b"\r\nabc", b"def"], False, b"abcdef"),
+        ([b"HTTP/1.1 100 Continue\r\n\r\n" + HEAD + b"Content-Length: 2\r\n\r\nok"], True, b"ok"),
+        ([b"HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\nX-A: 1\r\nX-A: 2\r\n\r\nold"], False, b"old"),
+    ],
+)
+def test_answers_of_every_form_are_read_as_urllib3_reads_them(
+    parts: list[bytes], goes_on: bool, body: bytes
+) -> None:
+    """Length, chunks, end of the connection, an interim answer; the connection serves again where it can."""
+    with serving(saying(*parts, goes_on=goes_on, pause_s=0.01)) as (port, _):
+        made = connection(port)
+        plain = urllib3.HTTPConnectionPool("127.0.0.1", port, retries=False)
+        for _ in range(3):
+            found = ask(made)
+            expected = plain.request("GET", "/x")
+            assert (found.status, found.body) == (expected.status, expected.data) == (200, body)
+            assert found.header(b"x-a") == expected.headers["X-A"] == "1, 2"
+        assert made.opened == (1 if goes_on else 3)
+        made.close()
+        made.close()
+        plain.close()
+
+
+def test_an_idle_connection_that_was_closed_is_opened_again() -> None:
+    """A GET is sent once more; a POST is not sent into a connection that is seen to be closed."""
+    with serving(saying(HEAD + b"Content-Length: 1\r\n\r\nx", goes_on=False)) as (port, got):
+        made = connection(port)
+        post = b"POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\ny"
+        for request, again in ((REQUEST, True), (REQUEST, True), (post, False), (post, False)):
+            assert ask(made, request, again=again).body == b"x"
+            time.sleep(0.05)  # so that its end has come
+        assert made.opened == len(got) == 4
+        made.close()
+
+
+@pytest.mark.parametrize(
+    ("talk", "kind"),
+    [
+        (saying(b"SSH-2.0-OpenSSH\r\n"), "bad_answer"),
+        (saying(HEAD + b"Content-Length: 10\r\n\r\nabc", goes_on=False), "connection_lost"),
+        (saying(b"", goes_on=False), "connection_lost"),
+        (saying(HEAD + b"Content-Length: 10\r\n\r\n"), "timeout"),
+        (saying(HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n"), "bad_answer"),
+        (saying(HEAD + b"Content-Length: 100\r\n\r\n" + b"x" * 100), "too_large"),
+    ],
+)
+def test_broken_answers_have_names(talk: Talk, kind: str) -> None:
+    """And the connection is of use again afterwards: nothing late is taken for the next answer."""
+    good = saying(HEAD + b"Content-Length: 4\r\n\r\ngood")
+    asked = 0
+
+    def first_bad(peer: socket.socket, request: bytes) -> bool:
+        nonlocal asked
+        asked += 1
+        return (talk if asked == 1 else good)(peer, request)
+
+    with serving(first_bad) as (port, _):
+        made = connection(port, largest_bytes=50)
+        with pytest.raises(HttpError) as caught:
+            ask(made, within_s=0.4)
+        assert caught.value.kind == kind
+        assert ask(made).body == b"good"
+        made.close()
+
+
+def test_a_server_that_drips_is_given_up_in_time() -> None:
+    """The limit holds for the whole answer, not for each byte of it."""
+    drip = saying(HEAD + b"Content-Length: 1000\r\n\r\n", *[b"x"] * 100, pause_s=0.03)
+    with serving(drip) as (port, _):
+        made = connection(port)
+        started = time.monotonic()
+        with pytest.raises(HttpError, match="in time"):
+            ask(made, within_s=0.3)
+        assert time.monotonic() - started < 1.5
+        made.close()
+
+
+def test_a_refusal_that_does_not_wait_for_the_body_is_read() -> None:
+    """A large body the server does not want: its answer counts, whether it closes or not."""
+    refusal = saying(b"HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno")
+    with serving(refusal) as (port, _):
+        made = connection(port)
+        size = 30_000_000
+        head = f"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: {size}\r\n\r\n".encode()
+        assert ask(made, head + bytes(size), again=False).status == 413
+        made.close()
+
+
+def test_nobody_there() -> None:
+    """A port nobody listens on, a name that is none."""
+    for host in ("127.0.0.1", "no such host"):
+        made = HttpConnection(host, 1, tls=None, connect_timeout_s=2, largest_bytes=10)
+        with pytest.raises(HttpError) as caught:
+            ask(made)
+        assert caught.value.kind == "unreachable"
+
+
+def certificate(folder: Path) -> tuple[Path, Path]:
+    key, cert = folder / "key.pem", folder / "cert.pem"
+    subprocess.run(
+        [
+            require("openssl", "openssl"), "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
+            "-keyout", key, "-out", cert, "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1",
+        ],
+        check=True, capture_output=True, timeout=30,
+    )  # fmt: skip
+    return key, cert
+
+
+def test_tls(tmp_path: Path) -> None:
+    """The same answers through TLS, large ones, too; a certificate nobody vouches for fails by that name."""
+    key, cert = certificate(tmp_path)
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(cert, key)
+    body = bytes(range(256)) * 4096
+    with serving(saying(HEAD + f"Content-Length: {len(body)}\r\n\r\n".encode() + body), server) as (port, _):
+        made = connection(port, ssl.create_default_context(cafile=str(cert)))
+        for _ in range(3):
+            assert ask(made).body == body
+        assert made.opened == 1
+        made.close()
+        stranger = connection(port, ssl.create_default_context())
+        with pytest.raises(HttpError) as caught:
+            ask(stranger)
+        assert caught.value.kind == "tls"
+    with serving(saying(HEAD + b"Content-Length: 0\r\n\r\n")) as (port, _):
+        plain = connection(port, ssl.create_default_context(cafile=str(cert)))
+        with pytest.raises(HttpError) as caught:
+            ask(plain)
+        assert caught.value.kind == "tls"

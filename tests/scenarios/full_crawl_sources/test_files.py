@@ -1,0 +1,170 @@
+"""File sources: a folder with its permissions, and a real Samba share."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import signal
+import struct
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from scenarios.full_crawl_sources.sites import samba, walk
+from support import missing
+
+from pinchpoint_scenarios.contract import Endpoint
+from pinchpoint_scenarios.errors import ScenarioError
+from pinchpoint_scenarios.full_crawl.failures import Failure
+from pinchpoint_scenarios.full_crawl.params import FullCrawlParams, SourceParams
+from pinchpoint_scenarios.full_crawl.sources import Grant, Item, Source, repository
+
+PASSWORD = "a secret word"
+FILES = {"top.txt": b"top", "a b/größe ☃ 100%.txt": b"odd", "a b/c/empty": b"", "big.bin": bytes(3 * 2**20)}
+
+
+def made(url: str, timeout_s: float = 10, **options: str) -> Source:
+    endpoint = Endpoint("files", url, options)
+    return repository(SourceParams(kind="files"), endpoint, FullCrawlParams(timeout_s=timeout_s)).connect()
+
+
+def fill(folder: Path) -> Path:
+    for name, content in FILES.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    (folder / "link").symlink_to("top.txt")
+    return folder
+
+
+def test_a_folder_tells_versions_and_permissions(tmp_path: Path) -> None:
+    """The version is the same whoever tells it, and changes with the file; owner, group, others."""
+    file = tmp_path / "f"
+    file.write_bytes(b"x")
+    file.chmod(0o640)
+    source = made(str(tmp_path))
+    (item,) = source.enumerate(source.root())
+    fetched = source.fetch(item)
+    assert item.version == fetched.version
+    assert fetched.access == (
+        Grant(f"uid:{file.stat().st_uid}", "rw-"),
+        Grant(f"gid:{file.stat().st_gid}", "r--"),
+    )
+    file.write_bytes(b"xy")
+    (later,) = source.enumerate(source.root())
+    assert later.version != item.version
+    assert source.token() is None
+
+
+def test_entries_of_an_access_list_count_as_far_as_its_mask_lets_them(tmp_path: Path) -> None:
+    """A named user with rwx under a mask of r-x may read and execute."""
+    file = tmp_path / "f"
+    file.write_bytes(b"x")
+    owner, user, group, mask, other = 0x01, 0x02, 0x04, 0x10, 0x20  # acl(5)
+    nobody = 2**32 - 1
+    entries = [
+        (owner, 6, nobody),
+        (user, 7, 12345),
+        (group, 0, nobody),
+        (mask, 5, nobody),
+        (other, 0, nobody),
+    ]
+    value = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
+    try:
+        os.setxattr(file, "system.posix_acl_access", value)
+    except OSError as error:
+        missing(f"the temporary folder's file system keeps no access lists: {error.strerror}")
+    source = made(str(tmp_path))
+    (item,) = source.enumerate(source.root())
+    assert Grant("uid:12345", "r-x") in (source.fetch(item).access or ())
+
+
+@pytest.fixture(scope="module")
+def share(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, int]]:
+    if os.geteuid() != 0:
+        missing("Samba's server needs root to change to the user who logs in")
+    folder = tmp_path_factory.mktemp("samba")
+    (folder / "share").mkdir()
+    fill(folder / "share")
+    with samba(folder, folder / "share", getpass.getuser(), PASSWORD) as (url, process):
+        yield url, process.pid
+
+
+@pytest.mark.root
+def test_a_share_gives_every_file_with_its_access_list(share: tuple[str, int]) -> None:
+    """Names, bytes and versions as they are there; who may what, by SID; a link is no file of its own."""
+    source = made(share[0], user=getpass.getuser(), password=PASSWORD)
+    assert source.check()["kind"] == "files"
+    containers, fetched = walk(source)
+    found = {url.removeprefix(f"{share[0]}/"): each for url, each in fetched.items()}
+    assert {name: each.content for name, each in found.items() if name != "link"} == {
+        "top.txt": b"top", "a%20b/gr%C3%B6%C3%9Fe%20%E2%98%83%20100%25.txt": b"odd", "a%20b/c/empty": b"",
+        "big.bin": FILES["big.bin"],
+    }  # fmt: skip
+    assert len(containers) == 3
+    for each in found.values():
+        assert each.access
+        assert all(grant.principal.startswith("S-1-") and int(grant.rights, 16) for grant in each.access)
+        assert each.version
+    source.close()
+    source.close()
+
+
+@pytest.mark.root
+def test_failures_of_a_share_have_names(share: tuple[str, int]) -> None:
+    """A wrong password, a share or file that is not there, nobody listening: none hangs or tells a secret."""
+    wrong = made(share[0], user=getpass.getuser(), password="guessed")
+    with pytest.raises(Failure) as caught:
+        wrong.check()
+    assert (caught.value.kind, caught.value.permanent) == ("authentication", True)
+    assert "guessed" not in str(caught.value)
+    wrong.close()
+    source = made(share[0], user=getpass.getuser(), password=PASSWORD)
+    with pytest.raises(Failure, match="not_found"):
+        source.fetch(Item("document", f"{share[0]}/nothing"))
+    source.close()
+    other = made(share[0].replace("/docs", "/none"), user=getpass.getuser(), password=PASSWORD)
+    with pytest.raises(Failure, match="not_found"):
+        other.check()
+    other.close()
+    away = made("smb://127.0.0.1:1/docs", user="a", password="b")
+    with pytest.raises(Failure, match="unreachable"):
+        away.enumerate(away.root())
+    away.close()
+
+
+@pytest.mark.root
+def test_a_share_that_hangs_is_given_up_and_comes_back(share: tuple[str, int]) -> None:
+    """As behind a VPN that went away: a request ends in time, and the next one opens a connection again."""
+    url, pid = share
+    source = made(url, timeout_s=1.5, user=getpass.getuser(), password=PASSWORD)
+    source.check()
+    children = [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    for each in (pid, *children):
+        os.kill(each, signal.SIGSTOP)
+    try:
+        started = time.monotonic()
+        with pytest.raises(Failure) as caught:
+            source.fetch(Item("document", f"{url}/top.txt"))
+        assert time.monotonic() - started < 8
+        assert caught.value.kind == "timeout"
+    finally:
+        for each in (pid, *children):
+            os.kill(each, signal.SIGCONT)
+    assert source.fetch(Item("document", f"{url}/top.txt")).content == b"top"
+    source.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "options"),
+    [
+        ("smb://host", {}),
+        ("smb://user:pass@host/share", {}),
+        ("smb://host:notaport/share", {}),
+        ("smb://host/share", {"user": "alone"}),
+    ],
+)
+def test_addresses_of_shares_that_make_no_sense(url: str, options: dict[str, str]) -> None:
+    """Told when the source is made."""
+    with pytest.raises(ScenarioError, match=r"smb://files\.example/documents"):
+        made(url, 10, **options)

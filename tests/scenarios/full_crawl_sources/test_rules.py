@@ -1,0 +1,182 @@
+"""The rules of a polite crawl, without a server: addresses, scope, robots.txt, sitemaps, pauses."""
+
+from __future__ import annotations
+
+import gzip
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from itertools import pairwise
+
+import pytest
+from pydantic import ValidationError
+
+from pinchpoint_scenarios.full_crawl.failures import Failure
+from pinchpoint_scenarios.full_crawl.http import Answer, retry_after_s
+from pinchpoint_scenarios.full_crawl.params import SourceParams
+from pinchpoint_scenarios.full_crawl.politeness import Pace
+from pinchpoint_scenarios.full_crawl.robots import parsed, read
+from pinchpoint_scenarios.full_crawl.scope import Scope
+from pinchpoint_scenarios.full_crawl.sources.web_sitemaps import entries
+from pinchpoint_scenarios.full_crawl.urls import Page, canonical
+
+
+@pytest.mark.parametrize(
+    ("given", "one"),
+    [
+        ("HTTP://Example.COM:80/a/../b?y=2&x=1#part", "http://example.com/b?x=1&y=2"),
+        ("https://example.com:443", "https://example.com/"),
+        ("http://example.com/ä%7e%2f", "http://example.com/%C3%A4~%2F"),
+        ("mailto:a@b", None),
+        ("http://user@example.com/", None),
+        ("http://[::1/", None),
+        ("http://example.com:port/", None),
+        ("//example.com/", None),
+    ],
+)
+def test_one_address_for_one_page(given: str, one: str | None) -> None:
+    """Spellings that mean the same become the same; what is no web address is none."""
+    assert canonical(given) == one
+
+
+@pytest.mark.parametrize(
+    ("href", "leads"),
+    [
+        ("x.html", "http://h/a/x.html"),
+        ("/x/y.html", "http://h/x/y.html"),
+        ("../x.html", "http://h/x.html"),
+        ("./x.html", "http://h/a/x.html"),
+        ("?q=1", "http://h/a/p.html?q=1"),
+        ("//other/x", "http://other/x"),
+        ("x.html#part", "http://h/a/x.html"),
+        ("#part", None),
+        ("javascript:void(0)", None),
+        ("a b.html", "http://h/a/a%20b.html"),
+        ("", None),
+    ],
+)
+def test_where_a_link_leads(href: str, leads: str | None) -> None:
+    """The short way for plain links and the long one agree."""
+    assert Page("http://h/a/p.html").link(href) == leads
+
+
+def scope(**options: object) -> Scope:
+    return Scope("http://h.example/docs/", SourceParams.model_validate({"kind": "web", **options}))
+
+
+@pytest.mark.parametrize(
+    ("options", "url", "depth", "held"),
+    [
+        ({}, "http://h.example/other", 9, True),
+        ({}, "http://h.example:81/", 0, False),
+        ({"hosts": ["*.b.example"]}, "http://x.b.example/", 0, True),
+        ({"hosts": ["*.b.example"]}, "http://xb.example/", 0, False),
+        ({"hosts": ["c.example:8080"]}, "http://c.example:8080/", 0, True),
+        ({"depth": 2}, "http://h.example/", 3, False),
+        ({"include": ["/docs/*"]}, "http://h.example/docs/a?b", 0, True),
+        ({"include": ["/docs/*"]}, "http://h.example/x/docs/a", 0, False),
+        ({"include": ["*.pdf"]}, "http://h.example/x/a.pdf", 0, True),
+        ({"include": ["/docs/*"], "exclude": ["*print=1*"]}, "http://h.example/docs/a?print=1", 0, False),
+        ({"exclude": ["/a[1]+.html"]}, "http://h.example/a[1]+.html", 0, False),
+        ({"exclude": ["/a[1]+.html"]}, "http://h.example/a1.html", 0, True),
+    ],
+)
+def test_scope(options: dict[str, object], url: str, depth: int, held: bool) -> None:
+    """Hosts, depth, patterns of paths and addresses; what is special to expressions is plain text."""
+    assert scope(**options).holds(url, depth) is held
+
+
+def test_robots() -> None:
+    """An agent's own group counts; delay and sitemaps are read; no robots.txt allows everything."""
+    text = b"User-agent: *\nDisallow: /\n\nUser-agent: pin\nDisallow: /x\nRequest-rate: 1/2\nSitemap: /m"
+    rules = parsed(text, "pin")
+    assert rules.allow("http://h/y")
+    assert not rules.allow("http://h/x1")
+    assert (rules.delay_s, rules.sitemaps) == (2.0, ("/m",))
+
+    def fails(kind: str, *, permanent: bool) -> Callable[[], Answer]:
+        def ask() -> Answer:
+            raise Failure(kind, permanent=permanent)
+
+        return ask
+
+    assert read(fails("not_found", permanent=True), "pin").allow("http://h/x")
+    with pytest.raises(Failure, match="http_500"):
+        read(fails("http_500", permanent=False), "pin")
+
+
+@pytest.mark.parametrize(
+    "content", [b"<urlset><url><loc>", gzip.compress(b"http://h/" * 100)[:15], b"<a>&b;</a>"]
+)
+def test_a_broken_sitemap_is_a_failure(content: bytes) -> None:
+    """Not an empty one."""
+    with pytest.raises(Failure, match="bad_answer"):
+        entries(content, "/sitemap.xml")
+
+
+def test_retry_after() -> None:
+    """Seconds, a date, and words that are neither."""
+    later = format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True)
+    assert retry_after_s("120") == 120
+    assert 27 < retry_after_s(later) <= 30
+    assert retry_after_s("soon") == retry_after_s("") == 0
+    assert retry_after_s("Mon, 01 Jan 2001 00:00:00 GMT") == 0
+
+
+def test_turns_keep_their_distance_and_their_number() -> None:
+    """However many ask: starts lie a pause apart, and no more than the limit are under way."""
+    pace = Pace(0.05, 2)
+    lock = threading.Lock()
+    starts: list[float] = []
+    under_way = most = 0
+
+    def ask() -> None:
+        nonlocal under_way, most
+        with pace.turn("h"):
+            with lock:
+                starts.append(time.monotonic())
+                under_way += 1
+                most = max(most, under_way)
+            time.sleep(0.15)
+            with lock:
+                under_way -= 1
+
+    threads = [threading.Thread(target=ask) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    starts.sort()
+    assert all(later - earlier > 0.045 for earlier, later in pairwise(starts))
+    assert most == 2
+
+
+def test_a_hold_stops_who_already_waits() -> None:
+    """Retry-After counts for those, too, whose turn was about to come."""
+    pace = Pace(0.1)
+    with pace.turn("h"):
+        pass
+    began = time.monotonic()
+    threading.Timer(0.03, lambda: pace.hold("h", 0.4)).start()
+    with pace.turn("h"):
+        assert time.monotonic() - began > 0.4
+    with pace.turn("other"):
+        assert time.monotonic() - began < 1.5
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"kind": "files", "url": "http://h"}, "url is not for a source of kind files; use path"),
+        ({"kind": "sharepoint", "depth": 3}, "depth: only for a source of kind web"),
+        ({"kind": "web", "path": "/x"}, "path is not for a source of kind web; use url"),
+        ({"kind": "web", "url": "http://h", "endpoint": "web"}, "both endpoint and url"),
+        ({"kind": "wep"}, "'sharepoint', 'web', 'files' or 'profiles'"),
+    ],
+)
+def test_params_that_make_no_sense(given: dict[str, object], said: str) -> None:
+    """Each is told with what is allowed."""
+    with pytest.raises(ValidationError, match=said):
+        SourceParams.model_validate(given)

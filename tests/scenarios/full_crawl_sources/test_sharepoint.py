@@ -1,0 +1,199 @@
+"""SharePoint sources against the web tier: logins, access lists, throttling, changes, profiles."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import psycopg
+import pytest
+from infra.services.serving import Service, serving
+from scenarios.full_crawl_sources.sites import behind_ntlm, walk
+from servers import postgres
+
+from pinchpoint_infra.content import ingest
+from pinchpoint_scenarios.contract import Endpoint
+from pinchpoint_scenarios.errors import ScenarioError
+from pinchpoint_scenarios.full_crawl.failures import Failure
+from pinchpoint_scenarios.full_crawl.params import FullCrawlParams, SourceParams
+from pinchpoint_scenarios.full_crawl.sources import Grant, Repository, Source, repository
+
+MODULE = "pinchpoint_infra.services.web"
+TOKEN = "a-token"
+FILES = {f"{folder}/{number:03}.txt": f"{folder} {number}" for folder in ("a", "b") for number in range(15)}
+
+
+@dataclass
+class Farm:
+    """The web tier and its database."""
+
+    service: Service
+    database_url: str
+    folder: Path
+
+    def endpoint(self) -> Endpoint:
+        return Endpoint("sharepoint", self.service.url, {"auth": "bearer", "token": TOKEN})
+
+
+def refusals(source: Source) -> Iterator[Failure]:
+    """What of twenty requests fails."""
+    for _ in range(20):
+        try:
+            source.check()
+        except Failure as failure:
+            yield failure
+
+
+@pytest.fixture(scope="module")
+def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Farm]:
+    folder = tmp_path_factory.mktemp("sharepoint")
+    for path, content in FILES.items():
+        (folder / "corpus" / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / "corpus" / path).write_text(content)
+    with postgres() as url:
+        ingest(folder / "corpus", None, url, None, lambda _: None)
+        with serving(MODULE, folder, token=TOKEN, database_url=url, people=25) as service:
+            yield Farm(service, url, folder)
+
+
+def made(endpoint: Endpoint, kind: str = "sharepoint", page_size: int = 10, **options: object) -> Repository:
+    source = SourceParams.model_validate({"kind": kind, **options})
+    return repository(source, endpoint, FullCrawlParams(page_size=page_size, timeout_s=20))
+
+
+def test_documents_come_with_their_access_lists(farm: Farm) -> None:
+    """Every file once, by pages; its list's access list, or its own; identity and version to know it by."""
+    source = made(farm.endpoint()).connect()
+    containers, fetched = walk(source)
+    source.close()
+    assert sorted(each.content.decode() for each in fetched.values()) == sorted(FILES.values())
+    assert len(containers) == 1 + 2 + 2 * 2  # the web, its webs and lists, two pages of each list
+    everyone = (
+        Grant("Corpus Owners", "Full Control"),
+        Grant("Corpus Members", "Edit"),
+        Grant("Corpus Visitors", "Read"),
+    )
+    lists = [each.access for each in fetched.values()]
+    assert lists.count(everyone) == 27
+    own = [each for each in lists if each is not None and each != everyone]
+    assert len(own) == 3, "every tenth document has an access list of its own"
+    assert all(grants[1].principal.startswith("i:0#.w|corp\\user") for grants in own)
+    assert all(each.version and each.end_ns > each.start_ns for each in fetched.values())
+
+
+def test_access_lists_can_be_left_out(farm: Farm) -> None:
+    """Not asked for is not the same as nobody."""
+    source = made(farm.endpoint(), access=False).connect()
+    _, fetched = walk(source)
+    source.close()
+    assert {each.access for each in fetched.values()} == {None}
+
+
+def test_what_changed_since_a_token(farm: Farm) -> None:
+    """Added, changed and deleted documents, page by page, and nothing else; an alien token has expired."""
+    source = made(farm.endpoint()).connect()
+    _, before = walk(source)
+    token = source.token()
+    assert token
+    assert not source.changes(token).changed
+    assert not source.changes(token).deleted
+    with psycopg.connect(farm.database_url) as database:
+        database.execute(
+            "UPDATE documents SET modified = modified + interval '1 s', content = 'new' WHERE id = 3"
+        )
+        database.execute("DELETE FROM documents WHERE id = 20")
+        database.execute("UPDATE documents SET content = 'newer' WHERE id = 3")
+    changes = source.changes(token)
+    (changed,) = changes.changed
+    assert source.fetch(changed).content == b"newer"
+    assert changed.version != before[changed.url].version
+    assert not changes.more
+    assert [name.rpartition("/")[2] for name in changes.deleted] == ["20"]
+    identities = {item.identity for container in walk(source)[0] for item in source.enumerate(container)}
+    assert changed.identity in identities
+    assert changes.deleted[0] not in identities
+    assert changes.deleted[0].partition("/")[0] in {name.partition("/")[0] for name in identities}
+    assert source.changes(changes.token).changed == ()
+    with pytest.raises(Failure, match="token_expired"):
+        source.changes("1;1;of-another-site;0;1")
+    source.close()
+
+
+def test_throttling_is_told_and_obeyed(farm: Farm, tmp_path: Path) -> None:
+    """A 429 is a failure with what Retry-After asks for, and all who share the source wait."""
+    throttle = {"requests_per_s": 3, "retry_after_s": 1}
+    with serving(MODULE, tmp_path, token=TOKEN, database_url=farm.database_url, throttle=throttle) as service:
+        shared = made(Endpoint("sharepoint", service.url, {"token": TOKEN}))
+        source, other = shared.connect(), shared.connect()
+        failures = list(islice(refusals(source), 1))
+        assert [(each.kind, each.retry_after_s, each.permanent) for each in failures] == [
+            ("http_429", 1.0, False)
+        ]
+        assert 0.5 < shared.pause_s() <= 1
+        started = time.monotonic()
+        with other.turn(other.root()):
+            assert time.monotonic() - started > 0.4
+            other.check()
+        source.close()
+        other.close()
+
+
+def test_ntlm_logs_in_each_connection_once(
+    farm: Farm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NTLM as a real peer checks it: documents come; a wrong password is a failure of that name."""
+    users = tmp_path / "users"
+    users.write_text("CORP:crawler:secret word\n")
+    monkeypatch.setenv("NTLM_USER_FILE", str(users))
+    with behind_ntlm(farm.service.url, TOKEN, users) as url:
+        options = {"auth": "ntlm", "user": "CORP\\crawler", "password": "secret word"}
+        source = made(Endpoint("sharepoint", url, options), page_size=100).connect()
+        _, fetched = walk(source)
+        assert len(fetched) >= 28
+        source.close()
+        wrong = made(Endpoint("sharepoint", url, {**options, "password": "guessed"})).connect()
+        with pytest.raises(Failure) as caught:
+            wrong.check()
+        assert (caught.value.kind, caught.value.permanent) == ("authentication", True)
+        assert "guessed" not in str(caught.value)
+        wrong.close()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"auth": "cookies", "cookies": "a=b"}, "neither FedAuth nor SPOIDCRL"),
+        ({"auth": "ntlm", "user": "x"}, "auth ntlm needs password"),
+        ({"auth": "kerberos"}, "unknown auth 'kerberos'"),
+    ],
+)
+def test_logins_that_make_no_sense_are_told_at_once(options: dict[str, str], said: str) -> None:
+    """Before anything is reached."""
+    with pytest.raises(ScenarioError, match=said):
+        made(Endpoint("sharepoint", "http://127.0.0.1:1", options))
+
+
+def test_cookies_and_a_wrong_token_are_refused_by_name(farm: Farm) -> None:
+    """The site knows neither; both are failures of authentication, and no secret is in the message."""
+    for options in ({"cookies": "FedAuth=abc; rtFa=d"}, {"token": "a-wrong-one"}):
+        source = made(Endpoint("sharepoint", farm.service.url, options)).connect()
+        with pytest.raises(Failure) as caught:
+            source.check()
+        assert caught.value.kind == "authentication"
+        assert not any(secret in str(caught.value) for secret in ("abc", "a-wrong-one"))
+        source.close()
+
+
+def test_profiles(farm: Farm) -> None:
+    """Every user's profile is one document that says who it is; pages follow each other."""
+    source = made(farm.endpoint(), kind="profiles").connect()
+    assert source.check()["kind"] == "profiles"
+    containers, fetched = walk(source)
+    source.close()
+    assert len(containers) == 3
+    texts = [each.content.decode() for each in fetched.values()]
+    assert len(set(texts)) == 25
+    assert all("AccountName: i:0#.w|corp\\user" in text and "Department: " in text for text in texts)
