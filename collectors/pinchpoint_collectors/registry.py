@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import difflib
 
+from pinchpoint_collectors.databases.cassandra import CassandraKind
+from pinchpoint_collectors.databases.mongodb import MongodbKind
 from pinchpoint_collectors.databases.postgres import PostgresKind
 from pinchpoint_collectors.databases.valkey import ValkeyKind
 from pinchpoint_collectors.errors import CollectorError
@@ -38,3 +40,5 @@ def kind(name: str) -> Kind:
 register(LocalKind())
 register(PostgresKind())
 register(ValkeyKind())
+register(CassandraKind())
+register(MongodbKind())

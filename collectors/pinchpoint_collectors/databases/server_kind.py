@@ -65,3 +65,27 @@ class ServerKind(ABC):
         """Host and port, without the user and the password; None where the URL is none of the product's."""
         parts = urlsplit(str(watch.options.get("url", "")))
         return parts.netloc.rpartition("@")[2] or None if parts.scheme in self.schemes else None
+
+
+class NodeKind(ServerKind):
+    """A kind whose endpoint may name several nodes of a cluster, each of which tells of itself only.
+
+    It has one more option, ``address``: which of them the watched host is.
+    """
+
+    options = ServerKind.options | {"address"}
+
+    def connect(self, watches: Sequence[Watch]) -> Collector:
+        """As ``ServerKind.connect``."""
+        address = self._address(watches[0]) or ""
+        if "," in address:
+            raise CollectorError(
+                f"host {watches[0].host!r}, collector {self.name!r}: the endpoint names several nodes "
+                f"({address}) and each tells of itself only; say which one this host is, as in "
+                f"`address: {address.partition(',')[0]}`"
+            )
+        return super().connect(watches)
+
+    def _address(self, watch: Watch) -> str | None:
+        given, named = watch.options.get("address"), super()._address(watch)
+        return str(given) if given and named else named

@@ -1,0 +1,306 @@
+"""The collector `cassandra` against a real Cassandra 5 that asks for passwords and grants nothing."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from cassandra import Unauthorized
+from cassandra.auth import PlainTextAuthProvider
+from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, NoHostAvailable
+from cassandra.concurrent import execute_concurrent_with_args
+from cassandra.policies import RoundRobinPolicy
+from javaservers import cassandra
+
+from pinchpoint_collectors.databases import cassandra_connection
+from pinchpoint_collectors.databases.cassandra_values import TABLES
+from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.record import Collector, Sample, Watch
+from pinchpoint_collectors.registry import kind
+
+README = (Path(__file__).parents[2] / "collectors" / "README.md").read_text()
+ASKS_FOR_PASSWORDS = {
+    "authenticator": "PasswordAuthenticator",
+    "authorizer": "CassandraAuthorizer",
+    "permissions_validity": "100ms",
+    "permissions_update_interval": "100ms",
+}
+
+
+class Server:
+    """A node: where it is, its process, and a session of the superuser's."""
+
+    def __init__(self, address: str, pid: int) -> None:
+        self.address, self.pid = address, pid
+        self._cluster = self._log_in()
+        self.session = self._cluster.connect()
+
+    def _log_in(self) -> Any:
+        deadline = time.monotonic() + 60
+        while True:
+            cluster = self.cluster("cassandra", "cassandra")
+            try:
+                cluster.connect()
+            except NoHostAvailable:  # the first superuser is made shortly after the start
+                cluster.shutdown()
+                assert time.monotonic() < deadline
+                time.sleep(0.3)
+            else:
+                return cluster
+
+    def cluster(self, user: str, password: str) -> Any:
+        """A client of somebody's."""
+        host, _, port = self.address.partition(":")
+        login = PlainTextAuthProvider(user, password)
+        profile = ExecutionProfile(load_balancing_policy=RoundRobinPolicy(), request_timeout=30)
+        return Cluster(
+            [host],
+            port=int(port),
+            auth_provider=login,
+            protocol_version=4,
+            connect_timeout=30,
+            execution_profiles={EXEC_PROFILE_DEFAULT: profile},
+        )
+
+    def url(self, user: str = "watcher") -> str:
+        """As farm.yaml has it."""
+        return f"cassandra://{user}:sesame@{self.address}/loadtest"
+
+    def do(self, statement: str) -> list[Any]:
+        """One statement as the superuser."""
+        return list(self.session.execute(statement))
+
+    def close(self) -> None:
+        """Close the clients."""
+        self._cluster.shutdown()
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    """A node with a table, a watcher as the README makes it, and a role that may nothing."""
+    with cassandra(ASKS_FOR_PASSWORDS) as started:
+        found = Server(started.url.partition("//")[2].partition("/")[0], started.pid)
+        try:
+            found.do(
+                "CREATE KEYSPACE loadtest WITH replication = "
+                "{'class': 'SimpleStrategy', 'replication_factor': 1}"
+            )
+            found.do("CREATE TABLE loadtest.records (id int PRIMARY KEY, payload text)")
+            found.do("CREATE ROLE watcher WITH LOGIN = true AND PASSWORD = 'sesame'")
+            found.do("CREATE ROLE nobody WITH LOGIN = true AND PASSWORD = 'sesame'")
+            for table in (*TABLES, "settings"):
+                found.do(f"GRANT SELECT ON system_views.{table} TO watcher")
+            time.sleep(0.5)
+            yield found
+        finally:
+            found.close()
+
+
+@contextmanager
+def watching(url: str, **options: Any) -> Iterator[Collector]:
+    collector = kind("cassandra").connect([Watch("c1", "nosql", options={"url": url, **options})])
+    try:
+        collector.read()
+        yield collector
+    finally:
+        collector.close()
+
+
+def found(samples: Sequence[Sample]) -> Mapping[tuple[str, str], float | None]:
+    return {(each.metric, each.instance): each.value for each in samples}
+
+
+def test_writes_are_seen_in_the_pool_that_waits_for_the_commit_log(server: Server) -> None:
+    """Each is counted as a statement and as a request; some look meets the pool at work on them."""
+    insert = server.session.prepare("INSERT INTO loadtest.records (id, payload) VALUES (?, ?)")
+    rows = [(number, "x" * 500) for number in range(400)]
+    with watching(server.url()) as collector:
+        done, statements, requests, busiest = 0.0, 0.0, 0.0, 0.0
+        pending = [server.session.execute_async(insert, row) for row in rows]
+        for last in (False, False, True):
+            if last:
+                for future in pending:
+                    future.result()
+            samples = collector.read()
+            values, interval_s = found(samples), samples[0].interval_s
+            busiest = max(busiest, values["db.pool.busy_ratio", "MutationStage"] or 0)
+            done += (values["db.pool.completed_per_s", "MutationStage"] or 0) * interval_s
+            statements += (values["db.statements_per_s", "prepared"] or 0) * interval_s
+            requests += (values["db.requests_per_s", "write"] or 0) * interval_s
+    assert requests == pytest.approx(400, abs=0.01)
+    assert statements == pytest.approx(400, abs=0.01)
+    assert 0 < done <= 450, "the coordinator may write its own rows itself, past the pool"
+    assert 0 < busiest <= 1
+
+
+def test_reads_are_told_from_writes(server: Server) -> None:
+    """Of users' tables only."""
+    select = server.session.prepare("SELECT payload FROM loadtest.records WHERE id = ?")
+    with watching(server.url()) as collector:
+        execute_concurrent_with_args(server.session, select, [(number,) for number in range(50)])
+        samples = collector.read()
+    values, interval_s = found(samples), samples[0].interval_s
+    assert (values["db.requests_per_s", "read"] or 0) * interval_s == pytest.approx(50)
+    assert values["db.requests_per_s", "write"] == 0
+
+
+def test_a_flush_of_a_table_is_work_of_the_flush_writers(server: Server) -> None:
+    """What fills the data disk has its own pool."""
+    with watching(server.url()) as collector:
+        server.do("TRUNCATE loadtest.records")  # flushes the node's own tables that must remember it
+        samples = collector.read()
+    assert (found(samples)["db.pool.completed_per_s", "MemtableFlushWriter"] or 0) > 0
+
+
+def test_the_documented_role_is_enough_and_may_do_nothing_else(server: Server) -> None:
+    """The grants are the README's; users' data and other tables of the node are closed to it."""
+    with watching(server.url()) as collector:
+        facts = collector.inventory()["c1"]
+    own = server.cluster("watcher", "sesame")
+    try:
+        session = own.connect()
+        for statement in (
+            "SELECT * FROM loadtest.records",
+            "INSERT INTO loadtest.records (id) VALUES (1)",
+            "SELECT * FROM system_views.system_properties",
+            "SELECT * FROM system_auth.roles",
+        ):
+            with pytest.raises(Unauthorized):
+                session.execute(statement)
+    finally:
+        own.shutdown()
+    for table in (*TABLES, "settings"):
+        assert f"`{table}`" in README
+    assert facts["database"]["server"] == "cassandra"
+    assert facts["database"]["role"] == "watcher"
+    assert facts["database"]["settings"]["commitlog_sync"] == "batch"
+    assert {each["metric"] for each in facts["not_measured"]} == {
+        "db.commit_log_wait_s", "db.request_latency_s",
+    }  # fmt: skip
+    assert json.loads(json.dumps(facts)) == facts
+    assert "://" not in json.dumps(facts), "no address, and so no password"
+
+
+def test_a_role_without_grants_is_told_which(server: Server) -> None:
+    """All of them at once, with its name."""
+    with pytest.raises(CollectorError) as caught, watching(server.url("nobody")):
+        pass
+    assert "run GRANT SELECT ON system_views.T TO nobody for each T of thread_pools, " in str(caught.value)
+    assert str(caught.value).endswith("settings")
+
+
+def test_every_metric_and_fact_is_in_the_readme(server: Server) -> None:
+    """The table names all that is sent, the inventory's all that is told."""
+    with watching(server.url()) as collector:
+        samples = collector.read()
+        facts = collector.inventory()["c1"]
+    assert {each.metric for each in samples if f"`{each.metric}`" not in README} == set()
+    assert [key for key in (*facts, *facts["database"]) if f"`{key}`" not in README] == []
+
+
+def test_hosts_that_are_one_node_share_connections_and_none_stays_behind(server: Server) -> None:
+    """The library holds two: one for itself, one for what is asked."""
+
+    def count() -> int:
+        return [row[0] for row in server.do("SELECT username FROM system_views.clients")].count("watcher")
+
+    watches = [Watch(name, "nosql", options={"url": server.url()}) for name in ("c1", "c2")]
+    assert len({kind("cassandra").machine(watch) for watch in watches}) == 1
+    collector = kind("cassandra").connect(watches)
+    try:
+        assert {each.host for each in collector.read()} == {"c1", "c2"}
+        assert count() == 2
+    finally:
+        collector.close()
+        collector.close()
+    deadline = time.monotonic() + 10
+    while count():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def test_of_several_nodes_the_watched_one_has_to_be_said(server: Server) -> None:
+    """Each tells of itself only; the address is given beside the endpoint."""
+    url = server.url().replace(server.address, f"nowhere.invalid:9042,{server.address}")
+    with pytest.raises(
+        CollectorError, match=r"say which one this host is, as in `address: nowhere\.invalid:9042`"
+    ):
+        kind("cassandra").connect([Watch("c1", "nosql", options={"url": url})])
+    with watching(url, address=server.address) as collector:
+        assert found(collector.read())["db.connections", ""]
+
+
+def test_a_frozen_node_is_given_up_and_found_again(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reading fails within seconds instead of hanging with it; when it wakes, readings work."""
+    monkeypatch.setattr(cassandra_connection, "ANSWER_S", 1.0)
+    with watching(server.url()) as collector:
+        process = psutil.Process(server.pid)
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(0.3)  # each of its threads stops where it is met
+        try:
+            begun = time.monotonic()
+            with pytest.raises(CollectorError, match="nothing came back within 1 s"):
+                collector.read()
+            assert time.monotonic() - begun < 6
+        finally:
+            process.send_signal(signal.SIGCONT)
+        deadline = time.monotonic() + 20
+        while True:
+            try:
+                values = found(collector.read())
+                break
+            except CollectorError:
+                assert time.monotonic() < deadline
+                time.sleep(0.2)
+    assert values["db.pool.active", "MutationStage"] is not None
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("cassandra://watcher:wrong-secret@{place}/x", "correct user and password in farm.yaml"),
+        ("cassandra://{place}/x", "give user and password in farm.yaml"),
+        ("cassandra://127.0.0.1:1/x", "start the node, or correct host and port in farm.yaml"),
+        ("cassandra://127.0.0.1:99999/x", "correct the address in farm.yaml"),
+    ],
+)
+def test_a_node_that_cannot_be_asked_is_explained(server: Server, url: str, said: str) -> None:
+    """One sentence with the remedy, without the password."""
+    with pytest.raises(CollectorError) as caught:
+        kind("cassandra").connect([
+            Watch("c1", "nosql", options={"url": url.format(place=server.address)})
+        ])  # fmt: skip
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert "wrong-secret" not in str(caught.value)
+
+
+def test_an_endpoint_that_is_no_cassandra_is_explained() -> None:
+    """With what has to be said in farm.yaml, also where an address is given."""
+    options = {"url": "valkey://127.0.0.1:6379", "address": "127.0.0.1"}
+    with pytest.raises(CollectorError, match=r"host 'c1'.* say `endpoint: NAME`.*cassandra://"):
+        kind("cassandra").connect([Watch("c1", "nosql", options=options)])
+
+
+def test_without_its_library_the_remedy_is_the_extra() -> None:
+    """The package without its extra still has all other kinds."""
+    program = (
+        "import sys; sys.modules['cassandra'] = None\n"
+        "from pinchpoint_collectors.record import Watch\n"
+        "from pinchpoint_collectors.registry import kind\n"
+        "from pinchpoint_collectors.errors import CollectorError\n"
+        "assert kind('local')\n"
+        "try: kind('cassandra').connect([Watch('a', 'nosql', options={'url': 'cassandra://h/k'})])\n"
+        "except CollectorError as error: print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "run: pip install 'pinchpoint-collectors[cassandra]'" in done.stdout

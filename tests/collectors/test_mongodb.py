@@ -1,0 +1,178 @@
+"""The collector `mongodb` over the wire: a peer of MongoDB's protocol, which tells little of itself."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from javaservers import mongo
+from serverprocess import ServerProcess
+
+from pinchpoint_collectors.databases import mongodb_connection, mongodb_values
+from pinchpoint_collectors.databases.mongodb_connection import Member
+from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.record import Collector, Sample, Watch
+from pinchpoint_collectors.registry import kind
+
+README = (Path(__file__).parents[2] / "collectors" / "README.md").read_text()
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ServerProcess]:
+    with mongo() as started:
+        yield started
+
+
+@contextmanager
+def watching(url: str, **options: Any) -> Iterator[Collector]:
+    collector = kind("mongodb").connect([Watch("m1", "nosql", options={"url": url, **options})])
+    try:
+        collector.read()
+        yield collector
+    finally:
+        collector.close()
+
+
+def found(samples: Sequence[Sample]) -> Mapping[tuple[str, str], float | None]:
+    return {(each.metric, each.instance): each.value for each in samples}
+
+
+def place(server: ServerProcess) -> str:
+    return server.url.partition("//")[2].partition("/")[0]
+
+
+def test_a_server_that_tells_little_is_read_and_the_rest_listed(server: ServerProcess) -> None:
+    """Its connections are there; any other metric stands in the inventory, with the place it was sought."""
+    with watching(server.url) as collector:
+        samples = collector.read()
+        facts = collector.inventory()["m1"]
+    assert found(samples) == {("db.connections", ""): 1.0}, "one is ours, and there is no other"
+    assert samples[0].interval_s > 0
+    assert facts["database"]["version"].startswith("5.0")
+    assert facts["database"]["settings"] is None, "it does not know the command"
+    why = {each["metric"]: each["why"] for each in facts["not_measured"]}
+    assert why["db.journal.syncs_per_s"] == (
+        "this server's serverStatus has no wiredTiger.log.log sync operations"
+    )
+    assert json.loads(json.dumps(facts)) == facts
+    assert "://" not in json.dumps(facts)
+
+
+def test_every_metric_and_fact_is_in_the_readme(server: ServerProcess) -> None:
+    """The table names all that can be sent, the inventory's all that is told."""
+    metrics = {each.metric for each in mongodb_values.not_measured({})}
+    assert len(metrics) > 20
+    assert {metric for metric in metrics if f"`{metric}`" not in README} == set()
+    with watching(server.url) as collector:
+        facts = collector.inventory()["m1"]
+    assert [key for key in (*facts, *facts["database"]) if f"`{key}`" not in README] == []
+
+
+def test_of_several_members_the_watched_one_has_to_be_said(server: ServerProcess) -> None:
+    """It is asked alone, also where the url names a replica set the member knows nothing of."""
+    url = f"mongodb://nowhere.invalid:27017,{place(server)}/loadtest?replicaSet=rs0"
+    with pytest.raises(CollectorError, match="each tells of itself only; say which one this host is"):
+        kind("mongodb").connect([Watch("m1", "nosql", options={"url": url})])
+    with watching(url, address=place(server)) as collector:
+        assert found(collector.read())["db.connections", ""]
+
+
+def test_hosts_that_are_one_server_share_a_connection(server: ServerProcess) -> None:
+    """One reading, under both names."""
+    watches = [Watch(name, "nosql", options={"url": server.url}) for name in ("m1", "m2")]
+    assert len({kind("mongodb").machine(watch) for watch in watches}) == 1
+    collector = kind("mongodb").connect(watches)
+    try:
+        assert {each.host for each in collector.read()} == {"m1", "m2"}
+    finally:
+        collector.close()
+        collector.close()
+
+
+def test_a_frozen_server_is_given_up_and_found_again(
+    server: ServerProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reading fails within seconds instead of hanging with it; when it wakes, readings work."""
+    monkeypatch.setattr(mongodb_connection, "ANSWER_S", 1.0)
+    with watching(server.url) as collector:
+        process = psutil.Process(server.pid)
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(0.3)  # each of its threads stops where it is met
+        try:
+            begun = time.monotonic()
+            with pytest.raises(CollectorError, match="nothing came back within 1 s"):
+                collector.read()
+            assert time.monotonic() - begun < 8
+        finally:
+            process.send_signal(signal.SIGCONT)
+        deadline = time.monotonic() + 20
+        while True:
+            try:
+                assert collector.read()
+                break
+            except CollectorError:
+                assert time.monotonic() < deadline
+                time.sleep(0.2)
+
+
+def test_a_server_that_is_not_there_is_explained() -> None:
+    """One sentence with the remedy, without the password."""
+    url = "mongodb://watcher:wrong-secret@127.0.0.1:1/admin"
+    with pytest.raises(CollectorError) as caught:
+        kind("mongodb").connect([Watch("m1", "nosql", options={"url": url})])
+    assert "start the server, or correct host and port in farm.yaml" in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert "wrong-secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("url", ["mongodb://a:b:c@h/x", "mongodb://h:99999/x", "mongodb://h/?tls=perhaps"])
+def test_a_url_that_is_none_is_explained(url: str) -> None:
+    """What the library says of it, with the place to correct."""
+    with pytest.raises(CollectorError, match=r"correct the url in farm\.yaml"):
+        kind("mongodb").connect([Watch("m1", "nosql", options={"url": url})])
+
+
+def test_the_logins_place_and_the_secure_ways_settings_are_the_urls() -> None:
+    """Users of another database than admin, TLS as the load uses it; a user of the watch's own goes first."""
+    url = "mongodb://loader:one@h1:27018,h2/loadtest?replicaSet=rs0&tls=true&tlsAllowInvalidCertificates=true"
+    member = Member("here", "h2:27017", url, "watcher", "two")
+    try:
+        options = member._client.options
+        assert options.direct_connection
+        login = options.pool_options._credentials
+        assert login is not None
+        assert (login.username, login.password, login.source) == ("watcher", "two", "loadtest")
+        assert options.pool_options._ssl_context is not None
+    finally:
+        member.close()
+
+
+@pytest.mark.parametrize("options", [{}, {"url": "cassandra://c1/x"}])
+def test_an_endpoint_that_is_no_mongodb_is_explained(options: dict[str, str]) -> None:
+    """With what has to be said in farm.yaml."""
+    with pytest.raises(CollectorError, match=r"host 'm1'.* say `endpoint: NAME`.*mongodb://"):
+        kind("mongodb").connect([Watch("m1", "nosql", options=options)])
+
+
+def test_without_its_library_the_remedy_is_the_extra() -> None:
+    """The package without its extra still has all other kinds."""
+    program = (
+        "import sys; sys.modules['pymongo'] = None\n"
+        "from pinchpoint_collectors.record import Watch\n"
+        "from pinchpoint_collectors.registry import kind\n"
+        "from pinchpoint_collectors.errors import CollectorError\n"
+        "assert kind('local')\n"
+        "try: kind('mongodb').connect([Watch('a', 'nosql', options={'url': 'mongodb://h'})])\n"
+        "except CollectorError as error: print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "run: pip install 'pinchpoint-collectors[mongodb]'" in done.stdout
