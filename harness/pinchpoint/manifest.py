@@ -10,6 +10,7 @@ from typing import Any
 from pinchpoint.live import LiveFarm
 from pinchpoint.loadgen.load import Assignment
 from pinchpoint.plan import Farm, Plan, redacted
+from pinchpoint.plan.redact import HIDDEN
 from pinchpoint.preflight import Connected
 from pinchpoint.store.write import utc
 
@@ -61,7 +62,7 @@ def first_manifest(
         "started": utc(),
         "ended": None,
         "plan": plan.to_json(),
-        "farm": redacted(farm.to_json()),
+        "farm": shown_farm(farm),
         "endpoints": dict(endpoints),
         "phases": [],
         "versions": {"python": platform.python_version(), **{name: version(name) for name in _DISTRIBUTIONS}},
@@ -85,3 +86,11 @@ def _said_of(endpoints: Mapping[str, Any]) -> list[str]:
         for warning in (said or {}).get("warnings", ())
     ]
     return list(dict.fromkeys(found))
+
+
+def shown_farm(farm: Farm) -> dict[str, Any]:
+    """The farm without secrets; a user's command may hold one anywhere."""
+    content = redacted(farm.to_json())
+    for allowed in content.get("prove", {}).values():
+        allowed.update(slower=HIDDEN, restore=HIDDEN)
+    return content

@@ -20,6 +20,8 @@ AS_IS, SLOWER, CONTROL = "as_is", "slower", "control"
 WAITED_FOR = ("disk_latency", "disk_concurrency", "external")
 """Kinds that hold operations up by the time they take; the others by how much they can do in a second."""
 SURE = 0.95
+DRIFT_FROM = 6
+"""With fewer windows what they differ by cannot be told from a drift."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,19 +77,21 @@ def find_effects(windows: Iterable[tuple[str, float, float]]) -> dict[str, Effec
     if not kinds or not any(row[0] == AS_IS for row in rows):
         return {}
     at = np.array([row[1] for row in rows])
-    columns: list[Floats] = [np.ones(len(rows)), (at - at.mean()) / max(float(np.ptp(at)), 1.0)]
+    columns: list[Floats] = [np.ones(len(rows))]
     columns += [np.array([float(row[0] == kind) for row in rows]) for kind in kinds]
+    if len(rows) >= DRIFT_FROM:
+        columns.append((at - at.mean()) / float(np.ptp(at)))
     design, figures = np.column_stack(columns), np.log([row[2] for row in rows])
     found, _, rank, _ = np.linalg.lstsq(design, figures, rcond=None)
     free = len(rows) - rank
     if free < 2 or rank < len(columns):
-        return {kind: Effect(math.exp(found[place])) for place, kind in enumerate(kinds, 2)}
+        return {kind: Effect(math.exp(found[place])) for place, kind in enumerate(kinds, 1)}
     spread = float(((figures - design @ found) ** 2).sum()) / free
     errors = np.sqrt(spread * np.diag(np.linalg.inv(design.T @ design)))
     reach = student.ppf((1 + SURE) / 2, free) * errors
     return {
         kind: Effect(*(math.exp(found[place] + side * reach[place]) for side in (0, -1, 1)))
-        for place, kind in enumerate(kinds, 2)
+        for place, kind in enumerate(kinds, 1)
     }
 
 

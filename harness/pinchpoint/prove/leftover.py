@@ -43,7 +43,13 @@ def note(identity: Path, name: str, allowed: Allowed) -> None:
 
 def forget(identity: Path) -> None:
     """It has been put back."""
-    _place(identity).unlink(missing_ok=True)
+    place = _place(identity)
+    place.unlink(missing_ok=True)
+    for folder in (place.parent, place.parent.parent):
+        try:
+            folder.rmdir()
+        except OSError:
+            return  # something else lies there: it stays
 
 
 def restore_leftover(identity: Path) -> str | None:
@@ -72,7 +78,7 @@ def restore_leftover(identity: Path) -> str | None:
             f"a run that was killed left {name} slower, and it could not be put back: {error}; put it back "
             f"by hand, then remove {place}"
         ) from error
-    place.unlink()
+    forget(identity)
     return f"a run that was killed had left {name} slower: put back"
 
 
