@@ -23,9 +23,7 @@ from pinchpoint.analysis.resources import Resource
 from pinchpoint.analysis.stages import Rows
 
 SAME = "the same mix of operations and the same cache ratio"
-ONE_LEVEL = (
-    f"{SAME}; one load level: all of its use is taken for the operations' own, all scenarios to grow alike"
-)
+ONE_LEVEL = f"{SAME}; by one load level: use in proportion to throughput, all scenarios alike"
 SEVERAL = f"{SAME}; the other scenarios stay as they are"
 
 CEILINGS = ("cpu", "allowance", "thread", "disk", "network", "pool")
@@ -94,7 +92,7 @@ def find_demands(
     for resource in (one for one in resources if one.type in CEILINGS):
         measured = measure(resource, rows)
         use = used(measured)
-        if use is None or use <= 0:
+        if use is None or use <= 0 or _no_limit(measured, resource):
             continue
         found.append(
             (climb and _of_levels(resource, measured, use, served, climb))
@@ -111,6 +109,11 @@ def find_demands(
             )
         )
     return tuple(sorted(found, key=lambda one: (one.ceiling_ratio, one.resource.key)))
+
+
+def _no_limit(found: Measures, resource: Resource) -> bool:
+    """What a tier may use is a limit of its own only where that is less than the cores around it."""
+    return resource.type == "allowance" and not (isinstance(found, CpuMeasures) and found.quota)
 
 
 def _of_levels(

@@ -10,6 +10,7 @@ from pinchpoint.analysis.conclusion import failures
 from pinchpoint.analysis.confidence import stolen, unseen
 from pinchpoint.analysis.durability import losses
 from pinchpoint.analysis.inputs import Inputs
+from pinchpoint.analysis.machine_disks import unknown_machines
 from pinchpoint.analysis.thresholds import MEMORY_CRITICAL
 from pinchpoint.report import units
 
@@ -27,6 +28,7 @@ def caveats(case: Case) -> Iterator[str]:
     yield from (gate.fact.fact for gate in case.failed)
     yield from unseen(inputs)
     yield from stolen(inputs)
+    yield from unknown_machines(inputs)
     for name in dict.fromkeys(name for stage in case.stages for name in stage.unsteady):
         yield f"{name}: throughput did not settle; the level changed within the measured window"
     if any(stage.cut_steps for stage in case.stages):

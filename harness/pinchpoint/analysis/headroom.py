@@ -7,6 +7,7 @@ from typing import Any
 
 from pinchpoint.analysis.capacity import Demand
 from pinchpoint.analysis.case import Case
+from pinchpoint.analysis.ground import limit_words
 from pinchpoint.analysis.levels import highest_held
 from pinchpoint.analysis.objectives import PERCENTILES, objective_table
 from pinchpoint.analysis.output import AT_A_CEILING, LEAST_USED, others, reach
@@ -30,8 +31,8 @@ def find_headroom(
         first: the bottleneck; None where none was named.
         demands: of all resources, the smallest ceiling first.
     """
-    if outcome not in {"bottleneck", "not_reached"}:
-        return _unknown("nothing was concluded about what limits the farm")
+    if outcome == "invalid":
+        return _unknown("this run says nothing about the farm")
     held = _of_levels(case)
     if held is not None:
         return held
@@ -41,6 +42,8 @@ def find_headroom(
             f"an objective of {missed} is missed at this load; the highest load at which all hold is not "
             "known: a load in steps would tell"
         )
+    if outcome == "inconclusive":
+        return _unknown("nothing was concluded about what limits the farm")
     if first is not None and first.kind not in (*AT_A_CEILING, *HELD):
         return _unknown("waiting sets the pace, not use: at what load that ends is not known")
     return _of_model(case, first, demands)
@@ -120,8 +123,7 @@ def _until(case: Case, own: Demand, room: float) -> Headroom:
                 room, bound = reached, row
     scenario = _one_scenario(case)
     now = _now(case, scenario) if scenario else None
-    name = own.resource.instance or own.resource.type
-    why = f"until {own.resource.type} {name} of {', '.join(own.resource.hosts)} is used up"
+    why = f"until {limit_words(own)} is used up"
     if bound is not None:
         metric = bound["metric"].removesuffix("_s")
         why = f"until the {metric} of {bound['scenario']} reaches {units.seconds(bound['target'])}"

@@ -156,10 +156,7 @@ def _counts(one: Demand, first: Suspicion | None) -> bool:
     resource = one.resource
     if first is not None and resource.key == first.resource.key:
         return False
-    if one.use < LEAST_USED or one.use > 1 or _inside(resource, first):
-        return False
-    # What a tier may use is a limit of its own only where that is less than the cores around it.
-    return resource.type != "allowance" or (isinstance(one.found, CpuMeasures) and one.found.quota)
+    return LEAST_USED <= one.use <= 1 and not _inside(resource, first)
 
 
 def following(first: Suspicion | None, demands: Sequence[Demand]) -> tuple[Next, ...]:

@@ -1,0 +1,241 @@
+"""What an operation takes of each resource, where that ends, and how much room is left."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from harness.analysis.build import Build, Floats
+from harness.analysis.test_levels import EACH_S, WARM_UP_S, climb, over_time
+
+from pinchpoint.analysis import Verdict, analyse
+
+MB = 1e6
+LARGE = 65536
+
+
+def judged(build: Build) -> Verdict:
+    verdict = analyse(build.run())
+    verdict.to_json()
+    return verdict
+
+
+def demand(verdict: Verdict, **of: str) -> Any:
+    [found] = [row for row in verdict.demand if all(row[key] == value for key, value in of.items())]
+    return found
+
+
+def with_machine(build: Build, machine: str, **attached: str) -> Build:
+    """What farm.yaml says of sql1's machine, and of how its disks are attached."""
+    host = build.manifest["farm"]["tiers"]["sql"]["hosts"]["sql1"]
+    host["machine"] = machine
+    for role, way in attached.items():
+        host["disks"][role]["attached"] = way
+    return build
+
+
+def two_disks(
+    total: float, machine: str = "azure/ds12", size: float = LARGE, seed: int = 1, **attached: str
+) -> Build:
+    """A log and a data disk, each a P30, that do so many bytes per second together, held as by a cap."""
+    caps = {"iops": 5000.0, "bytes_per_s": 200 * MB}
+    build = Build(seed=seed)
+    build.host(
+        "sql1", "sql", cores=(0, 1), disks={"log": "sdc", "data": "sdd"}, limits={"log": caps, "data": caps}
+    )
+    build.cpu("sql1", 0.3, 0.25, cores=(0, 1))
+    writes, share = build.noisy(total / size, 0.003), build.noisy(0.6, 0.05)
+    for device, part in (("sdc", share), ("sdd", 1 - share)):
+        each_s = 8 / (total / size * float(np.mean(part)))
+        build.disk("sql1", device, writes * part, each_s, 0.0, busy=1.0, pressure=0.9, size_bytes=size)
+    build.closed("orders", "sql-mix", 16).operations("orders", "log_append", 500, 0.032)
+    return with_machine(build.generator(), machine, **attached)
+
+
+# ---- a machine's own caps -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_machine_s_own_cap_is_found_behind_disks_that_have_room(seed: int) -> None:
+    """128 MB/s in all on a DS12 with two P30 of 200 each: the machine's cap, and neither disk's."""
+    verdict = judged(two_disks(128 * MB, seed=seed))
+    found = verdict.bottleneck
+    assert found is not None, verdict.summary
+    assert (found.kind, found.resource, found.instance) == ("disk_cap", "disk", "azure/ds12")
+    assert (found.host, found.role, found.confidence) == ("sql1", None, "medium")
+    [cap] = [fact for fact in found.evidence if fact.evidence == "E1"]
+    assert "what the machine (azure/ds12) can do for all its disks together" in cap.fact
+    assert cap.threshold == 128 * MB
+    assert "the machine sql1 for all its disks together (azure/ds12)" in verdict.summary
+
+
+def test_a_machine_with_room_is_the_next_hidden_limit() -> None:
+    """100 MB/s on a disk of 100: wherever it lies, its machine does 128: 28 % are all there is to gain."""
+    build = Build()
+    build.host(
+        "sql1", "sql", cores=(0, 1), disks={"log": "sdc"}, limits={"log": {"iops": 500.0, "bytes_per_s": 1e8}}
+    )
+    build.manifest["farm"]["tiers"]["sql"]["hosts"]["sql1"]["disks"]["log"]["profile"] = "azure/p10"
+    build.cpu("sql1", 0.2, 0.2, cores=(0, 1))
+    build.disk("sql1", "sdc", 1e8 / 262144, 0.02, 0.003, busy=1.0, pressure=0.9, size_bytes=262144)
+    build.closed("orders", "sql-mix", 8).operations("orders", "bulk", 100, 0.08)
+    verdict = judged(with_machine(build.generator(), "azure/ds12"))
+    assert verdict.bottleneck is not None
+    assert verdict.bottleneck.role == "log"
+    assert verdict.next is not None
+    assert (verdict.next.instance, verdict.next.role) == ("azure/ds12", None)
+    assert verdict.next.gain_ratio == pytest.approx(0.28, abs=0.01)
+    assert verdict.then is not None
+    assert verdict.then.kind == "cpu"
+    advice = verdict.advice[0]
+    assert "azure/p20 (2,300 IOPS, 150 MB/s) in place of azure/p10 (500 IOPS, 100 MB/s)" in advice.what
+    assert advice.gain_ratio == pytest.approx(0.28, abs=0.01)
+    assert advice.limit_next == "the machine sql1 (azure/ds12: 12,800 IOPS, 128 MB/s for all its disks)"
+
+
+@pytest.mark.parametrize(("way", "expected"), [("network", 1.0), ("cached", 1.0), ("local", None)])
+def test_how_a_disk_is_attached_says_which_cap_counts(way: str, expected: float | None) -> None:
+    """A disk that the host caches counts to the cached caps, one inside the machine to none."""
+    verdict = judged(two_disks(128 * MB, log=way, data=way))
+    rows = [row for row in verdict.demand if row["role"] is None and row["resource"] == "disk"]
+    name = "azure/ds12" if way == "network" else "azure/ds12 (cached)"
+    assert [row["instance"] for row in rows] == ([name] if expected else [])
+    if expected:
+        assert rows[0]["used_ratio"] == pytest.approx(expected, abs=0.01)
+
+
+def test_whole_devices_count_once() -> None:
+    """An array does its disks' I/O; a disk without a role counts as well, one inside the machine does not."""
+    build = (
+        Build().host("sql1", "sql", cores=(0, 1), disks={"log": "md0"}).cpu("sql1", 0.2, 0.2, cores=(0, 1))
+    )
+    build.manifest["hosts"]["sql1"]["disks"] = {
+        "md0": {"members": ["sdc", "sdd"], "model": None},
+        "sdc": {"members": [], "model": "Virtual Disk"},
+        "sdd": {"members": [], "model": "Virtual Disk"},
+        "sda": {"members": [], "model": "Virtual Disk"},
+        "nvme0n1": {"members": [], "model": "Microsoft NVMe Direct Disk v2"},
+    }
+    for device, writes in (("md0", 600), ("sdc", 300), ("sdd", 300), ("sda", 40), ("nvme0n1", 5000)):
+        build.disk("sql1", device, writes, 0.001)
+    build.open("orders", "sql-mix", 100).operations("orders", "log_append", 100, 0.004)
+    verdict = judged(with_machine(build.generator(), "azure/ds12"))
+    assert demand(verdict, instance="azure/ds12")["used_ratio"] == pytest.approx(640 / 12800, rel=0.08)
+
+
+def test_a_machine_nobody_knows_is_said() -> None:
+    """A name the catalogue does not have leaves its caps unknown, and says so."""
+    verdict = judged(two_disks(60 * MB, machine="azure/unheard-of"))
+    assert any("the catalogue has no machine azure/unheard-of" in warning for warning in verdict.warnings)
+    assert not [row for row in verdict.demand if row["role"] is None and row["resource"] == "disk"]
+
+
+# ---- demand -------------------------------------------------------------------------------------
+
+
+def test_levels_split_use_at_rest_from_what_an_operation_takes() -> None:
+    """20 % used at rest and 1 ms of both cores an operation: 800/s, where X ÷ U would say less."""
+    levels = np.arange(50.0, 450.0, 50.0)
+    build = Build(measure_s=EACH_S * len(levels), warm_up_s=WARM_UP_S)
+    build.host("sql1", "sql", cores=(0, 1))
+    offered = over_time(levels)
+    build.cpu("sql1", 0.2 + offered * 0.001, 0.2 + offered * 0.001, cores=(0, 1), noise=0.01)
+    build.steps("orders", "sql-mix", levels, EACH_S).operations(
+        "orders", "log_append", offered, 0.004, noise=0.01
+    )
+    verdict = judged(build.generator(orders=(offered, offered)))  # type: ignore[arg-type]  # one a second
+    assert verdict.outcome == "not_reached", verdict.summary
+    row = demand(verdict, resource="cpu")
+    assert row["base_ratio"] == pytest.approx(0.2, abs=0.02)
+    assert row["each_s"] == pytest.approx(0.001, rel=0.05)
+    assert row["ceilings_per_s"] == {"orders": pytest.approx(800, rel=0.05)}
+    assert row["levels"] == len(levels)
+    assert verdict.headroom_ratio == pytest.approx(1.0, abs=0.1)
+    assert (verdict.headroom.how, verdict.headroom.scenario) == ("model", "orders")
+
+
+def test_one_level_takes_all_use_for_the_operations_own() -> None:
+    """X ÷ U, for each scenario, and the assumption said."""
+    build = Build().host("sql1", "sql", cores=(0, 1)).cpu("sql1", 0.4, 0.4, cores=(0, 1))
+    build.open("orders", "sql-mix", 200).operations("orders", "log_append", 200, 0.004)
+    build.open("crawl", "full-crawl", 10).operations("crawl", "document:site", 10, 0.1)
+    row = demand(judged(build.generator()), resource="cpu")
+    assert row["base_ratio"] is None
+    assert row["ceilings_per_s"]["orders"] == pytest.approx(500, rel=0.06)
+    assert row["ceilings_per_s"]["crawl"] == pytest.approx(25, rel=0.08)
+    assert "by one load level" in row["assumes"]
+
+
+def test_where_no_cap_is_known_there_is_no_use() -> None:
+    """A disk without a declared limit has no ceiling, however busy it is."""
+    build = (
+        Build().host("sql1", "sql", cores=(0, 1), disks={"log": "sdc"}).cpu("sql1", 0.2, 0.2, cores=(0, 1))
+    )
+    build.disk("sql1", "sdc", 300, 0.002, busy=0.99)
+    build.open("orders", "sql-mix", 200).operations("orders", "log_append", 200, 0.004)
+    assert not [row for row in judged(build.generator()).demand if row["resource"] == "disk"]
+
+
+# ---- headroom -----------------------------------------------------------------------------------
+
+
+def healthy(busy: float = 0.4) -> Build:
+    build = Build().host("sql1", "sql", cores=(0, 1)).cpu("sql1", busy, busy, cores=(0, 1), noise=0.005)
+    build.open("orders", "sql-mix", 200).operations("orders", "log_append", 200, 0.004, noise=0.01)
+    return build.generator(orders=(200.0, 200.0))
+
+
+def test_headroom_without_objectives_ends_at_the_first_ceiling() -> None:
+    """40 % used: 150 % more."""
+    found = judged(healthy()).headroom
+    assert found.ratio == pytest.approx(1.5, abs=0.05)
+    assert found.objectives_per_s == pytest.approx(500, rel=0.03)
+    assert found.why == "until the CPU of sql is used up"
+
+
+def test_headroom_ends_where_times_reach_their_objective() -> None:
+    """R (1 - U) / (1 - U') = target: with a target of twice the time, U' = 0.7 and so 75 % more."""
+    build = healthy()
+    p95_s = judged(build).scenarios["orders"]["response_p95_s"]
+    found = judged(build.objective(scenario="orders", p95_s=2 * p95_s)).headroom
+    assert found.ratio == pytest.approx(0.75, abs=0.03)
+    assert "p95 of orders reaches" in found.why
+    assert "as those of a queue" in found.assumes
+
+
+def test_headroom_of_a_missed_objective_is_not_known_by_one_level() -> None:
+    """No number is made up: steps would tell. The objective says the same."""
+    verdict = judged(healthy().objective(scenario="orders", p95_s=0.001))
+    assert verdict.headroom_ratio is None
+    assert "steps would tell" in verdict.headroom.why
+    [row] = verdict.objectives
+    assert row["holds"] == (
+        "not held at this load (200/s); the highest load at which it holds is not known: steps would tell"
+    )
+    [row] = judged(healthy().objective(scenario="orders", p95_s=1.0)).objectives
+    assert row["holds"] == "held at this load (200/s)"
+
+
+def test_headroom_is_read_off_levels_where_there_are_some() -> None:
+    """Objectives held up to 600/s, where throughput ends as well: no room, and no less."""
+    levels: Floats = np.arange(100.0, 900.0, 100.0)
+    found = judged(climb(levels, 600).objective(scenario="orders", p95_s=0.05)).headroom
+    assert found.how == "levels"
+    assert found.ratio == pytest.approx(0.0, abs=0.03)
+    assert found.objectives_per_s == pytest.approx(600, rel=0.03)
+    none = judged(climb(levels, 600).objective(scenario="orders", p95_s=0.001)).headroom
+    assert none.ratio is None
+    assert "held at no level: a load below 100/s would tell" in none.why
+
+
+def test_headroom_of_waiting_is_not_known() -> None:
+    """A slow log that has room left: use says nothing of when waiting ends."""
+    build = Build().host("sql1", "sql", cores=(0, 1), disks={"log": "loop1"}).cpu("sql1", 0.1, cores=(0, 1))
+    build.disk("sql1", "loop1", 25, 0.035, 0.1, busy=0.9, pressure=0.8)
+    build.closed("orders", "sql-mix", 1).operations("orders", "log_append", 25, 0.04)
+    verdict = judged(build.generator())
+    assert verdict.bottleneck is not None
+    assert verdict.bottleneck.kind == "disk_latency"
+    assert verdict.headroom_ratio is None
+    assert "waiting sets the pace" in verdict.headroom.why
