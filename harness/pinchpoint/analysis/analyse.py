@@ -82,7 +82,7 @@ def _verdict(
             if name not in APART
         },
         summary=" ".join([concluded.summary, *_moves(levels, periods), *held_words(held, levels), *advised]),
-        capacity_at_least_per_s=served(case) if concluded.outcome == "not_reached" else {},
+        capacity_at_least_per_s=served(case) if _kept_up(case, concluded) else {},
         objectives=(
             *climbed_objectives(whole, levels),
             *(
@@ -104,6 +104,12 @@ def _verdict(
         drift=drift_table(inputs),
         warnings=tuple(dict.fromkeys([*caveats(case), *_moves(levels, periods)])),
     )
+
+
+def _kept_up(case: Case, concluded: Conclusion) -> bool:
+    """Whether what was served is a lower bound: nobody waited, though it may be that not all was seen."""
+    nobody = not any(flow.pressed for flow in case.flows)
+    return concluded.outcome == "not_reached" or (concluded.outcome == "inconclusive" and nobody)
 
 
 def _rests_on(answer: Any, case: Case) -> Any:

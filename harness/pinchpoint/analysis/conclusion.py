@@ -132,12 +132,14 @@ def _used_up(case: Case, stage: Stage) -> Conclusion:
 def _nothing_used_up(case: Case, stage: Stage) -> Conclusion:
     """Not reached if the schedule set the pace; if the farm did, something that is not seen holds it."""
     pressed = [flow.load.scenario for flow in case.flows if flow.pressed]
-    if not pressed:
+    hidden = tuple(unseen(case.inputs))
+    if not pressed and not hidden:
         following = next(iter(output.following(None, demands_of(case))), None)
         return Conclusion("not_reached", summary.not_reached_words(case.flows, served(case), following))
-    hidden = tuple(unseen(case.inputs))
     candidates = output.nearest(case.inputs, stage, case.resources)
-    why = f"{summary.listed(pressed)} waited for the farm, yet nothing that was measured is used up"
+    why = "the load was served as planned, and nothing that was measured is used up"
+    if pressed:
+        why = f"{summary.listed(pressed)} waited for the farm, yet nothing that was measured is used up"
     if hidden:
         why += f", and {summary.listed(hidden)}"
     return Conclusion(

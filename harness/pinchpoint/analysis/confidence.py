@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pinchpoint.analysis.blame import rank, strangers, suspects
+from pinchpoint.analysis.evidence import cpu_limit
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.inputs import Inputs
 from pinchpoint.analysis.knee import Knee
@@ -62,6 +63,7 @@ def votes(
     """
     grown = {one.resource.key: {fact.evidence for fact in one.grown} for one in found}
     random = np.random.default_rng(SEED)
+    resources = tuple(one for one in resources if _could_be_suspected(one, stage))
     counted: Counter[str | None] = Counter()
     for choice in block_rows(len(stage.rows), RESAMPLES, random):
         drawn = [
@@ -70,6 +72,14 @@ def votes(
         ]
         counted[max(drawn, key=rank).resource.key if drawn else None] += 1
     return counted
+
+
+def _could_be_suspected(one: Resource, stage: Stage) -> bool:
+    """Whether any choice of the rows could: of cores and threads that never reach their limit none does."""
+    if one.type not in {"cpu", "thread"}:
+        return True
+    used = one.columns["busy"][stage.rows]
+    return bool((used >= cpu_limit(one).value).any())
 
 
 def trust(
@@ -86,6 +96,9 @@ def trust(
     stable = named[first.resource.key] / RESAMPLES
     if stable < STABLE_MEDIUM.value:
         return Trust(None, stable, ("resamples of the run do not agree on one resource",), named)
+    seldom = _too_seldom(first, stage)
+    if seldom:
+        return Trust(None, stable, (seldom,), named)
     lowered = tuple(_lowering(inputs, found, stage))
     if lowered:
         return Trust("low", stable, lowered, named)
@@ -127,6 +140,22 @@ def _lowering(inputs: Inputs, found: tuple[Suspicion, ...], stage: Stage) -> Ite
     yield from stolen(inputs)
     crashed = [event.get("tier") for event in inputs.events if event.get("event") == "tier_crashed"]
     yield from (f"the {tier} tier crashed during the run" for tier in crashed)
+
+
+def _too_seldom(first: Suspicion, stage: Stage) -> str:
+    """Why it cannot be told how a disk limits that was read every few seconds only; "" where it can.
+
+    How I/O moves from one second to the next tells a limit from a device and both from a mere delay.
+    """
+    if first.resource.type != "disk":
+        return ""
+    read = int(np.isfinite(first.resource.columns["outstanding"][stage.rows]).sum())
+    if read >= MIN_SAMPLES.value or 2 * read > len(stage.rows):
+        return ""
+    return (
+        f"the disk was read {read} times only, every few seconds: whether it is at a limit or merely slow "
+        f"takes {MIN_SAMPLES.value:.0f} readings"
+    )
 
 
 def _disk_doubts(first: Suspicion) -> Iterator[str]:

@@ -574,7 +574,9 @@ def test_nulls_are_not_zero() -> None:
     build.metric("sql1", "cpu.busy_ratio", None).metric("sql1", "cpu.busy_ratio", None, "0")
     build.open("orders", "sql-mix", 100).operations("orders", "log_append", 100, 0.003)
     verdict = judged(build)
-    assert verdict.outcome == "not_reached"
+    assert verdict.outcome == "inconclusive", "who saw nothing cannot say that nothing gave way"
+    assert verdict.capacity_at_least_per_s["orders"] == pytest.approx(100, rel=0.05)
+    assert "sql1 was not seen" in verdict.summary
     row = verdict.disks[0]
     assert row["iops_mean"] is row["write_latency_mean_s"] is None
     assert row["why_not_measured"] == "no samples of this device"
@@ -830,3 +832,16 @@ def test_a_full_interface_has_its_idle_tier_for_a_witness() -> None:
 def test_without_that_witness_a_full_interface_is_low() -> None:
     """Nobody saw what the store does: one kind of evidence."""
     assert named(judged(full_interface(witness=False))) == ("network", "nosql", "nosql1", "low")
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_disk_read_every_five_seconds_is_a_candidate_only(seed: int) -> None:
+    """Twelve readings tell that commits wait for the log disk, not whether it is at a limit or just slow."""
+    build = store(seed, main_thread__busy_ratio=0.99, aof__wait_ratio=0.9)
+    build.operations("burst", "set", 480, 16 / 480).cpu("nosql1", 0.1, 0.08, cores=(0, 1))
+    build.disk("nosql1", "sdb", 40, 0.025, busy=0.93, pressure=0.9, outstanding_noise=0.1)
+    build.samples = [row for row in build.samples if row[3][:5] != "disk." or row[0] // 10**9 % 5 == 0]
+    verdict = judged(build)
+    assert verdict.outcome == "inconclusive"
+    assert verdict.candidates[0].role == "data"
+    assert "every few seconds" in verdict.summary
