@@ -11,8 +11,9 @@ from typing import Literal
 
 from pinchpoint_infra.content.charset import decode, has_mark, is_text
 from pinchpoint_infra.content.kinds import binary_kind
+from pinchpoint_infra.content.office import MEDIA_TYPES, OfficeForm, office_form
 
-Form = Literal["text", "html"]
+Form = Literal["text", "html"] | OfficeForm
 
 LARGEST_BYTES = 64 * 2**20
 """A document is no larger, neither as it is stored nor unpacked."""
@@ -37,7 +38,7 @@ class Document:
     """What a document's bytes are.
 
     Attributes:
-        form: plain text (source code, JSON, XML and scripts are) or HTML.
+        form: plain text (source code, JSON, XML and scripts are), HTML, PDF or a kind of Office document.
         gzipped: whether the bytes are its gzip.
         plain: the bytes unpacked.
     """
@@ -51,10 +52,15 @@ class Document:
         """The media type of the bytes as they are stored."""
         if self.gzipped:
             return "application/gzip"
-        return "text/html" if self.form == "html" else "text/plain"
+        if self.form == "text" or self.form == "html":  # noqa: PLR1714 - by these mypy knows what is left
+            return "text/html" if self.form == "html" else "text/plain"
+        return MEDIA_TYPES[self.form]
 
     def text(self) -> tuple[str, bool]:
-        """The whole text, of HTML its source; and whether its encoding had to be guessed."""
+        """The whole text, of HTML its source; and whether its encoding had to be guessed.
+
+        Of plain text and HTML: what the others say, their libraries tell.
+        """
         return decode(self.plain, markup=self.form == "html" or self.plain.startswith(_XML))
 
 
@@ -83,6 +89,9 @@ def identify(content: bytes) -> Document:
 
 def _plain(content: bytes, *, gzipped: bool) -> Document:
     if content.startswith(_PDF) or not is_text(content):  # a PDF may be written in ASCII alone
+        office = office_form(content)
+        if office is not None:
+            return Document(office, gzipped, content)
         raise NotADocumentError(binary_kind(content))
     return Document("html" if _is_html(content) else "text", gzipped, content)
 

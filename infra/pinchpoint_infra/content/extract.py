@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 from selectolax.lexbor import LexborHTMLParser
 
-from pinchpoint_infra.content.document import Document
+from pinchpoint_infra.content.document import Document, NotADocumentError
+from pinchpoint_infra.content.office import OfficeForm, UnreadableError, read
 
 _UNSEEN = ["script", "style", "template"]
 _SPOKEN_ATTRIBUTES = ("alt", "title", "placeholder", "aria-label", "label", "summary")
@@ -32,7 +33,7 @@ class Text:
     """A document's text.
 
     Attributes:
-        title: of HTML its title; of plain text its first line that says something; may be empty.
+        title: its own, or its first line that says something; may be empty.
         visible: what a reader sees, with what attributes and descriptions say.
         other: how it may be read as well: HTML's markup, and its text with every element apart; bytes in an
             encoding that had to be guessed, as UTF-8 and as Latin 1. Empty where there is one reading alone.
@@ -44,7 +45,13 @@ class Text:
 
 
 def extract(document: Document) -> Text:
-    """The text of a document."""
+    """The text of a document.
+
+    Raises:
+        NotADocumentError: it is damaged inside.
+    """
+    if document.form != "text" and document.form != "html":  # noqa: PLR1714 - by these mypy knows what is left
+        return _office(document, document.form)
     text, guessed = document.text()
     readable = document.form == "html" and not _too_deep(text)
     found = _html(text) if readable else Text(_first_line(text), text, "")
@@ -52,6 +59,14 @@ def extract(document: Document) -> Text:
         return found
     readings = [document.plain.decode("utf-8", "replace"), document.plain.decode("latin-1")]
     return replace(found, other="\n".join([found.other, *readings]))
+
+
+def _office(document: Document, form: OfficeForm) -> Text:
+    try:
+        title, text = read(form, document.plain)
+    except UnreadableError as error:
+        raise NotADocumentError(f"damaged {form.upper()} document") from error
+    return Text(title or _first_line(text), text, "")
 
 
 def _first_line(text: str) -> str:

@@ -137,5 +137,5 @@ def _nothing(source: Source) -> str:
     found = f"skipped: {reasons}" if reasons else "it is empty"
     return (
         f"corpus {source.name}: there is no document in it ({found}); "
-        "name a folder with plain text or HTML, gzipped or not"
+        "name a folder with plain text, HTML, PDF or Office documents, gzipped or not"
     )

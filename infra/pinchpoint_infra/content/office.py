@@ -1,0 +1,160 @@
+"""PDF and Office documents: which of them some bytes are, and their text, by the formats' own libraries.
+
+The libraries are loaded when the first such document comes.
+"""
+
+from __future__ import annotations
+
+import io
+import threading
+import zipfile
+from collections.abc import Callable, Iterator
+from typing import Any, Literal
+
+OfficeForm = Literal["pdf", "docx", "xlsx", "pptx"]
+
+MEDIA_TYPES: dict[OfficeForm, str] = {
+    "pdf": "application/pdf",
+    "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    "pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+}
+
+_PDF, _ZIP = b"%PDF-", b"PK\x03\x04"
+_MAIN_PARTS: dict[str, OfficeForm] = {
+    "word/document.xml": "docx",
+    "xl/workbook.xml": "xlsx",
+    "ppt/presentation.xml": "pptx",
+}
+_LARGEST_UNPACKED_BYTES = 256 * 2**20
+_WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+_PDFIUM = threading.Lock()  # PDFium may be used by one thread at a time
+
+
+class UnreadableError(Exception):
+    """It is encrypted, damaged, or unpacks to too much."""
+
+
+def office_form(content: bytes) -> OfficeForm | None:
+    """Which of these documents the bytes are; None where they are none that can be opened."""
+    try:
+        if content.startswith(_PDF):
+            with _PDFIUM, _pdf(content):
+                return "pdf"
+        return _packed_form(content) if content.startswith(_ZIP) else None
+    except UnreadableError:
+        return None
+
+
+def read(form: OfficeForm, content: bytes) -> tuple[str, str]:
+    """Title and text of a document.
+
+    Raises:
+        UnreadableError: some part of it cannot be read after all.
+    """
+    try:
+        title, lines = _READERS[form](content)
+    except UnreadableError:
+        raise
+    except Exception as error:  # on damaged files the libraries raise whatever they stumble over
+        raise UnreadableError(f"{type(error).__name__}: {error}") from error
+    text = "\n".join(line for line in lines if line.strip())
+    return title.strip(), text
+
+
+def _packed_form(content: bytes) -> OfficeForm | None:
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            members = archive.infolist()
+    except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
+        raise UnreadableError(str(error)) from error
+    names = {member.filename for member in members}
+    # Python's reader stops at the size a member declares, so the sum of these is what it can come to.
+    if (
+        "[Content_Types].xml" not in names
+        or sum(each.file_size for each in members) > _LARGEST_UNPACKED_BYTES
+    ):
+        return None
+    return next((form for part, form in _MAIN_PARTS.items() if part in names), None)
+
+
+def _pdf(content: bytes) -> Any:
+    import pypdfium2  # noqa: PLC0415 - see the module's docstring
+
+    try:
+        return pypdfium2.PdfDocument(content)
+    except pypdfium2.PdfiumError as error:
+        raise UnreadableError(str(error)) from error
+
+
+def _read_pdf(content: bytes) -> tuple[str, list[str]]:
+    with _PDFIUM, _pdf(content) as document:
+        title = str(document.get_metadata_value("Title") or "")
+        lines = []
+        for number in range(len(document)):
+            page = document[number]
+            text = page.get_textpage()
+            lines.append(text.get_text_bounded().replace("\r\n", "\n"))
+            text.close()
+            page.close()
+    return title, lines
+
+
+def _read_docx(content: bytes) -> tuple[str, list[str]]:
+    import docx  # noqa: PLC0415 - see the module's docstring
+
+    document = docx.Document(io.BytesIO(content))
+    around = (each for section in document.sections for each in (section.header, section.footer))
+    parts = [document.element.body]
+    parts += [each._element for each in around if not each.is_linked_to_previous]  # it has no public name
+    return document.core_properties.title, [line for part in parts for line in _paragraphs(part)]
+
+
+def _paragraphs(part: Any) -> Iterator[str]:
+    """One line a paragraph, wherever it stands: in a table, in a text box."""
+    text = f"{_WORD}t"
+    for paragraph in part.iter(f"{_WORD}p"):
+        nodes = paragraph.iter(text, f"{_WORD}tab", f"{_WORD}br")
+        yield "".join((node.text or "") if node.tag == text else " " for node in nodes)
+
+
+def _read_xlsx(content: bytes) -> tuple[str, list[str]]:
+    from python_calamine import CalamineWorkbook  # noqa: PLC0415 - see the module's docstring
+
+    book = CalamineWorkbook.from_filelike(io.BytesIO(content))
+    lines = []
+    for name in book.sheet_names:
+        rows = book.get_sheet_by_name(name).to_python()
+        lines += [name, *("\t".join(str(cell) for cell in row if cell != "") for row in rows)]
+    return "", lines
+
+
+def _read_pptx(content: bytes) -> tuple[str, list[str]]:
+    import pptx  # noqa: PLC0415 - see the module's docstring
+
+    slides = pptx.Presentation(io.BytesIO(content))
+    lines: list[str] = []
+    for slide in slides.slides:
+        for shape in slide.shapes:
+            lines += _shape_lines(shape)
+        if slide.has_notes_slide and slide.notes_slide.notes_text_frame is not None:
+            lines.append(slide.notes_slide.notes_text_frame.text)
+    return slides.core_properties.title, lines
+
+
+def _shape_lines(shape: Any) -> Iterator[str]:
+    if shape.has_text_frame:
+        yield shape.text_frame.text
+    if getattr(shape, "has_table", False):
+        for row in shape.table.rows:
+            yield "\t".join(cell.text for cell in row.cells)
+    for inner in getattr(shape, "shapes", ()):  # a group
+        yield from _shape_lines(inner)
+
+
+_READERS: dict[OfficeForm, Callable[[bytes], tuple[str, list[str]]]] = {
+    "pdf": _read_pdf,
+    "docx": _read_docx,
+    "xlsx": _read_xlsx,
+    "pptx": _read_pptx,
+}
