@@ -96,9 +96,9 @@ def trust(
     stable = named[first.resource.key] / RESAMPLES
     if stable < STABLE_MEDIUM.value:
         return Trust(None, stable, ("resamples of the run do not agree on one resource",), named)
-    seldom = _too_seldom(first, stage)
-    if seldom:
-        return Trust(None, stable, (seldom,), named)
+    untold = _too_seldom(first, stage) or _not_the_farm(first)
+    if untold:
+        return Trust(None, stable, (untold,), named)
     lowered = tuple(_lowering(inputs, found, stage))
     if lowered:
         return Trust("low", stable, lowered, named)
@@ -133,9 +133,6 @@ def _lowering(inputs: Inputs, found: tuple[Suspicion, ...], stage: Stage) -> Ite
         yield "another resource is used up as well"
     if isinstance(first.found, CpuMeasures) and len(first.resource.tiers) > 1 and not first.found.uses:
         yield "which tier uses the shared cores was not measured"
-    rest = strangers(first)
-    if rest is not None:
-        yield f"{units.percent(rest)} of that CPU was used by programs that are not the farm's"
     yield from unseen(inputs)
     yield from stolen(inputs)
     crashed = [event.get("tier") for event in inputs.events if event.get("event") == "tier_crashed"]
@@ -156,6 +153,18 @@ def _too_seldom(first: Suspicion, stage: Stage) -> str:
         f"the disk was read {read} times only, every few seconds: whether it is at a limit or merely slow "
         f"takes {MIN_SAMPLES.value:.0f} readings"
     )
+
+
+def _not_the_farm(first: Suspicion) -> str:
+    """Why no tier is to blame for full cores: other programs used too much of them; "" where they did not.
+
+    What the farm's own bottleneck would be without them, nobody has seen.
+    """
+    rest = strangers(first)
+    if rest is None:
+        return ""
+    host = first.resource.hosts[0]
+    return f"{units.percent(rest)} of the CPU of {host} was used by programs that are not the farm's"
 
 
 def _disk_doubts(first: Suspicion) -> Iterator[str]:

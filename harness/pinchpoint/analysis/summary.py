@@ -105,9 +105,6 @@ def _proof(one: Suspicion) -> str:
     text = (
         f"{named_cores(one.resource)} {'was' if one.resource.cores == 1 else 'were'} busy {busy} of the time"
     )
-    rest = strangers(one)
-    if rest is not None:
-        text += f", but {units.percent(rest)} of that was used by programs that are not the farm's"
     return text + _sharing(one, one.found) if len(one.resource.tiers) > 1 else text
 
 
@@ -189,6 +186,9 @@ def experiment(flows: Sequence[Flow], found: Sequence[Suspicion], unseen: Sequen
     """The one experiment that would decide most."""
     if unseen:
         return f"Watch the whole farm ({listed(list(unseen))}), and run the same plan again."
+    if found and strangers(found[0]) is not None:
+        host = found[0].resource.hosts[0]
+        return f"End the programs on {host} that are not the farm's, and run the same plan again."
     if len(found) > 1:
         return (
             f"Relieve {thing(found[0])} alone ({_relief(found[0])}) and repeat: if throughput rises, "

@@ -110,12 +110,15 @@ def test_an_allowance_below_the_cores_is_a_limit_of_its_own() -> None:
 
 
 def test_cpu_that_other_programs_use_is_said() -> None:
-    """A machine full of somebody else's work: the CPU is the limit, but not by the farm's doing."""
+    """A machine full of somebody else's work: what would limit the farm without it, nobody has seen."""
     build = Build().host("sql1", "sql", cores=(0, 1)).cpu("sql1", 0.99, 0.25, cores=(0, 1), pressure=0.9)
     build.closed("orders", "sql-mix", 4).operations("orders", "log_append", 400, 0.01)
     verdict = judged(build.generator())
-    assert named(verdict)[3] == "low"
-    assert "of that was used by programs that are not the farm's" in verdict.summary
+    assert verdict.outcome == "inconclusive"
+    assert "of the CPU of sql1 was used by programs that are not the farm's" in verdict.summary
+    assert verdict.candidates[0].kind == "cpu"
+    assert verdict.experiment is not None
+    assert verdict.experiment.startswith("End the programs on sql1")
 
 
 def test_nobody_is_blamed_for_cores_whose_use_was_not_measured() -> None:
