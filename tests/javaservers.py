@@ -25,6 +25,13 @@ CASSANDRA = "org.apache.cassandra:cassandra-all:5.0.2"
 MONGO = "de.bwaldvogel:mongo-java-server:1.47.0", "de.bwaldvogel:mongo-java-server-h2-backend:1.47.0"
 """No MongoDB server is to be had as a package: this one answers its drivers, from memory or a file of H2."""
 
+OPENSEARCH = (
+    "org.opensearch:opensearch:2.11.1",
+    "org.opensearch.plugin:transport-netty4-client:2.11.1",
+    "org.apache.logging.log4j:log4j-core:2.21.0",
+)
+"""The server's core and its HTTP module; analyzers, ingest processors and security are plugins, not there."""
+
 _RESOLVER = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:build-classpath"
 _OPENED = (
     *("java.base/" + name for name in ("java.io", "java.lang", "java.lang.module", "java.lang.reflect")),
@@ -66,6 +73,36 @@ public class Peer {
 class Five implements MongoVersion {
     public java.util.List<Integer> getVersionArray() { return java.util.List.of(5, 0, 0, 0); }
     public int getWireVersion() { return 13; }
+}
+"""
+
+_OPENSEARCH_NODE = """
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import org.opensearch.common.settings.Settings;
+import org.opensearch.env.Environment;
+import org.opensearch.node.InternalSettingsPreparer;
+import org.opensearch.node.Node;
+import org.opensearch.transport.Netty4Plugin;
+
+public class Single {
+    static class Whole extends Node {
+        Whole(Environment environment) { super(environment, List.of(Netty4Plugin.class), false); }
+    }
+
+    public static void main(String[] arguments) throws Exception {
+        Settings settings = Settings.builder()
+            .put("path.home", arguments[0]).put("node.name", "single")
+            .put("discovery.type", "single-node").put("network.host", "127.0.0.1")
+            .put("http.port", arguments[1]).put("transport.port", arguments[2])
+            .put("http.type", "netty4").put("transport.type", "netty4").put("node.processors", 1)
+            .put("cluster.routing.allocation.disk.threshold_enabled", false).build();
+        Path home = Path.of(arguments[0]);
+        new Whole(InternalSettingsPreparer.prepareEnvironment(settings, Map.of(), home, () -> "single"))
+            .start();
+        Thread.currentThread().join();
+    }
 }
 """
 
@@ -211,6 +248,24 @@ def mongo(*, on_disk: bool = False) -> Iterator[ServerProcess]:
         command += ["Peer.java", str(port), *([str(directory / "documents.h2")] if on_disk else [])]
         server = ServerProcess(
             f"mongodb://127.0.0.1:{port}/loadtest", command, directory, lambda: _listens(port)
+        )
+        with running_process(server):
+            yield server
+
+
+@contextmanager
+def opensearch() -> Iterator[ServerProcess]:
+    """An OpenSearch 2 of one node, without its plugins."""
+    classpath = _classpath(*OPENSEARCH)
+    with server_directory() as directory:
+        port = free_port()
+        (directory / "config").mkdir()
+        (directory / "Single.java").write_text(_OPENSEARCH_NODE)
+        command = [_java(), "-Xms256m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        command += [f"-Djava.io.tmpdir={directory}", "-cp", classpath]
+        command += ["Single.java", str(directory), str(port), str(free_port())]
+        server = ServerProcess(
+            f"http://127.0.0.1:{port}", command, directory, lambda: _listens(port), timeout_s=90
         )
         with running_process(server):
             yield server

@@ -325,6 +325,8 @@ class Search(Server):
                     query = parse_qs(parts.query)
                     self.documents[query["url"][0]] = (query["source"][0], body)
                     self.given[query["url"][0]] += 1
+                case "POST", "/remove":
+                    self.documents.pop(parse_qs(parts.query)["url"][0], None)
                 case "GET", "/stats":
                     return _json({"documents": len(self.documents)})
                 case _:

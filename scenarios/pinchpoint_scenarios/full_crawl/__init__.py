@@ -168,7 +168,8 @@ def _sources(context: Context, params: FullCrawlParams) -> dict[str, tuple[Sourc
     if not chosen:
         raise ScenarioError(
             f"scenario {context.name!r}: the farm has nothing to crawl; add one of the endpoints "
-            f"{', '.join(sorted(KINDS))} to farm.yaml, or sources to the scenario's params"
+            f"{', '.join(sorted(set(ENDPOINT_OF.values())))} to farm.yaml, or sources to the scenario's "
+            "params"
         )
     return {source.label: (source, _place(context, source)) for source in chosen}
 

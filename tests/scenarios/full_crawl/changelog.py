@@ -1,0 +1,87 @@
+"""A repository with a change log, in memory: what a source promises, and nothing else."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+from pinchpoint_scenarios.full_crawl.failures import Failure
+from pinchpoint_scenarios.full_crawl.sources import Changes, Fetched, Grant, Item
+
+ROOT = Item("container", "log://root")
+PAGE = 2
+
+
+class Log:
+    """Repository and source in one. ``documents``: address -> (identity, content); ``log``: what happened."""
+
+    def __init__(self) -> None:
+        self.documents: dict[str, tuple[str, bytes]] = {}
+        self.log: list[tuple[str, str]] = []
+        self.forgotten = 0
+        self.fetched: list[str] = []
+        self.enumerated = 0
+        self.failing: set[str] = set()
+
+    def put(self, url: str, identity: str, content: bytes) -> None:
+        """Add, change or move a document."""
+        for old in [each for each, (known, _) in self.documents.items() if known == identity]:
+            del self.documents[old]
+        self.documents[url] = identity, content
+        self.log.append(("changed", identity))
+
+    def drop(self, url: str) -> None:
+        """Delete a document."""
+        identity, _ = self.documents.pop(url)
+        self.log.append(("deleted", identity))
+
+    def connect(self) -> Log:
+        return self
+
+    def pause_s(self) -> float:
+        return 0.0
+
+    def check(self) -> Mapping[str, Any]:
+        return {"kind": "log"}
+
+    def root(self) -> Item:
+        return ROOT
+
+    def turn(self, item: Item) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def enumerate(self, container: Item) -> Sequence[Item]:
+        self.enumerated += 1
+        return [Item("document", url, identity=known) for url, (known, _) in self.documents.items()]
+
+    def fetch(self, document: Item) -> Fetched:
+        now_ns = time.perf_counter_ns()
+        self.fetched.append(document.url)
+        if document.url in self.failing or document.url not in self.documents:
+            raise Failure("not_found", permanent=True)
+        _, content = self.documents[document.url]
+        access = (Grant("everyone", "Read"), Grant("guests", "Read", allowed=False))
+        return Fetched(content, now_ns, now_ns + 1000, access=access, links=("log://elsewhere", "log://a"))
+
+    def token(self) -> str | None:
+        return str(len(self.log))
+
+    def changes(self, since: str) -> Changes:
+        at = int(since)
+        if at < self.forgotten:
+            raise Failure("token_expired", permanent=True)
+        page = self.log[at : at + PAGE]
+        urls = {identity: url for url, (identity, _) in self.documents.items()}
+        changed = [
+            Item("document", urls[identity], identity=identity)
+            for what, identity in page
+            if what == "changed" and identity in urls
+        ]
+        deleted = [identity for what, identity in page if what == "deleted"]
+        end = at + len(page)
+        return Changes(tuple(changed), tuple(deleted), str(end), more=end < len(self.log))
+
+    def close(self) -> None:
+        """Nothing is open."""

@@ -1,0 +1,33 @@
+"""Run by test_resume.py in a process of its own, to be killed: sessions of a crawl prepared elsewhere.
+
+Arguments: the crawl's endpoints and params as JSON, how many sessions. Prints a line per finished document.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from scenarios.support import Recorder, crawl, made
+
+from pinchpoint_scenarios.contract import Endpoint
+
+
+class Telling(Recorder):
+    """Says each document as it is done, so that the test knows when to kill."""
+
+    def __call__(self, operation: str, outcome: str, start_ns: int, end_ns: int, size_bytes: int = 0) -> None:
+        if "/" not in operation:
+            sys.stdout.write(f"{operation} {outcome}\n")
+            sys.stdout.flush()
+
+
+def main() -> None:
+    """Crawl until it is over, or until killed."""
+    endpoints, params, sessions = json.loads(sys.argv[1]), json.loads(sys.argv[2]), int(sys.argv[3])
+    given = {name: Endpoint(name, url, options) for name, (url, options) in endpoints.items()}
+    crawl(made("full-crawl", given, params), sessions, Telling())
+
+
+if __name__ == "__main__":
+    main()
