@@ -186,16 +186,8 @@ def experiment(flows: Sequence[Flow], found: Sequence[Suspicion], unseen: Sequen
     """The one experiment that would decide most."""
     if unseen:
         return f"Watch the whole farm ({listed(list(unseen))}), and run the same plan again."
-    if found and strangers(found[0]) is not None:
-        host = found[0].resource.hosts[0]
-        return f"End the programs on {host} that are not the farm's, and run the same plan again."
-    if len(found) > 1:
-        return (
-            f"Relieve {thing(found[0])} alone ({_relief(found[0])}) and repeat: if throughput rises, "
-            f"that was the limit; if it stays, it is {thing(found[1])}."
-        )
     if found:
-        return f"{LONGER} If it still comes and goes, {_relief(found[0])} and see whether throughput rises."
+        return _of_suspects(found)
     closed = next((flow for flow in flows if flow.pressed and flow.load.users), None)
     if closed is not None:
         users = closed.load.users or 0
@@ -211,6 +203,20 @@ def experiment(flows: Sequence[Flow], found: Sequence[Suspicion], unseen: Sequen
             "they are its own; if they fall, something that is not watched is used up."
         )
     return LONGER
+
+
+def _of_suspects(found: Sequence[Suspicion]) -> str:
+    """What would tell two suspects apart, or one from chance."""
+    first = found[0]
+    if strangers(first) is not None:
+        host = first.resource.hosts[0]
+        return f"End the programs on {host} that are not the farm's, and run the same plan again."
+    if len(found) > 1:
+        return (
+            f"Relieve {thing(first)} alone ({_relief(first)}) and repeat: if throughput rises, "
+            f"that was the limit; if it stays, it is {thing(found[1])}."
+        )
+    return f"{LONGER} If it still comes and goes, {_relief(first)} and see whether throughput rises."
 
 
 def _relief(one: Suspicion) -> str:
