@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench import commits, latency, recording, scaling, storage
+from bench import commits, latency, nosql, recording, scaling, storage
 from bench.load import BenchError
 from bench.rows import Row, heading, line, write
 from bench.server import free_disk
@@ -26,6 +26,7 @@ def rows() -> Iterator[Row]:
         yield from _or_why_not("commits on a free disk", commits.rows(target))
         yield from _or_why_not("service times", latency.rows(target))
     yield from _or_why_not("commits on a slow log disk", storage.rows())
+    yield from _or_why_not("durable writes to NoSQL stores", nosql.rows())
 
 
 def _or_why_not(group: str, found: Iterator[Row]) -> Iterator[Row]:

@@ -10,7 +10,7 @@ from ..contract import Context, Params
 from .ledger import Ledger
 from .params import NosqlBurstParams
 from .readback import read_back
-from .records import LOADER, Contents, Keys
+from .records import LOADER, Contents, Keys, stamp
 from .session import NosqlBurstSession
 from .stores import store
 
@@ -46,7 +46,7 @@ class NosqlBurst:
         """Make room that is ours, empty; with records in it where they are to be read."""
         self._store.claim(progress)
         if self._params.reads:
-            rows = ((item, self._contents.of(LOADER, item)) for item in range(self._params.keys))
+            rows = ((item, self._contents.of(stamp(LOADER, item))) for item in range(self._params.keys))
 
             def loaded(count: int) -> None:
                 if count % _PROGRESS_EVERY == 0 or count == self._params.keys:

@@ -10,15 +10,15 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from .records import LOADER, Contents, Fields
+from .records import LOADER, Contents, Fields, session_of
 
 _HASH = 0x9E3779B97F4A7C15  # Fibonacci hashing: neighbouring numbers scatter evenly
 _MASK = 2**64 - 1
 _EXAMPLES = 5
 
-Write = tuple[int, int]
-"""A session, and which of its writes."""
-_NEVER: tuple[Write, ...] = ()
+Before = tuple[int, ...]
+"""The writes that were the last acknowledged ones of a record: several where their order is not known."""
+_NEVER: Before = ()
 
 
 @dataclass(slots=True)
@@ -60,8 +60,8 @@ class Ledger:
         self._most = most
         self._ttl_s = ttl_s
         self._below = _MASK if most != 0 else -1
-        self._last: dict[int, tuple[Write, ...]] = {}
-        self._unanswered: dict[int, set[Write]] = {}
+        self._last: dict[int, Before] = {}
+        self._unanswered: dict[int, set[int]] = {}
         self._begun_s: dict[int, float] = {}
         self._sessions: set[int] = set()
 
@@ -69,31 +69,29 @@ class Ledger:
         """A session of this worker begins."""
         self._sessions.add(session)
 
-    def begin(self, items: Sequence[int]) -> list[tuple[Write, ...]]:
-        """Writes to these records begin; what ``end`` wants to be given back."""
-        if self._ttl_s is not None:
-            now_s = time.monotonic()
-            self._begun_s.update((item, now_s) for item in items if self._holds(item))
-        return [self._last.get(item, _NEVER) for item in items]
+    def begin(self, item: int) -> Before:
+        """A write to this record begins; what ``end`` wants to be given back."""
+        if self._ttl_s is not None and self._holds(item):
+            self._begun_s[item] = time.monotonic()
+        return self._last.get(item, _NEVER)
 
-    def end(
-        self, items: Sequence[int], writes: Sequence[Write], before: list[tuple[Write, ...]], *, ok: bool
-    ) -> None:
-        """They have ended: acknowledged, or with an answer that says nothing of what is on the disk."""
+    def end(self, item: int, write: int, before: Before, *, ok: bool) -> None:
+        """It has ended: acknowledged, or with an answer that says nothing of what is on the disk."""
         if ok:
-            self.acknowledged += len(items)
-        for item, write, replaced in zip(items, writes, before, strict=True):
-            if not self._holds(item):
-                continue
-            if not ok:
-                self._unanswered.setdefault(item, set()).add(write)
-                continue
-            last = self._last.get(item, _NEVER)
-            # What had been acknowledged when this write began is replaced; what was meanwhile may be later.
-            beside = _NEVER if last is replaced else tuple(each for each in last if each not in replaced)
-            self._last[item] = (*beside, write)
-            if self._most is not None and len(self._last) > self._most:
-                self._thin()
+            self.acknowledged += 1
+        if item * _HASH & _MASK > self._below:  # see ``_holds``: a call for every write would cost its worth
+            return
+        if not ok:
+            self._unanswered.setdefault(item, set()).add(write)
+            return
+        last = self._last.get(item, _NEVER)
+        # What had been acknowledged when this write began is replaced; what was meanwhile may be later.
+        if last is before:
+            self._last[item] = (write,)
+        else:
+            self._last[item] = (*(each for each in last if each not in before), write)
+        if self._most is not None and len(self._last) > self._most:
+            self._thin()
 
     def sample(self) -> list[int]:
         """The records to read back: every one held that has an acknowledged write."""
@@ -117,7 +115,7 @@ class Ledger:
         if write in self._last[item] or write in self._unanswered.get(item, ()):
             return "confirmed"
         # Another worker's write replaced ours; what was loaded before the run did not.
-        another = write[0] not in self._sessions and write[0] != LOADER
+        another = session_of(write) not in self._sessions and session_of(write) != LOADER
         return "confirmed" if another else "missing"
 
     def _may_be_gone(self, item: int) -> bool:

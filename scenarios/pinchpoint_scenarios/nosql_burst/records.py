@@ -19,7 +19,7 @@ STAMP_BYTES = 8
 LOADER = 2**24 - 1
 """The session of the records that were loaded before the run."""
 
-_WRITES_MAX = 2**40  # of one session: 34 years at 1,000 a second
+_WRITE_BITS = 40  # of one session's writes: 34 years at 1,000 a second
 _POOL_BYTES = (
     2**20
 )  # contents are cut from so much randomness: making it anew would cost more than a write does
@@ -49,6 +49,16 @@ def draw(distribution: str) -> Pick:
     )
 
 
+def stamp(session: int, number: int) -> int:
+    """A session's write ``number``, as one number that no other session's write has."""
+    return session << _WRITE_BITS | number
+
+
+def session_of(write: int) -> int:
+    """Whose write it was."""
+    return write >> _WRITE_BITS
+
+
 class Contents:
     """What is written: every write's bytes differ, and tell which write they are.
 
@@ -70,12 +80,11 @@ class Contents:
         """Whether records are long enough to tell whose they are."""
         return self._stamped
 
-    def of(self, session: int, number: int) -> Fields:
-        """The fields of a session's write ``number``."""
-        start = (number * _STEP + session) % _POOL_BYTES
+    def of(self, write: int) -> Fields:
+        """The fields of a write, as ``stamp`` numbers it."""
+        start = write * _STEP % _POOL_BYTES
         if self._stamped:
-            stamp = (session << 40 | number % _WRITES_MAX).to_bytes(STAMP_BYTES, "big")
-            block = stamp + self._pool[start : start + self._bytes - STAMP_BYTES]
+            block = write.to_bytes(STAMP_BYTES, "big") + self._pool[start : start + self._bytes - STAMP_BYTES]
         else:
             block = self._pool[start : start + self._bytes]
         if self._one:
@@ -83,14 +92,13 @@ class Contents:
         width = self._field_bytes
         return [block[at : at + width] for at in range(0, self._bytes, width)]
 
-    def writer(self, fields: Sequence[bytes]) -> tuple[int, int] | None:
-        """(session, number) of the write that made these fields; None where no write of ours did, whole."""
+    def writer(self, fields: Sequence[bytes]) -> int | None:
+        """The write that made these fields; None where no write of ours did, whole."""
         block = b"".join(fields)
         if not self._stamped or len(block) != self._bytes:
             return None
-        stamp = int.from_bytes(block[:STAMP_BYTES], "big")
-        session, number = stamp >> 40, stamp % _WRITES_MAX
-        return (session, number) if b"".join(self.of(session, number)) == block else None
+        write = int.from_bytes(block[:STAMP_BYTES], "big")
+        return write if b"".join(self.of(write)) == block else None
 
 
 class Keys:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from pinchpoint_scenarios.nosql_burst.ledger import Found, Ledger
-from pinchpoint_scenarios.nosql_burst.records import LOADER, Contents
+from pinchpoint_scenarios.nosql_burst.records import LOADER, Contents, stamp
 
 CONTENTS = Contents(1, fields=2, field_bytes=20)
 
@@ -18,12 +18,12 @@ def ledger(most: int | None = None, ttl_s: float | None = None) -> Ledger:
 
 
 def wrote(book: Ledger, item: int, session: int, number: int, *, ok: bool = True) -> None:
-    book.end([item], [(session, number)], book.begin([item]), ok=ok)
+    book.end(item, stamp(session, number), book.begin(item), ok=ok)
 
 
 def found(book: Ledger, item: int, session: int, number: int) -> Found:
     into = Found()
-    book.compare([item], [CONTENTS.of(session, number)], into)
+    book.compare([item], [CONTENTS.of(stamp(session, number))], into)
     return into
 
 
@@ -46,7 +46,7 @@ def test_bytes_that_are_no_write_are_different() -> None:
     book = ledger()
     wrote(book, 9, 1, 1)
     into = Found()
-    book.compare([9], [[CONTENTS.of(1, 1)[0], b"x" * 20]], into)
+    book.compare([9], [[CONTENTS.of(stamp(1, 1))[0], b"x" * 20]], into)
     assert (into.different, into.missing, into.examples) == (1, 0, [9])
 
 
@@ -64,9 +64,9 @@ def test_a_write_without_an_answer_may_be_there_or_not() -> None:
 def test_of_writes_at_the_same_time_either_may_win() -> None:
     """Two that overlapped are both right, one that began after both replaces both."""
     book = ledger()
-    first, second = book.begin([9]), book.begin([9])
-    book.end([9], [(1, 1)], first, ok=True)
-    book.end([9], [(2, 1)], second, ok=True)
+    first, second = book.begin(9), book.begin(9)
+    book.end(9, stamp(1, 1), first, ok=True)
+    book.end(9, stamp(2, 1), second, ok=True)
     assert found(book, 9, 1, 1).confirmed == found(book, 9, 2, 1).confirmed == 1
     wrote(book, 9, 1, 2)
     assert found(book, 9, 1, 1).missing == found(book, 9, 2, 1).missing == 1

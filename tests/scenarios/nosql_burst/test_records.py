@@ -8,18 +8,18 @@ from random import Random
 import pytest
 
 from pinchpoint_scenarios.nosql_burst.params import NosqlBurstParams
-from pinchpoint_scenarios.nosql_burst.records import Contents, Keys
+from pinchpoint_scenarios.nosql_burst.records import Contents, Keys, stamp
 
 
 def test_a_record_tells_which_write_made_it() -> None:
     """From its bytes alone; one flipped bit, a cut or somebody else's bytes are no write of ours."""
     contents = Contents(7, fields=3, field_bytes=10)
-    fields = contents.of(41, 5)
+    fields = contents.of(stamp(41, 5))
     assert [len(field) for field in fields] == [10, 10, 10]
-    assert contents.writer(fields) == (41, 5)
-    assert Contents(7, 3, 10).of(41, 5) == fields
-    assert Contents(8, 3, 10).of(41, 5) != fields
-    assert contents.of(41, 6) != fields
+    assert contents.writer(fields) == stamp(41, 5)
+    assert Contents(7, 3, 10).of(stamp(41, 5)) == fields
+    assert Contents(8, 3, 10).of(stamp(41, 5)) != fields
+    assert contents.of(stamp(41, 6)) != fields
     flipped = bytes([fields[2][0] ^ 1]) + fields[2][1:]
     for wrong in ([fields[0], fields[1], flipped], fields[:2], [b"x" * 10] * 3):
         assert contents.writer(wrong) is None
@@ -28,9 +28,9 @@ def test_a_record_tells_which_write_made_it() -> None:
 def test_records_too_small_for_a_stamp_say_so() -> None:
     """They are written all the same, but not taken for what can be told apart."""
     contents = Contents(1, fields=1, field_bytes=3)
-    assert len(contents.of(1, 1)[0]) == 3
+    assert len(contents.of(stamp(1, 1))[0]) == 3
     assert not contents.stamped
-    assert contents.writer(contents.of(1, 1)) is None
+    assert contents.writer(contents.of(stamp(1, 1))) is None
     assert NosqlBurstParams.model_validate({"fields": 1, "field_bytes": 3}).record_bytes == 3
     with pytest.raises(ValueError, match="too small to be told apart; write 8 bytes or more"):
         NosqlBurstParams.model_validate({"fields": 1, "field_bytes": 3, "verify": "all"})

@@ -16,7 +16,7 @@ from servers import redis
 from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.errors import EndpointUnreachable, ScenarioError
 from pinchpoint_scenarios.nosql_burst.params import NosqlBurstParams
-from pinchpoint_scenarios.nosql_burst.records import LOADER, Contents
+from pinchpoint_scenarios.nosql_burst.records import LOADER, Contents, stamp
 from pinchpoint_scenarios.nosql_burst.stores import Store, store
 
 STORES = ("valkey", "redis", "cassandra", "cassandra by its library", "mongodb")
@@ -310,4 +310,4 @@ def test_a_collection_of_somebody_else_stops_the_run(mongo_server: ServerProcess
 def test_loaded_records_are_no_sessions() -> None:
     """A loaded record is told from one that a session wrote."""
     contents = Contents(1, 2, 20)
-    assert contents.writer(contents.of(LOADER, 17)) == (LOADER, 17)
+    assert contents.writer(contents.of(stamp(LOADER, 17))) == stamp(LOADER, 17)

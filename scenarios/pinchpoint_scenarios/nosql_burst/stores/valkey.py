@@ -232,6 +232,7 @@ class ValkeyConnection:
         self._fields = fields
         self._expiry = "" if ttl_s is None else str(max(1, round(ttl_s * 1000)))
         self._backoff = Backoff()
+        self._connected = False
         self._connect()
 
     def wait_until_due(self) -> None:
@@ -243,14 +244,14 @@ class ValkeyConnection:
         if len(rows) > 1 or self._expiry:
             commands = [command for item, fields in rows for command in self._commands(item, fields)]
             return self._exchange(commands)[0]
-        if failure := self._connect():
+        if not self._connected and (failure := self._connect()):
             return failure
         try:
             self._wire.send_command(*self._set(*rows[0]))
             self._wire.read_response()
         except exceptions.ValkeyError as error:
             if not isinstance(error, exceptions.ResponseError):
-                self._wire.disconnect()  # a late answer must not be taken for the next one
+                self._lose()
             return outcome_of(error)
         return OK
 
@@ -262,7 +263,11 @@ class ValkeyConnection:
 
     def close(self) -> None:
         """Close the connection. Safe to call twice."""
-        self._wire.disconnect()
+        self._lose()
+
+    def _lose(self) -> None:
+        self._connected = False
+        self._wire.disconnect()  # a late answer must not be taken for the next one
 
     def _set(self, item: int, fields: Fields) -> Command:
         key = f"{self._prefix}{item}"
@@ -295,7 +300,7 @@ class ValkeyConnection:
                 except exceptions.ResponseError as error:  # one reply: those of the others still come
                     failure = failure or outcome_of(error)
         except exceptions.ValkeyError as error:
-            self._wire.disconnect()  # a late answer must not be taken for the next one
+            self._lose()
             return outcome_of(error), []
         return failure or OK, replies
 
@@ -308,6 +313,7 @@ class ValkeyConnection:
             outcome = outcome_of(error)
             return "unreachable" if outcome in {"connection_lost", "timeout"} else outcome
         self._backoff.succeeded()
+        self._connected = True
         return ""
 
 
