@@ -56,7 +56,8 @@ def advice_on_generator(gates: Sequence[Gate]) -> tuple[Advice, ...]:
     gain = Gain(None, None, "this run says nothing about the farm")
     remedies = dict.fromkeys(gate.remedy for gate in gates)
     return tuple(
-        advise("generator", "generator", f"{remedy[:1].upper()}{remedy[1:]}", gain) for remedy in remedies
+        advise("generator", "generator", what, gain, text=f"{what}, and run again.")
+        for what in (f"{remedy[:1].upper()}{remedy[1:]}" for remedy in remedies)
     )
 
 
@@ -135,7 +136,7 @@ def _without(ground: Ground, share: float | None, assumes: str) -> Gain:
     """Users who wait for something a share of their time come round so much more often without it."""
     if share is None or share >= 1:
         return Gain(ground.until().ratio, ground.until().limit, f"{SAME}; {assumes}")
-    return ground.until(1 / (1 - share), "the rest of the operations' own time", assumes)
+    return ground.until(1 / (1 - share), "the rest of the operations' time", assumes)
 
 
 def _about_memory(ground: Ground, found: ShareMeasures) -> Iterator[Advice]:

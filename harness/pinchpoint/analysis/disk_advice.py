@@ -66,7 +66,8 @@ def measure_it(kind: Kind, target: str, role: str) -> Advice:
         f"Say in {FARM} what {target} can do (profile or limits), or measure it: "
         f"`pinchpoint probe --farm {FARM} --suite {suite}` shows its rate and latency over outstanding I/Os"
     )
-    return advise(kind, target, what, Gain(None, None, f"what {target} can do is not known"))
+    why = f"what {target} can do is not known"
+    return advise(kind, target, what, Gain(None, None, why), text=f"{why[:1].upper()}{why[1:]}: {what}.")
 
 
 def _held(resource: Resource, found: DiskMeasures) -> Held:
@@ -83,7 +84,8 @@ def _held(resource: Resource, found: DiskMeasures) -> Held:
 
 def _wrong(kind: Kind, found: DiskMeasures, held: Held) -> Advice:
     what = f"Correct what {FARM} declares of {held.target}: {level_words(found)}, and that is its limit"
-    return advise(kind, held.target, what, Gain(None, None, "a declaration changes no throughput"))
+    gain = Gain(None, None, "a declaration changes no throughput")
+    return advise(kind, held.target, what, gain, text=f"{what}.")
 
 
 # ---- at a cap -----------------------------------------------------------------------------------
@@ -141,10 +143,10 @@ def _faster(ground: Ground, found: DiskMeasures, held: Held) -> Advice:
         rates = held.rates
         io = rates.io * (1 + gain.ratio) if found.binding == "io" else None
         size = rates.bytes_per_s * (1 + gain.ratio) if found.binding == "bytes" else None
-        more = f" ({limits_words(io, size)} for all of it)"
+        more = f"; {limits_words(io, size)} for all of it"
     said = limits_words(limits.iops, limits.bytes_per_s) if limits and not ground.first.contradicted else ""
-    at = f"its declared {said}" if said else f"what it is held at: {level_words(found)}"
-    what = f"Put {held.target} on a disk that does more than {at}{more}{_beyond(ground)}"
+    now = f"declared to do {said}" if said else level_words(found)
+    what = f"Put {held.target} on a disk that does more than this one ({now}{more}){_beyond(ground)}"
     return advise(ground.first.kind, held.target, what, gain)
 
 
@@ -189,7 +191,7 @@ def _burst(ground: Ground, found: DiskMeasures, held: Held) -> Iterator[Advice]:
         return
     ratio = shift.before / shift.after
     wanted = f"{units.per_second(shift.before)}, which its credits carried"
-    again, assumes = "that rate again", f"{SAME}; the load stays as it was while the credits lasted"
+    again, assumes = "what was done while the credits lasted", f"{SAME}; the load stays as it was then"
     gain = ground.until(ratio * ground.now, again, assumes)
     if held.profile is None:
         what = f"Put {held.target} on a disk whose baseline, not its burst, is {wanted}"
@@ -201,7 +203,6 @@ def _burst(ground: Ground, found: DiskMeasures, held: Held) -> Iterator[Advice]:
     worth = _credits(held.profile)
     if better is not None:
         what = f"Put {held.target} on {_named(better, 1)}, whose baseline is at least {wanted}{worth}"
-        gain = ground.until((rates.room(better) or 1.0) * ratio * ground.now, _named(better, 1), assumes)
         yield advise("disk_burst_exhausted", held.target, what, gain, cited([held.profile, better]))
     count = stripes_for(held.profile, rates, 1.0, held.stripes)
     if count is not None:
@@ -268,7 +269,7 @@ def _recomputed(ground: Ground, latency_s: float, now_s: float | None) -> Gain:
     left = 1 - share * (1 - latency_s / now_s)
     waits = units.percent(share)
     assumes = f"{SAME}; the {waits} of the operations' time that waits for it shrinks with its latency"
-    return ground.until(1 / left, "the rest of the operations' own time", assumes)
+    return ground.until(1 / left, "the rest of the operations' time", assumes)
 
 
 def _other_latencies(ground: Ground, now_s: float | None) -> Iterator[tuple[str, float]]:

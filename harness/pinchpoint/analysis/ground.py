@@ -124,9 +124,10 @@ def advise(
     what: str,
     gain: Gain,
     source: Mapping[str, str] | None = None,
+    text: str = "",
 ) -> Advice:
     """One piece of advice, with all of it as a sentence (``Add CPUs to search: up to +38 %; then ...``)."""
-    return Advice(kind, target, what, gain.ratio, gain.limit, gain.assumes, source, _text(what, gain))
+    return Advice(kind, target, what, gain.ratio, gain.limit, gain.assumes, source, text or _text(what, gain))
 
 
 def _text(what: str, gain: Gain) -> str:

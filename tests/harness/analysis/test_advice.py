@@ -1,0 +1,286 @@
+"""Advice: what lifts the limit, how far, what limits then; from what was measured and the catalogue."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from harness.analysis.build import Build, crawl_bound_by_search
+from harness.analysis.disks import Capped, Distant, reads
+from harness.analysis.test_capacity import MB, judged, two_disks, with_machine
+from harness.analysis.test_verdict import two_machines
+
+from pinchpoint.analysis import Verdict
+from pinchpoint.analysis.verdict import Advice
+from pinchpoint_infra.catalogue import profile
+
+PAGE = 8192
+
+
+def first(verdict: Verdict) -> Advice:
+    assert verdict.advice, verdict.summary
+    return verdict.advice[0]
+
+
+def log_on(name: str | None, writes: float, cpu: float = 0.3, stripes: int = 1, **more: Any) -> Build:
+    """Commits on a log disk of that type of the catalogue (None: withheld), held at so many writes."""
+    build = Build(seed=2)
+    caps = profile(name) if name else None
+    limits: dict[str, dict[str, float]] = {}
+    if caps is not None and caps.iops and caps.bytes_per_s:
+        limits["log"] = {"iops": caps.iops * stripes, "bytes_per_s": caps.bytes_per_s * stripes}
+    build.host("sql1", "sql", cores=(0, 1), disks={"log": "sdc"}, limits=limits)
+    build.manifest["farm"]["tiers"]["sql"]["hosts"]["sql1"]["disks"]["log"] |= {
+        "profile": name,
+        "stripes": stripes,
+    }
+    build.cpu("sql1", cpu, cpu, cores=(0, 1))
+    build.disk("sql1", "sdc", writes, 8 / writes, 0.004, busy=1.0, pressure=0.85, **more)
+    build.closed("orders", "sql-mix", 8).operations("orders", "log_append", writes / 2, 16 / writes)
+    return build.generator()
+
+
+# ---- CPU ----------------------------------------------------------------------------------------
+
+
+def test_cpus_are_added_as_far_as_the_next_limit() -> None:
+    """In the seeds' manner: what, up to how much, what then; with the cores that takes."""
+    verdict = judged(two_machines(0.96))
+    advice = first(verdict)
+    assert (advice.kind, advice.target) == ("cpu", "search")
+    assert advice.gain_ratio == pytest.approx(0.96 / 0.35 - 1, rel=0.1)
+    assert advice.text.startswith("Add CPUs to search (2 cores now, 6 for all of it): up to +")
+    assert advice.text.endswith("; then the CPU of sql limits.")
+    assert verdict.summary.endswith(advice.text)
+    assert "the same mix of operations" in advice.assumes
+
+
+def test_a_shared_machine_s_advice_names_the_tier_to_move() -> None:
+    """Nothing else is used enough to tell how far it helps: no number is made up."""
+    advice = first(judged(crawl_bound_by_search()))
+    assert advice.gain_ratio is None
+    assert "which web, search, sql and nosql share" in advice.what
+    assert "search uses" in advice.what
+    assert "How much that gains is not known" in advice.text
+
+
+def test_a_thread_gets_no_more_cores() -> None:
+    """One thread at its limit: a second core does not help it."""
+    build = Build().host("nosql1", "nosql", cores=(0, 1, 2, 3))
+    build.cpu("nosql1", 0.34, 0.34, cores=(0, 1, 2, 3), pressure=0.1)
+    build.metric("nosql1", "cpu.busy_ratio", 0.985, "thread:valkey-server", noise=0.005)
+    build.closed("burst", "nosql-burst", 50).operations("burst", "write", 20000, 0.0025)
+    advice = first(judged(build.generator()))
+    assert advice.kind == "cpu_thread"
+    assert "valkey-server cannot use a second core" in advice.what
+    assert advice.limit_next == "the CPU of nosql"
+
+
+def test_an_allowance_is_raised() -> None:
+    """A tier at its quota: more of that, not more cores."""
+    build = Build().host("search1", "search", cores=(0, 1)).cpu("search1", 0.3, 0.97, cores=(0, 1))
+    build.metric("search1", "cpu.cores", 0.5, "tier:search", noise=0.0)
+    build.closed("crawl", "full-crawl", 8).operations("crawl", "document:site", 40, 0.2)
+    advice = first(judged(build.generator()))
+    assert advice.what.startswith("Allow search more CPU (0.5 cores now")
+    assert advice.limit_next == "the CPU of search"
+
+
+# ---- caps ---------------------------------------------------------------------------------------
+
+
+def test_a_larger_type_of_the_series_and_stripes_lift_a_cap() -> None:
+    """A P10 at 500: with CPU at 30 % there is 3.3 times as much to gain, which a P20 and 4 P10 can do."""
+    verdict = judged(with_machine(log_on("azure/p10", 500), "azure/ds12"))
+    larger, striped = verdict.advice
+    assert larger.target == "sql.log"
+    assert "on azure/p20 (2,300 IOPS, 150 MB/s) in place of azure/p10 (500 IOPS, 100 MB/s)" in larger.what
+    assert "the machine azure/ds12 ends at 12,800 IOPS, 128 MB/s for all its disks" in larger.what
+    assert larger.gain_ratio == pytest.approx(1 / 0.3 - 1, rel=0.05)
+    assert larger.limit_next == "the CPU of sql"
+    assert larger.source is not None
+    assert larger.source["entry"] == "azure/p10, azure/p20"
+    assert larger.source["source"] == profile("azure/p20").source
+    assert larger.source["date"] == profile("azure/p20").date
+    assert "over 4 x azure/p10 (2,000 IOPS, 400 MB/s)" in striped.what
+    assert "striping lifts no cap of the machine" in striped.assumes
+    assert verdict.summary.endswith(larger.text)
+
+
+def test_a_type_that_does_not_suffice_limits_again() -> None:
+    """S30 does 500, S80 2,000: with CPU at 5 % the series ends first; another of the vendor's does it."""
+    verdict = judged(log_on("azure/s30", 500, cpu=0.06))
+    advice = first(verdict)
+    assert "azure/s30 (500 IOPS, 60 MB/s)" in advice.what
+    assert advice.gain_ratio is not None
+    room = profile(advice.what.split(" on ")[1].split(" ")[0]).iops
+    assert room is not None
+    assert room >= 500 / 0.065
+
+
+def test_striping_counts_the_stripes_there_are() -> None:
+    """Four S30 are declared as one disk of 2,000: five or more are the next."""
+    verdict = judged(log_on("azure/s30", 2000, cpu=0.7, stripes=4))
+    texts = [one.what for one in verdict.advice]
+    assert any("in place of 4 x azure/s30 (2,000 IOPS, 240 MB/s)" in text for text in texts)
+    assert any("over 6 x azure/s30" in text for text in texts)
+
+
+def test_an_unknown_cap_is_said_with_the_probe_that_tells() -> None:
+    """Held as only a regulator holds it, and nothing declared: what it was held at, and how to know more."""
+    verdict = judged(log_on(None, 500))
+    assert verdict.bottleneck is not None
+    faster, unknown = verdict.advice
+    assert "a disk that does more than this one (data held at 4.1 MB per second" in faster.what
+    assert "MB/s for all of it" in faster.what
+    assert faster.source is None
+    assert "pinchpoint probe --farm farm.yaml --suite database" in unknown.what
+    assert unknown.gain_ratio is None
+    assert "what sql.log can do is not known" in unknown.assumes
+
+
+def test_a_wrong_declaration_is_to_be_corrected() -> None:
+    """Held at 500 on a disk declared as a P30: the catalogue's entry is no ground for advice."""
+    verdict = judged(log_on("azure/p30", 500))
+    assert all("azure/p" not in one.what for one in verdict.advice)
+    assert any(one.what.startswith("Correct what farm.yaml declares of sql.log") for one in verdict.advice)
+
+
+def test_a_machine_at_its_cap_wants_the_next_machine() -> None:
+    """Faster or more disks change nothing: the next of the series that does it."""
+    advice = first(judged(two_disks(128 * MB)))
+    assert advice.target == "sql1"
+    assert "azure/ds14 (51,200 IOPS, 512 MB/s for all its disks)" in advice.what
+    assert "faster or more disks alone change nothing" in advice.what
+    assert advice.limit_next == "the log disk of sql"
+    assert advice.source is not None
+    assert "azure/ds12, azure/ds14" in advice.source["entry"]
+
+
+def test_spent_credits_want_a_baseline() -> None:
+    """A P10 that fell from 3,500 to 500: a type whose baseline is what the credits carried."""
+    level = np.where(np.arange(130) < 60, 3500.0, 500.0)
+    build = Build(measure_s=120, seed=1).host(
+        "sql1",
+        "sql",
+        cores=(0, 1),
+        disks={"log": "loop1"},
+        limits={"log": {"iops": 500.0, "bytes_per_s": 100e6}},
+    )
+    build.manifest["farm"]["tiers"]["sql"]["hosts"]["sql1"]["disks"]["log"]["profile"] = "azure/p10"
+    build.cpu("sql1", 0.05, cores=(0, 1))
+    build.disk("sql1", "loop1", level, 8 / level, 0.004, busy=1.0, pressure=0.9)
+    build.closed("orders", "sql-mix", 8).operations("orders", "log_append", level / 2, 16 / level)
+    verdict = judged(build.generator())
+    assert verdict.bottleneck is not None
+    assert verdict.bottleneck.kind == "disk_burst_exhausted"
+    advice = first(verdict)
+    assert "azure/p30 (5,000 IOPS, 200 MB/s), whose baseline is at least 3," in advice.what
+    assert "full credits of azure/p10 are 5,400,000 I/Os above its 500 IOPS" in advice.what
+
+
+# ---- waiting ------------------------------------------------------------------------------------
+
+
+def log_far_away(other_s: float | None = None) -> Build:
+    """A log whose writes take 35 ms, which commits wait for; perhaps beside a faster disk."""
+    disks = {"log": "loop1"} | ({"data": "loop2"} if other_s else {})
+    build = Build().host("sql1", "sql", cores=(0, 1), disks=disks).cpu("sql1", 0.1, cores=(0, 1))
+    build.disk("sql1", "loop1", 25, 0.035, 0.1, busy=0.9, pressure=0.8)
+    if other_s:
+        build.disk("sql1", "loop2", 50, other_s, busy=0.1)
+    build.closed("orders", "sql-mix", 1).operations("orders", "log_append", 25, 0.04)
+    return build.generator()
+
+
+def test_a_slow_log_wants_latency_never_queue_depth() -> None:
+    """The response recomputed: the share that waits shrinks with the latency."""
+    verdict = judged(log_far_away())
+    assert verdict.bottleneck is not None
+    assert verdict.bottleneck.kind == "disk_latency"
+    advice = first(verdict)
+    assert "5 ms a write, as is good for its role (SP)" in advice.what
+    [share] = [f.value for f in verdict.bottleneck.evidence if f.metric == "service_wait_ratio"]
+    assert share is not None
+    assert advice.gain_ratio == pytest.approx(1 / (1 - share * (1 - 5 / 35)) - 1, rel=0.3)
+    assert "of the operations' time that waits for it shrinks" in advice.assumes
+    assert not any("at once" in one.what for one in verdict.advice)
+
+
+def test_another_disk_of_the_farm_is_a_latency_to_be_had() -> None:
+    """What the data disk beside it takes is what a log there would take."""
+    texts = [one.what for one in judged(log_far_away(0.002)).advice]
+    assert any("ms a write, as sql.data has here" in text for text in texts), texts
+
+
+def test_reads_one_at_a_time_want_more_of_them_at_once() -> None:
+    """Good reads issued too few at a time: up to the declared limit of the disk."""
+    found = reads(Distant(0.004, 0.0003), 70, users=2)
+    build = Build().host("sql1", "sql", cores=(0, 1), disks={"log": "sdb", "data": "sdc"})
+    build.cpu("sql1", 0.1, cores=(0, 1)).disk("sql1", "sdb", 5, 0.001, busy=0.01)
+    build.device("sql1", "sdc", found, pressure=0.8)
+    build.closed("orders", "sql-mix", 2).served("orders", "point_read", found)
+    verdict = judged(build)
+    assert verdict.bottleneck is not None
+    assert verdict.bottleneck.kind == "disk_concurrency", verdict.summary
+    assert "issue more reads to sql.data at once" in first(verdict).what
+    assert first(verdict).assumes == "what sql.data can do is not known"
+    assert "--suite database" in verdict.advice[1].what
+
+
+def test_a_capped_data_disk_is_not_told_to_be_asked_more() -> None:
+    """At a cap more at once is no use."""
+    found = reads(Capped(iops=300), 70, users=8)
+    build = Build().host("sql1", "sql", cores=(0, 1), disks={"data": "sdc"}, limits={"data": {"iops": 300.0}})
+    build.cpu("sql1", 0.1, cores=(0, 1)).device("sql1", "sdc", found, pressure=0.8)
+    build.closed("orders", "sql-mix", 8).served("orders", "point_read", found)
+    verdict = judged(build)
+    assert verdict.bottleneck is not None
+    assert verdict.bottleneck.kind == "disk_cap"
+    assert not any("at once" in one.what for one in verdict.advice)
+    assert "declared to do 300 IOPS" in first(verdict).what
+
+
+def test_locks_are_gained_by_as_much_as_waits_for_them() -> None:
+    """Three quarters of the time waits for a row: without, four times as often; the lock is named."""
+    build = Build().host("sql1", "sql", cores=(0, 1)).cpu("sql1", 0.12, 0.12, cores=(0, 1), pressure=0.05)
+    build.sessions("sql1", 8.0, Lock__transactionid=6.0)
+    build.closed("orders", "sql-mix", 8).operations("orders", "hot_update", 80, 0.1, noise=0.02)
+    verdict = judged(build.generator())
+    assert verdict.bottleneck is not None
+    assert verdict.bottleneck.kind == "lock", verdict.summary
+    advice = first(verdict)
+    assert "they wait for transactionid" in advice.what
+    assert advice.gain_ratio == pytest.approx(3.0, rel=0.15)
+
+
+def test_a_dependency_is_named_with_how_long_it_is_waited_for() -> None:
+    """A repository far away: the way to it, and what is gained without."""
+    build = Build().host("search1", "search", cores=(0, 1)).cpu("search1", 0.1, 0.1, cores=(0, 1))
+    build.closed("crawl", "full-crawl", 8).operations("crawl", "document:far", 16, 0.5)
+    build.operations("crawl", "document:far/fetch", 16, 0.4)
+    verdict = judged(build.generator())
+    assert verdict.bottleneck is not None
+    assert verdict.bottleneck.kind == "external", verdict.summary
+    advice = first(verdict)
+    assert advice.target == "far"
+    assert "which crawl waits 40" in advice.what
+    assert advice.gain_ratio == pytest.approx(1 / (1 - 0.8) - 1, rel=0.3)
+
+
+def test_an_invalid_run_is_to_be_mended_first() -> None:
+    """The generator's core is full: nothing is said of the farm."""
+    build = Build().host("sql1", "sql", cores=(0, 1)).cpu("sql1", 0.2, 0.2, cores=(0, 1))
+    build.open("orders", "sql-mix", 900).operations("orders", "log_append", 900, 0.01)
+    verdict = judged(build.generator(cpu=0.99, orders=(900.0, 900.0)))
+    assert verdict.outcome == "invalid"
+    assert first(verdict).kind == "generator"
+    assert "more cores" in first(verdict).what
+
+
+def test_where_nothing_gave_way_there_is_nothing_to_do() -> None:
+    """A farm with room gets no advice."""
+    build = Build().host("sql1", "sql", cores=(0, 1)).cpu("sql1", 0.2, 0.2, cores=(0, 1))
+    build.open("orders", "sql-mix", 100).operations("orders", "log_append", 100, 0.004)
+    assert judged(build.generator(orders=(100.0, 100.0))).advice == ()
