@@ -82,6 +82,9 @@ def test_of_several_members_the_watched_one_has_to_be_said(server: ServerProcess
     url = f"mongodb://nowhere.invalid:27017,{place(server)}/loadtest?replicaSet=rs0"
     with pytest.raises(CollectorError, match="each tells of itself only; say which one this host is"):
         kind("mongodb").connect([Watch("m1", "nosql", options={"url": url})])
+    looked_up = {"url": "mongodb+srv://cluster.example/loadtest"}
+    with pytest.raises(CollectorError, match="say which one this host is, as in `address: HOST:PORT`"):
+        kind("mongodb").connect([Watch("m1", "nosql", options=looked_up)])
     with watching(url, address=place(server)) as collector:
         assert found(collector.read())["db.connections", ""]
 
@@ -134,11 +137,14 @@ def test_a_server_that_is_not_there_is_explained() -> None:
     assert "wrong-secret" not in str(caught.value)
 
 
-@pytest.mark.parametrize("url", ["mongodb://a:b:c@h/x", "mongodb://h:99999/x", "mongodb://h/?tls=perhaps"])
+@pytest.mark.parametrize(
+    "url", ["mongodb://a:se:cret@h/x", "mongodb://h:99999/x", "mongodb://h/?tls=perhaps"]
+)
 def test_a_url_that_is_none_is_explained(url: str) -> None:
     """What the library says of it, with the place to correct."""
-    with pytest.raises(CollectorError, match=r"correct the url in farm\.yaml"):
+    with pytest.raises(CollectorError, match=r"correct the url in farm\.yaml") as caught:
         kind("mongodb").connect([Watch("m1", "nosql", options={"url": url})])
+    assert "cret" not in str(caught.value)
 
 
 def test_the_logins_place_and_the_secure_ways_settings_are_the_urls() -> None:

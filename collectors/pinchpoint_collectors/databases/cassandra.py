@@ -34,7 +34,7 @@ class CassandraKind(NodeKind):
 
     name = "cassandra"
     product = "Cassandra"
-    schemes = ("cassandra",)
+    schemes = ("cassandra", "scylla")
     package = "cassandra-driver"
 
     def _connect(self, watches: Sequence[Watch], where: str) -> Collector:

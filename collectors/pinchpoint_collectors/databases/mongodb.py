@@ -21,7 +21,7 @@ class MongodbKind(NodeKind):
 
     name = "mongodb"
     product = "MongoDB"
-    schemes = ("mongodb",)
+    schemes = ("mongodb", "mongodb+srv")
     package = "pymongo"
 
     def _connect(self, watches: Sequence[Watch], where: str) -> Collector:

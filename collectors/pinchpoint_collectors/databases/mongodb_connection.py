@@ -65,7 +65,10 @@ class Member:
                 **options,
             )
         except (errors.PyMongoError, ValueError) as error:
-            raise CollectorError(f"{where}: {error}; correct the url in farm.yaml") from error
+            # What the library says of a URL it could not take apart may quote a piece of the password.
+            unread = isinstance(error, (errors.InvalidURI, ValueError))
+            said = "the url cannot be read" if unread else str(error)
+            raise CollectorError(f"{where}: {said}; correct the url in farm.yaml") from error
         self.user: str | None = login["username"]
 
     def status(self) -> Mapping[str, Any]:

@@ -77,12 +77,14 @@ class NodeKind(ServerKind):
 
     def connect(self, watches: Sequence[Watch]) -> Collector:
         """As ``ServerKind.connect``."""
-        address = self._address(watches[0]) or ""
-        if "," in address:
+        first = watches[0]
+        address = self._address(first) or ""
+        looked_up = urlsplit(str(first.options.get("url", ""))).scheme.endswith("+srv")
+        if "," in address or (looked_up and "address" not in first.options):
             raise CollectorError(
-                f"host {watches[0].host!r}, collector {self.name!r}: the endpoint names several nodes "
+                f"host {first.host!r}, collector {self.name!r}: the endpoint names several nodes "
                 f"({address}) and each tells of itself only; say which one this host is, as in "
-                f"`address: {address.partition(',')[0]}`"
+                f"`address: {'HOST:PORT' if looked_up else address.partition(',')[0]}`"
             )
         return super().connect(watches)
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from pinchpoint_collectors.databases import valkey_values
 from pinchpoint_collectors.databases.server_kind import ServerKind
-from pinchpoint_collectors.databases.valkey_values import Info, Spike
+from pinchpoint_collectors.databases.valkey_values import Spike
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.proc.value import Value
 from pinchpoint_collectors.record import Collector, Sample, Watch
 
 if TYPE_CHECKING:
-    from pinchpoint_collectors.databases.valkey_connection import Server
+    from pinchpoint_collectors.databases.valkey_connection import Answer, Server
 
 OLDEST = 5
 
@@ -46,28 +46,32 @@ class ValkeyCollector:
     def __init__(self, watches: Sequence[Watch], server: Server, where: str) -> None:
         self._hosts = {watch.host: watch.tier for watch in watches}
         self._server = server
-        self._about = server.info()
+        first = server.read()
+        self._about = first.info
         if int(str(self._about["redis_version"]).partition(".")[0]) < OLDEST:
             raise CollectorError(
                 f"{where}: the server is Redis {self._about['redis_version']}; collector kind 'valkey' knows "
                 f"Valkey, and Redis from {OLDEST} on: upgrade the server, or leave this collector out"
             )
+        self._sees_latency = first.events is not None
+        self._told: dict[str, Spike | None]
+        self._begin(first)
         self._before: _Reading | None = None
-        self._sees_latency = True
-        self._told = self._last_spikes()
 
     def read(self) -> Sequence[Sample]:
         """What holds now, and what happened since the reading before."""
-        now = _Reading(self._server)
+        now = _Reading(self._server.read(self._told, sees_latency=self._sees_latency))
         before, self._before = self._before, now
         interval_s = (now.monotonic_ns - before.monotonic_ns) / 1e9 if before else 0.0
         values = list(valkey_values.levels(now.info))
         # Counters begin anew with the server, and are another's where an address moved to a replica.
         if before is not None and before.info["run_id"] == now.info["run_id"]:
             values += valkey_values.since(before.info, now.info, interval_s)
-            values += self._spikes()
+            values += self._spikes(now.answer)
         elif before is not None:
-            self._told = self._last_spikes()
+            self._begin(now.answer)
+        # Of a kind first noted now, the history comes with the next reading.
+        self._told |= dict.fromkeys((now.answer.events or frozenset()) - self._told.keys())
         return [Sample(now.time_ns, interval_s, host, *value) for host in self._hosts for value in values]
 
     def inventory(self) -> Mapping[str, Mapping[str, Any]]:
@@ -96,30 +100,24 @@ class ValkeyCollector:
         """Close the connection."""
         self._server.close()
 
-    def _last_spikes(self) -> dict[str, Spike]:
-        """The newest delay of each kind: what is older than we are is not ours to tell."""
-        return {name: history[-1] for name, history in self._histories().items() if history}
+    def _begin(self, answer: Answer) -> None:
+        """Take note of the newest delay of each kind: what is older than we are is not ours to tell."""
+        histories = self._server.read(answer.events).histories if answer.events else {}
+        self._told = {name: history[-1] for name, history in histories.items() if history}
 
-    def _spikes(self) -> Iterator[Value]:
+    def _spikes(self, answer: Answer) -> Iterator[Value]:
         """A delay of a kind once seen is sent from then on: null while there are none."""
-        histories = self._histories()
-        for name in dict.fromkeys((*self._told, *histories)):
-            history = histories.get(name, [])
-            yield Value("db.spike_s", name, valkey_values.longest(history, self._told.get(name)))
+        for name, history in answer.histories.items():
+            yield Value("db.spike_s", name, valkey_values.longest(history, self._told[name]))
             if history:
                 self._told[name] = history[-1]
-
-    def _histories(self) -> dict[str, list[Spike]]:
-        events = self._server.events() if self._sees_latency else None
-        self._sees_latency = events is not None
-        return self._server.histories(events or [])
 
 
 class _Reading:
     """What the server said at one instant: when its answer came, as it answers one after the other."""
 
-    def __init__(self, server: Server) -> None:
-        self.info: Info = server.info()
+    def __init__(self, answer: Answer) -> None:
+        self.answer, self.info = answer, answer.info
         self.time_ns, self.monotonic_ns = time.time_ns(), time.monotonic_ns()
 
 

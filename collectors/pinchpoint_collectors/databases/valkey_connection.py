@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Collection
+from typing import Any, NamedTuple
 
 from valkey import Valkey, exceptions
 from valkey.connection import ConnectionPool
@@ -24,6 +25,20 @@ SETTINGS = (
 """What is asked for by name: none of them is a secret."""
 
 
+class Answer(NamedTuple):
+    """What a server says at one instant.
+
+    Attributes:
+        info: all fields of ``INFO`` and of its section ``debug``.
+        events: the kinds of delay it has noted; None where we may not ask.
+        histories: of the kinds that were asked for, the delays, oldest first.
+    """
+
+    info: Info
+    events: frozenset[str] | None
+    histories: dict[str, list[Spike]]
+
+
 class Server:
     """One Valkey or Redis server, over one connection.
 
@@ -42,20 +57,40 @@ class Server:
         try:
             pool: ConnectionPool = ConnectionPool.from_url(url)  # type: ignore[no-untyped-call]
         except ValueError as error:
-            raise CollectorError(f"{where}: {error}; correct the url in farm.yaml") from error
+            # Not what the library says: it may quote a piece of the password.
+            said = "the url, or a setting in it, cannot be read"
+            raise CollectorError(f"{where}: {said}; correct the url in farm.yaml") from error
         pool.connection_kwargs |= own | {"socket_timeout": ANSWER_S, "socket_connect_timeout": CONNECT_S}
         self.user = str(pool.connection_kwargs.get("username") or "default")
         self._client = Valkey(connection_pool=pool)
 
-    def info(self) -> Info:
-        """All fields of ``INFO`` and of its section ``debug``. Raises ``CollectorError``."""
-        answers = self._ask(("INFO",), ("INFO", "debug"))
-        fields: dict[str, Any] = {}
-        for answer in answers:
+    def read(self, events: Collection[str] = (), *, sees_latency: bool = True) -> Answer:
+        """Everything at one instant, in one exchange: a server that flushes answers once in a flush.
+
+        Args:
+            events: the kinds of delay whose history is wanted.
+            sees_latency: whether to ask for delays at all.
+
+        Raises ``CollectorError``.
+        """
+        asked = [("INFO",), ("INFO", "debug")]
+        if sees_latency:
+            asked += [("LATENCY LATEST",), *(("LATENCY HISTORY", name) for name in events)]
+        basic, debug, *delays = self._ask(*asked)
+        for answer in (basic, debug):
             if isinstance(answer, ResponseError):
                 raise self._failed(answer)
-            fields |= answer
-        return fields
+        if any(isinstance(answer, ResponseError) for answer in delays):
+            delays = []
+        latest, *histories = delays or [None]
+        return Answer(
+            basic | debug,
+            None if latest is None else frozenset(_text(event[0]) for event in latest),
+            {
+                name: [Spike(*each) for each in history]
+                for name, history in zip(events, histories, strict=False)
+            },
+        )
 
     def settings(self) -> dict[str, str | None]:
         """Those of ``SETTINGS`` the server has; null where we may not ask. Raises ``CollectorError``."""
@@ -66,23 +101,6 @@ class Server:
                 found[name] = None  # forbidden by an ACL, or CONFIG is renamed, as providers do
             elif name in answer:
                 found[name] = str(answer[name])
-        return found
-
-    def events(self) -> list[str] | None:
-        """The kinds of delay the server has noted; None where we may not ask. Raises ``CollectorError``."""
-        (answer,) = self._ask(("LATENCY LATEST",))
-        if isinstance(answer, ResponseError):
-            return None
-        return [_text(event[0]) for event in answer]
-
-    def histories(self, events: list[str]) -> dict[str, list[Spike]]:
-        """Each kind's delays, oldest first. Raises ``CollectorError``."""
-        found = {}
-        answers = self._ask(*(("LATENCY HISTORY", name) for name in events)) if events else []
-        for name, answer in zip(events, answers, strict=True):
-            if isinstance(answer, ResponseError):
-                raise self._failed(answer)
-            found[name] = [Spike(*each) for each in answer]
         return found
 
     def close(self) -> None:
