@@ -223,11 +223,12 @@ def _check_sources(farm: Document, plan: Document, name: str, offered: set[str])
     """A crawl's sources: those it names have to be there, and there has to be one."""
     place: Path = ("scenarios", name, "params", "sources")
     sources = plan.at(*place)
-    if not sources and not offered & SOURCES.keys():
+    places = sorted(set(ENDPOINT_OF.values()))
+    if not sources and offered.isdisjoint(places):
         yield Problem(
             ("scenarios", name, "use"),
             f"{farm.file} has nothing to crawl",
-            f"add endpoints.{' or endpoints.'.join(sorted(SOURCES))} there, or params.sources here",
+            f"add endpoints.{' or endpoints.'.join(places)} there, or params.sources here",
         )
     for position, source in enumerate(sources if isinstance(sources, list) else []):
         if not isinstance(source, dict) or source.keys() & {"url", "path"}:

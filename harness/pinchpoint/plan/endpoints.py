@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self, get_args
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
@@ -45,26 +45,49 @@ class EndpointSpec(Record):
         return {name: str(value) for name, value in self.to_json().items()}
 
 
-class SharePointEndpoint(EndpointSpec):
-    """A SharePoint-style site; ``basic`` takes user and password, ``bearer`` a token."""
+_CREDENTIALS: Mapping[str, tuple[str, ...]] = {
+    "none": (),
+    "basic": ("user", "password"),
+    "bearer": ("token",),
+    "ntlm": ("user", "password"),
+    "cookies": ("cookies",),
+}
+"""How a site is logged in to -> the options that takes."""
 
-    endpoint = "sharepoint"
 
-    auth: Literal["none", "basic", "bearer"] = "none"
+class SiteEndpoint(EndpointSpec):
+    """A site that may want a login: ``auth`` and the options of ``_CREDENTIALS``."""
+
+    auth: str = "none"
     user: str | None = None
     password: str | None = Field(default=None, repr=False)
     token: str | None = Field(default=None, repr=False)
+    cookies: str | None = Field(default=None, repr=False)
 
     @model_validator(mode="after")
     def _credentials_fit(self) -> Self:
-        wanted = {"none": set[str](), "basic": {"user", "password"}, "bearer": {"token"}}[self.auth]
-        given = {name for name in ("user", "password", "token") if getattr(self, name) is not None}
-        if given != wanted:
-            raise Unfit(
-                f"auth {self.auth} with {listed(sorted(given))}",
-                "allowed: auth none with nothing, basic with user and password, bearer with token",
-            )
+        given = {name for name in ("user", "password", "token", "cookies") if getattr(self, name) is not None}
+        if given != set(_CREDENTIALS[self.auth]):
+            allowed = get_args(type(self).model_fields["auth"].annotation)
+            ways = (f"{auth} with {' and '.join(_CREDENTIALS[auth]) or 'nothing'}" for auth in allowed)
+            raise Unfit(f"auth {self.auth} with {listed(sorted(given))}", f"allowed: auth {', '.join(ways)}")
         return self
+
+
+class SharePointEndpoint(SiteEndpoint):
+    """A SharePoint-style site; the user of ``ntlm`` is written DOMAIN, a backslash, USER."""
+
+    endpoint = "sharepoint"
+
+    auth: Literal["none", "basic", "bearer", "ntlm", "cookies"] = "none"
+
+
+class WebEndpoint(SiteEndpoint):
+    """A web site that is crawled by its links and sitemaps."""
+
+    endpoint = "web"
+
+    auth: Literal["none", "basic", "bearer", "cookies"] = "none"
 
 
 class SqlEndpoint(EndpointSpec):
@@ -118,20 +141,38 @@ class SearchEndpoint(EndpointSpec):
 
 
 class FilesEndpoint(EndpointSpec):
-    """A folder of documents, relative to the farm's file."""
+    """A folder of documents, relative to the farm's file; or an SMB share, with the user who may read it."""
 
     endpoint = "files"
 
-    url: str = Field(alias="path", description="the path of a folder of documents")
+    url: str = Field(alias="path", description="the path of a folder of documents, or smb://HOST/SHARE")
+    user: str | None = None
+    password: str | None = Field(default=None, repr=False)
 
     @field_validator("url")
     @classmethod
     def _url_fits(cls, value: str, info: ValidationInfo) -> str:
+        if value.startswith("smb://"):
+            check_url("files", value)
+            return value
         if "://" in value or not value or "\0" in value:
-            raise Unfit(f"found {quoted(redacted_text(value))}", "allowed: the path of a folder")
+            raise Unfit(
+                f"found {quoted(redacted_text(value))}", "allowed: the path of a folder, or smb://HOST/SHARE"
+            )
         if isinstance(info.context, FileContext) and not value.startswith("${"):
             return str(resolved(Path(value), info.context.directory))
         return value
+
+    @model_validator(mode="after")
+    def _login_fits(self) -> Self:
+        if (self.user is None) != (self.password is None) or (
+            self.user and not self.url.startswith("smb://")
+        ):
+            raise Unfit(
+                "a user or a password alone, or for a folder",
+                "allowed: both together, for a path like smb://HOST/SHARE",
+            )
+        return self
 
 
 class Endpoints(Record):
@@ -142,6 +183,7 @@ class Endpoints(Record):
     nosql: NoSqlEndpoint | None = None
     search: SearchEndpoint | None = None
     files: FilesEndpoint | None = None
+    web: WebEndpoint | None = None
 
     def named(self) -> Mapping[str, EndpointSpec]:
         """Those that are given, by name."""

@@ -16,10 +16,12 @@ from pinchpoint_scenarios.contract import Endpoint
 SCHEMES: Mapping[str, tuple[str, ...]] = {
     "sharepoint": ("http", "https"),
     "sql": ("postgresql",),
-    "nosql": ("valkey", "redis"),
+    "nosql": ("valkey", "redis", "cassandra", "scylla", "mongodb", "mongodb+srv"),
     "search": ("http", "https"),
+    "web": ("http", "https"),
+    "files": ("smb",),
 }
-"""The URL schemes of each endpoint; ``files`` is a path and has none."""
+"""The URL schemes of each endpoint; ``files`` may be a path as well, which has none."""
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
@@ -95,7 +97,7 @@ def _has_host(url: str) -> bool:
 
 
 def _url(name: str, text: str, environ: Mapping[str, str]) -> str:
-    if name == "files":
+    if name == "files" and not text.startswith("smb://"):
         folder = Path(_text(text, environ))
         if not folder.is_absolute():
             raise Unfit(
