@@ -8,7 +8,7 @@ from typing import Any
 import click
 from ruamel.yaml import YAML
 
-from pinchpoint.cli import dev_vs_prod
+from pinchpoint.cli import dev_vs_prod, stripes
 from pinchpoint.cli.arguments import OUT
 from pinchpoint.cli.run import run_and_report
 from pinchpoint.errors import InputError
@@ -50,11 +50,23 @@ PLAN: dict[str, Any] = {
     is_flag=True,
     help="Run one plan on two farms that differ in their disks only, and compare (root, Linux).",
 )
-def demo(out: Path, corpus: Path | None, *, both: bool) -> int:
+@click.option(
+    "--stripes",
+    "striped",
+    is_flag=True,
+    help="Run one burst of writes on 1, 2, 4 and 8 stripes of a disk, twice each (root, Linux; 15 minutes).",
+)
+def demo(out: Path, corpus: Path | None, *, both: bool, striped: bool) -> int:
     """Start the embedded farm, load it with all three scenarios, say what gives way first.
 
     Its last line is the path of report.html.
     """
+    if both and striped:
+        raise InputError("--dev-vs-prod and --stripes: two demonstrations; give one of them")
+    if striped:
+        return stripes.run_all(
+            lambda number: _loaded(out / f"stripes-{number}", stripes.farm(number), stripes.PLAN, None), out
+        )
     if both:
         return dev_vs_prod.run_both(
             [

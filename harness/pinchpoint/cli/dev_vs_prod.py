@@ -78,7 +78,7 @@ def run_both(farms: Sequence[tuple[Farm, Plan]], out: Path) -> int:
         FarmUnavailable: this machine has no means for such disks: both farms would be the same.
     """
     for described, _ in farms:
-        _check_means(described)
+        check_means(described)
     directories, statuses = [], []
     for described, plan in farms:
         click.echo(f"{described.name}:")
@@ -97,13 +97,14 @@ def run_both(farms: Sequence[tuple[Farm, Plan]], out: Path) -> int:
     return gravest([*statuses, exit_status(found)])
 
 
-def _check_means(described: Farm) -> None:
+def check_means(described: Farm) -> None:
+    """Raise ``FarmUnavailable`` where this machine has no means for the disks a farm describes."""
     found = support()
     ways = {choose(disk, found) for disk in embedded().spec(described).disks.values()}
     lacking = sorted(way for way in ways if isinstance(way, str))
     if lacking:
         raise FarmUnavailable(
             f"farm {described.name}: this machine lacks the means for disks of its own: "
-            f"{'; '.join(lacking)}. Without them both farms would be the same; run it as root on Linux, "
+            f"{'; '.join(lacking)}. Without them all farms would be the same; run it as root on Linux, "
             "or `pinchpoint demo`"
         )
