@@ -12,6 +12,7 @@ from pinchpoint.analysis import output
 from pinchpoint.analysis.case import Case, build_case
 from pinchpoint.analysis.caveats import caveats
 from pinchpoint.analysis.conclusion import Conclusion, conclude, served
+from pinchpoint.analysis.crawls import crawl_table
 from pinchpoint.analysis.demand import find_resources
 from pinchpoint.analysis.drift import drift_table
 from pinchpoint.analysis.explain import counted, explain
@@ -32,7 +33,7 @@ from pinchpoint.analysis.objectives import objective_table
 from pinchpoint.analysis.outlook import Outlook, look_ahead
 from pinchpoint.analysis.proof import with_proof, without_proof
 from pinchpoint.analysis.stages import Stage
-from pinchpoint.analysis.tables import cpu_table, crawl_table, disk_table, scenario_table
+from pinchpoint.analysis.tables import cpu_table, disk_table, scenario_table
 from pinchpoint.analysis.timeline import (
     Period,
     find_periods,

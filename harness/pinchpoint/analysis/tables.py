@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -189,78 +188,3 @@ def cpu_table(inputs: Inputs) -> list[dict[str, Any]]:
             }
         )
     return rows
-
-
-def crawl_table(inputs: Inputs) -> list[dict[str, Any]]:
-    """Per crawled source, over the whole of the first crawl that ended, warm-up included."""
-    rows: list[dict[str, Any]] = []
-    for load in inputs.loads:
-        if load.use == "full-crawl":
-            traffic = inputs.whole.of(load.scenario)
-            ended = _first_end(inputs, load.scenario)
-            rows += _ended_crawl(traffic, ended) if ended else _open_crawl(traffic)
-    return rows
-
-
-def _first_end(inputs: Inputs, scenario: str) -> Mapping[str, Any] | None:
-    for event in inputs.events:
-        if event.get("event") == "crawl_ended" and event.get("scenario", scenario) == scenario:
-            return event
-    return None
-
-
-def _ended_crawl(traffic: Traffic, ended: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What the crawl database counted. The rate is count ÷ duration; that of active seconds beside it."""
-    rows = []
-    for source in ended.get("sources") or ():
-        name, count, duration = source["source"], source["count"], source["duration_s"]
-        rows.append(
-            {
-                "source": name,
-                "count": count,
-                "failures": source["failures"],
-                "skipped": source["skipped"],
-                "duration_s": duration,
-                "rate_per_s": count / duration if duration else None,
-                "rate_active_per_s": _active_rate(traffic.operations(f"document:{name}")),
-                "repository_latency_s": source.get("repository_latency_s"),
-                "failures_by_kind": source.get("failures_by_kind") or {},
-                "complete": True,
-            }
-        )
-    return rows
-
-
-def _open_crawl(traffic: Traffic) -> list[dict[str, Any]]:
-    """A crawl that did not end: what its operations tell, marked as incomplete."""
-    rows = []
-    for operation in traffic.whole().operation_names:
-        documents = traffic.operations(operation)
-        seconds, outcomes = documents.seconds, documents.outcomes()
-        if not operation.startswith("document:") or not seconds:
-            continue
-        count = documents.ok().count
-        duration = float(seconds[-1] + 1 - seconds[0])
-        fetch = traffic.operations(f"{operation}/fetch").service()
-        failed = {kind: n for kind, n in outcomes.items() if kind not in {"ok", "skipped", "dropped"}}
-        rows.append(
-            {
-                "source": operation.removeprefix("document:"),
-                "count": count,
-                "failures": documents.failures,
-                "skipped": outcomes.get("skipped", 0),
-                "duration_s": duration,
-                "rate_per_s": count / duration,
-                "rate_active_per_s": _active_rate(documents),
-                "repository_latency_s": fetch.mean_s if fetch else None,
-                "failures_by_kind": failed,
-                "complete": False,
-            }
-        )
-    return rows
-
-
-def _active_rate(documents: Traffic) -> float | None:
-    """Documents per second over the seconds in which at least one ended."""
-    done = documents.ok()
-    return done.count / len(done.seconds) if done.seconds else None

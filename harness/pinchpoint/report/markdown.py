@@ -14,7 +14,21 @@ from pinchpoint.report.report import Report
 from pinchpoint.report.tables import Table
 
 _SECTIONS = (
-    ("Load", ("levels", "drift", "scenarios", "crawl", "bursts", "writes", "errors", "operations")),
+    (
+        "Load",
+        (
+            "levels",
+            "drift",
+            "scenarios",
+            "crawl",
+            "crawl_stages",
+            "crawl_log",
+            "bursts",
+            "writes",
+            "errors",
+            "operations",
+        ),
+    ),
     ("Tiers", ("demand", "disks", "cpus")),
     ("Data quality", ("generators", "collectors", "incidents", "not_measured")),
     ("Environment", ("hosts", "host_disks", "versions", "content")),

@@ -11,6 +11,7 @@ from pinchpoint.errors import InputError
 from pinchpoint.report import (
     advice_tables,
     chain_tables,
+    crawl_tables,
     drift_tables,
     environment_tables,
     level_tables,
@@ -98,6 +99,8 @@ def gather(run: StoredRun, verdict: Mapping[str, Any]) -> Report:
         load_tables.scenarios(run, verdict),
         load_tables.operations(run, clock),
         load_tables.crawl(verdict),
+        crawl_tables.stages(verdict),
+        crawl_tables.log(verdict),
         load_tables.bursts(verdict),
         load_tables.writes(verdict),
         tier_tables.disks(verdict),

@@ -1,0 +1,133 @@
+"""A crawl's sources: what was crawled, how fast, what failed, and where a document's time went.
+
+The time of a stage is all of its operations together, so it holds every attempt. Over the seconds in which
+the source
+was worked on, it is the mean number of workers there (Little's law); over their limit, how full that pool
+was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pinchpoint.analysis.inputs import Inputs, Load
+from pinchpoint.analysis.traffic import Traffic
+
+STAGES = ("politeness", "enumerate", "fetch", "index", "crawl_db")
+"""What a document is in, one after the other: its turn at the source, being found, fetched, indexed,
+logged."""
+_EVENT_ONLY = ("deleted", "unchanged", "bytes", "repository_latency_p50_s", "repository_latency_p95_s")
+_LOGGED = 50
+"""So many failed items of a source are listed; the crawl database has all of them."""
+
+
+def crawl_table(inputs: Inputs) -> list[dict[str, Any]]:
+    """Per crawled source, over the whole of the first crawl that ended, warm-up included."""
+    rows: list[dict[str, Any]] = []
+    for load in inputs.loads:
+        if load.use == "full-crawl":
+            traffic = inputs.whole.of(load.scenario)
+            ended = _first_end(inputs.events, load.scenario)
+            rows += _ended_crawl(traffic, ended, load) if ended else _open_crawl(traffic, load)
+    return rows
+
+
+def _first_end(events: Iterable[Mapping[str, Any]], scenario: str) -> Mapping[str, Any] | None:
+    for event in events:
+        if event.get("event") == "crawl_ended" and event.get("scenario", scenario) == scenario:
+            return event
+    return None
+
+
+def _ended_crawl(traffic: Traffic, ended: Mapping[str, Any], load: Load) -> list[dict[str, Any]]:
+    """What the crawl database counted. The rate is count ÷ duration; that of active seconds beside it."""
+    rows = []
+    for source in ended.get("sources") or ():
+        name, count, duration = source["source"], source["count"], source["duration_s"]
+        active = source.get("rate_active_per_s")
+        rows.append(
+            {
+                "source": name,
+                "count": count,
+                "failures": source["failures"],
+                "skipped": source["skipped"],
+                "duration_s": duration,
+                "rate_per_s": count / duration if duration else None,
+                "rate_active_per_s": _active_rate(traffic.operations(f"document:{name}"))
+                if active is None
+                else active,
+                "repository_latency_s": source.get("repository_latency_s"),
+                **{key: source.get(key) for key in _EVENT_ONLY},
+                "failures_by_kind": source.get("failures_by_kind") or {},
+                "failed": list(source.get("failed") or ())[:_LOGGED],
+                "complete": True,
+                **_workers(traffic, name, source.get("workers"), load),
+            }
+        )
+    return rows
+
+
+def _open_crawl(traffic: Traffic, load: Load) -> list[dict[str, Any]]:
+    """A crawl that did not end: what its operations tell, marked as incomplete."""
+    rows = []
+    for operation in traffic.whole().operation_names:
+        documents = traffic.operations(operation)
+        seconds, outcomes = documents.seconds, documents.outcomes()
+        if not operation.startswith("document:") or not seconds:
+            continue
+        count = documents.ok().count
+        duration = float(seconds[-1] + 1 - seconds[0])
+        fetch = traffic.operations(f"{operation}/fetch").service()
+        failed = {kind: n for kind, n in outcomes.items() if kind not in {"ok", "skipped", "dropped"}}
+        name = operation.removeprefix("document:")
+        rows.append(
+            {
+                "source": name,
+                "count": count,
+                "failures": documents.failures,
+                "skipped": outcomes.get("skipped", 0),
+                "duration_s": duration,
+                "rate_per_s": count / duration,
+                "rate_active_per_s": _active_rate(documents),
+                "repository_latency_s": fetch.mean_s if fetch else None,
+                "failures_by_kind": failed,
+                "complete": False,
+                **_workers(traffic, name, None, load),
+            }
+        )
+    return rows
+
+
+def _workers(traffic: Traffic, source: str, limit: int | None, load: Load) -> dict[str, Any]:
+    """Where the time of a source's workers went.
+
+    Returns:
+        stages: stage -> seconds of it for each document that ended; only stages that there were.
+        workers: the source's limit, else the users of a closed load; None where neither is known.
+        workers_busy: mean number of workers on it while it was worked on.
+        workers_busy_ratio: over the limit.
+    """
+    documents = traffic.operations(f"document:{source}").count
+    spent: dict[str, float] = {}
+    seconds: set[int] = set()
+    for stage in STAGES:
+        of_stage = traffic.operations(f"document:{source}/{stage}")
+        service = of_stage.service()
+        if service:
+            spent[stage] = service.mean_s * service.count
+            seconds.update(of_stage.seconds)
+    busy = sum(spent.values()) / (max(seconds) + 1 - min(seconds)) if seconds else None
+    places = limit or load.users
+    return {
+        "stages": {stage: total_s / documents for stage, total_s in spent.items()} if documents else {},
+        "workers": places,
+        "workers_busy": busy,
+        "workers_busy_ratio": busy / places if busy is not None and places else None,
+    }
+
+
+def _active_rate(documents: Traffic) -> float | None:
+    """Documents per second over the seconds in which at least one ended."""
+    done = documents.ok()
+    return done.count / len(done.seconds) if done.seconds else None
