@@ -51,6 +51,8 @@ embedded:
 #       app3:
 #         disks:
 #           index: {device: sdc, limits: unknown}
+# prove:                   # what `run --prove` may make slower, and how; a shell on this machine runs it
+#   sql.log: {slower: "ssh sql1 slow-log on", restore: "ssh sql1 slow-log off", by: 20%}
 """
 
 PLAN = """\
