@@ -83,6 +83,8 @@ def knob_for(
     """
     if not named.get("tier"):
         return Refused("not_supported", "what the verdict names lies outside of the farm")
+    if str(named["kind"]).startswith("disk") and not named.get("role"):
+        return Refused("not_supported", "it is a limit of all of a machine's disks together")
     if farm.embedded is None:
         found = allowed.knob(farm, named)
         return found if not isinstance(found, str) else Refused("not_allowed", found)

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from pinchpoint.errors import FarmUnavailable, PinchpointError
 from pinchpoint.plan import Farm, Plan
 from pinchpoint.progress import Progress
-from pinchpoint.prove.knobs import RATIO, Knob, Refused, knob_for
+from pinchpoint.prove.knobs import Knob, Refused, knob_for
 from pinchpoint.prove.pace import AS_IS, CONTROL, ORDER, ORDER_WITH_CONTROL, SLOWER, Pace, pace
 from pinchpoint.report import units
 from pinchpoint.seconds import LATE_S
@@ -154,12 +154,12 @@ class Prover:
     ) -> tuple[dict[str, Any], Knob] | None:
         """What would give way next, where it has so much room that nothing must change when it is slower."""
         following = verdict["next"]
-        if not following or following["utilisation_ratio"] > _ROOM * RATIO:
+        if not following:
             return None
         named = {key: following[key] for key in _NAMED}
         same = all(named[key] == suspect[key] for key in ("tier", "host", "resource", "instance"))
         knob = knob_for(self._farm, named, verdict, self._store.manifest["hosts"], all_of_it=True)
-        if same or isinstance(knob, Refused):
+        if same or isinstance(knob, Refused) or following["utilisation_ratio"] > _ROOM * knob.ratio:
             return None
         return {**named, "utilisation_ratio": following["utilisation_ratio"]}, knob
 
