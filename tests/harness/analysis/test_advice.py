@@ -284,3 +284,66 @@ def test_where_nothing_gave_way_there_is_nothing_to_do() -> None:
     build = Build().host("sql1", "sql", cores=(0, 1)).cpu("sql1", 0.2, 0.2, cores=(0, 1))
     build.open("orders", "sql-mix", 100).operations("orders", "log_append", 100, 0.004)
     assert judged(build.generator(orders=(100.0, 100.0))).advice == ()
+
+
+# ---- memory, network, connections ---------------------------------------------------------------
+
+
+def test_an_interface_wants_its_speed_times_the_gain() -> None:
+    """At 98 % of 125 MB/s, the CPU at 40 %: 2.5 times that speed is all that is of use."""
+    build = Build().host("sql1", "sql", cores=(0, 1)).cpu("sql1", 0.4, 0.4, cores=(0, 1), pressure=0.05)
+    build.metric("sql1", "net.speed_bytes_per_s", 125 * MB, "eth0", noise=0.0)
+    build.metric("sql1", "net.sent_bytes_per_s", 122.5 * MB, "eth0", noise=0.003)
+    build.metric("sql1", "net.received_bytes_per_s", 3 * MB, "eth0", noise=0.01)
+    build.closed("orders", "sql-mix", 8).operations("orders", "range_scan", 800, 0.01, noise=0.01)
+    verdict = judged(build.generator())
+    assert verdict.bottleneck is not None, verdict.summary
+    assert verdict.bottleneck.kind == "network"
+    advice = first(verdict)
+    assert "a faster interface than eth0" in advice.what
+    assert advice.gain_ratio == pytest.approx(0.98 / 0.4 - 1, rel=0.05)
+    assert advice.limit_next == "the CPU of sql"
+    assert any(row["resource"] == "network" for row in verdict.demand)
+
+
+def test_memory_s_gain_is_not_known() -> None:
+    """What is read again and again would come from memory: how much of it, only a run with more can tell."""
+    build = Build().host("sql1", "sql", cores=(0, 1), disks={"data": "sdc"}).cpu("sql1", 0.2, cores=(0, 1))
+    build.metric("sql1", "mem.available_ratio", 0.03, "tier:sql").metric("sql1", "pressure.memory_ratio", 0.5)
+    build.metric("sql1", "mem.refaulted_bytes_per_s", 400 * PAGE, "tier:sql", noise=0.02)
+    build.disk("sql1", "sdc", 0.0, 0.015, reads=450, busy=0.99, pressure=0.9)
+    build.closed("orders", "sql-mix", 8).operations("orders", "point_read", 450, 8 / 450, noise=0.02)
+    verdict = judged(build.generator())
+    assert verdict.bottleneck is not None, verdict.summary
+    assert verdict.bottleneck.kind == "memory"
+    advice = first(verdict)
+    assert advice.what.startswith("Give sql more memory")
+    assert advice.gain_ratio is None
+    assert "needs a run with more of it" in advice.assumes
+
+
+def test_refused_connections_want_more_of_them() -> None:
+    """All connections are used and some are refused: more, until the next ceiling."""
+    build = Build().host("sql1", "sql", cores=(0, 1)).cpu("sql1", 0.3, 0.3, cores=(0, 1), pressure=0.05)
+    build.metric("sql1", "db.connections_ratio", 1.0, noise=0.0)
+    build.closed("orders", "sql-mix", 20).operations("orders", "log_append", 950, 0.02, noise=0.01)
+    build.operations("orders", "log_append", 50, 0.02, outcome="too_many_connections", noise=0.01)
+    verdict = judged(build.generator())
+    assert verdict.bottleneck is not None, verdict.summary
+    assert verdict.bottleneck.kind == "pool"
+    assert first(verdict).what.startswith("Allow sql more connections")
+    assert first(verdict).limit_next == "the CPU of sql"
+
+
+def test_a_candidate_whose_limit_nobody_declared_is_to_be_probed() -> None:
+    """Inconclusive: what would have to be known of those who may be it."""
+    build = Build(measure_s=600)
+    build.host("app3", "search", machine="app3", cores=(), disks={"index": "sdc"})
+    build.metric("app3", "disk.write_latency_s", 0.071, "sdc", 0.2, np.full(build.seconds, 100.0))
+    build.metric("app3", "disk.writes_per_s", None, "sdc")
+    build.closed("crawl", "full-crawl", 64).operations("crawl", "document:site", 15, 4.0)
+    verdict = judged(build)
+    assert verdict.outcome == "inconclusive"
+    texts = [one.text for one in verdict.advice]
+    assert any("Watch the CPU of app3" in text for text in texts), texts
+    assert any("--suite iometer" in text for text in texts), texts
