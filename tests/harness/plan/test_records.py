@@ -85,6 +85,21 @@ def test_a_farm_knows_its_hosts_disks_and_endpoints(tmp_path: Path) -> None:
     assert farm.endpoints.named()["search"].given == {"url": "http://app3:8200", "kind": "pinchpoint"}
 
 
+def test_striped_disks_are_declared_by_one_of_them(tmp_path: Path) -> None:
+    """Stripes multiply the caps of their profile; how a disk is attached is kept, also in a manifest."""
+    disks = "{log: {device: md0, profile: azure/s30, stripes: 4, attached: cached}}"
+    hosts = f"sql1: {{machine: azure/d12, disks: {disks}}}"
+    tiers = f"{{sql: {{hosts: {{{hosts}}}}}}}"
+    text = f"name: f\nenvironment: test\nendpoints: {{files: {{path: docs}}}}\ntiers: {tiers}\n"
+    farm = load_farm(write(tmp_path, text)[0])
+    log = farm.tiers["sql"].hosts["sql1"].disks["log"]
+    assert log.resolved_limits == Limits(iops=2000, bytes_per_s=240e6)
+    assert (log.stripes, log.attached) == (4, "cached")
+    assert Farm.model_validate(json.loads(farm.model_dump_json())) == farm
+    with pytest.raises(InputError, match="stripes without a profile"):
+        load_farm(write(tmp_path, text.replace("profile: azure/s30, ", ""))[0])
+
+
 def test_the_embedded_farm_offers_what_its_tiers_are(tmp_path: Path) -> None:
     """Endpoints follow from tiers; the corpus is found from the file's folder, not the current one."""
     built = "embedded: {tiers: [sql, files], content: {corpus: ../docs, documents: 9}}"

@@ -1,0 +1,64 @@
+"""What to do stands in every format: with its gain, what limits then, what is assumed, and its source."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from harness.analysis.test_capacity import MB, two_disks
+
+from pinchpoint.analysis import analyse
+from pinchpoint.report import html, jsonfile, markdown
+from pinchpoint.report.report import Report, gather
+from pinchpoint.report.terminal import verdict_text
+
+
+@pytest.fixture(scope="module")
+def report() -> Report:
+    run = two_disks(128 * MB).run()
+    return gather(run, analyse(run).to_json())
+
+
+def test_advice_is_a_table_with_its_source(report: Report) -> None:
+    """One row per piece; below it how headroom was found and what comes after the next."""
+    table = report.tables["advice"]
+    [[what, gain, then, assumes, source]] = table.cells()
+    assert "azure/ds14" in what
+    assert gain.startswith("up to +16")
+    assert then == "the log disk of sql"
+    assert "the same mix of operations" in assumes
+    assert "azure/ds12, azure/ds14: Azure, previous generations of virtual machine sizes" in source
+    assert "(taken 2026-11-21)" in source
+    assert table.note.startswith("Headroom 0.")
+    assert "Then: the CPU of sql (host sql1), at most" in table.note
+
+
+def test_demand_is_a_table(report: Report) -> None:
+    """The smallest ceiling first; by one load level nobody knows what is used without the load."""
+    cells = report.tables["demand"].cells()
+    assert cells[0][0] == "all disks of sql together (host sql1, machine azure/ds12)"
+    assert cells[0][2] == "not measured"
+    assert "of orders" in cells[0][4]
+
+
+def test_every_format_says_what_to_do(report: Report) -> None:
+    """Its own section in the page and in Markdown, a list in the terminal, rows in JSON."""
+    assert '<section id="advice">' in html.write(report)
+    assert "## What to do" in markdown.write(report)
+    text = verdict_text(report.verdict)
+    assert "What to do:\n  - Make sql1 an azure/ds14" in text
+    assert max(len(line) for line in text.splitlines()) <= 88
+    rows = json.loads(jsonfile.write(report))["tables"]["advice"]
+    assert rows[0]["gain_ratio"] == pytest.approx(1.63, abs=0.02)
+
+
+def test_a_verdict_of_an_earlier_version_has_no_such_section(report: Report) -> None:
+    """A saved verdict without these keys is still a report."""
+    older = {
+        key: value
+        for key, value in report.verdict.items()
+        if key not in {"advice", "demand", "headroom", "then"}
+    }
+    text = markdown.write(gather(report.run, older))
+    assert "## What to do" not in text
+    assert "Headroom: 0." in verdict_text(older)
