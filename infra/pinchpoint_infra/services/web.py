@@ -123,6 +123,8 @@ class Site:
             "sp.userprofiles.peoplemanager/getmyproperties": people.my_profile,
             "search/query": search.query,
             "search/postquery": search.query,
+            "microsoft.office.server.search.rest.searchservice/query()": search.query,
+            "microsoft.office.server.search.rest.searchservice/postquery": search.query,
         }
         for name in ("web/lists/getbytitle()", "web/lists/getbyid()", "web/lists()"):
             answers |= {
@@ -138,12 +140,16 @@ class Site:
                     f"{item}/file": lists.item_file,
                     f"{item}/file/$value": lists.item_content,
                 }
-        for way in ("url", "path"):
-            file, folder = f"web/getfilebyserverrelative{way}()", f"web/getfolderbyserverrelative{way}()"
+        for way in ("serverrelativeurl", "serverrelativepath", "id"):
+            file = f"web/getfileby{way}()"
             answers |= {
                 file: lists.file,
                 f"{file}/$value": lists.file_content,
                 f"{file}/listitemallfields": lists.file_item,
+            }
+        for way in ("url", "path"):
+            folder = f"web/getfolderbyserverrelative{way}()"
+            answers |= {
                 folder: lists.folder,
                 f"{folder}/files": lists.files,
                 f"{folder}/folders": lists.folders,

@@ -12,7 +12,7 @@ from pinchpoint_infra.content.database import SITE, address
 from pinchpoint_infra.services.odata import Call, RefusalError, collection, entity
 from pinchpoint_infra.services.odata_filter import condition, order
 from pinchpoint_infra.services.web_people import item_access, list_access
-from pinchpoint_infra.services.web_store import Store, item_id, list_id, storable
+from pinchpoint_infra.services.web_store import Store, item_id, item_number, list_id, storable
 
 _DEFAULT_PAGE, _LARGEST_PAGE = 100, 5_000  # SharePoint's own
 _NEXT_ID = re.compile(r"(?:.*p_ID=)?(\d{1,9})\Z")
@@ -87,16 +87,17 @@ class Lists:
 
     async def file(self, call: Call) -> Response:
         """What there is to say of a file."""
-        return entity(call, file_fields(*await self._find_file(call.argument, _COLUMNS)))
+        return entity(call, file_fields(*await self._file_of(call)))
 
     async def file_item(self, call: Call) -> Response:
         """The item of a file."""
-        row = await self._find_file(call.argument, _COLUMNS)
+        row = await self._file_of(call)
         return entity(call, _item(call, _list_of(row[1]), *row))
 
     async def file_content(self, call: Call) -> Response:
         """A file's bytes."""
-        return await self.content(call.argument)
+        by_id = call.steps.startswith("web/getfilebyid")
+        return await self.content((await self._file_of(call))[1] if by_id else call.argument)
 
     async def content(self, path: str, headers: dict[str, str] | None = None) -> Response:
         """The bytes at a server-relative path; raises ``RefusalError`` where there are none."""
@@ -167,6 +168,16 @@ class Lists:
         if not rows:
             raise RefusalError(404, f"list {title!a} has no item {given}")
         return title, rows[0]
+
+    async def _file_of(self, call: Call) -> tuple[Any, ...]:
+        """The file a request names, by its path or its GUID."""
+        if not call.steps.startswith("web/getfilebyid"):
+            return await self._find_file(call.argument, _COLUMNS)
+        number = item_number(call.argument)
+        rows = await self._store.rows(f"SELECT {_COLUMNS} FROM documents WHERE id = %s", (number,))  # noqa: S608 - made of our own words
+        if not rows:
+            raise RefusalError(404, f"there is no file {call.argument!a}")
+        return rows[0]
 
     async def _find_file(self, path: str, columns: str, *, binary: bool = False) -> tuple[Any, ...]:
         rows = await self._store.rows(

@@ -69,7 +69,8 @@ def _asked(call: Call) -> Mapping[str, Any]:
     body = call.body.get("request", call.body)
     if not isinstance(body, Mapping):
         raise RefusalError(400, "request: an object is needed")
-    return {**{name.lower(): value for name, value in body.items()}, **call.query}
+    called = {"querytext": call.argument} if call.arguments else {}  # query(querytext='...')
+    return {**{name.lower(): value for name, value in body.items()}, **call.query, **called}
 
 
 def _number(asked: Mapping[str, Any], name: str, default: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import uuid
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
@@ -16,6 +17,8 @@ _CONNECTIONS = 16
 _CONNECTION_WITHIN_S = 10.0
 _SETTING_UP = 7_215_300_114_889_412_205  # any number, so that two front ends do not set up at once
 
+_ITEMS = "5d0c0000-0000-4000-8000-"
+_HEXADECIMAL = re.compile("[0-9a-f]{12}")
 SITE_ID = str(uuid.uuid5(uuid.NAMESPACE_URL, SITE))
 WEB_ID = str(uuid.uuid5(uuid.NAMESPACE_URL, f"{SITE}/"))
 
@@ -26,8 +29,15 @@ def list_id(title: str) -> str:
 
 
 def item_id(number: int) -> str:
-    """The GUID of a document."""
-    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{SITE}/items/{number}"))
+    """The GUID of a document; its number can be read out of it again."""
+    return f"{_ITEMS}{number:012x}"
+
+
+def item_number(guid: str) -> int | None:
+    """The document a GUID is of; None where it is of none."""
+    given = guid.strip("{}").lower()
+    last = given.removeprefix(_ITEMS)
+    return int(last, 16) if given.startswith(_ITEMS) and _HEXADECIMAL.fullmatch(last) else None
 
 
 class Store:

@@ -11,6 +11,8 @@ from pathlib import Path
 import psycopg
 import pytest
 from infra.services.serving import Service, serving
+from office365.runtime.auth.token_response import TokenResponse
+from office365.sharepoint.client_context import ClientContext
 from scenarios.full_crawl_sources.sites import behind_ntlm, walk
 from servers import postgres
 
@@ -197,3 +199,27 @@ def test_profiles(farm: Farm) -> None:
     texts = [each.content.decode() for each in fetched.values()]
     assert len(set(texts)) == 25
     assert all("AccountName: i:0#.w|corp\\user" in text and "Department: " in text for text in texts)
+
+
+def test_the_library_s_own_object_model_reads_the_web_tier(farm: Farm) -> None:
+    """A client that is not ours finds what it asks for: lists, items, files, access lists, people, search."""
+    context = ClientContext(farm.service.url).with_access_token(lambda: TokenResponse(TOKEN, "Bearer"))
+    web = context.web.get().execute_query()
+    assert web.properties["Title"] == "Corpus"
+    lists = context.web.lists.get().execute_query()
+    assert {each.title for each in lists} >= {"a", "b"}
+    items = context.web.lists.get_by_title("a").items.get().top(6).execute_query()
+    assert len(items) == 6
+    chosen = context.web.lists.get_by_title("a").items.filter("Id eq 5").get().execute_query()
+    assert [item.properties["FileLeafRef"] for item in chosen] == ["004.txt"]
+    file = context.web.get_file_by_server_relative_url("/sites/corpus/a/004.txt").get().execute_query()
+    assert file.properties["Length"] == len("a 4")
+    assert file.get_content().execute_query().value == b"a 4"
+    roles = context.web.lists.get_by_title("a").role_assignments.get().execute_query()
+    assert len(roles) == 3
+    users = context.web.site_users.get().execute_query()
+    assert len(users) == 25
+    profile = context.people_manager.get_properties_for("corp\\user00003").execute_query()
+    assert profile.properties["AccountName"] == "i:0#.w|corp\\user00003"
+    found = context.search.query("004").execute_query()
+    assert found.value.PrimaryQueryResult.RelevantResults.TotalRows == 2

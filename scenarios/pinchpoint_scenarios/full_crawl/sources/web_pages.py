@@ -42,27 +42,31 @@ def is_page(answer: Answer) -> bool:
 def reading(answer: Answer, url: str) -> Reading:
     """What a page says; ``url`` is its canonical address."""
     tree = LexborHTMLParser(_text(answer))
-    page = _base(tree, url)
-    said = _robots_said(tree, answer)
+    # A question to the tree costs as much as ten links: none is asked that the bytes can answer.
+    names = answer.body.lower()
+    page = _base(tree, url) if b"<base" in names else Page(url)
+    said = _robots_said(tree if b"robots" in names else None, answer)
     links: dict[str, bool] = {}
     for node in tree.css(_FOLLOWED):
         attributes = node.attributes
         href = attributes.get("href") or attributes.get("src")
         link = page.link(href) if href else None
         if link is not None:
-            followed = "nofollow" not in (attributes.get("rel") or "").lower()
+            rel = attributes.get("rel")
+            followed = not rel or "nofollow" not in rel.lower()
             links[link] = links.get(link, False) or followed
             if len(links) >= _MOST_LINKS:
                 break
     follow = () if said & {"nofollow", "none"} else tuple(link for link, ok in links.items() if ok)
-    return Reading(tuple(links), follow, _canonical(tree, page), bool(said & {"noindex", "none"}))
+    own = _canonical(tree, page) if b"canonical" in names else ""
+    return Reading(tuple(links), follow, own, bool(said & {"noindex", "none"}))
 
 
 def _text(answer: Answer) -> bytes | str:
     """The bytes, which the parser takes for UTF-8; text where another encoding is named."""
-    found = _CHARSET.search(answer.header("Content-Type")) or _CHARSET.search(
-        answer.body[:1024].decode("latin-1")
-    )
+    found = _CHARSET.search(answer.header("Content-Type"))
+    if found is None and b"charset" in answer.body[:1024].lower():
+        found = _CHARSET.search(answer.body[:1024].decode("latin-1"))
     encoding = found[1].lower() if found else "utf-8"
     if encoding in {"utf-8", "utf8"}:
         return answer.body
@@ -84,8 +88,8 @@ def _canonical(tree: LexborHTMLParser, page: Page) -> str:
     return (page.link(href) if href else None) or ""
 
 
-def _robots_said(tree: LexborHTMLParser, answer: Answer) -> set[str]:
-    nodes: list[LexborNode] = tree.css('meta[name="robots" i]')
+def _robots_said(tree: LexborHTMLParser | None, answer: Answer) -> set[str]:
+    nodes: list[LexborNode] = tree.css('meta[name="robots" i]') if tree is not None else []
     said = [node.attributes.get("content") or "" for node in nodes]
     said.append(answer.header("X-Robots-Tag"))
     return {word.strip().lower() for text in said for word in text.split(",")}
