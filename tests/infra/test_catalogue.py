@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from pinchpoint_infra.catalogue import Burst, Profile, UnknownProfile, catalogue, profile
+from pinchpoint_infra.catalogue import Burst, Profile, UnknownProfile, catalogue, profile, series
 
 MB, MIB = 1e6, 2**20
 EBS_UNIT = AZURE_UNIT = 256 * 1024
@@ -283,3 +283,23 @@ def test_an_unknown_name_is_told_the_nearest() -> None:
     assert said.startswith("'azure/p33' is not in the catalogue; allowed: azure/s4, ")
     assert re.search(r"; nearest: azure/p\d+$", said)
     assert all(name in said for name in catalogue())
+
+
+@pytest.mark.parametrize(
+    ("name", "same"),
+    [
+        ("azure/ds12", ["azure/ds11", "azure/ds12", "azure/ds13", "azure/ds14"]),
+        ("azure/d12", ["azure/d11", "azure/d12", "azure/d13", "azure/d14"]),
+        ("aws/gp3-max", ["aws/gp3-baseline", "aws/gp3-max"]),
+    ],
+)
+def test_a_series_is_what_differs_in_size_alone(name: str, same: list[str]) -> None:
+    """Neither another generation nor another kind of storage."""
+    assert [one.name for one in series(profile(name))] == same
+
+
+def test_every_entry_is_in_its_own_series() -> None:
+    """And a series holds one kind: disks or machines."""
+    for entry in catalogue().values():
+        assert entry in series(entry)
+        assert {one.kind for one in series(entry)} == {entry.kind}

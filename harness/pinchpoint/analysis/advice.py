@@ -46,7 +46,8 @@ def _unknowns(one: Suspect, case: Case) -> Iterator[Advice]:
         what = f"Watch the CPU of {one.host} (a collector in farm.yaml), and run the same plan again"
         yield advise(one.kind, str(one.tier or one.host), what, Gain(None, None, why))
     if one.resource == "disk":
-        role = next((disk for disk in case.inputs.disks if disk.device == one.instance), None)
+        place = (one.host, one.instance)
+        role = next((disk for disk in case.inputs.disks if (disk.host, disk.device) == place), None)
         if role is not None and role.limits is None:
             yield measure_it(one.kind, f"{role.tier}.{role.role}", role.role)
 

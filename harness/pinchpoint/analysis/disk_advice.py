@@ -274,18 +274,20 @@ def _recomputed(ground: Ground, latency_s: float, now_s: float | None) -> Gain:
 
 def _other_latencies(ground: Ground, now_s: float | None) -> Iterator[tuple[str, float]]:
     """(whose, seconds): the limit of its role, and the fastest other disk of the farm where that is lower."""
-    first, rows = ground.first.resource, ground.case.stage
+    first, stage = ground.first.resource, ground.case.stage
     limit = slowness(first)
     if now_s is not None and now_s > limit.value:
         yield f"is good for its role ({limit.source})", limit.value
     elif now_s is not None:
         yield "half of now would be", now_s / 2
+    if stage is None or now_s is None:
+        return
     others = {}
-    for one in ground.case.resources if rows is not None else ():
-        if one.type == "disk" and one.whole is None and one.key != first.key and rows is not None:
-            found = measure_disk(one, rows.rows)
+    for one in ground.case.resources:
+        if one.type == "disk" and one.whole is None and one.key != first.key:
+            found = measure_disk(one, stage.rows)
             taken = write_and_flush_s(one, found)
-            if taken is not None and now_s is not None and taken < now_s and found.io:
+            if taken is not None and taken < now_s and found.io:
                 others[f"{one.roles[0].tier}.{one.role} has here"] = taken
     if others:
         name = min(others, key=others.__getitem__)
