@@ -212,8 +212,6 @@ def _fact(
         metric="operations.count",
         value=effect.ratio if effect else None,
         evidence="causal",
-        threshold=model.ratio,
-        source="design",
         rule=f"{PROOF_ANSWERS.says}; {model.words}",
     )
 

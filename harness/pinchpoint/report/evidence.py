@@ -72,19 +72,30 @@ def findings(verdict: Mapping[str, Any]) -> tuple[Finding, ...]:
     first = "What limits this run" if verdict["outcome"] == "invalid" else "What gives way first"
     named = [(first, verdict.get("bottleneck")), ("Runner-up", verdict.get("runner_up"))]
     named += [("Suspected", candidate) for candidate in verdict.get("candidates") or ()]
-    return tuple(_finding(title, blame) for title, blame in named if blame)
+    tested = _tested(verdict)
+    return tuple(_finding(title, blame, tested) for title, blame in named if blame)
 
 
-def _finding(title: str, blame: Mapping[str, Any]) -> Finding:
+def _tested(verdict: Mapping[str, Any]) -> tuple[str, str] | None:
+    """UTC begin and end of the causal test, which comes after what was judged."""
+    windows = (verdict.get("proof") or {}).get("windows")
+    return (windows[0]["from"], windows[-1]["to"]) if windows else None
+
+
+def _finding(title: str, blame: Mapping[str, Any], tested: tuple[str, str] | None) -> Finding:
     window = blame.get("window")
+    span = (window[0], window[1]) if window else None
     return Finding(
         title=title,
         place=words.place(blame),
         meaning=_meaning(blame),
         confidence=str(blame.get("confidence") or ""),
         why_not_more=tuple(blame.get("why_not_more") or ()),
-        window=(window[0], window[1]) if window else None,
-        evidence=tuple(_evidence(fact, blame) for fact in blame.get("evidence") or ()),
+        window=span,
+        evidence=tuple(
+            _evidence(fact, blame, tested if fact.get("evidence") == "causal" else span)
+            for fact in blame.get("evidence") or ()
+        ),
     )
 
 
@@ -94,12 +105,10 @@ def _meaning(blame: Mapping[str, Any]) -> str:
     return f"{meaning} It is shared with {words.listed(others)}." if others else meaning
 
 
-def _evidence(fact: Mapping[str, Any], blame: Mapping[str, Any]) -> Evidence:
+def _evidence(fact: Mapping[str, Any], blame: Mapping[str, Any], span: tuple[str, str] | None) -> Evidence:
     metric = str(fact.get("metric") or "")
     host = str(fact["host"] if "host" in fact else blame.get("host") or "")
     instance = fact.get("instance") if "instance" in fact else blame.get("instance")
-    window = blame.get("window")
-    span = (window[0], window[1]) if window else None
     if metric.partition(".")[0] not in _OF_OPERATIONS:
         query = samples_query(metric, host or None, None if instance is None else str(instance), span)
     else:

@@ -77,7 +77,6 @@ def test_a_disk_at_its_cap_answers_in_proportion() -> None:
     assert proof["sensitivity"] == pytest.approx(1.0, abs=0.15)
     assert verdict.bottleneck is not None
     [fact] = [fact for fact in verdict.bottleneck.evidence if fact.evidence == "causal"]
-    assert "three quarters" not in fact.fact
     assert "75 % of its speed" in fact.fact
 
 
@@ -181,6 +180,9 @@ def test_reports_show_the_test_with_its_control() -> None:
     assert suspect[-1] == control[-1] == "agrees"
     assert control[2] == "100 %"
     assert report.tables["incidents"].rows == []
+    [finding] = report.findings
+    [causal] = [each for each in finding.evidence if each.kind == "a causal test"]
+    assert f"BETWEEN {PROVE_S + GAP_S} AND" in causal.query
     page = registry.render(run, verdict, "html")
     assert report.proof_words in page
     assert 'data-table="proof"' in page
