@@ -1,7 +1,8 @@
 """``make bench``: what the load engine costs and how fast it is, beside C tools on the same server.
 
 Ours and the peer take turns in one run; a figure is the median of five pairs. Both run on the machine's last
-core, the server on the others. A goal that is missed is printed as it is.
+core, the server on the others. A goal that is missed is printed as it is. With ``SUITE=verdict`` it is the
+analysis that is timed.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench import commits, latency, nosql, recording, scaling, storage
+from bench import commits, latency, nosql, recording, scaling, storage, verdict
 from bench.load import BenchError
 from bench.rows import Row, heading, line, write
 from bench.server import free_disk
@@ -18,15 +19,25 @@ from bench.server import free_disk
 RESULT = Path(__file__).parents[2] / "build" / "bench.json"
 
 
-def rows() -> Iterator[Row]:
-    """Every row, in the order in which it is known."""
+def engine() -> Iterator[Row]:
+    """The load engine's rows, in the order in which they are known; of the verdict's the smallest run."""
     yield recording.row()
+    yield from _or_why_not("verdict", verdict.rows(["tenth"]))
     yield from _or_why_not("two workers", scaling.rows())
     with free_disk() as target:
         yield from _or_why_not("commits on a free disk", commits.rows(target))
         yield from _or_why_not("service times", latency.rows(target))
     yield from _or_why_not("commits on a slow log disk", storage.rows())
     yield from _or_why_not("durable writes to NoSQL stores", nosql.rows())
+
+
+def whole_verdict() -> Iterator[Row]:
+    """The verdict on eight hours of twenty hosts, and on a tenth and a third of them."""
+    yield from _or_why_not("verdict", verdict.rows())
+
+
+SUITES = {"engine": engine, "verdict": whole_verdict}
+"""By the name that ``make bench SUITE=NAME`` takes."""
 
 
 def _or_why_not(group: str, found: Iterator[Row]) -> Iterator[Row]:
@@ -39,9 +50,13 @@ def _or_why_not(group: str, found: Iterator[Row]) -> Iterator[Row]:
 
 def main() -> int:
     """Entry of ``make bench``; the exit status is 0 where all was measured, whatever goals were met."""
+    name = sys.argv[1] if len(sys.argv) > 1 else "engine"
+    if name not in SUITES:
+        print(f"bench: SUITE: found {name!r}; allowed: {', '.join(SUITES)}", file=sys.stderr)
+        return 2
     found: list[Row] = []
     print(heading(), flush=True)
-    for row in rows():
+    for row in SUITES[name]():
         found.append(row)
         write(found, RESULT)
         print(line(row), flush=True)

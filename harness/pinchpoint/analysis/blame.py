@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from pinchpoint.analysis.flows import Flow
-from pinchpoint.analysis.measures import CpuMeasures, Measures, measure_cpu, measure_disk
+from pinchpoint.analysis.measures import CpuMeasures, Measures, busy, measure_disk
 from pinchpoint.analysis.resources import Resource
 from pinchpoint.analysis.signature import Suspicion, suspect
 from pinchpoint.analysis.stages import Rows
@@ -61,8 +61,8 @@ def _reads_are_waited_for(disk: Resource, rows: Rows, flows: tuple[Flow, ...]) -
 
 def _own_use(resources: Iterable[Resource], rows: Rows) -> float:
     """The most that any tier uses of the CPU it may use."""
-    own = [measure_cpu(resource, rows).busy for resource in resources if resource.type == "allowance"]
-    return max((busy for busy in own if busy is not None), default=0.0)
+    own = [busy(resource, rows) for resource in resources if resource.type == "allowance"]
+    return max((used for used in own if used is not None), default=0.0)
 
 
 class Rank(NamedTuple):

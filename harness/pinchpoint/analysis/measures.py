@@ -150,6 +150,11 @@ def movements(resource: Resource, rows: Rows) -> dict[str, Movement]:
     return {"io": io_movement(rate, *rest), "bytes": bytes_movement(rate, *rest)}
 
 
+def busy(resource: Resource, rows: Rows) -> float | None:
+    """Of a CPU resource the mean busy ratio over the rows, None where not measured."""
+    return mean(resource.columns["busy"][rows])
+
+
 def measure_cpu(resource: Resource, rows: Rows) -> CpuMeasures:
     """Means over the rows; uses are shares of the pool's busy time."""
     columns = {name: column[rows] for name, column in resource.columns.items()}

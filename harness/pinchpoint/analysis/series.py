@@ -171,6 +171,8 @@ class Samples:
     def __init__(self, cells: Cells, window: Window) -> None:
         self.window = window
         self._cells = cells
+        self._steps: dict[Key, Floats] = {}
+        self._first: dict[tuple[tuple[str, ...], str, str], Floats] = {}
 
     def during(self, window: Window) -> Samples:
         """Those of a shorter window within this one, in the same steps.
@@ -226,10 +228,10 @@ class Samples:
         A sample that covers several steps (a collector that reads every five seconds) holds for all of them;
         but of a disk, whose steadiness is judged, each counts once.
         """
-        series = self.series(host, metric, instance)
-        if series is None:
-            return np.full(self.window.steps, np.nan)
-        return series.steps() if metric.startswith("disk.") else _held(series, self.window.step_s)
+        key = Key(host, metric, instance)
+        if key not in self._steps:
+            self._steps[key] = _kept(self._steps_of(key))
+        return self._steps[key]
 
     def weights(self, host: str, metric: str, instance: str = "") -> Floats:
         """The operations behind each step's mean; 0 where there were none."""
@@ -238,13 +240,16 @@ class Samples:
 
     def first_of(self, hosts: Iterable[str], metric: str, instance: str = "") -> Floats:
         """One value per step, from the first host that has it: hosts of one machine read the same."""
-        result = np.full(self.window.steps, np.nan)
-        for host in hosts:
-            missing = ~np.isfinite(result)
-            if not missing.any():
-                break
-            result[missing] = self.steps(host, metric, instance)[missing]
-        return result
+        key = tuple(hosts), metric, instance
+        if key not in self._first:
+            result = np.full(self.window.steps, np.nan)
+            for host in key[0]:
+                missing = ~np.isfinite(result)
+                if not missing.any():
+                    break
+                result[missing] = self.steps(host, metric, instance)[missing]
+            self._first[key] = _kept(result)
+        return self._first[key]
 
     def seen_ratio(self, host: str, metric: str, instance: str = "") -> float:
         """The share of the window that a series covers with measured values."""
@@ -252,6 +257,12 @@ class Samples:
         if series is None or self.window.seconds == 0:
             return 0.0
         return min(1.0, float(series.covered_s.sum()) / self.window.seconds)
+
+    def _steps_of(self, key: Key) -> Floats:
+        series = self.series(*key)
+        if series is None:
+            return np.full(self.window.steps, np.nan)
+        return series.steps() if key.metric.startswith("disk.") else _held(series, self.window.step_s)
 
     @cached_property
     def _there(self) -> npt.NDArray[np.bool_]:
@@ -266,9 +277,17 @@ class Samples:
         return found
 
 
+def _kept(values: Floats) -> Floats:
+    """An answer that is given again whenever it is asked for: nobody may change it."""
+    values.flags.writeable = False
+    return values
+
+
 def _held(series: Series, step_s: int) -> Floats:
     """The mean of each step; those without one that a neighbour's sample covers have its value."""
     values = series.steps()
+    if series.covered_s.max(initial=0.0) < 1.5 * step_s:
+        return values  # no sample covers two steps
     each_s = np.divide(series.covered_s, series.counts, out=np.zeros_like(values), where=series.counts > 0)
     lengths = np.round(each_s / step_s).astype(int)
     for at in np.flatnonzero(lengths > 1):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pinchpoint.analysis.evidence import DiskState, cpu_evidence, disk_evidence, disk_state
+from pinchpoint.analysis.evidence import DiskState, cpu_evidence, cpu_limit, disk_evidence, disk_state
 from pinchpoint.analysis.flows import Flow
-from pinchpoint.analysis.measures import DiskMeasures, Measures, ShareMeasures, measure
+from pinchpoint.analysis.measures import DiskMeasures, Measures, ShareMeasures, busy, measure
 from pinchpoint.analysis.resources import Resource, ResourceType
 from pinchpoint.analysis.shares import share_evidence
 from pinchpoint.analysis.stages import Rows
+from pinchpoint.analysis.thresholds import at_least
 from pinchpoint.analysis.verdict import Fact, Kind
 
 
@@ -51,6 +52,8 @@ KINDS: dict[ResourceType, Kind] = {
 }
 """What it is called when such a resource is used up; of a disk, how it limits is to be found out."""
 
+CPUS = ("cpu", "allowance", "thread")
+
 AT_A_LEVEL = ("disk_cap", "disk_device")
 """Kinds that a declared limit can be held against; burst credits exceed it by nature."""
 
@@ -61,6 +64,8 @@ to those who wait for it."""
 
 def suspect(resource: Resource, rows: Rows, flows: tuple[Flow, ...]) -> Suspicion | None:
     """Judge one resource over those rows; None where nothing speaks against it."""
+    if resource.type in CPUS and not at_least(busy(resource, rows), cpu_limit(resource)):
+        return None  # the quick answer: most CPUs, in each of 200 resamples
     found = measure(resource, rows)
     if isinstance(found, DiskMeasures):
         return _disk(resource, found, flows)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pinchpoint.analysis.series import Floats, Window
+from pinchpoint.analysis.times import Times
 from pinchpoint.store import histogram
+
+Ints = npt.NDArray[np.int64]
 
 US = 1e6
 
@@ -30,71 +35,104 @@ class Latency:
     longest_s: float
 
 
-class Traffic:
-    """The operations of one stretch of time."""
+class _Rows:
+    """All rows of a table as numbers, made once; every ``Traffic`` is a choice of them."""
 
     def __init__(self, table: pa.Table) -> None:
-        self._table = table
-        stage = pc.match_substring(table["operation"], "/")
-        self._stage = np.asarray(stage.to_numpy(), dtype=bool)
+        self.table = table
+        self.time_s, self.interval_s, self.count, self.dropped = (
+            table[name].to_numpy() for name in ("time_s", "interval_s", "count", "dropped")
+        )
+        self.names, self.codes = {}, {}
+        for name in ("scenario", "operation", "outcome"):
+            self.names[name], self.codes[name] = _coded(table[name])
+        stages = ["/" in name for name in self.names["operation"]]
+        self.stage = np.array(stages, dtype=bool)[self.codes["operation"]]
+
+    @cached_property
+    def service(self) -> Times:
+        """The histograms of service times."""
+        return self._times("service")
+
+    @cached_property
+    def response(self) -> Times:
+        """Those of response times."""
+        return self._times("response")
+
+    def _times(self, column: str) -> Times:
+        alike = [self.codes[name] for name in ("outcome", "operation", "scenario")]
+        return Times(self.table[column], np.lexsort((self.time_s, *alike)))
+
+
+def _coded(column: pa.ChunkedArray) -> tuple[list[str], Ints]:
+    """(the names, in order of appearance; of each row the number of its name)."""
+    coded = column.dictionary_encode().unify_dictionaries().combine_chunks()
+    return coded.dictionary.to_pylist(), coded.indices.to_numpy().astype(np.int64)
+
+
+class Traffic:
+    """The operations of one stretch of time, or some of them.
+
+    Args:
+        table: of ``OPERATIONS_SCHEMA``.
+    """
+
+    def __init__(self, table: pa.Table) -> None:
+        self._all = _Rows(table)
+        self._rows: Ints = np.arange(table.num_rows)
 
     def during(self, window: Window) -> Traffic:
         """The operations that ended in the window."""
-        times = self._table["time_s"]
-        inside = pc.and_(
-            pc.greater_equal(times, window.first_s), pc.less(times, window.first_s + window.seconds)
-        )
-        return Traffic(self._table.filter(inside))
+        times = self._of(self._all.time_s)
+        return self._where((times >= window.first_s) & (times < window.first_s + window.seconds))
 
     def of(self, scenario: str) -> Traffic:
         """One scenario's operations."""
-        return Traffic(self._table.filter(pc.equal(self._table["scenario"], scenario)))
+        return self._named("scenario", [scenario])
 
     def operations(self, *names: str) -> Traffic:
         """The named operations only."""
-        return Traffic(self._table.filter(pc.is_in(self._table["operation"], pa.array(names, pa.string()))))
+        return self._named("operation", names)
 
     def ending(self, *ends: str) -> Traffic:
         """The operations whose names end so: the stages of one kind."""
-        kept = [name for name in self.operation_names if name.endswith(ends)]
-        return self.operations(*kept)
+        return self._named("operation", [name for name in self.operation_names if name.endswith(ends)])
 
     def without(self, *names: str) -> Traffic:
         """All but the named operations."""
-        named = pc.is_in(self._table["operation"], pa.array(names, pa.string()))
-        return Traffic(self._table.filter(pc.invert(named)))
+        return self._named("operation", [name for name in self.operation_names if name not in names])
 
     def whole(self) -> Traffic:
         """Without the stages of operations."""
-        return Traffic(self._table.filter(pa.array(~self._stage)))
+        return self._where(~self._of(self._all.stage))
 
     def at(self, seconds: Iterable[int]) -> Traffic:
         """Those that ended in the given UTC seconds."""
-        return Traffic(self._table.filter(pc.is_in(self._table["time_s"], pa.array(seconds, pa.int64()))))
+        return self._where(np.isin(self._of(self._all.time_s), np.array(list(seconds), dtype=np.int64)))
 
     def ok(self) -> Traffic:
         """Those that did what they should."""
-        return Traffic(self._table.filter(pc.equal(self._table["outcome"], "ok")))
+        return self._named("outcome", ["ok"])
 
     @property
     def scenarios(self) -> list[str]:
         """The scenarios that recorded anything, sorted."""
-        return sorted(pc.unique(self._table["scenario"]).to_pylist())
+        return sorted(self._names("scenario"))
 
     @property
     def operation_names(self) -> list[str]:
         """All operation names, sorted."""
-        return sorted(pc.unique(self._table["operation"]).to_pylist())
+        return sorted(self._names("operation"))
 
     @property
     def count(self) -> int:
         """Finished operations, whatever their outcome."""
-        return int(pc.sum(self._table["count"]).as_py() or 0)
+        return int(self._of(self._all.count).sum())
 
     @property
     def dropped(self) -> int:
         """Operations that could not start."""
-        return int(pc.sum(self._table["dropped"]).as_py() or 0)
+        return int(self._of(self._all.dropped).sum())
 
     @property
     def seconds(self) -> list[int]:
@@ -102,14 +140,18 @@ class Traffic:
 
         Where rows cover ten seconds each, so do these: when in them an operation ended is not known.
         """
-        busy = self._table.filter(pc.greater(self._table["count"], 0))
-        rows = zip(busy["time_s"].to_pylist(), busy["interval_s"].to_pylist(), strict=True)
-        return sorted({second for first, length in set(rows) for second in range(first, first + int(length))})
+        busy = self._of(self._all.count) > 0
+        firsts, lengths = (
+            self._of(column)[busy].tolist() for column in (self._all.time_s, self._all.interval_s)
+        )
+        rows = set(zip(firsts, lengths, strict=True))
+        return sorted({second for first, length in rows for second in range(first, first + int(length))})
 
     def outcomes(self) -> dict[str, int]:
-        """How many operations had which outcome."""
-        counted = self._table.group_by("outcome").aggregate([("count", "sum")])
-        return dict(zip(counted["outcome"].to_pylist(), counted["count_sum"].to_pylist(), strict=True))
+        """How many operations had which outcome, in the order in which outcomes first came."""
+        codes, names = self._of(self._all.codes["outcome"]), self._all.names["outcome"]
+        counts = np.bincount(codes, self._of(self._all.count), len(names))
+        return {names[code]: int(counts[code]) for code in dict.fromkeys(codes.tolist())}
 
     @property
     def failures(self) -> int:
@@ -118,37 +160,50 @@ class Traffic:
 
     def per_step(self, window: Window) -> Floats:
         """Finished operations per second in each step of the window; 0 where none ended."""
-        step = window.step_of(self._table["time_s"].to_numpy())
-        count = self._table["count"].to_numpy()
+        step = window.step_of(self._of(self._all.time_s))
         inside = (step >= 0) & (step < window.steps)
-        total = np.bincount(step[inside], count[inside], window.steps)
+        total = np.bincount(step[inside], self._of(self._all.count)[inside], window.steps)
         return np.asarray(total / window.step_s, dtype=np.float64)
 
     def service(self) -> Latency | None:
         """Service time of all of them together; None where nothing was timed."""
-        return _merged(self._table["service"])
+        return summarised(self._all.service.sum(self._rows))
 
     def response(self) -> Latency | None:
         """Response time likewise; None for closed load."""
-        return _merged(self._table["response"])
+        return summarised(self._all.response.sum(self._rows))
 
     def medians_s(self, window: Window) -> Floats:
         """The median response (service where there is none) of each step; NaN where nothing ended."""
-        column = "response" if self._table["response"].null_count < self._table.num_rows else "service"
-        step = window.step_of(self._table["time_s"].to_numpy())
+        timed = self._all.response.timed[self._rows].any()
+        times = self._all.response if timed else self._all.service
+        step = window.step_of(self._of(self._all.time_s))
         result = np.full(window.steps, np.nan)
-        for index in np.unique(step[(step >= 0) & (step < window.steps)]):
-            latency = _merged(self._table[column].filter(pa.array(step == index)))
+        inside = np.flatnonzero((step >= 0) & (step < window.steps))
+        order = inside[np.argsort(step[inside], kind="stable")]
+        found, starts = np.unique(step[order], return_index=True)
+        ends = [*starts[1:], len(order)][: len(found)]  # nothing ended: no part at all
+        for index, start, end in zip(found, starts, ends, strict=True):
+            latency = summarised(times.sum(self._rows[order[start:end]], keep=False))
             if latency is not None:
                 result[index] = latency.p50_s
         return result
 
+    def _of(self, column: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        return column[self._rows]
 
-def _merged(column: pa.ChunkedArray) -> Latency | None:
-    texts = pc.drop_null(column).to_pylist()
-    if not texts:
-        return None
-    return summarised(histogram.summed(texts))
+    def _where(self, chosen: npt.NDArray[np.bool_]) -> Traffic:
+        found = Traffic.__new__(Traffic)
+        found._all, found._rows = self._all, self._rows[chosen]
+        return found
+
+    def _named(self, column: str, names: Collection[str]) -> Traffic:
+        wanted = np.array([name in names for name in self._all.names[column]], dtype=bool)
+        return self._where(wanted[self._of(self._all.codes[column])])
+
+    def _names(self, column: str) -> list[str]:
+        there = np.unique(self._of(self._all.codes[column])).tolist()
+        return [self._all.names[column][code] for code in there]
 
 
 def summarised(counts: histogram.Counts) -> Latency | None:

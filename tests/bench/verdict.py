@@ -1,0 +1,119 @@
+"""How long a verdict on eight hours of twenty hosts takes, and how much memory: ``make bench SUITE=verdict``.
+
+A run of 115 million samples, and of a tenth and a third of them, is written to a temporary folder (1 GB at
+most, removed afterwards) and judged by the command, in a process of its own: imports, reading, verdict.json.
+The peer is DuckDB's mean and 95th percentile of each series, on the same file right after it. Both have two
+cores. A verdict that does not name the disk that is at its cap is no figure.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from bench import long_run
+from bench.load import BenchError
+from bench.rows import Row
+
+from pinchpoint.store.schema import SAMPLES, VERDICT
+
+WHOLE_S = 8 * 3600
+PARTS = {"tenth": WHOLE_S // 10, "third": WHOLE_S // 3, "whole": WHOLE_S}
+GOAL_S, GOAL_GB, GOAL_LINEAR = 10.0, 2.0, 1.3
+"""Of the whole; linear: time per sample at most so many times the tenth's."""
+_COMMAND = Path(sys.executable).with_name("pinchpoint")
+_CORES = 2
+_EXPECTED = {"kind": "disk_cap", "tier": "sql", "host": "sql1", "role": "log"}
+
+_PEER = """
+import duckdb, sys
+connection = duckdb.connect(config={"threads": 2, "memory_limit": "2GB"})
+connection.execute(
+    "SELECT host, metric, instance, avg(value), approx_quantile(value, 0.95) "
+    "FROM read_parquet(?) GROUP BY ALL",
+    [sys.argv[1]],
+).fetchall()
+"""
+
+
+class Taken(NamedTuple):
+    """What a process took: seconds from start to end, seconds of CPU, and bytes of memory at most."""
+
+    wall_s: float
+    cpu_s: float
+    memory_bytes: float
+
+
+def rows(parts: Sequence[str] = tuple(PARTS)) -> Iterator[Row]:
+    """The rows of each part, the smallest first; at the end whether time grows as the samples do.
+
+    Raises:
+        BenchError: a process failed, or the verdict is wrong.
+    """
+    taken: dict[str, tuple[int, Taken]] = {}
+    for part in parts:
+        with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+            run = Path(folder) / "run"
+            samples = long_run.write_run(run, PARTS[part])
+            ours = _taken([_COMMAND, "analyse", run, "--json"])
+            _check(run)
+            peer = _taken([sys.executable, "-c", _PEER, run / SAMPLES])
+            report = _taken([_COMMAND, "report", run, "--format", "html", "--out", folder])
+        taken[part] = samples, ours
+        yield from _rows_of(f"{samples / 1e6:.0f}m", ours, peer, report, whole=part == "whole")
+    if {"tenth", "whole"} <= taken.keys():
+        (few, quick), (many, slow) = taken["tenth"], taken["whole"]
+        growth = (slow.wall_s / many) / (quick.wall_s / few)
+        yield Row(
+            "verdict, time per sample, whole to tenth",
+            growth,
+            "x",
+            goal=GOAL_LINEAR,
+            met=growth <= GOAL_LINEAR,
+        )
+
+
+def _rows_of(name: str, ours: Taken, peer: Taken, report: Taken, *, whole: bool) -> Iterator[Row]:
+    ratio = ours.wall_s / peer.wall_s
+    note = f"CPU time: {ours.cpu_s:.1f} s, the peer's {peer.cpu_s:.1f} s"
+    goal_s, goal_gb = (GOAL_S, GOAL_GB) if whole else (None, None)
+    size = ours.memory_bytes / 1e9
+    yield Row(
+        f"verdict_{name}_s", ours.wall_s, "s", "duckdb", peer.wall_s, ratio,
+        goal_s, met=goal_s is None or ours.wall_s <= goal_s, note=note,
+    )  # fmt: skip
+    yield Row(f"verdict_{name}_gb", size, "GB", goal=goal_gb, met=goal_gb is None or size <= goal_gb)
+    yield Row(f"report_{name}_s", report.wall_s, "s", note=f"{report.memory_bytes / 1e9:.2f} GB")
+
+
+def _taken(command: Sequence[str | Path]) -> Taken:
+    """Run a command on two cores; its output is thrown away. Raises BenchError."""
+    cores = sorted(os.sched_getaffinity(0))[:_CORES]
+    with tempfile.TemporaryFile() as errors:
+        begun = time.monotonic()
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors)
+        os.sched_setaffinity(process.pid, cores)
+        _, status, used = os.wait4(process.pid, 0)
+        wall_s = time.monotonic() - begun
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode:
+            errors.seek(0)
+            said = errors.read().decode(errors="replace")[-500:]
+            raise BenchError(
+                f"{Path(command[0]).name} {command[1]}: exit status {process.returncode}: {said}"
+            )
+    return Taken(wall_s, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024.0)
+
+
+def _check(run: Path) -> None:
+    found = json.loads((run / VERDICT).read_text(encoding="utf-8"))["bottleneck"] or {}
+    named = {key: found.get(key) for key in _EXPECTED}
+    if named != _EXPECTED:
+        raise BenchError(f"the verdict is wrong: it names {named}, the truth is {_EXPECTED}")

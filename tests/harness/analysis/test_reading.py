@@ -1,0 +1,208 @@
+"""What is read is added up as it should be: batch by batch, in whatever order, against one row at a time."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from bench import long_run
+from harness.analysis.build import crawl_bound_by_search
+from hdrh.histogram import HdrHistogram
+
+from pinchpoint.analysis import analyse
+from pinchpoint.analysis.series import Key, Window
+from pinchpoint.analysis.steps import add_up
+from pinchpoint.analysis.times import Times
+from pinchpoint.analysis.traffic import Traffic
+from pinchpoint.errors import InputError
+from pinchpoint.store import histogram
+from pinchpoint.store import samples as recorded
+from pinchpoint.store.read import open_run
+from pinchpoint.store.schema import SAMPLES, SAMPLES_SCHEMA
+
+START_S = 1_800_000_000
+WINDOW = Window(START_S, 10, 6)
+
+
+def some_samples(seed: int, count: int = 4000) -> pa.Table:
+    """Rows in no order: before, in and after the window, measured and not, with and without weights."""
+    random = np.random.default_rng(seed)
+    host = random.choice(["a1", "b1"], count)
+    metric = random.choice(["cpu.busy_ratio", "disk.write_latency_s", "disk.writes_per_s"], count)
+    weighted = metric == "disk.write_latency_s"
+    columns = {
+        "time_ns": (START_S + random.uniform(-10, 70, count)) * 1e9,
+        "interval_s": random.choice([0.5, 1.0, 5.0], count),
+        "host": host,
+        "metric": metric,
+        "instance": np.where(metric == "cpu.busy_ratio", "", random.choice(["sda", "sdb"], count)),
+        "value": pa.array(random.uniform(0, 9, count), mask=random.random(count) < 0.2),
+        "weight": pa.array(random.integers(0, 5, count).astype(float), mask=~weighted),
+    }
+    columns["time_ns"] = columns["time_ns"].astype(np.int64)
+    return pa.table(columns, schema=SAMPLES_SCHEMA)
+
+
+def one_by_one(table: pa.Table) -> dict[Key, dict[str, list[float]]]:
+    """The reference: a loop over rows."""
+    found: dict[Key, dict[str, list[float]]] = defaultdict(
+        lambda: {name: [0.0] * WINDOW.steps for name in ("total", "share", "covered_s", "counts", "highest")}
+    )
+    for row in table.to_pylist():
+        step = int((row["time_ns"] / 1e9 - row["interval_s"] / 2 - START_S) // WINDOW.step_s)
+        if not 0 <= step < WINDOW.steps:
+            continue
+        cells = found[Key(row["host"], row["metric"], row["instance"])]
+        if row["value"] is None:
+            continue
+        weight = row["interval_s"] if row["weight"] is None else row["weight"]
+        cells["total"][step] += row["value"] * weight
+        cells["share"][step] += weight
+        cells["covered_s"][step] += row["interval_s"]
+        cells["counts"][step] += 1
+        cells["highest"][step] = max(cells["highest"][step], row["value"])
+    return found
+
+
+@pytest.mark.parametrize("rows", [37, 4000])
+def test_samples_are_added_up_as_one_by_one(rows: int) -> None:
+    """Sums, weights, largest values and counts of every cell, from tables of any length, in any order."""
+    table = some_samples(1)
+    parts = [table.slice(first, rows) for first in range(0, table.num_rows, rows)]
+    found, expected = add_up(parts, WINDOW), one_by_one(table)
+    for metric in ("cpu.busy_ratio", "disk.write_latency_s", "disk.writes_per_s"):
+        assert found.keys(metric) == sorted(key for key in expected if key.metric == metric)
+    for key, cells in expected.items():
+        series = found.series(*key)
+        assert series is not None
+        assert series.weighted == (key.metric == "disk.write_latency_s")
+        for name, sums in cells.items():
+            assert getattr(series, name) == pytest.approx(sums), (key, name)
+        assert series.mean() == pytest.approx(sum(cells["total"]) / sum(cells["share"]))
+        assert series.maximum() == max(cells["highest"])
+        assert series.measured == sum(cells["counts"])
+
+
+def test_a_part_of_the_window_is_what_it_alone_would_be() -> None:
+    """Cut out of what was added up, or added up alone: the same; other steps are refused."""
+    table, part = some_samples(2), Window(START_S + 20, 10, 3)
+    cut, alone = add_up([table], WINDOW).during(part), add_up([table], part)
+    for key in alone.keys("disk.write_latency_s"):
+        assert cut.mean(*key) == alone.mean(*key)
+        assert np.array_equal(cut.steps(*key), alone.steps(*key), equal_nan=True)
+        assert np.array_equal(cut.weights(*key), alone.weights(*key))
+    beyond = add_up([table], WINDOW).during(Window(START_S + 50, 10, 3))
+    assert np.isnan(beyond.steps("a1", "cpu.busy_ratio")[1:]).all()
+    with pytest.raises(ValueError, match="steps"):
+        add_up([table], WINDOW).during(Window(START_S + 5, 10, 2))
+
+
+def test_readings_are_kept_only_of_what_was_asked_for() -> None:
+    """In the order of time, measured ones only; any other series is a programming error."""
+    table, key = some_samples(3), Key("b1", "disk.writes_per_s", "sda")
+    found = add_up([table.slice(0, 1500), table.slice(1500)], WINDOW, [key]).readings(*key)
+    rows = [row for row in table.to_pylist() if Key(row["host"], row["metric"], row["instance"]) == key]
+    middles = {row["time_ns"] / 1e9 - row["interval_s"] / 2: row["value"] for row in rows}
+    inside = {
+        at: value
+        for at, value in sorted(middles.items())
+        if START_S <= at < START_S + 60 and value is not None
+    }
+    assert found.middle_s.tolist() == list(inside)
+    assert found.value.tolist() == list(inside.values())
+    with pytest.raises(KeyError):
+        add_up([table], WINDOW, [key]).readings("a1", "disk.writes_per_s", "sda")
+
+
+def texts(seed: int, count: int) -> list[str | None]:
+    random = np.random.default_rng(seed)
+    draws = [random.lognormal(15, 2, random.integers(1, 300)).astype(np.int64) for _ in range(count)]
+    return [
+        None if number % 7 == 3 else histogram.encoded(histogram.counted(draw))
+        for number, draw in enumerate(draws)
+    ]
+
+
+def counters(given: list[str]) -> list[int]:
+    """What the library's own decoder makes of them."""
+    whole = HdrHistogram(histogram.LOWEST_US, histogram.HIGHEST_US, histogram.DIGITS)
+    for text in given:
+        whole.decode_and_add(text)
+    return [int(whole.get_count_at_index(index)) for index in range(whole.counts_len)]
+
+
+def test_histograms_are_decoded_as_the_library_does() -> None:
+    """Each by itself and all together; a gap of one, a gap of thousands, a count of billions."""
+    odd = [[0, 1], [0, 1, 0, 2], [3, 0, 0, 7], [0] * 23_000 + [1], [0] * 5 + [10**12], [5]]
+    given = [*filter(None, texts(4, 40)), *(histogram.encoded(np.array(counts)) for counts in odd)]
+    ends, used, counts = histogram.entries(given)
+    for number in (0, 7, len(given) - 6, len(given) - 3, len(given) - 2, len(given) - 1):
+        there = slice(ends[number], ends[number + 1])
+        expected = counters([given[number]])
+        assert used[there].tolist() == [index for index, count in enumerate(expected) if count]
+        assert counts[there].tolist() == [count for count in expected if count]
+    together = histogram.summed(given)
+    assert together.tolist() == counters(given)[: len(together)]
+    assert histogram.summed([]).tolist() == []
+
+
+def test_any_choice_of_histograms_is_their_sum() -> None:
+    """Rows that lie together or apart, with gaps where nothing was timed, asked for once or again."""
+    given, random = texts(5, 120), np.random.default_rng(5)
+    times = Times(pa.chunked_array([given[:50], given[50:]]), random.permutation(120))
+    for choice in ([], [3], range(120), range(20, 60), random.choice(120, 30, replace=False), range(20, 60)):
+        expected = histogram.summed([text for text in (given[row] for row in choice) if text is not None])
+        for keep in (True, False):
+            assert times.sum(np.array(choice, dtype=np.int64), keep=keep).tolist() == expected.tolist()
+
+
+def test_operations_keep_the_order_in_which_outcomes_came() -> None:
+    """Words list failures in that order, whatever the order of the names."""
+    run = crawl_bound_by_search().run()
+    names = pa.array((["timeout", "ok", "broken"] * run.operations.num_rows)[: run.operations.num_rows])
+    position = run.operations.schema.get_field_index("outcome")
+    traffic = Traffic(run.operations.set_column(position, "outcome", names))
+    assert list(traffic.outcomes()) == ["timeout", "ok", "broken"]
+    assert sum(traffic.outcomes().values()) == traffic.count
+
+
+def test_a_file_is_judged_as_the_table_it_was_written_from(tmp_path: Path) -> None:
+    """Small groups of rows, one after the other, give the very same verdict; a file cut short is told."""
+    run = crawl_bound_by_search().run()
+    path = tmp_path / SAMPLES
+    pq.write_table(run.samples, path, row_group_size=700)
+    in_file = type(run)(run.directory, run.manifest, run.operations, recorded.in_file(path), run.events)
+    assert analyse(in_file).to_json() == analyse(run).to_json()
+    assert recorded.extent(in_file.samples) == recorded.extent(run.samples)
+    assert recorded.table(in_file.samples).equals(run.samples)
+    pq.write_table(run.samples.drop_columns("weight"), path)
+    with pytest.raises(InputError, match=r"its columns are .* allowed: .*weight"):
+        recorded.in_file(path)
+    path.write_bytes(b"PAR1 but no more")
+    with pytest.raises(InputError, match="cannot be read"):
+        recorded.in_file(path)
+
+
+def test_pages_that_are_damaged_are_told(tmp_path: Path) -> None:
+    """What the footer cannot tell shows when the rows are read: the file is named, nothing is guessed."""
+    run, path = crawl_bound_by_search().run(), tmp_path / SAMPLES
+    pq.write_table(run.samples, path, compression="zstd")
+    content = bytearray(path.read_bytes())
+    content[4 : len(content) // 2] = bytes(len(content) // 2 - 4)
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"samples\.parquet: cannot be read"):
+        list(recorded.tables(recorded.in_file(path)))
+
+
+def test_a_long_run_names_its_bottleneck(tmp_path: Path) -> None:
+    """Ninety seconds of the run that ``make bench SUITE=verdict`` is about: every series, twenty hosts."""
+    run = tmp_path / "run"
+    assert long_run.write_run(run, 120) == 120 * (20 * 200 + 14)
+    verdict = analyse(open_run(run))
+    assert verdict.bottleneck is not None
+    found = verdict.bottleneck
+    assert (found.kind, found.tier, found.host, found.role) == ("disk_cap", "sql", "sql1", "log")
