@@ -102,7 +102,7 @@ def _embedded(farm: Farm, status: Any) -> LiveFarm:
         for tier in status.tiers
     ]
     # A server watched from within has a role for that, which scenarios are not given.
-    endpoints = {name: dict(given) for name, given in status.endpoints.items()}
+    endpoints = _given(farm) | {name: dict(given) for name, given in status.endpoints.items()}
     monitors = {name: url for name, given in endpoints.items() if (url := given.pop("monitor", None))}
     watches += [
         (_WATCHED_BY[urlsplit(url).scheme], Watch(tier.host, tier.name, options={"url": url}))
@@ -124,7 +124,7 @@ def _embedded(farm: Farm, status: Any) -> LiveFarm:
 
 
 def _declared(farm: Farm) -> LiveFarm:
-    endpoints = {name: endpoint.given for name, endpoint in farm.endpoints.named().items()}
+    endpoints = _given(farm)
     watches = [
         (collect.kind, _watch(endpoints, tier, name, host, _options(endpoints, tier, name, collect)))
         for tier, declared in farm.tiers.items()
@@ -134,6 +134,11 @@ def _declared(farm: Farm) -> LiveFarm:
     usable = sorted(os.sched_getaffinity(0))
     # A generator on its own core; the farm's servers, if they run here at all, are not ours to pin.
     return LiveFarm(endpoints, watches, tuple(usable[-1:]) if len(usable) > 1 else ())
+
+
+def _given(farm: Farm) -> dict[str, dict[str, str]]:
+    """The endpoints that are running already, beside an embedded farm, too."""
+    return {name: dict(endpoint.given) for name, endpoint in farm.endpoints.named().items()}
 
 
 def _options(endpoints: dict[str, dict[str, str]], tier: str, host: str, collect: Collect) -> dict[str, Any]:

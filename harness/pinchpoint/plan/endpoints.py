@@ -115,6 +115,13 @@ class SearchEndpoint(EndpointSpec):
     token: str | None = Field(default=None, repr=False)
     api_key: str | None = Field(default=None, repr=False)
 
+    @field_validator("url")
+    @classmethod
+    def _url_fits(cls, value: str, info: ValidationInfo) -> str:  # noqa: ARG003 - as any endpoint's
+        if value and not value.startswith("${"):
+            check_url(cls.endpoint, value)
+        return value
+
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
         if self.kind == "none" and self.url:
