@@ -140,18 +140,21 @@ def _lowering(inputs: Inputs, found: tuple[Suspicion, ...], stage: Stage) -> Ite
 
 
 def _too_seldom(first: Suspicion, stage: Stage) -> str:
-    """Why it cannot be told how a disk limits that was read every few seconds only; "" where it can.
+    """Why it cannot be told how a disk limits whose readings have gaps; "" where it can.
 
     How I/O moves from one second to the next tells a limit from a device and both from a mere delay.
     """
     if first.resource.type != "disk":
         return ""
-    read = int(np.isfinite(first.resource.columns["outstanding"][stage.rows]).sum())
-    if read >= MIN_SAMPLES.value or 2 * read > len(stage.rows):
+    columns = [
+        first.resource.columns[name][stage.rows] for name in ("reads", "writes", "outstanding", "busy")
+    ]
+    read = int(np.isfinite(columns).all(axis=0).sum())
+    if read >= MIN_SAMPLES.value or read >= SEEN.value * len(stage.rows):
         return ""
     return (
-        f"the disk was read {read} times only, every few seconds: whether it is at a limit or merely slow "
-        f"takes {MIN_SAMPLES.value:.0f} readings"
+        f"the disk was read {read} times only in {len(stage.rows)} steps: whether it is at a limit or "
+        f"merely slow takes {MIN_SAMPLES.value:.0f} readings"
     )
 
 
