@@ -8,7 +8,6 @@ from typing import Any
 
 from pinchpoint.analysis import Verdict, analyse
 from pinchpoint.errors import InputError
-from pinchpoint.report import registry
 from pinchpoint.store.read import StoredRun, open_run
 from pinchpoint.store.schema import VERDICT
 from pinchpoint.store.write import write_json
@@ -49,6 +48,8 @@ def saved_verdict(directory: Path) -> tuple[StoredRun, dict[str, Any]]:
 
 def write_reports(run: StoredRun, verdict: dict[str, Any], formats: list[str], out: Path) -> list[Path]:
     """Write the reports into a folder; their paths. Raises InputError."""
+    from pinchpoint.report import registry  # noqa: PLC0415 -- charts take a second, and a verdict needs none
+
     try:
         out.mkdir(parents=True, exist_ok=True)
         return [registry.write(run, verdict, name, out) for name in formats]

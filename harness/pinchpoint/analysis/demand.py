@@ -85,10 +85,8 @@ def _cores_used(inputs: Inputs, host: Host) -> Floats:
 
 def pool_busy(samples: Samples, hosts: list[str], cores: tuple[int, ...]) -> Floats:
     """The mean busy ratio of a set of cores; the machine's own where no core was measured."""
-    columns = [samples.first_of(hosts, "cpu.busy_ratio", str(core)) for core in cores]
-    if columns and all(np.isfinite(column).any() for column in columns):
-        return np.asarray(np.mean(columns, axis=0), dtype=np.float64)
-    return samples.first_of(hosts, "cpu.busy_ratio")
+    found = samples.together(hosts, "cpu.busy_ratio", map(str, cores))
+    return samples.first_of(hosts, "cpu.busy_ratio") if found is None else found
 
 
 def _generator_use(inputs: Inputs, machine: str, cores: tuple[int, ...]) -> Floats:

@@ -20,6 +20,7 @@ Ints = npt.NDArray[np.int64]
 
 _BITS = 20
 _MASK = (1 << _BITS) - 1
+_LARGEST = 2**31
 
 
 def add_up(tables: Iterable[pa.Table], window: Window, apart: Collection[Key] = ()) -> Samples:
@@ -169,10 +170,21 @@ class _Names:
     def numbered(self, table: pa.Table) -> tuple[Ints, Ints]:
         """(the number of each row's series in this table; of each its code, the same in all tables)."""
         host, metric, instance = (_dictionary(table[name]) for name in Key._fields)
-        what, metrics, instances = _paired(_indices(metric), _indices(instance), len(instance.dictionary))
-        series, hosts, whats = _paired(_indices(host), what, len(metrics))
+        metrics, instances = len(metric.dictionary), len(instance.dictionary)
+        possible = len(host.dictionary) * metrics * instances
+        kind = np.int32 if possible < _LARGEST else np.int64
+        there = np.zeros(possible, dtype=bool)
+        each = (_indices(host, kind) * metrics + _indices(metric, kind)) * instances + _indices(
+            instance, kind
+        )
+        there[each] = True
+        found = np.flatnonzero(there)
+        number = np.empty(possible, dtype=np.int64)  # only what is there is written, and read
+        number[found] = np.arange(len(found))
         h, m, i = (self._known(at, column) for at, column in enumerate((host, metric, instance)))
-        return series, (h[hosts] << 2 * _BITS) + (m[metrics[whats]] << _BITS) + i[instances[whats]]
+        pair, one = np.divmod(found, instances)
+        first, other = np.divmod(pair, metrics)
+        return number[each], (h[first] << 2 * _BITS) + (m[other] << _BITS) + i[one]
 
     def key(self, code: int) -> Key:
         """What a code stands for."""
@@ -190,18 +202,8 @@ def _dictionary(column: pa.ChunkedArray) -> pa.DictionaryArray:
     return whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
 
 
-def _indices(column: pa.DictionaryArray) -> Ints:
-    return np.asarray(column.indices.to_numpy(), dtype=np.int64)
-
-
-def _paired(one: Ints, other: Ints, others: int) -> tuple[Ints, Ints, Ints]:
-    """(numbers of the pairs that there are, from 0 on; of each pair its first; its second)."""
-    pair = one * others + other
-    there = np.zeros(int(pair.max()) + 1, dtype=bool)
-    there[pair] = True
-    found = np.flatnonzero(there)
-    number = np.cumsum(there) - 1
-    return number[pair], found // others, found % others
+def _indices(column: pa.DictionaryArray, kind: type[np.signedinteger[Any]]) -> npt.NDArray[Any]:
+    return np.asarray(column.indices.to_numpy(), dtype=kind)
 
 
 def _in_order(parts: list[tuple[Floats, Floats]]) -> Readings:
