@@ -11,7 +11,8 @@ from harness.analysis.build import Build
 from pinchpoint.analysis.analyse import analyse
 from pinchpoint.analysis.verdict import Verdict
 
-READ = {"acknowledged": 900, "records": 100, "confirmed": 100, "missing": 0, "different": 0, "expired": 0}
+READ: dict[str, Any] = {"acknowledged": 900, "records": 100, "confirmed": 100}
+READ |= {"missing": 0, "different": 0, "expired": 0}
 READ |= {"sample": "sample", "examples": [], "not_read": ""}
 
 

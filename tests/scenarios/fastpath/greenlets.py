@@ -26,9 +26,11 @@ from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.databases.contract import DatabaseFailure
 from pinchpoint_scenarios.fastpath.postgresql import FastConnection
 from pinchpoint_scenarios.fastpath.readiness import readiness
+from pinchpoint_scenarios.nosql_burst.params import NosqlBurstParams
 from pinchpoint_scenarios.nosql_burst.stores.valkey import Valkey
 
 SESSIONS = 20
+RECORD = [(0, [b"x"])]
 
 
 def took_s(work: Callable[[int], object]) -> float:
@@ -93,18 +95,19 @@ def _outcome(made: FastConnection, statement: LiteralString) -> str:
 
 def nosql(endpoint: Endpoint) -> dict[str, object]:
     """Twenty writes while the server answers nobody; then one that it answers too late."""
-    made = [Valkey(endpoint).connect(0.5, fast=True) for _ in range(SESSIONS)]
-    first = [each.write("greenlets", [b"x"]) for each in made]
+    store = Valkey(endpoint, "", NosqlBurstParams.model_validate({"timeout_s": "500ms"}))
+    made = [store.connect(number) for number in range(SESSIONS)]
+    first = [each.write(RECORD) for each in made]
     with valkey.Valkey.from_url(endpoint.url) as client:
         client.client_pause(300, all=True)
-        paused_s = took_s(lambda number: made[number].write("greenlets", [b"x"]))
+        paused_s = took_s(lambda number: made[number].write(RECORD))
         client.client_pause(1500, all=True)
         begun = time.perf_counter()
-        late = made[0].write("greenlets", [b"x"])
+        late = made[0].write(RECORD)
         late_s = time.perf_counter() - begun
         gevent.sleep(1.2)
-        after = made[0].write("greenlets", [b"x"])
-        client.delete("greenlets")
+        after = made[0].write(RECORD)
+        client.delete("0")
     for each in made:
         each.close()
     return {"first": first, "paused_s": paused_s, "late": late, "late_s": late_s, "after": after}

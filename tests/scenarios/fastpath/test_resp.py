@@ -14,17 +14,32 @@ import pytest
 import valkey
 
 from pinchpoint_scenarios.contract import Endpoint
+from pinchpoint_scenarios.nosql_burst.params import NosqlBurstParams
 from pinchpoint_scenarios.nosql_burst.stores.valkey import Valkey, ValkeyConnection
 
 BOTH = pytest.mark.parametrize("fast", [True, False], ids=["fast", "library"])
-KEY = "fastpath-test"
+PREFIX = "fastpath-test:"
+KEY = f"{PREFIX}0"
+
+
+class Writer:
+    """Writes one record again and again."""
+
+    def __init__(self, connection: ValkeyConnection) -> None:
+        self._connection = connection
+
+    def write(self, contents: list[bytes]) -> str:
+        return self._connection.write([(0, contents)])
 
 
 @contextmanager
-def opened(endpoint: Endpoint, fast: bool, timeout_s: float = 5) -> Iterator[ValkeyConnection]:
-    connection = Valkey(endpoint).connect(timeout_s, fast=fast)
+def opened(endpoint: Endpoint, fast: bool, timeout_s: float = 5) -> Iterator[Writer]:
+    params = NosqlBurstParams.model_validate(
+        {"driver": "fast" if fast else "library", "timeout_s": f"{timeout_s:g}s"}
+    )
+    connection = Valkey(endpoint, PREFIX, params).connect(0)
     try:
-        yield connection
+        yield Writer(connection)
     finally:
         connection.close()
 
@@ -53,10 +68,10 @@ def test_what_is_written_is_there(nosql: Endpoint, client: valkey.Valkey, fast: 
     contents = [b"", b"\r\n$5\r\n\0\xff", bytes(range(256)) * 2**14]
     with opened(nosql, fast) as connection:
         for content in contents:
-            assert connection.write(KEY, [content]) == "ok"
+            assert connection.write([content]) == "ok"
             assert client.get(KEY) == content
         client.delete(KEY)
-        assert connection.write(KEY, contents) == "ok"
+        assert connection.write(contents) == "ok"
     assert client.hgetall(KEY) == {b"field%d" % n: content for n, content in enumerate(contents)}
 
 
@@ -70,17 +85,17 @@ def test_refusals_are_named_and_the_connection_stays(
         with opened(as_user(nosql, "narrow", "narrow"), fast) as connection:
             client.rpush(KEY, "a list")
             client.config_resetstat()
-            assert connection.write(KEY, [b"x", b"y"]) == "permission"
+            assert connection.write([b"x", b"y"]) == "permission"
             client.config_set("maxmemory", 1)
-            assert connection.write(KEY, [b"x"]) == "out_of_memory"
+            assert connection.write([b"x"]) == "out_of_memory"
             client.config_set("maxmemory", 0)
-            assert connection.write(KEY, [b"x"]) == "ok"
+            assert connection.write([b"x"]) == "ok"
             info = cast("dict[str, Any]", client.info("stats"))
             assert info["total_connections_received"] == 0
         with opened(nosql, fast) as connection:
             client.delete(KEY)
             client.rpush(KEY, "a list")
-            assert connection.write(KEY, [b"x", b"y"]) == "wrong_type"
+            assert connection.write([b"x", b"y"]) == "wrong_type"
     finally:
         client.config_set("maxmemory", 0)
         run(client, "ACL", "DELUSER", "narrow")
@@ -95,9 +110,9 @@ def test_both_versions_of_the_protocol_with_login(
     run(client, "ACL", "SETUSER", "one", "on", ">secret", "~*", "+@all")
     try:
         with opened(as_user(nosql, "one", "secret", query), fast) as connection:
-            assert connection.write(KEY, [b"x"]) == "ok"
+            assert connection.write([b"x"]) == "ok"
         with opened(as_user(nosql, "one", "wrong", query), fast) as connection:
-            assert connection.write(KEY, [b"x"]) == "authentication"
+            assert connection.write([b"x"]) == "authentication"
     finally:
         run(client, "ACL", "DELUSER", "one")
 
@@ -106,9 +121,9 @@ def test_both_versions_of_the_protocol_with_login(
 def test_a_killed_connection_is_lost_once(nosql: Endpoint, client: valkey.Valkey, fast: bool) -> None:
     """The write that meets it fails by its name, the next one has a new connection."""
     with opened(nosql, fast) as connection:
-        assert connection.write(KEY, [b"x"]) == "ok"
+        assert connection.write([b"x"]) == "ok"
         run(client, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
-        assert [connection.write(KEY, [b"x"]) for _ in range(3)] == ["connection_lost", "ok", "ok"]
+        assert [connection.write([b"x"]) for _ in range(3)] == ["connection_lost", "ok", "ok"]
 
 
 @BOTH
@@ -116,7 +131,7 @@ def test_a_server_that_takes_no_more_is_a_timeout(nosql: Endpoint, client: valke
     """A value larger than all buffers, and nobody who reads it."""
     with _answering(lambda _: None) as endpoint, opened(endpoint, fast, timeout_s=0.3) as connection:
         begun = time.monotonic()
-        assert connection.write(KEY, [bytes(2**25)]) == "timeout"
+        assert connection.write([bytes(2**25)]) == "timeout"
         assert 0.3 <= time.monotonic() - begun < 3
 
 
@@ -145,7 +160,7 @@ def test_answers_in_pieces_and_answers_that_are_none(fast: bool, name: str) -> N
             time.sleep(0.02)
 
     with _answering(answer) as endpoint, opened(endpoint, fast) as connection:
-        assert connection.write(KEY, [b"x"]) == name
+        assert connection.write([b"x"]) == name
 
 
 @contextmanager
