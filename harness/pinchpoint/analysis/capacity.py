@@ -28,6 +28,8 @@ SEVERAL = f"{SAME}; the other scenarios stay as they are"
 
 CEILINGS = ("cpu", "allowance", "thread", "disk", "network", "pool")
 """Resources whose use grows with throughput, so that it tells how much more of that they allow."""
+MOVES = 0.02
+"""A use that differs less than this between the levels of a load in steps is not the load's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,7 @@ def find_demands(
     for resource in (one for one in resources if one.type in CEILINGS):
         measured = measure(resource, rows)
         use = used(measured)
-        if use is None or use <= 0 or _no_limit(measured, resource):
+        if use is None or use <= 0 or _no_limit(measured, resource) or (climb and _unmoved(resource, climb)):
             continue
         found.append(
             (climb and _of_levels(resource, measured, use, served, climb))
@@ -109,6 +111,14 @@ def find_demands(
             )
         )
     return tuple(sorted(found, key=lambda one: (one.ceiling_ratio, one.resource.key)))
+
+
+def _unmoved(resource: Resource, climb: Climb) -> bool:
+    """Whether it is used alike at every level: sessions that stay open hold their connections at any load."""
+    same = next((other for other in climb.resources if other.key == resource.key), None)
+    uses = [used(measure(same, climb.rows(level))) for level in climb.levels] if same else []
+    known = [use for use in uses if use is not None]
+    return len(known) > 1 and max(known) - min(known) < MOVES
 
 
 def _no_limit(found: Measures, resource: Resource) -> bool:

@@ -95,7 +95,7 @@ def _of_model(case: Case, first: Suspicion | None, demands: Sequence[Demand]) ->
     if first is not None:
         own = next((one for one in demands if one.resource.key == first.resource.key), None)
         room, scenario = reach(first, demands), _one_scenario(case)
-        if own is None or room == 1.0:
+        if own is None or room == 1.0 or (case.climb is not None and case.knee.found):
             now = _now(case, scenario) if scenario else None
             return Headroom(0.0, "model", scenario, now, now, "it does all that it can do already")
     else:

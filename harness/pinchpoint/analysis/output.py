@@ -24,7 +24,7 @@ AT_A_CEILING = ("cpu", "cpu_thread", "disk_cap", "network", "pool")
 RATED = ("cpu", "allowance", "thread", "disk")
 """Resources of which a candidate can be made."""
 LEAST_USED = 0.05
-"""A resource used less than this is no next bottleneck: the ratio would be a number without a meaning."""
+"""A resource of which the load takes less is no next bottleneck: the ratio would have no meaning."""
 NOT_MEASURED_RANK = 0.75
 """Where a resource that was not measured stands among the candidates: before those known to have room."""
 
@@ -156,7 +156,8 @@ def _counts(one: Demand, first: Suspicion | None) -> bool:
     resource = one.resource
     if first is not None and resource.key == first.resource.key:
         return False
-    return LEAST_USED <= one.use <= 1 and not _inside(resource, first)
+    # What the load itself takes of it must count: sessions that stay open use a pool at any load.
+    return one.use <= 1 and one.use - one.base >= LEAST_USED and not _inside(resource, first)
 
 
 def following(first: Suspicion | None, demands: Sequence[Demand]) -> tuple[Next, ...]:

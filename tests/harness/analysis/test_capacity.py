@@ -239,3 +239,13 @@ def test_headroom_of_waiting_is_not_known() -> None:
     assert verdict.bottleneck.kind == "disk_latency"
     assert verdict.headroom_ratio is None
     assert "waiting sets the pace" in verdict.headroom.why
+
+
+def test_what_is_used_alike_at_every_load_is_no_next_bottleneck() -> None:
+    """Sessions that stay open hold 14 % of the connections at any load: no ceiling follows from that."""
+    levels = np.arange(100.0, 900.0, 100.0)
+    build = climb(levels, 600).metric("sql1", "db.connections_ratio", 0.14, noise=0.001)
+    verdict = judged(build)
+    rows = [row for row in (verdict.next, verdict.then) if row is not None]
+    assert "pool" not in {row.kind for row in rows}
+    assert verdict.headroom_ratio == 0.0, "what is judged came after the knee"
