@@ -33,6 +33,8 @@ from pinchpoint.analysis.verdict import Confidence
 from pinchpoint.report import units
 
 RESAMPLES = 200
+WATCHED = 0.5
+"""A server that tells of itself is seen when it does so half of the time: its counters go on meanwhile."""
 SEED = 1
 """Fixed: the same samples must give the same words."""
 
@@ -199,13 +201,19 @@ def _could_be_its_time(one: Suspicion) -> bool:
 
 
 def unseen(inputs: Inputs) -> Iterator[str]:
-    """Hosts of the farm whose CPU was not read for a tenth of the window or more."""
+    """What was to be watched and was not, for a tenth of the window or more: hosts, servers from within."""
     for host in dict.fromkeys(host.name for host in inputs.hosts):
         seen = inputs.samples.seen_ratio(host, "cpu.busy_ratio")
         if seen == 0:
             yield f"{host} was not seen"
         elif seen < SEEN.value:
             yield f"{host} was only partly seen"
+    for kind, host in inputs.views:
+        told = inputs.samples.steps(host, "collector.ok", kind)
+        if not np.isfinite(told).any():
+            yield f"the {kind} view of {host} was not seen"
+        elif float((told >= 1).mean()) < WATCHED:
+            yield f"the {kind} view of {host} was only partly seen"
 
 
 def stolen(inputs: Inputs) -> Iterator[str]:

@@ -141,6 +141,7 @@ class Inputs:
         measured: whether there was a measure phase at all.
         whole: operations of the whole run; ``traffic`` those of the measure phase.
         generators: the load workers.
+        views: (kind, host) of what was to tell of a server from within: collectors beside those of hosts.
     """
 
     state: str
@@ -156,6 +157,7 @@ class Inputs:
     traffic: Traffic
     events: tuple[Mapping[str, Any], ...]
     warnings: tuple[str, ...]
+    views: tuple[tuple[str, str], ...] = ()
 
     def during(self, window: Window) -> Inputs:
         """As if only this part of the window had been measured."""
@@ -197,6 +199,7 @@ def read_inputs(run: StoredRun) -> Inputs:
         traffic=traffic.during(window),
         events=tuple(run.events),
         warnings=tuple(manifest.get("warnings") or ()),
+        views=tuple(_views(manifest)),
     )
 
 
@@ -209,6 +212,12 @@ def seconds_of(text: str) -> float:
 def utc(time_s: float) -> str:
     """UTC seconds as the run directory writes them."""
     return datetime.fromtimestamp(time_s, UTC).isoformat().replace("+00:00", "Z")
+
+
+def _views(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for collector in manifest.get("collectors") or ():
+        if collector.get("kind") != "local":
+            yield from ((collector["kind"], host) for host in collector.get("hosts") or ())
 
 
 def _measure_phase(run: StoredRun) -> tuple[float, float, bool]:

@@ -848,3 +848,21 @@ def test_a_disk_read_every_five_seconds_is_a_candidate_only(seed: int) -> None:
     assert verdict.outcome == "inconclusive"
     assert verdict.candidates[0].role == "data"
     assert "the disk was read 12 times only" in verdict.summary
+
+
+def starved_of_sessions(*, watched: bool) -> Build:
+    """Half of the schedule is not started, as every session waits; ``watched``: the database told of it."""
+    build = Build().host("sql1", "sql", cores=(0, 1)).cpu("sql1", 0.2, cores=(0, 1))
+    build.manifest["collectors"] = [{"kind": "postgres", "hosts": ["sql1"], "interval_s": 1.0}]
+    if watched:
+        build.metric("sql1", "collector.ok", 1.0, "postgres", 0.0).sessions("sql1", 20.0)
+    build.open("orders", "sql-mix", 100).operations("orders", "lock_contend", 50, 0.4, dropped=50)
+    return build.generator(orders=(100.0, 50.0))
+
+
+def test_a_database_that_was_to_be_watched_and_was_not_is_unseen() -> None:
+    """With its view missing nobody knows what the sessions waited for: no fault of the generator's is proved."""
+    assert judged(starved_of_sessions(watched=True)).outcome == "invalid"
+    verdict = judged(starved_of_sessions(watched=False))
+    assert verdict.outcome == "inconclusive"
+    assert "the postgres view of sql1 was not seen" in verdict.summary
