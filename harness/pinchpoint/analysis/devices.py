@@ -65,8 +65,15 @@ def _disk_shift(columns: Mapping[str, Floats]) -> DiskShift | None:
                 outstanding_after=float(kept["outstanding"][at:].mean()),
                 busy_before=float(busy[:at].mean()),
                 busy_after=float(busy[at:].mean()),
+                reads_before=_reads_ratio(kept["reads"][:at], kept["writes"][:at]),
+                reads_after=_reads_ratio(kept["reads"][at:], kept["writes"][at:]),
             )
     return None
+
+
+def _reads_ratio(reads: Floats, writes: Floats) -> float:
+    total = float(reads.sum() + writes.sum())
+    return float(reads.sum()) / total if total else 0.0
 
 
 def _on_commit_path(role: DiskRole, disks: tuple[DiskRole, ...]) -> bool:

@@ -22,6 +22,7 @@ from pinchpoint.analysis.thresholds import (
     MOSTLY_READS,
     NO_LATENCY_S,
     PRESSURE,
+    SAME_MIX,
     SEEN,
     THREAD_BUSY,
     UTILISATION,
@@ -179,11 +180,15 @@ def _fell(shift: DiskShift | None) -> bool:
 
 
 def _rose(shift: DiskShift | None) -> bool:
-    """The rate rose, the disk mostly busy; what was outstanding rose by less than half as much."""
+    """The rate rose, the disk mostly busy; what was outstanding rose by less than half as much.
+
+    Of the same work: when a checkpoint ends, more reads get done though the disk is as fast as before.
+    """
     if shift is None or shift.after < shift.before * (1 + DISK_SHIFT.value):
         return False
     busy = min(shift.busy_before, shift.busy_after) >= MOSTLY_BUSY.value
-    return busy and _moved(shift) < HALF * (shift.after / shift.before - 1)
+    alike = abs(shift.reads_after - shift.reads_before) <= SAME_MIX.value
+    return busy and alike and _moved(shift) < HALF * (shift.after / shift.before - 1)
 
 
 def _moved(shift: DiskShift) -> float:

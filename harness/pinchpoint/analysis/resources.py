@@ -28,6 +28,8 @@ class DiskShift:
         spread: of the rate after the change.
         busy_before: share of the time with I/O going on; 1 where that was not measured.
         busy_after: likewise.
+        reads_before: reads ÷ all I/O.
+        reads_after: likewise.
     """
 
     of: Literal["io", "bytes"]
@@ -38,6 +40,8 @@ class DiskShift:
     outstanding_after: float
     busy_before: float
     busy_after: float
+    reads_before: float
+    reads_after: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,6 +102,7 @@ CEILING = Threshold(0.10, "design", "a ceiling within a tenth of the highest thr
 DRIFTS = Threshold(0.01, "design", "a trend over ten parts: Kendall's tau, p below .01")
 USL_SLOPE = Threshold(0.35, "design", "the scalability law sees it too: its slope has fallen to a third")
 LEVEL_SHIFT = Threshold(0.10, "design", "a change of level matters from 10 % on")
+SAME_MIX = Threshold(0.15, "design", "the same mix: reads are the same share of I/O within 0.15")
 DISK_SHIFT = Threshold(0.20, "design", "a disk's level changed: by 20 % or more")
 RECOVERED = Threshold(0.10, "design", "recovered: within 10 % of the latency between bursts")
 

@@ -292,3 +292,26 @@ def test_a_server_held_by_its_cpu_writes_evenly_too() -> None:
     build.disk("sql1", "sdb", 400, 0.0004, noise=0.002, busy=0.16, outstanding_noise=0.1)
     build.closed("orders", "sql-mix", 8).operations("orders", "log_append", 400, 0.02, noise=0.002)
     assert answer(analyse(build.generator().run())) == ("cpu", "sql", None)
+
+
+def test_a_disk_that_gets_more_done_after_a_checkpoint_is_not_warming_up() -> None:
+    """A queue of 27 all the time; until it ends a third of the I/O is a checkpoint's writes."""
+    build = Build(44, 0).host("sql1", "sql", cores=(0, 1), disks={"log": "sda", "data": "sdb"})
+    late = np.arange(44) >= 24
+    done, reads_ratio = np.where(late, 210.0, 160.0), np.where(late, 0.99, 0.65)
+    build.cpu("sql1", 0.2, cores=(0, 1)).disk("sql1", "sda", 5, 0.001)
+    for way, share in (("read", reads_ratio), ("write", 1 - reads_ratio)):
+        rate = build.noisy(done * share, 0.02)
+        build.metric("sql1", f"disk.{way}s_per_s", rate, "sdb", 0.0)
+        build.metric("sql1", f"disk.{way}_bytes_per_s", rate * 8192, "sdb", 0.0)
+        build.metric("sql1", f"disk.{way}_latency_s", 27 / done, "sdb", 0.02, rate)
+    build.metric("sql1", "disk.outstanding", 27.0, "sdb", 0.02).metric(
+        "sql1", "disk.busy_ratio", 1.0, "sdb", 0.0
+    )
+    build.metric("sql1", "pressure.io_ratio", 0.6, noise=0.02)
+    build.closed("orders", "sql-mix", 28).operations(
+        "orders", "point_read", done * reads_ratio, 0.17, noise=0.02
+    )
+    build.metric("generator1", "generator.users", 28.0, "orders", 0.0)
+    found = answer(analyse(build.generator().run()))
+    assert found[0] != "disk_warm_up"

@@ -861,7 +861,7 @@ def starved_of_sessions(*, watched: bool) -> Build:
 
 
 def test_a_database_that_was_to_be_watched_and_was_not_is_unseen() -> None:
-    """With its view missing nobody knows what the sessions waited for: no fault of the generator's is proved."""
+    """Nobody knows what the sessions waited for: that is no proof against the generator."""
     assert judged(starved_of_sessions(watched=True)).outcome == "invalid"
     verdict = judged(starved_of_sessions(watched=False))
     assert verdict.outcome == "inconclusive"
