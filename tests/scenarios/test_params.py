@@ -100,7 +100,7 @@ def _problem(model: type[Any], given: dict[str, Any]) -> str:
             "hold is 2 s and timeout_s 2 s, so that no lock_contend could succeed",
         ),
         (NosqlBurstParams, {"fields": 0}, "greater than or equal to 1"),
-        (FullCrawlParams, {"sources": [{"kind": "sharepont"}]}, "'sharepoint' or 'files'"),
+        (FullCrawlParams, {"sources": [{"kind": "sharepont"}]}, "'sharepoint', 'web', 'files' or 'profiles'"),
         (
             FullCrawlParams,
             {"sources": [{"kind": "files", "url": "http://x"}]},

@@ -195,6 +195,7 @@ def test_the_users_of_a_closed_load_go_on_elsewhere(url: str, tmp_path: Path) ->
         both.end()
 
 
+@pytest.mark.slow
 def test_workers_of_other_machines_take_part_from_the_begin_or_late(url: str, tmp_path: Path) -> None:
     """One joins before, one in mid-run, one dies: the work is that of one worker all the time."""
     port = free_port()

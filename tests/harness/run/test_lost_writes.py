@@ -37,7 +37,7 @@ def _written(folder: Path, url: str) -> tuple[Path, Path]:
     return farm, plan
 
 
-@pytest.mark.parametrize("fsync", ["always", None])
+@pytest.mark.parametrize("fsync", ["always", pytest.param(None, marks=pytest.mark.slow)])
 def test_what_was_acknowledged_before_a_kill(tmp_path: Path, fsync: str | None) -> None:
     """Flushed writes are all there and nothing is said; without a file they are lost, which is said first."""
     with killable_valkey(fsync) as server:

@@ -52,6 +52,7 @@ def device(stored: StoredRun, host: str, role: str) -> str:
     return str(name)
 
 
+@pytest.mark.slow
 def test_the_database_presses_its_disks_to_the_cap(tmp_path: Path) -> None:
     """PostgreSQL's data-shaped load: the kernel's count at the data disk is within 3 % of the cap."""
     stored = run(

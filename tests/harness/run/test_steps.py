@@ -71,6 +71,7 @@ def test_levels_are_held_noted_and_judged(url: str, tmp_path: Path) -> None:
     assert "50/s" in (directory / "report.html").read_text()
 
 
+@pytest.mark.slow
 def test_users_of_levels_to_come_are_none_yet(url: str, tmp_path: Path) -> None:
     """Two users, an objective no server meets: one level, and valid though ten sessions are open."""
     load = {

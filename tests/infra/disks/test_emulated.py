@@ -177,6 +177,7 @@ def test_a_latency_floor_is_seen_at_the_device(made: Made, floor_s: float, depth
     assert done.fio_latency_s == pytest.approx(done.write_latency_s, rel=0.1, abs=0.0005)
 
 
+@pytest.mark.slow
 def test_a_floor_above_the_throttle_reaches_a_high_cap(made: Made) -> None:
     """Both ways at once: the model's round trip and the kernel's cap."""
     disk = made.make(DiskSpec(latency_s=0.002, write_iops=3000))
@@ -187,6 +188,7 @@ def test_a_floor_above_the_throttle_reaches_a_high_cap(made: Made) -> None:
     assert 0.002 <= alone.write_latency_s < 0.003
 
 
+@pytest.mark.slow
 def test_stripes_need_depth(made: Made) -> None:
     """Four backends of 10 ms: four times the rate with enough I/O at once, a single one's with one."""
     disk = made.make(DiskSpec(device=Device(0.01, 0.01, 0.1), stripes=4))
@@ -203,6 +205,7 @@ def test_what_was_written_is_read_back(made: Made) -> None:
     job(start_fio(mount, "--rw=randwrite", "--bsrange=512-300k", "--bs_unaligned", "--verify=crc32c"))
 
 
+@pytest.mark.slow
 def test_limits_are_lifted_and_begin_anew(made: Made) -> None:
     disk = made.make(DiskSpec(iops=100))
     assert made.drive(disk, *RANDOM, "--iodepth=4").writes_per_s == pytest.approx(100, rel=0.03)

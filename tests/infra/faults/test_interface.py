@@ -116,4 +116,4 @@ def test_a_server_that_is_not_there_breaks_the_connection(tmp_path: Path) -> Non
 def test_what_ends_at_its_start_says_why(tmp_path: Path) -> None:
     """A process that could not make its interface is an error with its last words, at once."""
     with pytest.raises(ConnectionError, match="the interface proxy has ended: "):
-        InterfaceProxy("a-name-that-is-far-too-long", 1, SPEED, tmp_path / "log", os.environ)
+        InterfaceProxy("no/name", 1, SPEED, tmp_path / "log", os.environ)
