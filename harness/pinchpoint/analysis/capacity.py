@@ -92,6 +92,8 @@ def find_demands(
     served = {flow.load.scenario: flow.ok / seconds for flow in flows if flow.ok and seconds}
     found = []
     for resource in (one for one in resources if one.type in CEILINGS):
+        if resource.type == "pool" and climb is None:
+            continue  # sessions stay open: how their number goes with the load, one level does not tell
         measured = measure(resource, rows)
         use = used(measured)
         if use is None or use <= 0 or _no_limit(measured, resource) or (climb and _unmoved(resource, climb)):
