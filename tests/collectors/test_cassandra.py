@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -289,18 +287,3 @@ def test_an_endpoint_that_is_no_cassandra_is_explained() -> None:
     options = {"url": "valkey://127.0.0.1:6379", "address": "127.0.0.1"}
     with pytest.raises(CollectorError, match=r"host 'c1'.* say `endpoint: NAME`.*cassandra://"):
         kind("cassandra").connect([Watch("c1", "nosql", options=options)])
-
-
-def test_without_its_library_the_remedy_is_the_extra() -> None:
-    """The package without its extra still has all other kinds."""
-    program = (
-        "import sys; sys.modules['cassandra'] = None\n"
-        "from pinchpoint_collectors.record import Watch\n"
-        "from pinchpoint_collectors.registry import kind\n"
-        "from pinchpoint_collectors.errors import CollectorError\n"
-        "assert kind('local')\n"
-        "try: kind('cassandra').connect([Watch('a', 'nosql', options={'url': 'cassandra://h/k'})])\n"
-        "except CollectorError as error: print(error)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert "run: pip install 'pinchpoint-collectors[cassandra]'" in done.stdout

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -167,18 +165,3 @@ def test_an_endpoint_that_is_no_mongodb_is_explained(options: dict[str, str]) ->
     """With what has to be said in farm.yaml."""
     with pytest.raises(CollectorError, match=r"host 'm1'.* say `endpoint: NAME`.*mongodb://"):
         kind("mongodb").connect([Watch("m1", "nosql", options=options)])
-
-
-def test_without_its_library_the_remedy_is_the_extra() -> None:
-    """The package without its extra still has all other kinds."""
-    program = (
-        "import sys; sys.modules['pymongo'] = None\n"
-        "from pinchpoint_collectors.record import Watch\n"
-        "from pinchpoint_collectors.registry import kind\n"
-        "from pinchpoint_collectors.errors import CollectorError\n"
-        "assert kind('local')\n"
-        "try: kind('mongodb').connect([Watch('a', 'nosql', options={'url': 'mongodb://h'})])\n"
-        "except CollectorError as error: print(error)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert "run: pip install 'pinchpoint-collectors[mongodb]'" in done.stdout

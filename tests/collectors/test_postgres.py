@@ -7,7 +7,6 @@ import os
 import pwd
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -320,21 +319,6 @@ def test_an_endpoint_that_is_no_postgresql_is_explained(options: dict[str, str])
     """With what has to be said in farm.yaml."""
     with pytest.raises(CollectorError, match=r"host 'kv1'.* say `endpoint: NAME`"):
         kind("postgres").connect([Watch("kv1", "nosql", options=options)])
-
-
-def test_without_psycopg_the_remedy_is_the_extra() -> None:
-    """The package without its extra still has all other kinds."""
-    program = (
-        "import sys; sys.modules['psycopg'] = None\n"
-        "from pinchpoint_collectors.record import Watch\n"
-        "from pinchpoint_collectors.registry import kind\n"
-        "from pinchpoint_collectors.errors import CollectorError\n"
-        "assert kind('local')\n"
-        "try: kind('postgres').connect([Watch('a', 'sql', options={'url': 'postgresql://h/d'})])\n"
-        "except CollectorError as error: print(error)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert "run: pip install 'pinchpoint-collectors[postgres]'" in done.stdout
 
 
 @contextmanager

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -334,21 +332,6 @@ def test_an_endpoint_that_is_no_valkey_is_explained(options: dict[str, str]) -> 
     """With what has to be said in farm.yaml."""
     with pytest.raises(CollectorError, match=r"host 'sql1'.* say `endpoint: NAME`.*valkey:// or redis://"):
         kind("valkey").connect([Watch("sql1", "sql", options=options)])
-
-
-def test_without_its_library_the_remedy_is_the_extra() -> None:
-    """The package without its extra still has all other kinds."""
-    program = (
-        "import sys; sys.modules['valkey'] = None\n"
-        "from pinchpoint_collectors.record import Watch\n"
-        "from pinchpoint_collectors.registry import kind\n"
-        "from pinchpoint_collectors.errors import CollectorError\n"
-        "assert kind('local')\n"
-        "try: kind('valkey').connect([Watch('a', 'nosql', options={'url': 'valkey://h'})])\n"
-        "except CollectorError as error: print(error)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert "run: pip install 'pinchpoint-collectors[valkey]'" in done.stdout
 
 
 def test_redis_is_read_with_what_it_has() -> None:

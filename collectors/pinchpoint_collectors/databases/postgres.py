@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from pinchpoint_collectors.databases import postgres_sql, postgres_values
 from pinchpoint_collectors.databases.postgres_values import Look
+from pinchpoint_collectors.databases.server_kind import ServerKind
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.proc.value import Value
 from pinchpoint_collectors.record import Collector, NotMeasured, Sample, Watch
@@ -24,55 +25,29 @@ _IDLE_AFTER_S = 5.0
 """Where nobody has read for so long (data is being loaded, a report written), there are no looks."""
 
 
-class PostgresKind:
-    """The kind ``postgres`` of farm.yaml.
-
-    Its options there: ``endpoint`` (which of the farm's endpoints; by default the tier's own), ``user`` and
-    ``password`` (a monitoring role's, in place of the endpoint's). The harness turns the endpoint into
-    ``Watch.options["url"]``, with its ``${ENV}`` filled in.
-    """
+class PostgresKind(ServerKind):
+    """The kind ``postgres`` of farm.yaml."""
 
     name = "postgres"
-    options = frozenset({"endpoint", "user", "password"})
+    product = "PostgreSQL"
+    schemes = ("postgresql", "postgres")
+    package = "psycopg"
 
-    def machine(self, watch: Watch) -> str:
-        """The server's address: hosts that name one server share one connection."""
-        return _address(watch) or watch.host
+    def _connect(self, watches: Sequence[Watch], where: str) -> Collector:
+        from pinchpoint_collectors.databases.postgres_connection import Server  # noqa: PLC0415 -- an extra
 
-    def connect(self, watches: Sequence[Watch]) -> Collector:
-        """Connect and read the server's version. Raises ``CollectorError`` with the remedy."""
-        first = watches[0]
-        where = f"host {first.host!r}, collector 'postgres'"
-        address = _address(first)
-        if address is None:
-            raise CollectorError(
-                f"{where}: no PostgreSQL to ask; say `endpoint: NAME` with an endpoint of this farm whose "
-                "url begins with postgresql://"
-            )
-        try:
-            from pinchpoint_collectors.databases.postgres_connection import Server  # noqa: PLC0415 -- an extra
-        except ImportError as error:
-            raise CollectorError(
-                f"{where}: it needs psycopg, which is not installed here ({error}); "
-                "run: pip install 'pinchpoint-collectors[postgres]'"
-            ) from error
-        options = first.options
-        server = Server(
-            f"{where} ({address})", str(options["url"]), options.get("user"), options.get("password")
-        )
+        options = watches[0].options
+        server = Server(where, str(options["url"]), options.get("user"), options.get("password"))
         try:
             return PostgresCollector(watches, server)
         except CollectorError:
             server.close()
             raise
 
-
-def _address(watch: Watch) -> str | None:
-    """Host and port, without the user and the password; None where the URL is none of PostgreSQL's."""
-    parts = urlsplit(str(watch.options.get("url", "")))
-    if parts.scheme not in ("postgresql", "postgres"):
-        return None
-    return parts.netloc.rpartition("@")[2] or "local socket"
+    def _address(self, watch: Watch) -> str | None:
+        """A URL without a host means the socket of this machine."""
+        of_ours = urlsplit(str(watch.options.get("url", ""))).scheme in self.schemes
+        return super()._address(watch) or ("local socket" if of_ours else None)
 
 
 class PostgresCollector:

@@ -10,15 +10,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from pinchpoint.analysis.blame import owner, strangers
+from pinchpoint.analysis.blame import owner
 from pinchpoint.analysis.capacity import SAME, Demand
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.disk_advice import about_disk, measure_it
 from pinchpoint.analysis.gates import Gate
-from pinchpoint.analysis.ground import Gain, Ground, advise, listed
+from pinchpoint.analysis.ground import Gain, Ground, advise
 from pinchpoint.analysis.measures import CpuMeasures, ShareMeasures
 from pinchpoint.analysis.resources import Resource
 from pinchpoint.analysis.series import mean
+from pinchpoint.analysis.summary import listed
 from pinchpoint.analysis.thresholds import NETWORK
 from pinchpoint.analysis.verdict import Advice, Suspect
 from pinchpoint.report import units
@@ -69,11 +70,6 @@ def _about_cpu(ground: Ground, found: CpuMeasures) -> Iterator[Advice]:
     first, gain = ground.first, ground.until()
     resource = first.resource
     tier, host = owner(resource, found)
-    rest = strangers(first)
-    if rest is not None:
-        what = f"Stop the other programs on {host}: they use {units.percent(rest)} of its CPU"
-        own = 1 / max(1e-9, 1 - rest)
-        yield advise(first.kind, str(host), what, ground.until(own * ground.now, "its CPU again"))
     if resource.type == "thread":
         thread = resource.instance.removeprefix("thread:")
         what = f"Run {tier} on a faster core, or as several processes ({thread} cannot use a second core)"

@@ -46,8 +46,8 @@ from pinchpoint.analysis.timeline import (
 from pinchpoint.analysis.verdict import Suspect, Verdict
 from pinchpoint.store.read import StoredRun
 
-APART = ("summary", "sure", "ahead")
-"""What the verdict takes from the conclusion in a form of its own."""
+APART = ("summary", "sure", "blocking")
+"""What the verdict takes from the conclusion in a form of its own, or not at all."""
 
 
 def analyse(run: StoredRun) -> Verdict:
@@ -71,7 +71,7 @@ def _verdict(
     periods: tuple[Period, ...],
 ) -> Verdict:
     inputs, concluded, held = case.inputs, conclude(case), highest_held(climbed)
-    ahead = concluded.ahead or look_ahead(case, concluded.outcome)
+    ahead = look_ahead(case, concluded.outcome, concluded.candidates, concluded.blocking)
     advised = [
         one.text for one in ahead.advice[:1] if concluded.bottleneck and concluded.outcome != "invalid"
     ]
@@ -144,13 +144,14 @@ def _climb(
 ) -> Climb:
     """What the levels of the scenario that was varied tell of every resource."""
     name = levels[0].scenario
+    rows = [row for row in climbed if row["scenario"] == name]
     return Climb(
         levels=[level for level in levels if level.scenario == name],
-        done=np.array([row["throughput_per_s"] for row in climbed if row["scenario"] == name]),
+        done=np.array([row["throughput_per_s"] for row in rows]),
         resources=find_resources(whole, find_flows(whole)),
         window=whole.window,
         knee=knee,
-        rows_of_levels=[row for row in climbed if row["scenario"] == name],
+        rows_of_levels=rows,
     )
 
 

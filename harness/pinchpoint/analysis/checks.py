@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from pinchpoint.analysis.capacity import used
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.evidence import cpu_limit, disk_state
 from pinchpoint.analysis.facts import facts, level_words, rate_metric, witnesses
 from pinchpoint.analysis.growth import with_growth
-from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures, Measures, ShareMeasures, measure
+from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures, ShareMeasures, measure
 from pinchpoint.analysis.resources import Resource
 from pinchpoint.analysis.share_facts import share_facts
 from pinchpoint.analysis.signature import KINDS, Suspicion, suspect
@@ -48,20 +49,13 @@ def _looked(case: Case, stage: Stage, resource: Resource) -> Looked:
     if case.climb is not None and known is None:
         [one] = with_growth([one], case.climb)
     checks = (_saturation(one), *(_growth(one, case, kind) for kind in KIND), _witness(one))
-    return Looked(one, used_ratio(one.found), tuple(checks))
+    return Looked(one, used(one.found), tuple(checks))
 
 
 def _innocent(case: Case, stage: Stage, resource: Resource) -> Suspicion:
     found = measure(resource, stage.rows)
     state = disk_state(resource, found, case.flows) if isinstance(found, DiskMeasures) else None
     return Suspicion(resource, KINDS.get(resource.type, "disk_cap"), frozenset(), found, disk=state)
-
-
-def used_ratio(found: Measures) -> float | None:
-    """How much of a resource is used: of a disk of its declared limit only."""
-    if isinstance(found, DiskMeasures):
-        return found.utilisation
-    return found.busy if isinstance(found, CpuMeasures) else found.used
 
 
 def _saturation(one: Suspicion) -> Check:

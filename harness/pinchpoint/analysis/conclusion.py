@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from pinchpoint.analysis import output, summary
 from pinchpoint.analysis.blame import used_by_generator
@@ -14,7 +14,6 @@ from pinchpoint.analysis.facts import facts
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.gates import Gate
 from pinchpoint.analysis.inputs import Inputs
-from pinchpoint.analysis.outlook import Outlook, look_ahead
 from pinchpoint.analysis.stages import Stage
 from pinchpoint.analysis.thresholds import MIN_SECONDS
 from pinchpoint.analysis.verdict import Outcome, Suspect
@@ -23,7 +22,7 @@ from pinchpoint.report import units
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    """What the steps came to; the verdict adds the tables to it, the explanation reads ``sure``."""
+    """What the steps came to; the verdict adds tables and outlook to it, the explanation reads ``sure``."""
 
     outcome: Outcome
     summary: str
@@ -32,20 +31,15 @@ class Conclusion:
     candidates: tuple[Suspect, ...] = ()
     experiment: str | None = None
     sure: Trust | None = None
-    ahead: Outlook | None = None
+    blocking: tuple[Gate, ...] = ()
 
 
 def conclude(case: Case) -> Conclusion:
     """The first answer that holds: not valid, nothing to judge, nothing used up, or a bottleneck."""
     blocking = _blocking(case)
-    found = _concluded(case, blocking)
-    return replace(found, ahead=look_ahead(case, found.outcome, found.candidates, blocking))
-
-
-def _concluded(case: Case, blocking: tuple[Gate, ...]) -> Conclusion:
     if blocking:
         fault = output.generator_at_fault(case.inputs, case.stage, blocking)
-        return Conclusion("invalid", summary.invalid_words(blocking), fault)
+        return Conclusion("invalid", summary.invalid_words(blocking), fault, blocking=blocking)
     nothing = _nothing_to_judge(case)
     if nothing or case.stage is None:
         why, remedy = nothing or ("nothing was measured", summary.LONGER)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pinchpoint.analysis.blame import owner
@@ -138,9 +138,3 @@ def _text(what: str, gain: Gain) -> str:
         return f"{what}: by itself that gains nothing{by}."
     then = f"; then {gain.limit} limits" if gain.limit else ""
     return f"{what}: up to +{units.percent(gain.ratio)}{then}."
-
-
-def listed(names: Iterable[str]) -> str:
-    """``a``, ``a and b``, ``a, b and c``."""
-    found = list(names)
-    return " and ".join([", ".join(found[:-1]), found[-1]] if len(found) > 1 else found)
