@@ -11,6 +11,7 @@ import numpy as np
 from pinchpoint.analysis import output
 from pinchpoint.analysis.case import Case, build_case
 from pinchpoint.analysis.caveats import caveats
+from pinchpoint.analysis.checkpoints import checkpoint_table, checkpoint_words
 from pinchpoint.analysis.conclusion import Conclusion, conclude, served
 from pinchpoint.analysis.crawls import crawl_table
 from pinchpoint.analysis.demand import find_resources
@@ -75,6 +76,7 @@ def _verdict(
     advised = [
         one.text for one in ahead.advice[:1] if concluded.bottleneck and concluded.outcome != "invalid"
     ]
+    checkpoints = checkpoint_table(inputs)
     return Verdict(
         **{name: getattr(ahead, name) for name in Outlook.__slots__},
         **{
@@ -103,7 +105,10 @@ def _verdict(
         explanation=explain(case, concluded.sure),
         timeline=timeline_table(periods),
         drift=drift_table(inputs),
-        warnings=tuple(dict.fromkeys([*caveats(case), *_moves(levels, periods)])),
+        checkpoints=checkpoints,
+        warnings=tuple(
+            dict.fromkeys([*caveats(case), *checkpoint_words(checkpoints), *_moves(levels, periods)])
+        ),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pinchpoint.analysis.blame import rank, suspects
 from pinchpoint.analysis.demand import find_resources
@@ -48,11 +48,17 @@ class Case:
 def build_case(inputs: Inputs, knee: Knee | None = None, climb: Climb | None = None) -> Case:
     """Take one stretch through the steps, as if nothing else but the climb had been measured."""
     flows, stages = find_flows(inputs), find_stages(inputs)
-    stage, resources, found = _judged(stages, find_resources(inputs, flows), flows)
+    stage, resources, found = _judged(stages, _paced(find_resources(inputs, flows), climb), flows)
     if climb is not None:
         found = tuple(sorted(with_growth(found, climb), key=rank, reverse=True))
     knee = knee or no_knee(len(stages))
     return Case(inputs, flows, resources, check_gates(inputs, flows), knee, stages, stage, found, climb)
+
+
+def _paced(resources: tuple[Resource, ...], climb: Climb | None) -> tuple[Resource, ...]:
+    """What the time of disks goes with is told best by all levels: the last ones are too much alike."""
+    paces = {one.key: one.pace for one in climb.resources} if climb else {}
+    return tuple(replace(one, pace=paces.get(one.key, one.pace)) for one in resources)
 
 
 def _judged(

@@ -177,6 +177,8 @@ def _disk_doubts(first: Suspicion) -> Iterator[str]:
         yield "the measurement contradicts the declared limit of the disk"
     if _could_be_a_limit(first):
         yield "what was outstanding did not move: a limit of the disk would look the same"
+    if _could_be_bandwidth(first):
+        yield "bytes stay whatever the size of I/Os: the device's own bandwidth would look the same"
     if _could_be_its_time(first):
         yield "one I/O at a time, each of excellent latency: just the time they take would look the same"
     if first.demoted:
@@ -190,6 +192,14 @@ def _could_be_a_limit(one: Suspicion) -> bool:
     """Whether a disk's latency is blamed though nothing tells whether more outstanding I/O gets more done."""
     waits = one.kind in {"disk_latency", "disk_concurrency"}
     return waits and isinstance(one.found, DiskMeasures) and one.found.moves["io"].slope is None
+
+
+def _could_be_bandwidth(one: Suspicion) -> bool:
+    """Whether only that bytes stay whatever their I/Os' size tells of a limit: of no declared one."""
+    if one.kind != "disk_cap" or not isinstance(one.found, DiskMeasures):
+        return False
+    declared = one.disk is not None and one.disk.near_cap
+    return not declared and not any(move.flat for move in one.found.moves.values())
 
 
 def _could_be_its_time(one: Suspicion) -> bool:

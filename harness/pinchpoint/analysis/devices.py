@@ -10,6 +10,7 @@ import numpy as np
 
 from pinchpoint.analysis.changes import find_shift
 from pinchpoint.analysis.inputs import DiskRole, Inputs
+from pinchpoint.analysis.pace import find_pace
 from pinchpoint.analysis.resources import COMMIT_ROLES, ROLE_ORDER, DiskShift, Resource
 from pinchpoint.analysis.series import Floats, Samples, spread
 from pinchpoint.analysis.sessions import log_waits, waiting_sessions
@@ -34,6 +35,7 @@ def find_disks(inputs: Inputs) -> Iterator[Resource]:
             limits=next((role.limits for role in roles if role.limits), None),
             commit_path=any(_on_commit_path(role, inputs.disks) for role in roles),
             shift=_disk_shift(columns),
+            pace=find_pace(columns, float(inputs.window.step_s)),
             step_s=float(inputs.window.step_s),
             columns={
                 **columns,

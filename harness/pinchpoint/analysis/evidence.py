@@ -43,7 +43,7 @@ class DiskState:
 
     Attributes:
         occupied: hardly ever idle, or not known, or waited for, or pacing those who wait.
-        at_cap: within 3 % of the declared cap, and held there.
+        at_cap: within 3 % of the declared cap, and held there: flat, or whatever the size of I/Os.
         near_cap: at 90 % of the declared cap or more, not beyond it, and nothing says that it could do more.
         beyond_cap: more than the declared cap was done: the declaration does not hold.
         regulated: flat as only a regulator is, while latency moves.
@@ -135,7 +135,9 @@ def state_of(
     waited_for = at_least(wait, WAIT_SHARE)
     beyond = used is not None and used > 1 + CAP_MATCH.value
     near = used is not None and not beyond and used >= UTILISATION.value and not io.follows
-    at_cap = near and used is not None and used >= 1 - CAP_MATCH.value and at_most(flat, FLAT)
+    # Few large I/Os make seconds uneven by one of them; that their size moves nothing tells more.
+    held = at_most(flat, FLAT) or found.moves[found.binding].any_size
+    at_cap = near and used is not None and used >= 1 - CAP_MATCH.value and held
     slow = is_slow(resource, found)
     queue = at_least(found.outstanding, WAITING_IO)
     unknown = io.slope is None and found.held is None

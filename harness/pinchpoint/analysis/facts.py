@@ -13,6 +13,7 @@ from pinchpoint.analysis.share_facts import share_facts
 from pinchpoint.analysis.signature import Suspicion
 from pinchpoint.analysis.slowness import slowness, write_and_flush_s
 from pinchpoint.analysis.thresholds import (
+    BY_SIZE,
     FLAT,
     PRESSURE,
     REGULATOR_FLAT,
@@ -25,8 +26,8 @@ from pinchpoint.analysis.thresholds import (
 from pinchpoint.analysis.verdict import Fact
 from pinchpoint.report import units
 
-SPREADS = (FLAT, REGULATOR_FLAT)
-"""Rules about a spread: no threshold for the rate they are about."""
+SPREADS = (FLAT, REGULATOR_FLAT, BY_SIZE)
+"""Rules about how a rate moves: no threshold for the rate they are about."""
 
 
 def facts(one: Suspicion) -> tuple[Fact, ...]:
@@ -131,6 +132,10 @@ def _disk_facts(one: Suspicion, found: DiskMeasures) -> Iterator[Fact]:
         rule = FLAT if state.at_cap else UTILISATION
         fact = _fact(resource, text, rate, level, "E1", rule)
         yield replace(fact, threshold=_cap(resource, found), source="declared")
+    elif one.kind == "disk_cap" and not found.moves[found.binding].flat and resource.pace is not None:
+        small, large = units.bytes_(resource.pace.small_bytes), units.bytes_(resource.pace.large_bytes)
+        text = f"{amount}, whether an I/O was of {small} or of {large}: its time goes with bytes"
+        yield _fact(resource, text, rate, level, "E1", BY_SIZE)
     elif one.kind == "disk_cap":
         text = f"{amount}, {units.percent(found.spread)} of spread: flat as only a limit makes it"
         yield _fact(resource, text, rate, level, "E1", REGULATOR_FLAT)

@@ -147,7 +147,11 @@ def movements(resource: Resource, rows: Rows) -> dict[str, Movement]:
     columns = {name: column[rows] for name, column in resource.columns.items()}
     rate = columns["reads"] + columns["writes"]
     rest = columns["bytes"], columns["outstanding"], columns["busy"], resource.step_s
-    return {"io": io_movement(rate, *rest), "bytes": bytes_movement(rate, *rest)}
+    any_size = resource.pace is not None and resource.pace.by_bytes
+    return {
+        "io": io_movement(rate, *rest),
+        "bytes": replace(bytes_movement(rate, *rest), any_size=any_size),
+    }
 
 
 def busy(resource: Resource, rows: Rows) -> float | None:

@@ -58,6 +58,7 @@ class Movement:
         count: I/Os per step.
         level: the rate, its median.
         queued: whether I/O waits behind I/O.
+        any_size: whether it stays however large the I/Os are (``pace.Pace``).
     """
 
     spread: float | None = None
@@ -68,6 +69,7 @@ class Movement:
     count: float = 0.0
     level: float | None = None
     queued: bool = False
+    any_size: bool = False
 
     @property
     def follows(self) -> bool:
@@ -81,6 +83,11 @@ class Movement:
 
     @property
     def regulated(self) -> bool:
+        """Whether something holds the rate: it is flat, or stays whatever the size of I/Os."""
+        return self.flat or self.any_size
+
+    @property
+    def flat(self) -> bool:
         """Whether the rate is as flat as only a regulator makes it, while latency moves.
 
         Where nothing moves, a queue that is served as evenly as can be counted is a regulator's, if there

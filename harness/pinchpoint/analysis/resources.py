@@ -8,6 +8,7 @@ from typing import Literal
 
 from pinchpoint.analysis.inputs import DiskRole, Limits
 from pinchpoint.analysis.movement import Movement
+from pinchpoint.analysis.pace import Pace
 from pinchpoint.analysis.series import Floats
 
 COMMIT_ROLES = ("log", "wal", "journal")
@@ -62,6 +63,7 @@ class Resource:
         limits: the declared caps, None where withheld.
         commit_path: whether commits wait for this device: it holds a log, or the data of a tier without one.
         shift: how a disk's I/O, or else its bytes, changed its level in the window; None where it did not.
+        pace: what a disk's time goes with, over all load levels where there are several; None where unknown.
         moves: how a disk's I/O (``io``) and ``bytes`` move when what is outstanding does
             (``measures.settle``).
         whole: of all disks of a machine together, the machine's type; None for one device.
@@ -81,6 +83,7 @@ class Resource:
     limits: Limits | None = None
     commit_path: bool = False
     shift: DiskShift | None = None
+    pace: Pace | None = None
     moves: Mapping[str, Movement] = field(default_factory=dict)
     whole: str | None = None
     scenario: str = ""

@@ -60,6 +60,12 @@ SLOPE_ERROR = Threshold(0.20, "design", "a slope is known when its standard erro
 STEADIER = Threshold(3, "design", "a regulator's rate is three times as steady as latency")
 STAYS = Threshold(0.30, "design", "I/O stays: it follows less than 0.3 of a change in outstanding I/O")
 FOLLOWS = Threshold(0.80, "design", "I/O follows: at least 0.8 of a change in outstanding I/O")
+MOSTLY_OCCUPIED = Threshold(0.90, "design", "hardly idle: busy 90 % of the time or more")
+SIZES_DIFFER = Threshold(2, "design", "I/Os of different sizes: the large ones are twice the small")
+BY_SIZE = Threshold(
+    0.10, "design", "bytes stay: they follow less than a tenth of a change in the size of I/Os"
+)
+BY_SIZE_ERROR = Threshold(0.10, "design", "known when its standard error is 0.1 at most")
 NO_LATENCY_S = Threshold(0.002, "MS-IO", "below 2 ms an I/O is excellent")
 ONE_AT_A_TIME = Threshold(1.1, "design", "I/Os come one at a time: 1.1 are outstanding when any is")
 PRESSURE = Threshold(0.50, "design", "somebody waits for the resource at least half of the time")
@@ -104,6 +110,7 @@ USL_SLOPE = Threshold(0.35, "design", "the scalability law sees it too: its slop
 LEVEL_SHIFT = Threshold(0.10, "design", "a change of level matters from 10 % on")
 SAME_MIX = Threshold(0.15, "design", "the same mix: reads are the same share of I/O within 0.15")
 DISK_SHIFT = Threshold(0.20, "design", "a disk's level changed: by 20 % or more")
+CHECKPOINT_SHOWS = Threshold(1.25, "design", "p95 is a quarter longer while a checkpoint is written")
 RECOVERED = Threshold(0.10, "design", "recovered: within 10 % of the latency between bursts")
 
 # Confidence.

@@ -236,6 +236,7 @@ class Verdict:
         explanation: what was considered, why this is the answer, what would change it.
         timeline: what was used up when, one row per period (``timeline.timeline_table``).
         drift: of a soak, what changed over it (``drift.drift_table``); else empty.
+        checkpoints: the load while a database wrote them, and in between (``checkpoints.checkpoint_table``).
         proof: what the test of ``run --prove`` said (``proof.with_proof``); None where none was wanted.
         tables: the dictionaries of ``scenarios``, ``crawl``, ``disks``, ``cpus``, ``objectives``.
     """
@@ -264,6 +265,7 @@ class Verdict:
     explanation: Explanation
     timeline: tuple[Mapping[str, Any], ...]
     drift: tuple[Mapping[str, Any], ...]
+    checkpoints: tuple[Mapping[str, Any], ...]
     summary: str
     warnings: tuple[str, ...] = field(default=())
     proof: Mapping[str, Any] | None = None

@@ -19,6 +19,7 @@ _SECTIONS = (
         (
             "levels",
             "drift",
+            "checkpoints",
             "scenarios",
             "crawl",
             "crawl_stages",

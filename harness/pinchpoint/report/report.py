@@ -11,6 +11,7 @@ from pinchpoint.errors import InputError
 from pinchpoint.report import (
     advice_tables,
     chain_tables,
+    checkpoint_tables,
     crawl_tables,
     drift_tables,
     environment_tables,
@@ -96,6 +97,7 @@ def gather(run: StoredRun, verdict: Mapping[str, Any]) -> Report:
         chain_tables.considered(verdict),
         proof_tables.proof(verdict),
         drift_tables.drift(verdict),
+        checkpoint_tables.checkpoints(verdict),
         load_tables.scenarios(run, verdict),
         load_tables.operations(run, clock),
         load_tables.crawl(verdict),

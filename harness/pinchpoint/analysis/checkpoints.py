@@ -1,0 +1,90 @@
+"""What a database's checkpoints do to the load: response times while one is written, and in between.
+
+PostgreSQL counts the buffers that a checkpoint has written while it writes them; so the seconds in which that
+counter grows are those of a checkpoint. What happens in them beside it is no proof that it is the cause.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pinchpoint.analysis.inputs import Inputs
+from pinchpoint.analysis.thresholds import CHECKPOINT_SHOWS, MIN_SECONDS, at_least
+from pinchpoint.report import units
+
+WRITTEN = "db.checkpoint_buffers_per_s"
+BEGUN = "db.checkpoints_per_s"
+
+
+def checkpoint_table(inputs: Inputs) -> tuple[dict[str, Any], ...]:
+    """One row per database server that wrote a checkpoint and scenario; empty where none did or was watched.
+
+    ``{host, scenario, timed, requested, written_s, written_ratio, p95_during_s, p95_between_s, p95_ratio,
+    throughput_during_per_s, throughput_between_per_s}``: ``timed`` and ``requested`` checkpoints began in the
+    measure phase, for ``written_s`` one was being written. The figures of load are null where less than ten
+    seconds are of that kind: then nothing can be compared.
+    """
+    return tuple(
+        row for host in dict.fromkeys(host.name for host in inputs.hosts) for row in _rows(inputs, host)
+    )
+
+
+def checkpoint_words(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """A sentence for every scenario whose operations took clearly longer while checkpoints were written."""
+    for row in rows:
+        if at_least(row["p95_ratio"], CHECKPOINT_SHOWS):
+            yield (
+                f"while {row['host']} wrote checkpoints ({units.percent(row['written_ratio'])} of the time; "
+                f"{row['timed']} begun on time, {row['requested']} on request, as when the log has grown to "
+                f"its limit) the p95 of {row['scenario']} was {units.seconds(row['p95_during_s'])}, "
+                f"{row['p95_ratio']:.2g} times that of the rest ({units.seconds(row['p95_between_s'])})"
+            )
+
+
+def _rows(inputs: Inputs, host: str) -> Iterator[dict[str, Any]]:
+    written = inputs.samples.steps(host, WRITTEN)
+    known, window = np.isfinite(written), inputs.window
+    during = known & (np.nan_to_num(written) > 0)
+    if not during.any():
+        return
+    begun = {
+        why: _sum(inputs.samples.steps(host, BEGUN, why)) * window.step_s for why in ("timed", "requested")
+    }
+    for scenario in dict.fromkeys(load.scenario for load in inputs.loads):
+        there, between = (_load(inputs, scenario, rows) for rows in (during, known & ~during))
+        comparable = there["p95_s"] and between["p95_s"]
+        yield {
+            "host": host,
+            "scenario": scenario,
+            **{why: round(count) for why, count in begun.items()},
+            "written_s": int(during.sum()) * window.step_s,
+            "written_ratio": float(during.sum() / known.sum()),
+            "p95_during_s": there["p95_s"],
+            "p95_between_s": between["p95_s"],
+            "p95_ratio": there["p95_s"] / between["p95_s"] if comparable else None,
+            "throughput_during_per_s": there["throughput_per_s"],
+            "throughput_between_per_s": between["throughput_per_s"],
+        }
+
+
+def _load(inputs: Inputs, scenario: str, rows: npt.NDArray[np.bool_]) -> dict[str, Any]:
+    window = inputs.window
+    length = int(rows.sum()) * window.step_s
+    if length < MIN_SECONDS.value:
+        return {"p95_s": None, "throughput_per_s": None}
+    seconds = (
+        window.first_s + int(step) * window.step_s + within
+        for step in np.flatnonzero(rows)
+        for within in range(window.step_s)
+    )
+    done = inputs.traffic.of(scenario).whole().at(seconds).ok()
+    times = done.response() or done.service()
+    return {"p95_s": times.p95_s if times else None, "throughput_per_s": done.count / length}
+
+
+def _sum(values: npt.NDArray[np.float64]) -> float:
+    return float(np.nansum(values))

@@ -1,0 +1,59 @@
+"""What checkpoints do to the load, from made runs whose truth is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from harness.analysis.build import Build
+
+from pinchpoint.analysis import Verdict, analyse
+
+LENGTH = 90
+
+
+def run(during_s: float, between_s: float, *, written: int = 20, told: bool = True) -> Verdict:
+    """Of every 30 seconds a checkpoint writes the first ``written``; operations take as long as said."""
+    under_way = np.arange(LENGTH) % 30 < written
+    build = Build(measure_s=LENGTH, warm_up_s=0).host("sql1", "sql", disks={"log": "sdb", "data": "sdc"})
+    build.cpu("sql1", 0.3, 0.3).disk("sql1", "sdb", 200, 0.001).disk("sql1", "sdc", 50, 0.001)
+    if told:
+        build.metric("sql1", "db.checkpoint_buffers_per_s", np.where(under_way, 80.0, 0.0), noise=0.0)
+        begun = np.where(np.arange(LENGTH) % 30 == 0, 1.0, 0.0)
+        build.metric("sql1", "db.checkpoints_per_s", begun, "requested", noise=0.0)
+        build.metric("sql1", "db.checkpoints_per_s", np.zeros(LENGTH), "timed", noise=0.0)
+    times = np.where(under_way, during_s, between_s)
+    return analyse(
+        build.open("orders", "sql-mix", 100).operations("orders", "update", 100, times).generator().run()
+    )
+
+
+def test_operations_that_take_longer_meanwhile_are_told() -> None:
+    """Twice the time in 20 of 30 seconds, three checkpoints on request: a row and a sentence say so."""
+    verdict = run(0.020, 0.010)
+    [row] = verdict.checkpoints
+    assert (row["host"], row["scenario"], row["timed"], row["requested"]) == ("sql1", "orders", 0, 3)
+    assert row["written_s"] == 60
+    assert row["written_ratio"] == pytest.approx(2 / 3, abs=0.02)
+    assert row["p95_ratio"] == pytest.approx(2, rel=0.1)
+    [told] = [warning for warning in verdict.warnings if "checkpoints" in warning]
+    assert "sql1 wrote checkpoints (67 % of the time; 0 begun on time, 3 on request" in told
+    assert "p95 of orders" in told
+
+
+def test_checkpoints_that_nobody_notices_are_a_row_only() -> None:
+    """The same times in both: nothing to warn of."""
+    verdict = run(0.010, 0.010)
+    assert verdict.checkpoints[0]["p95_ratio"] == pytest.approx(1, abs=0.1)
+    assert not [warning for warning in verdict.warnings if "checkpoint" in warning]
+
+
+def test_too_little_of_either_kind_is_not_compared() -> None:
+    """Checkpoints all the time leave nothing to compare with: not measured, and no sentence."""
+    [row] = run(0.020, 0.010, written=29).checkpoints
+    assert row["p95_between_s"] is None
+    assert row["p95_ratio"] is None
+
+
+def test_no_view_of_the_database_no_table() -> None:
+    """Not to have been told of checkpoints is not to have had none."""
+    assert run(0.020, 0.010, told=False).checkpoints == ()

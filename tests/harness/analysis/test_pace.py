@@ -1,0 +1,83 @@
+"""What a disk's time goes with, told from disks simulated I/O by I/O under more and more load."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from harness.analysis.disks import Capped, Disk, Distant, Seconds, Spindle, commits
+
+from pinchpoint.analysis.pace import find_pace
+
+LEVEL_S = 20
+USERS = (1, 2, 4, 8, 16, 32)
+ROW = 16_000
+
+
+def climb(disk: Callable[[], Disk], *, segments: bool = False) -> dict[str, npt.NDArray[np.float64]]:
+    """The columns of a log over six levels of load; each write takes along what came meanwhile."""
+    levels = [
+        commits(disk(), LEVEL_S, users=users, seed=users, row_bytes=ROW, segments=4 if segments else 10**6)
+        for users in USERS
+    ]
+    return {
+        "reads": joined(levels, lambda one: one.reads),
+        "writes": joined(levels, lambda one: one.writes),
+        "bytes": joined(levels, lambda one: one.bytes),
+        "busy": joined(levels, lambda one: one.busy),
+        "outstanding": joined(levels, lambda one: one.time_s),
+    }
+
+
+def joined(
+    levels: list[Seconds], of: Callable[[Seconds], npt.NDArray[np.float64]]
+) -> npt.NDArray[np.float64]:
+    return np.concatenate([of(level) for level in levels])
+
+
+@pytest.mark.parametrize("bytes_per_s", [0.8e6, 2e6, 5e6])
+@pytest.mark.parametrize("segments", [False, True])
+def test_under_a_limit_of_bytes_time_goes_with_bytes(bytes_per_s: float, segments: bool) -> None:
+    """One write at a time, larger and larger: its bytes per second stay."""
+    pace = find_pace(climb(lambda: Capped(bytes_per_s=bytes_per_s), segments=segments), 1.0)
+    assert pace is not None
+    assert pace.by_bytes, pace
+
+
+@pytest.mark.parametrize(
+    "disk",
+    [
+        lambda: Distant(0.03, 0.003),
+        lambda: Distant(0.012, 0.0001),
+        lambda: Spindle(0.02),
+        lambda: Capped(iops=40),
+        lambda: Capped(iops=150),
+    ],
+    ids=["30 ms", "12 ms", "device", "40 I/Os per second", "150 I/Os per second"],
+)
+def test_of_anything_else_it_does_not(disk: Callable[[], Disk]) -> None:
+    """The same load on disks whose I/Os take their time whatever their size."""
+    pace = find_pace(climb(disk), 1.0)
+    assert pace is None or not pace.by_bytes, pace
+
+
+def test_io_of_one_size_does_not_tell() -> None:
+    """Where all I/Os are alike, bytes stay because their number does: that is no limit of bytes."""
+    steady = np.full(60, 40.0)
+    columns = {
+        "reads": np.zeros(60),
+        "writes": steady,
+        "bytes": steady * 8192,
+        "busy": np.full(60, 0.99),
+        "outstanding": np.full(60, 1.0),
+    }
+    pace = find_pace(columns, 1.0)
+    assert pace is None or not pace.by_bytes, pace
+
+
+def test_a_disk_that_idles_tells_nothing() -> None:
+    """What it would do if it were given more, nobody has seen."""
+    columns = climb(lambda: Capped(bytes_per_s=5e6))
+    assert find_pace({**columns, "busy": columns["busy"] / 2}, 1.0) is None
