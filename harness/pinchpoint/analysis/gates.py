@@ -12,6 +12,7 @@ import numpy as np
 
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.inputs import Inputs
+from pinchpoint.analysis.series import Floats
 from pinchpoint.analysis.thresholds import (
     CLIENT_TIME_S,
     GENERATOR_CPU,
@@ -81,23 +82,32 @@ def _recorder(inputs: Inputs) -> Iterator[Gate]:
 def _generator_cpu(inputs: Inputs) -> Iterator[Gate]:
     """A core full of load workers for more than a tenth of the time: bursts must be served as well.
 
-    Workers pinned to the same core share it: what they use is added up.
+    Workers pinned to the same core share it: what they use is added up. One whose control group may use less
+    than a core has less to use up.
     """
     pinned = {worker.name: worker.cores for worker in inputs.generators if len(worker.cores) == 1}
     sharing: dict[tuple[int, ...] | str, list[str]] = {}
     for key in inputs.samples.keys("generator.cpu_ratio"):
         sharing.setdefault(pinned.get(key.host, key.host), []).append(key.host)
     for names in sharing.values():
-        used = [inputs.samples.steps(name, "generator.cpu_ratio", "") for name in names]
+        used = [_of_allowed(inputs, name) for name in names]
         values = np.sum([np.nan_to_num(one) for one in used], axis=0)[np.any(np.isfinite(used), axis=0)]
         if not len(values):
             continue
         held = float((values >= GENERATOR_CPU.value).mean()) <= GENERATOR_CPU_TIME.value
         mean = float(values.mean())
-        text = f"the load generator ({', '.join(names)}) used {units.percent(mean)} of its core"
+        text = f"the load generator ({', '.join(names)}) used {units.percent(mean)} of the core it may use"
         remedy = "give the load generator more cores or workers, or lower the load"
         fact = _fact(text, "generator.cpu_ratio", mean, GENERATOR_CPU, (names[0], ""))
         yield Gate(names[0], fact, remedy, held)
+
+
+def _of_allowed(inputs: Inputs, worker: str) -> Floats:
+    """What a worker used of the one core that a process like it can use, or of its control group's quota."""
+    used, allowed = (
+        inputs.samples.steps(worker, f"generator.{name}") for name in ("cpu_ratio", "allowed_cores")
+    )
+    return used / np.fmin(1.0, np.where(np.isfinite(allowed), allowed, 1.0))
 
 
 def _send_lag(inputs: Inputs, flows: tuple[Flow, ...]) -> Iterator[Gate]:

@@ -43,6 +43,7 @@ class Point:
         latency_s: mean of an I/O; None where it was not published.
         bytes_per_s: None where it was not.
         seconds: how long it was measured; 1 where that is not known, the least it can be.
+        spread: of the rate from second to second, beyond what counting makes; None: not known.
     """
 
     iops: float
@@ -50,6 +51,7 @@ class Point:
     outstanding: float | None = None
     bytes_per_s: float | None = None
     seconds: float = 1.0
+    spread: float | None = None
 
     @classmethod
     def of_bytes(cls, bytes_per_s: float, size_bytes: float, **rest: float) -> Point:
@@ -209,6 +211,8 @@ def _movement(points: Sequence[Point], at: int, resource: Resource) -> Movement:
     found = Movement(slope=slope, level=point.iops, queued=queued, count=point.iops * point.seconds)
     same = [one for one in points if abs(one.iops - point.iops) <= FLAT.value * point.iops]
     depth = [one.going_on for one in same if one.going_on]
+    if any(one.spread is not None and one.spread > FLAT.value for one in same):
+        return found  # means may agree by chance; a regulator's seconds do as well
     wide = bool(depth) and min(depth) <= DEVICE_QUEUE and max(depth) >= TENFOLD * min(depth)
     rates = [one.iops for one in same]
     spread = (max(rates) - min(rates)) / 2 / float(np.median(rates))

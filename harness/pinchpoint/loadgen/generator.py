@@ -27,6 +27,7 @@ from pinchpoint.loadgen.locustfile import Locustfile
 from pinchpoint.loadgen.locusts import LocustLoad
 from pinchpoint.loadgen.recorder import Recorder, Seconds
 from pinchpoint.loadgen.users import ScenarioLoad
+from pinchpoint_collectors.linux.cgroups import CpuCaps
 from pinchpoint_collectors.record import Sample
 from pinchpoint_scenarios.contract import Verified
 from pinchpoint_scenarios.errors import ScenarioError
@@ -72,6 +73,7 @@ class Generator:
         self._done: set[str] = set()
         self._loop_lag_s = 0.0
         self._cpu_s = time.process_time()
+        self._caps = CpuCaps()
 
     def run(self) -> None:
         """Perform the assignment until told to stop."""
@@ -163,6 +165,9 @@ class Generator:
             Sample(now_ns, 1.0, host, "generator.loop_lag_s", "", lag_s),
             Sample(now_ns, 1.0, host, "generator.recorder_ok", "", 1.0),
         ]
+        allowed = self._caps.cap_cores([os.getpid()])  # read each time: a container's may be changed
+        if allowed is not None:
+            found.append(Sample(now_ns, 1.0, host, "generator.allowed_cores", "", allowed))
         for name, load in self._loads.items():
             users = load.open_users - load.finished_users - load.waiting_users
             found.append(Sample(now_ns, 1.0, host, "generator.users", name, users))

@@ -421,6 +421,23 @@ def test_a_generator_at_its_core_s_limit_invalidates(cpu: float) -> None:
     assert exit_status(verdict) == 3
 
 
+def test_a_generator_at_its_quota_s_limit_invalidates() -> None:
+    """A container that may use a twentieth of a core holds its load worker back from there on."""
+    build = crawl_bound_by_search().generator(cpu=0.049, host="generator2")
+    verdict = judged(build.metric("generator2", "generator.allowed_cores", 0.05, noise=0.0))
+    assert verdict.outcome == "invalid"
+    assert verdict.bottleneck is not None
+    assert verdict.bottleneck.host == "generator2"
+    assert "98 % of the core it may use" in verdict.summary
+
+
+def test_a_quota_of_several_cores_leaves_a_generator_one() -> None:
+    """One process uses one core: a quota of eight is not what ends first."""
+    build = crawl_bound_by_search().generator(cpu=0.95, host="generator2")
+    verdict = judged(build.metric("generator2", "generator.allowed_cores", 8.0, noise=0.0))
+    assert verdict.outcome == "invalid"
+
+
 def lagging(cpu: float, started: float) -> Build:
     build = Build().host("sql1", "sql").cpu("sql1", cpu, cpu, pressure=cpu)
     build.open("orders", "sql-mix", 200)
