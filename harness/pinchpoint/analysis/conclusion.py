@@ -110,7 +110,7 @@ def _used_up(case: Case, stage: Stage) -> Conclusion:
             "inconclusive",
             summary.inconclusive_words(why, candidates),
             candidates=candidates,
-            experiment=summary.experiment(case.flows, case.found, ()),
+            experiment=sure.experiment or summary.experiment(case.flows, case.found, ()),
             sure=sure,
         )
     equal = second if second is not None and len(second.evidence) >= len(first.evidence) else None

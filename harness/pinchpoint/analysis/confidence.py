@@ -13,13 +13,14 @@ from pinchpoint.analysis.evidence import cpu_limit
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.inputs import Inputs
 from pinchpoint.analysis.knee import Knee
-from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures
+from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures, ShareMeasures
 from pinchpoint.analysis.resample import block_rows
 from pinchpoint.analysis.resources import Resource
 from pinchpoint.analysis.signature import Suspicion
 from pinchpoint.analysis.slowness import write_and_flush_s
 from pinchpoint.analysis.stages import Stage
 from pinchpoint.analysis.thresholds import (
+    LOOP_LAG,
     MIN_LEVELS,
     MIN_SAMPLES,
     NO_LATENCY_S,
@@ -35,6 +36,7 @@ from pinchpoint.report import units
 RESAMPLES = 200
 WATCHED = 0.5
 """A server that tells of itself is seen when it does so half of the time: its counters go on meanwhile."""
+GENERATOR_CPU_MORE = "Give the load generator more CPU, and run the same plan again."
 SEED = 1
 """Fixed: the same samples must give the same words."""
 
@@ -48,12 +50,14 @@ class Trust:
         stable_ratio: share of the resamples that named the same resource.
         why_not_more: sentences.
         named: resource -> how many resamples named it first; None: those that named nothing.
+        experiment: what would decide, where it is not the usual one for such suspects.
     """
 
     level: Confidence | None
     stable_ratio: float
     why_not_more: tuple[str, ...]
     named: Mapping[str | None, int]
+    experiment: str = ""
 
 
 def votes(
@@ -98,9 +102,10 @@ def trust(
     stable = named[first.resource.key] / RESAMPLES
     if stable < STABLE_MEDIUM.value:
         return Trust(None, stable, ("resamples of the run do not agree on one resource",), named)
-    untold = _too_seldom(first, stage) or _not_the_farm(first)
+    late = _its_own_lag(inputs, first)
+    untold = late or _too_seldom(first, stage) or _not_the_farm(first)
     if untold:
-        return Trust(None, stable, (untold,), named)
+        return Trust(None, stable, (untold,), named, GENERATOR_CPU_MORE if late else "")
     lowered = tuple(_lowering(inputs, found, stage))
     if lowered:
         return Trust("low", stable, lowered, named)
@@ -170,6 +175,16 @@ def _not_the_farm(first: Suspicion) -> str:
         return ""
     host = first.resource.hosts[0]
     return f"{units.percent(rest)} of the CPU of {host} was used by programs that are not the farm's"
+
+
+def _its_own_lag(inputs: Inputs, first: Suspicion) -> str:
+    """Why waiting outside of the farm may be the load generator's own; "" where it cannot be."""
+    each_s = first.found.each_s if isinstance(first.found, ShareMeasures) else None
+    lags = [inputs.samples.mean(*key) or 0.0 for key in inputs.samples.keys("generator.loop_lag_s")]
+    if first.resource.type != "dependency" or not each_s or max(lags, default=0.0) < LOOP_LAG.value * each_s:
+        return ""
+    lag = units.seconds(max(lags))
+    return f"the load generator comes {lag} late itself, and what is waited for takes {units.seconds(each_s)}"
 
 
 def _disk_doubts(first: Suspicion) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pinchpoint.analysis.blame import owner, strangers
 from pinchpoint.analysis.confidence import Trust
@@ -170,7 +170,18 @@ def inconclusive_words(why: str, candidates: Sequence[Suspect]) -> str:
     if not candidates:
         return text
     names = [_place(candidate) for candidate in candidates]
-    return f"{text} The candidates are {listed(names)}."
+    return f"{text} {'The candidates are' if len(names) > 1 else 'A candidate is'} {listed(names)}."
+
+
+OTHERS: Mapping[str, str] = {
+    "thread": "one thread of {tier} ({instance} on {host})",
+    "memory": "the memory of {host}",
+    "network": "the interface {instance} of {host}",
+    "lock": "locks of {tier} ({instance})",
+    "pool": "the connections of {host}",
+    "dependency": "the way to {instance}",
+}
+"""What a candidate that is neither CPU nor disk is called."""
 
 
 def _place(candidate: Suspect) -> str:
@@ -178,6 +189,10 @@ def _place(candidate: Suspect) -> str:
         return f"all disks of {candidate.host} together ({candidate.instance})"
     if candidate.resource == "disk":
         return f"the {candidate.role} disk of {candidate.tier}"
+    if candidate.resource in OTHERS:
+        return OTHERS[candidate.resource].format(
+            host=candidate.host, tier=candidate.tier, instance=candidate.instance.removeprefix("thread:")
+        )
     unknown = " (not measured)" if all(fact.value is None for fact in candidate.evidence) else ""
     return f"the CPU of {candidate.host}{unknown}"
 

@@ -86,6 +86,7 @@ MEMORY_CRITICAL = Threshold(0.05, "PAL", "memory: critical below 5 % available")
 # Gates.
 GENERATOR_CPU = Threshold(0.90, "design", "a load worker from 90 % of its core on measures itself")
 GENERATOR_CPU_TIME = Threshold(0.10, "design", "for more than a tenth of the time")
+LOOP_LAG = Threshold(0.50, "design", "the generator itself is late by half of what is waited for")
 STARTED = Threshold(0.95, "design", "at least 95 % of the scheduled operations were started")
 SEND_LAG_S = Threshold(0.005, "design", "send lag: at most 5 ms, or a tenth of the p99 response")
 SEND_LAG_SHARE = Threshold(0.10, "design", "send lag: at most a tenth of the p99 response")

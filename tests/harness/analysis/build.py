@@ -229,11 +229,12 @@ class Build:
         cpu: float = 0.3,
         send_lag_s: float = 0.0005,
         host: str = "generator1",
+        loop_lag_s: float = 0.001,
         **rates: tuple[float, float],
     ) -> Self:
         """A load worker; ``rates`` scenario → (scheduled, started) per second."""
         self.metric(host, "generator.cpu_ratio", cpu, noise=0.03)
-        self.metric(host, "generator.loop_lag_s", 0.001, noise=0.3)
+        self.metric(host, "generator.loop_lag_s", loop_lag_s, noise=0.3)
         self.metric(host, "generator.recorder_ok", 1.0, noise=0.0)
         for scenario, (scheduled, started) in rates.items():
             self.metric(host, "generator.scheduled_per_s", scheduled, scenario, 0.0)

@@ -431,6 +431,19 @@ def test_a_generator_at_its_quota_s_limit_invalidates() -> None:
     assert "98 % of the core it may use" in verdict.summary
 
 
+def test_a_generator_that_is_late_itself_blames_nothing_outside() -> None:
+    """What takes 400 ms by a clock that comes 250 ms late may be the generator's own: no name, what to do."""
+    build = Build().host("search1", "search", cores=(0, 1)).cpu("search1", 0.1, 0.1, cores=(0, 1))
+    build.closed("crawl", "full-crawl", 8).operations("crawl", "document:far", 16, 0.5)
+    build.operations("crawl", "document:far/fetch", 16, 0.4)
+    verdict = judged(build.generator(loop_lag_s=0.25))
+    assert verdict.outcome == "inconclusive"
+    assert [one.kind for one in verdict.candidates] == ["external"]
+    assert "the load generator comes" in verdict.summary
+    assert verdict.summary.endswith("A candidate is the way to far.")
+    assert verdict.experiment == "Give the load generator more CPU, and run the same plan again."
+
+
 def test_a_quota_of_several_cores_leaves_a_generator_one() -> None:
     """One process uses one core: a quota of eight is not what ends first."""
     build = crawl_bound_by_search().generator(cpu=0.95, host="generator2")
