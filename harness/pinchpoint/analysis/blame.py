@@ -112,14 +112,20 @@ def owner(resource: Resource, found: Measures) -> tuple[str | None, str | None]:
 
 
 def strangers(one: Suspicion) -> float | None:
-    """The share of a pool's busy time that neither the farm nor the load generator used, if that is a third.
+    """The share of a pool's busy time that nobody who was watched used, if that is a third or more.
 
-    None where it is less, or where not every tier's own use was measured.
+    None where it is less, or where no tier's own use was measured: then nothing is known of who did.
     """
-    if not isinstance(one.found, CpuMeasures) or not set(one.resource.tiers) <= set(one.found.uses):
+    if not isinstance(one.found, CpuMeasures) or not set(one.resource.tiers) & set(one.found.uses):
         return None
     rest = 1 - sum(one.found.uses.values())
     return rest if rest >= STRANGERS.value else None
+
+
+def unwatched(one: Suspicion) -> tuple[str, ...]:
+    """The tiers on a pool of cores whose own use of it was not measured."""
+    uses = one.found.uses if isinstance(one.found, CpuMeasures) else {}
+    return tuple(tier for tier in one.resource.tiers if tier not in uses)
 
 
 def used_by_generator(one: Suspicion) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pinchpoint.analysis.blame import rank, strangers, suspects
+from pinchpoint.analysis.blame import rank, strangers, suspects, unwatched
 from pinchpoint.analysis.evidence import cpu_limit
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.inputs import Inputs
@@ -173,8 +173,11 @@ def _not_the_farm(first: Suspicion) -> str:
     rest = strangers(first)
     if rest is None:
         return ""
-    host = first.resource.hosts[0]
-    return f"{units.percent(rest)} of the CPU of {host} was used by programs that are not the farm's"
+    host, unseen_tiers = first.resource.hosts[0], unwatched(first)
+    who = "programs that are not the farm's"
+    if unseen_tiers:
+        who = f"others than were watched: {', '.join(unseen_tiers)}, or {who}"
+    return f"{units.percent(rest)} of the CPU of {host} was used by {who}"
 
 
 def _its_own_lag(inputs: Inputs, first: Suspicion) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pinchpoint.analysis.blame import owner, strangers
+from pinchpoint.analysis.blame import owner, strangers, unwatched
 from pinchpoint.analysis.confidence import Trust
 from pinchpoint.analysis.facts import level_words, named_cores, shift_words
 from pinchpoint.analysis.flows import Flow
@@ -224,7 +224,9 @@ def _of_suspects(found: Sequence[Suspicion]) -> str:
     """What would tell two suspects apart, or one from chance."""
     first = found[0]
     if strangers(first) is not None:
-        host = first.resource.hosts[0]
+        host, unseen = first.resource.hosts[0], unwatched(first)
+        if unseen:
+            return f"Watch the processes of {listed(list(unseen))} on {host}, and run the same plan again."
         return f"End the programs on {host} that are not the farm's, and run the same plan again."
     if len(found) > 1:
         return (

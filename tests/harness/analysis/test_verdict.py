@@ -121,6 +121,17 @@ def test_cpu_that_other_programs_use_is_said() -> None:
     assert verdict.experiment.startswith("End the programs on sql1")
 
 
+def test_a_tier_that_uses_little_is_not_blamed_for_one_that_was_not_watched() -> None:
+    """Shared cores are full, one tier uses 4 % of them, nobody saw the other: no name, and what to watch."""
+    build = Build().host("sql1", "sql", cores=(0,)).host("nosql1", "nosql", cores=(0,))
+    build.cpu("sql1", 0.97, 0.04, pressure=0.9)
+    build.closed("orders", "sql-mix", 4).operations("orders", "log_append", 400, 0.01)
+    verdict = judged(build.generator())
+    assert verdict.outcome == "inconclusive"
+    assert "others than were watched: nosql, or programs that are not the farm's" in verdict.summary
+    assert verdict.experiment == "Watch the processes of nosql on sql1, and run the same plan again."
+
+
 def test_nobody_is_blamed_for_cores_whose_use_was_not_measured() -> None:
     """Shared cores without process figures: the resource is named, with low confidence, and it says why."""
     build = shared_farm(Build())
