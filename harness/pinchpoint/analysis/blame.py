@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from pinchpoint.analysis.flows import Flow
-from pinchpoint.analysis.measures import CpuMeasures, Measures, busy, measure_disk
+from pinchpoint.analysis.measures import CpuMeasures, Measures, busy, measure_disk, untold
 from pinchpoint.analysis.resources import Resource
+from pinchpoint.analysis.series import mean
 from pinchpoint.analysis.signature import Suspicion, suspect
 from pinchpoint.analysis.stages import Rows
 from pinchpoint.analysis.thresholds import MOSTLY_READS, OWN_USE, STRANGERS, WAIT_SHARE, at_least
@@ -24,7 +25,7 @@ MOST = 0.5
 
 YIELDING: tuple[Kind, ...] = ("external", "lock", "pool")
 """Kinds that say that something else than the farm's CPU, memory and disks sets the pace: only where all of
-those have room (METHOD step 5: below 70 %)."""
+those, and interfaces, have room (METHOD step 5: below 70 %)."""
 
 
 def suspects(resources: Iterable[Resource], rows: Rows, flows: tuple[Flow, ...]) -> tuple[Suspicion, ...]:
@@ -34,7 +35,8 @@ def suspects(resources: Iterable[Resource], rows: Rows, flows: tuple[Flow, ...])
     found = [one for one in found if one.kind != "memory" or _felt(one, resources, rows, flows)]
     found = [one for one in found if not _throttled(one, found)]
     firm = [one for one in found if one.kind not in YIELDING]
-    if any(not one.demoted for one in firm) or _own_use(resources, rows) >= OWN_USE.value:
+    crowded = _own_use(resources, rows) >= OWN_USE.value or untold(resources, rows)
+    if crowded or any(not one.demoted for one in firm):
         found = firm
     return tuple(sorted(found, key=rank, reverse=True))
 
@@ -60,8 +62,9 @@ def _reads_are_waited_for(disk: Resource, rows: Rows, flows: tuple[Flow, ...]) -
 
 
 def _own_use(resources: Iterable[Resource], rows: Rows) -> float:
-    """The most that any tier uses of the CPU it may use."""
-    own = [busy(resource, rows) for resource in resources if resource.type == "allowance"]
+    """The most that any tier uses of the CPU it may use, or of its interface."""
+    own = [busy(one, rows) for one in resources if one.type == "allowance"]
+    own += [mean(one.columns["used"][rows]) for one in resources if one.type == "network"]
     return max((used for used in own if used is not None), default=0.0)
 
 

@@ -9,11 +9,12 @@ from pinchpoint.analysis import output, summary
 from pinchpoint.analysis.blame import used_by_generator
 from pinchpoint.analysis.capacity import demands_of
 from pinchpoint.analysis.case import Case
-from pinchpoint.analysis.confidence import Trust, trust, unseen
+from pinchpoint.analysis.confidence import Trust, seldom_words, trust, unseen
 from pinchpoint.analysis.facts import facts
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.gates import Gate
 from pinchpoint.analysis.inputs import Inputs
+from pinchpoint.analysis.measures import untold
 from pinchpoint.analysis.stages import Stage
 from pinchpoint.analysis.thresholds import MIN_SECONDS
 from pinchpoint.analysis.verdict import Outcome, Suspect
@@ -126,7 +127,10 @@ def _used_up(case: Case, stage: Stage) -> Conclusion:
 def _nothing_used_up(case: Case, stage: Stage) -> Conclusion:
     """Not reached if the schedule set the pace; if the farm did, something that is not seen holds it."""
     pressed = [flow.load.scenario for flow in case.flows if flow.pressed]
-    hidden = tuple(unseen(case.inputs))
+    hidden = (
+        *unseen(case.inputs),
+        *(seldom_words(disk, stage.rows) for disk in untold(case.resources, stage.rows)),
+    )
     if not pressed and not hidden:
         following = next(iter(output.following(None, demands_of(case))), None)
         return Conclusion("not_reached", summary.not_reached_words(case.flows, served(case), following))

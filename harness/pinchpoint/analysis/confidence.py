@@ -13,12 +13,12 @@ from pinchpoint.analysis.evidence import cpu_limit
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.inputs import Inputs
 from pinchpoint.analysis.knee import Knee
-from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures, ShareMeasures
+from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures, ShareMeasures, told
 from pinchpoint.analysis.resample import block_rows
 from pinchpoint.analysis.resources import Resource
 from pinchpoint.analysis.signature import Suspicion
 from pinchpoint.analysis.slowness import write_and_flush_s
-from pinchpoint.analysis.stages import Stage
+from pinchpoint.analysis.stages import Rows, Stage
 from pinchpoint.analysis.thresholds import (
     LOOP_LAG,
     MIN_LEVELS,
@@ -103,7 +103,7 @@ def trust(
     if stable < STABLE_MEDIUM.value:
         return Trust(None, stable, ("resamples of the run do not agree on one resource",), named)
     late = _its_own_lag(inputs, first)
-    untold = late or _too_seldom(first, stage) or _not_the_farm(first)
+    untold = late or _too_seldom(first, stage) or _not_the_farm(first) or _any_size(first)
     if untold:
         return Trust(None, stable, (untold,), named, GENERATOR_CPU_MORE if late else "")
     lowered = tuple(_lowering(inputs, found, stage))
@@ -147,21 +147,29 @@ def _lowering(inputs: Inputs, found: tuple[Suspicion, ...], stage: Stage) -> Ite
 
 
 def _too_seldom(first: Suspicion, stage: Stage) -> str:
-    """Why it cannot be told how a disk limits whose readings have gaps; "" where it can.
-
-    How I/O moves from one second to the next tells a limit from a device and both from a mere delay.
-    """
-    if first.resource.type != "disk":
+    """Why it cannot be told how a disk limits whose readings have gaps; "" where it can."""
+    if first.resource.type != "disk" or told(first.resource, stage.rows):
         return ""
-    columns = [
-        first.resource.columns[name][stage.rows] for name in ("reads", "writes", "outstanding", "busy")
-    ]
-    read = int(np.isfinite(columns).all(axis=0).sum())
-    if read >= MIN_SAMPLES.value or read >= SEEN.value * len(stage.rows):
+    return seldom_words(first.resource, stage.rows)
+
+
+def _any_size(first: Suspicion) -> str:
+    """Why a disk may be held to bytes per second as well as be a slow one; "" where that can be told."""
+    pace = first.resource.pace
+    if first.kind not in {"disk_device", "disk_latency"} or pace is None or not pace.differ or pace.known:
         return ""
     return (
-        f"the disk was read {read} times only in {len(stage.rows)} steps: whether it is at a limit or "
-        f"merely slow takes {MIN_SAMPLES.value:.0f} readings"
+        "its I/Os differ much in size, and too few of them were seen to tell a slow device from a limit of "
+        "bytes per second"
+    )
+
+
+def seldom_words(disk: Resource, rows: Rows) -> str:
+    """Why nothing can be said of a disk that was read too seldom."""
+    read = int(np.isfinite(disk.columns["reads"][rows]).sum())
+    return (
+        f"the {disk.role} disk of {disk.hosts[0]} was read {read} times only in {len(rows)} steps: whether "
+        f"it is at a limit or merely slow takes {MIN_SAMPLES.value:.0f} readings"
     )
 
 

@@ -131,8 +131,8 @@ def state_of(
         scenario: who waits.
         reading: whether who issues an I/O waits for it and could issue more of them at once.
     """
-    used, flat, io = found.utilisation, found.spread, found.moves["io"]
-    waited_for = at_least(wait, WAIT_SHARE)
+    flat, io, waited_for = found.spread, found.moves["io"], at_least(wait, WAIT_SHARE)
+    used = _used(found, waited_for=waited_for)
     beyond = used is not None and used > 1 + CAP_MATCH.value
     near = used is not None and not beyond and used >= UTILISATION.value and not io.follows
     # Few large I/Os make seconds uneven by one of them; that their size moves nothing tells more.
@@ -163,6 +163,16 @@ def state_of(
         and not slow
         and (io.follows or (unknown and not (queue and uneven))),
     )
+
+
+def _used(found: DiskMeasures, *, waited_for: bool) -> float | None:
+    """How much of its cap a disk does; one that is waited for, while it has something to do.
+
+    Who waits for it and then works on what it wrote leaves it idle meanwhile: it does all it may.
+    """
+    if found.utilisation is None or not waited_for or not at_least(found.busy, WAIT_SHARE):
+        return found.utilisation
+    return found.utilisation / min(1.0, found.busy or 1.0)
 
 
 def disk_evidence(found: DiskMeasures, state: DiskState) -> frozenset[str]:

@@ -11,7 +11,7 @@ from pinchpoint.analysis.movement import Movement, bytes_movement, io_movement
 from pinchpoint.analysis.resources import Resource
 from pinchpoint.analysis.series import Floats, mean, weighted_mean
 from pinchpoint.analysis.stages import Rows
-from pinchpoint.analysis.thresholds import UTILISATION
+from pinchpoint.analysis.thresholds import MIN_SAMPLES, OWN_USE, SEEN, UTILISATION
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +133,22 @@ def measure(resource: Resource, rows: Rows) -> Measures:
     return ShareMeasures(**{"used": None, "witness": None, **figures})
 
 
+def told(resource: Resource, rows: Rows) -> bool:
+    """Whether a disk was read often enough to say whether it is at a limit, or merely slow, or neither.
+
+    How I/O moves from one second to the next tells a limit from a device and both from a mere delay.
+    """
+    columns = [resource.columns[name][rows] for name in ("reads", "writes", "outstanding", "busy")]
+    read = int(np.isfinite(columns).all(axis=0).sum())
+    return read >= MIN_SAMPLES.value or read >= SEEN.value * len(rows)
+
+
+def untold(resources: Iterable[Resource], rows: Rows) -> tuple[Resource, ...]:
+    """Disks that are busy most of the time, and were read too seldom to say what that means."""
+    disks = (one for one in resources if one.type == "disk" and one.whole is None)
+    return tuple(one for one in disks if (busy(one, rows) or 0.0) >= OWN_USE.value and not told(one, rows))
+
+
 def settle(resources: Iterable[Resource], rows: Rows) -> tuple[Resource, ...]:
     """The resources with how disks' rates move over those rows: known once, for all resamples of them.
 
@@ -155,7 +171,7 @@ def movements(resource: Resource, rows: Rows) -> dict[str, Movement]:
 
 
 def busy(resource: Resource, rows: Rows) -> float | None:
-    """Of a CPU resource the mean busy ratio over the rows, None where not measured."""
+    """Of a CPU resource or a disk the mean busy ratio over the rows, None where not measured."""
     return mean(resource.columns["busy"][rows])
 
 

@@ -15,7 +15,8 @@ from pinchpoint.analysis.series import Floats
 from pinchpoint.analysis.thresholds import (
     BY_SIZE,
     BY_SIZE_ERROR,
-    MIN_SAMPLES,
+    MIN_SECONDS,
+    MIN_STEPS,
     MOSTLY_OCCUPIED,
     SIZES_DIFFER,
     STAYS,
@@ -24,12 +25,14 @@ from pinchpoint.analysis.thresholds import (
 
 ENDS = (0.05, 0.95)
 """What is small and what is large among the sizes: few I/Os of another kind are neither."""
-SHARED_SECONDS = 2
-"""Neighbouring seconds resemble each other: so many tell what one independent one would."""
+SHARED = 2
+"""Neighbouring stretches resemble each other: so many tell what one independent one would."""
+SEVERAL = 4
+"""I/Os that a stretch of time has at least, but for the last one before the disk idled."""
 COUNT_ERROR = 0.5
 """I/Os are counted whole, in the second in which they end."""
 UNEVEN = 0.05
-"""How far the rate of one second lies from the next under a limit, beside that (measured: 3 to 5 %)."""
+"""How far the rate of one stretch lies from the next under a limit, beside that (measured: 3 to 5 %)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +54,36 @@ class Pace:
     large_bytes: float
 
     @property
+    def differ(self) -> bool:
+        """Whether its I/Os are of different sizes."""
+        return self.large_bytes >= SIZES_DIFFER.value * self.small_bytes
+
+    @property
+    def known(self) -> bool:
+        """Whether there was enough to tell."""
+        return self.error <= BY_SIZE_ERROR.value
+
+    @property
     def by_bytes(self) -> bool:
         """Whether bytes per second stay, however large I/Os are and however many wait."""
-        known = self.error <= BY_SIZE_ERROR.value
-        differ = self.large_bytes >= SIZES_DIFFER.value * self.small_bytes
-        return known and differ and abs(self.follows) <= BY_SIZE.value and self.queue <= STAYS.value
+        return self.known and self.differ and abs(self.follows) <= BY_SIZE.value and self.queue <= STAYS.value
+
+
+@dataclass(frozen=True, slots=True)
+class Stretches:
+    """Stretches of time in which a disk was hardly ever idle, each with several I/Os; one value per stretch.
+
+    Attributes:
+        count: I/Os that ended.
+        bytes: that they moved.
+        busy_s: how long the disk had something to do.
+        outstanding: I/Os going on, on average.
+    """
+
+    count: Floats
+    bytes: Floats
+    busy_s: Floats
+    outstanding: Floats
 
 
 def find_pace(columns: Mapping[str, Floats], step_s: float) -> Pace | None:
@@ -65,28 +93,45 @@ def find_pace(columns: Mapping[str, Floats], step_s: float) -> Pace | None:
         columns: ``reads``, ``writes``, ``bytes`` per second, ``busy`` and ``outstanding``, a value per step.
         step_s: seconds per step.
     """
-    io, done, busy = columns["reads"] + columns["writes"], columns["bytes"], columns["busy"]
-    known = np.isfinite(io + done + busy + columns["outstanding"]) & (io > 0) & (done > 0)
-    rows = known & (columns["outstanding"] > 0) & (np.nan_to_num(busy) >= MOSTLY_OCCUPIED.value)
-    if rows.sum() < MIN_SAMPLES.value:
+    told = _stretches(columns, step_s)
+    if told is None:
         return None
-    sizes = done[rows] / io[rows]
-    # Counts are off by half an I/O: seconds of few large ones tell little, next to how uneven any second is.
-    worth = 1 / np.hypot(UNEVEN, COUNT_ERROR / (io[rows] * step_s))
-    waiting = columns["outstanding"][rows]
-    queued = float(np.quantile(waiting, ENDS[1])) >= WAITING_IO.value
-    moved = [np.log(sizes), *([np.log(waiting)] if queued else [])]
-    fitted = _fit(np.log(done[rows] / np.minimum(busy[rows], 1.0)), moved, worth)
+    sizes = told.bytes / told.count
+    # Counts are off by half an I/O: stretches of few large ones tell little, next to how uneven all are.
+    worth = 1 / np.hypot(UNEVEN, COUNT_ERROR / told.count)
+    queued = float(np.quantile(told.outstanding, ENDS[1])) >= WAITING_IO.value
+    moved = [np.log(sizes), *([np.log(told.outstanding)] if queued else [])]
+    fitted = _fit(np.log(told.bytes / told.busy_s), moved, worth)
     if fitted is None:
         return None
     small, large = (float(np.quantile(sizes, end)) for end in ENDS)
     return Pace(*fitted, small, large)
 
 
+def _stretches(columns: Mapping[str, Floats], step_s: float) -> Stretches | None:
+    """Steps in which it was busy, joined until several I/Os have ended: one may take seconds."""
+    io, busy, waiting = columns["reads"] + columns["writes"], columns["busy"], columns["outstanding"]
+    known = np.isfinite(io + columns["bytes"] + busy + waiting)
+    rows = np.flatnonzero(known & (np.nan_to_num(busy) >= MOSTLY_OCCUPIED.value))
+    if len(rows) * step_s < MIN_SECONDS.value:
+        return None
+    table = np.column_stack([io, columns["bytes"], np.minimum(busy, 1.0), waiting])[rows] * step_s
+    parts: list[Floats] = []
+    for run in np.split(table, np.flatnonzero(np.diff(rows) > 1) + 1):
+        # A stretch ends where the count of I/Os passes the next multiple; what is left of a run is one, too.
+        ends = np.floor(np.cumsum(run[:, 0]) / SEVERAL)
+        cuts = np.flatnonzero(np.diff(ends, prepend=0.0)) + 1
+        parts += [np.append(part.sum(axis=0), len(part)) for part in np.split(run, cuts) if len(part)]
+    joined = np.array([part for part in parts if part[0] and part[1] and part[3]])
+    if len(joined) < MIN_STEPS.value:
+        return None
+    return Stretches(joined[:, 0], joined[:, 1], joined[:, 2], joined[:, 3] / (joined[:, 4] * step_s))
+
+
 def _fit(rate: Floats, moved: list[Floats], worth: Floats) -> tuple[float, float, float] | None:
     """(slope over size, its standard error, slope over what is outstanding); None where sizes are alike.
 
-    Least squares over those columns and a constant, each second as much as it is worth.
+    Least squares over those columns and a constant, each stretch as much as it is worth.
     """
     if not np.ptp(moved[0]):
         return None
@@ -94,5 +139,5 @@ def _fit(rate: Floats, moved: list[Floats], worth: Floats) -> tuple[float, float
     inner = np.linalg.pinv(table.T @ table)
     slopes = inner @ table.T @ (rate * worth)
     rest = rate * worth - table @ slopes
-    error = np.sqrt(inner[0, 0] * SHARED_SECONDS * float(rest @ rest) / (len(rate) - len(slopes)))
+    error = np.sqrt(inner[0, 0] * SHARED * float(rest @ rest) / (len(rate) - len(slopes)))
     return float(slopes[0]), float(error), float(slopes[1]) if len(moved) > 1 else 0.0

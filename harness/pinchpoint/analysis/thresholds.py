@@ -62,9 +62,7 @@ STAYS = Threshold(0.30, "design", "I/O stays: it follows less than 0.3 of a chan
 FOLLOWS = Threshold(0.80, "design", "I/O follows: at least 0.8 of a change in outstanding I/O")
 MOSTLY_OCCUPIED = Threshold(0.90, "design", "hardly idle: busy 90 % of the time or more")
 SIZES_DIFFER = Threshold(2, "design", "I/Os of different sizes: the large ones are twice the small")
-BY_SIZE = Threshold(
-    0.10, "design", "bytes stay: they follow less than a tenth of a change in the size of I/Os"
-)
+BY_SIZE = Threshold(0.20, "design", "bytes stay: they follow less than a fifth of a change in I/Os' size")
 BY_SIZE_ERROR = Threshold(0.10, "design", "known when its standard error is 0.1 at most")
 NO_LATENCY_S = Threshold(0.002, "MS-IO", "below 2 ms an I/O is excellent")
 ONE_AT_A_TIME = Threshold(1.1, "design", "I/Os come one at a time: 1.1 are outstanding when any is")

@@ -1,0 +1,52 @@
+"""Crawls of a search product as its own log tells of them: a row per content source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pinchpoint.analysis.inputs import Inputs
+from pinchpoint.analysis.published import SourceMean, judge_means
+from pinchpoint.analysis.series import Key, Series
+
+
+def crawl_rows(inputs: Inputs) -> Iterator[dict[str, Any]]:
+    """Per source: rate = documents ÷ duration; what the product reports as its rate stands beside it."""
+    for key in inputs.samples.keys("search.documents_per_s"):
+        done = _series(inputs, key, "documents_per_s")
+        if done is None or not done.measured:
+            continue
+        failed = _series(inputs, key, "failures_per_s")
+        latency = _series(inputs, key, "repository_latency_s")
+        reported = _series(inputs, key, "reported_documents_per_s")
+        duration_s = float(done.covered_s.sum())
+        yield {
+            "source": key.instance or "all sources",
+            "count": round(done.sum()),
+            "failures": round(failed.sum()) if failed is not None else None,
+            "skipped": None,
+            "duration_s": duration_s,
+            "rate_per_s": done.sum() / duration_s,
+            "rate_active_per_s": reported.mean() if reported is not None else None,
+            "repository_latency_s": latency.mean() if latency is not None else None,
+            "repository_latency_p50_s": None,
+            "repository_latency_p95_s": None,
+            "bytes": None,
+            "complete": True,
+        }
+
+
+def crawl_words(inputs: Inputs) -> Iterator[str]:
+    """Which source most requests of a crawl are under way at; where it lies, a log does not say."""
+    sources = [
+        SourceMean(row["source"], row["rate_per_s"], row["repository_latency_s"])
+        for row in crawl_rows(inputs)
+        if row["repository_latency_s"] is not None
+    ]
+    if len(sources) > 1:
+        for one in judge_means((), (), sources).sources:
+            yield f"crawl: {one.why}; where that lies outside of the farm, it limits the crawl of this source"
+
+
+def _series(inputs: Inputs, key: Key, name: str) -> Series | None:
+    return inputs.samples.series(key.host, f"search.{name}", key.instance)
