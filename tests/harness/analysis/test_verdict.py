@@ -857,12 +857,12 @@ def test_refusals_are_evidence_also_where_the_server_was_not_asked() -> None:
     assert "of the operations are refused one" in verdict.summary
 
 
-def full_interface(*, witness: bool) -> Build:
-    """Users of a store behind a nearly full interface; ``witness``: its tier is seen idle."""
+def full_interface(*, witness: bool, used: float = 0.97) -> Build:
+    """Users of a store behind an interface, so much of it ``used``; ``witness``: its tier is seen idle."""
     build = Build().host("nosql1", "nosql", cores=(0, 1)).closed("burst", "nosql-burst", 16)
     build.cpu("nosql1", 0.1, 0.08 if witness else None, cores=(0, 1))
     build.metric("nosql1", "net.speed_bytes_per_s", 2e6, "eth0", 0.0)
-    build.metric("nosql1", "net.received_bytes_per_s", 1.94e6, "eth0", 0.004)
+    build.metric("nosql1", "net.received_bytes_per_s", used * 2e6, "eth0", 0.004)
     build.metric("nosql1", "net.sent_bytes_per_s", 2e4, "eth0", 0.01)
     build.operations("burst", "set", 320, 0.05).metric("generator1", "generator.users", 16.0, "burst", 0.0)
     return build.generator()
@@ -888,7 +888,26 @@ def test_a_disk_read_every_five_seconds_is_a_candidate_only(seed: int) -> None:
     verdict = judged(build)
     assert verdict.outcome == "inconclusive"
     assert verdict.candidates[0].role == "data"
-    assert "the disk was read 12 times only" in verdict.summary
+    assert "the data disk of nosql1 was read 12 times only" in verdict.summary
+
+
+def test_nothing_is_called_healthy_beside_a_busy_disk_that_was_hardly_read() -> None:
+    """All was served, the log busy all the time and read every five seconds: that may be its limit."""
+    build = (
+        Build().host("sql1", "sql", cores=(0, 1), disks={"log": "sdb"}).cpu("sql1", 0.1, 0.1, cores=(0, 1))
+    )
+    build.disk("sql1", "sdb", 95, 0.01, busy=0.98, pressure=0.8)
+    build.open("orders", "sql-mix", 900).operations("orders", "log_append", 900, 0.008)
+    build.samples = [row for row in build.samples if row[3][:5] != "disk." or row[0] // 10**9 % 5 == 0]
+    verdict = judged(build.generator(orders=(900.0, 900.0)))
+    assert verdict.outcome == "inconclusive"
+    assert "the log disk of sql1 was read 12 times only" in verdict.summary
+
+
+def test_nothing_outside_is_blamed_beside_an_interface_that_is_nearly_full() -> None:
+    """What users wait for on the way to a store may be the interface in front of it: 85 % is no room."""
+    verdict = judged(full_interface(witness=True, used=0.85))
+    assert verdict.outcome == "inconclusive"
 
 
 def starved_of_sessions(*, watched: bool) -> Build:

@@ -71,6 +71,15 @@ def test_packets_follow_one_another_at_the_interfaces_speed() -> None:
     assert pace.wait_s(20.0, 50) == pytest.approx(0.05)
 
 
+def test_who_slept_too_long_catches_up() -> None:
+    """Each packet is sent 5 ms late: in the long run it is the interface's speed all the same."""
+    pace, now = Pace(1000.0), 0.0
+    pace.on = True
+    for _ in range(100):
+        now += pace.wait_s(now, 100) + 0.005
+    assert now == pytest.approx(10.0, rel=0.01)
+
+
 @ON_LINUX_AS_ROOT
 def test_it_is_one_of_the_kernels_with_a_speed_and_counters(behind: int, tmp_path: Path) -> None:
     """The collector's own reading tells its speed and what it carried; it goes with its process."""
