@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pinchpoint.analysis import output
+from pinchpoint.analysis.alone import is_samples_alone, judge_samples
 from pinchpoint.analysis.case import Case, build_case
 from pinchpoint.analysis.caveats import caveats
 from pinchpoint.analysis.checkpoints import checkpoint_table, checkpoint_words
@@ -54,6 +55,8 @@ APART = ("summary", "sure", "blocking")
 def analyse(run: StoredRun) -> Verdict:
     """Say which resource gives way first, from tables alone: no clock, no files, no global state."""
     whole = read_inputs(without_proof(run))
+    if is_samples_alone(whole):
+        return judge_samples(whole)
     levels = held_levels(run.manifest)
     climbed = level_table(whole, levels)
     periods = find_periods(whole, levels)

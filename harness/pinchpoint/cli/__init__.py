@@ -6,14 +6,27 @@ import os
 import sys
 import traceback
 from importlib import import_module
+from keyword import iskeyword
 
 import click
 
 from pinchpoint.errors import ExitStatus, PinchpointError
 from pinchpoint.interrupts import Interrupted
 
-COMMANDS = ("demo", "init", "check", "run", "analyse", "compare", "report", "farm", "worker", "runs")
-"""Each is the function of that name in the module of that name."""
+COMMANDS = (
+    "demo",
+    "init",
+    "check",
+    "run",
+    "analyse",
+    "compare",
+    "report",
+    "import",
+    "farm",
+    "worker",
+    "runs",
+)
+"""Each is the function of that name in the module of that name; of a keyword, with a ``_`` behind it."""
 
 
 class _Commands(click.Group):
@@ -25,7 +38,8 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 -- click's
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = getattr(import_module(f"pinchpoint.cli.{cmd_name}"), cmd_name)
+        name = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name
+        command: click.Command = getattr(import_module(f"pinchpoint.cli.{name}"), name)
         return command
 
 

@@ -83,7 +83,9 @@ def clock_of(run: StoredRun) -> Clock:
     phases = tuple(_phase(phase, start_s, end_s) for phase in planned)
     length_s = end_s - start_s
     recorded_s = _longest_interval_s(run)
-    wanted_s = max(length_s / _POINTS, recorded_s)
+    # Samples alone may be minutes apart: a point that is finer would be an empty one.
+    apart_s = 0.0 if run.operations.num_rows else samples.usual_interval_s(run.samples)
+    wanted_s = max(length_s / _POINTS, recorded_s, apart_s)
     bucket_s = next((step for step in _STEPS_S if step >= wanted_s), math.ceil(wanted_s))
     return Clock(start_s, length_s, phases, bucket_s, math.ceil(recorded_s))
 

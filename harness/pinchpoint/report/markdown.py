@@ -31,7 +31,7 @@ _SECTIONS = (
         ),
     ),
     ("Tiers", ("demand", "disks", "cpus")),
-    ("Data quality", ("generators", "collectors", "incidents", "not_measured")),
+    ("Data quality", ("generators", "collectors", "imports", "incidents", "not_measured")),
     ("Environment", ("hosts", "host_disks", "versions", "content")),
 )
 

@@ -86,7 +86,9 @@ def collectors(run: StoredRun, clock: Clock) -> Table:
             share("cost_ratio", "of one core"),
         ),
         rows,
-        empty="No collector ran: nothing but the load itself was measured.",
+        empty="No collector of ours ran: what was measured was imported."
+        if run.manifest.get("imports")
+        else "No collector ran: nothing but the load itself was measured.",
     )
 
 

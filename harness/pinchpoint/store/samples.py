@@ -91,6 +91,14 @@ def extent(samples: Samples) -> tuple[float, float] | None:
     return None if first is None else (first - longest, last)
 
 
+def usual_interval_s(samples: Samples) -> float:
+    """The median of the intervals that samples cover, seconds; 0 where there are no samples."""
+    connection = duckdb.connect()
+    show(samples, connection)
+    usual = connection.execute("SELECT median(interval_s) FROM samples").fetchall()[0][0]
+    return float(usual or 0.0)
+
+
 def show(samples: Samples, connection: duckdb.DuckDBPyConnection) -> None:
     """Make them the view ``samples``; DuckDB itself reads a file, and of it what a query needs."""
     if isinstance(samples, pa.Table):

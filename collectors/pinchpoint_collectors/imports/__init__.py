@@ -1,0 +1,1 @@
+"""Files that other tools recorded, as samples with our names and units: one file per format."""

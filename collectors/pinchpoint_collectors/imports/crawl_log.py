@@ -1,0 +1,210 @@
+"""SharePoint's crawl log as CSV: the crawl history, a row per crawl, or the log itself, a row per item.
+
+``CrawlLog.GetCrawlHistory()`` and ``CrawlLog.GetCrawledUrls()`` with ``Export-Csv``; times are UTC there. A
+row of the history becomes one sample over the whole crawl; items are counted per minute, as crawl reports do.
+Rate = documents ÷ duration; the one that SharePoint reports itself is kept beside it.
+"""
+
+from __future__ import annotations
+
+import csv
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+
+from pinchpoint_collectors.imports.record import ForeignFileError, Found, Settings
+from pinchpoint_collectors.record import Sample
+
+MINUTE_S = 60
+HISTORY = ("CrawlStartTime", "CrawlEndTime")
+ITEMS = ("TimeStampUtc", "FullUrl")
+_FORMATS = ("%m/%d/%Y %I:%M:%S %p", "%m/%d/%Y %H:%M:%S", "%d.%m.%Y %H:%M:%S", "%d/%m/%Y %H:%M:%S")
+"""As PowerShell writes times in the cultures of en-US and de-DE; ISO is tried before. Day and month are told
+apart by the whole file (``_format_of``)."""
+
+_SUCCESS = ("Successes", "SuccessCount", "Success")
+_ERRORS = ("Errors", "ErrorCount", "Error")
+_NAMES = ("ContentSourceName", "ContentSource", "ContentSourceID", "ContentSourceId")
+
+_Row = tuple[int, Mapping[str, str]]
+
+
+class CrawlLog:
+    """Format ``crawl-log``."""
+
+    name = "crawl-log"
+    says = "SharePoint's crawl history or crawl log as CSV (GetCrawlHistory, GetCrawledUrls, Export-Csv)"
+
+    def recognises(self, head: str) -> bool:
+        """By the columns of either."""
+        first = next((line for line in head.splitlines() if line.strip() and not line.startswith("#")), "")
+        return any(all(name in first for name in names) for names in (HISTORY, ITEMS))
+
+    def read(self, lines: Iterable[str], settings: Settings, found: Found) -> Iterator[Sample]:
+        """Samples of ``search.*``, the content source as instance; see ``Format.read``."""
+        rows = list(_rows(lines))
+        columns = rows[0][1].keys()
+        found.facts("")
+        if all(name in columns for name in HISTORY):
+            yield from _history(rows, settings, found)
+        elif all(name in columns for name in ITEMS):
+            yield from _items(rows, settings)
+        else:
+            raise ForeignFileError(
+                f"found the columns {', '.join(columns)}; allowed: {' and '.join(HISTORY)} (the history), or "
+                f"{' and '.join(ITEMS)} (the log), among others"
+            )
+
+
+def _rows(lines: Iterable[str]) -> Iterator[_Row]:
+    """(line, column -> cell). Export-Csv may begin with a line about the type."""
+    numbered = itertools.dropwhile(
+        lambda each: not each[1].strip("\ufeff \r\n") or each[1].lstrip("\ufeff").startswith("#TYPE"),
+        enumerate(lines, 1),
+    )
+    first = next(numbered, None)
+    if first is None:
+        raise ForeignFileError("it is empty")
+    before, header = first[0] - 1, first[1].lstrip("\ufeff")
+    delimiter = ";" if header.count(";") > header.count(",") else ","
+    reader = csv.DictReader(
+        itertools.chain([header], (line for _, line in numbered)), delimiter=delimiter, strict=True
+    )
+    empty = True
+    try:
+        for row in reader:
+            line = before + reader.line_num
+            if None in row or None in row.values():
+                raise ForeignFileError(
+                    f"its cells are not those of the header ({len(reader.fieldnames or ())}); the line is "
+                    "damaged, or the file was cut off there: export it again",
+                    line,
+                )
+            empty = False
+            yield line, row
+    except csv.Error as error:
+        raise ForeignFileError(
+            f"no line of a CSV: {error}; the file may be cut off there: export it again",
+            before + reader.reader.line_num,
+        ) from error
+    if empty:
+        raise ForeignFileError("it holds a header and not a single row")
+
+
+def _history(rows: Iterable[_Row], settings: Settings, found: Found) -> Iterator[Sample]:
+    rows = list(rows)
+    clock = _Clock([row[name] for _, row in rows for name in HISTORY if row[name].strip()], settings)
+    open_ = 0
+    for line, row in rows:
+        begun_s, ended_s = (clock.utc_s(row[name], line) for name in HISTORY)
+        if begun_s is None or ended_s is None or ended_s <= begun_s:
+            open_ += 1
+            continue
+        yield from _crawl(row, line, ended_s, ended_s - begun_s)
+    if open_:
+        found.note(f"crawls that had not ended when the history was exported were left out: {open_}")
+
+
+def _crawl(row: Mapping[str, str], line: int, ended_s: float, length_s: float) -> Iterator[Sample]:
+    source, time_ns = _first(row, _NAMES) or "", round(ended_s * 1e9)
+    done, failed = (_count(_first(row, names), line) for names in (_SUCCESS, _ERRORS))
+    reported, latency = (
+        _count(row.get(name), line) for name in ("AverageCrawlRate", "AverageRepositoryTime")
+    )
+    values: dict[str, tuple[float | None, float | None]] = {
+        "search.documents_per_s": (None if done is None else done / length_s, None),
+        "search.failures_per_s": (None if failed is None else failed / length_s, None),
+        "search.reported_documents_per_s": (reported, None),
+        "search.repository_latency_s": (None if latency is None else latency / 1000.0, done),
+    }
+    for metric, (value, weight) in values.items():
+        if value is not None:
+            yield Sample(time_ns, length_s, "", metric, source, value, weight)
+
+
+def _items(rows: Iterable[_Row], settings: Settings) -> Iterator[Sample]:
+    rows = list(rows)
+    clock = _Clock([row["TimeStampUtc"] for _, row in rows], settings)
+    done: Counter[tuple[str, int]] = Counter()
+    failed: Counter[tuple[str, int]] = Counter()
+    for line, row in rows:
+        time_s = clock.utc_s(row["TimeStampUtc"], line)
+        if time_s is None:
+            raise ForeignFileError("an item without its time; export the log again", line)
+        key = _first(row, _NAMES) or "", int(time_s // MINUTE_S)
+        counted = failed if (_count(row.get("ErrorLevel"), line) or 0) >= _ERROR_LEVEL else done
+        counted[key] += 1
+    for source in sorted({source for source, _ in (*done, *failed)}):
+        minutes = [minute for name, minute in (*done, *failed) if name == source]
+        for minute in range(min(minutes), max(minutes) + 1):
+            time_ns = (minute + 1) * MINUTE_S * 10**9
+            for metric, counts in (("search.documents_per_s", done), ("search.failures_per_s", failed)):
+                value = counts[source, minute] / MINUTE_S
+                yield Sample(time_ns, float(MINUTE_S), "", metric, source, value)
+
+
+_ERROR_LEVEL = 2
+"""``ErrorLevel`` of the crawl log: 0 success, 1 warning, 2 error and above."""
+
+
+def _first(row: Mapping[str, str], names: Iterable[str]) -> str | None:
+    return next((row[name].strip() for name in names if row.get(name, "").strip()), None)
+
+
+def _count(text: str | None, line: int) -> float | None:
+    plain = (text or "").strip()
+    if not plain:
+        return None
+    try:
+        return float(
+            plain.replace(",", ".") if plain.count(",") == 1 and "." not in plain else plain.replace(",", "")
+        )
+    except ValueError as error:
+        raise ForeignFileError(f"found {plain[:40]!r} where a number should be", line) from error
+
+
+class _Clock:
+    """Reads the times of one file, which are all written alike.
+
+    Args:
+        texts: all of them: which is the day and which the month only the whole file tells.
+        settings: a zone, where they are not UTC.
+    """
+
+    def __init__(self, texts: Iterable[str], settings: Settings) -> None:
+        self._format = _format_of(texts)
+        self._zone = settings.zone or UTC
+
+    def utc_s(self, text: str, line: int) -> float | None:
+        """UTC seconds; None where the cell is blank."""
+        plain = text.strip()
+        if not plain:
+            return None
+        try:
+            moment = (
+                datetime.strptime(plain, self._format)  # noqa: DTZ007 -- it gets its zone below
+                if self._format
+                else datetime.fromisoformat(plain)
+            )
+        except ValueError as error:
+            raise ForeignFileError(
+                f"found the time {plain[:40]!r}; allowed: ISO 8601, or as PowerShell writes it in "
+                "en-US or de-DE",
+                line,
+            ) from error
+        return (moment if moment.tzinfo else moment.replace(tzinfo=self._zone)).timestamp()
+
+
+def _format_of(texts: Iterable[str]) -> str | None:
+    """The first format that all times have; None: ISO, or none of them."""
+    kept = [text.strip() for text in texts]
+    return next((format_ for format_ in _FORMATS if all(_fits(text, format_) for text in kept)), None)
+
+
+def _fits(text: str, format_: str) -> bool:
+    try:
+        datetime.strptime(text, format_)  # noqa: DTZ007 -- only whether it can be read
+    except ValueError:
+        return False
+    return True

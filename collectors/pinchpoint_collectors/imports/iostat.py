@@ -1,0 +1,146 @@
+"""What ``iostat -t -x -o JSON`` prints.
+
+Its first report covers the time since the machine started (unless -y was given, which it does not say), and
+is left out. Times have no zone unless the environment had ``S_TIME_FORMAT=ISO``.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+
+from pinchpoint_collectors.imports.record import ForeignFileError, Found, Settings
+from pinchpoint_collectors.imports.sysstat import (
+    BEGINS,
+    KIB,
+    Fields,
+    cpu_values,
+    host_blocks,
+    latency,
+    note_machine,
+    number,
+    scaled,
+)
+from pinchpoint_collectors.record import Sample
+
+_FORMATS = ("%m/%d/%Y %I:%M:%S %p", "%m/%d/%y %H:%M:%S", "%m/%d/%Y %H:%M:%S", "%d.%m.%Y %H:%M:%S")
+"""As it writes times in English and German locales; ISO is tried before."""
+_PARTITION = re.compile(r"(.+?\d)p\d+|(\D+)\d+")
+
+_Value = tuple[str, str, float | None, float | None]
+
+
+class Iostat:
+    """Format ``iostat``."""
+
+    name = "iostat"
+    says = "iostat's JSON (S_TIME_FORMAT=ISO iostat -t -x -o JSON 5 720)"
+
+    def recognises(self, head: str) -> bool:
+        """By the frame, and what only iostat's reports have."""
+        return BEGINS.match(head) is not None and '"file-date"' not in head and _reports(head)
+
+    def read(self, lines: Iterable[str], settings: Settings, found: Found) -> Iterator[Sample]:
+        """One sample per value; see ``Format.read``."""
+        for block in host_blocks(lines):
+            host = note_machine(block, found)
+            reports = block.get("statistics") or []
+            if len(reports) < 2:
+                raise ForeignFileError(
+                    f"found {len(reports)} report of {host}; the first one covers the time since the machine "
+                    "started and is left out: record for longer (an interval and a count)"
+                )
+            times = _times(reports, settings, found)
+            found.note("its first report was left out: it covers the time since the machine started")
+            for report, before_s, time_s in zip(reports[1:], times, times[1:], strict=False):
+                interval_s = time_s - before_s
+                for metric, instance, value, weight in _values(report, interval_s):
+                    yield Sample(round(time_s * 1e9), interval_s, host, metric, instance, value, weight)
+
+
+def _reports(head: str) -> bool:
+    return '"avg-cpu"' in head or '"disk"' in head
+
+
+def _times(reports: Sequence[Fields], settings: Settings, found: Found) -> list[float]:
+    """UTC seconds of each report: as it says, else by ``start_s`` and ``every_s``."""
+    if all("timestamp" in report for report in reports):
+        times = [_time_s(str(report["timestamp"]), settings, found) for report in reports]
+    elif settings.start_s is not None and settings.every_s is not None:
+        times = [settings.start_s + place * settings.every_s for place in range(len(reports))]
+    else:
+        raise ForeignFileError(
+            "its reports have no time: record with -t (S_TIME_FORMAT=ISO iostat -t -x -o JSON 5), or say "
+            "when the first was made and how far apart they are: --start 2026-11-20T09:00:00+01:00 --every 5s"
+        )
+    for place, (before_s, time_s) in enumerate(itertools.pairwise(times), 2):
+        if time_s <= before_s:
+            raise ForeignFileError(
+                f"report {place} is not later than the one before; split the file where its clock was changed"
+            )
+    return times
+
+
+def _time_s(text: str, settings: Settings, found: Found) -> float:
+    moment = _moment(text)
+    if moment.tzinfo is not None:
+        return moment.timestamp()
+    if settings.zone is None:
+        found.zone_assumed = True
+        found.note(
+            "its times name no zone and were taken for UTC; --zone says which they are, and with "
+            "S_TIME_FORMAT=ISO in its environment iostat writes it"
+        )
+    return moment.replace(tzinfo=settings.zone or UTC).timestamp()
+
+
+def _moment(text: str) -> datetime:
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        for format_ in _FORMATS:
+            try:
+                return datetime.strptime(text, format_)  # noqa: DTZ007 -- the caller gives it its zone
+            except ValueError:
+                continue
+    raise ForeignFileError(
+        f"found the time {text!r}; allowed: ISO 8601 (S_TIME_FORMAT=ISO in iostat's environment), or as an "
+        "English or German locale writes it"
+    )
+
+
+def _values(report: Fields, interval_s: float) -> Iterator[_Value]:
+    for metric, value in cpu_values(report.get("avg-cpu") or {}):
+        if "avg-cpu" in report:
+            yield metric, "", value, None
+    disks = report.get("disk") or ()
+    names = {str(disk.get("disk_device")) for disk in disks}
+    for disk in disks:
+        device = str(disk.get("disk_device"))
+        if not _part_of_another(device, names):
+            yield from _disk(disk, device, interval_s)
+
+
+def _part_of_another(device: str, names: set[str]) -> bool:
+    """Whether it is a partition whose whole disk is there too: it shows the same I/O once more."""
+    match = _PARTITION.fullmatch(device)
+    return match is not None and (match[1] or match[2]) in names
+
+
+def _disk(disk: Fields, device: str, interval_s: float) -> Iterator[_Value]:
+    rates = {"read": number(disk, "r/s"), "write": number(disk, "w/s"), "flush": number(disk, "f/s")}
+    for way, rate in rates.items():
+        if rate is None:
+            continue  # without -x, and flushes of an older kernel
+        plural = "flushes" if way == "flush" else f"{way}s"
+        yield f"disk.{plural}_per_s", device, rate, None
+        took = latency(number(disk, f"{way[0]}_await"), rate)
+        yield f"disk.{way}_latency_s", device, took, rate * interval_s
+    for way in ("read", "write"):
+        size = number(disk, f"{way[0]}kB/s")
+        size = scaled(number(disk, f"{way[0]}MB/s"), KIB) if size is None else size
+        yield f"disk.{way}_bytes_per_s", device, scaled(size, KIB), None
+    yield "disk.outstanding", device, number(disk, "aqu-sz", "avgqu-sz"), None
+    yield "disk.busy_ratio", device, scaled(number(disk, "util"), 0.01), None

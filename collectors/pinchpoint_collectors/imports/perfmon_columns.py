@@ -1,0 +1,172 @@
+"""Which columns of a perfmon log are used, and what each becomes; what the header tells of its machines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from pinchpoint_collectors.imports.perfmon_counters import (
+    COUNTERS,
+    TOTAL,
+    Counter,
+    CounterPath,
+    taken_apart,
+)
+from pinchpoint_collectors.imports.perfmon_names import LANGUAGES, english
+from pinchpoint_collectors.imports.record import ForeignFileError, Found
+
+_DRIVE = re.compile(r"[A-Za-z]:")
+_GROUPED = re.compile(r"(\d+),(\d+)")
+_DISKS = ("LogicalDisk", "PhysicalDisk")
+_CPUS = ("Processor", "Processor Information")
+SHOWN = 3
+"""So many names are shown where there may be hundreds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column as a series.
+
+    Attributes:
+        at: its place in a row, the time being at 0.
+        path: as in the header.
+        weight_at: where the rate is that a mean is weighted by; None: it is no mean, or that was not logged.
+    """
+
+    at: int
+    path: str
+    host: str
+    metric: str
+    instance: str
+    scale: float
+    offset: float
+    weight_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    at: int
+    path: str
+    place: CounterPath
+    object: str
+    counter: str
+    means: Counter
+
+
+def columns_of(paths: Sequence[str], names: Mapping[str, frozenset[int]], found: Found) -> tuple[Column, ...]:
+    """The columns that are understood; ``found`` is told of cores and of what was left out.
+
+    Args:
+        paths: the header's cells after the first.
+        names: counter names by the registry, where they were given.
+        found: see ``record.Found``.
+
+    Raises:
+        ForeignFileError: none is understood.
+    """
+    known = list(_known(paths, names))
+    if not known:
+        shown = "; ".join(path for path in paths[:SHOWN]) or "no counter at all"
+        raise ForeignFileError(
+            f"no counter is known by its name; found {shown}; names are known in {', '.join(LANGUAGES)}; of "
+            "another language give Windows' own list with --names (on that system, in PowerShell: "
+            "(Get-ItemProperty 'HKLM:\\SOFTWARE\\Microsoft\\Windows NT\\CurrentVersion\\Perflib\\"
+            "CurrentLanguage').Counter > names.txt), or say what the columns are: --kind csv --map MAPPING",
+            1,
+        )
+    for host in dict.fromkeys(one.place.host for one in known):
+        found.facts(host).update(os="Windows", data_io="kernel")
+    used = _without_same_disks(_first_of_each(known), found)
+    places = {(one.place.host, one.object, one.place.instance, one.counter): one.at for one in known}
+    columns = tuple(_column(one, places) for one in used)
+    _cores(columns, found)
+    _left_out(paths, known, found)
+    return columns
+
+
+def _known(paths: Iterable[str], names: Mapping[str, frozenset[int]]) -> Iterator[_Known]:
+    for at, path in enumerate(paths, 1):
+        place = taken_apart(path)
+        ours = english(place.object, place.counter, names) if place else None
+        if place and ours and not place.instance.casefold().endswith(f",{TOTAL}"):  # of one NUMA node
+            yield _Known(at, path, place, *ours, COUNTERS[ours[0]][ours[1]])
+
+
+def _first_of_each(known: Iterable[_Known]) -> list[_Known]:
+    """Of several counters for one series, such as Available Bytes and MBytes, the one of lowest rank."""
+    best: dict[tuple[str, str, str], _Known] = {}
+    for one in known:
+        key = one.place.host, one.means.metric, _instance(one)
+        if key not in best or one.means.rank < best[key].means.rank:
+            best[key] = one
+    return list(best.values())
+
+
+def _instance(one: _Known) -> str:
+    """The instance as ours: a whole machine is ``""``, cores are numbered, drives are as they are."""
+    text = one.place.instance.strip()
+    if one.object in _CPUS:
+        grouped = _GROUPED.fullmatch(text)
+        if grouped:
+            return grouped[2] if grouped[1] == "0" else text
+        return "" if text.casefold() == TOTAL else text
+    return "" if text.casefold() == TOTAL and one.object not in _DISKS else text
+
+
+def _without_same_disks(known: Sequence[_Known], found: Found) -> list[_Known]:
+    """Without the sum of all disks, which hides each, and without physical disks whose drives are there."""
+    disks = [one for one in known if one.object in _DISKS]
+    drives = {(one.place.host, one.place.instance.upper()) for one in disks if one.object == "LogicalDisk"}
+    totals = [one for one in disks if one.place.instance.casefold() == TOTAL]
+    left = {one.at for one in (*totals, *(one for one in disks if _is_there(one, drives)))}
+    for host in {one.place.host for one in totals} - {one.place.host for one in disks if one.at not in left}:
+        found.note(
+            f"of the disks of {host or 'the machine'} only _Total was logged, which hides the slow one among "
+            "the others: log \\LogicalDisk(*)\\*"
+        )
+    return [one for one in known if one.at not in left]
+
+
+def _is_there(one: _Known, drives: set[tuple[str, str]]) -> bool:
+    """Whether a physical disk ("1 L: M:") has all its drives logged: it shows the same I/O once more."""
+    letters = _DRIVE.findall(one.place.instance) if one.object == "PhysicalDisk" else []
+    return bool(letters) and all((one.place.host, letter.upper()) in drives for letter in letters)
+
+
+def _column(one: _Known, places: Mapping[tuple[str, str, str, str], int]) -> Column:
+    weighs = one.means.weight
+    place = one.place
+    return Column(
+        at=one.at,
+        path=one.path,
+        host=place.host,
+        metric=one.means.metric,
+        instance=_instance(one),
+        scale=one.means.scale,
+        offset=one.means.offset,
+        weight_at=places.get((place.host, one.object, place.instance, weighs)) if weighs else None,
+    )
+
+
+def _cores(columns: Iterable[Column], found: Found) -> None:
+    """How many cores each machine has, where they were logged one by one."""
+    cores: dict[str, list[str]] = {}
+    for column in columns:
+        if column.metric == "cpu.busy_ratio" and column.instance:
+            cores.setdefault(column.host, []).append(column.instance)
+    for host, names in cores.items():
+        facts = found.facts(host)
+        facts["cores"] = len(names)
+        if all(name.isdecimal() for name in names):
+            facts["usable_cores"] = sorted(map(int, names))
+
+
+def _left_out(paths: Sequence[str], known: Sequence[_Known], found: Found) -> None:
+    used = {one.at for one in known}
+    rest = [path for at, path in enumerate(paths, 1) if at not in used]
+    if rest:
+        found.note(
+            f"{len(rest)} of {len(paths)} counters have no counterpart here and were left out, "
+            f"such as {rest[0]}"
+        )

@@ -1,0 +1,133 @@
+"""What every format of a foreign file speaks: what it is told, what it finds, and the format itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import tzinfo
+from typing import Any, Protocol
+
+from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.record import Sample
+
+
+class ForeignFileError(CollectorError):
+    """A file does not hold what its format should.
+
+    Args:
+        message: what was found, what is allowed, the remedy; the caller knows the file's name.
+        line: where, counted from 1; None: in the file as a whole.
+    """
+
+    def __init__(self, message: str, line: int | None = None) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+@dataclass(frozen=True, slots=True)
+class MappedColumn:
+    """One column of a CSV as a metric of ours: ours = theirs x scale + offset.
+
+    Attributes:
+        instance: device, core, interface; ``""`` where there is only one.
+        scale: into base units (0.001 for ms, 0.01 for per cent).
+        offset: added after scaling (1, with a scale of -0.01, makes "% idle" a busy ratio).
+        weight: of a mean of operations, the column that holds operations per second; None: there is none.
+        host: None: the host of the whole file.
+    """
+
+    metric: str
+    instance: str = ""
+    scale: float = 1.0
+    offset: float = 0.0
+    weight: str | None = None
+    host: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CsvMapping:
+    """How to read a CSV that no format knows.
+
+    Attributes:
+        time: the column with the time of a row, the end of what it covers.
+        time_format: as ``datetime.strptime`` has it; ``"unix"``: seconds since 1970; None: ISO 8601.
+        columns: column -> what it is; all others are left out.
+        host: the host of all rows, or
+        host_column: the column that names it.
+        interval_s: seconds a row covers; None: the time since the row before of the same host.
+        delimiter: between cells.
+        decimal: the decimal mark.
+    """
+
+    time: str
+    columns: Mapping[str, MappedColumn]
+    time_format: str | None = None
+    host: str | None = None
+    host_column: str | None = None
+    interval_s: float | None = None
+    delimiter: str = ","
+    decimal: str = "."
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a person says about a file beside its content.
+
+    Attributes:
+        zone: of times that name none, and of those whose file names an offset that is wrong; None: not given.
+        names: a localised Windows' counter names -> their indices in its registry
+            (``perfmon_names.registry_names``); empty: not given.
+        mapping: of a CSV; None: not given.
+        start_s: UTC seconds at which a file without times begins; None: not given.
+        every_s: seconds between its readings; None: not given.
+    """
+
+    zone: tzinfo | None = None
+    names: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    mapping: CsvMapping | None = None
+    start_s: float | None = None
+    every_s: float | None = None
+
+
+@dataclass(slots=True)
+class Found:
+    """What a file tells beside its samples; filled while they are read.
+
+    Attributes:
+        hosts: machine, as the file names it (``""`` where it does not) -> facts for the inventory:
+            ``cores``, ``usable_cores``, ``memory_bytes``, ``os``, ``kernel``, ``data_io``, ``not_measured``.
+        notes: sentences a reader must know: what was left out, what was taken for granted.
+        zone_assumed: whether times without a zone were taken for UTC.
+    """
+
+    hosts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    zone_assumed: bool = False
+
+    def note(self, sentence: str) -> None:
+        """Say it once."""
+        if sentence not in self.notes:
+            self.notes.append(sentence)
+
+    def facts(self, host: str) -> dict[str, Any]:
+        """The facts of a machine, to be added to."""
+        return self.hosts.setdefault(host, {})
+
+
+class Format(Protocol):
+    """One kind of foreign file, as ``--kind`` names it."""
+
+    name: str
+    says: str
+    """What it is and how to record it, in a few words, for the list of kinds."""
+
+    def recognises(self, head: str) -> bool:
+        """Whether a file that begins so (its first few thousand characters) is of this kind."""
+        ...
+
+    def read(self, lines: Iterable[str], settings: Settings, found: Found) -> Iterator[Sample]:
+        """The samples, host as the file names it, in any order; ``found`` is complete when they are.
+
+        Raises ``ForeignFileError`` with the line.
+        """
+        ...

@@ -1,0 +1,60 @@
+"""The formats ``pinchpoint import`` reads: one line each at the end of this file."""
+
+from __future__ import annotations
+
+import difflib
+
+from pinchpoint_collectors.imports.crawl_log import CrawlLog
+from pinchpoint_collectors.imports.iostat import Iostat
+from pinchpoint_collectors.imports.mapped_csv import MappedCsv
+from pinchpoint_collectors.imports.node_exporter import NodeExporter
+from pinchpoint_collectors.imports.perfmon import Perfmon
+from pinchpoint_collectors.imports.record import ForeignFileError, Format
+from pinchpoint_collectors.imports.sadf import Sadf
+
+_FORMATS: dict[str, Format] = {}
+
+
+def register(format_: Format) -> None:
+    """Make a format known by its name. Raises ``ValueError`` when the name is taken."""
+    if format_.name in _FORMATS:
+        raise ValueError(f"a format named {format_.name!r} is registered already")
+    _FORMATS[format_.name] = format_
+
+
+def names() -> tuple[str, ...]:
+    """The names of all formats, in the order of registration."""
+    return tuple(_FORMATS)
+
+
+def listed() -> str:
+    """All formats, one a line, with what they are."""
+    return "\n".join(f"  {name}: {format_.says}" for name, format_ in _FORMATS.items())
+
+
+def format_named(name: str) -> Format:
+    """The format of that name. Raises ``ForeignFileError`` that lists every name and the nearest."""
+    try:
+        return _FORMATS[name]
+    except KeyError:
+        nearest = difflib.get_close_matches(name, _FORMATS, n=1)
+        hint = f"; nearest: {nearest[0]}" if nearest else ""
+        raise ForeignFileError(f"no kind {name!r}; allowed: {', '.join(_FORMATS)}{hint}") from None
+
+
+def recognised(head: str) -> Format:
+    """The format of a file that begins so. Raises ``ForeignFileError`` that says what was seen."""
+    for format_ in _FORMATS.values():
+        if format_.recognises(head):
+            return format_
+    first = next((line for line in head.splitlines() if line.strip()), "")
+    seen = f"it begins with {first[:80]!r}" if first else "it is empty"
+    raise ForeignFileError(f"of no kind that is known: {seen}; the kinds there are:\n{listed()}")
+
+
+register(Perfmon())
+register(Sadf())
+register(Iostat())
+register(NodeExporter())
+register(CrawlLog())
+register(MappedCsv())

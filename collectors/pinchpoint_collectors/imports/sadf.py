@@ -1,0 +1,153 @@
+"""What ``sadf -j`` prints of sar's daily files.
+
+Of disks it has reads and writes together: how many, how long each took, how many were going on. Its bytes are
+apart. Memory's size is not there; it follows from what is used and the percentage that is of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from pinchpoint_collectors.imports.record import ForeignFileError, Found, Settings
+from pinchpoint_collectors.imports.sysstat import (
+    BEGINS,
+    KIB,
+    SECTOR_BYTES,
+    Fields,
+    cpu_values,
+    host_blocks,
+    latency,
+    note_machine,
+    number,
+    scaled,
+    total,
+)
+from pinchpoint_collectors.record import Sample
+
+PAGES = {"x86_64": 4096, "i686": 4096}
+"""Bytes of a page of swap, where the machine's type tells."""
+
+_Value = tuple[str, str, float | None, float | None]
+"""metric, instance, value, weight."""
+
+
+class Sadf:
+    """Format ``sadf``."""
+
+    name = "sadf"
+    says = "sar's daily file as JSON (sadf -j FILE -- -A)"
+
+    def recognises(self, head: str) -> bool:
+        """By the frame, and what only sadf's hosts have."""
+        return BEGINS.match(head) is not None and '"file-date"' in head
+
+    def read(self, lines: Iterable[str], settings: Settings, found: Found) -> Iterator[Sample]:
+        """One sample per value; see ``Format.read``."""
+        for block in host_blocks(lines):
+            host = note_machine(block, found)
+            for statistics in block.get("statistics") or ():
+                stamp = statistics.get("timestamp") or {}
+                time_ns, interval_s = _time_ns(stamp, settings, found), stamp.get("interval")
+                if not interval_s:
+                    continue  # the first record after a restart covers nothing
+                for metric, instance, value, weight in _values(statistics, block, float(interval_s), found):
+                    yield Sample(time_ns, float(interval_s), host, metric, instance, value, weight)
+
+
+def _time_ns(stamp: Fields, settings: Settings, found: Found) -> int:
+    """With -j it has UTC unless it was asked for local time (-T, -t)."""
+    text = f"{stamp.get('date')}T{stamp.get('time')}"
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise ForeignFileError(
+            f'found the timestamp {text!r}; allowed: "date": "YYYY-MM-DD", "time": "HH:MM:SS", as '
+            "sadf -j writes"
+        ) from error
+    utc = stamp.get("utc") == 1 or stamp.get("timezone") == "UTC"
+    if not utc and settings.zone is None:
+        found.zone_assumed = True
+        found.note(
+            f"its times are local ones ({stamp.get('timezone') or 'no zone is named'}) "
+            "and were taken for UTC; --zone says which they are, sadf without -t and -T writes UTC"
+        )
+    zone = UTC if utc or settings.zone is None else settings.zone
+    return round(moment.replace(tzinfo=zone).timestamp() * 1e9)
+
+
+def _values(statistics: Fields, block: Fields, interval_s: float, found: Found) -> Iterator[_Value]:
+    for each in statistics.get("cpu-load") or statistics.get("cpu-load-all") or ():
+        name = str(each.get("cpu"))
+        instance = "" if name in {"all", "-1"} else name
+        for metric, value in cpu_values(each):
+            yield metric, instance, value, None
+    if queue := statistics.get("queue"):
+        yield "cpu.run_queue", "", number(queue, "runq-sz"), None
+    yield from _memory(statistics, block, found)
+    for disk in statistics.get("disk") or ():
+        yield from _disk(disk, interval_s)
+    yield from _network(statistics.get("network") or {})
+    yield from _pressure(statistics.get("psi") or {})
+
+
+def _memory(statistics: Fields, block: Fields, found: Found) -> Iterator[_Value]:
+    memory = statistics.get("memory") or {}
+    available = scaled(number(memory, "avail"), KIB)
+    used, share = scaled(number(memory, "memused"), KIB), scaled(number(memory, "memused-percent"), 0.01)
+    if memory:
+        size = used / share if used is not None and share else None
+        yield "mem.available_bytes", "", available, None
+        yield "mem.available_ratio", "", available / size if available is not None and size else None, None
+    swap = statistics.get("swap-pages")
+    if not swap:
+        return
+    page = PAGES.get(str(block.get("machine")))
+    if page is None:
+        found.note(f"how large a page of swap is on {block.get('machine')} is not known: paging was left out")
+        return
+    yield "mem.paged_in_bytes_per_s", "", scaled(number(swap, "pswpin"), page), None
+    yield "mem.paged_out_bytes_per_s", "", scaled(number(swap, "pswpout"), page), None
+
+
+def _disk(disk: Fields, interval_s: float) -> Iterator[_Value]:
+    device = str(disk.get("disk-device"))
+    rate = number(disk, "tps")
+    weight = None if rate is None else rate * interval_s
+    values: dict[str, float | None] = {
+        "transfers_per_s": rate,
+        "read_bytes_per_s": _bytes(disk, "rkB", "rd_sec"),
+        "write_bytes_per_s": _bytes(disk, "wkB", "wr_sec"),
+        "outstanding": number(disk, "aqu-sz", "avgqu-sz"),
+        "busy_ratio": scaled(number(disk, "util-percent"), 0.01),
+    }
+    for metric, value in values.items():
+        yield f"disk.{metric}", device, value, None
+    yield "disk.transfer_latency_s", device, latency(number(disk, "await"), rate), weight
+
+
+def _bytes(disk: Fields, kib: str, sectors: str) -> float | None:
+    """Older versions count sectors."""
+    value = number(disk, kib)
+    return scaled(number(disk, sectors), SECTOR_BYTES) if value is None else value * KIB
+
+
+def _network(network: Fields) -> Iterator[_Value]:
+    for each in network.get("net-dev") or ():
+        interface = str(each.get("iface"))
+        yield "net.received_bytes_per_s", interface, scaled(number(each, "rxkB"), KIB), None
+        yield "net.sent_bytes_per_s", interface, scaled(number(each, "txkB"), KIB), None
+    for each in network.get("net-edev") or ():
+        errors = total(number(each, "rxerr"), number(each, "txerr"))
+        yield "net.errors_per_s", str(each.get("iface")), errors, None
+
+
+def _pressure(pressure: Any) -> Iterator[_Value]:
+    """Pressure over the interval; it lies in a list of three, or in three fields, by version."""
+    blocks = pressure if isinstance(pressure, list) else [pressure]
+    for block in blocks:
+        for name, metric in (("psi-cpu", "cpu"), ("psi-io", "io"), ("psi-mem", "memory")):
+            fields = block.get(name) if isinstance(block, dict) else None
+            if fields:
+                yield f"pressure.{metric}_ratio", "", scaled(number(fields, "some"), 0.01), None

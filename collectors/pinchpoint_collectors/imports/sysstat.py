@@ -1,0 +1,81 @@
+"""What sadf and iostat share: the frame of their JSON, and how their figures become ours."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from pinchpoint_collectors.imports.record import ForeignFileError, Found
+
+KIB = 1024.0
+SECTOR_BYTES = 512.0
+BEGINS = re.compile(r"[\ufeff\s]*\{\s*\"sysstat\"\s*:\s*\{")
+
+Fields = Mapping[str, Any]
+
+
+def host_blocks(lines: Iterable[str]) -> Iterator[Fields]:
+    """The blocks of ``sysstat.hosts``, one per machine. Raises ``ForeignFileError``."""
+    text = "".join(lines)
+    try:
+        content = json.loads(text)
+    except json.JSONDecodeError as error:
+        cut = not text.rstrip().endswith("}")
+        why = "it ends in the middle: the recording was cut off" if cut else f"no JSON: {error.msg}"
+        raise ForeignFileError(
+            f"{why}; let the recorder end by itself (a count behind the interval), or export again",
+            error.lineno,
+        ) from error
+    blocks = (content.get("sysstat") or {}).get("hosts") if isinstance(content, dict) else None
+    if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):
+        raise ForeignFileError(
+            "found no list at sysstat.hosts; allowed: what sadf -j or iostat -o JSON prints"
+        )
+    yield from blocks
+
+
+def note_machine(block: Fields, found: Found) -> str:
+    """The machine's name; its facts go to ``found``."""
+    host = str(block.get("nodename") or "")
+    cores = block.get("number-of-cpus")
+    found.facts(host).update(
+        os=str(block.get("sysname") or "Linux"),
+        kernel=block.get("release"),
+        cores=cores if isinstance(cores, int) else None,
+    )
+    return host
+
+
+def number(fields: Fields, *names: str) -> float | None:
+    """The first of several names a version may have used; None where it has none of them."""
+    for name in names:
+        value = fields.get(name)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return float(value)
+    return None
+
+
+def total(*values: float | None) -> float | None:
+    """Their sum; None where one is not known."""
+    return None if None in values else sum(value for value in values if value is not None)
+
+
+def scaled(value: float | None, factor: float) -> float | None:
+    """In base units; None stays None."""
+    return None if value is None else value * factor
+
+
+def cpu_values(fields: Fields) -> Iterator[tuple[str, float | None]]:
+    """Ratios of one CPU, or of all: busy + wait + steal + idle = 1, as of our own collectors."""
+    idle, wait, steal = (scaled(number(fields, name), 0.01) for name in ("idle", "iowait", "steal"))
+    rest = total(idle, wait, steal)
+    yield "cpu.busy_ratio", None if rest is None else max(0.0, 1.0 - rest)
+    yield "cpu.wait_ratio", wait
+    yield "cpu.steal_ratio", steal
+
+
+def latency(milliseconds: float | None, operations: float | None) -> float | None:
+    """Seconds; None where there was no operation, of which sysstat says 0."""
+    return None if not operations or milliseconds is None else milliseconds / 1000.0

@@ -1,0 +1,170 @@
+"""``pinchpoint import``: what other tools recorded, as a run of samples alone or into one that exists."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from pathlib import Path
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import click
+
+from pinchpoint.analysis import exit_status
+from pinchpoint.cli.arguments import OUT
+from pinchpoint.conclude import verdict_of, write_reports
+from pinchpoint.errors import InputError
+from pinchpoint.imports import (
+    import_alone,
+    import_into,
+    open_source,
+    read_mapping,
+    read_names,
+    read_places,
+)
+from pinchpoint.imports.reading import Between
+from pinchpoint.plan.problems import Unfit
+from pinchpoint.plan.units import duration
+from pinchpoint.report.terminal import verdict_text
+from pinchpoint_collectors.imports import registry
+from pinchpoint_collectors.imports.record import Settings
+
+_OFFSET = re.compile(r"([+-])(\d{1,2}):?(\d{2})?")
+_PATH = click.Path(path_type=Path)
+
+
+@click.command(name="import")
+@click.argument("files", metavar="FILE...", type=_PATH, nargs=-1, required=True)
+@click.option("--into", "run", metavar="RUN", type=_PATH, help="Add to this run, aligned by time.")
+@click.option(
+    "--kind", metavar="KIND", help=f"What FILE is: {', '.join(registry.names())}. [default: its begin tells]"
+)
+@click.option(
+    "--host", metavar="HOST", help="The host FILE is of, where it does not name one, or names it otherwise."
+)
+@click.option(
+    "--disk",
+    "disks",
+    metavar="HOST:DISK=TIER.ROLE",
+    multiple=True,
+    help="What a disk is for (SQL1:L:=sql.log).",
+)
+@click.option("--tier", "tiers", metavar="HOST=TIER", multiple=True, help="The tier a host belongs to.")
+@click.option(
+    "--memory",
+    metavar="HOST=SIZE",
+    multiple=True,
+    help="A host's memory (SQL1=56GB): Windows' counters lack it.",
+)
+@click.option(
+    "--farm",
+    "farm_file",
+    metavar="FARM",
+    type=_PATH,
+    help="A farm.yaml that says all of that, and what disks can do.",
+)
+@click.option("--zone", metavar="ZONE", help="The time zone of FILE's times: Europe/Berlin, +02:00 or UTC.")
+@click.option(
+    "--from", "from_", metavar="TIME", help="Only from then on (2026-11-20T09:00, in ZONE, else UTC)."
+)
+@click.option("--to", metavar="TIME", help="Only until then.")
+@click.option("--start", metavar="TIME", help="When a file without times begins.")
+@click.option("--every", metavar="DURATION", help="How far apart the readings of a file without times are.")
+@click.option(
+    "--map", "mapping", metavar="MAPPING", type=_PATH, help="A YAML file that says what a CSV's columns are."
+)
+@click.option(
+    "--names", metavar="NAMES", type=_PATH, help="Windows' own list of counter names, of another language."
+)
+@OUT
+def import_(  # noqa: PLR0913 - one for each option
+    files: tuple[Path, ...],
+    *,
+    run: Path | None,
+    kind: str | None,
+    host: str | None,
+    disks: tuple[str, ...],
+    tiers: tuple[str, ...],
+    memory: tuple[str, ...],
+    farm_file: Path | None,
+    zone: str | None,
+    from_: str | None,
+    to: str | None,
+    start: str | None,
+    every: str | None,
+    mapping: Path | None,
+    names: Path | None,
+    out: Path,
+) -> int:
+    """Import what other tools recorded in FILE, say what it proves, and report; prints the run directory.
+
+    Without --into, FILE becomes a run of samples alone. Kinds: perfmon (also typeperf), sadf, iostat,
+    node_exporter, crawl-log, csv.
+    """
+    known = _zone(zone)
+    settings = Settings(
+        zone=known,
+        names=read_names(names) if names else {},
+        mapping=read_mapping(mapping) if mapping else None,
+        start_s=_time_s("--start", start, known),
+        every_s=_seconds("--every", every),
+    )
+    between = Between(_time_s("--from", from_, known), _time_s("--to", to, known))
+    places = read_places(host, disks, tiers, memory, farm_file)
+    sources = [open_source(path, "csv" if mapping and not kind else kind) for path in files]
+    if run is None:
+        directory = import_alone(sources, settings, places, between, out)
+    else:
+        if between != Between():
+            raise InputError("--from, --to: with --into the run's own time decides; leave them out")
+        added = import_into(run, sources, settings, places)
+        click.echo(f"{added:,} samples were added to {run}", err=True)
+        directory = run
+    stored, verdict = verdict_of(directory)
+    write_reports(stored, verdict.to_json(), ["html"], directory)
+    click.echo(verdict_text(verdict.to_json()))
+    click.echo(directory)
+    return exit_status(verdict)
+
+
+def _zone(text: str | None) -> tzinfo | None:
+    """A time zone by its name or its distance from UTC."""
+    if text is None:
+        return None
+    match = _OFFSET.fullmatch(text)
+    if match:
+        sign = -1 if match[1] == "-" else 1
+        shift = timedelta(hours=int(match[2]), minutes=int(match[3] or 0))
+        if shift >= timedelta(hours=24):
+            raise InputError(f"--zone: {text!r} is a day or more; allowed: such as +02:00 or Europe/Berlin")
+        return timezone(sign * shift)
+    try:
+        return UTC if text.upper() in {"UTC", "Z"} else ZoneInfo(text)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise InputError(
+            f"--zone: no time zone {text!r} is known here; allowed: a name such as Europe/Berlin (it needs "
+            "the system's time zone database, or the package tzdata), a distance such as +02:00, or UTC"
+        ) from error
+
+
+def _time_s(option: str, text: str | None, zone: tzinfo | None) -> float | None:
+    if text is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise InputError(
+            f"{option}: found {text!r}; allowed: a time such as 2026-11-20T09:00 or 2026-11-20T09:00:00+01:00"
+        ) from error
+    return (moment if moment.tzinfo else moment.replace(tzinfo=zone or UTC)).timestamp()
+
+
+def _seconds(option: str, text: str | None) -> float | None:
+    if text is None:
+        return None
+    try:
+        found = duration(text)
+    except Unfit as error:
+        raise InputError(f"{option}: {error}") from error
+    if found <= 0:
+        raise InputError(f"{option}: found {text!r}; allowed: more than 0")
+    return found

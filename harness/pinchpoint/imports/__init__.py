@@ -1,0 +1,18 @@
+"""Foreign files into runs: which host a machine is, what its disks are for, a run of samples alone."""
+
+from pinchpoint.imports.alone import import_alone
+from pinchpoint.imports.into import import_into
+from pinchpoint.imports.mapping import read_mapping
+from pinchpoint.imports.places import Places, read_places
+from pinchpoint.imports.source import Source, open_source, read_names
+
+__all__ = [
+    "Places",
+    "Source",
+    "import_alone",
+    "import_into",
+    "open_source",
+    "read_mapping",
+    "read_names",
+    "read_places",
+]

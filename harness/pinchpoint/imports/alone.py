@@ -1,0 +1,142 @@
+"""A run of samples alone: what foreign files recorded, without any load of ours."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import tempfile
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from pinchpoint.errors import InputError
+from pinchpoint.imports.places import Places
+from pinchpoint.imports.reading import NS, Between, Gathered, inventory, read_all, unknown_roles
+from pinchpoint.imports.source import Source
+from pinchpoint.imports.tables import COMPRESSION, tables
+from pinchpoint.store.schema import (
+    COARSE_S,
+    LONG_RUN_S,
+    MANIFEST,
+    OPERATIONS,
+    OPERATIONS_SCHEMA,
+    RUN_SCHEMA,
+    SAMPLES,
+    SAMPLES_SCHEMA,
+)
+from pinchpoint.store.write import utc, write_json
+from pinchpoint_collectors.imports.record import Settings
+
+MAX_CELLS = 30_000_000
+"""Series x steps that an analysis holds in memory at a time, at some 50 bytes each."""
+_DISTRIBUTIONS = ("pinchpoint", "pinchpoint-collectors")
+
+
+def import_alone(
+    sources: Sequence[Source], settings: Settings, places: Places, between: Between, out: Path
+) -> Path:
+    """Make a run of foreign files.
+
+    Args:
+        sources: the files.
+        settings: what was said about their content.
+        places: what was said about their machines.
+        between: the time that is wanted.
+        out: the folder in which the run directory is made.
+
+    Returns:
+        The run directory; it is there as a whole or not at all.
+
+    Raises:
+        InputError: a file is damaged, nothing lies in the wanted time, or it is too long to be analysed.
+    """
+    gathered = Gathered()
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        making = Path(tempfile.mkdtemp(prefix=".import-", dir=out))
+    except OSError as error:
+        raise InputError(f"{out}: cannot be written: {error.strerror}; give another with --out") from error
+    try:
+        with pq.ParquetWriter(making / SAMPLES, SAMPLES_SCHEMA, compression=COMPRESSION) as file:
+            for table in tables(read_all(sources, settings, places, between, gathered)):
+                file.write_table(table)
+        begin_s, end_s = _span(gathered, between)
+        pq.write_table(OPERATIONS_SCHEMA.empty_table(), making / OPERATIONS)
+        write_json(making / MANIFEST, _manifest(gathered, places, begin_s, end_s))
+        making.chmod(0o755)
+        return making.rename(_directory(out, sources[0].path, begin_s))
+    except OSError as error:
+        raise InputError(
+            f"{out}: cannot be written: {error.strerror or error}; make room, or give --out"
+        ) from error
+    finally:
+        shutil.rmtree(making, ignore_errors=True)
+
+
+def _span(gathered: Gathered, between: Between) -> tuple[float, float]:
+    """Begin and end of what was taken. Raises InputError where that is nothing, or too much."""
+    if gathered.span_s is None:
+        spans = ", ".join(f"{read.source.path.name}: {span_words(read.span_s)}" for read in gathered.reads)
+        raise InputError(f"--from, --to: nothing was recorded between them; there is {spans}")
+    begin_s, end_s = gathered.span_s
+    begin_s, end_s = max(begin_s, between.from_s or begin_s), min(end_s, between.to_s or end_s)
+    length_s = end_s - begin_s
+    steps = length_s / (COARSE_S if length_s > LONG_RUN_S else 1)
+    if steps * len(gathered.series) > MAX_CELLS:
+        hours = MAX_CELLS * COARSE_S / len(gathered.series) / 3600
+        raise InputError(
+            f"{span_words((begin_s, end_s))} with {len(gathered.series)} series is too much to be analysed "
+            f"at once; give a part of it with --from and --to, {hours:.0f} hours at most"
+        )
+    return begin_s, end_s
+
+
+def span_words(span_s: tuple[float, float] | None) -> str:
+    """A time for people: from, to."""
+    if span_s is None:
+        return "nothing"
+    return " to ".join(datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC") for at in span_s)
+
+
+def _manifest(gathered: Gathered, places: Places, begin_s: float, end_s: float) -> dict[str, Any]:
+    hosts = inventory(gathered, places)
+    names = [read.source.path.stem for read in gathered.reads]
+    unknown = unknown_roles(hosts)
+    return {
+        "schema": RUN_SCHEMA,
+        "state": "finished",
+        "name": names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more",
+        "seed": None,
+        "started": utc(round(begin_s * NS)),
+        "ended": utc(round(end_s * NS)),
+        "plan": {},
+        "farm": dict(places.farm) or {"name": ", ".join(hosts)},
+        "endpoints": {},
+        "phases": [{"name": "measure", "from": utc(round(begin_s * NS)), "to": utc(round(end_s * NS))}],
+        "versions": {"python": platform.python_version(), **{name: version(name) for name in _DISTRIBUTIONS}},
+        "hosts": hosts,
+        "generators": [],
+        "collectors": [],
+        "imports": [read.shown() for read in gathered.reads],
+        "content": {},
+        "warnings": [*notes(gathered), *([unknown] if unknown else [])],
+    }
+
+
+def notes(gathered: Gathered) -> list[str]:
+    """What the files have to say, each with its file's name."""
+    return [f"{read.source.path.name}: {note}" for read in gathered.reads for note in read.found.notes]
+
+
+def _directory(out: Path, path: Path, begin_s: float) -> Path:
+    stamp = datetime.fromtimestamp(begin_s, UTC).strftime("%Y%m%dT%H%M%SZ")
+    first = wanted = out / f"{path.stem}-{stamp}"
+    number = 1
+    while wanted.exists():
+        number += 1
+        wanted = first.with_name(f"{first.name}-{number}")
+    return wanted

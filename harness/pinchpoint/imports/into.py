@@ -1,0 +1,172 @@
+"""Foreign samples into a run that exists, aligned by time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow.parquet as pq
+
+from pinchpoint.analysis.inputs import seconds_of
+from pinchpoint.errors import InputError
+from pinchpoint.imports.alone import notes, span_words
+from pinchpoint.imports.places import Places, Role
+from pinchpoint.imports.reading import Between, Gathered, Key, Read, inventory, read_all, unknown_roles
+from pinchpoint.imports.source import Source
+from pinchpoint.imports.tables import COMPRESSION, tables
+from pinchpoint.store import samples as recorded
+from pinchpoint.store.read import StoredRun, open_run
+from pinchpoint.store.schema import MANIFEST, SAMPLES, SAMPLES_SCHEMA
+from pinchpoint.store.write import write_json
+from pinchpoint_collectors.imports.record import Settings
+from pinchpoint_collectors.record import Sample
+
+HALF_HOUR_S = 1800
+SHIFTS_S = [sign * half * HALF_HOUR_S for half in range(1, 29) for sign in (1, -1)]
+"""Time zones differ by half hours, up to fourteen hours."""
+
+
+def import_into(directory: Path, sources: Sequence[Source], settings: Settings, places: Places) -> int:
+    """Add to a finished run what foreign files recorded while it went on.
+
+    Series the run has already are its collectors' own and stay as they are. Samples of another time are left
+    out. The run's samples are replaced as a whole, before its manifest: killed in between, the same command
+    completes it.
+
+    Returns:
+        How many samples were added.
+
+    Raises:
+        InputError: the folder is no finished run, a file is damaged, was imported before, or has nothing of
+            the run's time.
+    """
+    run = open_run(directory)
+    if run.manifest["state"] == "running":
+        raise InputError(f"{directory}: this run is still going on; import into it when it has ended")
+    _not_again(run, sources)
+    between = Between(*_span_s(run))
+    places = _of_run(run, places)
+    known, gathered = _series(run), Gathered()
+    left: set[Key] = set()
+
+    def wanted(sample: Sample) -> bool:
+        key = sample.host, sample.metric, sample.instance
+        if key in known:
+            left.add(key)
+        return key not in known
+
+    hosts = list(run.manifest.get("hosts") or ())
+    partial = directory / f"{SAMPLES}.partial"
+    try:
+        with pq.ParquetWriter(partial, SAMPLES_SCHEMA, compression=COMPRESSION) as file:
+            with pq.ParquetFile(directory / SAMPLES) as own:
+                for group in range(own.num_row_groups):
+                    file.write_table(own.read_row_group(group))
+            for table in tables(read_all(sources, settings, places, between, gathered, hosts, wanted)):
+                file.write_table(table)
+        _check(gathered, between, left)
+        partial.replace(directory / SAMPLES)
+        write_json(directory / MANIFEST, _added(run.manifest, gathered, places, left))
+    except OSError as error:
+        raise InputError(f"{directory}: cannot be written: {error.strerror or error}") from error
+    finally:
+        partial.unlink(missing_ok=True)
+    return sum(read.kept for read in gathered.reads)
+
+
+def _not_again(run: StoredRun, sources: Sequence[Source]) -> None:
+    there = {each["sha256"] for each in run.manifest.get("imports") or ()}
+    again = [source for source in sources if source.sha256 in there]
+    if again:
+        raise InputError(
+            *(
+                f"{source.path}: was imported into {run.directory.name} before; nothing was changed"
+                for source in again
+            )
+        )
+
+
+def _span_s(run: StoredRun) -> tuple[float, float]:
+    """From the first phase to the run's end."""
+    starts = [seconds_of(phase["from"]) for phase in run.manifest.get("phases") or ()]
+    ended = run.manifest.get("ended")
+    extent = recorded.extent(run.samples)
+    begin_s = min(starts) if starts else seconds_of(run.manifest["started"])
+    return begin_s, seconds_of(ended) if ended else extent[1] if extent else begin_s
+
+
+def _of_run(run: StoredRun, places: Places) -> Places:
+    """With what the run's own farm says of tiers and disks, behind what the command line says."""
+    tiers, roles = dict(places.tiers), dict(places.roles)
+    for tier, its in ((run.manifest.get("farm") or {}).get("tiers") or {}).items():
+        for host, facts in ((its or {}).get("hosts") or {}).items():
+            tiers.setdefault(host, tier)
+            for role, disk in ((facts or {}).get("disks") or {}).items():
+                if (disk or {}).get("device"):
+                    roles.setdefault((host, disk["device"]), Role(tier, role))
+    return Places(places.host, tiers, roles, places.memory, places.names, places.farm)
+
+
+def _series(run: StoredRun) -> set[Key]:
+    connection = duckdb.connect()
+    recorded.show(run.samples, connection)
+    rows = connection.execute("SELECT DISTINCT host, metric, instance FROM samples").fetchall()
+    return {(host, metric, instance) for host, metric, instance in rows}
+
+
+def _check(gathered: Gathered, between: Between, left: set[Key]) -> None:
+    """Raises InputError where no file has anything of the run's time."""
+    if gathered.series or left:
+        return
+    begin_s, end_s = between.from_s or 0.0, between.to_s or 0.0
+    raise InputError(
+        *(
+            f"{read.source.path}: has nothing of the run's time: it covers {span_words(read.span_s)}, the "
+            f"run {span_words((begin_s, end_s))}{_hint(read, begin_s, end_s)}"
+            for read in gathered.reads
+        )
+    )
+
+
+def _hint(read: Read, begin_s: float, end_s: float) -> str:
+    """What a time zone that was taken wrongly would look like."""
+    if read.span_s is None:
+        return ""
+    first_s, last_s = read.span_s
+    for shift_s in SHIFTS_S:
+        if first_s + shift_s <= begin_s and last_s + shift_s >= end_s:
+            hours = shift_s / 3600
+            assumed = " (its times were taken for UTC)" if read.found.zone_assumed else ""
+            return (
+                f"; {hours:+g} h would make it fit{assumed}: is its time zone another one? --zone says "
+                "which, such as --zone Europe/Berlin or --zone +02:00"
+            )
+    return ""
+
+
+def _added(manifest: dict[str, Any], gathered: Gathered, places: Places, left: set[Key]) -> dict[str, Any]:
+    """The manifest with what was learnt; what it knew of a host before stays."""
+    hosts = dict(manifest.get("hosts") or {})
+    new = inventory(gathered, places)
+    for host, facts in new.items():
+        own = hosts.get(host) or {}
+        joined = {**facts, **{key: value for key, value in own.items() if value is not None}}
+        for key in ("roles", "disks"):
+            joined[key] = {**facts[key], **(own.get(key) or {})}
+        hosts[host] = joined
+    said = [*notes(gathered)]
+    if left:
+        said.append(
+            f"{len(left)} series of the imported files were left out, as the run has them already, such as "
+            f"{' '.join(min(left))}"
+        )
+    fresh = {host: facts for host, facts in new.items() if host not in (manifest.get("hosts") or {})}
+    unknown = unknown_roles(fresh)
+    return {
+        **manifest,
+        "hosts": hosts,
+        "imports": [*(manifest.get("imports") or ()), *(read.shown() for read in gathered.reads)],
+        "warnings": [*(manifest.get("warnings") or ()), *said, *([unknown] if unknown else [])],
+    }

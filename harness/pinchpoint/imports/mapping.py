@@ -1,0 +1,114 @@
+"""The YAML file that says what the columns of a CSV are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Self
+
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
+
+from pinchpoint.errors import InputError
+from pinchpoint.plan.document import read_document
+from pinchpoint.plan.explain import explain
+from pinchpoint.plan.problems import Problem, Unfit, nearest, quoted
+from pinchpoint.plan.record import Record, Seconds
+from pinchpoint_collectors.imports.mapped_csv import METRICS, is_metric
+from pinchpoint_collectors.imports.record import CsvMapping, MappedColumn
+
+
+def _metric(value: object) -> str:
+    if isinstance(value, str) and is_metric(value):
+        return value
+    allowed = f"allowed: {', '.join(sorted(METRICS))}, or a name that begins with db. or search."
+    near = nearest(value, METRICS) if isinstance(value, str) else None
+    raise Unfit(f"unknown metric {quoted(str(value))}", allowed, near)
+
+
+def _number(value: object) -> object:
+    """YAML's 1 is a factor as good as 1.0."""
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+Number = Annotated[float, BeforeValidator(_number)]
+
+
+class TimeColumn(Record):
+    """The column with the time of a row.
+
+    Attributes:
+        column: its name.
+        format: as strptime has it, or ``unix``; None: ISO 8601.
+    """
+
+    column: str = Field(description="the column with the time")
+    format: str | None = None
+
+
+class HostColumn(Record):
+    """The column that names the host of a row."""
+
+    column: str = Field(description="the column with the host's name")
+
+
+class ValueColumn(Record):
+    """What one column is; see ``MappedColumn``."""
+
+    metric: Annotated[str, BeforeValidator(_metric)] = Field(description="one of our metrics")
+    instance: str = ""
+    scale: Number = 1.0
+    offset: Number = 0.0
+    weight: str | None = None
+    host: str | None = None
+
+
+class MappingFile(Record):
+    """What may stand in a mapping.
+
+    Attributes:
+        time: the column with the time.
+        columns: column -> what it is.
+        host: the host of all rows, or
+        host_column: the column that names it.
+        interval_s: how long a row is; None: since the row before.
+    """
+
+    time: TimeColumn = Field(description="the column with the time, as {column: NAME}")
+    columns: Mapping[str, ValueColumn] = Field(min_length=1, description="column -> what it is")
+    host: str | None = None
+    host_column: HostColumn | None = None
+    interval_s: Seconds | None = Field(default=None, alias="interval", gt=0)
+    delimiter: str = Field(default=",", min_length=1, max_length=1)
+    decimal: str = Field(default=".", min_length=1, max_length=1)
+
+    @model_validator(mode="after")
+    def _one_host(self) -> Self:
+        if self.host is not None and self.host_column is not None:
+            raise Unfit("host and host_column are given together", "allowed: one of them")
+        return self
+
+
+def read_mapping(path: Path) -> CsvMapping:
+    """Read a mapping. Raises InputError with every problem: ``FILE:LINE: field: found; allowed``."""
+    document = read_document(path)
+    problems: list[Problem] = list(document.problems)
+    given: MappingFile | None = None
+    if document.readable:
+        try:
+            given = MappingFile.from_file(document.data, document.location.parent)
+        except ValidationError as error:
+            problems += explain(error, MappingFile, document.data)
+    if given is None or problems:
+        raise InputError(*(document.sentence(problem) for problem in problems))
+    return CsvMapping(
+        time=given.time.column,
+        time_format=given.time.format,
+        columns={
+            name: MappedColumn(**column.model_dump(by_alias=False)) for name, column in given.columns.items()
+        },
+        host=given.host,
+        host_column=given.host_column.column if given.host_column else None,
+        interval_s=given.interval_s,
+        delimiter=given.delimiter,
+        decimal=given.decimal,
+    )

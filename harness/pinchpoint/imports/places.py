@@ -1,0 +1,165 @@
+"""Which host of the farm a machine in a file is, and what its disks are for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pinchpoint.errors import InputError
+from pinchpoint.manifest import shown_farm
+from pinchpoint.plan import load_farm
+from pinchpoint.plan.problems import Unfit
+from pinchpoint.plan.units import size
+
+_DISK = re.compile(r"(?P<host>[^:=]+):(?P<instance>.+)=(?P<tier>[\w-]+)\.(?P<role>[\w-]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """What a disk is for: the role, and the tier that uses it."""
+
+    tier: str
+    role: str
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """What a person says about the machines in a file; hosts and disks without regard to capitals.
+
+    Attributes:
+        host: the one host the file is of; None: by the names in it.
+        tiers: host -> tier.
+        roles: (host, disk as the file names it) -> what it is for.
+        memory: host -> its memory in bytes.
+        names: another name of a host (its address) -> the host.
+        farm: the farm's file as the manifest shows it; empty where there is none.
+    """
+
+    host: str | None = None
+    tiers: Mapping[str, str] = field(default_factory=dict)
+    roles: Mapping[tuple[str, str], Role] = field(default_factory=dict)
+    memory: Mapping[str, int] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
+    farm: Mapping[str, Any] = field(default_factory=dict)
+
+    def host_of(self, machine: str, hosts: Iterable[str] = ()) -> str:
+        """The host a machine is.
+
+        Args:
+            machine: its name in the file, ``""`` where there is none.
+            hosts: those of the run it goes into.
+
+        Raises:
+            InputError: the file does not name its machine, and nobody else did.
+        """
+        if self.host is not None:
+            return self.host
+        if not machine:
+            raise InputError("the file does not say which machine it is of: give --host NAME")
+        known = {**{host.casefold(): host for host in (*self.tiers, *hosts)}, **self.names}
+        whole = machine.casefold()
+        return known.get(whole) or known.get(whole.partition(".")[0]) or machine
+
+    def tier_of(self, host: str) -> str | None:
+        """The tier a host belongs to; None where nobody said."""
+        return next((tier for name, tier in self.tiers.items() if same(name, host)), None)
+
+    def role_of(self, host: str, instance: str) -> Role | None:
+        """What a disk is for; None where nobody said."""
+        return next(
+            (
+                role
+                for (name, disk), role in self.roles.items()
+                if same(name, host) and disk_name(disk) == disk_name(instance)
+            ),
+            None,
+        )
+
+    def memory_of(self, host: str) -> int | None:
+        """A host's memory in bytes; None where nobody said."""
+        return next((size_ for name, size_ in self.memory.items() if same(name, host)), None)
+
+
+def same(one: str, other: str) -> bool:
+    """Whether two names are one host's."""
+    return one.casefold() == other.casefold()
+
+
+def disk_name(device: str) -> str:
+    r"""A disk's name as it is compared: without ``/dev/``, without a trailing ``\``."""
+    return device.removeprefix("/dev/").rstrip("\\").casefold()
+
+
+def read_places(
+    host: str | None,
+    disks: Sequence[str],
+    tiers: Sequence[str],
+    memory: Sequence[str],
+    farm_file: Path | None,
+) -> Places:
+    r"""Put together what the command line says, and the farm's file where there is one.
+
+    Args:
+        host: ``--host``.
+        disks: ``--disk HOST:INSTANCE=TIER.ROLE``, such as ``SQL1:L:=sql.log``.
+        tiers: ``--tier HOST=TIER``.
+        memory: ``--memory HOST=SIZE``.
+        farm_file: ``--farm``; what the options say comes first.
+
+    Raises:
+        InputError: every option that cannot be read, or what is wrong with the farm's file.
+    """
+    problems: list[str] = []
+    roles: dict[tuple[str, str], Role] = {}
+    belongs: dict[str, str] = {}
+    for text in disks:
+        match = _DISK.fullmatch(text)
+        if match is None:
+            problems.append(
+                f"--disk: found {text!r}; allowed: HOST:DISK=TIER.ROLE, such as SQL1:L:=sql.log or "
+                "db1:nvme1n1=sql.data"
+            )
+            continue
+        roles[match["host"], match["instance"]] = Role(match["tier"], match["role"])
+        belongs[match["host"]] = match["tier"]
+    belongs |= _pairs("--tier", "HOST=TIER, such as APP3=search", tiers, problems)
+    sizes: dict[str, int] = {}
+    for name, text in _pairs("--memory", "HOST=SIZE, such as SQL1=56GB", memory, problems).items():
+        try:
+            sizes[name] = size(text)
+        except Unfit as error:
+            problems.append(f"--memory: {name}: {error}")
+    if problems:
+        raise InputError(*problems)
+    return _with_farm(Places(host, belongs, roles, sizes), farm_file)
+
+
+def _pairs(option: str, allowed: str, given: Sequence[str], problems: list[str]) -> dict[str, str]:
+    found = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if name and equals and value:
+            found[name] = value
+        else:
+            problems.append(f"{option}: found {text!r}; allowed: {allowed}")
+    return found
+
+
+def _with_farm(places: Places, farm_file: Path | None) -> Places:
+    if farm_file is None:
+        return places
+    farm = load_farm(farm_file)
+    tiers, roles, names = dict(places.tiers), dict(places.roles), {}
+    for tier, its in farm.tiers.items():
+        for host, facts in its.hosts.items():
+            tiers.setdefault(host, tier)
+            for collect in facts.collect:
+                address = str(collect.options.get("address") or "")
+                names.update({address.casefold(): host} if address else {})
+            for role, disk in facts.disks.items():
+                if disk.device:
+                    roles.setdefault((host, disk.device), Role(tier, role))
+    return Places(places.host, tiers, roles, places.memory, names, shown_farm(farm))

@@ -1,0 +1,229 @@
+"""Samples of foreign files under the names of the farm's hosts, and what is learnt while they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pinchpoint.errors import InputError
+from pinchpoint.imports.places import Places, Role
+from pinchpoint.imports.source import Source
+from pinchpoint.store.write import utc
+from pinchpoint_collectors.imports.record import ForeignFileError, Found, Settings
+from pinchpoint_collectors.record import Sample
+
+NS = 1e9
+
+Key = tuple[str, str, str]
+"""host, metric, instance."""
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """The time that is wanted, UTC seconds; None: from the first, to the last.
+
+    A sample belongs to it when the middle of its interval does.
+    """
+
+    from_s: float | None = None
+    to_s: float | None = None
+
+    def has(self, sample: Sample) -> bool:
+        """Whether a sample belongs to it."""
+        middle_s = sample.time_ns / NS - sample.interval_s / 2
+        return (self.from_s is None or middle_s >= self.from_s) and (
+            self.to_s is None or middle_s < self.to_s
+        )
+
+
+@dataclass(slots=True)
+class Read:
+    """What one file brought.
+
+    Attributes:
+        machines: host -> the machine's name in the file.
+        span_s: begin of its first interval and end of its last, UTC seconds, wanted or not.
+        kept: samples that were taken.
+        outside: samples of another time than the wanted one.
+    """
+
+    source: Source
+    found: Found = field(default_factory=Found)
+    machines: dict[str, str] = field(default_factory=dict)
+    span_s: tuple[float, float] | None = None
+    kept: int = 0
+    outside: int = 0
+
+    def shown(self) -> dict[str, Any]:
+        """The file as the manifest names it."""
+        begin_s, end_s = self.span_s or (0.0, 0.0)
+        return {
+            "file": self.source.path.name,
+            "kind": self.source.format.name,
+            "bytes": self.source.size_bytes,
+            "sha256": self.source.sha256,
+            "from": utc(round(begin_s * NS)),
+            "to": utc(round(end_s * NS)),
+            "samples": self.kept,
+            "hosts": self.machines,
+            "zone_assumed": self.found.zone_assumed,
+            "notes": list(self.found.notes),
+        }
+
+
+@dataclass(slots=True)
+class Gathered:
+    """What all files together brought.
+
+    Attributes:
+        reads: one per file.
+        span_s: begin of the first interval and end of the last that were taken, UTC seconds.
+        series: what there are values of.
+        disks: host -> disk -> whether it did any I/O.
+    """
+
+    reads: list[Read] = field(default_factory=list)
+    span_s: tuple[float, float] | None = None
+    series: set[Key] = field(default_factory=set)
+    disks: dict[str, dict[str, bool]] = field(default_factory=dict)
+
+    def take(self, sample: Sample) -> None:
+        """Note a sample that is taken."""
+        self.span_s = _wider(self.span_s, sample)
+        self.series.add((sample.host, sample.metric, sample.instance))
+        if sample.metric.startswith("disk."):
+            disks = self.disks.setdefault(sample.host, {})
+            busy = sample.metric.endswith("_per_s") and bool(sample.value)
+            disks[sample.instance] = disks.get(sample.instance, False) or busy
+
+
+def _wider(span_s: tuple[float, float] | None, sample: Sample) -> tuple[float, float]:
+    end_s = sample.time_ns / NS
+    begin_s = end_s - sample.interval_s
+    return (begin_s, end_s) if span_s is None else (min(span_s[0], begin_s), max(span_s[1], end_s))
+
+
+def read_all(
+    sources: Sequence[Source],
+    settings: Settings,
+    places: Places,
+    between: Between,
+    gathered: Gathered,
+    hosts: Sequence[str] = (),
+    wanted: Callable[[Sample], bool] = lambda _: True,
+) -> Iterator[Sample]:
+    """The samples of all files, one file after the other.
+
+    Args:
+        sources: the files.
+        settings: what was said about their content.
+        places: what was said about their machines.
+        between: the time that is wanted.
+        gathered: is told of everything; complete when the last sample is out.
+        hosts: of the run they go into.
+        wanted: whether a sample of the wanted time is taken.
+
+    Raises:
+        InputError: a file is damaged, or does not name its machine.
+    """
+    for source in sources:
+        read = Read(source)
+        gathered.reads.append(read)
+        try:
+            for sample in source.format.read(source.lines(), settings, read.found):
+                for ours in _ours(sample, read, places, hosts):
+                    read.span_s = _wider(read.span_s, ours)
+                    if not between.has(ours):
+                        read.outside += 1
+                    elif wanted(ours):
+                        read.kept += 1
+                        gathered.take(ours)
+                        yield ours
+        except ForeignFileError as error:
+            raise source.said(error) from error
+        if read.span_s is None:
+            raise InputError(f"{source.path}: there is no sample in it; record for longer")
+
+
+def _ours(sample: Sample, read: Read, places: Places, hosts: Sequence[str]) -> Iterator[Sample]:
+    """The sample under its host's name; of what is left of a memory whose size is known also the share."""
+    host = _host(sample.host, read, places, hosts)
+    ours = sample._replace(host=host)
+    yield ours
+    if ours.metric == "mem.available_bytes":
+        memory = places.memory_of(host)
+        if memory:
+            share = None if ours.value is None else ours.value / memory
+            yield ours._replace(metric="mem.available_ratio", value=share)
+
+
+def _host(machine: str, read: Read, places: Places, hosts: Sequence[str]) -> str:
+    known = next((host for host, name in read.machines.items() if name == machine), None)
+    if known is not None:
+        return known
+    try:
+        host = places.host_of(machine, hosts)
+    except InputError as error:
+        raise InputError(f"{read.source.path}: {error}") from error
+    if host in read.machines:
+        raise InputError(
+            f"{read.source.path}: it is of several machines ({read.machines[host]}, {machine}), so --host "
+            "cannot name them all; leave it out, or import them one by one"
+        )
+    read.machines[host] = machine
+    return host
+
+
+def inventory(gathered: Gathered, places: Places) -> dict[str, dict[str, Any]]:
+    """The facts of every host, as a collector's inventory has them (collectors/README.md)."""
+    hosts: dict[str, dict[str, Any]] = {}
+    for read in gathered.reads:
+        for host, machine in read.machines.items():
+            facts = dict(read.found.hosts.get(machine) or {})
+            data_io = facts.pop("data_io", "not verified")
+            known = hosts.setdefault(host, {"roles": {}, "disks": {}, "not_measured": []})
+            known |= {key: value for key, value in facts.items() if value is not None}
+            known["hostname"] = machine or host
+            if memory := places.memory_of(host):
+                known["memory_bytes"] = memory
+            for disk, active in gathered.disks.get(host, {}).items():
+                role = places.role_of(host, disk)
+                if active or role:
+                    known["disks"][disk] = {}
+                    known["roles"].setdefault(role.role if role else disk, _role(disk, data_io, role))
+    for host, facts in hosts.items():
+        facts["tier"] = places.tier_of(host) or host
+        _add_missing(host, facts, places)
+    return hosts
+
+
+def _role(disk: str, data_io: str, role: Role | None) -> dict[str, Any]:
+    why = None if role else "what this disk is for is not known"
+    return {"given": disk if role else None, "device": disk, "data_io": data_io, "why": why}
+
+
+def _add_missing(host: str, facts: dict[str, Any], places: Places) -> None:
+    """Roles that were named, of disks the files do not have."""
+    there = ", ".join(facts["disks"]) or "none"
+    for (name, disk), role in places.roles.items():
+        if name.casefold() == host.casefold() and role.role not in facts["roles"]:
+            why = f"the files have no disk {disk} of this host; they have {there}"
+            facts["roles"][role.role] = {"given": disk, "device": None, "data_io": "unknown", "why": why}
+
+
+def unknown_roles(hosts: dict[str, dict[str, Any]]) -> str:
+    """Which disks nobody said the use of, as a warning; ``""`` where there are none."""
+    unknown = [
+        f"{host}:{role['device']}"
+        for host, facts in hosts.items()
+        for role in facts["roles"].values()
+        if role["device"] and role["given"] is None
+    ]
+    if not unknown:
+        return ""
+    return (
+        f"what {'this disk is' if len(unknown) == 1 else 'these disks are'} for is not known: "
+        f"{', '.join(unknown)}; they are held to the limit of any disk. --disk {unknown[0]}=sql.log, or a "
+        "farm.yaml with --farm, says it"
+    )

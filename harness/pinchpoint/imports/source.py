@@ -1,0 +1,116 @@
+"""A foreign file: its encoding, its kind, its lines."""
+
+from __future__ import annotations
+
+import codecs
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pinchpoint.errors import InputError
+from pinchpoint_collectors.imports import registry
+from pinchpoint_collectors.imports.perfmon_names import registry_names
+from pinchpoint_collectors.imports.record import ForeignFileError, Format
+
+_HEAD_BYTES = 1024 * 1024
+_HEAD = 8192
+_BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+_BINARY = {
+    ".blg": "a binary log of the Performance Monitor; turn it into text: relog LOG.blg -f csv -o LOG.csv",
+    ".etl": "a binary trace; only a log of counters can be imported",
+    ".gz": "a compressed file; unpack it",
+    ".zip": "a compressed file; unpack it",
+    ".xlsx": "a workbook; save the sheet as CSV",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file that is to be imported.
+
+    Attributes:
+        path: as it was given.
+        format: what it is.
+        encoding: of its text.
+        size_bytes: how large it is.
+        sha256: of its content, hexadecimal: nothing is imported twice into one run.
+    """
+
+    path: Path
+    format: Format
+    encoding: str
+    size_bytes: int
+    sha256: str
+
+    def lines(self) -> Iterator[str]:
+        """Its lines. Raises InputError."""
+        try:
+            # Letters of an unknown code page cost no more than themselves: numbers and paths are ASCII.
+            with self.path.open(encoding=self.encoding, errors="replace", newline="") as file:
+                yield from file
+        except (OSError, UnicodeError) as error:
+            raise InputError(f"{self.path}: cannot be read: {error}") from error
+
+    def said(self, error: ForeignFileError) -> InputError:
+        """What is wrong with it, with its name and the line."""
+        place = f"{self.path}:{error.line}" if error.line else str(self.path)
+        return InputError(f"{place}: {error}")
+
+
+def open_source(path: Path, kind: str | None) -> Source:
+    """Find out what a file is.
+
+    Args:
+        path: the file.
+        kind: as ``--kind`` names it; None: its begin tells.
+
+    Raises:
+        InputError: it cannot be read, is of no known kind, or the kind does not exist.
+    """
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEAD_BYTES)
+            size = file.seek(0, 2)
+            file.seek(0)
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+    except FileNotFoundError as error:
+        raise InputError(f"{path}: there is no such file") from error
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    encoding = _encoding(path, head)
+    text = head.decode(encoding, errors="replace")[:_HEAD]
+    try:
+        format_ = registry.format_named(kind) if kind else registry.recognised(text)
+    except ForeignFileError as error:
+        raise InputError(f"--kind: {error}" if kind else f"{path}: {error}") from error
+    return Source(path, format_, encoding, size, digest)
+
+
+def _encoding(path: Path, head: bytes) -> str:
+    """By its mark, else UTF-8 where it is that, else the code page of western Windows."""
+    for mark, encoding in _BOMS:
+        if head.startswith(mark):
+            return encoding
+    if b"\0" in head:
+        what = _BINARY.get(path.suffix.lower(), "no text; export what recorded it as CSV or JSON")
+        if path.name.startswith("sa") and path.name[2:].isdecimal():
+            what = "sar's daily file in its binary form; turn it into text: sadf -j FILE -- -A > FILE.json"
+        raise InputError(f"{path}: it is {what}")
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError:
+        return "cp1252"
+    return "utf-8"
+
+
+def read_names(path: Path) -> dict[str, frozenset[int]]:
+    """A Windows' own list of counter names (``--names``). Raises InputError."""
+    try:
+        head = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    try:
+        return registry_names(head.decode(_encoding(path, head), errors="replace").splitlines())
+    except ForeignFileError as error:
+        raise InputError(f"{path}:{error.line}: {error}") from error

@@ -1,0 +1,37 @@
+"""Which files of other tools a run has samples of."""
+
+from __future__ import annotations
+
+from pinchpoint.report import units
+from pinchpoint.report.clock import day_and_time
+from pinchpoint.report.tables import Column, Table, number
+from pinchpoint.store.read import StoredRun
+
+
+def imports(run: StoredRun) -> Table:
+    """One row per imported file."""
+    rows = [
+        {
+            **row,
+            "hosts": list(row["hosts"]),
+            "from": day_and_time(row["from"]),
+            "to": day_and_time(row["to"]),
+        }
+        for row in run.manifest.get("imports") or ()
+    ]
+    return Table(
+        "imports",
+        "Imported files",
+        (
+            Column("file", "file"),
+            Column("kind", "kind"),
+            Column("hosts", "hosts"),
+            Column("from", "from"),
+            Column("to", "to"),
+            number("samples", "samples"),
+            number("bytes", "size", units.bytes_),
+            Column("sha256", "SHA-256"),
+        ),
+        rows,
+        empty="",  # most runs have samples of our own collectors only
+    )

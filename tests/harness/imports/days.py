@@ -1,0 +1,65 @@
+"""Logs of a day, or of some hours, of a farm of two servers, made as perfmon would have written them."""
+
+from __future__ import annotations
+
+# ruff: noqa: DTZ001 -- perfmon writes local times
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from collectors.imports.logs import line, stamp
+
+BEGIN = datetime(2026, 11, 20, 0, 0)
+ZONE = "(PDH-CSV 4.0) (W. Europe Standard Time)(-60)"
+
+SQL = r"\\SQL1"
+APP = r"\\APP3"
+DISKS = ("L:", "M:")
+
+At = Callable[[float], float]
+"""Hours since the begin -> value."""
+
+
+def _at(shape: At | float, hour: float) -> float:
+    return shape(hour) if callable(shape) else shape
+
+
+def between(first_h: float, last_h: float, inside: float, outside: float) -> At:
+    return lambda hour: inside if first_h <= hour < last_h else outside
+
+
+def day(
+    *,
+    hours: float = 24.0,
+    every_s: float = 60.0,
+    sql_cpu: At | float = 20.0,
+    app_cpu: At | float | None = 20.0,
+    log_write_s: At | float = 0.002,
+    data_write_s: At | float = 0.008,
+    data_read_s: At | float = 0.008,
+    free_mb: At | float = 8000.0,
+    pages_in: At | float = 0.0,
+) -> str:
+    """A log of ``SQL1`` with a log disk ``L:`` and a data disk ``M:``, and of ``APP3`` if it has a CPU."""
+    columns: list[tuple[str, At | float]] = [
+        (rf"{SQL}\Processor(_Total)\% Processor Time", sql_cpu),
+        (rf"{SQL}\Memory\Available MBytes", free_mb),
+        (rf"{SQL}\Memory\Pages Input/sec", pages_in),
+    ]
+    for drive, write_s, read_s in (("L:", log_write_s, 0.0), ("M:", data_write_s, data_read_s)):
+        disk = rf"{SQL}\LogicalDisk({drive})"
+        reads = 0.0 if drive == "L:" else 100.0
+        columns += [
+            (rf"{disk}\Avg. Disk sec/Write", write_s),
+            (rf"{disk}\Avg. Disk sec/Read", read_s),
+            (rf"{disk}\Disk Writes/sec", 200.0),
+            (rf"{disk}\Disk Reads/sec", reads),
+            (rf"{disk}\Avg. Disk Queue Length", 1.5),
+        ]
+    if app_cpu is not None:
+        columns.append((rf"{APP}\Processor(_Total)\% Processor Time", app_cpu))
+    rows = [line([ZONE, *(path for path, _ in columns)])]
+    for number in range(int(hours * 3600 / every_s) + 1):
+        hour = number * every_s / 3600
+        cells = [" " if number == 0 else f"{_at(shape, hour):.9f}" for _, shape in columns]
+        rows.append(line([stamp(BEGIN + timedelta(hours=hour)), *cells]))
+    return "".join(rows)

@@ -1,0 +1,316 @@
+"""Foreign files as runs of samples alone, and what these prove."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from collectors.imports.logs import CRAWL_HISTORY, IOSTAT, SADF
+from harness.imports.days import At, between, day
+from support import run_cli
+
+from pinchpoint.conclude import verdict_of
+from pinchpoint.errors import InputError
+from pinchpoint.imports import Places, import_alone, import_into, open_source, read_places
+from pinchpoint.imports.reading import Between
+from pinchpoint.store.read import open_run
+from pinchpoint_collectors.imports.record import Settings
+
+DISKS = ("SQL1:L:=sql.log", "SQL1:M:=sql.data")
+
+
+def places(*disks: str, host: str | None = None, memory: tuple[str, ...] = ()) -> Places:
+    return read_places(host, disks, ["APP3=search"], memory, None)
+
+
+def written(folder: Path, text: str, name: str = "farm.csv") -> Path:
+    path = folder / name
+    path.write_bytes(text.encode("cp1252"))
+    return path
+
+
+def imported(
+    folder: Path, text: str, where: Places | None = None, name: str = "farm.csv", **settings: Any
+) -> Path:
+    source = open_source(written(folder, text, name), None)
+    return import_alone([source], Settings(**settings), where or places(*DISKS), Between(), folder / "runs")
+
+
+def judged(folder: Path, text: str, where: Places | None = None, name: str = "farm.csv") -> dict[str, Any]:
+    _, verdict = verdict_of(imported(folder, text, where, name))
+    return verdict.to_json()
+
+
+BUSY_AT_NIGHT = between(1.0, 3.5, 97.0, 20.0)
+
+
+def test_one_resource_used_up_is_named_with_low_confidence(tmp_path: Path) -> None:
+    """How long, when, by which threshold; more than low samples alone cannot bear."""
+    verdict = judged(tmp_path, day(hours=6, app_cpu=BUSY_AT_NIGHT))
+    assert verdict["outcome"] == "bottleneck"
+    blame = verdict["bottleneck"]
+    assert (blame["kind"], blame["tier"], blame["host"]) == ("cpu", "search", "APP3")
+    assert blame["confidence"] == "low"
+    assert blame["window"] == ["2026-11-20T00:00:00Z", "2026-11-20T02:30:00Z"] or (
+        # the reading at 01:00 local covers the minute before
+        blame["window"][0].startswith("2026-11-19T23:59")
+        and blame["window"][1].startswith("2026-11-20T02:29")
+    )
+    [first, *_] = blame["evidence"]
+    assert (first["threshold"], first["source"], first["evidence"]) == (0.9, "design", "E1")
+    assert "2 h 30 min" in first["fact"]
+    assert "operation" in blame["why_not_more"][0]
+    assert "APP3" in verdict["summary"]
+    assert "Confidence is low" in verdict["summary"]
+    assert verdict["experiment"]
+
+
+def test_a_slow_log_disk_is_held_to_the_limit_of_its_role(tmp_path: Path) -> None:
+    """12 ms are much for a log, little for data; the limit is Microsoft's."""
+    verdict = judged(tmp_path, day(hours=3, log_write_s=between(1, 2, 0.012, 0.002)))
+    blame = verdict["bottleneck"]
+    assert (blame["kind"], blame["role"], blame["instance"]) == ("disk_latency", "log", "L:")
+    [first, *_] = blame["evidence"]
+    assert (first["threshold"], first["source"]) == (0.005, "SP")
+    assert first["value"] == pytest.approx((0.012 + 2 * 0.002) / 3, rel=0.02)
+    assert "at most 12 ms" in first["fact"]
+    assert (
+        judged(tmp_path, day(hours=3, data_write_s=between(1, 2, 0.012, 0.002)))["outcome"] == "not_reached"
+    )
+
+
+def test_slow_writes_to_data_files_name_nobody(tmp_path: Path) -> None:
+    """They are mostly asynchronous; slow reads of the same disk are waited for."""
+    verdict = judged(tmp_path, day(hours=2, data_write_s=between(1, 2, 0.060, 0.008)))
+    assert verdict["outcome"] == "inconclusive"
+    assert verdict["bottleneck"] is None
+    assert verdict["candidates"][0]["role"] == "data"
+    assert "asynchronous" in verdict["summary"]
+    reads = judged(tmp_path, day(hours=2, data_read_s=between(1, 2, 0.060, 0.008)))
+    assert reads["bottleneck"]["role"] == "data"
+
+
+def test_of_two_that_are_used_up_nobody_is_named(tmp_path: Path) -> None:
+    """Both are candidates, with the experiment that would tell."""
+    text = day(hours=4, app_cpu=between(1, 3, 98, 20), log_write_s=between(1, 2, 0.020, 0.002))
+    verdict = judged(tmp_path, text)
+    assert verdict["outcome"] == "inconclusive"
+    assert {(one["kind"], one["host"]) for one in verdict["candidates"]} == {
+        ("cpu", "APP3"),
+        ("disk_latency", "SQL1"),
+    }
+    assert all(one["confidence"] is None for one in verdict["candidates"])
+    assert "--into" in verdict["experiment"]
+    assert [row["kind"] for row in verdict["timeline"]] == ["cpu", "disk_latency"] or len(
+        verdict["timeline"]
+    ) == 2
+
+
+def test_what_was_not_measured_keeps_others_from_being_named(tmp_path: Path) -> None:
+    """A disk of APP3 without its CPU: that may have been it."""
+    text = day(hours=1, log_write_s=0.020, app_cpu=None)
+    assert judged(tmp_path, text)["bottleneck"]["role"] == "log"
+    with_disk = text.replace(r"\\SQL1\LogicalDisk(M:)", r"\\APP3\LogicalDisk(M:)")
+    verdict = judged(tmp_path, with_disk)
+    assert verdict["outcome"] == "inconclusive"
+    assert "the CPU of APP3" in verdict["summary"]
+    assert "not measured" in verdict["summary"]
+
+
+def test_a_minute_is_a_plateau_and_less_is_none(tmp_path: Path) -> None:
+    """Half a minute at a time is a spike, however often."""
+    spikes: At = lambda hour: 100.0 if int(hour * 3600 + 0.5) % 120 < 30 else 20.0  # noqa: E731 -- a shape
+    verdict = judged(tmp_path, day(hours=0.5, every_s=15, app_cpu=spikes))
+    assert verdict["outcome"] == "not_reached"
+    assert "Nothing that was recorded was used up" in verdict["summary"]
+    long = judged(tmp_path, day(hours=0.5, every_s=15, app_cpu=between(0.1, 0.13, 100.0, 20.0)))
+    assert long["bottleneck"]["host"] == "APP3"
+
+
+def test_little_memory_counts_only_while_there_is_paging(tmp_path: Path) -> None:
+    """Windows' counters do not say how much there is: that is given."""
+    where = places(*DISKS, memory=("SQL1=32GiB",))
+    low = between(1, 2, 1500.0, 8000.0)
+    quiet = judged(tmp_path, day(hours=3, free_mb=low), where)
+    assert quiet["outcome"] == "not_reached"
+    paging = judged(tmp_path, day(hours=3, free_mb=low, pages_in=between(1, 2, 900.0, 0.0)), where)
+    assert (paging["bottleneck"]["kind"], paging["bottleneck"]["host"]) == ("memory", "SQL1")
+    assert paging["bottleneck"]["evidence"][0]["source"] == "PAL"
+
+
+def test_a_disk_whose_role_nobody_said_is_held_to_any_disks_limit(tmp_path: Path) -> None:
+    """And is no more than a candidate; the warning and the experiment say how to tell."""
+    verdict = judged(tmp_path, day(hours=1, log_write_s=0.030), places())
+    assert verdict["outcome"] == "inconclusive"
+    [candidate, *_] = verdict["candidates"]
+    assert candidate["instance"] == "L:"
+    assert candidate["evidence"][0]["source"] == "PAL"
+    assert "--disk SQL1:L:=sql.log" in verdict["experiment"]
+    assert any("SQL1:L:, SQL1:M:" in warning for warning in verdict["warnings"])
+
+
+def test_a_declared_limit_that_is_reached(tmp_path: Path) -> None:
+    """With a farm.yaml that says what the disk can do, its cap is named rather than its latency."""
+    farm = tmp_path / "farm.yaml"
+    farm.write_text(
+        "name: f\nenvironment: production\nendpoints: {sql: {url: 'postgresql://sql1/db'}}\n"
+        "tiers:\n  sql:\n    hosts:\n      sql1:\n"
+        "        disks:\n          log: {device: 'L:', limits: {iops: 210}}\n          data: {device: 'M:'}\n"
+    )
+    where = read_places(None, [], [], [], farm)
+    verdict = judged(tmp_path, day(hours=1), where)
+    blame = verdict["bottleneck"]
+    assert (blame["kind"], blame["host"], blame["role"]) == ("disk_cap", "sql1", "log")
+    assert verdict["disks"][0]["tier"] == "sql"
+
+
+def test_formats_that_do_not_tell_reads_from_writes_are_judged_too(tmp_path: Path) -> None:
+    """Of sadf: one interval of ten minutes at 15 ms."""
+    where = read_places(None, ["db1:sda=sql.log"], [], [], None)
+    verdict = judged(tmp_path, SADF, where, "sa20.json")
+    assert verdict["bottleneck"]["evidence"][0]["metric"] == "disk.transfer_latency_s"
+    [disk] = verdict["disks"]
+    assert disk["iops_mean"] == 120
+    assert disk["write_latency_mean_s"] is None
+
+
+def test_too_short_to_say_anything(tmp_path: Path) -> None:
+    """Five seconds of iostat."""
+    verdict = judged(tmp_path, IOSTAT, places(), "iostat.json")
+    assert verdict["outcome"] == "inconclusive"
+    assert "only 5 s were recorded" in verdict["summary"]
+
+
+def test_a_crawl_log_gives_the_crawl_table(tmp_path: Path) -> None:
+    """Count, duration, rate and latency per source, with the host it is told to be of."""
+    verdict = judged(tmp_path, CRAWL_HISTORY, places(host="APP3"), "crawl.csv")
+    rows = {row["source"]: row for row in verdict["crawl"]}
+    assert rows["Local SharePoint sites"]["count"] == 13_534
+    assert rows["Local SharePoint sites"]["rate_per_s"] == pytest.approx(11.6, abs=0.05)
+    assert rows["Local SharePoint sites"]["rate_active_per_s"] == pytest.approx(12.8)
+    assert rows["User profiles"]["repository_latency_s"] == pytest.approx(0.149)
+    assert any("requests under way are at Local SharePoint sites" in each for each in verdict["warnings"])
+
+
+def test_the_run_directory_is_whole_or_not_there(tmp_path: Path) -> None:
+    """A file that is damaged at its end leaves nothing behind."""
+    text = day(hours=1).replace('"11/20/2026 00:59:00.000"', '"no time"')
+    with pytest.raises(InputError, match=r"farm\.csv:61: found the time 'no time'"):
+        imported(tmp_path, text)
+    assert list((tmp_path / "runs").iterdir()) == []
+
+
+def test_the_manifest_says_where_the_samples_come_from(tmp_path: Path) -> None:
+    """File, kind, checksum, span, machines; times in UTC; the disks' roles."""
+    directory = imported(tmp_path, day(hours=1))
+    manifest = open_run(directory).manifest
+    [entry] = manifest["imports"]
+    assert (entry["file"], entry["kind"], entry["hosts"]) == (
+        "farm.csv",
+        "perfmon",
+        {"SQL1": "SQL1", "APP3": "APP3"},
+    )
+    assert entry["from"] == "2026-11-19T23:00:00.000Z"
+    assert manifest["phases"] == [
+        {"name": "measure", "from": "2026-11-19T23:00:00.000Z", "to": "2026-11-20T00:00:00.000Z"}
+    ]
+    assert manifest["hosts"]["SQL1"]["roles"]["log"]["device"] == "L:"
+    assert entry["samples"] == pq.read_table(directory / "samples.parquet").num_rows
+
+
+def test_a_time_in_between_is_wanted(tmp_path: Path) -> None:
+    """Only the hours that matter; none at all is an error that says what there is."""
+    source = open_source(written(tmp_path, day(hours=6, app_cpu=BUSY_AT_NIGHT)), None)
+    begin_s = 1763593200.0 + 365 * 86400  # 2026-11-19T23:00Z
+    late = Between(begin_s + 4 * 3600, begin_s + 5 * 3600)
+    directory = import_alone([source], Settings(), places(*DISKS), late, tmp_path / "runs")
+    stored, verdict = verdict_of(directory)
+    assert stored.manifest["started"] == "2026-11-20T03:00:00.000Z"
+    assert verdict.outcome == "not_reached"
+    with pytest.raises(InputError, match="2026-11-19 23:00:00 UTC to 2026-11-20 05:00:00 UTC"):
+        import_alone([source], Settings(), places(), Between(begin_s + 9e5, None), tmp_path / "runs")
+
+
+def test_a_machine_without_a_name_must_be_given_one(tmp_path: Path) -> None:
+    """Nothing is guessed."""
+    with pytest.raises(InputError, match="--host"):
+        imported(tmp_path, CRAWL_HISTORY, places(), "crawl.csv")
+    with pytest.raises(InputError, match="several machines"):
+        imported(tmp_path, day(hours=0.1), places(host="X"))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("x.blg", b"\x00\x01PDH", "relog"),
+        ("sa20", b"\x96\xd5\x75\x21\x00\x00", "sadf -j"),
+        ("x.txt", b"hello\n", "the kinds there are"),
+        ("x.csv", b"", "it is empty"),
+    ],
+)
+def test_files_that_cannot_be_imported(tmp_path: Path, name: str, content: bytes, words: str) -> None:
+    """What was seen, and what to do."""
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=words):
+        open_source(tmp_path / name, None)
+
+
+def test_options_that_cannot_be_read_are_all_told() -> None:
+    """With what is allowed."""
+    with pytest.raises(InputError) as caught:
+        read_places(None, ["SQL1:L:"], ["APP3"], ["SQL1=many"], None)
+    text = str(caught.value)
+    assert "--disk" in text
+    assert "--tier" in text
+    assert "--memory: SQL1" in text
+
+
+def test_into_a_run_by_time(tmp_path: Path) -> None:
+    """What was recorded meanwhile is added; what the run has stays; the same file is refused."""
+    directory = imported(tmp_path, day(hours=2, app_cpu=None, log_write_s=0.020))
+    before = pq.read_table(directory / "samples.parquet").num_rows
+    app = day(hours=6, app_cpu=between(0.5, 1.5, 97.0, 20.0))
+    source = open_source(written(tmp_path, app, "app.csv"), None)
+    added = import_into(directory, [source], Settings(), places())
+    assert added == 120  # APP3's CPU in two of six hours; SQL1's series the run has already
+    assert pq.read_table(directory / "samples.parquet").num_rows == before + added
+    stored, verdict = verdict_of(directory)
+    assert stored.manifest["hosts"]["APP3"]["tier"] == "search"
+    assert stored.manifest["hosts"]["SQL1"]["roles"]["log"]["device"] == "L:"
+    assert len(stored.manifest["imports"]) == 2
+    assert any("left out" in warning for warning in stored.manifest["warnings"])
+    assert verdict.outcome == "inconclusive"
+    with pytest.raises(InputError, match="before; nothing was changed"):
+        import_into(directory, [source], Settings(), places())
+
+
+def test_a_file_of_another_time_changes_nothing_and_hints_at_the_zone(tmp_path: Path) -> None:
+    """Ten hours off: as of a zone that was not said."""
+    directory = imported(tmp_path, day(hours=1, app_cpu=None))
+    before = {path.name: path.read_bytes() for path in directory.iterdir()}
+    text = day(hours=1).replace("(-60)", "(540)")
+    source = open_source(written(tmp_path, text, "app.csv"), None)
+    with pytest.raises(InputError, match=r"nothing of the run's time.*-10 h would make it fit"):
+        import_into(directory, [source], Settings(), places())
+    assert {path.name: path.read_bytes() for path in directory.iterdir()} == before
+
+
+def test_the_command_as_a_user_calls_it(tmp_path: Path) -> None:
+    """Verdict, report and the run directory as the last line; analyse and report work on it."""
+    log = written(tmp_path, day(hours=6, app_cpu=BUSY_AT_NIGHT))
+    disks = [word for disk in DISKS for word in ("--disk", disk)]
+    done = run_cli("import", log, *disks, "--tier", "APP3=search", "--out", tmp_path / "runs")
+    assert done.returncode == 0, done.stderr
+    directory = Path(done.stdout.splitlines()[-1])
+    page = (directory / "report.html").read_text()
+    assert "The CPU of APP3 gives way first" in page
+    assert "farm.csv" in page
+    again = run_cli("analyse", directory, "--json")
+    assert json.loads(again.stdout) == json.loads((directory / "verdict.json").read_text())
+    broken = run_cli("import", log, "--zone", "Mars/Base", "--kind", "perfmom")
+    assert broken.returncode == 2
+    assert "Mars/Base" in broken.stderr
+    assert "Traceback" not in broken.stderr
