@@ -28,7 +28,7 @@ from pinchpoint.stopping import StopRules
 from pinchpoint.store.write import RunWriter
 from pinchpoint_collectors.record import Sample
 from pinchpoint_collectors.sampler import Sampler
-from pinchpoint_scenarios.contract import Scenario
+from pinchpoint_scenarios.contract import Resumable, Scenario
 from pinchpoint_scenarios.errors import ScenarioError
 
 _GATHER_S = 120.0  # workers of other machines are started by hand, or come back from the last run
@@ -65,11 +65,13 @@ def run(  # noqa: PLR0913 - the command's options, by name
     crew: Crew = ONE_EACH,
     prove: bool = False,
     resume: bool = False,
+    reset_index: str | None = None,
 ) -> Ended:
     """Run a plan against a farm; returns when everything it started has ended.
 
     With ``prove``, what the measurement names is made slower for a while after it (``prove``). With
-    ``resume``, work that was killed is gone on with.
+    ``resume``, work that was killed is gone on with. With ``reset_index``, a farm that crawls by itself
+    resets the index of that name before.
 
     Raises:
         GuardError: the farm is production and the plan writes, or is to be proved.
@@ -92,7 +94,15 @@ def run(  # noqa: PLR0913 - the command's options, by name
         # The controller prepares and clears away; the generators make their own.
         made = {
             name: make_scenario(
-                name, given[name], live.endpoints, plan.seed, 0, 1, lambda *_, **__: None, resume=resume
+                name,
+                given[name],
+                live.endpoints,
+                plan.seed,
+                0,
+                1,
+                lambda *_, **__: None,
+                resume=resume,
+                reset_index=reset_index,
             )
             for name in given
         }
@@ -262,7 +272,8 @@ class _Stage:
         # Work that was interrupted can be gone on with; without --resume the next run makes it anew.
         unfinished = bool(self._plan.phases.measure.until) and ExitStatus.INTERRUPTED in self._ended.statuses
         for name, scenario in made.items():
-            kept = unfinished and scenario.ends and not keep_data
+            resumable = isinstance(scenario, Resumable) and scenario.resumable
+            kept = unfinished and resumable and not keep_data
             if kept:
                 self._progress.say(
                     f"{name}: what it has done stays on the farm; run --resume goes on with it"

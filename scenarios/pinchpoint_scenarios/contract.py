@@ -49,7 +49,8 @@ class Record(Protocol):
             operation: its name. A name with a ``/`` is a *stage* of the operation before the slash
                 (``document:intranet/fetch``): timed, but not counted as throughput.
             outcome: ``"ok"`` or the name of the failure.
-            start_ns: ``time.perf_counter_ns()`` when it actually began.
+            start_ns: ``time.perf_counter_ns()`` when it actually began; 0 where that is not known: the
+                operation is counted, and not timed.
             end_ns: likewise, when it ended.
             size_bytes: payload moved.
         """
@@ -87,6 +88,7 @@ class Context:
             0: it is done once; None: over and over.
         event: writes one line to the run's events.jsonl: ``event("crawl_ended", sources=[...])``.
         resume: what ``prepare`` finds of work that was killed is gone on with, not made anew (a crawl).
+        reset_index: the name that was typed for an index of the farm's own to be reset; None: none is.
     """
 
     name: str
@@ -98,6 +100,7 @@ class Context:
     repeat_s: float | None
     event: Callable[..., None]
     resume: bool = False
+    reset_index: str | None = None
 
 
 class Scenario(Protocol):
@@ -136,6 +139,16 @@ class Scenario(Protocol):
 
     def finish(self, *, keep_data: bool) -> None:
         """Remove what ``prepare`` made, and only that, unless ``keep_data``. Also after a failed run."""
+        ...
+
+
+@runtime_checkable
+class Resumable(Protocol):
+    """What a scenario offers beside ``Scenario`` where work that was cut off may be gone on with."""
+
+    @property
+    def resumable(self) -> bool:
+        """Whether it stays on the farm to be gone on with (``Context.resume``)."""
         ...
 
 

@@ -61,7 +61,7 @@ def _ended_crawl(traffic: Traffic, ended: Mapping[str, Any], load: Load) -> list
                 **{key: source.get(key) for key in _EVENT_ONLY},
                 "failures_by_kind": source.get("failures_by_kind") or {},
                 "failed": list(source.get("failed") or ())[:_LOGGED],
-                "complete": True,
+                "complete": source.get("complete", True),
                 **_workers(traffic, name, source.get("workers"), load),
             }
         )

@@ -13,7 +13,7 @@ from pinchpoint.conclude import verdict_of, write_reports
 from pinchpoint.errors import ExitStatus, InputError, gravest
 from pinchpoint.loadgen.crew import DEFAULT_PORT, ONE_EACH, Crew
 from pinchpoint.loadgen.locustfile import scenario_class
-from pinchpoint.plan import Farm, Plan, expand_all, load
+from pinchpoint.plan import Farm, Plan, ScenarioPlan, expand_all, load
 from pinchpoint.progress import Board, Progress
 from pinchpoint.report.terminal import verdict_text
 from pinchpoint.run import run as run_plan
@@ -34,6 +34,12 @@ from pinchpoint.run import run as run_plan
     is_flag=True,
     help="Go on with the crawl that a run of this plan was killed or interrupted in: nothing of it is lost, "
     "and nothing is done twice.",
+)
+@click.option(
+    "--reset-index",
+    metavar="NAME",
+    help="Before a SharePoint farm crawls by itself (drive: native), empty the index of its search service "
+    "application of this very name. What is lost is printed first, and does not come back.",
 )
 @click.option("--keep-data", is_flag=True, help="Leave the data the scenarios made on the farm.")
 @click.option(
@@ -61,6 +67,7 @@ def run(  # noqa: PLR0913 - one for each option
     *,
     prove: bool,
     resume: bool,
+    reset_index: str | None,
     keep_data: bool,
     workers: int | None,
     remote_workers: int | None,
@@ -75,11 +82,27 @@ def run(  # noqa: PLR0913 - one for each option
             "--resume: no scenario of this plan is work that ends, so there is nothing to go on with; "
             "run it without --resume"
         )
+    if reset_index is not None and not any(map(_is_native, plan.scenarios.values())):
+        raise InputError(
+            "--reset-index: no scenario of this plan is a farm's own crawl (params: {drive: native}); one "
+            "that Pinchpoint makes resets its own index by itself: run without --reset-index"
+        )
     directory, status = run_and_report(
-        farm, plan, out, keep_data=keep_data, crew=crew, prove=prove, resume=resume
+        farm,
+        plan,
+        out,
+        keep_data=keep_data,
+        crew=crew,
+        prove=prove,
+        resume=resume,
+        reset_index=reset_index,
     )
     click.echo(directory)
     return status
+
+
+def _is_native(planned: ScenarioPlan) -> bool:
+    return planned.params.get("drive") == "native"
 
 
 def _crew(workers: int | None, remote: int | None, listen: str | None) -> Crew:
@@ -102,12 +125,22 @@ def run_and_report(
     crew: Crew = ONE_EACH,
     prove: bool = False,
     resume: bool = False,
+    reset_index: str | None = None,
 ) -> tuple[Path, ExitStatus]:
     """Run, print the verdict, write verdict.json and report.html: (run directory, exit status)."""
     board = Board()
     with Progress(board) as progress:
         ended = run_plan(
-            farm, plan, out, progress, board, keep_data=keep_data, crew=crew, prove=prove, resume=resume
+            farm,
+            plan,
+            out,
+            progress,
+            board,
+            keep_data=keep_data,
+            crew=crew,
+            prove=prove,
+            resume=resume,
+            reset_index=reset_index,
         )
         for reason in ended.reasons:
             progress.say(reason)

@@ -79,7 +79,7 @@ def scenario_seed(seed: int, name: str) -> int:
     return seed * 2**32 + zlib.crc32(name.encode())
 
 
-def make_scenario(
+def make_scenario(  # noqa: PLR0913 - a context's parts, by name where they are rare
     name: str,
     given: Mapping[str, Any],
     endpoints: Mapping[str, Mapping[str, str]],
@@ -89,6 +89,7 @@ def make_scenario(
     event: Callable[..., None],
     *,
     resume: bool = False,
+    reset_index: str | None = None,
 ) -> Scenario:
     """The driver of one of the plan's scenarios (``Assignment.scenarios``), with secrets expanded."""
     use = scenario_class(given["use"])
@@ -103,6 +104,7 @@ def make_scenario(
             repeat_s=given["repeat_s"],
             event=event,
             resume=resume,
+            reset_index=reset_index,
         )
     )
 

@@ -17,7 +17,7 @@ from pinchpoint_scenarios.contract import OK
 
 _NO_FAILURES = (OK, "skipped")
 _NONE = 0
-"""The intended start of an operation that has none; the performance counter left it behind at boot."""
+"""The start or intended start of an operation without one; the performance counter left it behind at boot."""
 
 _START, _END, _BYTES, _INTENDED = range(4)
 _WIDTH = 4
@@ -173,7 +173,9 @@ class Seconds:
                 state = outcome if outcome in _NO_FAILURES else "failed"
                 found[scenario][state] += len(table)
                 begins = np.where(table[:, _INTENDED] == _NONE, table[:, _START], table[:, _INTENDED])
-                times[scenario, state].append(table[:, _END] - begins)
+                timed = begins != _NONE
+                if timed.any():
+                    times[scenario, state].append((table[:, _END] - begins)[timed])
         for (_, scenario), count in self._dropped.items():
             found[scenario]["dropped"] += count
         for scenario, figures in found.items():
@@ -194,7 +196,10 @@ def _p95(values: npt.NDArray[np.int64]) -> float:
 def _figures(operation: str, table: npt.NDArray[np.int64]) -> list[Any]:
     """The last columns of a row: count, bytes, service and response histogram, dropped."""
     ends, intended = table[:, _END], table[:, _INTENDED]
-    service = histogram.encoded(histogram.counted(ends - table[:, _START]))
+    service = None
+    begun = table[:, _START] != _NONE
+    if begun.any():
+        service = histogram.encoded(histogram.counted((ends - table[:, _START])[begun]))
     meant = intended != _NONE
     response = None
     # A stage begins when the stage before it ends: only its whole operation has an intended start.

@@ -12,9 +12,11 @@ from pydantic import ValidationError
 from pinchpoint.loadgen.locustfile import is_locustfile, scenario_class
 from pinchpoint.plan.document import Document
 from pinchpoint.plan.embedded import EMBEDDED_ENDPOINTS, EMBEDDED_ROLES, GENERATOR, SERVED, SERVERS
+from pinchpoint.plan.endpoints import Endpoints
 from pinchpoint.plan.explain import explain
 from pinchpoint.plan.loads import check_loads, check_rules
 from pinchpoint.plan.locustfiles import check_endpoints, check_locustfile
+from pinchpoint.plan.native import NEEDS, check_native, is_native
 from pinchpoint.plan.problems import Path, Problem, listed, nearest, unknown
 from pinchpoint.plan.prove import check_prove
 from pinchpoint_collectors import registry as collectors
@@ -79,16 +81,19 @@ def check_together(farm: Document, plan: Document) -> Iterator[Problem]:
     """What the plan's scenarios need and the farm lacks; each problem is one of the plan's."""
     if _says_nothing(farm):
         return  # that is the farm's problem, and the cause of all there would be here
-    offered = set(farm.mapping("endpoints")) & set(EMBEDDED_ENDPOINTS.values())
+    offered = set(farm.mapping("endpoints")) & set(Endpoints.model_fields)
     offered |= {EMBEDDED_ENDPOINTS[tier] for tier in _embedded_tiers(farm)}
     for name, scenario in _used(plan).items():
-        for endpoint in sorted(scenario.needs - offered):
+        native = is_native(plan, name)
+        for endpoint in sorted((NEEDS if native else scenario.needs) - offered):
             yield Problem(
                 ("scenarios", name, "use"),
                 f"{scenario.use} needs the endpoint {endpoint}, which {farm.file} lacks",
                 f"add endpoints.{endpoint} there{_or_tier(farm, endpoint)}",
             )
-        if issubclass(scenario, FullCrawl):
+        if native:
+            yield from check_native(plan, name)
+        elif issubclass(scenario, FullCrawl):
             yield from _check_sources(farm, plan, name, offered)
     yield from check_endpoints(plan, farm.file, offered)
     yield from check_rules(farm, plan)
@@ -267,10 +272,8 @@ def _embedded_tiers(farm: Document) -> list[str]:
 
 
 def _or_tier(farm: Document, endpoint: str) -> str:
-    if "embedded" not in farm.data:
-        return ""
-    tier = next(tier for tier, name in EMBEDDED_ENDPOINTS.items() if name == endpoint)
-    return f", or {tier} to embedded.tiers"
+    tiers = [tier for tier, name in EMBEDDED_ENDPOINTS.items() if name == endpoint]
+    return f", or {tiers[0]} to embedded.tiers" if "embedded" in farm.data and tiers else ""
 
 
 def _unknown(path: Path, what: str, name: str, allowed: Iterable[str]) -> Problem:

@@ -182,6 +182,60 @@ class FilesEndpoint(EndpointSpec):
         return self
 
 
+_WAYS: Mapping[str, tuple[str, ...]] = {
+    "winrm": ("auth", "user", "password", "configuration", "ca"),
+    "winrm+http": ("auth", "user", "password", "configuration"),
+    "ssh": ("user", "password", "key", "known_hosts"),
+}
+"""The scheme of a crawler's URL -> the options that go with it."""
+_WITH_PASSWORD = ("ntlm", "credssp", "basic")
+
+
+class CrawlerEndpoint(EndpointSpec):
+    """A server of a SharePoint farm on which its crawler is told what to do, over WinRM or SSH."""
+
+    endpoint = "crawler"
+
+    auth: Literal["negotiate", "ntlm", "kerberos", "credssp", "basic"] | None = None
+    user: str | None = None
+    password: str | None = Field(default=None, repr=False)
+    configuration: str | None = Field(default=None, min_length=1)
+    ca: str | None = None
+    key: str | None = None
+    known_hosts: str | None = None
+
+    @field_validator("url")
+    @classmethod
+    def _no_login_in_it(cls, value: str) -> str:
+        if "@" in value:
+            raise Unfit("a login in the url", "write user and password as keys of their own")
+        return value
+
+    @field_validator("ca", "key", "known_hosts")
+    @classmethod
+    def _files(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if value is None or value.startswith("${") or not isinstance(info.context, FileContext):
+            return value
+        return str(resolved(Path(value), info.context.directory))
+
+    @model_validator(mode="after")
+    def _options_fit(self) -> Self:
+        way = self.url.partition("://")[0]
+        given = [
+            name for name in type(self).model_fields if name != "url" and getattr(self, name) is not None
+        ]
+        wrong = [name for name in given if way in _WAYS and name not in _WAYS[way]]
+        if wrong:
+            raise Unfit(f"{way}:// with {listed(wrong)}", f"allowed with it: {listed(_WAYS[way])}")
+        if self.password is not None and self.user is None:
+            raise Unfit("a password without a user", "needed: both, or none of them")
+        if self.auth in _WITH_PASSWORD and self.password is None:
+            raise Unfit(f"auth {self.auth} without user and password", "needed: both")
+        if self.auth == "basic" and way == "winrm+http":
+            raise Unfit("auth basic without TLS", "anybody could read the password; allowed: winrm://")
+        return self
+
+
 class Endpoints(Record):
     """The endpoints of a farm that Pinchpoint does not build itself."""
 
@@ -191,6 +245,7 @@ class Endpoints(Record):
     search: SearchEndpoint | None = None
     files: FilesEndpoint | None = None
     web: WebEndpoint | None = None
+    crawler: CrawlerEndpoint | None = None
 
     def named(self) -> Mapping[str, EndpointSpec]:
         """Those that are given, by name."""

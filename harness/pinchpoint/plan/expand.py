@@ -20,6 +20,7 @@ SCHEMES: Mapping[str, tuple[str, ...]] = {
     "search": ("http", "https"),
     "web": ("http", "https"),
     "files": ("smb",),
+    "crawler": ("winrm", "winrm+http", "ssh"),
 }
 """The URL schemes of each endpoint; ``files`` may be a path as well, which has none."""
 

@@ -15,7 +15,9 @@ from .database import CrawlDatabase
 from .destinations import service
 from .failures import Failure
 from .frontier import Frontier
-from .params import FullCrawlParams, SourceParams
+from .native.drive import NativeCrawl
+from .native.session import NativeSession
+from .params import FullCrawlParams, NativeParams, SourceParams
 from .session import CrawlSession
 from .source_params import ENDPOINT_OF
 from .sources import KINDS, Repository, repository
@@ -40,13 +42,41 @@ _CAUSES = {
 
 
 class FullCrawl:
-    """Crawls content sources into the search tier, with its frontier in the SQL tier."""
+    """Content sources are crawled into the search tier: by Pinchpoint, or by a SharePoint farm itself."""
 
     use: ClassVar[str] = "full-crawl"
     needs: ClassVar[frozenset[str]] = frozenset({"sql", "search"})
     writes: ClassVar[bool] = True
     ends: ClassVar[bool] = True
     params_model: ClassVar[type[Params]] = FullCrawlParams
+
+    def __init__(self, context: Context) -> None:
+        params = cast("FullCrawlParams", context.params)
+        native = params.drive == "native"
+        self._drive: DrivenCrawl | NativeCrawl = (
+            NativeCrawl(context, params.native or NativeParams()) if native else DrivenCrawl(context)
+        )
+        self.resumable = not native
+
+    def check(self) -> Mapping[str, Any]:
+        """See ``Scenario``."""
+        return self._drive.check()
+
+    def prepare(self, progress: Callable[[str], None]) -> None:
+        """See ``Scenario``."""
+        self._drive.prepare(progress)
+
+    def session(self, number: int) -> CrawlSession | NativeSession:
+        """See ``Scenario``."""
+        return self._drive.session(number)
+
+    def finish(self, *, keep_data: bool) -> None:
+        """See ``Scenario``."""
+        self._drive.finish(keep_data=keep_data)
+
+
+class DrivenCrawl:
+    """Crawls content sources into the search tier, with its frontier in the SQL tier."""
 
     def __init__(self, context: Context) -> None:
         self._context = context

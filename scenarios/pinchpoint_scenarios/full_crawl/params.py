@@ -8,15 +8,18 @@ from pydantic import Field, model_validator
 
 from ..contract import Params
 from ..duration import Seconds
+from .native.params import NativeParams
 from .source_params import SourceParams
 
-__all__ = ["FullCrawlParams", "SourceParams"]
+__all__ = ["FullCrawlParams", "NativeParams", "SourceParams"]
 
 
 class FullCrawlParams(Params):
     """``params`` of full-crawl.
 
     Attributes:
+        drive: ``pinchpoint``: the crawl is made here; ``native``: a SharePoint farm makes it itself.
+        native: of a crawl that the farm makes itself, which takes none of what follows.
         mode: ``full``: the index is reset and everything crawled; ``incremental``: only what has changed
         since
             the last crawl, whose crawl database was kept (``run --keep-data``).
@@ -27,12 +30,26 @@ class FullCrawlParams(Params):
         batch: queue items a session takes at a time.
     """
 
+    drive: Literal["pinchpoint", "native"] = "pinchpoint"
+    native: NativeParams | None = None
     mode: Literal["full", "incremental"] = "full"
     sources: tuple[SourceParams, ...] = ()
     retries: Annotated[int, Field(ge=0, le=100)] = 2
     timeout_s: Seconds = 30.0
     page_size: Annotated[int, Field(ge=1, le=5000)] = 100  # 5,000 is SharePoint's own list view threshold
     batch: Annotated[int, Field(ge=1, le=1000)] = 1
+
+    @model_validator(mode="after")
+    def _of_one_drive(self) -> FullCrawlParams:
+        if self.drive == "pinchpoint" and self.native is not None:
+            raise ValueError("native: only where the farm itself crawls; add drive: native, or remove it")
+        wrong = sorted(self.model_fields_set - {"drive", "native"}) if self.drive == "native" else []
+        if wrong:
+            raise ValueError(
+                f"{', '.join(wrong)}: only where Pinchpoint itself crawls; with drive: native it is the farm's "
+                "search administration that says what is crawled and how: remove them"
+            )
+        return self
 
     @model_validator(mode="after")
     def _different_names(self) -> FullCrawlParams:

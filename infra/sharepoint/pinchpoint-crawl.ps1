@@ -1,0 +1,1 @@
+../../scenarios/pinchpoint_scenarios/full_crawl/native/pinchpoint-crawl.ps1

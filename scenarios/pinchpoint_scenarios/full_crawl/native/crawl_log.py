@@ -1,0 +1,89 @@
+"""What SharePoint's crawl log says of a crawl.
+
+Microsoft documents that there are tables, and not the names of their columns: a column is used where its name
+leaves no doubt, and the figure is not measured where there is none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+Row = Mapping[str, Any]
+
+_LATENCY = re.compile(r"repository.*latency|latency.*repository", re.IGNORECASE)
+_MESSAGE = re.compile(r"message", re.IGNORECASE)
+_COUNT = re.compile(r"count", re.IGNORECASE)
+_NAMED = re.compile(r"name", re.IGNORECASE)
+_LONGEST = 200  # characters of a message that are kept
+
+
+def latency_s(history: Iterable[Row]) -> float | None:
+    """The mean repository latency of a crawl (its table: GetCrawlHistory); None: not measured.
+
+    The crawl history shows it in milliseconds.
+    """
+    found = [value for row in history if (value := _number(row, _LATENCY)) is not None]
+    return found[0] / 1000 if found else None
+
+
+def failures(errors: Iterable[Row], count: int) -> tuple[dict[str, int], list[dict[str, Any]]]:
+    """How often items of a crawl failed for which reason (its table: GetCrawlErrors).
+
+    Args:
+        errors: messages with their counts, of all that the crawl log knows of the source.
+        count: the failures of this crawl.
+
+    Returns:
+        By message where they account for this crawl's failures, else all under ``error``; and each message as
+        one entry of the crawl's log.
+    """
+    told: dict[str, int] = {}
+    for row in errors:
+        message, times = _text(row, _MESSAGE), _number(row, _COUNT)
+        if message and times:
+            told[message] = told.get(message, 0) + int(times)
+    by_kind = told if told and sum(told.values()) == count else {"error": count} if count else {}
+    kinds = by_kind if by_kind is told else dict.fromkeys(told, "error")
+    log = [
+        {
+            "url": None,
+            "failure": message if kinds is told else "error",
+            "message": message,
+            "attempts": None,
+            "ended": None,
+        }
+        for message in told
+    ]
+    return dict(by_kind), log
+
+
+def items(rows: Iterable[Row]) -> list[str]:
+    """What the index holds, a phrase for each source (its table: GetCrawlStatisticsByContentSource)."""
+    phrases = []
+    for row in rows:
+        name = _text(row, _NAMED)
+        counts = [f"{column} {value:,}" for column, value in row.items() if _is_count(column, value)]
+        if name and counts:
+            phrases.append(f"{name}: {', '.join(counts)}")
+    return phrases
+
+
+def _is_count(column: str, value: Any) -> bool:
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return whole and bool(_COUNT.search(column)) and value > 0
+
+
+def _number(row: Row, name: re.Pattern[str]) -> float | None:
+    for column, value in row.items():
+        if name.search(column) and isinstance(value, int | float) and not isinstance(value, bool):
+            return float(value)
+    return None
+
+
+def _text(row: Row, name: re.Pattern[str]) -> str | None:
+    for column, value in row.items():
+        if name.search(column) and isinstance(value, str) and value.strip():
+            return " ".join(value.split())[:_LONGEST]
+    return None

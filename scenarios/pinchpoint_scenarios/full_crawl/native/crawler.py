@@ -1,0 +1,165 @@
+"""Asks the farm: opens the link when it is needed, and makes errors for people of what goes wrong."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from ...addresses import place, unreachable
+from ...backoff import Backoff
+from ...contract import Endpoint
+from ...errors import ScenarioError
+from .link import FarmRefused, Line, Link, LinkLost, open_link
+from .params import NativeParams
+from .progress import CrawlState
+
+T = TypeVar("T")
+
+_OPEN_S = 45.0
+_ANSWER_S = 120.0  # the first answer waits for SharePoint's cmdlets to be loaded
+_LEAVE_S = 4.0
+_REMEDIES = (
+    (
+        "cannot access the local farm",
+        (
+            "the user has no rights in the farm, or they do not reach its SQL server from there (the double "
+            "hop): over WinRM use auth: credssp, or a configuration that runs as a user of its own; over SSH "
+            "log in with a password, not a key; and make the user a shell administrator (Add-SPShellAdmin)"
+        ),
+    ),
+    ("is not recognized", "connect to a server of the farm, and with its Windows PowerShell"),
+    ("name one", "say which: params: {native: {application: NAME}}"),
+)
+
+
+class Crawler:
+    """The farm's crawler.
+
+    Args:
+        endpoint: the endpoint ``crawler``.
+        params: which application and sources, and how long things may take.
+        opener: opens a link.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        params: NativeParams,
+        opener: Callable[[Endpoint, float], Link] = open_link,
+    ) -> None:
+        self._endpoint = endpoint
+        self._params = params
+        self._opener = opener
+        self._link: Link | None = None
+        self._watched = False
+
+    def check(self) -> tuple[Line, list[CrawlState]]:
+        """(what the farm says of itself, every content source of its search service application)."""
+        lines = self._ask("check", sources=None)
+        farm = next(line for line in lines if line["kind"] == "farm")
+        return farm, _states(lines)
+
+    def states(self) -> list[CrawlState]:
+        """What the content sources are doing."""
+        return _states(self._ask("state"))
+
+    def start(self, names: Sequence[str]) -> dict[str, str]:
+        """Start full crawls of the sources; why, of those that were not started."""
+        lines = self._ask("start", sources=list(names), grace_s=self._params.reconnect_within)
+        self._watched = True
+        return {
+            str(line["source"]): str(line.get("why") or "no reason was given")
+            for line in lines
+            if line["kind"] == "start" and not line["started"]
+        }
+
+    def watch(self) -> None:
+        """Look after the crawls that are going on: they are stopped when this link is lost for good."""
+        self._ask("watch", grace_s=self._params.reconnect_within)
+        self._watched = True
+
+    def statistics(self) -> list[Line]:
+        """What the crawl log says: lines of kind ``items`` and ``statistics``."""
+        return self._ask("statistics")
+
+    def stop(self, within_s: float = _ANSWER_S) -> None:
+        """Ask for all crawls of the sources to be stopped; they may take a while to."""
+        self._ask("stop", within_s)
+
+    def reset(self, name: str) -> None:
+        """Empty the index of the search service application of that name."""
+        self._ask("reset", self._params.reset_within, sources=None, name=name)
+
+    def leave(self) -> None:
+        """End the session; crawls that are going on are left to themselves. Safe to call twice."""
+        link, self._link, self._watched = self._link, None, False
+        if link is None:
+            return
+        try:
+            with contextlib.suppress(LinkLost, FarmRefused):
+                link.ask({"do": "bye"}, _LEAVE_S)
+        finally:
+            link.close()
+
+    def patiently(self, step: Callable[[], T], within_s: float) -> T:
+        """Do something for which the link may have to be opened several times.
+
+        Raises ``EndpointUnreachable`` where that does not help within so many seconds.
+        """
+        until, backoff = time.monotonic() + within_s, Backoff()
+        while True:
+            try:
+                return step()
+            except LinkLost as lost:
+                backoff.failed()
+                if time.monotonic() >= until:
+                    raise unreachable(
+                        self._endpoint,
+                        str(lost).removeprefix(f"{place(self._endpoint)}: "),
+                        "check the address, and that WinRM or sshd is running there",
+                    ) from lost
+                backoff.wait()
+
+    def _ask(self, what: str, within_s: float = _ANSWER_S, **fields: Any) -> list[Line]:
+        """The lines of an answer.
+
+        Raises:
+            LinkLost: the link is gone, and opened again by the next request.
+            ScenarioError: the farm refused.
+        """
+        try:
+            if self._link is None:
+                self._link = self._opener(self._endpoint, _OPEN_S)
+                if self._watched:  # who had the link before us stops the crawls unless we look after them
+                    self._link.ask(
+                        self._request("watch", {"grace_s": self._params.reconnect_within}), _ANSWER_S
+                    )
+            return self._link.ask(self._request(what, fields), within_s)
+        except LinkLost:
+            link, self._link = self._link, None
+            if link is not None:
+                link.close()
+            raise
+        except FarmRefused as refused:
+            raise self._explained(refused) from refused
+
+    def _request(self, what: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            "do": what,
+            "application": self._params.application,
+            "sources": list(self._params.content_sources) or None,
+            **fields,
+        }
+
+    def _explained(self, refused: FarmRefused) -> ScenarioError:
+        why = str(refused).strip().rstrip(".")
+        remedy = next((then for words, then in _REMEDIES if words in why.lower()), None)
+        return ScenarioError(
+            f"{place(self._endpoint)}: the farm answered: {why}" + (f"; {remedy}" if remedy else "")
+        )
+
+
+def _states(lines: Sequence[Line]) -> list[CrawlState]:
+    return [CrawlState.of(line) for line in lines if line["kind"] == "source"]

@@ -1,0 +1,180 @@
+"""full-crawl by the farm itself: ``params: {drive: native}``."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ...addresses import place
+from ...contract import Context
+from ...duration import spelt
+from ...errors import EndpointUnreachable, ScenarioError
+from ...names import unknown
+from .crawl_log import items
+from .crawler import Crawler
+from .link import LinkLost
+from .params import NativeParams
+from .progress import CrawlState
+from .session import NativeSession
+
+ENDPOINT = "crawler"
+"""The endpoint through which the farm's crawler is told what to do."""
+
+_REACH_S = 20.0
+_STOP_POLL_S = 1.0
+
+
+class NativeCrawl:
+    """What full-crawl does where the farm crawls: see ``contract.Scenario``.
+
+    Args:
+        context: as for every scenario.
+        params: the part of its parameters that is for this drive.
+    """
+
+    def __init__(self, context: Context, params: NativeParams) -> None:
+        if ENDPOINT not in context.endpoints:
+            raise ScenarioError(
+                f"scenario {context.name!r}: drive native needs the endpoint {ENDPOINT}; add "
+                f"endpoints.{ENDPOINT} to farm.yaml, with the url of a server of the farm (winrm://HOST or ssh://HOST)"
+            )
+        self._context = context
+        self._params = params
+        self._endpoint = context.endpoints[ENDPOINT]
+        self._prepared = False
+
+    def check(self) -> Mapping[str, Any]:
+        """Run a harmless cmdlet there: is the farm to be had, is it idle, is it the one that was meant?"""
+        if self._context.resume:
+            raise ScenarioError(
+                f"scenario {self._context.name!r}: the farm's own crawl is stopped when its run ends, so "
+                "there is nothing to go on with; run without --resume"
+            )
+        crawler = self._crawler()
+        try:
+            farm, found = crawler.patiently(crawler.check, _REACH_S)
+        finally:
+            crawler.leave()
+        chosen = self._chosen(found)
+        self._is_ready(farm, chosen)
+        self._is_meant(str(farm["application"]))
+        return {ENDPOINT: self._facts(farm, chosen)}
+
+    def prepare(self, progress: Callable[[str], None]) -> None:
+        """Reset the index where that was asked for by its name, having said what is lost."""
+        name = self._context.reset_index
+        if name is None:
+            progress(f"the farm crawls into its index as it is; {_HOW_TO_RESET}")
+        else:
+            crawler = self._crawler()
+            try:
+                self._reset(crawler, name, progress)
+            finally:
+                crawler.leave()
+        self._prepared = True
+
+    def session(self, number: int) -> NativeSession:  # noqa: ARG002 - there is one
+        """Open the session that starts the crawls and watches them."""
+        session = NativeSession(self._crawler(), self._params, self._context.event)
+        session.warm()
+        return session
+
+    def finish(self, *, keep_data: bool) -> None:  # noqa: ARG002 - a crawl is load, no data
+        """Stop what is still being crawled, and wait until it is idle."""
+        if not self._prepared:
+            return
+        crawler = self._crawler()
+        try:
+            crawler.patiently(lambda: self._stop(crawler), self._params.stop_within)
+        except EndpointUnreachable as error:
+            raise ScenarioError(
+                f"whether its crawls have ended is not known: {error}; look in Central Administration"
+            ) from error
+        finally:
+            crawler.leave()
+
+    def _crawler(self) -> Crawler:
+        return Crawler(self._endpoint, self._params)
+
+    def _chosen(self, found: list[CrawlState]) -> list[CrawlState]:
+        if not found:
+            raise ScenarioError(
+                f"{place(self._endpoint)}: the search service application has no content source; add one in "
+                "Central Administration"
+            )
+        names = {state.source for state in found}
+        for name in self._params.content_sources:
+            if name not in names:
+                raise ScenarioError(f"{place(self._endpoint)}: {unknown('content source', name, names)}")
+        return [state for state in found if state.source in (self._params.content_sources or names)]
+
+    def _is_ready(self, farm: Mapping[str, Any], chosen: list[CrawlState]) -> None:
+        if farm.get("paused"):
+            raise ScenarioError(
+                f"{place(self._endpoint)}: the search service application is paused (IsPaused: "
+                f"{int(farm['paused']):#x}), so nothing would be crawled; SharePoint's documentation tells "
+                "what each bit stands for, and how it is resumed"
+            )
+        busy = [f"{state.source} {state.words}" for state in chosen if not state.idle]
+        if busy:
+            raise ScenarioError(
+                f"{place(self._endpoint)}: {'; '.join(busy)}; wait until all are idle, or stop them "
+                "in Central Administration"
+            )
+
+    def _is_meant(self, application: str) -> None:
+        asked = self._context.reset_index
+        if asked is not None and asked != application:
+            raise ScenarioError(
+                f"{place(self._endpoint)}: --reset-index: found {asked!r}; the search service application "
+                f"is {application!r}; type its name as it is, or leave --reset-index out"
+            )
+
+    def _facts(self, farm: Mapping[str, Any], chosen: list[CrawlState]) -> dict[str, Any]:
+        reset = self._context.reset_index is not None
+        return {
+            "server": "SharePoint",
+            "version": str(farm.get("build") or ""),
+            "application": farm["application"],
+            "machine": farm.get("server"),
+            "user": farm.get("user"),
+            "content_sources": [state.source for state in chosen],
+            "reset": reset,
+            "warnings": [] if reset else [f"the farm crawls into its index as it is; {_HOW_TO_RESET}"],
+        }
+
+    def _reset(self, crawler: Crawler, name: str, progress: Callable[[str], None]) -> None:
+        _, found = crawler.patiently(crawler.check, _REACH_S)
+        log = crawler.patiently(crawler.statistics, _REACH_S)
+        held = items(row for line in log if line["kind"] == "items" for row in line["rows"])
+        held = held or [f"{one.source}: {one.success or 0:,} items of its last crawl" for one in found]
+        progress(
+            f"resetting the index of {name!r}: all of it is lost, of {len(found)} content sources "
+            f"({'; '.join(held)}); nothing is found until it is crawled again, and search alerts stay off"
+        )
+        started_s = time.monotonic()
+        try:
+            crawler.reset(name)
+        except LinkLost as lost:
+            raise ScenarioError(
+                f"{lost}; whether {name!r} was reset is not known; look in Central Administration"
+            ) from lost
+        progress(f"the index of {name!r} was reset in {spelt(time.monotonic() - started_s)}")
+
+    def _stop(self, crawler: Crawler) -> None:
+        until = time.monotonic() + self._params.stop_within
+        asked = False
+        while busy := [state for state in crawler.states() if not state.idle]:
+            if not asked:
+                crawler.stop()
+                asked = True
+            if time.monotonic() > until:
+                raise ScenarioError(
+                    f"{place(self._endpoint)}: content source {busy[0].source!r} {busy[0].words} "
+                    f"{spelt(self._params.stop_within)} after StopCrawl; see to it in Central Administration"
+                )
+            time.sleep(_STOP_POLL_S)
+
+
+_HOW_TO_RESET = 'run --reset-index "NAME", with the name of the search service application, empties it before'

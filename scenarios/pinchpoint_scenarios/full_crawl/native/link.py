@@ -1,0 +1,119 @@
+"""A link to the machine of the farm on which the crawl script runs.
+
+The script is sent over it and stays loaded, so that a request costs the farm a few reads and not a start of
+PowerShell with SharePoint's cmdlets, which takes many seconds of a core.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any, Protocol
+from urllib.parse import SplitResult, urlsplit
+
+from ...addresses import without_secrets
+from ...contract import Endpoint
+from ...errors import ScenarioError
+from ...names import unknown
+
+Line = Mapping[str, Any]
+
+SCRIPT = "pinchpoint-crawl.ps1"
+
+
+class LinkLost(Exception):  # noqa: N818 - a state of the link: it can be opened again
+    """Nothing comes over the link any more, or it cannot be opened now; the message says why."""
+
+
+class FarmRefused(Exception):  # noqa: N818 - the farm's answer, not an error of ours
+    """The script answered that what was asked for cannot be done; the message is the farm's."""
+
+
+class Link(Protocol):
+    """One session with the script."""
+
+    def ask(self, request: Mapping[str, Any], within_s: float) -> list[Line]:
+        """The lines of the answer to one request.
+
+        Raises:
+            LinkLost: there was no whole answer within so many seconds.
+            FarmRefused: the answer is an error.
+        """
+        ...
+
+    def close(self) -> None:
+        """End the session as a lost link does, which stops the crawls it looks after. Safe to call twice."""
+        ...
+
+
+def open_link(endpoint: Endpoint, within_s: float) -> Link:
+    """Open a link and load the script.
+
+    Args:
+        endpoint: the endpoint ``crawler``.
+        within_s: how long that may take.
+
+    Raises:
+        LinkLost: the machine does not answer.
+        ScenarioError: trying again would not help: the login is refused, a program or package is missing.
+    """
+    scheme = endpoint.url.partition("://")[0]
+    if scheme == "ssh":
+        from .ssh import SshLink  # noqa: PLC0415 - one of the two is needed
+
+        return SshLink(endpoint, within_s)
+    if scheme in ("winrm", "winrm+http"):
+        from .winrm import WinRmLink  # noqa: PLC0415 - its library takes a second to load
+
+        return WinRmLink(endpoint, within_s)
+    raise ScenarioError(
+        f"endpoint {endpoint.name}: {unknown('scheme', scheme, ('ssh', 'winrm', 'winrm+http'))}"
+    )
+
+
+@cache
+def script() -> str:
+    """The script that is sent."""
+    return (files(__package__) / SCRIPT).read_text("utf-8")
+
+
+def parts(endpoint: Endpoint) -> SplitResult:
+    """The parts of an endpoint's URL."""
+    return urlsplit(endpoint.url)
+
+
+def request_text(request: Mapping[str, Any]) -> str:
+    """A request as the script takes it: one line of ASCII."""
+    return json.dumps(request, ensure_ascii=True)
+
+
+def line_of(text: str) -> Line | None:
+    """A line of the script; None for what a profile or a cmdlet has printed beside."""
+    if not text.lstrip().startswith("{"):
+        return None
+    try:
+        line = json.loads(text)
+    except ValueError:
+        return None
+    return line if isinstance(line, dict) and isinstance(line.get("kind"), str) else None
+
+
+def checked(lines: Iterable[Line]) -> list[Line]:
+    """The lines of an answer but for its last one. Raises ``FarmRefused`` where that is an error."""
+    *found, last = lines
+    if last["kind"] == "error":
+        raise FarmRefused(str(last.get("why") or "no reason was given"))
+    return found
+
+
+def ends(line: Line, number: int) -> bool:
+    """Whether it is the last line of the answer to a request."""
+    return line["kind"] in ("done", "error") and line.get("id") in (number, None)
+
+
+def told(texts: Iterable[str], endpoint: Endpoint, most: int = 400) -> str:
+    """What a program has printed, for a message: the end of it, on one line, without secrets."""
+    text = " ".join(" ".join(texts).split())
+    return without_secrets(text[-most:], endpoint)

@@ -1,0 +1,42 @@
+"""The parameters of a crawl that a SharePoint farm makes itself."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, field_validator
+
+from ...contract import Params
+from ...duration import Seconds
+
+_Name = Annotated[str, Field(min_length=1)]
+
+
+class NativeParams(Params):
+    """``params: {drive: native, native: {...}}`` of full-crawl.
+
+    Attributes:
+        application: the search service application; None: the only one the farm has.
+        content_sources: the content sources that are crawled, all at once; empty: all there are.
+        poll: how often the farm is asked how its crawls go on.
+        start_within: after so long a crawl that was started and does not begin counts as one that failed.
+        stop_within: how long is waited for crawls that were stopped to be idle.
+        reset_within: how long emptying the index may take.
+        reconnect_within: after so long without a link the crawl is left to itself, and its results are lost.
+    """
+
+    application: _Name | None = None
+    content_sources: tuple[_Name, ...] = ()
+    poll: Seconds = 5.0
+    start_within: Seconds = 600.0
+    stop_within: Seconds = 600.0
+    reset_within: Seconds = 1800.0
+    reconnect_within: Seconds = 600.0
+
+    @field_validator("content_sources")
+    @classmethod
+    def _each_once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"the content source {twice[0]!r} is named twice; name each once")
+        return names

@@ -1,0 +1,202 @@
+"""One content source's crawl as the farm tells it: from its states and counts to items done and sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...duration import spelt
+
+IDLE = "Idle"
+FULL = frozenset({"CrawlStarting", "CrawlingFull", "CrawlCompleting"})
+"""What a full crawl goes through; any other state but Idle is something a reader must be told."""
+STANDING = frozenset({"Paused", "CrawlPausing"})
+"""A crawl does nothing then: the time is no part of its duration."""
+STOPPING = frozenset({"CrawlStopping", "ShuttingDown"})
+
+WORDS: Mapping[str, str] = {
+    IDLE: "is idle",
+    "CrawlStarting": "is starting",
+    "CrawlingFull": "is being crawled",
+    "CrawlCompleting": "is completing",
+    "CrawlingIncremental": "is being crawled incrementally",
+    "ProcessingNotifications": "is processing notifications",
+    "Throttled": "is throttled by the farm",
+    "CrawlPausing": "is being paused on the farm",
+    "Paused": "is paused on the farm",
+    "CrawlResuming": "is being resumed",
+    "CrawlStopping": "is being stopped on the farm",
+    "Recovering": "is recovering: the search service was restarted",
+    "ShuttingDown": "is shutting down: the search service is being stopped",
+}
+"""The farm's states (enumeration CrawlStatus) in words."""
+
+SLOW_START_S = 60.0
+"""A crawl begins within seconds on an idle farm; after so long a reader is told."""
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlState:
+    """What the farm says of one content source, at one moment.
+
+    Attributes:
+        source: the content source's name.
+        state: the farm's word for it (``Idle``, ``CrawlingFull``, ...).
+        started: when its last crawl began, as the farm writes it; None: never.
+        duration_s: of its last crawl; None while it is going on.
+        success, warning, error, top_level_error, deleted: items of its last crawl; None where the farm does
+            not tell. A top-level error is one of a start address.
+    """
+
+    source: str
+    state: str
+    started: str | None = None
+    duration_s: float | None = None
+    success: int | None = None
+    warning: int | None = None
+    error: int | None = None
+    top_level_error: int | None = None
+    deleted: int | None = None
+
+    @classmethod
+    def of(cls, line: Mapping[str, Any]) -> CrawlState:
+        """The state in a line of the script."""
+        names = ("success", "warning", "error", "top_level_error", "deleted")
+        counts = {name: None if line.get(name) is None else int(line[name]) for name in names}
+        duration = line.get("duration_s")
+        return cls(
+            str(line["source"]),
+            str(line["state"]),
+            line.get("started"),
+            None if duration is None else float(duration),
+            **counts,
+        )
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is going on."""
+        return self.state == IDLE
+
+    @property
+    def words(self) -> str:
+        """Its state in words; a state of a farm newer than this is named as it is."""
+        return WORDS.get(self.state, f"is in the state {self.state}")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What happened to a source between two looks.
+
+    Attributes:
+        done, failed, skipped, deleted: items, by how they ended.
+        sentences: what a reader is told.
+    """
+
+    done: int = 0
+    failed: int = 0
+    skipped: int = 0
+    deleted: int = 0
+    sentences: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class SourceProgress:
+    """The crawl of one source.
+
+    Args:
+        before: what the farm said of it before its crawl was started.
+        joined: its crawl was not started here: it is whatever crawl the farm shows.
+        asked_s: when it was started, by any steady clock in seconds.
+        start_within_s: after so long without beginning it has failed.
+
+    Attributes:
+        last: what the farm said last.
+        begun, ended: whether its crawl has; it has also ended when it did not begin.
+        not_started: why it did not begin.
+        stopped: it was stopped before its end, not by us.
+        paused_s: how long it stood still.
+        active_s: the length of all looks in which items were done.
+    """
+
+    before: CrawlState
+    joined: bool
+    asked_s: float
+    start_within_s: float
+    last: CrawlState = field(init=False)
+    begun: bool = field(init=False)
+    ended: bool = False
+    not_started: str | None = None
+    stopped: bool = False
+    paused_s: float = 0.0
+    active_s: float = 0.0
+    _looked_s: float = field(init=False)
+    _told_slow: bool = False
+
+    def __post_init__(self) -> None:
+        self.last, self.begun, self._looked_s = self.before, self.joined, self.asked_s
+        self.ended = self.joined and self.before.idle
+
+    def refuse(self, why: str) -> None:
+        """The farm did not start its crawl."""
+        self.not_started, self.ended = why, True
+
+    def take(self, now: CrawlState, at_s: float) -> Change:
+        """The farm says this of it now; what has changed since it was last looked at."""
+        length_s, self._looked_s = at_s - self._looked_s, at_s
+        if self.ended:
+            return Change()
+        if not self.begun:
+            self.begun = now.started is not None and now.started != self.before.started
+            if not self.begun:
+                return Change(sentences=self._waiting(now, at_s - self.asked_s))
+            self.last = CrawlState(now.source, "CrawlStarting", now.started)  # its counts begin at none
+        told = self._told(now)
+        change = Change(
+            done=_more(self.last.success, now.success),
+            failed=_more(self.last.error, now.error),
+            skipped=_more(self.last.warning, now.warning),
+            deleted=_more(self.last.deleted, now.deleted),
+            sentences=told,
+        )
+        self.paused_s += length_s if self.last.state in STANDING and now.state in STANDING else 0.0
+        self.active_s += length_s if change.done else 0.0
+        self.last, self.ended = now, now.idle
+        return change
+
+    @property
+    def duration_s(self) -> float | None:
+        """How long its crawl took by the farm's own clock, without the time it stood still."""
+        lasted_s = self.last.duration_s if self.begun and self.ended else None
+        return None if lasted_s is None else max(0.0, lasted_s - self.paused_s)
+
+    def _waiting(self, now: CrawlState, waited_s: float) -> tuple[str, ...]:
+        self.last = now
+        if waited_s >= self.start_within_s:
+            self.refuse(
+                f"it has not begun {spelt(waited_s)} after it was started; the farm says: it {now.words}"
+            )
+            return ()
+        if waited_s < SLOW_START_S or self._told_slow:
+            return ()
+        self._told_slow = True
+        return (f"starts slowly: it was started {spelt(waited_s)} ago and {now.words}",)
+
+    def _told(self, now: CrawlState) -> tuple[str, ...]:
+        sentences = []
+        if now.state in STOPPING:
+            self.stopped = True
+        if now.state != self.last.state:
+            if not now.idle and (now.state not in FULL or self.last.state not in FULL):
+                sentences.append(now.words)
+            if now.idle and self.stopped:
+                sentences.append("was stopped on the farm before its end")
+            if now.idle and now.top_level_error:
+                errors = f"{now.top_level_error} errors of start addresses"
+                sentences.append(f"ended with {errors}: what lies behind them was not crawled")
+        return tuple(sentences)
+
+
+def _more(before: int | None, now: int | None) -> int:
+    """How many more; none where the farm counts back, or does not tell."""
+    return max(0, (now or 0) - (before or 0))

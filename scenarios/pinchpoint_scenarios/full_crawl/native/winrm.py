@@ -1,0 +1,141 @@
+"""A link by WinRM: PowerShell's remoting protocol, spoken by pypsrp; one runspace holds the script.
+
+SharePoint's cmdlets go on to the SQL server with the user's own rights, which a login over the network does
+not carry along (the double hop): ``auth: credssp`` hands the credentials over, and a session configuration
+that runs as a user of its own (``configuration``) has no need of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import requests
+from pypsrp.complex_objects import PSInvocationState
+from pypsrp.exceptions import AuthenticationError, WinRMError, WSManFaultError
+from pypsrp.powershell import DEFAULT_CONFIGURATION_NAME, PowerShell, RunspacePool
+from pypsrp.wsman import WSMan
+from requests.exceptions import SSLError
+
+from ...addresses import place, unreachable
+from ...contract import Endpoint
+from .link import FarmRefused, Line, LinkLost, checked, ends, line_of, parts, request_text, script, told
+
+_PORTS = {"winrm": 5986, "winrm+http": 5985}
+_OPERATION_S = 20  # the server answers a question for news after so long, though there is none
+_READ_S = 30
+_DENIED = 5  # ERROR_ACCESS_DENIED, as a code of WS-Management's faults
+
+
+class WinRmLink:
+    """See ``Link``.
+
+    Args:
+        endpoint: the endpoint ``crawler``: ``winrm://HOST[:PORT]`` (TLS) or ``winrm+http://`` with ``auth``,
+            ``user``, ``password``, ``configuration``, ``ca``.
+        within_s: how long opening it may take.
+
+    Raises:
+        LinkLost: the machine does not answer.
+        EndpointUnreachable: it refuses the login, or its certificate is not trusted.
+    """
+
+    def __init__(self, endpoint: Endpoint, within_s: float) -> None:
+        self._endpoint = endpoint
+        self._number = 0
+        given, url = endpoint.options, parts(endpoint)
+        connection = WSMan(
+            url.hostname or "",
+            port=url.port or _PORTS[url.scheme],
+            ssl=url.scheme == "winrm",
+            auth=given.get("auth", "negotiate"),
+            username=given.get("user"),
+            password=given.get("password"),
+            cert_validation=given.get("ca", True),  # type: ignore[arg-type]  # a path is taken, too
+            connection_timeout=max(1, round(min(within_s, _READ_S))),
+            operation_timeout=_OPERATION_S,
+            read_timeout=_READ_S,
+            no_proxy=True,
+        )
+        self._connection = connection
+        self._pool = RunspacePool(
+            connection, configuration_name=given.get("configuration", DEFAULT_CONFIGURATION_NAME)
+        )
+        until = time.monotonic() + within_s
+        try:
+            self._safely(self._pool.open)
+            # Not in a scope of its own: what it defines is there for the requests to come.
+            self._run(PowerShell(self._pool).add_script(script(), use_local_scope=False), until)
+        except BaseException:
+            self.close()
+            raise
+
+    def ask(self, request: Mapping[str, Any], within_s: float) -> list[Line]:
+        """See ``Link``."""
+        self._number += 1
+        text = request_text({**request, "id": self._number})
+        call = PowerShell(self._pool).add_cmdlet("Invoke-PinchpointRequest").add_argument(text)
+        said = self._run(call, time.monotonic() + within_s)
+        lines = [line for line in map(line_of, said) if line is not None]
+        if not lines or not ends(lines[-1], self._number):
+            raise LinkLost(f"{place(self._endpoint)}: the answer is not whole: {told(said, self._endpoint)}")
+        return checked(lines)
+
+    def close(self) -> None:
+        """See ``Link``. WinRM tells the script nothing then: crawls that it looks after go on."""
+        try:
+            # Where the link is lost, the server closes the shell by itself when it has been idle.
+            with contextlib.suppress(WinRMError, requests.RequestException):
+                self._pool.close()
+        finally:
+            self._connection.close()
+
+    def _run(self, call: PowerShell, until: float) -> list[str]:
+        """Everything a pipeline has put out. Raises ``LinkLost``, ``FarmRefused``."""
+        self._safely(call.begin_invoke)
+        while call.state == PSInvocationState.RUNNING:
+            left_s = until - time.monotonic()
+            if left_s <= 0:
+                raise LinkLost(f"{place(self._endpoint)}: no answer in time")
+            self._safely(lambda: call.poll_invoke(timeout=max(1, min(_OPERATION_S, round(left_s)))))  # noqa: B023
+        said = [str(one) for one in call.output]
+        if call.state != PSInvocationState.COMPLETED or call.had_errors:
+            raise FarmRefused(
+                told(map(str, call.streams.error), self._endpoint) or "the pipeline was stopped"
+            )
+        self._safely(call.close)
+        return said
+
+    def _safely(self, step: Any) -> None:
+        """Do one step of the protocol; what goes wrong with it is a link lost, or will go wrong again."""
+        try:
+            step()
+        except AuthenticationError as error:
+            raise self._refused() from error
+        except WSManFaultError as error:
+            if error.code == _DENIED:
+                raise self._refused() from error
+            raise self._lost(error.reason or str(error)) from error
+        except SSLError as error:
+            raise unreachable(
+                self._endpoint,
+                "its certificate is not one that is trusted here",
+                "name the authority's file: ca: PATH in farm.yaml",
+            ) from error
+        except requests.RequestException as error:
+            raise self._lost(type(error).__name__) from error
+        except WinRMError as error:
+            raise self._lost(str(error)) from error
+
+    def _refused(self) -> Exception:
+        return unreachable(
+            self._endpoint,
+            "the login was refused",
+            "correct user, password, auth or configuration in farm.yaml; the user must be a member of Remote "
+            "Management Users, or an administrator, on that machine",
+        )
+
+    def _lost(self, why: str) -> LinkLost:
+        return LinkLost(f"{place(self._endpoint)}: {told([why], self._endpoint)}")

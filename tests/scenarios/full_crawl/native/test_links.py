@@ -1,0 +1,193 @@
+"""Both links against stand-ins that speak their protocols: SSH by the system's client, WinRM by pypsrp."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scenarios.full_crawl.native.farm import Farm, Source
+from scenarios.full_crawl.native.sshfarm import PASSWORD, SshFarm, ssh_farm
+from scenarios.full_crawl.native.winrmfarm import PASSWORD as WINRM_PASSWORD
+from scenarios.full_crawl.native.winrmfarm import WinRmFarm, winrm_farm
+
+from pinchpoint_scenarios.contract import Endpoint
+from pinchpoint_scenarios.errors import EndpointUnreachable, ScenarioError
+from pinchpoint_scenarios.full_crawl.native.link import FarmRefused, LinkLost, open_link
+
+pytestmark = pytest.mark.timeout(60)
+
+
+@pytest.fixture
+def farm() -> Farm:
+    """A farm whose second source has a name that no code page would leave alone."""
+    return Farm([Source("Intranet"), Source("Größe/Überblick ☃", items=10)])
+
+
+@contextmanager
+def standing(kind: str, farm: Farm, folder: Path) -> Iterator[SshFarm | WinRmFarm]:
+    """The farm behind one of the two."""
+    if kind == "ssh":
+        with ssh_farm(farm, folder) as ssh:
+            yield ssh
+    else:
+        with winrm_farm(farm, folder) as winrm:
+            yield winrm
+
+
+def states(endpoint: Endpoint) -> list[Any]:
+    """What a link opened for it is told."""
+    link = open_link(endpoint, 20)
+    try:
+        return [line["source"] for line in link.ask({"do": "state", "sources": None}, 20)]
+    finally:
+        link.close()
+
+
+@pytest.mark.parametrize("kind", ["ssh", "winrm"])
+def test_requests_are_answered_over_a_real_connection(kind: str, farm: Farm, tmp_path: Path) -> None:
+    """The script arrives whole, names of any letters come back, and a refusal is the farm's own sentence."""
+    with standing(kind, farm, tmp_path) as server:
+        link = open_link(server.endpoint(), 20)
+        try:
+            lines = link.ask({"do": "check", "sources": None}, 20)
+            assert [line["kind"] for line in lines] == ["farm", "source", "source"]
+            assert lines[2]["source"] == "Größe/Überblick ☃"
+            with pytest.raises(FarmRefused, match=r"no content source 'Extranet'"):
+                link.ask({"do": "state", "sources": ["Extranet"]}, 20)
+            link.ask({"do": "state", "sources": ["Größe/Überblick ☃"]}, 20)
+            assert farm.asked[-1]["sources"] == ["Größe/Überblick ☃"]
+        finally:
+            link.close()
+            link.close()
+
+
+@pytest.mark.parametrize("kind", ["ssh", "winrm"])
+def test_a_link_that_is_cut_is_lost_and_can_be_opened_again(kind: str, farm: Farm, tmp_path: Path) -> None:
+    """What is lost is said with the place, and is not an error of ours; the next link works."""
+    with standing(kind, farm, tmp_path) as server:
+        link = open_link(server.endpoint(), 20)
+        link.ask({"do": "state", "sources": None}, 20)
+        if isinstance(server, SshFarm):
+            server.cut()
+        else:
+            server.forget()
+        with pytest.raises(LinkLost, match=r"endpoint crawler \(127.0.0.1:"):
+            link.ask({"do": "state", "sources": None}, 20)
+        link.close()
+        assert states(server.endpoint()) == ["Intranet", "Größe/Überblick ☃"]
+
+
+@pytest.mark.parametrize("kind", ["ssh", "winrm"])
+def test_a_server_that_is_not_there_is_a_lost_link(kind: str, farm: Farm, tmp_path: Path) -> None:
+    """Nothing listens: the same answer as a lost link, so that whoever asks may try again."""
+    with standing(kind, farm, tmp_path) as server:
+        endpoint = server.endpoint()
+    with pytest.raises(LinkLost, match=r"endpoint crawler"):
+        states(endpoint)
+
+
+@pytest.mark.parametrize("kind", ["ssh", "winrm"])
+def test_a_refused_login_says_so_without_the_password(kind: str, farm: Farm, tmp_path: Path) -> None:
+    """A wrong password is no lost link: nobody tries it again and again."""
+    with standing(kind, farm, tmp_path) as server:
+        with pytest.raises(EndpointUnreachable) as caught:
+            states(server.endpoint(password="hunter2"))
+        assert "the login was refused" in str(caught.value)
+        assert "farm.yaml" in str(caught.value)
+        assert "hunter2" not in str(caught.value)
+        assert WINRM_PASSWORD not in str(caught.value)
+
+
+def test_ssh_takes_a_password_that_no_command_line_shows(farm: Farm, tmp_path: Path) -> None:
+    """The password reaches the server whole, and is in no process's arguments, nor in a file."""
+    with ssh_farm(farm, tmp_path) as server:
+        link = open_link(server.endpoint(password=PASSWORD), 20)
+        try:
+            assert link.ask({"do": "state", "sources": None}, 20)
+            for folder in Path("/proc").glob("[0-9]*"):
+                try:
+                    assert PASSWORD.encode() not in (folder / "cmdline").read_bytes()
+                except OSError:
+                    continue  # ended meanwhile
+            left = list(Path(os.environ["TMPDIR"]).glob("pinchpoint-ssh-*/*"))
+            assert not any(PASSWORD in path.read_text() for path in left)
+        finally:
+            link.close()
+        assert not list(Path(os.environ["TMPDIR"]).glob("pinchpoint-ssh-*"))
+
+
+def test_ssh_does_not_talk_to_a_machine_that_it_does_not_know(farm: Farm, tmp_path: Path) -> None:
+    """A host key that is not known is refused, with the remedy; nothing is sent."""
+    with ssh_farm(farm, tmp_path) as server:
+        server.known_hosts.write_text("")
+        with pytest.raises(EndpointUnreachable, match=r"its host key is not a known one.*known_hosts"):
+            states(server.endpoint())
+    assert farm.asked == []
+
+
+def test_ssh_passes_over_what_a_profile_prints(farm: Farm, tmp_path: Path) -> None:
+    """Lines that are not the script's are no answers."""
+    with ssh_farm(farm, tmp_path) as server:
+        server.noise = "Welcome to APP3\r\n{ not json\r\n[1, 2]\r\n"
+        assert len(states(server.endpoint())) == 2
+
+
+def test_ssh_waits_no_longer_than_it_is_told(farm: Farm, tmp_path: Path) -> None:
+    """A farm that hangs is a lost link when its time is over."""
+    with ssh_farm(farm, tmp_path) as server:
+        link = open_link(server.endpoint(), 20)
+        try:
+            link.ask({"do": "state", "sources": None}, 20)
+            begun = time.monotonic()
+            with farm._lock, pytest.raises(LinkLost, match=r"no answer in time"):
+                link.ask({"do": "state", "sources": None}, 0.3)
+            assert time.monotonic() - begun < 10
+        finally:
+            link.close()
+
+
+def test_ssh_that_is_lost_for_good_stops_the_crawls(farm: Farm, tmp_path: Path) -> None:
+    """Nobody comes back within the grace: the script stops what it looks after, and nothing else."""
+    farm.sources[0].items = 100_000
+    with ssh_farm(farm, tmp_path) as server:
+        link = open_link(server.endpoint(), 20)
+        link.ask({"do": "start", "sources": ["Intranet"], "grace_s": 0.2}, 20)
+        server.cut()
+        link.close()
+        deadline = time.monotonic() + 20
+        while farm.sources[0].line()["state"] != "Idle":
+            assert time.monotonic() < deadline, "the crawl was not stopped"
+            time.sleep(0.05)
+        assert farm.did() == ["start", "stopped-as-orphan"]
+
+
+def test_winrm_trusts_no_certificate_by_itself(farm: Farm, tmp_path: Path) -> None:
+    """A certificate that nobody vouches for is refused, with the remedy; the password is not sent."""
+    with winrm_farm(farm, tmp_path) as server:
+        endpoint = server.endpoint()
+        options = {name: value for name, value in endpoint.options.items() if name != "ca"}
+        with pytest.raises(
+            EndpointUnreachable, match=r"certificate is not one that is trusted here; .*ca: PATH"
+        ):
+            states(Endpoint(endpoint.name, endpoint.url, options))
+        assert server.actions == []
+
+
+def test_winrm_uses_the_session_configuration_it_is_given(farm: Farm, tmp_path: Path) -> None:
+    """The name reaches the server: another one than the server has is its error, in its words."""
+    with (
+        winrm_farm(farm, tmp_path) as server,
+        pytest.raises(LinkLost, match=r"no such session configuration"),
+    ):
+        states(server.endpoint(configuration="Microsoft.PowerShell"))
+
+
+def test_an_unknown_scheme_names_the_ones_there_are() -> None:
+    """An address that got past the plan's checks is still answered with a sentence."""
+    with pytest.raises(ScenarioError, match=r"unknown scheme 'telnet'; allowed: ssh, winrm, winrm\+http"):
+        open_link(Endpoint("crawler", "telnet://app3"), 1)

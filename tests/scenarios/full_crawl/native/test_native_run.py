@@ -1,0 +1,137 @@
+"""``pinchpoint check`` and ``run`` with ``drive: native``, as a user calls them, against a stand-in farm."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from scenarios.full_crawl.native.farm import Farm, Source
+from scenarios.full_crawl.native.sshfarm import PASSWORD, SshFarm, ssh_farm
+from support import run_cli
+
+from pinchpoint.cli.run import run
+from pinchpoint.errors import InputError
+from pinchpoint.plan import load
+
+pytestmark = pytest.mark.timeout(120)
+
+NATIVE = {"drive": "native", "native": {"poll": "500ms"}}
+CLOSED = {"model": "closed", "users": 1}
+EMBEDDED = {"name": "f", "environment": "test", "embedded": {"tiers": ["sql", "search", "files"]}}
+
+
+@pytest.fixture
+def farm() -> Farm:
+    """A farm with one source that fails in part."""
+    return Farm(
+        [Source("Intranet", items=400, errors=4), Source("Share", items=0, errors=1, top_level_errors=1)]
+    )
+
+
+@pytest.fixture
+def server(farm: Farm, tmp_path: Path) -> Iterator[SshFarm]:
+    """It stands behind SSH, with a password."""
+    with ssh_farm(farm, tmp_path) as standing:
+        yield standing
+
+
+def files(server: SshFarm, folder: Path, **plan: Any) -> tuple[Path, Path]:
+    """(farm.yaml, plan.yaml), as a user writes them: the password is in the environment."""
+    crawler = {"url": f"ssh://127.0.0.1:{server.port}", "user": "loader", "password": "${SP_PASSWORD}"}
+    given = {
+        "name": "prod",
+        "environment": "staging",
+        "endpoints": {"crawler": {**crawler, "known_hosts": "known_hosts"}},
+    }
+    crawl = {"use": "full-crawl", "load": CLOSED, "params": NATIVE, **plan}
+    phases = {"warm_up": "0s", "measure": {"until": "done", "at_most": "60s"}}
+    farm_file, plan_file = folder / "farm.yaml", folder / "plan.yaml"
+    farm_file.write_text(json.dumps(given))
+    plan_file.write_text(json.dumps({"name": "crawl", "scenarios": {"crawl": crawl}, "phases": phases}))
+    return farm_file, plan_file
+
+
+def test_a_run_crawls_the_farm_and_reports_it_as_any_crawl(
+    farm: Farm, server: SshFarm, tmp_path: Path
+) -> None:
+    """The verdict's crawl table, the report and the manifest have the farm's crawl; the password no file."""
+    farm_file, plan_file = files(server, tmp_path)
+    done = run_cli(
+        "run",
+        plan_file,
+        "--farm",
+        farm_file,
+        "--out",
+        tmp_path / "runs",
+        "--reset-index",
+        farm.application,
+        env={"SP_PASSWORD": PASSWORD},
+    )
+    assert done.returncode == 0, done.stderr
+    assert "all of it is lost, of 2 content sources (Intranet: SuccessCount 7,777" in done.stderr
+    assert farm.resets == 1
+    directory = Path(done.stdout.strip().splitlines()[-1])
+    verdict = json.loads((directory / "verdict.json").read_text())
+    intranet, share = verdict["crawl"]
+    assert (intranet["source"], intranet["count"], intranet["failures"]) == ("Intranet", 400, 4)
+    assert (intranet["duration_s"], intranet["rate_per_s"], intranet["complete"]) == (4.0, 100.0, True)
+    assert intranet["repository_latency_s"] == 0.381
+    assert (share["count"], share["failures"], share["rate_per_s"]) == (0, 1, None)
+    scenario = verdict["scenarios"]["crawl"]
+    assert scenario["throughput_per_s"] > 0
+    assert scenario["service_p95_s"] is None, "nobody knows how long an item took"
+    report = (directory / "report.html").read_text()
+    assert "what lies behind them was not crawled" in report
+    manifest = json.loads((directory / "manifest.json").read_text())
+    assert manifest["endpoints"]["crawl"]["crawler"]["application"] == farm.application
+    for path in directory.rglob("*"):
+        if path.is_file():
+            assert PASSWORD.encode() not in path.read_bytes(), path
+    assert PASSWORD not in done.stdout + done.stderr
+    assert all(source.line()["state"] == "Idle" for source in farm.sources)
+
+
+def test_check_asks_the_farm_and_changes_nothing(farm: Farm, server: SshFarm, tmp_path: Path) -> None:
+    """What it is, and that it would be crawled as it is; a farm that is busy is a failed check."""
+    farm_file, plan_file = files(server, tmp_path)
+    arguments = ("check", plan_file, "--farm", farm_file, "--out", tmp_path)
+    fine = run_cli(*arguments, env={"SP_PASSWORD": PASSWORD})
+    assert fine.returncode == 0, fine.stdout + fine.stderr
+    assert "crawler: SharePoint 16.0.10417.20018; the farm crawls into its index as it is" in fine.stdout
+    farm.sources[0].state = "CrawlingFull"
+    busy = run_cli(*arguments, env={"SP_PASSWORD": PASSWORD})
+    assert busy.returncode == 5
+    assert "Intranet is being crawled; wait until all are idle" in busy.stdout
+    assert farm.did() == ["bye", "bye"]
+
+
+def test_what_does_not_fit_is_said_before_anything_starts(server: SshFarm, tmp_path: Path) -> None:
+    """A load a farm's own crawler does not have, fields of the other drive, an endpoint that is not there."""
+    with pytest.raises(
+        InputError, match=r"scenarios.crawl.load: .*needed: load: \{model: closed, users: 1\}"
+    ):
+        load(*files(server, tmp_path, load={"model": "closed", "users": 8}))
+    with pytest.raises(InputError, match=r"batch, retries: only where Pinchpoint itself crawls"):
+        load(*files(server, tmp_path, params={**NATIVE, "retries": 3, "batch": 2}))
+    with pytest.raises(InputError, match=r"native: only where the farm itself crawls; add drive: native"):
+        load(*files(server, tmp_path, params={"native": {}}))
+    with pytest.raises(InputError, match=r"full-crawl needs the endpoint search"):
+        load(*files(server, tmp_path, params={}))
+    farm_file, plan_file = files(server, tmp_path)
+    farm_file.write_text(json.dumps(EMBEDDED))
+    with pytest.raises(InputError, match=r"needs the endpoint crawler.*add endpoints.crawler there"):
+        load(farm_file, plan_file)
+
+
+def test_a_reset_that_no_scenario_could_do_is_refused(server: SshFarm, tmp_path: Path) -> None:
+    """``--reset-index`` beside a crawl that Pinchpoint makes: nothing is started."""
+    farm_file, plan_file = files(server, tmp_path, params={})
+    farm_file.write_text(json.dumps(EMBEDDED))
+    asked = [str(plan_file), "--farm", str(farm_file), "--reset-index", "Search"]
+    done = CliRunner().invoke(run, asked)
+    assert isinstance(done.exception, InputError)
+    assert "--reset-index: no scenario of this plan is a farm's own crawl" in str(done.exception)

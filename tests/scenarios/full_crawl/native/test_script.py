@@ -1,0 +1,91 @@
+"""The PowerShell script: it parses, and it speaks the protocol that the rest is tested with.
+
+There is no PowerShell to run it with: its grammar is checked by tree-sitter, and what it answers is compared
+with what the stand-in farm answers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import tree_sitter_powershell
+from scenarios.full_crawl.native.farm import Farm, Source
+from tree_sitter import Language, Node, Parser
+
+from pinchpoint_scenarios.full_crawl.native.link import SCRIPT, script
+
+FUNCTIONS_OF_SHAREPOINT = {
+    "Get-SPEnterpriseSearchServiceApplication",
+    "Get-SPEnterpriseSearchCrawlContentSource",
+    "Get-SPFarm",
+}
+
+
+def parse(text: str) -> Node:
+    """The tree of a script."""
+    return Parser(Language(tree_sitter_powershell.language())).parse(text.encode()).root_node
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """A node and all below it."""
+    yield node
+    for child in node.children:
+        yield from walk(child)
+
+
+def named(text: str, kind: str) -> list[str]:
+    """The text of all nodes of a kind."""
+    found = [node.text for node in walk(parse(text)) if node.type == kind]
+    return [one.decode() for one in found if one is not None]
+
+
+def test_the_script_parses() -> None:
+    """No error and no missing token; a script with a brace too few is found out."""
+    tree = parse(script())
+    wrong = [(node.start_point.row + 1, node.text) for node in walk(tree) if node.is_error or node.is_missing]
+    assert not wrong
+    assert parse(script().replace("\n}\n", "\n", 1)).has_error
+
+
+def test_the_script_is_one_file_of_ascii_that_the_console_cannot_spoil() -> None:
+    """Windows PowerShell reads a file without a mark as the system's code page."""
+    assert SCRIPT.endswith(".ps1")
+    assert script().isascii()
+    assert "\t" not in script()
+
+
+def test_every_command_is_its_own_powershell_s_or_sharepoint_s() -> None:
+    """A function that is called and not defined would be found only on a farm."""
+    defined = set(re.findall(r"^function ([\w-]+)", script(), re.MULTILINE))
+    called = {name for name in named(script(), "command_name") if "-" in name}
+    own = {name for name in called if "Pinchpoint" in name}
+    assert own <= defined
+    assert defined - own <= {"Invoke-PinchpointRequest"}, "no function is left over"
+    shell = {
+        "Add-PSSnapin",
+        "ConvertFrom-Json",
+        "ConvertTo-Json",
+        "ForEach-Object",
+        "Get-Command",
+        "Get-Module",
+    }
+    shell |= {"Get-PSSnapin", "Import-Module", "Join-Path", "New-Object", "Out-Null", "Start-Sleep"}
+    shell |= {"Where-Object", "Write-Output", "Write-Verbose"}
+    assert called - own <= shell | FUNCTIONS_OF_SHAREPOINT
+
+
+def test_the_stand_in_speaks_as_the_script_does() -> None:
+    """Both know the same requests, and a content source's line has the same fields in both."""
+    answers = script().partition("switch -CaseSensitive")[2].partition("default {")[0]
+    requests = set(re.findall(r"^ +'(\w+)' \{", answers, re.MULTILINE)) | {"bye"}
+    farm = Farm([Source("Intranet")])
+    told = {"grace_s": 1, "name": farm.application, "id": 1}
+    for request in requests:
+        last = farm.session().answer(f'{{"do": "{request}", {str(told)[1:-1].replace(chr(39), chr(34))}}}')[
+            -1
+        ]
+        assert '"done"' in last, last
+    body = script().partition("function Write-PinchpointSource")[2].partition("\n}")[0]
+    fields = set(re.findall(r"^        (\w+) = ", body, re.MULTILINE))
+    assert fields == set(Source("Intranet").line())
