@@ -184,9 +184,10 @@ def increases(points: Points) -> Iterator[tuple[float, float, float | None]]:
 
 def _gauge(host: str, means: _Means, instance: str, points: Points) -> Iterator[Sample]:
     for time_s, interval_s, _ in increases(points):
-        yield Sample(
-            round(time_s * 1e9), interval_s, host, means.metric, instance, points[time_s] * means.scale
-        )
+        value = (
+            points[time_s] * means.scale if points[time_s] >= 0 else None
+        )  # of an unknown speed it says -1
+        yield Sample(round(time_s * 1e9), interval_s, host, means.metric, instance, value)
 
 
 def _latency(host: str, means: _Means, instance: str, spent: Points, done: Points) -> Iterator[Sample]:

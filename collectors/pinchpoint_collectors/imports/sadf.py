@@ -150,4 +150,4 @@ def _pressure(pressure: Any) -> Iterator[_Value]:
         for name, metric in (("psi-cpu", "cpu"), ("psi-io", "io"), ("psi-mem", "memory")):
             fields = block.get(name) if isinstance(block, dict) else None
             if fields:
-                yield f"pressure.{metric}_ratio", "", scaled(number(fields, "some"), 0.01), None
+                yield f"pressure.{metric}_ratio", "", scaled(number(fields, "some_avg", "some"), 0.01), None

@@ -73,7 +73,8 @@ def findings(verdict: Mapping[str, Any]) -> tuple[Finding, ...]:
     named = [(first, verdict.get("bottleneck")), ("Runner-up", verdict.get("runner_up"))]
     named += [("Suspected", candidate) for candidate in verdict.get("candidates") or ()]
     tested = _tested(verdict)
-    return tuple(_finding(title, blame, tested) for title, blame in named if blame)
+    meanings = words.MEANING if verdict.get("scenarios") else {**words.MEANING, **words.WITHOUT_OPERATIONS}
+    return tuple(_finding(title, blame, meanings, tested) for title, blame in named if blame)
 
 
 def _tested(verdict: Mapping[str, Any]) -> tuple[str, str] | None:
@@ -82,13 +83,15 @@ def _tested(verdict: Mapping[str, Any]) -> tuple[str, str] | None:
     return (windows[0]["from"], windows[-1]["to"]) if windows else None
 
 
-def _finding(title: str, blame: Mapping[str, Any], tested: tuple[str, str] | None) -> Finding:
+def _finding(
+    title: str, blame: Mapping[str, Any], meanings: Mapping[str, str], tested: tuple[str, str] | None
+) -> Finding:
     window = blame.get("window")
     span = (window[0], window[1]) if window else None
     return Finding(
         title=title,
         place=words.place(blame),
-        meaning=_meaning(blame),
+        meaning=_meaning(blame, meanings),
         confidence=str(blame.get("confidence") or ""),
         why_not_more=tuple(blame.get("why_not_more") or ()),
         window=span,
@@ -99,8 +102,8 @@ def _finding(title: str, blame: Mapping[str, Any], tested: tuple[str, str] | Non
     )
 
 
-def _meaning(blame: Mapping[str, Any]) -> str:
-    meaning = words.MEANING.get(str(blame.get("kind")), "")
+def _meaning(blame: Mapping[str, Any], meanings: Mapping[str, str]) -> str:
+    meaning = meanings.get(str(blame.get("kind")), "")
     others = [str(tier) for tier in blame.get("shared_with") or ()]
     return f"{meaning} It is shared with {words.listed(others)}." if others else meaning
 

@@ -273,5 +273,5 @@ def errors(run: StoredRun, clock: Clock) -> Table:
             number("count_in_measure", "in the measure phase"),
         ),
         rows,
-        empty="Every operation succeeded.",
+        empty="Every operation succeeded." if run.operations.num_rows else "No operation was recorded.",
     )

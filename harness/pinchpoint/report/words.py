@@ -25,6 +25,13 @@ MEANING: Mapping[str, str] = {
     "generator": "The load generator could not issue the planned load: the run says nothing about the farm.",
 }
 
+WITHOUT_OPERATIONS: Mapping[str, str] = {
+    "disk_latency": "An I/O takes longer than is good for what this disk is for. How long somebody waited "
+    "for it is not known.",
+    "external": "The crawler waits for what it fetches.",
+}
+"""Where nobody is known to have waited, what a kind means is less."""
+
 OUTCOME: Mapping[str, str] = {
     "bottleneck": "A bottleneck was found",
     "not_reached": "The farm was not driven to its limit",

@@ -93,7 +93,7 @@ SADF = """{"sysstat": {
                          "rxcmp": 0.0, "txcmp": 0.0, "rxmcst": 0.0, "ifutil-percent": 0.0}],
             "net-edev": [{"iface": "eth0", "rxerr": 1.00, "txerr": 0.50, "coll": 0.0, "rxdrop": 0.0}]
           },
-          "psi": {"psi-cpu": {"some_avg10": 0.0, "some_avg60": 0.1, "some_avg300": 0.1, "some": 12.50}}
+          "psi": {"psi-cpu": {"some_avg10": 0.0, "some_avg60": 0.1, "some_avg300": 0.1, "some_avg": 12.50}}
         }
       ],
       "restarts": []

@@ -65,6 +65,7 @@ def test_counters_of_node_exporter_become_rates_and_latencies() -> None:
             (named("node_cpu_seconds_total", cpu="0", mode="iowait"), [0, 3, 6, 9]),
             (named("node_memory_MemAvailable_bytes"), [4e9, 2e9, 1e9, 1e9]),
             (named("node_memory_MemTotal_bytes"), [8e9, 8e9, 8e9, 8e9]),
+            (named("node_network_speed_bytes", device="eth0"), [-125000, -125000, -125000, -125000]),
             (named("up"), [1, 1, 1, 1]),
         ),
     )
@@ -75,6 +76,7 @@ def test_counters_of_node_exporter_become_rates_and_latencies() -> None:
     assert values["cpu.busy_ratio", ""] == [pytest.approx(0.6)] * 3
     assert values["cpu.wait_ratio", "0"] == [pytest.approx(0.2)] * 3
     assert values["mem.available_ratio", ""] == [0.25, 0.125, 0.125]
+    assert values["net.speed_bytes_per_s", "eth0"] == [None] * 3
     assert series["cpu.busy_ratio", ""][0].host == "db1"
     assert found.facts("db1")["memory_bytes"] == 8_000_000_000
     assert any("up" in note for note in found.notes)

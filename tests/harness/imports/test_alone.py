@@ -8,10 +8,12 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 from collectors.imports.logs import CRAWL_HISTORY, IOSTAT, SADF
 from harness.imports.days import At, between, day
 from support import run_cli
 
+from pinchpoint.cli.import_ import import_
 from pinchpoint.conclude import verdict_of
 from pinchpoint.errors import InputError
 from pinchpoint.imports import Places, import_alone, import_into, open_source, read_places
@@ -308,9 +310,29 @@ def test_the_command_as_a_user_calls_it(tmp_path: Path) -> None:
     page = (directory / "report.html").read_text()
     assert "The CPU of APP3 gives way first" in page
     assert "farm.csv" in page
+    assert 'id="load"' not in page  # there was none
     again = run_cli("analyse", directory, "--json")
     assert json.loads(again.stdout) == json.loads((directory / "verdict.json").read_text())
-    broken = run_cli("import", log, "--zone", "Mars/Base", "--kind", "perfmom")
-    assert broken.returncode == 2
-    assert "Mars/Base" in broken.stderr
-    assert "Traceback" not in broken.stderr
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        (["--zone", "Mars/Base"], "Europe/Berlin"),
+        (["--zone", "+25:00"], "a day or more"),
+        (["--from", "yesterday"], "2026-11-20T09:00"),
+        (["--every", "5"], "5s"),
+        (["--kind", "perfmom"], "nearest: perfmon"),
+        (["--kind", "csv"], "--map"),
+        (["--map", "none.yaml"], "no such file"),
+        (["--into", "none"], "is no directory"),
+    ],
+)
+def test_options_that_do_not_fit_are_told(tmp_path: Path, option: list[str], words: str) -> None:
+    """What was found, what is allowed; nothing is made."""
+    log = written(tmp_path, day(hours=0.1))
+    out = tmp_path / "runs"
+    result = CliRunner().invoke(import_, [str(log), *option, "--out", str(out)])
+    assert isinstance(result.exception, InputError)
+    assert words in str(result.exception)
+    assert not out.exists() or not list(out.iterdir())

@@ -138,7 +138,7 @@ def over(values: Floats, series: Series, limit: float, *, strictly: bool = False
 def context(inputs: Inputs, host: str, metric: str, instance: str, words: str) -> Iterable[Fact]:
     """One more figure, where it was measured: ``words`` stand behind its mean."""
     found = figures(inputs.samples.series(host, metric, instance))
-    if found is not None:
+    if found is not None and found.maximum > 0:
         text = f"{units.of_metric(metric, found.mean)} {words} on average{spread_words(found, metric)}"
         yield Fact(text, metric, found.mean, host, instance)
 

@@ -1,0 +1,43 @@
+"""What an import adds to a run with a load of ours."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from harness.analysis.build import START_S, Build
+from harness.comparison.example import saved
+
+from pinchpoint.conclude import verdict_of
+from pinchpoint.imports import import_into, open_source, read_places
+from pinchpoint_collectors.imports.record import CsvMapping, MappedColumn, Settings
+
+MAPPING = CsvMapping(
+    time="time",
+    columns={"cpu": MappedColumn("cpu.busy_ratio", scale=0.01)},
+    host="WEB1.example",
+    interval_s=1.0,
+)
+
+
+def test_a_host_nobody_watched_is_seen_by_an_import(tmp_path: Path) -> None:
+    """Without it nobody can be named; with the CPU another tool recorded there, that host is."""
+    build = Build(measure_s=120).host("sql1", "sql", machine="a", disks={"log": "sda"})
+    build.cpu("sql1", 0.3).disk("sql1", "sda", 200, 0.001).generator(cpu=0.2)
+    build.manifest["farm"]["tiers"]["web"] = {"hosts": {"web1": {}}}
+    build.closed("orders", "sql-mix", 8).operations("orders", "log_append", 200, 0.04)
+    run = saved(build.run(), tmp_path / "run")
+    before = verdict_of(run)[1]
+    assert before.outcome == "inconclusive"
+    assert any("web1 was not seen" in warning for warning in before.warnings)
+    rows = [f"{datetime.fromtimestamp(START_S + at, UTC).isoformat()},98.5\n" for at in range(-300, 900)]
+    (tmp_path / "web.csv").write_text("time,cpu\n" + "".join(rows))
+    source = open_source(tmp_path / "web.csv", "csv")
+    added = import_into(run, [source], Settings(mapping=MAPPING), read_places(None, [], [], [], None))
+    assert added == 130  # of twenty minutes those of the run
+    stored, after = verdict_of(run)
+    assert stored.manifest["hosts"]["web1"]["tier"] == "web"
+    assert after.bottleneck is not None
+    assert (after.bottleneck.kind, after.bottleneck.host) == ("cpu", "web1")
+    assert not any("was not seen" in warning for warning in after.warnings)
+    assert after.scenarios["orders"]["count"] == before.scenarios["orders"]["count"]
