@@ -67,10 +67,8 @@ def rows(parts: Sequence[str] = tuple(PARTS)) -> Iterator[Row]:
             peer = _taken([sys.executable, "-c", _PEER, run / SAMPLES])
             name = f"{int(samples / 1e6)}m"
             yield from _rows_of(name, ours, peer, whole=part == "whole")
-            if part == "tenth":  # reports on longer runs take minutes
-                report = _taken([_COMMAND, "report", run, "--format", "html", "--out", folder])
-                note = f"{report.memory_bytes / 1e9:.2f} GB"
-                yield Row(f"report_{name}_s", report.wall_s, "s", note=note)
+            report = _taken([_COMMAND, "report", run, "--format", "html", "--out", folder])
+            yield Row(f"report_{name}_s", report.wall_s, "s", note=f"{report.memory_bytes / 1e9:.2f} GB")
         taken[part] = samples, ours
     if len(taken) == len(PARTS):
         early, late = (_per_sample(taken, *pair) for pair in (("tenth", "third"), ("third", "whole")))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from scipy.stats import t as student
+import scipy  # which loads its parts when they are used: most verdicts need none
 
 from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures, ShareMeasures
 from pinchpoint.analysis.series import Floats
@@ -88,7 +88,7 @@ def find_effects(windows: Iterable[tuple[str, float, float]]) -> dict[str, Effec
         return {kind: Effect(math.exp(found[place])) for place, kind in enumerate(kinds, 1)}
     spread = float(((figures - design @ found) ** 2).sum()) / free
     errors = np.sqrt(spread * np.diag(np.linalg.inv(design.T @ design)))
-    reach = student.ppf((1 + SURE) / 2, free) * errors
+    reach = scipy.stats.t.ppf((1 + SURE) / 2, free) * errors
     return {
         kind: Effect(*(math.exp(found[place] + side * reach[place]) for side in (0, -1, 1)))
         for place, kind in enumerate(kinds, 1)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from scipy.stats import kendalltau
+import scipy  # which loads its parts when they are used: most verdicts need none
 
 from pinchpoint.analysis.inputs import Inputs
 from pinchpoint.analysis.series import Floats, Window
@@ -99,7 +99,7 @@ def _trend(values: Floats, first: float | None, last: float | None) -> str | Non
     size = max(abs(first), abs(last))
     if np.ptp(values) == 0 or abs(last - first) < LEVEL_SHIFT.value * size:
         return "steady"
-    tau, p = kendalltau(np.arange(PARTS), values)
+    tau, p = scipy.stats.kendalltau(np.arange(PARTS), values)
     if p >= DRIFTS.value:
         return "steady"
     return "rises" if tau > 0 else "falls"

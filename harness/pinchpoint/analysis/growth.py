@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.stats import kendalltau
+import scipy  # which loads its parts when they are used: most verdicts need none
 
 from pinchpoint.analysis.knee import Knee
 from pinchpoint.analysis.levels import Level
@@ -109,7 +109,7 @@ def _queue(one: Suspicion, measured: Sequence[Measures], climb: Climb) -> Fact |
     if not metric or known.sum() < MIN_LEVELS.value:
         return None
     load = np.array([level.amount for level in climb.levels])
-    tau, p = kendalltau(load[known], waiting[known])
+    tau, p = scipy.stats.kendalltau(load[known], waiting[known])
     if not (tau > 0 and p < RISES.value):
         return None
     first, last = (show(float(waiting[known][at])) for at in (0, -1))

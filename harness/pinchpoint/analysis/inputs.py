@@ -194,7 +194,7 @@ def read_inputs(run: StoredRun) -> Inputs:
             Worker(str(worker.get("worker")), tuple(worker.get("cores") or ()), worker.get("machine_id"))
             for worker in manifest.get("generators") or ()
         ),
-        samples=add_up(recorded.tables(run.samples), window, _counted_together(hosts, disks)),
+        samples=add_up(run.samples, window, _counted_together(hosts, disks)),
         whole=traffic,
         traffic=traffic.during(window),
         events=tuple(run.events),

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import OptimizeWarning, curve_fit
+import scipy  # which loads its parts when they are used: most verdicts need none
 
 from pinchpoint.analysis.series import Floats
 from pinchpoint.analysis.thresholds import KNEE_RISE, KNEE_SLOPE, MIN_LEVELS, USL_SLOPE
@@ -121,8 +121,10 @@ def _usl(load: Floats, done: Floats) -> dict[str, float] | None:
 
     guess = (float(done[0]) or 1.0, 0.05, 0.0)
     try:
-        (unit, sigma, kappa), _ = curve_fit(law, n, done, guess, bounds=([0, 0, 0], [np.inf, 1, 1]))
-    except (RuntimeError, OptimizeWarning):
+        (unit, sigma, kappa), _ = scipy.optimize.curve_fit(
+            law, n, done, guess, bounds=([0, 0, 0], [np.inf, 1, 1])
+        )
+    except (RuntimeError, scipy.optimize.OptimizeWarning):
         return None  # no law fits: there is no cross-check, and the knee says so by ``usl`` None
     ends = np.array([n[0], n[-1]])
     slopes = (law(ends + 1e-4, unit, sigma, kappa) - law(ends, unit, sigma, kappa)) / 1e-4

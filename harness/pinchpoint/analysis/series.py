@@ -6,10 +6,9 @@ them up). Steps are a second long, in runs of over an hour ten.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -121,19 +120,16 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class Cells:
-    """All series of a window: arrays of a line per series, a column per step, as ``Series`` explains them.
+class Line:
+    """One series over all steps there are, as ``Series`` explains them.
 
     Attributes:
-        lines: series -> its line.
         total: values times the seconds they cover.
         weighted_total: values times the operations they are means of; ``weight`` these operations.
         rows: how many samples there were, measured or not.
-        weighted: one flag per line: whether its values are means of operations.
-        readings: those series that were kept as they were read.
+        weighted: whether its values are means of operations.
     """
 
-    lines: Mapping[Key, int]
     total: Floats
     covered_s: Floats
     highest: Floats
@@ -141,36 +137,59 @@ class Cells:
     weight: Floats
     counts: npt.NDArray[np.int32]
     rows: npt.NDArray[np.int32]
-    weighted: npt.NDArray[np.bool_]
-    readings: Mapping[Key, Readings]
+    weighted: bool
 
-    def part(self, first: int, steps: int) -> Cells:
-        """Some of the steps; the arrays are views. Steps there are none of are empty ones."""
+    def part(self, first: int, steps: int) -> Series | None:
+        """Some of the steps, as views; None where there is not a single sample in them.
+
+        Steps there are none of are empty ones.
+        """
         there = slice(max(0, first), max(0, first + steps))
-        missing = max(0, -first), max(0, first + steps - self.total.shape[1])
+        missing = steps - len(self.rows[there])
 
-        def cut(columns: npt.NDArray[Any], empty: float = 0) -> npt.NDArray[Any]:
-            found = columns[:, there]
-            return np.pad(found, ((0, 0), missing), constant_values=empty) if any(missing) else found
+        def cut(values: npt.NDArray[Any], empty: float = 0) -> npt.NDArray[Any]:
+            before = min(max(0, -first), missing)
+            ends = before, missing - before
+            return np.pad(values[there], ends, constant_values=empty) if missing else values[there]
 
-        return replace(
-            self,
-            total=cut(self.total),
+        if not self.rows[there].any():
+            return None
+        return Series(
+            total=cut(self.weighted_total if self.weighted else self.total),
+            share=cut(self.weight if self.weighted else self.covered_s),
             covered_s=cut(self.covered_s),
             highest=cut(self.highest, -np.inf),
-            weighted_total=cut(self.weighted_total),
-            weight=cut(self.weight),
             counts=cut(self.counts),
-            rows=cut(self.rows),
+            weighted=self.weighted,
         )
 
 
-class Samples:
-    """The samples of one window, asked for by host, metric and instance."""
+class Lines(Protocol):
+    """All series there are, each over the same steps; they may be read when they are asked for."""
 
-    def __init__(self, cells: Cells, window: Window) -> None:
+    def keys(self, metric: str) -> Iterable[Key]:
+        """The series of a metric, in any order."""
+
+    def line(self, key: Key) -> Line | None:
+        """One series; None where there is none of that name."""
+
+    def readings(self, key: Key) -> Readings:
+        """One series as it was read. Raises KeyError: it is none of those that were to be kept so."""
+
+
+class Samples:
+    """The samples of one window, asked for by host, metric and instance.
+
+    Args:
+        lines: all series.
+        window: of it.
+        first: the step of the lines with which it begins.
+    """
+
+    def __init__(self, lines: Lines, window: Window, first: int = 0) -> None:
         self.window = window
-        self._cells = cells
+        self._lines, self._begin = lines, first
+        self._keys: dict[str, list[Key]] = {}
         self._steps: dict[Key, Floats] = {}
         self._first: dict[tuple[tuple[str, ...], str, str], Floats] = {}
         self._together: dict[tuple[tuple[str, ...], str, tuple[str, ...]], Floats | None] = {}
@@ -184,28 +203,19 @@ class Samples:
         first, between = divmod(window.first_s - self.window.first_s, self.window.step_s)
         if between or window.step_s != self.window.step_s:
             raise ValueError(f"{window}: its steps are not those of {self.window}")
-        return Samples(self._cells.part(first, window.steps), window)
+        return Samples(self._lines, window, self._begin + first)
 
     def keys(self, metric: str) -> list[Key]:
         """The series of a metric with at least one sample, in order of host and instance."""
-        return self._by_metric.get(metric, [])
+        if metric not in self._keys:
+            there = (key for key in self._lines.keys(metric) if self.series(*key) is not None)
+            self._keys[metric] = sorted(there)
+        return self._keys[metric]
 
     def series(self, host: str, metric: str, instance: str = "") -> Series | None:
         """One series, or None where there is not a single sample of it."""
-        cells = self._cells
-        line = cells.lines.get(Key(host, metric, instance))
-        if line is None or not self._there[line]:
-            return None
-        weighted = bool(cells.weighted[line])
-        total, share = (cells.weighted_total, cells.weight) if weighted else (cells.total, cells.covered_s)
-        return Series(
-            total=total[line],
-            share=share[line],
-            covered_s=cells.covered_s[line],
-            highest=cells.highest[line],
-            counts=cells.counts[line],
-            weighted=weighted,
-        )
+        line = self._lines.line(Key(host, metric, instance))
+        return None if line is None else line.part(self._begin, self.window.steps)
 
     def readings(self, host: str, metric: str, instance: str = "") -> Readings:
         """One series as it was read.
@@ -213,7 +223,7 @@ class Samples:
         Raises:
             KeyError: it is none of those that were to be kept so (``steps.add_up``).
         """
-        kept = self._cells.readings[Key(host, metric, instance)]
+        kept = self._lines.readings(Key(host, metric, instance))
         ends = (self.window.first_s, self.window.first_s + self.window.seconds)
         start, end = np.searchsorted(kept.middle_s, ends)
         return Readings(kept.middle_s[start:end], kept.value[start:end])
@@ -273,18 +283,6 @@ class Samples:
         if series is None:
             return np.full(self.window.steps, np.nan)
         return series.steps() if key.metric.startswith("disk.") else _held(series, self.window.step_s)
-
-    @cached_property
-    def _there(self) -> npt.NDArray[np.bool_]:
-        """Of which lines there are samples in this window."""
-        return np.asarray(self._cells.rows.any(axis=1))
-
-    @cached_property
-    def _by_metric(self) -> dict[str, list[Key]]:
-        found: dict[str, list[Key]] = {}
-        for key in sorted(key for key, line in self._cells.lines.items() if self._there[line]):
-            found.setdefault(key.metric, []).append(key)
-        return found
 
 
 def _kept(values: Floats) -> Floats:

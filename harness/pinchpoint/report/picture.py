@@ -19,6 +19,8 @@ State = Literal["saturated", "busy", "fine", "not measured"]
 FIRST, NEXT, SUSPECTED, LIMITS = "gives way first", "would give way next", "suspected", "limits this run"
 """The verdict's words on a resource. A generator can limit a run with CPU to spare: its state stays."""
 
+_SHOWN = ("cpu.busy_ratio", "mem.available_ratio", "generator.cpu_ratio")
+
 # Where "busy" begins in the picture; PAL's warning levels. The verdict does not rest on them.
 _CPU_WARNING = 0.50
 _MEMORY_WARNING = 0.10
@@ -79,7 +81,7 @@ class Machine:
 
 def picture(run: StoredRun, verdict: Mapping[str, Any], clock: Clock) -> tuple[Machine, ...]:
     """Every machine of the farm, the load generators last."""
-    means = Means(run, clock.window)
+    means = Means(run, clock.window, _SHOWN)
     marks = _marks(verdict)
     disks = {(row["host"], row["role"]): row for row in verdict.get("disks") or ()}
     placed = tiers(run)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import duckdb
+import pyarrow as pa
 
 from pinchpoint.report.clock import Clock
 from pinchpoint.store import samples
 from pinchpoint.store.read import StoredRun
+
+_SERIES = 100
+"""So many are grouped by second in one query: of eight hours that takes some hundred megabytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,57 +27,97 @@ class Point:
     high: float
 
 
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What is asked for: the sum of ``metrics``, averaged over ``instances``.
+
+    Attributes:
+        hosts: of one machine, all of which carry the same: the first that delivered anything answers.
+    """
+
+    hosts: tuple[str, ...]
+    instances: tuple[str, ...]
+    metrics: tuple[str, ...]
+
+    @property
+    def parts(self) -> list[tuple[str, str]]:
+        """(metric, instance) of all that is added."""
+        return list(product(self.metrics, self.instances))
+
+
+_Asked = tuple[Line, str]  # of one of its hosts
+
+
 class Recorded:
-    """The samples of a run, asked for by metric and brought down to the clock's buckets."""
+    """The samples of a run, brought down to the clock's buckets."""
 
     def __init__(self, run: StoredRun, clock: Clock) -> None:
         self._connection = duckdb.connect()
         samples.show(run.samples, self._connection)
         self._clock = clock
 
-    def points(
-        self, hosts: Sequence[str], instances: Sequence[str], metrics: Sequence[str]
-    ) -> tuple[Point, ...]:
-        """The sum of ``metrics``, averaged over ``instances``; means behind a weight are weighted by it.
-
-        Of several hosts on one machine the first that delivered anything answers: they all carry the same.
+    def points(self, lines: Iterable[Line]) -> dict[Line, tuple[Point, ...]]:
+        """The points of each line, which may be none; means behind a weight are weighted by it.
 
         A moment is the UTC second the middle of a reading's interval falls into: metrics of one reading are
         stamped some milliseconds apart. One at which a summed metric is missing gives no point: half a sum is
         no measurement.
-        """
-        answers = (self._of_host(host, instances, metrics) for host in hosts)
-        return next((points for points in answers if points), ())
 
-    def _of_host(self, host: str, instances: Sequence[str], metrics: Sequence[str]) -> tuple[Point, ...]:
-        rows = self._connection.execute(
+        All lines are asked for at once: each query reads the file.
+        """
+        wanted = list(dict.fromkeys(lines))
+        found: dict[_Asked, list[Point]] = {}
+        for some in _together((line, host) for line in wanted for host in dict.fromkeys(line.hosts)):
+            for number, bucket, *figures in self._rows(some):
+                point = Point(middle(self._clock, int(bucket)), *figures)
+                found.setdefault(some[number], []).append(point)
+        return {
+            line: tuple(next((found[line, host] for host in line.hosts if (line, host) in found), ()))
+            for line in wanted
+        }
+
+    def _rows(self, asked: Sequence[_Asked]) -> list[tuple[int, float, float, float, float]]:
+        """(number of what was asked, bucket, mean, smallest, largest), in order of both."""
+        wanted = [
+            (number, part, host, metric, instance)
+            for number, (line, host) in enumerate(asked)
+            for part, (metric, instance) in enumerate(line.parts)
+        ]
+        names = ("line", "part", "host", "metric", "instance")
+        columns = {name: list(each) for name, each in zip(names, zip(*wanted, strict=True), strict=True)}
+        self._connection.register("wanted", pa.table(columns))
+        sizes = {
+            "line": list(range(len(asked))),
+            "parts": [len(line.parts) for line, _ in asked],
+            "instances": [len(line.instances) for line, _ in asked],
+        }
+        self._connection.register("sizes", pa.table(sizes))
+        return self._connection.execute(
             """
             WITH each AS (
-                SELECT floor(time_ns / 1e9 - interval_s / 2) AS moment, metric, instance,
+                SELECT line, floor(time_ns / 1e9 - interval_s / 2) AS moment, part,
                        avg(value) AS value, avg(interval_s) AS interval_s, sum(weight) AS weight
-                FROM samples
-                WHERE host = $host AND list_contains($instances, instance)
-                  AND list_contains($metrics, metric) AND value IS NOT NULL
-                GROUP BY moment, metric, instance),
+                FROM samples JOIN wanted USING (host, metric, instance)
+                WHERE value IS NOT NULL AND list_contains($hosts, host)
+                  AND list_contains($metrics, metric) AND list_contains($instances, instance)
+                GROUP BY line, moment, part),
             moments AS (
-                SELECT moment, sum(value) / len($instances) AS value, avg(interval_s) AS interval_s,
-                       sum(weight) AS weight
-                FROM each GROUP BY moment HAVING count(*) = len($metrics) * len($instances))
-            SELECT floor((moment + 0.5 - $start) / $bucket) AS bucket,
-                   sum(value * coalesce(weight, interval_s)) / sum(coalesce(weight, interval_s)),
-                   min(value), max(value)
-            FROM moments WHERE coalesce(weight, interval_s) > 0
-            GROUP BY bucket HAVING bucket >= 0 ORDER BY bucket
+                SELECT line, moment, sum(value) AS value, avg(interval_s) AS interval_s,
+                       sum(weight) AS weight, count(*) AS parts
+                FROM each GROUP BY line, moment)
+            SELECT line, floor((moment + 0.5 - $start) / $bucket) AS bucket,
+                   sum(value / instances * coalesce(weight, interval_s)) / sum(coalesce(weight, interval_s)),
+                   min(value / instances), max(value / instances)
+            FROM moments JOIN sizes USING (line, parts)
+            WHERE coalesce(weight, interval_s) > 0
+            GROUP BY line, bucket HAVING bucket >= 0 ORDER BY line, bucket
             """,
             {
-                "host": host,
-                "instances": list(instances),
-                "metrics": list(metrics),
+                **{f"{name}s": sorted(set(columns[name])) for name in ("host", "metric", "instance")},
                 "start": self._clock.start_s,
                 "bucket": self._clock.bucket_s,
             },
         ).fetchall()
-        return tuple(Point(middle(self._clock, int(b)), mean, low, high) for b, mean, low, high in rows)
 
     def hosts(self, metric: str) -> list[str]:
         """Hosts that delivered a value of ``metric``, by name."""
@@ -83,10 +128,24 @@ class Recorded:
         return [row[0] for row in rows]
 
 
-class Means:
-    """Mean and smallest value by host, metric and instance over a window."""
+def _together(asked: Iterable[_Asked]) -> Iterator[list[_Asked]]:
+    """Those that one query answers."""
+    some: list[_Asked] = []
+    series = 0
+    for one in asked:
+        some.append(one)
+        series += len(one[0].parts)
+        if series >= _SERIES:
+            yield some
+            some, series = [], 0
+    if some:
+        yield some
 
-    def __init__(self, run: StoredRun, window: tuple[float, float] | None) -> None:
+
+class Means:
+    """Mean and smallest value by host, metric and instance over a window, of the metrics that are named."""
+
+    def __init__(self, run: StoredRun, window: tuple[float, float] | None, metrics: Collection[str]) -> None:
         connection = duckdb.connect()
         samples.show(run.samples, connection)
         low, high = window or (0.0, 1e12)
@@ -94,11 +153,11 @@ class Means:
             """
             SELECT host, metric, instance, sum(value * interval_s) / sum(interval_s), min(value), max(value)
             FROM samples
-            WHERE value IS NOT NULL AND interval_s > 0
+            WHERE list_contains($metrics, metric) AND value IS NOT NULL AND interval_s > 0
               AND time_ns / 1e9 - interval_s / 2 >= $low AND time_ns / 1e9 - interval_s / 2 < $high
             GROUP BY host, metric, instance
             """,
-            {"low": low, "high": high},
+            {"metrics": sorted(metrics), "low": low, "high": high},
         ).fetchall()
         self._rows = {(host, metric, instance): rest for host, metric, instance, *rest in rows}
 

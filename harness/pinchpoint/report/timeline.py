@@ -6,9 +6,9 @@ smallest and the largest value of its bucket, so that a run of a day stays small
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import duckdb
 
@@ -16,7 +16,7 @@ from pinchpoint.report import units
 from pinchpoint.report.clock import Clock
 from pinchpoint.report.latency import bucket_percentiles, in_plan_order
 from pinchpoint.report.places import disks_with_roles, farm_cores, machine_name, machines, tiers
-from pinchpoint.report.recorded import Point, Recorded, middle
+from pinchpoint.report.recorded import Line, Point, Recorded, middle
 from pinchpoint.store.read import StoredRun
 
 Axis = Literal["rate", "latency", "ratio"]
@@ -69,6 +69,15 @@ class Panel:
 def panels(run: StoredRun, clock: Clock) -> tuple[Panel, ...]:
     """All panels of the timeline, in reading order: what the farm did, then how each tier took it."""
     recorded = Recorded(run, clock)
+    asked = {
+        "cpu": list(_cpu(run)),
+        "disk_write_latency": list(_disks(run, ("disk.write_latency_s",))),
+        "disk_iops": list(_disks(run, ("disk.reads_per_s", "disk.writes_per_s"))),
+        "pressure": list(_pressure(run)),
+        "generator": list(_generators(recorded)),
+    }
+    points = recorded.points(each.line for drafts in asked.values() for each in drafts)
+    drawn = {name: _with_points(drafts, points) for name, drafts in asked.items()}
     return (
         Panel(
             "throughput",
@@ -85,33 +94,33 @@ def panels(run: StoredRun, clock: Clock) -> tuple[Panel, ...]:
             "No operation succeeded, so no latency was measured.",
             logarithmic=True,
         ),
-        Panel("cpu", "CPU busy", "ratio", _cpu(run, recorded), _unseen("cpu.busy_ratio")),
+        Panel("cpu", "CPU busy", "ratio", drawn["cpu"], _unseen("cpu.busy_ratio")),
         Panel(
             "disk_write_latency",
             "Disk write latency",
             "latency",
-            _disks(run, recorded, ("disk.write_latency_s",)),
+            drawn["disk_write_latency"],
             _unseen("disk.write_latency_s of a disk with a role"),
         ),
         Panel(
             "disk_iops",
             "Disk I/O operations (reads and writes, as the kernel counts them)",
             "rate",
-            _disks(run, recorded, ("disk.reads_per_s", "disk.writes_per_s")),
+            drawn["disk_iops"],
             _unseen("disk.reads_per_s and disk.writes_per_s of a disk with a role"),
         ),
         Panel(
             "pressure",
             "Pressure (share of time in which something had to wait)",
             "ratio",
-            _pressure(run, recorded),
+            drawn["pressure"],
             _unseen("pressure.*"),
         ),
         Panel(
             "generator",
             "Load generators: CPU of one core",
             "ratio",
-            _generators(recorded),
+            drawn["generator"],
             _unseen("generator.cpu_ratio"),
         ),
     )
@@ -175,48 +184,47 @@ def _latency(run: StoredRun, clock: Clock) -> tuple[Series, ...]:
     return tuple(found)
 
 
-def _cpu(run: StoredRun, recorded: Recorded) -> tuple[Series, ...]:
-    found = []
+class _Draft(NamedTuple):
+    """A series before its points are known."""
+
+    name: str
+    line: Line
+    style: Literal["solid", "dashed"] = "solid"
+
+
+def _cpu(run: StoredRun) -> Iterator[_Draft]:
+    metrics = ("cpu.busy_ratio",)
     for hosts in machines(run).values():
         name = machine_name(run, hosts)
         label = f"machine {name}" if len(hosts) > 1 else name
-        found.append(Series(label, recorded.points(hosts, ("",), ("cpu.busy_ratio",)), "dashed"))
+        yield _Draft(label, Line(tuple(hosts), ("",), metrics), "dashed")
         cores = farm_cores(run, hosts)
         if cores:
-            points = recorded.points(hosts, cores, ("cpu.busy_ratio",))
-            found.append(
-                Series(f"core{'s'[: len(cores) > 1]} {', '.join(cores)} of {name}", points, "dashed")
-            )
+            words = f"core{'s'[: len(cores) > 1]} {', '.join(cores)} of {name}"
+            yield _Draft(words, Line(tuple(hosts), tuple(cores), metrics), "dashed")
     for tier, host in tiers(run):
-        points = recorded.points((host,), (f"tier:{tier}",), ("cpu.busy_ratio",))
-        found.append(Series(tier if tier in host else f"{tier} on {host}", points))
-    return _with_points(found)
+        words = tier if tier in host else f"{tier} on {host}"
+        yield _Draft(words, Line((host,), (f"tier:{tier}",), metrics))
 
 
-def _disks(run: StoredRun, recorded: Recorded, metrics: Sequence[str]) -> tuple[Series, ...]:
-    found = []
+def _disks(run: StoredRun, metrics: tuple[str, ...]) -> Iterator[_Draft]:
     for (_, device), users in disks_with_roles(run).items():
         names = " + ".join(dict.fromkeys(f"{tier} {role}" for tier, role, _ in users))
-        points = recorded.points([host for *_, host in users], (device,), metrics)
-        found.append(Series(f"{names} ({device})", points))
-    return _with_points(found)
+        hosts = tuple(dict.fromkeys(host for *_, host in users))
+        yield _Draft(f"{names} ({device})", Line(hosts, (device,), metrics))
 
 
-def _pressure(run: StoredRun, recorded: Recorded) -> tuple[Series, ...]:
-    found = []
+def _pressure(run: StoredRun) -> Iterator[_Draft]:
     for hosts in machines(run).values():
         where = "" if len(machines(run)) == 1 else f" of {machine_name(run, hosts)}"
         for metric, words in (("cpu", "CPU"), ("io", "I/O"), ("memory", "memory")):
-            points = recorded.points(hosts, ("",), (f"pressure.{metric}_ratio",))
-            found.append(Series(words + where, points))
-    return _with_points(found)
+            yield _Draft(words + where, Line(tuple(hosts), ("",), (f"pressure.{metric}_ratio",)))
 
 
-def _generators(recorded: Recorded) -> tuple[Series, ...]:
-    hosts = recorded.hosts("generator.cpu_ratio")
-    lines = (Series(host, recorded.points((host,), ("",), ("generator.cpu_ratio",))) for host in hosts)
-    return _with_points(lines)
+def _generators(recorded: Recorded) -> Iterator[_Draft]:
+    for host in recorded.hosts("generator.cpu_ratio"):
+        yield _Draft(host, Line((host,), ("",), ("generator.cpu_ratio",)))
 
 
-def _with_points(lines: Iterable[Series]) -> tuple[Series, ...]:
-    return tuple(line for line in lines if line.points)
+def _with_points(drafts: Iterable[_Draft], points: Mapping[Line, tuple[Point, ...]]) -> tuple[Series, ...]:
+    return tuple(Series(one.name, points[one.line], one.style) for one in drafts if points[one.line])

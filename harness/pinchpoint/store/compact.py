@@ -18,11 +18,13 @@ import pyarrow.parquet as pq
 
 from pinchpoint.store.coarse import coarse
 from pinchpoint.store.journal import SUFFIX, read_frames, segments
+from pinchpoint.store.order import by_series, with_dictionaries
 from pinchpoint.store.schema import OPERATIONS_SCHEMA, SAMPLES_SCHEMA
 
 _COMPRESSION = "zstd"
-_GROUP_ROWS = 100_000
-_GROUP_BYTES = 32_000_000  # histograms make wide rows
+_GROUP_ROWS = 50_000
+_REPEATED_BYTES = 128_000
+"""Values that come again within a group of rows are kept once, up to so many bytes of different ones."""
 
 
 def segment_tables(segment: Path) -> tuple[pa.Table, pa.Table]:
@@ -95,7 +97,7 @@ def merge(directory: Path, operations: Path, samples: Path, step_s: int = 1) -> 
     unfinished = [path.with_suffix(".parquet.partial") for path in (operations, samples)]
     with (
         _RowGroups(unfinished[0], OPERATIONS_SCHEMA) as operations_file,
-        _RowGroups(unfinished[1], SAMPLES_SCHEMA) as samples_file,
+        _SampleGroups(unfinished[1]) as samples_file,
     ):
         for pair in _pairs(directory, step_s):
             operations_file.add(pair[0])
@@ -110,10 +112,13 @@ class _RowGroups:
     Args:
         path: the file.
         schema: its columns.
+        settings: of the writer.
     """
 
-    def __init__(self, path: Path, schema: pa.Schema) -> None:
-        self._file = pq.ParquetWriter(path, schema, compression=_COMPRESSION)
+    most_rows, most_bytes = 100_000, 32_000_000  # histograms make wide rows
+
+    def __init__(self, path: Path, schema: pa.Schema, **settings: object) -> None:
+        self._file = pq.ParquetWriter(path, schema, compression=_COMPRESSION, **settings)
         self._waiting: list[pa.Table] = []
         self._rows = self._bytes = 0
 
@@ -131,13 +136,39 @@ class _RowGroups:
             self._waiting.append(table)
             self._rows += table.num_rows
             self._bytes += table.nbytes
-        if self._rows >= _GROUP_ROWS or self._bytes >= _GROUP_BYTES:
+        if self._rows >= self.most_rows or self._bytes >= self.most_bytes:
             self._write()
 
     def _write(self) -> None:
-        if self._waiting:
-            self._file.write_table(pa.concat_tables(self._waiting))
+        if not self._waiting:
+            return
+        groups = self._groups(pa.concat_tables(self._waiting))
         self._waiting, self._rows, self._bytes = [], 0, 0
+        for group in groups:
+            self._file.write_table(group)
+
+    def _groups(self, table: pa.Table) -> Iterator[pa.Table]:
+        yield table
+
+
+class _SampleGroups(_RowGroups):
+    """The samples' file: so many rows as fit into a hundred megabytes are brought into order at a time."""
+
+    most_rows, most_bytes = 1_500_000, 100_000_000
+
+    def __init__(self, path: Path) -> None:
+        # Its columns are text for whoever reads it; here they are dictionaries, as they are in the file.
+        schema = with_dictionaries(SAMPLES_SCHEMA.empty_table()).schema
+        super().__init__(path, schema, store_schema=False, dictionary_pagesize_limit=_REPEATED_BYTES)
+
+    def add(self, table: pa.Table) -> None:
+        super().add(with_dictionaries(table))
+
+    def _groups(self, table: pa.Table) -> Iterator[pa.Table]:
+        table = table.unify_dictionaries().combine_chunks()
+        order = by_series(table)
+        for first in range(0, len(order), _GROUP_ROWS):
+            yield table.take(pa.array(order[first : first + _GROUP_ROWS]))
 
 
 def _pairs(directory: Path, step_s: int) -> Iterator[tuple[pa.Table, pa.Table]]:

@@ -1,28 +1,155 @@
-"""The samples of a run where they lie: a table in memory, or a finished run's file, read part by part.
+"""The samples of a run where they lie: a table in memory, or a finished run's file, read as asked for.
 
-Eight hours of twenty hosts are 115 million samples: as a table they would take ten gigabytes.
+Eight hours of twenty hosts are 115 million samples: as a table they would take ten gigabytes. A file's
+groups of rows say which names they hold (``order.py`` sees to it that these are few): what nobody asks for
+is never read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+import itertools
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TypeAlias
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
-import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from pinchpoint.errors import InputError
+from pinchpoint.store.order import NAMES, with_dictionaries
 from pinchpoint.store.schema import SAMPLES_SCHEMA
+
+if TYPE_CHECKING:
+    import duckdb
 
 Samples: TypeAlias = pa.Table | ds.Dataset
 """A table, or a dataset of one file; ``to_table()`` makes the one of the other."""
 
-_NAMES = ("host", "metric", "instance")
 _ROWS = 250_000
+_THREADS = 2
+"""That many groups are read and worked on at a time; most of it is done outside of Python's lock."""
+_AHEAD = 4
+"""Results that may wait to be taken: they are taken in order."""
+
+_T = TypeVar("_T")
+_U = TypeVar("_U")
+
+
+class Wanted(NamedTuple):
+    """Series that are asked for, by their names; None: any."""
+
+    host: str | None = None
+    metric: str | None = None
+    instance: str | None = None
+
+
+ANY = Wanted()
+
+
+class Unread:
+    """The samples of a run in groups of rows, each handed out once: when it may hold what is asked for."""
+
+    def __init__(self, samples: Samples) -> None:
+        self._samples = samples
+        self._left: dict[_Bounds, list[int]] = {}
+        for number, bounds in enumerate(_bounds(samples)):
+            self._left.setdefault(bounds, []).append(number)
+
+    def each(self, work: Callable[[pa.Table], _T], wanted: Wanted = ANY) -> Iterator[_T]:
+        """What ``work`` makes of each group that may hold the series and was not handed out before.
+
+        Args:
+            work: is called in several threads at once; names in its tables are dictionaries.
+            wanted: the series.
+
+        Yields:
+            Its results, in the order in which the groups were recorded.
+
+        Raises:
+            InputError: the file is damaged.
+        """
+        found = [bounds for bounds in self._left if _may_hold(bounds, wanted)]
+        numbers = sorted(itertools.chain.from_iterable(self._left.pop(bounds) for bounds in found))
+        if not numbers:
+            return iter(())
+        return self._in_table(work) if isinstance(self._samples, pa.Table) else self._in_file(work, numbers)
+
+    def _in_table(self, work: Callable[[pa.Table], _T]) -> Iterator[_T]:
+        def done(batch: pa.RecordBatch) -> _T:
+            return work(with_dictionaries(pa.table(batch)))
+
+        return _in_order(done, self._samples.to_batches(max_chunksize=_ROWS))
+
+    def _in_file(self, work: Callable[[pa.Table], _T], numbers: Iterable[int]) -> Iterator[_T]:
+        path = self._samples.files[0]
+        with ExitStack() as opened:
+            readers: SimpleQueue[pq.ParquetFile] = SimpleQueue()  # none is used by two threads at a time
+            for _ in range(_THREADS):
+                readers.put(opened.enter_context(_opened(path)))
+
+            def done(number: int) -> _T:
+                reader = readers.get()
+                try:
+                    table = reader.read_row_group(number, use_threads=False)
+                except (OSError, pa.ArrowException) as error:
+                    raise InputError(f"{path}: cannot be read: {error}") from error
+                finally:
+                    readers.put(reader)
+                return work(table)
+
+            yield from _in_order(done, numbers)
+
+
+def _in_order(work: Callable[[_U], _T], items: Iterable[_U]) -> Iterator[_T]:
+    """What ``work`` makes of each item, worked on in several threads, in the order of the items."""
+    waiting: deque[Future[_T]] = deque()
+    with ThreadPoolExecutor(_THREADS) as pool:
+        for item in items:
+            waiting.append(pool.submit(work, item))
+            if len(waiting) > _AHEAD:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+_Bounds: TypeAlias = tuple[tuple[str, str] | None, ...]
+"""The first and the last of each of ``NAMES`` in a group of rows; None where that is not known."""
+
+
+def _bounds(samples: Samples) -> Iterator[_Bounds]:
+    """Of each group of rows; a table is one, of which nothing is known."""
+    if isinstance(samples, pa.Table):
+        yield (None,) * len(NAMES)
+        return
+    with _opened(samples.files[0]) as file:
+        columns = [file.schema_arrow.get_field_index(name) for name in NAMES]
+        for number in range(file.num_row_groups):
+            group = file.metadata.row_group(number)
+            yield tuple(_range(group.column(column).statistics) for column in columns)
+
+
+def _range(statistics: pq.Statistics | None) -> tuple[Any, Any] | None:
+    if statistics is None or not statistics.has_min_max:
+        return None
+    return statistics.min, statistics.max
+
+
+def _may_hold(bounds: _Bounds, wanted: Wanted) -> bool:
+    pairs = zip(bounds, wanted, strict=True)
+    return all(span is None or name is None or span[0] <= name <= span[1] for span, name in pairs)
+
+
+def _opened(path: str) -> pq.ParquetFile:
+    try:
+        return pq.ParquetFile(path, read_dictionary=NAMES, pre_buffer=False)
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(f"{path}: cannot be read: {error}") from error
 
 
 def in_file(path: Path) -> ds.Dataset:
@@ -40,33 +167,6 @@ def in_file(path: Path) -> ds.Dataset:
         raise InputError(f"{path}: cannot be read: {error}") from error
 
 
-def tables(samples: Samples) -> Iterator[pa.Table]:
-    """All of them in their order, so many at a time as fit into a processor's caches.
-
-    Names are dictionaries where they come from a file, whose next group of rows is read meanwhile.
-
-    Raises:
-        InputError: the file is damaged.
-    """
-    if isinstance(samples, pa.Table):
-        yield from (pa.table(batch) for batch in samples.to_batches(max_chunksize=_ROWS))
-        return
-    try:
-        with (
-            pq.ParquetFile(samples.files[0], read_dictionary=_NAMES) as file,
-            ThreadPoolExecutor(1) as reader,
-        ):
-            following = None
-            for group in range(file.num_row_groups):
-                found = following or reader.submit(file.read_row_group, group)
-                following = (
-                    reader.submit(file.read_row_group, group + 1) if group + 1 < file.num_row_groups else None
-                )
-                yield found.result()
-    except (OSError, pa.ArrowException) as error:
-        raise InputError(f"{samples.files[0]}: cannot be read: {error}") from error
-
-
 def table(samples: Samples) -> pa.Table:
     """All of them in memory.
 
@@ -82,17 +182,40 @@ def table(samples: Samples) -> pa.Table:
 
 
 def extent(samples: Samples) -> tuple[float, float] | None:
-    """When the first interval began and the last one ended, UTC seconds; None where there are no samples."""
-    connection = duckdb.connect()
-    show(samples, connection)
-    first, last, longest = connection.execute(
-        "SELECT min(time_ns) / 1e9, max(time_ns) / 1e9, max(interval_s) FROM samples"
-    ).fetchall()[0]
-    return None if first is None else (first - longest, last)
+    """When the first interval began and the last one ended, UTC seconds; None where there are no samples.
+
+    Raises:
+        InputError: the file is damaged.
+    """
+    spans = list(_spans(samples))
+    if not spans:
+        return None
+    firsts, lasts, longest = zip(*spans, strict=True)
+    return min(firsts) / 1e9 - max(longest), max(lasts) / 1e9
+
+
+def _spans(samples: Samples) -> Iterator[tuple[int, int, float]]:
+    """(first and last stamp, longest interval) of each group of rows; those of a file say it themselves."""
+    if isinstance(samples, pa.Table):
+        if samples.num_rows:
+            ends = pc.min_max(samples["time_ns"]).as_py()
+            yield ends["min"], ends["max"], pc.max(samples["interval_s"]).as_py()
+        return
+    with _opened(samples.files[0]) as file:
+        columns = [file.schema_arrow.get_field_index(name) for name in ("time_ns", "interval_s")]
+        for number in range(file.num_row_groups):
+            group = file.metadata.row_group(number)
+            stamps, intervals = (_range(group.column(column).statistics) for column in columns)
+            if stamps and intervals:
+                yield *stamps, intervals[1]
+            else:
+                yield from _spans(file.read_row_group(number))
 
 
 def usual_interval_s(samples: Samples) -> float:
     """The median of the intervals that samples cover, seconds; 0 where there are no samples."""
+    import duckdb  # noqa: PLC0415 -- verdicts need no queries
+
     connection = duckdb.connect()
     show(samples, connection)
     usual = connection.execute("SELECT median(interval_s) FROM samples").fetchall()[0][0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ from pinchpoint.analysis.traffic import Traffic
 from pinchpoint.errors import InputError
 from pinchpoint.store import histogram
 from pinchpoint.store import samples as recorded
+from pinchpoint.store.order import by_series, numbered, with_dictionaries
 from pinchpoint.store.read import open_run
 from pinchpoint.store.schema import SAMPLES, SAMPLES_SCHEMA
 
@@ -73,7 +75,7 @@ def test_samples_are_added_up_as_one_by_one(rows: int) -> None:
     """Sums, weights, largest values and counts of every cell, from tables of any length, in any order."""
     table = some_samples(1)
     parts = [table.slice(first, rows) for first in range(0, table.num_rows, rows)]
-    found, expected = add_up(parts, WINDOW), one_by_one(table)
+    found, expected = add_up(pa.concat_tables(parts), WINDOW), one_by_one(table)
     for metric in ("cpu.busy_ratio", "disk.write_latency_s", "disk.writes_per_s"):
         assert found.keys(metric) == sorted(key for key in expected if key.metric == metric)
     for key, cells in expected.items():
@@ -90,21 +92,21 @@ def test_samples_are_added_up_as_one_by_one(rows: int) -> None:
 def test_a_part_of_the_window_is_what_it_alone_would_be() -> None:
     """Cut out of what was added up, or added up alone: the same; other steps are refused."""
     table, part = some_samples(2), Window(START_S + 20, 10, 3)
-    cut, alone = add_up([table], WINDOW).during(part), add_up([table], part)
+    cut, alone = add_up(table, WINDOW).during(part), add_up(table, part)
     for key in alone.keys("disk.write_latency_s"):
         assert cut.mean(*key) == alone.mean(*key)
         assert np.array_equal(cut.steps(*key), alone.steps(*key), equal_nan=True)
         assert np.array_equal(cut.weights(*key), alone.weights(*key))
-    beyond = add_up([table], WINDOW).during(Window(START_S + 50, 10, 3))
+    beyond = add_up(table, WINDOW).during(Window(START_S + 50, 10, 3))
     assert np.isnan(beyond.steps("a1", "cpu.busy_ratio")[1:]).all()
     with pytest.raises(ValueError, match="steps"):
-        add_up([table], WINDOW).during(Window(START_S + 5, 10, 2))
+        add_up(table, WINDOW).during(Window(START_S + 5, 10, 2))
 
 
 def test_readings_are_kept_only_of_what_was_asked_for() -> None:
     """In the order of time, measured ones only; any other series is a programming error."""
     table, key = some_samples(3), Key("b1", "disk.writes_per_s", "sda")
-    found = add_up([table.slice(0, 1500), table.slice(1500)], WINDOW, [key]).readings(*key)
+    found = add_up(pa.concat_tables([table.slice(1500), table.slice(0, 1500)]), WINDOW, [key]).readings(*key)
     rows = [row for row in table.to_pylist() if Key(row["host"], row["metric"], row["instance"]) == key]
     middles = {row["time_ns"] / 1e9 - row["interval_s"] / 2: row["value"] for row in rows}
     inside = {
@@ -115,7 +117,50 @@ def test_readings_are_kept_only_of_what_was_asked_for() -> None:
     assert found.middle_s.tolist() == list(inside)
     assert found.value.tolist() == list(inside.values())
     with pytest.raises(KeyError):
-        add_up([table], WINDOW, [key]).readings("a1", "disk.writes_per_s", "sda")
+        add_up(table, WINDOW, [key]).readings("a1", "disk.writes_per_s", "sda")
+
+
+def test_only_what_may_hold_what_is_asked_for_is_read_and_once(tmp_path: Path) -> None:
+    """Groups of rows that say that they hold other names are passed over; nothing is added up twice."""
+    path, table = tmp_path / SAMPLES, some_samples(6)
+    order = by_series(with_dictionaries(table).unify_dictionaries().combine_chunks())
+    pq.write_table(table.take(pa.array(order)), path, row_group_size=200)
+    unread, names = recorded.Unread(recorded.in_file(path)), ("host", "metric", "instance")
+    seen: list[pa.Table] = []
+    for key in (Key("a1", "disk.writes_per_s", "sdb"), Key("b1", "cpu.busy_ratio", "")):
+        given = list(unread.each(lambda group: group, recorded.Wanted(*key)))
+        assert all(group.num_rows == 200 for group in given)
+        of_key = [row for row in table.to_pylist() if tuple(row[name] for name in names) == key]
+        seen += given
+        rows = [row for group in seen for row in group.to_pylist()]
+        found = [row for row in rows if tuple(row[name] for name in names) == key]
+        assert len(rows) < table.num_rows / 2
+        assert sorted(map(str, found)) == sorted(map(str, of_key))
+        assert not list(unread.each(lambda group: group, recorded.Wanted(*key)))
+    seen += unread.each(lambda group: group)
+    assert sum(group.num_rows for group in seen) == table.num_rows
+    whole = add_up(recorded.in_file(path), WINDOW)
+    for key, cells in one_by_one(table).items():
+        assert whole.mean(*key) == pytest.approx(sum(cells["total"]) / sum(cells["share"]))
+
+
+def test_a_series_that_nobody_recorded_is_none(tmp_path: Path) -> None:
+    """Whether its names lie between those of a group of rows, or beyond all."""
+    path = tmp_path / SAMPLES
+    pq.write_table(some_samples(7), path)
+    found = add_up(recorded.in_file(path), WINDOW)
+    assert found.series("a2", "disk.reads_per_s", "sda") is None
+    assert found.series("z1", "zzz") is None
+    assert found.keys("disk.reads_per_s") == []
+    assert np.isnan(found.steps("a2", "cpu.busy_ratio")).all()
+
+
+@pytest.mark.parametrize("possible", [30, 2**40])
+def test_codes_are_numbered_alike_however_many_are_possible(possible: int) -> None:
+    """In ascending order, by marks or by sorting."""
+    number, found = numbered(np.array([7, 3, 29, 3, 7]), possible)
+    assert found.tolist() == [3, 7, 29]
+    assert number.tolist() == [1, 0, 2, 0, 1]
 
 
 def texts(seed: int, count: int) -> list[str | None]:
@@ -175,7 +220,7 @@ def test_a_file_is_judged_as_the_table_it_was_written_from(tmp_path: Path) -> No
     run = crawl_bound_by_search().run()
     path = tmp_path / SAMPLES
     pq.write_table(run.samples, path, row_group_size=700)
-    in_file = type(run)(run.directory, run.manifest, run.operations, recorded.in_file(path), run.events)
+    in_file = replace(run, samples=recorded.in_file(path))
     assert analyse(in_file).to_json() == analyse(run).to_json()
     assert recorded.extent(in_file.samples) == recorded.extent(run.samples)
     assert recorded.table(in_file.samples).equals(run.samples)
@@ -195,7 +240,7 @@ def test_pages_that_are_damaged_are_told(tmp_path: Path) -> None:
     content[4 : len(content) // 2] = bytes(len(content) // 2 - 4)
     path.write_bytes(content)
     with pytest.raises(InputError, match=r"samples\.parquet: cannot be read"):
-        list(recorded.tables(recorded.in_file(path)))
+        analyse(replace(run, samples=recorded.in_file(path)))
 
 
 def test_a_long_run_names_its_bottleneck(tmp_path: Path) -> None:

@@ -169,7 +169,7 @@ def test_a_sample_of_five_seconds_holds_for_all_of_them_but_of_a_disk_it_counts_
     ]
     columns = zip(zip(*rows, strict=True), SAMPLES_SCHEMA, strict=True)
     table = pa.table([pa.array(values, field.type) for values, field in columns], schema=SAMPLES_SCHEMA)
-    samples = add_up([table], Window(0, 1, 22))
+    samples = add_up(table, Window(0, 1, 22))
     nan = np.nan
     expected = [5.0] * 5 + [10.0] * 5 + [nan] * 5 + [20.0] * 5 + [21.0, nan]
     np.testing.assert_array_equal(samples.steps("a", "cpu.busy_ratio"), expected)

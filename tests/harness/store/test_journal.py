@@ -10,13 +10,14 @@ import sys
 import time
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from pinchpoint.errors import InputError, NotEvidenceError
 from pinchpoint.store import compact
 from pinchpoint.store.journal import JournalWriter, read_frames, segments
 from pinchpoint.store.read import open_run
-from pinchpoint.store.schema import JOURNAL, MANIFEST
+from pinchpoint.store.schema import JOURNAL, MANIFEST, SAMPLES_SCHEMA
 from pinchpoint.store.write import RunWriter, is_being_written
 from pinchpoint_collectors.record import Sample
 
@@ -151,6 +152,28 @@ def test_a_finished_run_holds_one_file_of_each(tmp_path: Path) -> None:
         "events.jsonl", "manifest.json", "operations.parquet", "samples.parquet"
     ]  # fmt: skip
     assert open_run(run).samples.count_rows() == 5
+
+
+def test_a_finished_run_lies_in_the_order_of_its_series(tmp_path: Path) -> None:
+    """Nothing is lost or changed by it; each series keeps its order; columns are as ever, names are text."""
+    journal, file = tmp_path / "journal", tmp_path / "samples.parquet"
+    journal.mkdir()
+    names = ["vdb", "", "sda", "\u00e9"]
+    with JournalWriter(journal, "controller", segment_s=5) as writer:
+        for second in range(20):
+            writer.write_samples(
+                [sample(second, None if second == 7 else second / 3, name) for name in names]
+                + [Sample(second * SECOND + 5, 0.5, "app1", "cpu.busy_ratio", "", float(second))]
+            )
+    compact.compact_closed(journal)
+    _, recorded = compact.tables(journal)
+    compact.merge(journal, tmp_path / "operations.parquet", file)
+    found = pq.read_table(file)
+    assert found.schema.equals(SAMPLES_SCHEMA)
+    rows, before = found.to_pylist(), recorded.to_pylist()
+    assert rows != before
+    place = {name: sorted(["", *names]).index(name) for name in names}
+    assert rows == sorted(before, key=lambda row: (place[row["instance"]], row["host"], row["metric"]))
 
 
 @pytest.mark.parametrize(

@@ -178,4 +178,4 @@ def test_eight_hours_stay_small(tmp_path: Path) -> None:
         pool["service"].to_pylist(), pool["count"].to_pylist(), strict=True))  # fmt: skip
     samples = pq.ParquetFile(run / SAMPLES)
     assert samples.metadata.num_rows == 8 * 3600 * 100
-    assert samples.metadata.num_row_groups < 40
+    assert samples.metadata.num_row_groups < 80
