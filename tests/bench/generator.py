@@ -39,6 +39,7 @@ def generate(
     use: str = "sql-mix",
     params: Mapping[str, Any] | None = None,
     endpoint: Endpoint | None = None,
+    endpoints: Sequence[Endpoint] = (),
     module: str = REAL,
 ) -> Load:
     """Drive one scenario by one generator per core in ``cores``, which share the load.
@@ -50,12 +51,14 @@ def generate(
         use: the scenario.
         params: its parameters.
         endpoint: what it talks to.
+        endpoints: likewise, where that is more than one.
         module: the program of the generator.
 
     Raises:
         BenchError: an operation failed, or a generator did.
     """
     scenario = {"use": use, "params": dict(params or {}), "load": dict(load), "repeat_s": None}
+    there = [*endpoints, *([endpoint] if endpoint else [])]
     names = [f"generator{number + 1}" for number in range(len(cores))]
     owners = shares.deal(names)
     with tempfile.TemporaryDirectory(prefix="bench-") as folder, ExitStack() as running:
@@ -68,7 +71,7 @@ def generate(
                 beat_s=0.2 + 0.6 * number / len(names),
                 journal=folder,
                 seed=1,
-                endpoints={endpoint.name: {"url": endpoint.url}} if endpoint else {},
+                endpoints={each.name: {"url": each.url, **each.options} for each in there},
                 scenarios={SCENARIO: scenario},
                 slots={SCENARIO: sorted(owners[name])},
             )

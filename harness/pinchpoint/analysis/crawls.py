@@ -1,4 +1,4 @@
-"""A crawl's sources: what was crawled, how fast, what failed, and where a document's time went.
+"""A crawl's sources: what was crawled, how fast, what failed, where a document's time went, what was full.
 
 The time of a stage is all of its operations together, so it holds every attempt. Over the seconds in which
 the source
@@ -18,6 +18,8 @@ STAGES = ("politeness", "enumerate", "fetch", "index", "crawl_db")
 """What a document is in, one after the other: its turn at the source, being found, fetched, indexed,
 logged."""
 _EVENT_ONLY = ("deleted", "unchanged", "bytes", "repository_latency_p50_s", "repository_latency_p95_s")
+_BULK = "crawl/bulk"
+"""A request to the destination that carries the documents of several users."""
 _LOGGED = 50
 """So many failed items of a source are listed; the crawl database has all of them."""
 
@@ -43,6 +45,7 @@ def _first_end(events: Iterable[Mapping[str, Any]], scenario: str) -> Mapping[st
 def _ended_crawl(traffic: Traffic, ended: Mapping[str, Any], load: Load) -> list[dict[str, Any]]:
     """What the crawl database counted. The rate is count ÷ duration; that of active seconds beside it."""
     rows = []
+    destination = _destination(traffic, ended.get("destination_limit"), load)
     for source in ended.get("sources") or ():
         name, count, duration = source["source"], source["count"], source["duration_s"]
         active = source.get("rate_active_per_s")
@@ -63,6 +66,7 @@ def _ended_crawl(traffic: Traffic, ended: Mapping[str, Any], load: Load) -> list
                 "failed": list(source.get("failed") or ())[:_LOGGED],
                 "complete": source.get("complete", True),
                 **_workers(traffic, name, source.get("workers"), load),
+                "destination": destination,
             }
         )
     return rows
@@ -71,6 +75,7 @@ def _ended_crawl(traffic: Traffic, ended: Mapping[str, Any], load: Load) -> list
 def _open_crawl(traffic: Traffic, load: Load) -> list[dict[str, Any]]:
     """A crawl that did not end: what its operations tell, marked as incomplete."""
     rows = []
+    destination = _destination(traffic, None, load)
     for operation in traffic.whole().operation_names:
         documents = traffic.operations(operation)
         seconds, outcomes = documents.seconds, documents.outcomes()
@@ -94,6 +99,7 @@ def _open_crawl(traffic: Traffic, load: Load) -> list[dict[str, Any]]:
                 "failures_by_kind": failed,
                 "complete": False,
                 **_workers(traffic, name, None, load),
+                "destination": destination,
             }
         )
     return rows
@@ -125,6 +131,25 @@ def _workers(traffic: Traffic, source: str, limit: int | None, load: Load) -> di
         "workers_busy": busy,
         "workers_busy_ratio": busy / places if busy is not None and places else None,
     }
+
+
+def _destination(traffic: Traffic, limit: int | None, load: Load) -> dict[str, Any] | None:
+    """How full the pool of requests to where documents go was; None where they go nowhere.
+
+    Returns:
+        busy: mean number of requests that were going on there, over the seconds in which there were any.
+        limit: at most so many at a time: where requests carry the documents of several users, what the crawl
+            says; else its users. None where neither is known.
+        busy_ratio: over the limit.
+    """
+    bulk = traffic.operations(_BULK)
+    requests = bulk if bulk.count else traffic.ending("/index")
+    service, seconds = requests.service(), requests.seconds
+    if not service or not seconds:
+        return None
+    busy = service.mean_s * service.count / (max(seconds) + 1 - min(seconds))
+    places = limit if bulk.count else load.users
+    return {"busy": busy, "limit": places, "busy_ratio": busy / places if places else None}
 
 
 def _active_rate(documents: Traffic) -> float | None:

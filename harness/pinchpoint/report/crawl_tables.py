@@ -1,4 +1,4 @@
-"""Where a crawled document's time went, and what could not be crawled."""
+"""Where a crawled document's time went, which pool was full, and what could not be crawled."""
 
 from __future__ import annotations
 
@@ -11,26 +11,46 @@ _TITLES = {"politeness": "waiting for its turn", "enumerate": "enumeration", "cr
 
 
 def stages(verdict: Row) -> Table:
-    """One row per content source."""
+    """One row per content source, and one for where documents go."""
     rows: list[dict[str, Any]] = [
         {**row, **(row.get("stages") or {})} for row in verdict.get("crawl") or () if row.get("stages")
     ]
+    rows += _destinations(verdict)
     there = [stage for stage in STAGES if any(stage in row for row in rows)]
     return Table(
         "crawl_stages",
-        "Where a document's time went",
+        "Where a document's time went, and which pool was full",
         (
             Column("source", "source"),
             *(duration(stage, _TITLES.get(stage, stage)) for stage in there),
-            number("workers_busy", "workers busy"),
+            number("workers_busy", "busy"),
             number("workers", "of at most"),
             share("workers_busy_ratio", "pool full"),
         ),
         rows,
-        note="All attempts of a stage ÷ documents. Workers busy: mean number at work on the source while it "
-        "was crawled, over its own limit of workers, or the users of the load where it has none.",
+        note="All attempts of a stage ÷ documents. Busy: mean number of workers on a source while it was "
+        "crawled, over its own limit of workers, or the users of the load where it has none; of where "
+        "documents go, mean number of requests there, over their limit, or the users.",
         empty="",
     )
+
+
+def _destinations(verdict: Row) -> list[dict[str, Any]]:
+    """The pool of requests to where documents go, of each crawl; its sources all tell the same."""
+    found: list[Row] = []
+    for row in verdict.get("crawl") or ():
+        destination = row.get("destination")
+        if destination and destination not in found:
+            found.append(destination)
+    return [
+        {
+            "source": "(where documents go)",
+            "workers_busy": each["busy"],
+            "workers": each["limit"],
+            "workers_busy_ratio": each["busy_ratio"],
+        }
+        for each in found
+    ]
 
 
 def log(verdict: Row) -> Table:

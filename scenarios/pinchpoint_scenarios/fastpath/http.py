@@ -2,25 +2,28 @@
 
 One connection to one server, kept alive as long as the server allows. TLS goes through memory, so that
 reading, writing and waiting are the same with it and without.
+
+What a request costs beyond its system calls is the Python between them: so one buffer takes all that comes, a
+head is kept as it came and searched for the fields somebody asks for, and the parser calls back for little.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
 import socket
 import ssl
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal, TypeVar
+from collections.abc import Callable, Iterator
+from time import monotonic
+from typing import Literal, NamedTuple, TypeVar, cast
 
 import httptools
 
 from .readiness import Readiness, readiness
 
-_READ_BYTES = 65_536
-_TLS_RECORDS_BYTES = 2**18
+_READ_BYTES = 2**17
+_TLS_RECORD_BYTES = 2**14  # the most plain text that one record holds (RFC 8446, 5.1)
+_HEAD_END = b"\r\n\r\n"
+_STATUS_AT = len(b"HTTP/1.1 ")
 
 T = TypeVar("T")
 
@@ -44,24 +47,38 @@ class _UnansweredError(HttpError):
     """The server closed an idle connection as we wrote to it: it has seen nothing of the request."""
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
+class Response(NamedTuple):
     """A complete answer.
 
     Attributes:
         status: its status code.
-        headers: its header fields, as they came.
+        head: its status line and header fields, as they came, without the empty line behind them.
         body: the bytes of its body, whatever their content encoding.
     """
 
     status: int
-    headers: tuple[tuple[bytes, bytes], ...]
+    head: bytes
     body: bytes
 
     def header(self, name: bytes) -> str:
         """The value of a field (``name`` in lower case), several joined by commas; "" without any."""
-        found = [value for field, value in self.headers if field.lower() == name]
+        wanted, head = b"\r\n" + name + b":", self.head.lower()
+        at = head.find(wanted)
+        if at < 0:
+            return ""
+        found = []
+        while at >= 0:
+            begin = at + len(wanted)
+            end = head.find(b"\r\n", begin)
+            found.append(self.head[begin : end if end >= 0 else None].strip())
+            at = head.find(wanted, begin)
         return b", ".join(found).decode("latin-1")
+
+    @property
+    def headers(self) -> tuple[tuple[bytes, bytes], ...]:
+        """All header fields: name and value, as they came."""
+        pairs = (line.partition(b":") for line in self.head.split(b"\r\n")[1:])
+        return tuple((name, value.strip()) for name, _, value in pairs)
 
 
 class HttpConnection:
@@ -88,11 +105,12 @@ class HttpConnection:
         self._address = (host, port)
         self._tls = tls
         self._connect_timeout_s = connect_timeout_s
-        self._largest_bytes = largest_bytes
         self._socket: socket.socket | None = None
         self._descriptor = -1
         self._ready: Readiness | None = None
         self._records: _Records | None = None
+        self._buffer = bytearray(_READ_BYTES)
+        self._view = memoryview(self._buffer)
         self._incoming = _Incoming(largest_bytes)
         self.opened = 0
         """How many connections were opened so far: who logged in on one must do so again on the next."""
@@ -144,30 +162,26 @@ class HttpConnection:
             self.close()
         return incoming.answer()
 
-    def _take_in(self, content: bytes | None) -> None:
-        incoming = self._incoming
-        if content is None:  # nothing yet
+    def _take_in(self, size: int | None) -> None:
+        """So many bytes at the buffer's begin have come; 0: the connection's end; None: nothing yet."""
+        if size is None:
             return
-        if not content:
-            if not incoming.ends_with_connection():
-                if not incoming.begun:
-                    raise _UnansweredError("connection_lost", "the server closed the connection")
-                raise HttpError("connection_lost", "the server closed the connection in an answer")
-            incoming.complete, incoming.keep_alive = True, False
-            return
-        try:
-            incoming.feed(content)
-        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
-            if not incoming.complete:
-                raise HttpError("bad_answer", f"the answer is no HTTP: {error}") from error
-            incoming.keep_alive = False  # what follows the answer is nobody's
-        if incoming.size_bytes > self._largest_bytes:
-            raise HttpError("too_large", f"larger than {self._largest_bytes} bytes")
+        incoming, records = self._incoming, self._records
+        if not size:
+            incoming.end()
+        elif records is None:
+            incoming.feed(self._buffer, self._view, size)
+        else:
+            for part in records.opened(self._view[:size]):
+                if part:
+                    incoming.feed(records.plain, records.view, part)
+                else:
+                    incoming.end()
 
     def _connect(self, deadline: float) -> None:
-        until = min(deadline, time.monotonic() + self._connect_timeout_s)
+        until = min(deadline, monotonic() + self._connect_timeout_s)
         try:
-            self._socket = socket.create_connection(self._address, max(0.001, until - time.monotonic()))
+            self._socket = socket.create_connection(self._address, max(0.001, until - monotonic()))
         except (OSError, UnicodeError) as error:  # UnicodeError: a host that cannot be a name
             raise HttpError("unreachable", str(error)) from error
         self.opened += 1
@@ -190,19 +204,19 @@ class HttpConnection:
             if done:
                 return
             self._wait(deadline)
-            content = self._read_plain()
-            if content == b"":
+            size = self._read()
+            if size == 0:
                 raise HttpError("tls", "the server closed the connection in the handshake")
-            if content is not None:
-                records.receive(content)
+            if size is not None:
+                records.receive(self._view[:size])
 
     def _is_gone(self) -> bool:
         """Whether the server has closed the idle connection."""
         try:
-            content = self._read_plain()
+            size = self._read()
         except HttpError:
             return True
-        return content is not None  # an end, or bytes nobody asked for
+        return size is not None  # an end, or bytes nobody asked for
 
     def _send(self, request: bytes, deadline: float) -> None:
         content = self._records.sealed(request) if self._records is not None else request
@@ -239,14 +253,10 @@ class HttpConnection:
         if not self._readiness().wait_readable_for(_left_s(deadline)):
             raise HttpError("timeout", "the answer was not complete in time")
 
-    def _read(self) -> bytes | None:
-        """What came; empty at the end, None where there is nothing yet."""
-        content = self._read_plain()
-        return content if self._records is None or not content else self._records.opened(content)
-
-    def _read_plain(self) -> bytes | None:
+    def _read(self) -> int | None:
+        """How many bytes came into the buffer; 0 at the end, None where there is nothing yet."""
         try:
-            return os.read(self._descriptor, _READ_BYTES)
+            return os.readv(self._descriptor, (self._buffer,))
         except BlockingIOError:
             return None
         except ConnectionResetError as error:
@@ -263,15 +273,14 @@ class HttpConnection:
 
 
 class _Incoming:
-    """The answer that is coming in: what httptools tells, by these names."""
+    """The answer that is coming in: what httptools tells, by these names, and the head as it came."""
 
     def __init__(self, largest_bytes: int) -> None:
         self._largest_bytes = largest_bytes
-        self._headers: list[tuple[bytes, bytes]] = []
         self._parts: list[bytes] = []
         self._parser = httptools.HttpResponseParser(self)
-        self._status = 0
-        self.size_bytes = 0
+        self._head = b""
+        self._interim = self._status = self._size_bytes = 0
         self.begun = self.complete = self.keep_alive = False
 
     def start(self) -> None:
@@ -279,48 +288,65 @@ class _Incoming:
         if not self.keep_alive:
             self._parser = httptools.HttpResponseParser(self)
         self.begun = self.complete = self.keep_alive = False
-        self._forget()
+        self._head = b""
+        self._parts = []
+        self._interim = self._status = self._size_bytes = 0
 
-    def feed(self, content: bytes) -> None:
+    def feed(self, buffer: bytearray, view: memoryview, size: int) -> None:
+        """Take in the first bytes of a buffer. Raises ``HttpError``."""
         self.begun = True
-        self._parser.feed_data(content)
+        if not self._status:
+            # A head in pieces, or behind an interim answer, is told from what follows once all is there.
+            whole = self._head or buffer[_STATUS_AT] == ord("1")
+            end = -1 if whole else buffer.find(_HEAD_END, 0, size)
+            self._head += view[: end if end >= 0 else size]
+        try:
+            self._parser.feed_data(view[:size])
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
+            if not self.complete:
+                raise HttpError("bad_answer", f"the answer is no HTTP: {error}") from error
+            self.keep_alive = False  # what follows the answer is nobody's
+        if self._size_bytes > self._largest_bytes:
+            raise HttpError("too_large", f"larger than {self._largest_bytes} bytes")
 
-    def ends_with_connection(self) -> bool:
-        """Whether the end of the connection is this answer's proper end: its head does not say its length."""
-        names = {name.lower() for name, _ in self._headers}
-        return self._status >= 200 and names.isdisjoint({b"content-length", b"transfer-encoding"})
+    def end(self) -> None:
+        """The connection ends: the proper end of an answer whose head does not say its length."""
+        answer = self.answer()
+        if self._status and not (answer.header(b"content-length") or answer.header(b"transfer-encoding")):
+            self.complete, self.keep_alive = True, False
+        elif self.begun:
+            raise HttpError("connection_lost", "the server closed the connection in an answer")
+        else:
+            raise _UnansweredError("connection_lost", "the server closed the connection")
 
     def answer(self) -> Response:
-        parts = self._parts
+        """What has come so far."""
+        parts, head = self._parts, self._head
+        for _ in range(self._interim):
+            head = head.partition(_HEAD_END)[2]
         body = parts[0] if len(parts) == 1 else b"".join(parts)
-        return Response(self._status, tuple(self._headers), body)
+        return Response(self._status, head.partition(_HEAD_END)[0], body)
 
     def on_message_begin(self) -> None:
         if self.complete:
             raise ValueError("an answer nobody asked for")
 
-    def on_header(self, name: bytes, value: bytes) -> None:
-        self._headers.append((name, value))
-
     def on_headers_complete(self) -> None:
-        self._status = self._parser.get_status_code()
+        status = self._parser.get_status_code()
+        if status >= 200:
+            self._status = status
 
     def on_body(self, part: bytes) -> None:
-        self.size_bytes += len(part)
-        if self.size_bytes <= self._largest_bytes:
+        self._size_bytes += len(part)
+        if self._size_bytes <= self._largest_bytes:
             self._parts.append(part)
 
     def on_message_complete(self) -> None:
-        if self._status < 200:  # an interim answer: the real one follows
-            self._forget()
-            return
-        self.complete = True
-        self.keep_alive = self._parser.should_keep_alive()
-
-    def _forget(self) -> None:
-        self._headers = []
-        self._parts = []
-        self._status = self.size_bytes = 0
+        if self._status:
+            self.complete = True
+            self.keep_alive = self._parser.should_keep_alive()
+        else:
+            self._interim += 1  # the real one follows
 
 
 class _Records:
@@ -328,6 +354,8 @@ class _Records:
 
     def __init__(self, context: ssl.SSLContext, host: str) -> None:
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self.plain = bytearray(_TLS_RECORD_BYTES)
+        self.view = memoryview(self.plain)
         try:
             self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=host)
         except (ValueError, ssl.SSLError) as error:
@@ -346,22 +374,25 @@ class _Records:
     def to_send(self) -> bytes:
         return self._outgoing.read()
 
-    def receive(self, content: bytes) -> None:
+    def receive(self, content: memoryview) -> None:
         self._incoming.write(content)
 
     def sealed(self, content: bytes) -> bytes:
         self._act(lambda: self._tls.write(content))
         return self._outgoing.read()
 
-    def opened(self, content: bytes) -> bytes | None:
-        """What these bytes say; None where they are no whole record yet, empty at its goodbye."""
+    def opened(self, content: memoryview) -> Iterator[int]:
+        """What these bytes say, record by record in ``plain``: how many bytes of it; 0 at the goodbye."""
         self._incoming.write(content)
-        parts: list[bytes] = []
-        with contextlib.suppress(ssl.SSLWantReadError):
-            while part := self._act(lambda: self._tls.read(_TLS_RECORDS_BYTES)):
-                parts.append(part)
-            return b"".join(parts)
-        return b"".join(parts) or None
+        more = True
+        while more:
+            try:
+                # With a buffer it returns how many bytes are there; its type says otherwise.
+                size = cast("int", self._act(lambda: self._tls.read(_TLS_RECORD_BYTES, self.plain)))
+            except ssl.SSLWantReadError:  # no whole record
+                return
+            yield size
+            more = size > 0 and (self._incoming.pending > 0 or self._tls.pending() > 0)
 
     @staticmethod
     def _act(action: Callable[[], T]) -> T:
@@ -374,4 +405,4 @@ class _Records:
 
 
 def _left_s(deadline: float) -> float:
-    return max(0.0, deadline - time.monotonic())
+    return max(0.0, deadline - monotonic())

@@ -14,7 +14,7 @@ from .cycle import Cycles, Root
 from .database import CrawlDatabase
 from .destinations import service
 from .failures import Failure
-from .frontier import Frontier
+from .frontier import Frontier, Queued
 from .native.drive import NativeCrawl
 from .native.session import NativeSession
 from .params import FullCrawlParams, NativeParams, SourceParams
@@ -89,6 +89,7 @@ class DrivenCrawl:
             name: repository(source, endpoint, self._params)
             for name, (source, endpoint) in self._given.items()
         }
+        self._queued = Queued()
         self._made = False
         self._service = service(self._search, context.name, self._params.timeout_s)
 
@@ -136,6 +137,7 @@ class DrivenCrawl:
 
         def greet(connection: Connection) -> None:
             schema.enter(connection)
+            connection.execute(self._database.sql.greet.encode())
             for forget in places_lost:
                 forget()
 
@@ -146,7 +148,14 @@ class DrivenCrawl:
             greet=greet,
         )
         connection.try_open()
-        frontier = Frontier(connection, self._database.sql, params.lease_s, patience_s=params.timeout_s)
+        limit = self._service.limit
+        frontier = Frontier(
+            connection,
+            self._database.sql,
+            lease_s=params.lease_s,
+            patience_s=params.timeout_s,
+            queued=self._queued,
+        )
         sources = {name: shared.connect() for name, shared in self._repositories.items()}
         workers = {name: source.workers for name, (source, _) in self._given.items()}
         shares = {
@@ -161,6 +170,7 @@ class DrivenCrawl:
                 frontier,
                 {name: Root(source.root(), workers[name]) for name, source in sources.items()},
                 mode=params.mode,
+                destination_limit=None if limit is None else limit * self._context.workers,
                 repeat_s=self._context.repeat_s,
                 event=self._context.event,
             ),

@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from ..contract import OK
-from .frontier import CHANGES, CycleState, Failed, Frontier, SourceSummary, Start, changes_since
+from .frontier import Frontier, changes_since
+from .records import CHANGES, CycleState, Failed, SourceSummary, Start
 from .sources import Item
 
 AskIndex = Callable[[Literal["reset", "commit"]], str]
@@ -46,6 +47,7 @@ class Cycles:
         frontier: the session's.
         roots: source name -> where it is crawled from.
         mode: ``full`` or ``incremental``.
+        destination_limit: how many requests at most go to the destination at a time; None: one a session.
         repeat_s: another cycle follows one that ended within so many seconds of the first one's start; None:
             one always follows.
         event: writes a line to the run's events.
@@ -57,12 +59,14 @@ class Cycles:
         roots: Mapping[str, Root],
         *,
         mode: Mode,
+        destination_limit: int | None,
         repeat_s: float | None,
         event: Callable[..., None],
     ) -> None:
         self._frontier = frontier
         self._roots = roots
         self._mode = mode
+        self._destination_limit = destination_limit
         self._repeat_s = repeat_s
         self._event = event
 
@@ -137,6 +141,7 @@ class Cycles:
             started=_utc(ended[0]),
             ended=_utc(ended[1]),
             commit=commit,
+            destination_limit=self._destination_limit,
             sources=sources,
         )
 

@@ -12,191 +12,67 @@ import json
 import time
 import uuid
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from ..databases.contract import DatabaseFailure, SqlConnection
 from .dialects import CrawlSql
-from .keys import key_of
-from .sources import Grant, Item
+from .keys import key_of, key_text
+from .records import (
+    CHANGES,
+    REMOVAL,
+    UNCHANGED,
+    CycleState,
+    Done,
+    Failed,
+    Result,
+    SourceSummary,
+    Start,
+    Taken,
+    Turn,
+    plain,
+)
+from .sources import Item, ItemKind
 
 T = TypeVar("T")
 
-REMOVAL = "removal"
-"""The kind of a queued item that is gone from its source and is to go from the index."""
-CHANGES = "changes"
-"""The kind of a queued page of a source's change log; its detail is the token."""
-UNCHANGED = "unchanged"
-"""The reason of a document that was fetched and found to be what is indexed already."""
-
 _ADD_AT_ONCE = 1000
+_REMEMBERED = 200_000
 _PASSING = frozenset({"connection_lost", "unreachable", "too_many_connections", "deadlock", "serialization"})
 """Failures that another attempt may not meet."""
-_MESSAGE_LENGTH = 300
-
-FinalState = Literal["ok", "skipped", "failed", "deleted"]
-Turn = tuple[str, bool]
-"""A source, and whether its leaves (what is fetched or removed) or its containers are meant."""
 
 
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """An item this session holds the lease of.
+class Queued:
+    """What the sessions of a process have put into the queue in this cycle, as far as it is remembered.
 
-    Attributes:
-        id: its number in the queue.
-        cycle: the crawl it belongs to.
-        key: its key.
-        source: the source's name.
-        kind: ``container``, ``document``, ``changes`` or ``removal``.
-        item: itself.
-        known_version: the version it was last indexed with; None where it is not.
+    The pages of a site link to the same others: the crawl database need not be told by each of them.
     """
 
-    id: int
-    cycle: int
-    key: uuid.UUID
-    source: str
-    kind: str
-    item: Item
-    known_version: str | None
+    def __init__(self) -> None:
+        self._cycle = 0
+        self._urls: set[tuple[str, str]] = set()
 
+    def new(self, done: Sequence[Done]) -> list[Item]:
+        """What was found in items of one take and may not be there yet, each once.
 
-@dataclass(frozen=True, slots=True)
-class FailedRequest:
-    """A request that failed, whether or not another attempt helped."""
+        Links are in the order of their addresses: sessions that find the same ones at the same time would
+        else wait for each other.
+        """
+        found = {item.url: item for each in done for item in each.result.found}
+        if not found or done[0].taken.item.kind == "container":  # what a container holds is met there alone
+            return list(found.values())
+        source, known = done[0].taken.source, self._urls if done[0].taken.cycle == self._cycle else ()
+        return [found[url] for url in sorted(found) if (source, url) not in known]
 
-    stage: str
-    failure: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """What became of an item.
-
-    Attributes:
-        state: ``ok``, ``skipped``, ``failed`` or ``deleted``.
-        reason: why it was skipped, or the name of the failure; "" where it is ok.
-        attempts: how often the repository was asked.
-        size_bytes: what was fetched.
-        latency_s: repository latency, from the request to the last byte; None where nothing was fetched.
-        index_s: how long the search tier took; None where it was not asked.
-        version: what it is known by from now on.
-        url: the address it is indexed under; "": its own.
-        access: its access list; None where it is not known.
-        links: the addresses it links to; None where it was not read.
-        found: what is to be crawled because of it.
-        removed: what is gone, as the source's change log identifies it.
-        token: where the source's change log goes on behind this.
-        more: whether it goes on already now; else the token holds when this crawl has ended.
-        failures: the requests that failed.
-    """
-
-    state: FinalState
-    reason: str = ""
-    attempts: int = 0
-    size_bytes: int = 0
-    latency_s: float | None = None
-    index_s: float | None = None
-    version: str = ""
-    url: str = ""
-    access: tuple[Grant, ...] | None = None
-    links: tuple[str, ...] | None = None
-    found: tuple[Item, ...] = ()
-    removed: tuple[str, ...] = ()
-    token: str | None = None
-    more: bool = False
-    failures: tuple[FailedRequest, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class CycleState:
-    """Where the crawl stands.
-
-    Attributes:
-        number: of the current cycle.
-        ended: whether it has ended.
-        claimed: whether another session is busy ending it or starting the next.
-        queued: whether anything is in the queue, leased or not.
-        lasted_s: from the start of this run's first cycle to this one's end; None while it goes on.
-        since_start_s: since this cycle's start; None for what this run's first cycle follows.
-    """
-
-    number: int
-    ended: bool
-    claimed: bool
-    queued: bool
-    lasted_s: float | None
-    since_start_s: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class SourceSummary:
-    """What became of one source in a cycle, in the order of the columns of ``CrawlSql.summary``.
-
-    Attributes:
-        source: its name.
-        count: documents that were indexed.
-        failures: documents, and containers, that could not be crawled.
-        skipped: what was no document.
-        deleted: documents that were gone, and are gone from the index.
-        unchanged: documents that are what was indexed before.
-        size_bytes: of the indexed documents.
-        started: when its root was taken.
-        ended: when its last item was finished.
-        paused_s: how long the crawl lay still between these two, killed and not yet resumed.
-        active_seconds: in how many seconds at least one document was indexed.
-        latency_s: mean repository latency of the documents that were fetched; None where none was.
-        latency_p50_s: its median.
-        latency_p95_s: what 95 % of them stayed below.
-        failures_by_kind: name of the failure -> how many.
-    """
-
-    source: str
-    count: int
-    failures: int
-    skipped: int
-    deleted: int
-    unchanged: int
-    size_bytes: int
-    started: datetime
-    ended: datetime
-    paused_s: float
-    active_seconds: int
-    latency_s: float | None
-    latency_p50_s: float | None
-    latency_p95_s: float | None
-    failures_by_kind: dict[str, int] = field(hash=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """One line of the crawl log: an item that could not be crawled."""
-
-    source: str
-    url: str
-    failure: str
-    message: str
-    attempts: int
-    ended: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Start:
-    """Where the crawl of one source begins.
-
-    Attributes:
-        source: its name.
-        item: its root, or a page of its change log.
-        kind: ``container`` or ``changes``.
-    """
-
-    source: str
-    item: Item
-    kind: str
+    def remember(self, taken: Taken, found: Iterable[Item]) -> None:
+        """What was new because of an item has been put there, which is committed."""
+        if taken.item.kind == "container":
+            return
+        if taken.cycle != self._cycle or len(self._urls) > _REMEMBERED:
+            self._urls = set()
+            self._cycle = taken.cycle
+        self._urls.update((taken.source, item.url) for item in found)
 
 
 class Frontier:
@@ -207,13 +83,17 @@ class Frontier:
         sql: the statements.
         lease_s: how long what is taken or claimed stays this session's.
         patience_s: how long finished work is kept for a crawl database that does not answer.
+        queued: what the process's sessions have put into the queue; they share it.
     """
 
-    def __init__(self, connection: SqlConnection, sql: CrawlSql, lease_s: float, patience_s: float) -> None:
+    def __init__(
+        self, connection: SqlConnection, sql: CrawlSql, lease_s: float, patience_s: float, queued: Queued
+    ) -> None:
         self._connection = connection
         self._sql = sql
         self._lease_s = lease_s
         self._patience_s = patience_s
+        self._queued = queued
         self._holder = uuid.uuid4()
 
     def take(self, turns: Sequence[Turn], limit: int) -> list[Taken]:
@@ -239,59 +119,61 @@ class Frontier:
         """Give a place up."""
         self._connection.execute(self._sql.leave, (group, place))
 
-    def finish(self, taken: Taken, result: Result) -> bool:
-        """Move an item to the history and what it led to into the queue, in one transaction.
+    def hold(self, source: str, host: str, seconds: float) -> None:
+        """Tell all who crawl that a host is to be asked nothing for so long: they hear it as they take."""
+        values = (source, host, seconds)
+        self._patiently(lambda: self._connection.execute(self._sql.hold, values))
 
-        Returns False where our lease had run out and another session has the item: it is theirs to count.
+    def finish(self, done: Sequence[Done]) -> list[bool]:
+        """Move items of one take to the history and what they led to into the queue, in one transaction.
+
+        Returns for each whether that is so; False where our lease had run out and another session has the
+        item: it is theirs to count.
         """
-        return self._patiently(lambda: self._finish(taken, result))
+        return self._patiently(lambda: self._finish(done))
 
-    def _finish(self, taken: Taken, result: Result) -> bool:
-        values = self._values(taken, result)
-        if not (result.found or result.removed or result.token is not None):
-            finished = self._connection.execute(self._sql.finish, values).rowcount == 1
+    def _finish(self, done: Sequence[Done]) -> list[bool]:
+        cycle, source = done[0].taken.cycle, done[0].taken.source
+        found = self._queued.new(done)
+        if not (found or any(_leads_on(each.result) for each in done)):
+            moved = self._move(done)
         else:
             with self._connection.transaction():
-                finished = self._connection.execute(self._sql.finish, values).rowcount == 1
-                if finished:
-                    self._follow(taken, result)
+                moved = self._move(done)
+                ours = [each for each in done if each.taken.id in moved]
+                if len(ours) < len(done):
+                    found = self._queued.new(ours)
+                self._add(cycle, source, found)
+                self._follow(ours)
+            self._queued.remember(done[0].taken, found)
         # Not in the queue as ours: either an earlier attempt was committed and only its answer got lost,
         # or the lease did.
-        if not finished:
-            found = self._connection.execute(self._sql.finished, (taken.key, self._holder, taken.id))
-            finished = found.rowcount == 1
-        return finished
+        if lost := [each for each in done if each.taken.id not in moved]:
+            ids, keys = [each.taken.id for each in lost], [each.taken.key for each in lost]
+            rows = self._connection.execute(self._sql.finished, (self._holder, ids, keys)).fetchall()
+            moved.update(row[0] for row in rows)
+        return [each.taken.id in moved for each in done]
 
-    def _values(self, taken: Taken, result: Result) -> tuple[Any, ...]:
-        links = None if result.links is None else [(key_of(taken.source, url), url) for url in result.links]
-        access = result.access
-        if result.state == "deleted":  # nobody may see it, and it leads nowhere
-            access, links = (), []
-        failures = result.failures
-        return (
-            taken.id, self._holder, taken.cycle, result.state, result.reason, result.attempts,
-            result.size_bytes, result.latency_s, result.index_s, result.version,
-            None if access is None else [grant.principal for grant in access],
-            None if access is None else [grant.rights for grant in access],
-            None if access is None else [grant.allowed for grant in access],
-            None if links is None else [key for key, _ in links],
-            None if links is None else [url for _, url in links],
-            [each.stage for each in failures],
-            [each.failure for each in failures],
-            [plain(each.message) for each in failures],
-            result.url,
-        )  # fmt: skip
+    def _move(self, done: Sequence[Done]) -> set[int]:
+        now_ns = time.perf_counter_ns()
+        items = json.dumps([_line(each, now_ns) for each in done])
+        values = (self._holder, [each.taken.id for each in done], items)
+        return {row[0] for row in self._connection.execute(self._sql.finish, values).fetchall()}
 
-    def _follow(self, taken: Taken, result: Result) -> None:
-        """Put what an item led to into the queue, and note what was seen."""
-        self._add(taken.cycle, taken.source, result.found)
-        if result.removed:
-            values = (taken.cycle, taken.source, list(result.removed))
-            self._connection.execute(self._sql.forget, values)
-        if result.token is not None and result.more:
-            self._add(taken.cycle, taken.source, [changes_since(result.token)], kind=CHANGES)
-        elif result.token is not None:
-            self._connection.execute(self._sql.mark, (taken.source, result.token))
+    def _follow(self, done: Sequence[Done]) -> None:
+        """Put into the queue what items led to besides what was found in them, and note what was seen."""
+        same = [each.taken.key for each in done if _is_as_it_was(each.result)]
+        if same:
+            self._connection.execute(self._sql.relink, (done[0].taken.cycle, same))
+        for each in done:
+            taken, result = each.taken, each.result
+            if result.removed:
+                values = (taken.cycle, taken.source, list(result.removed))
+                self._connection.execute(self._sql.forget, values)
+            if result.token is not None and result.more:
+                self._add(taken.cycle, taken.source, [changes_since(result.token)], kind=CHANGES)
+            elif result.token is not None:
+                self._connection.execute(self._sql.mark, (taken.source, result.token))
 
     def state(self) -> CycleState:
         """Where the crawl stands."""
@@ -341,8 +223,8 @@ class Frontier:
     def enumerate_again(self, taken: Taken, root: Item) -> None:
         """Note that a source's change log does not reach back: all of it is enumerated in this cycle."""
         with self._connection.transaction():
-            self._connection.execute(self._sql.source, (taken.source, taken.cycle, True))
             self._add(taken.cycle, taken.source, [root])
+            self._connection.execute(self._sql.source, (taken.source, taken.cycle, True))
 
     def sweep(self, number: int) -> int:
         """Queue the removal of what this cycle enumerated its source for and did not see; how many."""
@@ -408,20 +290,51 @@ def changes_since(token: str) -> Item:
     return Item("container", f"changes:{plain(token)}", token)
 
 
-def plain(text: str) -> str:
-    """A message as any database takes it: printable ASCII, everything else escaped, not too long."""
-    return (
-        ascii(text[:_MESSAGE_LENGTH])[1:-1]
-        if not (text.isascii() and text.isprintable())
-        else text[:_MESSAGE_LENGTH]
-    )
-
-
 def _summary(row: tuple[Any, ...]) -> SourceSummary:
     return SourceSummary(*(*row[:-1], json.loads(row[-1])))
 
 
 def _taken(row: tuple[Any, ...]) -> Taken:
-    number, cycle, key, source, kind, url, detail, version, identity, known = row
-    item = Item("document" if kind in ("document", REMOVAL) else "container", url, detail, version, identity)
-    return Taken(number, cycle, key, source, kind, item, known)
+    number, cycle, key, source, kind, url, detail, version, identity, known, holds = row
+    leaf: ItemKind = "document" if kind in ("document", REMOVAL) else "container"
+    item = Item(leaf, url, detail, version, identity, known or "")
+    return Taken(number, cycle, key, source, kind, item, known, json.loads(holds) if holds else {})
+
+
+def _leads_on(result: Result) -> bool:
+    """Whether anything follows from it besides what was found in it."""
+    return bool(result.removed) or result.token is not None or _is_as_it_was(result)
+
+
+def _is_as_it_was(result: Result) -> bool:
+    """Whether its source said so, and nothing of it was read: it links to what it linked to."""
+    return result.reason == UNCHANGED and result.links is None
+
+
+def _line(done: Done, now_ns: int) -> dict[str, Any]:
+    """An item as ``CrawlSql.finish`` takes it."""
+    taken, result = done.taken, done.result
+    line: dict[str, Any] = {
+        "id": taken.id, "state": result.state, "reason": result.reason, "attempts": result.attempts,
+        "bytes": result.size_bytes, "version": result.version, "address": result.url,
+        "ago_s": (now_ns - done.end_ns) / 1e9,
+    }  # fmt: skip
+    if result.latency_s is not None:
+        line["latency_s"] = result.latency_s
+    if result.index_s is not None:
+        line["index_s"] = result.index_s
+    access, links = result.access, result.links
+    if result.state == "deleted":  # nobody may see it, and it leads nowhere
+        access, links = (), ()
+    if access is not None:
+        line["grants"] = [
+            {"principal": each.principal, "rights": each.rights, "allowed": each.allowed} for each in access
+        ]
+    if links is not None:
+        line["targets"] = [{"target": key_text(taken.source, url), "url": url} for url in links]
+    if result.failures:
+        line["failures"] = [
+            {"stage": each.stage, "failure": each.failure, "message": plain(each.message)}
+            for each in result.failures
+        ]
+    return line

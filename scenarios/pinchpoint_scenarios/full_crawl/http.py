@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cache
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from urllib3.exceptions import LocationParseError
 from urllib3.util import Url, parse_url
@@ -30,8 +30,7 @@ _THROTTLED = frozenset({429, 503})
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """A complete answer.
 
     Attributes:
@@ -124,9 +123,8 @@ class Http:
             Failure: no connection, no answer in time, a broken one, or a status that means failure.
             Skipped: the body is larger than ``LARGEST_BYTES``.
         """
-        deadline = time.monotonic() + self._timeout_s
         fields = self._head + _fields(headers) if headers else self._head
-        start_ns = time.perf_counter_ns()
+        deadline, start_ns = time.monotonic() + self._timeout_s, time.perf_counter_ns()
         try:
             response = self._ask(method, self.prefix + target, fields, body, deadline)
         except HttpError as error:
@@ -233,7 +231,7 @@ def _tls() -> ssl.SSLContext:
 
 def _decoded(response: Response) -> bytes:
     """The body as it was before the server packed it, though it was asked not to."""
-    encoding = response.header(b"content-encoding").strip().lower()
+    encoding = response.header(b"content-encoding").lower()
     if encoding in ("", "identity"):
         return response.body
     if encoding not in ("gzip", "x-gzip", "deflate"):

@@ -27,7 +27,7 @@ class FullCrawlParams(Params):
         retries: how often a failed request is tried again (where that can help at all).
         timeout_s: limit of one whole request.
         page_size: list items asked for at a time.
-        batch: queue items a session takes at a time.
+        batch: queue items a session takes, and hands in as done, at a time.
     """
 
     drive: Literal["pinchpoint", "native"] = "pinchpoint"

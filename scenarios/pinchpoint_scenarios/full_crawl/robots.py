@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from protego import Protego
 
@@ -30,7 +31,12 @@ class Robots:
 
     def allow(self, url: str) -> bool:
         """Whether an address may be asked for."""
-        return self._rules is None or bool(self._rules.can_fetch(url, self._user_agent))
+        return self._rules is None or _allowed(self._rules, url, self._user_agent)
+
+
+@lru_cache(maxsize=2**15)
+def _allowed(rules: Protego, url: str, user_agent: str) -> bool:
+    return bool(rules.can_fetch(url, user_agent))
 
 
 def parsed(content: bytes, user_agent: str) -> Robots:

@@ -9,13 +9,16 @@ from collections import deque
 from ..contract import OK, Record
 from ..databases.contract import DatabaseFailure, SqlConnection
 from .cycle import Cycles
-from .frontier import REMOVAL, Frontier, Result, Taken
+from .frontier import Frontier
+from .records import REMOVAL, Done, Result, Taken
 from .turns import Turns
 from .work import CRAWL, SKIPPED, LeaseLostError, Work
 
 LEASE_LOST = "lease_lost"
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.02, 0.5  # between two looks into an empty queue
+_HANDED_IN_AFTER_NS = 500_000_000
+"""What was found is to be crawled by others, too: of a slow source no batch is waited for."""
 
 
 class CrawlSession:
@@ -27,7 +30,7 @@ class CrawlSession:
         cycles: over that frontier.
         turns: over that frontier.
         work: this session's own connections to the sources and the search tier.
-        batch: items taken at a time.
+        batch: items taken, and handed in as done, at a time.
     """
 
     def __init__(
@@ -47,6 +50,7 @@ class CrawlSession:
         self._work = work
         self._batch = batch
         self._mine: deque[Taken] = deque()
+        self._done: list[Done] = []
 
     def perform(self, record: Record) -> bool:
         """Crawl one container or document, waiting for one if need be; False when the crawl is over."""
@@ -73,32 +77,57 @@ class CrawlSession:
         self._connection.close()
 
     def _take(self, record: Record) -> bool:
+        if self._done:  # the last of the batch did not get so far
+            self._hand_in(record)
         start_ns = time.perf_counter_ns()
         self._mine.extend(self._turns.take(self._batch))
-        if self._mine:
-            stage = f"{_operation(self._mine[0])}/crawl_db"
-            record(stage, OK, start_ns, time.perf_counter_ns())
-        return bool(self._mine)
+        if not self._mine:
+            return False
+        self._work.heed(self._mine[0])
+        record(f"{_operation(self._mine[0])}/crawl_db", OK, start_ns, time.perf_counter_ns())
+        return True
 
     def _crawl(self, taken: Taken, start_ns: int, record: Record) -> None:
+        """See one item to its end. Whoever completes a batch hands it in, as part of this item's time."""
         operation = _operation(taken)
+        outcome, size_bytes, ours = LEASE_LOST, 0, True
         try:
             result = self._work.do(taken, record)
         except LeaseLostError:
-            record(operation, LEASE_LOST, start_ns, time.perf_counter_ns())
-            return
-        finish_ns = time.perf_counter_ns()
-        try:
-            counted = self._frontier.finish(taken, result)
-            outcome = _outcome(result) if counted else LEASE_LOST
-            record(f"{operation}/crawl_db", OK if counted else LEASE_LOST, finish_ns, time.perf_counter_ns())
-        except DatabaseFailure as failure:
-            record(f"{operation}/crawl_db", failure.outcome, finish_ns, time.perf_counter_ns())
-            outcome = _crawl_db(failure)
+            ours = False
+        else:
+            outcome, size_bytes = _outcome(result), result.size_bytes
+            self._done.append(Done(taken, result, time.perf_counter_ns()))
+        if self._done and (not self._mine or _is_late(self._done[0])):
+            failed = self._hand_in(record)
+            outcome = failed if failed and ours else outcome
         # A container is no document; but one that could not be opened stands for those behind it.
         if taken.kind in ("document", REMOVAL) or outcome != OK:
-            size_bytes = result.size_bytes if outcome == OK else 0
+            size_bytes = size_bytes if outcome == OK else 0
             record(operation, outcome, start_ns, time.perf_counter_ns(), size_bytes)
+
+    def _hand_in(self, record: Record) -> str:
+        """Have the crawl database note what was done; why the last of it does not count, "" where it does.
+
+        What came before the last has been recorded as it was done: where it does not count, the stage tells.
+        """
+        done, self._done = self._done, []
+        stage = f"{_operation(done[-1].taken)}/crawl_db"
+        start_ns = time.perf_counter_ns()
+        try:
+            counted = self._frontier.finish(done)
+        except DatabaseFailure as failure:
+            record(stage, failure.outcome, start_ns, time.perf_counter_ns())
+            return _crawl_db(failure)
+        end_ns = time.perf_counter_ns()
+        record(stage, OK if any(counted) else LEASE_LOST, start_ns, end_ns)
+        for _ in range(counted[:-1].count(False)):
+            record(stage, LEASE_LOST, end_ns, end_ns)
+        return "" if counted[-1] else LEASE_LOST
+
+
+def _is_late(done: Done) -> bool:
+    return time.perf_counter_ns() - done.end_ns > _HANDED_IN_AFTER_NS
 
 
 def _outcome(result: Result) -> str:

@@ -16,7 +16,8 @@ import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from .frontier import Frontier, Taken, Turn
+from .frontier import Frontier
+from .records import Taken, Turn
 
 CONTAINER_EVERY = 16
 """One of so many turns at a source goes to a container before its documents: a page of a list, a folder,

@@ -12,6 +12,7 @@ _SCHEMES = frozenset({"http", "https"})
 _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 # A path of plain characters below the page's own folder, or from the root: nothing in it needs rewriting.
 _PLAIN = re.compile(r"/?(?!\.)[A-Za-z0-9_-][A-Za-z0-9_.-]*(?:/(?!\.)[A-Za-z0-9_-][A-Za-z0-9_.-]*)*/?\Z")
+_PATH_FROM = len("https://")
 _CONTROL = re.compile(r"[\x00-\x20\x7f]")
 
 
@@ -40,10 +41,9 @@ class Page:
     """
 
     def __init__(self, url: str) -> None:
-        parts = urlsplit(url)
         self._url = url
-        self._origin = f"{parts.scheme}://{parts.netloc}"
-        self._folder = self._origin + (parts.path.rpartition("/")[0] or "") + "/"
+        self._origin = origin_of(url)
+        self._folder = url.partition("?")[0].rpartition("/")[0] + "/"
 
     def link(self, href: str) -> str | None:
         """The canonical address a link leads to; None where it leads to no web page."""
@@ -61,6 +61,16 @@ def _linked(base: str, href: str) -> str | None:
         return canonical(urljoin(base, href))
     except ValueError:
         return None
+
+
+def origin_of(url: str) -> str:
+    """Scheme, host and port of a canonical address: all before its path."""
+    return url[: url.index("/", _PATH_FROM)]
+
+
+def target_of(url: str) -> str:
+    """Path and query of a canonical address."""
+    return url[url.index("/", _PATH_FROM) :]
 
 
 def host_of(url: str) -> str:

@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
 from ..contract import OK, Record
 from .destinations import Destination
 from .failures import Failure, Skipped
-from .frontier import (
-    CHANGES,
-    REMOVAL,
-    UNCHANGED,
-    FailedRequest,
-    FinalState,
-    Frontier,
-    Result,
-    Taken,
-    plain,
-)
-from .sources import Fetched, Source
+from .frontier import Frontier
+from .records import CHANGES, REMOVAL, UNCHANGED, FailedRequest, FinalState, Result, Taken, plain
+from .sources import Fetched, Item, Source
 
 T = TypeVar("T")
 
 CRAWL = "crawl"
 """The operation that stands for the crawl as a whole: recorded when it, not one document of it, fails."""
+BULK = f"{CRAWL}/bulk"
+"""Its stage: a request to the destination that carries the documents of several sessions."""
 SKIPPED = "skipped"
 TOKEN_EXPIRED = "token_expired"  # noqa: S105 - the name of a failure
 
@@ -112,10 +104,13 @@ class Work:
             taken.item.url == source.root().url
         ):  # what changes from now on, the next incremental crawl has to look at
             try:
-                with self._turn(taken, record):
+                start_ns = time.perf_counter_ns()
+                with source.turn(taken.item):
+                    self._take_turn(taken, start_ns, record)
                     token = source.token()
             except Failure as failure:
                 attempts.failed.append(FailedRequest("token", failure.kind, str(failure)))
+                self._hold(taken, failure)
         try:
             found = self._polite(lambda: source.enumerate(taken.item), taken, "enumerate", record, attempts)
         except (Failure, Skipped) as failure:  # Skipped: an answer too large to be a page
@@ -157,7 +152,8 @@ class Work:
             version = plain(item.version or fetched.version)
             return Result(
                 state, reason, attempts.count, len(fetched.content), latency_s, index_s, version, fetched.url,
-                fetched.access, fetched.links, fetched.found, failures=failures,
+                fetched.access, None if fetched.unchanged else fetched.links, fetched.found,
+                failures=failures,
             )  # fmt: skip
 
         try:
@@ -168,7 +164,7 @@ class Work:
             return result("failed", failure.kind)
         if fetched.skipped:
             return result("skipped", plain(fetched.skipped))
-        if _is_known(taken, fetched):
+        if fetched.unchanged or _is_known(taken, fetched):
             return result("ok", UNCHANGED)
         url, content = fetched.url or item.url, fetched.content
         indexing = _Attempts(failed=attempts.failed)
@@ -201,30 +197,42 @@ class Work:
     ) -> T:
         """Ask the source, each time in our turn; what the turn is waited for is a stage of its own."""
         name = f"document:{taken.source}/{stage}"
+        source = self._sources[taken.source]
         while True:
             attempts.count += 1
+            start_ns = time.perf_counter_ns()
             try:
-                with self._turn(taken, record):
+                with source.turn(_asked_for(taken, source)):
+                    self._take_turn(taken, start_ns, record)
                     return _timed(action, name, record)
             except Failure as failure:
                 attempts.failed.append(FailedRequest(stage, failure.kind, str(failure)))
+                self._hold(taken, failure)
                 if failure.permanent or attempts.count > self._retries:
                     raise
                 self._wait(attempts.count, failure.retry_after_s)
 
-    @contextmanager
-    def _turn(self, taken: Taken, record: Record) -> Iterator[None]:
-        """Our turn at the source, and the item still ours when it comes. Raises ``LeaseLostError``."""
-        source = self._sources[taken.source]
-        start_ns = time.perf_counter_ns()
-        with source.turn(source.root() if taken.kind == CHANGES else taken.item):
-            waited_ns = time.perf_counter_ns() - start_ns
-            if waited_ns > _WAITED_NS:
-                record(f"document:{taken.source}/politeness", OK, start_ns, start_ns + waited_ns)
-                # Nobody knows beforehand how long a host asks to wait, so no lease can allow for it.
-                if waited_ns > self._lease_s * 1e9 / 4 and not self._frontier.renew(taken):
-                    raise LeaseLostError
-            yield
+    def heed(self, taken: Taken) -> None:
+        """Ask nothing of the hosts that have told others of the crawl so."""
+        for host, seconds in taken.holds.items():
+            self._sources[taken.source].hold(host, seconds)
+
+    def _hold(self, taken: Taken, failure: Failure) -> None:
+        """Where a host asks for a pause, all who crawl make it: this process, and others by the database."""
+        if failure.retry_after_s > 0:
+            source = self._sources[taken.source]
+            host = source.host(_asked_for(taken, source))
+            source.hold(host, failure.retry_after_s)
+            self._frontier.hold(taken.source, host, failure.retry_after_s)
+
+    def _take_turn(self, taken: Taken, start_ns: int, record: Record) -> None:
+        """Our turn at the source has come, waited for since ``start_ns``. Raises ``LeaseLostError``."""
+        waited_ns = time.perf_counter_ns() - start_ns
+        if waited_ns > _WAITED_NS:
+            record(f"document:{taken.source}/politeness", OK, start_ns, start_ns + waited_ns)
+            # Nobody knows beforehand how long a host asks to wait, so no lease can allow for it.
+            if waited_ns > self._lease_s * 1e9 / 4 and not self._frontier.renew(taken):
+                raise LeaseLostError
 
     def _attempt(self, action: Callable[[], T], stage: str, record: Record, attempts: _Attempts) -> T:
         """Ask the destination, again where that may help; every attempt is recorded."""
@@ -237,6 +245,9 @@ class Work:
                 if failure.permanent or attempts.count > self._retries:
                     raise
                 self._wait(attempts.count, failure.retry_after_s)
+            finally:
+                for request in self._destination.requests():
+                    record(BULK, *request)
 
     def _wait(self, attempt: int, asked_s: float) -> None:
         backoff_s = min(_LONGEST_RETRY_S, _FIRST_RETRY_S * 2 ** min(attempt - 1, 16))
@@ -257,6 +268,11 @@ def _timed(action: Callable[[], T], stage: str, record: Record) -> T:
     else:
         record(stage, OK, start_ns, time.perf_counter_ns())
     return value
+
+
+def _asked_for(taken: Taken, source: Source) -> Item:
+    """What the source is asked for: its change log is its root's."""
+    return source.root() if taken.kind == CHANGES else taken.item
 
 
 def _is_known(taken: Taken, fetched: Fetched) -> bool:

@@ -24,6 +24,7 @@ class Log:
         self.fetched: list[str] = []
         self.enumerated = 0
         self.failing: set[str] = set()
+        self.delay_s = 0.0
 
     def put(self, url: str, identity: str, content: bytes) -> None:
         """Add, change or move a document."""
@@ -52,12 +53,19 @@ class Log:
     def turn(self, item: Item) -> AbstractContextManager[None]:
         return nullcontext()
 
+    def host(self, item: Item) -> str:
+        return ""
+
+    def hold(self, host: str, seconds: float) -> None:
+        """Nobody asks for a pause."""
+
     def enumerate(self, container: Item) -> Sequence[Item]:
         self.enumerated += 1
         return [Item("document", url, identity=known) for url, (known, _) in self.documents.items()]
 
     def fetch(self, document: Item) -> Fetched:
         now_ns = time.perf_counter_ns()
+        time.sleep(self.delay_s)
         self.fetched.append(document.url)
         if document.url in self.failing or document.url not in self.documents:
             raise Failure("not_found", permanent=True)

@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple, Protocol
 
 from ...contract import Endpoint
+
+
+class Request(NamedTuple):
+    """A request that carried the documents of several sessions.
+
+    Attributes:
+        outcome: ``ok`` or the name of the failure.
+        start_ns: ``time.perf_counter_ns()`` when it was begun.
+        end_ns: likewise, when it had been answered.
+    """
+
+    outcome: str
+    start_ns: int
+    end_ns: int
 
 
 class Destination(Protocol):
@@ -36,6 +50,13 @@ class Destination(Protocol):
 
     def commit(self) -> None:
         """Make everything added findable."""
+        ...
+
+    def requests(self) -> Iterable[Request]:
+        """Those of this process that carried documents of several sessions, each told once, to whoever asks.
+
+        None where each session asks for itself: then the time of ``add`` is the request's.
+        """
         ...
 
     def close(self) -> None:

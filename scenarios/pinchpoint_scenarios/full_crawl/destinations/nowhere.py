@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...contract import Endpoint
+from .contract import Request
 
 
 class Nowhere:
@@ -35,6 +36,10 @@ class Nowhere:
 
     def commit(self) -> None:
         """There is nothing to be found."""
+
+    def requests(self) -> tuple[Request, ...]:
+        """Each session asks for itself."""
+        return ()
 
     def close(self) -> None:
         """There is nothing to close."""

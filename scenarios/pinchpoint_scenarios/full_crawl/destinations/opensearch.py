@@ -15,18 +15,21 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping, Sequence
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, unquote, urlencode, urlsplit, urlunsplit
 
 import urllib3
 
-from ...contract import Endpoint
+from ...contract import OK, Endpoint
 from ...errors import ScenarioError
 from ..failures import Failure
 from ..http import Http
 from ..keys import key_of
 from .batches import REQUESTS, Batches
+from .contract import Request
 
 MARKER = "pinchpoint.owned/1: made by a load test, which may delete it"
 """In the index's ``_meta``: only an index that says so is ever deleted."""
@@ -72,6 +75,7 @@ class OpenSearch:
         self._pipeline = endpoint.options.get("pipeline", "")
         self._batches: Batches[bytes] = Batches(self._send)
         self._bulk: list[Http] = []
+        self._told: deque[Request] = deque()
 
     def connect(self) -> OpenSearchIndex:
         """A session's share of it."""
@@ -102,13 +106,23 @@ class OpenSearch:
     def _send(self, entries: Sequence[bytes]) -> list[Failure | None]:
         # At most REQUESTS at a time come here, so that there are never more connections than that.
         http = self._bulk.pop() if self._bulk else self.http()
+        outcome, start_ns = OK, time.perf_counter_ns()
         try:
             query = "?" + urlencode({"pipeline": self._pipeline}) if self._pipeline else ""
             body = b"".join(entries)
             answer = http.request("POST", f"/{quote(self.index)}/_bulk{query}", body=body)
+        except Failure as failure:
+            outcome = failure.kind
+            raise
         finally:
             self._bulk.append(http)
+            self._told.append(Request(outcome, start_ns, time.perf_counter_ns()))
         return _failures(answer.body, len(entries))
+
+    def requests(self) -> Iterator[Request]:
+        """The bulk requests that have ended, each told once."""
+        while self._told:
+            yield self._told.popleft()
 
     def close(self) -> None:
         """Close the connections for bulk requests that nobody uses. Safe to call twice."""
@@ -153,6 +167,10 @@ class OpenSearchIndex:
     def commit(self) -> None:
         """Make everything added findable."""
         self._http.request("POST", f"{self._path}/_refresh")
+
+    def requests(self) -> Iterator[Request]:
+        """See ``OpenSearch``."""
+        return self._shared.requests()
 
     def close(self) -> None:
         """Close connections. Safe to call twice."""

@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 from ...contract import Endpoint
 from ..failures import Failure, Skipped
 from ..http import Http
+from .contract import Request
 
 _NO_DOCUMENT = 415
 _LONGEST_REASON = 200
@@ -70,6 +71,10 @@ class PinchpointIndex:
     def commit(self) -> None:
         """Make everything added findable."""
         self._http.request("POST", "/commit")
+
+    def requests(self) -> tuple[Request, ...]:
+        """Each session asks for itself."""
+        return ()
 
     def close(self) -> None:
         """Close the connection. Safe to call twice."""

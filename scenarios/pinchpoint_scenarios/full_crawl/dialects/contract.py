@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import LiteralString
 
-TABLES = ("queue", "history", "access", "links", "errors", "sources", "cycle", "pauses")
-"""The tables of a crawl database.
+TABLES = ("cycle", "queue", "history", "access", "links", "errors", "sources", "pauses", "holds")
+"""The tables of a crawl database, in the order in which whoever drops them locks them.
+
+The first table that a transaction of a session locks stands before all others it locks: then no session waits
+for a table that is being dropped while it has one that is still to be dropped (a deadlock).
 
 =========  ===============================================================================================
 queue      what is still to be crawled, and who holds it until when
@@ -17,6 +20,7 @@ errors     every request that failed, also where another attempt helped
 sources    per source of this crawl its change token
 cycle      the crawls made here, one after the other
 pauses     how long a crawl lay still between being killed and being resumed
+holds      hosts of sources that are to be asked nothing for a while, because they said so
 =========  ===============================================================================================
 """
 
@@ -31,24 +35,26 @@ class CrawlSql:
 
     Attributes:
         create: makes the tables, empty.
+        greet: what every connection of a session is told first.
         take: (holder, lease_s, turns' sources, turns' leaf flags, limit): leases up to ``limit`` items of the
             first turn that has any, the oldest first, past what others hold or are taking. Rows: id,
             cycle, key, source, kind, url, detail, version, identity, version it was last indexed with or
-            NULL.
+            NULL, JSON object of the source's hosts that are held: name -> seconds still, or NULL.
         renew: (lease_s, id, holder): the lease of an item that is still held begins anew.
         add: (cycle, source, keys, kinds, leaf flags, urls, details, versions, identities): puts items into
             the
             queue, but not those that are there, were crawled in this cycle, or are known in this very
             version.
         seen: (cycle, keys, versions): notes those whose known version is the given one as still there.
-        finish: (id, holder, cycle, state, reason, attempts, bytes, latency_s, index_s, version; principals,
-            rights,
-            allowed flags of its access list; keys, urls it links to; stages, failures, messages of the
-            requests
-            that failed; the address it is indexed under, "": its own): moves an item from the queue to the
-            history; no row is changed where another session
-            holds it. Lists that are NULL leave what is known.
-        finished: (key, holder, id): a row where ``finish`` has already done so.
+        finish: (holder, ids, items): moves items from the queue to the history. Items are a JSON array of
+            objects: id, state, reason, attempts, bytes, latency_s, index_s, version, address (it is indexed
+            under; "": its own), ago_s (since it was done), and arrays of objects: grants (principal, rights,
+            allowed), targets (target, url), failures (stage, failure, message). Arrays that are missing leave
+            what is known. Rows: the ids of those that were moved: not those another session holds.
+        finished: (holder, ids, keys): rows: the ids of those that ``finish`` has already moved.
+        relink: (cycle, keys): puts what these items link to, and is known, into the queue: they are as
+            they were.
+        hold: (source, host, seconds): a host is to be asked nothing for so long.
         forget: (cycle, source, identities): the documents known by these identities go into the queue, to be
             removed.
         moved: (cycle, source, identities, keys): likewise those known by an identity, but under another key.
@@ -79,12 +85,15 @@ class CrawlSql:
     """
 
     create: tuple[LiteralString, ...]
+    greet: LiteralString
     take: LiteralString
     renew: LiteralString
     add: LiteralString
     seen: LiteralString
     finish: LiteralString
     finished: LiteralString
+    relink: LiteralString
+    hold: LiteralString
     forget: LiteralString
     moved: LiteralString
     sweep: LiteralString

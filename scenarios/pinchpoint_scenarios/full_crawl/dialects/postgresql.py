@@ -42,12 +42,18 @@ _CREATE = (
         number int PRIMARY KEY, started timestamptz, ended timestamptz,
         holder uuid, held_until timestamptz NOT NULL DEFAULT '-infinity')""",
     "CREATE TABLE pauses (cycle int NOT NULL, stopped timestamptz NOT NULL, resumed timestamptz NOT NULL)",
+    """CREATE TABLE holds (
+        source text, host text, until timestamptz NOT NULL, PRIMARY KEY (source, host))""",
     "INSERT INTO cycle (number, ended) VALUES (0, now())",  # what the first cycle follows
 )
 
+# A statement finds few rows, by an index. It is planned once, maybe while a table is so small that reading
+# all of it would be faster, and used on when it is large.
+_GREET = """
+    SELECT set_config(name, 'off', false) FROM pg_settings
+    WHERE name IN ('enable_seqscan', 'enable_hashjoin', 'enable_mergejoin', 'jit')"""
 # Who asks for more has finished what it had: what the queue still calls its own it took without hearing so,
-# or
-# could not finish.
+# or could not finish.
 _TAKE = """
     WITH taken AS (
         UPDATE queue
@@ -61,7 +67,9 @@ _TAKE = """
                 ORDER BY id LIMIT $5 FOR UPDATE SKIP LOCKED) AS found
             LIMIT $5))
         RETURNING id, cycle, key, source, kind, url, detail, version, identity)
-    SELECT taken.*, (SELECT version FROM history WHERE history.key = taken.key AND state = 'ok')
+    SELECT taken.*, (SELECT version FROM history WHERE history.key = taken.key AND state = 'ok'),
+        (SELECT json_object_agg(host, extract(epoch FROM until - clock_timestamp()))::text FROM holds
+         WHERE holds.source = taken.source AND until > clock_timestamp())
     FROM taken ORDER BY id"""
 _ADD = """
     INSERT INTO queue (cycle, source, key, kind, leaf, url, detail, version, identity)
@@ -77,31 +85,55 @@ _SEEN = """
     UPDATE history SET seen = $1 FROM unnest($2::uuid[], $3::text[]) AS new (key, version)
     WHERE history.key = new.key AND kind = 'document' AND cycle < $1 AND seen < $1
         AND state IN ('ok', 'skipped') AND new.version <> '' AND history.version = new.version"""
+# All tables stand in the WITH, in the order in which they are to be locked: those of its main part a prepared
+# statement locks first.
 _FINISH = """
-    WITH done AS (DELETE FROM queue WHERE id = $1 AND holder = $2 RETURNING *),
-        revoked AS (DELETE FROM access USING done WHERE access.key = done.key AND $11::text[] IS NOT NULL
-            AND (principal, rights, allowed) NOT IN (
-                SELECT * FROM unnest($11::text[], $12::text[], $13::boolean[]))),
-        granted AS (INSERT INTO access
-            SELECT done.key, given.* FROM done, unnest($11::text[], $12::text[], $13::boolean[]) AS given
+    WITH given AS (SELECT * FROM json_to_recordset($3::json) AS item (
+            id bigint, state text, reason text, attempts int, bytes bigint, latency_s float8, index_s float8,
+            version text, address text, ago_s float8, grants json, targets json, failures json)),
+        gone AS (DELETE FROM queue WHERE id = ANY ($2::bigint[]) AND holder = $1
+            RETURNING id, key, source, kind, url, detail, identity, cycle, taken),
+        done AS (SELECT *, ARRAY(SELECT target FROM json_to_recordset(targets) AS item (target uuid)) AS kept
+            FROM gone JOIN given USING (id)),
+        revoked AS (DELETE FROM access USING done WHERE access.key = done.key AND grants IS NOT NULL
+            AND NOT EXISTS (
+                SELECT FROM json_to_recordset(grants) AS same (principal text, rights text, allowed boolean)
+                WHERE (same.principal, same.rights, same.allowed)
+                    = (access.principal, access.rights, access.allowed))),
+        granted AS (INSERT INTO access (key, principal, rights, allowed)
+            SELECT key, new.* FROM done, json_to_recordset(coalesce(grants, '[]'))
+                AS new (principal text, rights text, allowed boolean)
             ON CONFLICT DO NOTHING),
-        unlinked AS (DELETE FROM links USING done WHERE links.key = done.key AND target <> ALL ($14::uuid[])),
-        linked AS (INSERT INTO links
-            SELECT done.key, given.* FROM done, unnest($14::uuid[], $15::text[]) AS given
+        unlinked AS (DELETE FROM links USING done
+            WHERE links.key = done.key AND targets IS NOT NULL AND target <> ALL (kept)),
+        linked AS (INSERT INTO links (key, target, url)
+            SELECT key, new.* FROM done, json_to_recordset(coalesce(targets, '[]'))
+                AS new (target uuid, url text)
             ON CONFLICT DO NOTHING),
         failed AS (INSERT INTO errors (key, cycle, stage, failure, message)
-            SELECT done.key, $3::int, given.* FROM done, unnest($16::text[], $17::text[], $18::text[]) AS
-            given)
-    INSERT INTO history (source, key, kind, url, detail, identity, state, reason, attempts, bytes, latency_s,
-        index_s, version, cycle, seen, started, ended, holder, id)
-    SELECT source, key, kind, coalesce(nullif($19, ''), url), detail, identity, $4, $5, $6::int, $7::bigint,
-    $8::float8, $9::float8, $10,
-        $3::int, $3::int, taken, clock_timestamp(), $2, id FROM done
-    ON CONFLICT (key) DO UPDATE SET kind = excluded.kind, url = excluded.url, detail = excluded.detail,
-        identity = excluded.identity, state = excluded.state, reason = excluded.reason,
-        attempts = excluded.attempts, bytes = excluded.bytes, latency_s = excluded.latency_s,
-        index_s = excluded.index_s, version = excluded.version, cycle = excluded.cycle, seen = excluded.seen,
-        started = excluded.started, ended = excluded.ended, holder = excluded.holder, id = excluded.id"""
+            SELECT key, cycle, new.* FROM done, json_to_recordset(coalesce(failures, '[]'))
+                AS new (stage text, failure text, message text)),
+        logged AS (INSERT INTO history (source, key, kind, url, detail, identity, state, reason, attempts,
+                bytes, latency_s, index_s, version, cycle, seen, started, ended, holder, id)
+            SELECT source, key, kind, coalesce(nullif(address, ''), url), detail, identity, state, reason,
+                attempts, bytes, latency_s, index_s, version, cycle, cycle, taken,
+                clock_timestamp() - ago_s * interval '1 s', $1, id
+            FROM done
+            ON CONFLICT (key) DO UPDATE SET kind = excluded.kind, url = excluded.url,
+                detail = excluded.detail, identity = excluded.identity, state = excluded.state,
+                reason = excluded.reason, attempts = excluded.attempts, bytes = excluded.bytes,
+                latency_s = excluded.latency_s, index_s = excluded.index_s, version = excluded.version,
+                cycle = excluded.cycle, seen = excluded.seen, started = excluded.started,
+                ended = excluded.ended, holder = excluded.holder, id = excluded.id
+            RETURNING id)
+    SELECT id FROM logged"""
+_RELINK = """
+    INSERT INTO queue (cycle, key, source, kind, leaf, url, detail, version, identity)
+    SELECT DISTINCT $1::int, known.key, source, kind, true, known.url, detail, '', identity
+    FROM links JOIN history AS known ON known.key = links.target
+    WHERE links.key = ANY ($2::uuid[]) AND kind = 'document' AND state IN ('ok', 'skipped')
+        AND cycle < $1 AND seen < $1
+    ORDER BY known.url ON CONFLICT DO NOTHING"""
 _REMOVE = """
     INSERT INTO queue (cycle, key, source, kind, leaf, url, detail, version, identity)
     SELECT $1::int, key, source, 'removal', true, url, detail, '', identity FROM history
@@ -152,13 +184,19 @@ _FAILURES = """
 
 SQL = CrawlSql(
     create=_CREATE,
+    greet=_GREET,
     take=_TAKE,
     renew="""
     UPDATE queue SET held_until = clock_timestamp() + $1 * interval '1 s' WHERE id = $2 AND holder = $3""",
     add=_ADD,
     seen=_SEEN,
     finish=_FINISH,
-    finished="SELECT FROM history WHERE key = $1 AND holder = $2 AND id = $3",
+    finished="""
+    SELECT id FROM history WHERE key = ANY ($3::uuid[]) AND holder = $1 AND id = ANY ($2::bigint[])""",
+    relink=_RELINK,
+    hold="""
+    INSERT INTO holds (source, host, until) VALUES ($1, $2, clock_timestamp() + $3 * interval '1 s')
+    ON CONFLICT (source, host) DO UPDATE SET until = greatest(holds.until, excluded.until)""",
     forget=_REMOVE + "source = $2 AND identity <> '' AND identity = ANY ($3::text[]) ON CONFLICT DO NOTHING",
     moved=_REMOVE
     + """source = $2 AND EXISTS (

@@ -52,6 +52,8 @@ _CREATE = (
         number int PRIMARY KEY, started datetime2, ended datetime2, holder uniqueidentifier,
         held_until datetime2 NOT NULL DEFAULT '0001-01-01')""",
     "CREATE TABLE pauses (cycle int NOT NULL, stopped datetime2 NOT NULL, resumed datetime2 NOT NULL)",
+    """CREATE TABLE holds (
+        source nvarchar(200), host nvarchar(200), until datetime2 NOT NULL, PRIMARY KEY (source, host))""",
     "INSERT INTO cycle (number, ended) VALUES (0, SYSUTCDATETIME())",
 )
 _TAKE = """
@@ -78,7 +80,11 @@ _TAKE = """
         SET @source = NULL;
         SELECT @source = value FROM OPENJSON(@sources) WHERE [key] = @turn;
     END;
-    SELECT t.*, h.version FROM @taken AS t LEFT JOIN history AS h ON h.[key] = t.[key] AND h.state = 'ok'
+    SELECT t.*, h.version, (
+        SELECT CONCAT('{', STRING_AGG(CONCAT('"', STRING_ESCAPE(o.host, 'json'), '":',
+            DATEDIFF_BIG(millisecond, SYSUTCDATETIME(), o.until) / 1000.0), ','), '}')
+        FROM holds AS o WHERE o.source = t.source AND o.until > SYSUTCDATETIME())
+    FROM @taken AS t LEFT JOIN history AS h ON h.[key] = t.[key] AND h.state = 'ok'
     ORDER BY t.id"""
 _ITEMS = """OPENJSON(@items) WITH (
         [key] uniqueidentifier, kind varchar(20), leaf bit, url nvarchar(max), detail nvarchar(max),
@@ -105,44 +111,57 @@ _SEEN = """
     WHERE h.kind = 'document' AND h.cycle < @cycle AND h.seen < @cycle AND h.state IN ('ok', 'skipped')
         AND new.version <> '' AND h.version = new.version"""
 _FINISH = """
-    DECLARE @id bigint = ?, @holder uniqueidentifier = ?, @cycle int = ?, @state varchar(20) = ?,
-        @reason nvarchar(400) = ?, @attempts int = ?, @bytes bigint = ?, @latency_s float = ?, @index_s float
-        = ?,
-        @version nvarchar(400) = ?, @access nvarchar(max) = ?, @links nvarchar(max) = ?, @errors
-        nvarchar(max) = ?,
-        @url nvarchar(max) = ?;
+    DECLARE @holder uniqueidentifier = ?, @ids nvarchar(max) = ?, @items nvarchar(max) = ?;
     DECLARE @done TABLE (
-        [key] uniqueidentifier, source nvarchar(200), kind varchar(20), url nvarchar(max), detail
-        nvarchar(max),
-        [identity] nvarchar(400), taken datetime2);
+        id bigint, [key] uniqueidentifier, source nvarchar(200), kind varchar(20), url nvarchar(max),
+        detail nvarchar(max), [identity] nvarchar(400), cycle int, taken datetime2, state varchar(20),
+        reason nvarchar(400), attempts int, bytes bigint, latency_s float, index_s float,
+        version nvarchar(400), address nvarchar(max), ago_s float, grants nvarchar(max),
+        targets nvarchar(max), failures nvarchar(max));
     SET XACT_ABORT ON;
     BEGIN TRANSACTION;
-    INSERT INTO @done ([key], source, kind, url, detail, [identity], taken)
-    SELECT [key], source, kind, url, detail, [identity], taken FROM queue WITH (ROWLOCK, UPDLOCK)
-    WHERE id = @id AND holder = @holder;
-    DELETE FROM queue WHERE id = @id AND holder = @holder;
-    DELETE a FROM access AS a JOIN @done AS d ON a.[key] = d.[key] WHERE @access IS NOT NULL;
+    INSERT INTO @done (id, [key], source, kind, url, detail, [identity], cycle, taken, state, reason,
+        attempts, bytes, latency_s, index_s, version, address, ago_s, grants, targets, failures)
+    SELECT q.id, q.[key], q.source, q.kind, q.url, q.detail, q.[identity], q.cycle, q.taken, g.state,
+        g.reason, g.attempts, g.bytes, g.latency_s, g.index_s, g.version, g.address, g.ago_s, g.grants,
+        g.targets, g.failures
+    FROM queue AS q WITH (ROWLOCK, UPDLOCK) JOIN OPENJSON(@items) WITH (
+        id bigint, state varchar(20), reason nvarchar(400), attempts int, bytes bigint, latency_s float,
+        index_s float, version nvarchar(400), address nvarchar(max), ago_s float,
+        grants nvarchar(max) AS JSON, targets nvarchar(max) AS JSON, failures nvarchar(max) AS JSON)
+        AS g ON g.id = q.id
+    WHERE q.id IN (SELECT value FROM OPENJSON(@ids)) AND q.holder = @holder;
+    DELETE q FROM queue AS q JOIN @done AS d ON q.id = d.id;
+    DELETE a FROM access AS a JOIN @done AS d ON a.[key] = d.[key] WHERE d.grants IS NOT NULL;
     INSERT INTO access ([key], principal, rights, allowed)
     SELECT DISTINCT d.[key], g.principal, g.rights, g.allowed
-    FROM @done AS d CROSS JOIN OPENJSON(@access) WITH (
+    FROM @done AS d CROSS APPLY OPENJSON(d.grants) WITH (
         principal nvarchar(200), rights nvarchar(200), allowed bit) AS g;
-    DELETE l FROM links AS l JOIN @done AS d ON l.[key] = d.[key] WHERE @links IS NOT NULL;
+    DELETE l FROM links AS l JOIN @done AS d ON l.[key] = d.[key] WHERE d.targets IS NOT NULL;
     INSERT INTO links ([key], target, url)
     SELECT DISTINCT d.[key], g.target, g.url
-    FROM @done AS d CROSS JOIN OPENJSON(@links) WITH (target uniqueidentifier, url nvarchar(4000)) AS g;
+    FROM @done AS d CROSS APPLY OPENJSON(d.targets) WITH (target uniqueidentifier, url nvarchar(4000)) AS g;
     INSERT INTO errors ([key], cycle, stage, failure, message)
-    SELECT d.[key], @cycle, g.stage, g.failure, g.message
-    FROM @done AS d CROSS JOIN OPENJSON(@errors) WITH (
+    SELECT d.[key], d.cycle, g.stage, g.failure, g.message
+    FROM @done AS d CROSS APPLY OPENJSON(d.failures) WITH (
         stage varchar(40), failure varchar(80), message nvarchar(400)) AS g;
     DELETE h FROM history AS h JOIN @done AS d ON h.[key] = d.[key];
     INSERT INTO history (source, [key], kind, url, detail, [identity], state, reason, attempts, bytes,
-    latency_s,
-        index_s, version, cycle, seen, started, ended, holder, id)
-    SELECT source, [key], kind, COALESCE(NULLIF(@url, ''), url), detail, [identity], @state, @reason,
-    @attempts,
-        @bytes, @latency_s, @index_s, @version, @cycle, @cycle, taken, SYSUTCDATETIME(), @holder, @id FROM
-        @done;
-    COMMIT TRANSACTION"""
+        latency_s, index_s, version, cycle, seen, started, ended, holder, id)
+    SELECT source, [key], kind, COALESCE(NULLIF(address, ''), url), detail, [identity], state, reason,
+        attempts, bytes, latency_s, index_s, version, cycle, cycle, taken,
+        DATEADD(millisecond, -1000 * ago_s, SYSUTCDATETIME()), @holder, id
+    FROM @done;
+    COMMIT TRANSACTION;
+    SELECT id FROM @done"""
+_RELINK = """
+    DECLARE @cycle int = ?, @keys nvarchar(max) = ?;
+    INSERT INTO queue (cycle, [key], source, kind, leaf, url, detail, version, [identity])
+    SELECT @cycle, h.[key], h.source, h.kind, 1, h.url, h.detail, '', h.[identity] FROM history AS h
+    WHERE h.kind = 'document' AND h.state IN ('ok', 'skipped') AND h.cycle < @cycle AND h.seen < @cycle
+        AND h.[key] IN (
+            SELECT l.target FROM links AS l WHERE l.[key] IN (SELECT value FROM OPENJSON(@keys)))
+        AND NOT EXISTS (SELECT 1 FROM queue WITH (UPDLOCK, HOLDLOCK) WHERE queue.[key] = h.[key])"""
 _REMOVE = """
     INSERT INTO queue (cycle, [key], source, kind, leaf, url, detail, version, [identity])
     SELECT @cycle, h.[key], h.source, 'removal', 1, h.url, h.detail, '', h.[identity] FROM history AS h
@@ -204,6 +223,7 @@ _FAILURES = """
 
 SQL = CrawlSql(
     create=_CREATE,
+    greet="SET XACT_ABORT ON",
     take=_TAKE,
     renew="""
     DECLARE @lease_s float = ?, @id bigint = ?, @holder uniqueidentifier = ?;
@@ -213,8 +233,17 @@ SQL = CrawlSql(
     seen=_SEEN,
     finish=_FINISH,
     finished="""
-    DECLARE @key uniqueidentifier = ?, @holder uniqueidentifier = ?, @id bigint = ?;
-    SELECT 1 FROM history WHERE [key] = @key AND holder = @holder AND id = @id""",
+    DECLARE @holder uniqueidentifier = ?, @ids nvarchar(max) = ?, @keys nvarchar(max) = ?;
+    SELECT id FROM history WHERE [key] IN (SELECT value FROM OPENJSON(@keys)) AND holder = @holder
+        AND id IN (SELECT value FROM OPENJSON(@ids))""",
+    relink=_RELINK,
+    hold="""
+    DECLARE @source nvarchar(200) = ?, @host nvarchar(200) = ?, @seconds float = ?;
+    DECLARE @until datetime2 = DATEADD(millisecond, @seconds * 1000, SYSUTCDATETIME());
+    UPDATE holds WITH (UPDLOCK, HOLDLOCK) SET until = CASE WHEN until < @until THEN @until ELSE until END
+    WHERE source = @source AND host = @host;
+    IF @@ROWCOUNT = 0
+        INSERT INTO holds (source, host, until) VALUES (@source, @host, @until)""",
     forget="DECLARE @cycle int = ?, @source nvarchar(200) = ?, @identities nvarchar(max) = ?;"
     + _REMOVE
     + """h.source = @source AND h.[identity] <> ''

@@ -4,13 +4,24 @@ from __future__ import annotations
 
 from ...contract import Endpoint
 from ..params import FullCrawlParams, SourceParams
-from .contract import Changes, Fetched, Grant, Item, Kind, Repository, Source
+from .contract import Changes, Fetched, Grant, Item, ItemKind, Kind, Repository, Source
 from .files import Files
 from .profiles import Profiles
 from .sharepoint import SharePoint
 from .web import Web
 
-__all__ = ["KINDS", "Changes", "Fetched", "Grant", "Item", "Kind", "Repository", "Source", "repository"]
+__all__ = [
+    "KINDS",
+    "Changes",
+    "Fetched",
+    "Grant",
+    "Item",
+    "ItemKind",
+    "Kind",
+    "Repository",
+    "Source",
+    "repository",
+]
 
 KINDS: dict[str, Kind] = {
     "sharepoint": SharePoint,

@@ -29,6 +29,7 @@ class Item:
             alone; "" where only a fetch would tell.
         identity: how the source knows it whatever its address is, as ``Changes.deleted`` names it; "" where
             its address is all there is.
+        known: the version it was last indexed with, as far as that is known; "" where it is not.
     """
 
     kind: ItemKind
@@ -36,6 +37,7 @@ class Item:
     detail: str = ""
     version: str = ""
     identity: str = ""
+    known: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,7 @@ class Fetched:
         access: its access list; () where nobody is named; None where the source does not tell.
         links: the addresses it links to, in or out of the source, each once.
         found: what else is to be crawled because of it; what is known already may be among it.
+        unchanged: the source says that it is what ``Item.known`` is the version of, and gave nothing else.
         skipped: why it is not to be indexed (it moved, it says so itself, its address is not the canonical
             one), in words; "" where it is to be. ``found`` and ``links`` count all the same.
     """
@@ -79,6 +82,7 @@ class Fetched:
     links: tuple[str, ...] = ()
     found: tuple[Item, ...] = ()
     skipped: str = ""
+    unchanged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +121,14 @@ class Source(Protocol):
         room for the next. To be entered around every ``enumerate``, ``fetch`` and ``changes``, and timed as a
         stage of its own: this waiting is not the repository's latency.
         """
+        ...
+
+    def host(self, item: Item) -> str:
+        """Who is asked for ``item``, as ``turn`` tells hosts apart; "" where there is one alone."""
+        ...
+
+    def hold(self, host: str, seconds: float) -> None:
+        """Ask a host nothing for so long, in this whole process, because it said so to whoever asked."""
         ...
 
     def enumerate(self, container: Item) -> Sequence[Item]:

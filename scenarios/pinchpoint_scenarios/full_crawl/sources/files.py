@@ -90,6 +90,15 @@ class FilesSource:
         """The folder itself."""
         return Item("container", _url(self._root))
 
+    def host(self, item: Item) -> str:
+        """See ``Source``."""
+        del item
+        return ""
+
+    def hold(self, host: str, seconds: float) -> None:
+        """See ``Source``."""
+        self._pace.hold(host, seconds)
+
     def enumerate(self, container: Item) -> Sequence[Item]:
         """What lies in a directory, by name. A link or a device becomes a document, which is then skipped."""
         path = _path(container.url)

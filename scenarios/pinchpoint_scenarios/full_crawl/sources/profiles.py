@@ -74,6 +74,15 @@ class ProfilesSource:
         del item
         return self._pace.turn("")
 
+    def host(self, item: Item) -> str:
+        """See ``Source``."""
+        del item
+        return ""
+
+    def hold(self, host: str, seconds: float) -> None:
+        """See ``Source``."""
+        self._pace.hold(host, seconds)
+
     def enumerate(self, container: Item) -> Sequence[Item]:
         """A page of users; groups have no profile."""
         target = self._client.target(container.url)

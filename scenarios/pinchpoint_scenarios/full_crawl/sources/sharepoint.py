@@ -92,6 +92,15 @@ class SharePointSource:
         del item
         return self._pace.turn("")
 
+    def host(self, item: Item) -> str:
+        """See ``Source``."""
+        del item
+        return ""
+
+    def hold(self, host: str, seconds: float) -> None:
+        """See ``Source``."""
+        self._pace.hold(host, seconds)
+
     def enumerate(self, container: Item) -> Sequence[Item]:
         """What a web, or a page of webs, lists or items, holds; the next page is one more container."""
         target = self._client.target(container.url)

@@ -86,6 +86,15 @@ class ShareSource:
         del item
         return self._pace.turn("")
 
+    def host(self, item: Item) -> str:
+        """See ``Source``."""
+        del item
+        return ""
+
+    def hold(self, host: str, seconds: float) -> None:
+        """See ``Source``."""
+        self._pace.hold(host, seconds)
+
     def enumerate(self, container: Item) -> Sequence[Item]:
         """What lies in a directory, by name."""
         path, local = self._path(container.url), self._local(container.url)

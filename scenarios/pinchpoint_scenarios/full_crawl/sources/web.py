@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import lru_cache
 from typing import Any
-from urllib.parse import urlsplit
 
 from ...contract import Endpoint
 from ...errors import ScenarioError
@@ -17,7 +17,7 @@ from ..params import FullCrawlParams, SourceParams
 from ..politeness import Pace
 from ..robots import Robots, read
 from ..scope import Scope
-from ..urls import Page, canonical, host_of
+from ..urls import Page, canonical, host_of, origin_of, target_of
 from .contract import Changes, Fetched, Item
 from .web_pages import Reading, is_page, reading
 from .web_sitemaps import entries
@@ -25,8 +25,11 @@ from .web_sitemaps import entries
 _START = "start"
 _SITEMAP = "sitemap"
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_NOT_MODIFIED = 304
 _MOST_HOSTS = 32
 """Connections a session keeps: to so many hosts."""
+_REMEMBERED = 2**15
+"""So many links are judged once: a site's pages lead to the same others."""
 
 
 class Web:
@@ -42,6 +45,8 @@ class Web:
         self.source = source
         self.timeout_s = params.timeout_s
         self.login = header_login(endpoint)
+        self.linked = lru_cache(_REMEMBERED)(self._linked)
+        """``linked(url, depth)``: a page that is linked to, as an item; None where it may not be crawled."""
         self._robots: dict[str, Robots] = {}
         self._lock = threading.Lock()
 
@@ -61,7 +66,18 @@ class Web:
         """Keep a host's rules."""
         with self._lock:
             self._robots[host] = robots
+        self.linked.cache_clear()
         self.pace.slow_down(host, robots.delay_s)
+
+    def may(self, url: str, depth: int) -> bool:
+        """Whether an address is in scope, and its host, as far as that is known, allows it."""
+        if not self.scope.holds(url, depth):
+            return False
+        known = self._robots.get(host_of(url))
+        return known is None or known.allow(url)
+
+    def _linked(self, url: str, depth: int) -> Item | None:
+        return Item("document", url, str(depth)) if self.may(url, depth) else None
 
 
 class WebSource:
@@ -91,12 +107,20 @@ class WebSource:
         }
 
     def root(self) -> Item:
-        """The start, as what the sitemaps and the first page are found from."""
-        return Item("container", self._site.start, _START)
+        """What the sitemaps and the first page are found from; its address is not that page's."""
+        return Item("container", f"{self._site.start}#{_START}", _START)
 
     def turn(self, item: Item) -> AbstractContextManager[None]:
         """See ``Source``."""
         return self._site.pace.turn(host_of(item.url))
+
+    def host(self, item: Item) -> str:
+        """See ``Source``."""
+        return host_of(item.url)
+
+    def hold(self, host: str, seconds: float) -> None:
+        """See ``Source``."""
+        self._site.pace.hold(host, seconds)
 
     def enumerate(self, container: Item) -> Sequence[Item]:
         """The start page and the sitemaps; or what a sitemap names."""
@@ -113,7 +137,7 @@ class WebSource:
                 continue
             if entry.is_sitemap:
                 found.append(Item("container", url, _SITEMAP, entry.version))
-            elif self._may(url, 0):
+            elif self._site.may(url, 0):
                 found.append(Item("document", url, "0", entry.version))
         return found
 
@@ -121,7 +145,9 @@ class WebSource:
         """A page or file, what it links to, and what of that is to be crawled."""
         if not self._robots(document.url).allow(document.url):
             raise Skipped("robots.txt disallows it")
-        answer = self._ask(document.url)
+        answer = self._ask(document.url, _conditions(document.known))
+        if answer.status == _NOT_MODIFIED:
+            return Fetched(b"", answer.start_ns, answer.end_ns, version=document.known, unchanged=True)
         depth = int(document.detail or 0)
         if answer.status in _REDIRECTS:
             return self._moved(document, answer, depth)
@@ -181,36 +207,29 @@ class WebSource:
         if target is None:
             raise Failure("bad_answer", "a redirect to nowhere", permanent=True)
         # As near as what it was found by: a redirect is no link that somebody would have to follow.
-        found = (Item("document", target, str(depth)),) if self._may(target, depth) else ()
+        found = self._site.linked(target, depth)
         return Fetched(
-            b"", answer.start_ns, answer.end_ns, links=(target,), found=found, skipped=f"moved to {target}"
+            b"",
+            answer.start_ns,
+            answer.end_ns,
+            links=(target,),
+            found=(found,) if found else (),
+            skipped=f"moved to {target}",
         )
 
     def _found(self, said: Reading, url: str, depth: int) -> tuple[Item, ...]:
-        found = []
-        if said.canonical and self._may(said.canonical, depth):
-            found.append(Item("document", said.canonical, str(depth)))
-        deeper = str(depth + 1)
+        found = [self._site.linked(said.canonical, depth)] if said.canonical else []
         found += [
-            Item("document", link, deeper)
-            for link in said.follow
-            if link not in (url, said.canonical) and self._may(link, depth + 1)
+            self._site.linked(link, depth + 1) for link in said.follow if link not in (url, said.canonical)
         ]
-        return tuple(found)
+        return tuple(item for item in found if item is not None)
 
     def _why_not(self, said: Reading, url: str) -> str:
         if said.noindex:
             return "it asks not to be indexed"
-        if said.canonical and said.canonical != url and self._may(said.canonical, 0):
+        if said.canonical and said.canonical != url and self._site.may(said.canonical, 0):
             return f"its canonical address is {said.canonical}"
         return ""
-
-    def _may(self, url: str, depth: int) -> bool:
-        """Whether an address is in scope, and its host, as far as that is known, allows it."""
-        if not self._site.scope.holds(url, depth):
-            return False
-        known = self._site.known(host_of(url))
-        return known is None or known.allow(url)
 
     def _robots(self, url: str) -> Robots:
         host = host_of(url)
@@ -225,15 +244,16 @@ class WebSource:
             self._site.learn(host, known)
         return known
 
-    def _ask(self, url: str) -> Answer:
+    def _ask(self, url: str, conditions: Mapping[str, str] | None = None) -> Answer:
+        accept = _REDIRECTS | {_NOT_MODIFIED} if conditions else _REDIRECTS
         try:
-            return self._http(url).request("GET", _target(url), accept=_REDIRECTS)
+            return self._http(url).request("GET", target_of(url), accept=accept, headers=conditions)
         except Failure as failure:
             self._site.pace.hold(host_of(url), failure.retry_after_s)
             raise
 
     def _http(self, url: str) -> Http:
-        origin = url[: url.index("/", 8)]
+        origin = origin_of(url)
         found = self._https.get(origin)
         if found is None:
             if len(self._https) >= _MOST_HOSTS:
@@ -245,6 +265,8 @@ class WebSource:
         return found
 
 
-def _target(url: str) -> str:
-    parts = urlsplit(url)
-    return parts.path + (f"?{parts.query}" if parts.query else "")
+def _conditions(known: str) -> Mapping[str, str] | None:
+    """What asks for a page only if it is no more what is known (RFC 9110, 13.1): by its ETag, or its time."""
+    if known.endswith('"') and known.startswith(('"', 'W/"')):
+        return {"If-None-Match": known}
+    return {"If-Modified-Since": known} if known.endswith(" GMT") else None

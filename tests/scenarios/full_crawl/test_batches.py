@@ -1,0 +1,167 @@
+"""Many items taken and handed in at a time: counted as exactly as one by one."""
+
+from __future__ import annotations
+
+import threading
+import time
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from scenarios.full_crawl.changelog import Log
+from scenarios.full_crawl.folders import crawled, ended, fill, prepared, rows, source
+from scenarios.support import Events, Recorder, crawl, made
+
+from pinchpoint_scenarios.contract import Endpoint
+from pinchpoint_scenarios.full_crawl import sources
+from pinchpoint_scenarios.full_crawl.dialects import TABLES
+
+NOWHERE = Endpoint("search", "", {"kind": "none"})
+
+
+def test_a_batch_costs_two_statements(sql: Endpoint, tmp_path: Path) -> None:
+    """Sixty documents by twenty: taken in three statements, handed in in three, timed each by itself."""
+    fill(tmp_path, 60)
+    recorder = Recorder()
+    params = {"sources": [source(tmp_path, "share", access=False)], "batch": 20}
+    found = crawled({"sql": sql, "search": NOWHERE}, params, sessions=1, recorder=recorder)["share"]
+    assert (found["count"], found["failures"]) == (60, 0)
+    stages = recorder.counts(stages=True)
+    assert stages["document:share/crawl_db", "ok"] == 2 * (1 + 3)  # the folder, and the documents
+    documents = [row for row in recorder.rows if row.operation == "document:share"]
+    assert len(documents) == 60
+    for before, after in pairwise(documents):
+        assert before.start_ns < before.end_ns <= after.start_ns < after.end_ns
+
+
+def test_of_a_slow_source_no_batch_is_waited_for(
+    sql: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What took long is handed in at once; the crawl log says when each document was done, not its batch."""
+    log = Log()
+    monkeypatch.setitem(sources.KINDS, "files", lambda *_: log)
+    for name in "abcdefgh":
+        log.put(f"log://{name}", f"id-{name}", name.encode())
+    log.delay_s = 0.2
+    recorder = Recorder()
+    params: dict[str, Any] = {"sources": [source(tmp_path, "share")], "batch": 100}
+    crawled({"sql": sql, "search": NOWHERE}, params, sessions=1, recorder=recorder, keep_data=True)
+    handed_in = recorder.counts(stages=True)["document:share/crawl_db", "ok"] - 3
+    assert 2 <= handed_in <= 4, "eight documents of 0.2 s, at most 0.5 s together"
+    gaps = rows(
+        sql,
+        "SELECT min(gap) FROM (SELECT extract(epoch FROM ended - lag(ended) OVER (ORDER BY ended)) AS gap "
+        "FROM history WHERE kind = 'document') AS gaps",
+    )
+    assert gaps[0][0] > 0.15
+
+
+def test_killed_connections_lose_and_double_nothing_of_a_batch(sql: Endpoint, tmp_path: Path) -> None:
+    """What a session had done and could not hand in is done again; each document is in the log once."""
+    fill(tmp_path, 300, folders=5)
+    events, recorder = Events(), Recorder()
+    over = threading.Event()
+
+    def kill() -> None:
+        with psycopg.connect(sql.url, autocommit=True) as connection:
+            while not over.wait(0.1):
+                connection.execute(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = "
+                    "'pinchpoint_test' AND query !~ 'advisory|COMMENT|CREATE' "
+                    "AND backend_start < clock_timestamp() - interval '300 ms'"
+                )
+
+    params = {"sources": [source(tmp_path, "share")], "batch": 7, "timeout_s": 20, "retries": 0}
+    driver = made("full-crawl", {"sql": sql, "search": NOWHERE}, params, event=events)
+    killer = threading.Thread(target=kill)
+    with prepared(driver):
+        killer.start()
+        try:
+            crawl(driver, 3, recorder, limit_s=40)
+        finally:
+            over.set()
+            killer.join()
+        logged = "SELECT count(*), count(DISTINCT url) FROM history WHERE kind = 'document' AND state = 'ok'"
+        assert rows(sql, logged) == [(300, 300)]
+        assert rows(sql, "SELECT count(*) FROM queue") == [(0,)]
+    assert ended(events)["share"]["count"] == 300
+
+
+def test_a_lease_that_was_lost_costs_that_item_alone(sql: Endpoint, tmp_path: Path) -> None:
+    """One of four is another session's by now: three count, the fourth is theirs."""
+    fill(tmp_path, 4)
+    params = {"sources": [source(tmp_path, "share")], "batch": 4, "timeout_s": 5, "retries": 0}
+    driver = made("full-crawl", {"sql": sql, "search": NOWHERE}, params)
+    recorder = Recorder()
+    with prepared(driver):
+        session: Any = driver.session(0)
+        while len(session._mine) < 3:
+            assert session.perform(recorder)
+        with psycopg.connect(sql.url, autocommit=True) as connection:
+            connection.execute(
+                "UPDATE pinchpoint_test.queue SET holder = gen_random_uuid() WHERE id = %s",
+                [session._mine[0].id],
+            )
+        while session._mine:
+            assert session.perform(recorder)
+        assert rows(sql, "SELECT count(*) FROM history WHERE kind = 'document'") == [(3,)]
+        assert rows(sql, "SELECT count(*) FROM queue") == [(1,)]
+        session.close()
+    stages = recorder.counts(stages=True)
+    assert stages["document:share/crawl_db", "lease_lost"] == 1
+
+
+def test_dropping_waits_for_sessions_and_they_for_it_in_one_order(sql: Endpoint, tmp_path: Path) -> None:
+    """Whatever table a session waits for, it has none that is dropped earlier: else both would wait for ever.
+
+    Each table in turn is locked as by whoever drops it, while a crawl with all it takes goes on; of whoever
+    waits for it, the server says which other tables he has locked.
+    """
+    fill(tmp_path, 30, folders=3)
+    place = {table: number for number, table in enumerate(TABLES)}
+    params = {"sources": [source(tmp_path, "share")], "batch": 3, "timeout_s": 20}
+    driver = made("full-crawl", {"sql": sql, "search": NOWHERE}, params, repeat_s=None)
+    waited: set[str] = set()
+    over = threading.Event()
+    with prepared(driver), psycopg.connect(sql.url, autocommit=True) as connection:
+        sessions = [driver.session(number) for number in range(3)]
+
+        def work(session: Any) -> None:
+            while not over.is_set():
+                assert session.perform(Recorder())
+            session.close()
+
+        threads = [threading.Thread(target=work, args=(session,)) for session in sessions]
+        for thread in threads:
+            thread.start()
+        try:
+            begun = time.monotonic()
+            while time.monotonic() - begun < 15 and not {"cycle", "queue", "history"} <= waited:
+                for table in TABLES:
+                    for held in _held_while_locked(connection, table):
+                        waited.add(table)
+                        assert not held or min(place[each] for each in held) < place[table], (table, held)
+        finally:
+            over.set()
+            for thread in threads:
+                thread.join()
+    assert {"cycle", "queue", "history"} <= waited, "nobody was met waiting"
+
+
+def _held_while_locked(connection: psycopg.Connection[Any], table: str) -> list[set[str]]:
+    """Of each session that waits for the table: the crawl's tables it has locked."""
+    waiting = """
+        SELECT waiting.pid, coalesce(array_agg(held.relation::regclass::text)
+            FILTER (WHERE held.granted), '{}')
+        FROM pg_locks AS waiting LEFT JOIN pg_locks AS held
+            ON held.pid = waiting.pid AND held.locktype = 'relation' AND held.relation IN (
+                SELECT oid FROM pg_class
+                WHERE relnamespace = 'pinchpoint_test'::regnamespace AND relkind = 'r')
+        WHERE waiting.locktype = 'relation' AND NOT waiting.granted GROUP BY waiting.pid"""
+    with connection.transaction():
+        connection.execute(f"LOCK TABLE pinchpoint_test.{table} IN ACCESS EXCLUSIVE MODE".encode())
+        time.sleep(0.03)
+        rows = connection.execute(waiting.encode()).fetchall()
+    return [{name.rpartition(".")[2] for name in held} for _, held in rows]

@@ -1,0 +1,84 @@
+"""Which pool was full: of each source, and of where documents go."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from harness.analysis.build import Build, utc
+from scenarios.full_crawl.bulk import BulkPeer
+from scenarios.full_crawl.folders import crawled, fill
+from scenarios.full_crawl.folders import source as folder
+from scenarios.support import Events, Recorder, crawl, made, quiet
+
+from pinchpoint.analysis import analyse
+from pinchpoint.report.crawl_tables import stages
+from pinchpoint_scenarios.contract import Endpoint
+
+
+def judged(limit: int | None, *, bulk: bool) -> list[dict[str, Any]]:
+    """A crawl by eight users that was forty seconds in its index; half a second each of twenty a second."""
+    build = Build(measure_s=60, warm_up_s=10).closed("crawl", "full-crawl", 8)
+    during = range(5, 45)
+    for operation, each_s in (("", 0.7), ("/fetch", 0.1), ("/index", 0.3)):
+        build.operations("crawl", f"document:site{operation}", 20, each_s, noise=0, seconds=during)
+    if bulk:
+        build.operations("crawl", "crawl/bulk", 10, 0.25, noise=0, seconds=during)
+    source = {"source": "site", "count": 800, "failures": 0, "skipped": 0, "duration_s": 40.0, "workers": 4}
+    build.event(
+        "crawl_ended", 45, cycle=1, scenario="crawl", started=utc(5), ended=utc(45), sources=[source],
+        destination_limit=limit,
+    )  # fmt: skip
+    return [dict(row) for row in analyse(build.run()).crawl]
+
+
+def test_a_request_for_each_document_fills_a_pool_of_users() -> None:
+    """Twenty a second of 0.3 s are six going on, of eight users: three quarters."""
+    (row,) = judged(None, bulk=False)
+    assert row["destination"]["busy"] == pytest.approx(6, rel=0.1)
+    assert (row["destination"]["limit"], row["workers"]) == (8, 4)
+    assert row["destination"]["busy_ratio"] == pytest.approx(0.75, rel=0.1)
+
+
+def test_requests_for_many_documents_fill_the_destinations_own_pool() -> None:
+    """Ten a second of 0.25 s are two and a half, of the four that may go on; and the report says so."""
+    rows = judged(4, bulk=True)
+    assert rows[0]["destination"]["busy_ratio"] == pytest.approx(2.5 / 4, rel=0.1)
+    table = stages({"crawl": rows})
+    assert [row["source"] for row in table.rows] == ["site", "(where documents go)"]
+    assert table.rows[1]["workers_busy_ratio"] == rows[0]["destination"]["busy_ratio"]
+
+
+def test_documents_that_go_nowhere_fill_no_pool() -> None:
+    """Not measured is not 0."""
+    build = Build(measure_s=60).closed("crawl", "full-crawl", 4)
+    build.operations("crawl", "document:site", 20, 0.2, noise=0, seconds=range(10, 30))
+    build.operations("crawl", "document:site/fetch", 20, 0.05, noise=0, seconds=range(10, 30))
+    (row,) = (dict(each) for each in analyse(build.run()).crawl)
+    assert row["destination"] is None
+    assert [each["source"] for each in stages({"crawl": [row]}).rows] == ["site"]
+
+
+def test_a_crawl_tells_its_requests_for_many(sql: Endpoint, tmp_path: Any) -> None:
+    """Each bulk request once, however many sessions it served; how many there may be is in the event."""
+    fill(tmp_path, 60)
+    server = BulkPeer()
+    recorder, events = Recorder(), Events()
+    with server.running():
+        endpoints = {"sql": sql, "search": server.endpoint}
+        driver = made(
+            "full-crawl", endpoints, {"sources": [folder(tmp_path, "share", access=False)]}, event=events
+        )
+        driver.prepare(quiet)
+        try:
+            crawl(driver, 8, recorder)
+        finally:
+            driver.finish(keep_data=False)
+    requests = [row for row in recorder.rows if row.operation == "crawl/bulk"]
+    assert len(requests) == len([path for path in server.requests if path.endswith("/_bulk")])
+    assert {row.outcome for row in requests} == {"ok"}
+    assert events.named("crawl_ended")[0]["destination_limit"] == 4
+    nowhere = {"sql": sql, "search": Endpoint("search", "", {"kind": "none"})}
+    quiet_one = Recorder()
+    crawled(nowhere, {"sources": [folder(tmp_path, "share")]}, recorder=quiet_one)
+    assert not [row for row in quiet_one.rows if row.operation == "crawl/bulk"]

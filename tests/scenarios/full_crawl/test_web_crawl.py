@@ -1,0 +1,151 @@
+"""A web site crawled whole: found by its links, looked at again with conditions, left alone when it asks."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from scenarios.full_crawl.folders import crawled, ended, prepared, rows
+from scenarios.full_crawl.pages import Pages, linking
+from scenarios.full_crawl_sources.sites import nginx
+from scenarios.support import Events, Recorder, Search, crawl, made
+
+from pinchpoint_scenarios.contract import Endpoint
+
+NOWHERE = Endpoint("search", "", {"kind": "none"})
+INCREMENTAL = {"mode": "incremental"}
+
+
+@contextmanager
+def serving(pages: dict[str, bytes]) -> Iterator[Pages]:
+    server = Pages(pages)
+    with server.running():
+        yield server
+
+
+def source(server: Pages, **options: Any) -> dict[str, Any]:
+    return {"kind": "web", "name": "site", "url": server.url, **options}
+
+
+def test_a_site_without_sitemaps_is_found_from_its_start(sql: Endpoint, tmp_path: Path) -> None:
+    """From nginx: the start page and whatever it leads to, each page once, however many link to it."""
+    site = tmp_path / "site"
+    site.mkdir()
+    names = [f"p{number}.html" for number in range(40)]
+    for number, name in enumerate(names):
+        (site / name).write_bytes(linking("/", *names[number + 1 : number + 6], text=name))
+    (site / "index.html").write_bytes(linking(*names[:3], text="start"))
+    recorder = Recorder()
+    with nginx(tmp_path, site) as url:
+        params = {"sources": [{"kind": "web", "name": "site", "url": url}], "batch": 8}
+        found = crawled({"sql": sql, "search": NOWHERE}, params, recorder=recorder, keep_data=True)["site"]
+    assert (found["count"], found["failures"]) == (41, 0)
+    assert recorder.counts()["document:site", "ok"] == 41
+    assert recorder.counts(stages=True)["document:site/fetch", "ok"] == 41
+    assert rows(sql, "SELECT count(*) FROM links")[0][0] == 3 + sum(
+        1 + len(names[number + 1 : number + 6]) for number in range(40)
+    )
+    ok = rows(sql, "SELECT count(*), count(DISTINCT url) FROM history WHERE kind = 'document'")
+    assert ok == [(41, 41)]
+
+
+def test_what_the_server_calls_unchanged_is_not_sent_again(sql: Endpoint) -> None:
+    """By ETag; what an unchanged page leads to stays; what changed is indexed, what is gone is removed."""
+    search = Search()
+    pages = {
+        "/": linking("/a", "/gone"),
+        "/a": linking("/b", "/only-from-a"),
+        "/b": linking("/"),
+        "/only-from-a": linking("/deep"),
+        "/deep": linking(text="deep"),
+        "/gone": linking(text="gone"),
+    }
+    with serving(pages) as server, search.running():
+        endpoints = {"sql": sql, "search": search.endpoint}
+        params: dict[str, Any] = {"sources": [source(server)], "batch": 4}
+        assert crawled(endpoints, params, keep_data=True)["site"]["count"] == 6
+        server.pages["/b"] = linking("/", "/new", text="changed")
+        server.pages["/new"] = linking(text="new")
+        server.pages["/"] = linking("/a")
+        del server.pages["/gone"]
+        server.full.clear()
+        recorder = Recorder()
+        found = crawled(endpoints, params | INCREMENTAL, recorder=recorder)["site"]
+    assert sorted(server.full) == ["/", "/b", "/new"]
+    assert (found["count"], found["unchanged"], found["deleted"], found["failures"]) == (3, 3, 1, 0)
+    indexed = {url.removeprefix(server.url): content for url, (_, content) in search.documents.items()}
+    assert indexed == server.pages
+    assert recorder.counts()["document:site", "skipped"] == 3
+
+
+def test_a_time_is_a_condition_too(sql: Endpoint, tmp_path: Path) -> None:
+    """Where a server tells no ETag, its Last-Modified serves: nginx sends each page once."""
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "index.html").write_bytes(linking("a.html"))
+    (site / "a.html").write_bytes(linking("/"))
+    with nginx(tmp_path, site, "etag off;") as url:
+        endpoints = {"sql": sql, "search": NOWHERE}
+        params: dict[str, Any] = {"sources": [{"kind": "web", "name": "site", "url": url}]}
+        assert crawled(endpoints, params, keep_data=True)["site"]["count"] == 2
+        recorder = Recorder()
+        found = crawled(endpoints, params | INCREMENTAL, recorder=recorder)["site"]
+    assert (found["count"], found["unchanged"]) == (0, 2)
+    fetched = [row for row in recorder.rows if row.operation == "document:site/fetch"]
+    assert [row.size_bytes for row in fetched] == [0, 0]
+
+
+def test_a_pause_one_process_is_told_of_is_made_by_all(sql: Endpoint) -> None:
+    """Two processes crawl one host; to one it says Retry-After, and neither asks until that is over."""
+    names = [f"/p{number}" for number in range(60)]
+    pages = {"/": linking(*names)} | {name: linking(text=name) for name in names}
+    with serving(pages) as server:
+        server.delay_s = 0.01
+        server.pausing("/p30", 2)
+        endpoints = {"sql": sql, "search": NOWHERE}
+        params = {"sources": [source(server, robots=False, sitemaps=False)], "timeout_s": 20}
+        events = Events()
+        first = made("full-crawl", endpoints, params, event=events)
+        other = made("full-crawl", endpoints, params, event=events)
+        with prepared(first):
+            threads = [
+                threading.Thread(target=crawl, args=(driver, 2, Recorder()), kwargs={"limit_s": 40})
+                for driver in (first, other)
+            ]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+    assert ended(events)["site"]["count"] == 61
+    told_at = next(at for at, path in server.asked if path == "/p30")
+    # Who is on the way already when it is said, arrives; who has one in hand has not heard.
+    early = [at - told_at for at, _ in server.asked if 0.1 < at - told_at < 1.9]
+    assert len(early) <= 2, early
+    assert max(at for at, _ in server.asked) - told_at > 2
+
+
+def test_hosts_that_are_held_are_told_with_what_is_taken(sql: Endpoint) -> None:
+    """Exactly: each take says which hosts of its source are to be left alone, and for how long still."""
+    with serving({"/": linking("/a", "/b"), "/a": b"a", "/b": b"b"}) as server:
+        endpoints = {"sql": sql, "search": NOWHERE}
+        params = {"sources": [source(server, robots=False, sitemaps=False)]}
+        first = made("full-crawl", endpoints, params)
+        with prepared(first):
+            session: Any = first.session(0)
+            while not rows(sql, "SELECT count(*) FROM queue WHERE url LIKE '%/a'")[0][0]:
+                assert session.perform(Recorder())
+            session._frontier.hold("site", "h:1", 30.0)
+            session._frontier.hold("site", "h:1", 5.0)
+            session._frontier.hold("site", "short", 0.01)
+            session._frontier.hold("elsewhere", "h:2", 30.0)
+            time.sleep(0.05)
+            taken = session._frontier.take([("site", True)], 2)
+            session.close()
+    assert len(taken) == 2
+    for each in taken:
+        assert set(each.holds) == {"h:1"}
+        assert 25 < each.holds["h:1"] <= 30
