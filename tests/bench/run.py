@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench import commits, latency, nosql, recording, scaling, storage, verdict
+from bench import commits, crawl, latency, nosql, recording, scaling, share, storage, verdict
 from bench.load import BenchError
 from bench.rows import Row, heading, line, write
 from bench.server import free_disk
@@ -29,6 +29,13 @@ def engine() -> Iterator[Row]:
         yield from _or_why_not("service times", latency.rows(target))
     yield from _or_why_not("commits on a slow log disk", storage.rows())
     yield from _or_why_not("durable writes to NoSQL stores", nosql.rows())
+    yield from crawl_client()
+
+
+def crawl_client() -> Iterator[Row]:
+    """The rows of a crawl alone."""
+    yield from _or_why_not("a crawl's client", crawl.rows())
+    yield from _or_why_not("load generator's share of a crawl's CPU", share.rows())
 
 
 def whole_verdict() -> Iterator[Row]:
@@ -36,7 +43,7 @@ def whole_verdict() -> Iterator[Row]:
     yield from _or_why_not("verdict", verdict.rows())
 
 
-SUITES = {"engine": engine, "verdict": whole_verdict}
+SUITES = {"engine": engine, "crawl": crawl_client, "verdict": whole_verdict}
 """By the name that ``make bench SUITE=NAME`` takes."""
 
 

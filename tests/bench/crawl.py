@@ -1,0 +1,242 @@
+"""A crawl's client: its fetch loop beside wrk, the whole of a web crawl beside Scrapy, on one nginx."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from bench.generator import SCENARIO, closed, generate
+from bench.load import BenchError, Load, cores, take_place
+from bench.pairs import interleaved
+from bench.rows import Row
+from bench.spider import SPIDER
+from scenarios.full_crawl_sources.sites import nginx
+from scenarios.support import made
+from servers import postgres
+
+from pinchpoint_infra.embedded.tiers.contract import free_port
+from pinchpoint_scenarios.contract import Endpoint
+
+CONNECTIONS = 20
+USERS = 16
+BATCH = 64
+PAGES = 30_000
+LINKS = 10
+_PAGE_BYTES = 1024
+_SECONDS = 3
+_LIMIT_S = 60
+_FETCH_GOAL, _CRAWL_GOAL_US = 1.3, 100.0
+_SIZES = {"1 KiB": 2**10, "100 KiB": 100 * 2**10}
+_PEER, _SCRAPY = "wrk", "Scrapy"
+_CRAWL = "client CPU per page of a web crawl, all of it"
+_NUMBER = re.compile(r"(\d+) requests in ")
+_RATE = re.compile(r"Requests/sec:\s+([\d.]+)")
+_ERRORS = re.compile(r"(Socket errors|Non-2xx).*")
+
+
+def rows() -> Iterator[Row]:
+    """The rows of the fetch loop, then those of the crawl."""
+    for program, package in ((_PEER, "wrk"), ("nginx", "nginx-light"), ("openssl", "openssl")):
+        if shutil.which(program) is None:
+            raise BenchError(f"needs {program} (Debian: {package})")
+    with site() as served:
+        for name, size in _SIZES.items():
+            yield _fetched(f"client CPU per document of {name}", size, served.url)
+        for name, size in _SIZES.items():
+            tls = served.tls_url, served.certificate
+            yield _fetched(f"client CPU per document of {name}, TLS", size, *tls)
+        yield from _crawled(served)
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What nginx serves: ``/SIZE.bin`` of each size, and a web of pages.
+
+    Attributes:
+        url: without TLS.
+        tls_url: with it.
+        certificate: whom to trust for that.
+    """
+
+    url: str
+    tls_url: str
+    certificate: Path
+
+
+@contextmanager
+def site(pages: int = PAGES) -> Iterator[Site]:
+    """The site, on the server's cores; it closes no connection for its age."""
+    with tempfile.TemporaryDirectory(prefix="bench-", dir="/var/tmp") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        root = folder / "site"
+        root.mkdir()
+        for size in _SIZES.values():
+            (root / f"{size}.bin").write_bytes(b"x" * size)
+        for number in range(pages):
+            (root / _name(number)).write_bytes(page(number, pages))
+        certificate, key, port = *_certificate(folder), free_port()
+        extra = (
+            "keepalive_requests 1000000000; keepalive_timeout 300s; sendfile on; tcp_nopush on; "
+            f"listen 127.0.0.1:{port} ssl; ssl_certificate {certificate}; ssl_certificate_key {key};"
+        )
+        with on(cores()[0]), nginx(folder, root, extra) as url:
+            yield Site(url, f"https://127.0.0.1:{port}", certificate)
+
+
+def page(number: int, pages: int) -> bytes:
+    """A page of 1 KiB: half of its links lead to pages that every page names, half on into the site."""
+    near = [2 * number + 1, 2 * number + 2, number + 1, number + 2, number + 3]
+    links = [*range(LINKS - len(near)), *(each % pages for each in near)]
+    body = "".join(f'<a href="/{_name(each) if each else ""}">page {each}</a>\n' for each in links)
+    head = f"<!doctype html><html><head><title>Page {number}</title></head><body>{body}<p>"
+    return (head + "word " * _PAGE_BYTES)[: _PAGE_BYTES - 4].encode() + b"</p>"
+
+
+@contextmanager
+def on(chosen: Sequence[int]) -> Iterator[None]:
+    """Programs that are started meanwhile run on these cores."""
+    mine = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, chosen)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, mine)
+
+
+def fetched(url: str, size: int, seconds: float, certificate: Path | None = None) -> Load:
+    """Ours: the crawl's client in a process of its own."""
+    command = [sys.executable, "-m", "bench.fetching", url, f"/{size}.bin", str(CONNECTIONS), str(seconds)]
+    trusted = {"SSL_CERT_FILE": str(certificate)} if certificate else {}
+    said, _ = _run(command, trusted)
+    return _load(*json.loads(said))
+
+
+def wrk(url: str, size: int, seconds: int) -> Load:
+    """The peer's."""
+    said, cpu_s = _run(
+        [_PEER, "-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", f"{url}/{size}.bin"], within_s=seconds + _LIMIT_S
+    )
+    number, rate, errors = _NUMBER.search(said), _RATE.search(said), _ERRORS.search(said)
+    if number is None or rate is None or errors:
+        raise BenchError(f"wrk measured nothing: {errors[0] if errors else said.strip()[-300:]}")
+    return _load(float(rate[1]), cpu_s / int(number[1]) * 1e6)
+
+
+def crawled(served: Site, seconds: int) -> Load:
+    """Ours: the real generator process crawls the site into a crawl database, and nowhere else."""
+    with on(cores()[0]), postgres() as url:
+        endpoints = {
+            "sql": Endpoint("sql", url),
+            "search": Endpoint("search", "", {"kind": "none"}),
+            "web": Endpoint("web", served.url),
+        }
+        params = {"sources": [{"kind": "web", "sitemaps": False}], "batch": BATCH}
+        scenario = made("full-crawl", endpoints, params, name=SCENARIO)
+        scenario.prepare(lambda _: None)
+        try:
+            load, core = closed(USERS), cores()[1]
+            return generate(
+                load,
+                seconds=seconds,
+                cores=core,
+                use="full-crawl",
+                params=params,
+                endpoints=list(endpoints.values()),
+            )
+        finally:
+            scenario.finish(keep_data=False)
+
+
+def scrapy(served: Site, pages: int) -> Load:
+    """The peer's: a spider that follows all links."""
+    command = [sys.executable, "-c", SPIDER, served.url, str(pages), str(USERS)]
+    said, _ = _run(command)
+    return _load(*json.loads(said.splitlines()[-1]))
+
+
+def _fetched(name: str, size: int, url: str, certificate: Path | None = None) -> Row:
+    found = interleaved(lambda: fetched(url, size, _SECONDS, certificate), lambda: wrk(url, size, _SECONDS))
+    ours, its, ratio = found.medians(lambda load: load.cpu_us)
+    return Row(name, ours, "us", _PEER, its, ratio, _FETCH_GOAL, met=ratio <= _FETCH_GOAL)
+
+
+def _crawled(served: Site) -> Iterator[Row]:
+    if importlib.util.find_spec("scrapy") is None:
+        ours = crawled(served, _SECONDS).cpu_us
+        yield Row(_CRAWL, ours, "us", goal=_CRAWL_GOAL_US, met=ours <= _CRAWL_GOAL_US)
+        note = "needs Scrapy: uv sync --inexact --group bench"
+        yield Row(f"{_CRAWL}, beside Scrapy", None, "us", _SCRAPY, met=False, note=note)
+        return
+    found = interleaved(lambda: crawled(served, _SECONDS), lambda: scrapy(served, 2_000), pairs=3)
+    ours, its, ratio = found.medians(lambda load: load.cpu_us)
+    yield Row(_CRAWL, ours, "us", goal=_CRAWL_GOAL_US, met=ours <= _CRAWL_GOAL_US)
+    yield Row(f"{_CRAWL}, beside Scrapy", ours, "us", _SCRAPY, its, ratio)
+
+
+def _run(
+    command: Sequence[str], environment: dict[str, str] | None = None, within_s: float = _LIMIT_S
+) -> tuple[str, float]:
+    """(what a program said, the CPU seconds it took), in the place of a generator."""
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | (environment or {}),
+    ) as process:
+        take_place(process.pid, punctual=False)
+        before = _children_s()
+        try:
+            said, wrong = process.communicate(timeout=within_s)
+        except subprocess.TimeoutExpired as error:
+            process.kill()
+            raise BenchError(f"{command[0]} did not end within {within_s:g} s") from error
+        cpu_s = _children_s() - before
+    if process.returncode:
+        raise BenchError(f"{' '.join(command[:3])} failed: {wrong.strip()[-300:]}")
+    return said, cpu_s
+
+
+def _children_s() -> float:
+    """CPU seconds of all children that have been waited for."""
+    times = os.times()
+    return times.children_user + times.children_system
+
+
+def _certificate(folder: Path) -> tuple[Path, Path]:
+    certificate, key = folder / "certificate.pem", folder / "key.pem"
+    command = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-days",
+        "2",
+        "-subj",
+        "/CN=localhost",
+    ]
+    more = ["-keyout", str(key), "-out", str(certificate), "-addext", "subjectAltName=IP:127.0.0.1"]
+    subprocess.run([*command, *more], check=True, capture_output=True, timeout=_LIMIT_S)
+    return certificate, key
+
+
+def _name(number: int) -> str:
+    return "index.html" if number == 0 else f"page{number}.html"
+
+
+def _load(per_s: float, cpu_us: float) -> Load:
+    return Load(per_s, cpu_us, np.empty(0), np.empty(0, dtype=np.int64))
