@@ -18,6 +18,7 @@ from pinchpoint_infra.disks.record import DEFAULT_SIZE_BYTES
 from pinchpoint_infra.embedded import FarmError, FarmInputError, FarmSpec, FarmStatus, Slower
 from pinchpoint_infra.faults import caps
 from pinchpoint_infra.faults.delay import Delay
+from pinchpoint_infra.faults.throttle import Throttle
 
 
 def spec(farm: Farm) -> FarmSpec:
@@ -35,6 +36,10 @@ def spec(farm: Farm) -> FarmSpec:
         memory=dict(farm.embedded.memory),
         delays={
             tier: Delay(delay.round_trip_s, delay.bytes_per_s) for tier, delay in farm.embedded.delays.items()
+        },
+        throttle={
+            tier: Throttle(throttle.requests_per_s, round(throttle.retry_after_s), throttle.status)
+            for tier, throttle in farm.embedded.throttle.items()
         },
         networks=dict(farm.embedded.networks),
         settings={tier: dict(settings) for tier, settings in farm.embedded.settings.items()},

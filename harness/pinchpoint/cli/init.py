@@ -22,9 +22,10 @@ embedded:
   #   sql.log: {profile: azure/p10, latency: 1ms, time_scale: 60}    # or limits: {iops: 500}
   # cpus: {search: 0.5}    # cores a tier may use (root)
   # delays: {web: 250ms}   # round trip to an endpoint
+  # throttle: {web: 50/s}  # what comes faster is refused: 429 with Retry-After
   # content:
   #   corpus: documents    # fill it with this folder's documents; default: this machine's documentation
-  #   documents: 2000      # at most so many of them
+  #   documents: 2000      # so many; further copies of them where there are fewer
 
 # --- A real farm: remove 'embedded' above, and the '# ' at the beginning of every line below. ---
 # endpoints:

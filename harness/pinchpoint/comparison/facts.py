@@ -60,6 +60,7 @@ _BUILT: Mapping[str, tuple[Area, str]] = {
     "cpus": ("cpu", "cores"),
     "memory": ("memory", "memory_bytes"),
     "delays": ("network", "delay"),
+    "throttle": ("network", "throttle"),
 }
 GENERATOR = "generator"
 

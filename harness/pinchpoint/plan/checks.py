@@ -11,7 +11,14 @@ from pydantic import ValidationError
 
 from pinchpoint.loadgen.locustfile import is_locustfile, scenario_class
 from pinchpoint.plan.document import Document
-from pinchpoint.plan.embedded import EMBEDDED_ENDPOINTS, EMBEDDED_ROLES, GENERATOR, SERVED, SERVERS
+from pinchpoint.plan.embedded import (
+    EMBEDDED_ENDPOINTS,
+    EMBEDDED_ROLES,
+    GENERATOR,
+    SERVED,
+    SERVERS,
+    THROTTLED,
+)
 from pinchpoint.plan.endpoints import Endpoints
 from pinchpoint.plan.explain import explain
 from pinchpoint.plan.loads import check_loads, check_rules
@@ -125,6 +132,7 @@ def _check_knobs(farm: Document) -> Iterator[Problem]:
     served = [tier for tier in SERVED if tier in tiers]
     allowed = {"disks": disks, "cpus": [*served, GENERATOR], "memory": served, "delays": served}
     allowed |= {"networks": served, "settings": [tier for tier in SERVERS if tier in tiers]}
+    allowed |= {"throttle": [tier for tier in THROTTLED if tier in tiers]}
     for knob, names in allowed.items():
         what = "disk" if knob == "disks" else "tier"
         for name in farm.mapping("embedded", knob):

@@ -14,6 +14,7 @@ from pinchpoint.plan.record import (
     FileContext,
     FilePath,
     Name,
+    PerSecond,
     Ratio,
     Record,
     Seconds,
@@ -47,6 +48,10 @@ SERVED = ("web", "sql", "search", "nosql")
 
 GENERATOR = "generator"
 """In ``cpus``, the load generators: a starved one is a fault like any other."""
+
+
+THROTTLED = ("web",)
+"""The tiers whose server can refuse what comes too fast."""
 
 
 class Credits(Record):
@@ -159,6 +164,38 @@ class BuiltDisk(Record):
         return self
 
 
+_LONGEST_RETRY_S = 300
+
+
+def _whole_seconds(seconds: float) -> float:
+    if seconds != round(seconds) or not 1 <= seconds <= _LONGEST_RETRY_S:
+        raise Unfit(f"a wait of {seconds:g} s", f"allowed: whole seconds, 1s to {_LONGEST_RETRY_S}s")
+    return seconds
+
+
+WholeSeconds = Annotated[Seconds, AfterValidator(_whole_seconds)]
+
+
+class Throttle(Record):
+    """A server that refuses what comes too fast, and says when to come again.
+
+    Attributes:
+        requests_per_s: so many requests a second are answered, those of all clients together.
+        retry_after_s: what ``Retry-After`` asks for; whole seconds, as HTTP has them.
+        status: 429 (too many requests), or 503 (the server is busy).
+    """
+
+    requests_per_s: PerSecond = Field(alias="rate", gt=0, le=1_000_000, description="such as 50/s")
+    retry_after_s: WholeSeconds = Field(default=1.0, alias="retry_after")
+    status: Literal[429, 503] = 429
+
+    @model_validator(mode="before")
+    @classmethod
+    def _rate_alone(cls, value: object, info: ValidationInfo) -> object:
+        short = isinstance(info.context, FileContext) and isinstance(value, str | int | float)
+        return {"rate": value} if short else value
+
+
 class Delay(Record):
     """A slow way to an endpoint, such as a VPN.
 
@@ -209,7 +246,7 @@ class Content(Record):
 
     Attributes:
         corpus: a folder of documents; ``None`` for the machine's own documentation.
-        documents: at most so many of them; ``None`` for the farm's default.
+        documents: so many, further copies of them where there are fewer; ``None`` for the farm's default.
     """
 
     corpus: FilePath | None = None
@@ -228,6 +265,7 @@ class Embedded(Record):
         cpus: tier (or ``generator``) -> the cores it may use.
         memory: tier -> the bytes it may use, page cache included.
         delays: tier -> the way to its endpoint.
+        throttle: ``web`` -> how many requests a second it answers; it refuses the others.
         networks: tier -> the speed of a network interface of its own, in front of its endpoint.
         settings: ``sql``, ``nosql`` -> settings of the server, above those the farm gives it.
         share_cores: the tiers may use the load generators' cores as well: all there are.
@@ -241,6 +279,7 @@ class Embedded(Record):
     cpus: Mapping[Name, Annotated[float, Field(ge=0.01, le=1024)]] = Field(default_factory=dict)
     memory: Mapping[Name, Annotated[Bytes, Field(ge=16 * 2**20)]] = Field(default_factory=dict)
     delays: Mapping[Name, Delay] = Field(default_factory=dict)
+    throttle: Mapping[Name, Throttle] = Field(default_factory=dict)
     networks: Mapping[Name, InterfaceSpeed] = Field(default_factory=dict)
     settings: Mapping[Name, Mapping[Name, Setting]] = Field(default_factory=dict)
     share_cores: bool = False

@@ -7,7 +7,6 @@ import hashlib
 import os
 import stat
 from collections import Counter
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -91,46 +90,37 @@ class Folder:
                 self.skipped[f"folder not readable: {_words(error)}"] += 1
         return sorted(found)
 
-    def documents(self, paths: Iterable[bytes]) -> Iterator[Entry]:
-        """The documents among these files; the others are counted as skipped."""
-        root = os.fsencode(self.root)
-        for path in paths:
-            try:
-                content, modified_s = self._read(os.path.join(root, path))  # noqa: PTH118 -- names are bytes
-                yield Entry(path, content, identify(content), modified_s)
-            except NotADocumentError as reason:
-                self.skipped[str(reason)] += 1
-            except OSError as error:
-                self.skipped[f"not readable: {_words(error)}"] += 1
+    def entry(self, path: bytes) -> Entry:
+        """The document in one of the files. Raises NotADocumentError with the reason in words."""
+        content, modified_s = self._read(path)
+        return Entry(path, content, identify(content), modified_s)
 
-    def choose(self, paths: list[bytes], limit: int) -> list[bytes]:
-        """So many documents, spread over the folder: the same ones whenever the folder is the same.
+    def content(self, path: bytes) -> bytes:
+        """The bytes of one of the files. Raises NotADocumentError where they are not to be had any more."""
+        return self._read(path)[0]
 
-        Files are looked at in an order that is as good as random, until there are enough documents; those
-        that are left are counted, whatever they are.
+    @staticmethod
+    def shuffled(paths: list[bytes]) -> list[bytes]:
+        """An order as good as random, the same whenever the folder is the same.
+
+        So that the documents that come first are spread over the folder.
         """
-        chosen: list[bytes] = []
-        shuffled = sorted(paths, key=lambda path: hashlib.blake2b(path, digest_size=8).digest())
-        looked_at = 0
-        for path in shuffled:
-            if len(chosen) == limit:
-                break
-            looked_at += 1
-            chosen += [entry.path for entry in self.documents([path])]
-        if beyond := len(shuffled) - looked_at:
-            self.skipped[f"beyond the limit of {limit:,} documents"] += beyond
-        return sorted(chosen)
+        return sorted(paths, key=lambda path: hashlib.blake2b(path, digest_size=8).digest())
 
     def _read(self, path: bytes) -> tuple[bytes, float]:
         """Never follows a link, never waits for a pipe put there since the folder was listed."""
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(descriptor, "rb") as file:  # noqa: PTH123 -- a descriptor
-            found = os.fstat(descriptor)
-            if not stat.S_ISREG(found.st_mode):
-                raise NotADocumentError("not a regular file")
-            if found.st_size > self.largest_bytes:
-                raise NotADocumentError(f"larger than {self.largest_bytes // 2**20} MiB")
-            return file.read(found.st_size), found.st_mtime
+        where = os.path.join(os.fsencode(self.root), path)  # noqa: PTH118 -- names are bytes
+        try:
+            descriptor = os.open(where, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            with open(descriptor, "rb") as file:  # noqa: PTH123 -- a descriptor
+                found = os.fstat(descriptor)
+                if not stat.S_ISREG(found.st_mode):
+                    raise NotADocumentError("not a regular file")
+                if found.st_size > self.largest_bytes:
+                    raise NotADocumentError(f"larger than {self.largest_bytes // 2**20} MiB")
+                return file.read(found.st_size), found.st_mtime
+        except OSError as error:
+            raise NotADocumentError(f"not readable: {_words(error)}") from error
 
 
 def _words(error: OSError) -> str:

@@ -1,53 +1,79 @@
-"""The content database: the tables behind the SharePoint-style site, and how they are filled."""
+"""The content database: the tables behind the SharePoint-style site, and how they are filled.
+
+A document has bytes of its own, or those of another one (``content_of``): a further copy of a document is a
+row without bytes. So a hundred thousand documents take the room of those that differ.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+import uuid
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 import psycopg
 
-from pinchpoint_infra.content.corpus import Entry
 from pinchpoint_infra.content.names import readable
+from pinchpoint_infra.content.planned import Planned
 
 SITE = "/sites/corpus"
 """Server-relative path of the site; a document's is ``/sites/corpus/LIST/PATH``."""
-_ROOT_LIST = "Documents"
+ROOT_LIST = "Documents"
+"""The list of files that lie in no folder; where a folder has that name, more is added to it."""
 _LATEST_S = 253_402_300_799  # the end of the year 9999: a file system may hold more, a date may not
 
 _TABLES = """
 CREATE TABLE lists (
     id integer PRIMARY KEY,
     title text NOT NULL UNIQUE,
-    documents integer NOT NULL
+    documents integer NOT NULL,
+    guid uuid NOT NULL UNIQUE,
+    key bytea NOT NULL
+);
+CREATE TABLE folders (
+    id integer PRIMARY KEY,
+    address bytea NOT NULL,
+    parent bytea NOT NULL,
+    path text NOT NULL
 );
 CREATE TABLE documents (
     id integer NOT NULL,
     list_id integer NOT NULL,
     address bytea NOT NULL,
+    folder bytea NOT NULL,
     path text NOT NULL,
     content_type text NOT NULL,
     size_bytes bigint NOT NULL,
     modified timestamptz NOT NULL,
-    content bytea STORAGE EXTERNAL NOT NULL
+    content_of integer,
+    content bytea STORAGE EXTERNAL,
+    CHECK (content IS NOT NULL OR content_of IS NOT NULL)
 );
 """  # EXTERNAL: bytes are kept as they are; compressing them would cost CPU that no real file store spends
 _INDEXES = """
 ALTER TABLE documents ADD PRIMARY KEY (id);
+DELETE FROM documents AS copy WHERE content_of IS NOT NULL
+    AND NOT EXISTS (SELECT FROM documents AS first WHERE first.id = copy.content_of);
 CREATE INDEX ON documents (list_id, id);
 CREATE INDEX ON documents (address);
-ANALYZE;
-"""  # after the loading: a quarter of the work
+CREATE INDEX ON documents (folder, id);
+CREATE INDEX ON documents (content_of) WHERE content_of IS NOT NULL;
+ALTER TABLE documents ADD FOREIGN KEY (content_of) REFERENCES documents;
+CREATE INDEX ON lists (key);
+CREATE INDEX ON folders (address);
+CREATE INDEX ON folders (parent, id);
+"""  # after the loading: a quarter of the work; what was to be copied may have gone away meanwhile
+_STATISTICS = "ANALYZE"
 _COLUMNS = {
     "id": "int4",
     "list_id": "int4",
     "address": "bytea",
+    "folder": "bytea",
     "path": "text",
     "content_type": "text",
     "size_bytes": "int8",
     "modified": "timestamptz",
+    "content_of": "int4",
     "content": "bytea",
 }
 
@@ -57,62 +83,116 @@ def address(path: str) -> bytes:
     return hashlib.blake2b(path.casefold().encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
-class Site:
-    """Puts documents into the content database, on a running COPY."""
-
-    def __init__(self, copy: psycopg.Copy, root_list: str) -> None:
-        self._copy = copy
-        self._root_list = root_list
-        self._lists: dict[str, int] = {}
-        self._documents: dict[int, int] = {}
-        self.count = 0
-
-    def add(self, entry: Entry) -> None:
-        """Add one document: a top-level folder is a list, files outside of any are in a list of their own."""
-        folder, slash, rest = readable(entry.path).partition("/")
-        title, name = (folder, rest) if slash else (self._root_list, folder)
-        number = self._lists.setdefault(title, len(self._lists) + 1)
-        self._documents[number] = self._documents.get(number, 0) + 1
-        self.count += 1
-        path = f"{SITE}/{title}/{name}"
-        modified = datetime.fromtimestamp(min(max(0, entry.modified_s), _LATEST_S), UTC)
-        self._copy.write_row(
-            (
-                self.count,
-                number,
-                address(path),
-                path,
-                entry.document.content_type,
-                len(entry.content),
-                modified,
-                entry.content,
-            )
-        )
-
-    def lists(self) -> list[tuple[int, str, int]]:
-        """Id, title and number of documents of every list."""
-        return [(number, title, self._documents[number]) for title, number in self._lists.items()]
+def list_id(title: str) -> str:
+    """The GUID of a list: the same one in every farm, for whatever names it also names its title."""
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{SITE}/{title}"))
 
 
-@contextmanager
-def site(database_url: str, folders: set[bytes]) -> Iterator[Site]:
-    """Make the tables in an empty database and fill them: all of it, or nothing.
+class Layout:
+    """Which lists and folders there are: filled while documents are planned, one after the other.
 
     Args:
-        database_url: ``postgresql://...``.
         folders: the corpus's top-level folders, whose names the list of root files must not have.
     """
-    taken = {readable(folder).casefold() for folder in folders}
-    root_list = _ROOT_LIST
-    while root_list.casefold() in taken:
-        root_list += " (root)"
+
+    def __init__(self, folders: Iterable[bytes]) -> None:
+        taken = {readable(folder).casefold() for folder in folders}
+        self.root_list = ROOT_LIST
+        while self.root_list.casefold() in taken:
+            self.root_list += " (root)"
+        self._lists: dict[str, list[int]] = {}
+        self._folders: dict[str, int] = {SITE: 1}
+
+    def place(self, path: bytes) -> tuple[int, str]:
+        """The list a document of the corpus is in, and its server-relative path.
+
+        A top-level folder is a list; files outside of any are in a list of their own.
+        """
+        head, slash, rest = readable(path).partition("/")
+        title, name = (head, rest) if slash else (self.root_list, head)
+        found = self._lists.setdefault(title, [len(self._lists) + 1, 0])
+        found[1] += 1
+        place = f"{SITE}/{title}/{name}"
+        folder = place.rpartition("/")[0]
+        while folder not in self._folders:
+            self._folders[folder] = len(self._folders) + 1
+            folder = folder.rpartition("/")[0]
+        return found[0], place
+
+    def lists(self) -> list[tuple[int, str, int, str, bytes]]:
+        """Rows of the table of lists."""
+        return [
+            (number, title, documents, list_id(title), address(title))
+            for title, (number, documents) in self._lists.items()
+        ]
+
+    def folders(self) -> list[tuple[int, bytes, bytes, str]]:
+        """Rows of the table of folders; the site's own has no parent."""
+        return [
+            (number, address(path), b"" if path == SITE else address(path.rpartition("/")[0]), path)
+            for path, number in self._folders.items()
+        ]
+
+
+def make(database_url: str) -> None:
+    """Make the tables in an empty database."""
     with psycopg.connect(database_url) as connection:
         connection.execute(_TABLES)
+
+
+def load(database_url: str, documents: Iterable[tuple[Planned, bytes | None]]) -> None:
+    """Add documents, all of them or none, on a connection of its own.
+
+    Args:
+        database_url: ``postgresql://`` URL of a database with the tables.
+        documents: each with its bytes; those of a copy are None.
+    """
+    columns = ", ".join(_COLUMNS)
+    with (
+        psycopg.connect(database_url) as connection,
+        connection.cursor() as cursor,
+        cursor.copy(f"COPY documents ({columns}) FROM STDIN (FORMAT binary)") as copy,
+    ):
+        copy.set_types(list(_COLUMNS.values()))
+        for planned, content in documents:
+            copy.write_row(
+                (
+                    planned.number,
+                    planned.list_number,
+                    address(planned.address),
+                    address(planned.address.rpartition("/")[0]),
+                    planned.address,
+                    planned.content_type,
+                    planned.size_bytes if content is None else len(content),
+                    datetime.fromtimestamp(min(max(0, planned.modified_s), _LATEST_S), UTC),
+                    planned.copy_of,
+                    content,
+                )
+            )
+
+
+def complete(database_url: str, layout: Layout) -> int:
+    """Add lists, folders and indexes once all documents are there; how many there are."""
+    with psycopg.connect(database_url) as connection:
         with connection.cursor() as cursor:
-            columns = ", ".join(_COLUMNS)
-            with cursor.copy(f"COPY documents ({columns}) FROM STDIN (FORMAT binary)") as copy:
-                copy.set_types(list(_COLUMNS.values()))
-                filled = Site(copy, root_list)
-                yield filled
-            cursor.executemany("INSERT INTO lists VALUES (%s, %s, %s)", filled.lists())
+            cursor.executemany("INSERT INTO lists VALUES (%s, %s, %s, %s, %s)", layout.lists())
+            with cursor.copy("COPY folders FROM STDIN (FORMAT binary)") as copy:
+                copy.set_types(["int4", "bytea", "bytea", "text"])
+                for folder in layout.folders():
+                    copy.write_row(folder)
         connection.execute(_INDEXES)
+        # A file that went away while it was being loaded is no document of its list.
+        connection.execute(
+            "UPDATE lists SET documents = found.number FROM (SELECT lists.id, count(documents.id) AS number"
+            " FROM lists LEFT JOIN documents ON list_id = lists.id GROUP BY lists.id) AS found"
+            " WHERE found.id = lists.id AND found.number <> lists.documents"
+        )
+        connection.execute(_STATISTICS)
+        row = connection.execute("SELECT count(*) FROM documents").fetchone()
+    return int(row[0]) if row else 0
+
+
+def drop(database_url: str) -> None:
+    """Leave the database as it was: a filling that failed is none."""
+    with psycopg.connect(database_url) as connection:
+        connection.execute("DROP TABLE IF EXISTS lists, folders, documents")

@@ -1,53 +1,68 @@
-"""Fill a farm with content: the documents of a corpus, shared out between its two places."""
+"""Fill a farm with content: the documents of a corpus, shared out between its two places.
+
+First every file is looked at, which of them are documents. Then those are loaded, and what is wanted beyond
+them is further copies of them, which take no room: in the database a row without bytes, in the folder one
+more name of a file. Several processes do both, part by part; each has one document in memory.
+"""
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import psycopg
 
-from pinchpoint_infra.content.corpus import Entry, Folder
-from pinchpoint_infra.content.database import Site, site
+from pinchpoint_infra.content import database, looking
+from pinchpoint_infra.content.corpus import Folder
 from pinchpoint_infra.content.errors import ContentError, CorpusError
-from pinchpoint_infra.content.folder import Share
-from pinchpoint_infra.content.generated import Generated
+from pinchpoint_infra.content.generated import DOCUMENTS, MOST_DOCUMENTS, Generated
+from pinchpoint_infra.content.loading import Loaded, load_files, load_rows, told
+from pinchpoint_infra.content.looking import Source
+from pinchpoint_infra.content.planned import Copies, Found, Planned
+from pinchpoint_infra.content.said import Said
+from pinchpoint_infra.content.workers import Workers, parts
 
 DOCUMENTATION = Path("/usr/share/doc")
 """The default corpus: nearly every Linux machine has thousands of documents there."""
 DEFAULT_DOCUMENTS = 4_000
-"""At most so many of it are taken unless more are asked for, so that a demonstration ends in minutes."""
+"""At most so many of it are taken unless a number is asked for, so that a demonstration ends in minutes."""
 _DEFAULT_LARGEST_BYTES = 2**20
 _FILES_EVERY = 3
-_PROGRESS_EVERY_S = 1.0
-
-Source = Folder | Generated
+_FILES_IN_A_PART, _COPIES_IN_A_PART = 100, 2_000
+_WORTH_PROCESSES = 1_000
+"""Fewer files are looked at before the processes for it have started."""
 
 
 def ingest(
     corpus: Path | None,
-    limit: int | None,
+    documents: int | None,
     database_url: str | None,
     folder: Path | None,
     progress: Callable[[str], None],
+    cores: Collection[int] | None = None,
 ) -> dict[str, Any]:
     """Put a corpus's documents into the content database and the files folder.
 
     Of the documents in path order every third goes to the folder, the others to the database; all go to the
-    one that is given when only one is.
+    one that is given when only one is. A further copy goes where its document is.
 
     Args:
         corpus: a folder; None: the machine's documentation, only where there is none a generated corpus.
-        limit: at most so many documents; None: all of a corpus that is named, a sensible number of another.
+        documents: so many, further copies where the corpus has fewer; None: all of a corpus that is named, as
+            many as there are but a sensible number of another.
         database_url: ``postgresql://`` URL of an empty database, or None.
         folder: an empty folder, or None.
         progress: takes a sentence now and then.
+        cores: where processes for it may run; None: where this one may.
 
     Returns:
-        corpus (path, or ``generated``), documents, bytes, sources (source -> documents), skipped
+        corpus (path, or ``generated``), documents, bytes (as who reads all of them gets), copies (how many of
+        them are further ones), stored_bytes (what the others take), sources (source -> documents), skipped
         (reason -> files), generated.
 
     Raises:
@@ -55,81 +70,178 @@ def ingest(
     """
     if database_url is None and folder is None:
         raise ContentError("there is no place for content: name a database, a folder, or both")
-    source, paths = _source(corpus, limit)
-    folders = {path.partition(b"/")[0] for path in paths if b"/" in path}
-    with ExitStack() as stack:
-        database = stack.enter_context(_site(database_url, folders)) if database_url else None
-        places = _Places(database, Share(folder) if folder else None, progress)
-        for entry in source.documents(paths):
-            places.add(entry)
-        if not places.documents:
+    with Workers(os.sched_getaffinity(0) if cores is None else cores) as workers:
+        source, found = _looked_at(corpus, documents, workers, progress)
+        if not found:
             raise CorpusError(_nothing(source))
-    progress(places.said())
-    return {
-        "corpus": source.name,
-        "documents": places.documents,
-        "bytes": places.size_bytes,
-        "sources": places.sources(),
-        "skipped": dict(sorted(source.skipped.items())),
-        "generated": isinstance(source, Generated),
-    }
+        filling = _Filling(source, found, documents or len(found), database_url, folder, progress)
+        filling.run(workers)
+    return filling.result()
 
 
-def _source(corpus: Path | None, limit: int | None) -> tuple[Source, list[bytes]]:
-    """The corpus, and which of its files to take."""
+def _looked_at(
+    corpus: Path | None, documents: int | None, workers: Workers, progress: Callable[[str], None]
+) -> tuple[Source, list[Found]]:
+    """The corpus, and the documents in it, in path order."""
     if corpus is not None:
         folder = Folder(corpus)
-        paths = folder.files()
-        return folder, paths if limit is None else folder.choose(paths, limit)
-    limit = DEFAULT_DOCUMENTS if limit is None else limit
+        return folder, looking.documents(folder, documents, workers, progress)
     if DOCUMENTATION.is_dir():
         folder = Folder(DOCUMENTATION, _DEFAULT_LARGEST_BYTES)
-        if paths := folder.choose(folder.files(), limit):
-            return folder, paths
-    generated = Generated()
-    return generated, generated.choose(generated.files(), limit)
+        if found := looking.documents(folder, documents or DEFAULT_DOCUMENTS, workers, progress):
+            return folder, found
+    generated = Generated(min(documents, MOST_DOCUMENTS) if documents else DOCUMENTS)
+    return generated, looking.documents(generated, documents, workers, progress)
 
 
-@contextmanager
-def _site(database_url: str, folders: set[bytes]) -> Iterator[Site]:
-    try:
-        with site(database_url, folders) as filled:
-            yield filled
-    except psycopg.Error as error:
-        raise ContentError(f"the content database did not take the corpus: {str(error).strip()}") from error
+class _Filling:
+    """The loading of what was found, and what is said of it."""
 
-
-class _Places:
-    """Where documents go, and the count of them."""
-
-    def __init__(self, database: Site | None, share: Share | None, progress: Callable[[str], None]) -> None:
-        self._database = database
-        self._share = share
+    def __init__(
+        self,
+        source: Source,
+        found: list[Found],
+        wanted: int,
+        database_url: str | None,
+        folder: Path | None,
+        progress: Callable[[str], None],
+    ) -> None:
+        self._source = source
+        self._found = found
+        self._database_url = database_url
+        self._folder = folder
+        self._copies = Copies(found, wanted)
+        self._numbers: dict[int, int] = {}  # position among the documents -> id in the database
+        self._said = Said(progress)
         self._progress = progress
-        self._said_s = time.monotonic()
-        self.documents = 0
-        self.size_bytes = 0
+        self._began_s = time.monotonic()
+        self._done = Loaded(0, 0, 0, Counter())
+        self._sources: dict[str, int] = {}
 
-    def add(self, entry: Entry) -> None:
-        """Put one document where it belongs."""
-        self.documents += 1
-        self.size_bytes += len(entry.content)
-        if self._share and (self._database is None or self.documents % _FILES_EVERY == 0):
-            self._share.add(entry)
-        elif self._database:
-            self._database.add(entry)
-        if time.monotonic() - self._said_s > _PROGRESS_EVERY_S:
-            self._said_s = time.monotonic()
-            self._progress(self.said())
+    def run(self, workers: Workers) -> None:
+        """Load everything, or leave the database as it was."""
+        if self._database_url is None:
+            self._fill_folder(workers)
+            self._progress(self._words())
+            return
+        with told():
+            database.make(self._database_url)
+        try:
+            self._fill_database(self._database_url, workers)
+            self._fill_folder(workers)
+            self._progress(self._words())
+        except BaseException:
+            with suppress(psycopg.Error):  # the server may be what failed: the first error tells more
+                database.drop(self._database_url)
+            raise
 
-    def sources(self) -> dict[str, int]:
-        """Source -> documents, of the places there are."""
-        places = {"sharepoint": self._database, "files": self._share}
-        return {name: place.count for name, place in places.items() if place is not None}
+    def result(self) -> dict[str, Any]:
+        """See ``ingest``."""
+        skipped = self._source.skipped + self._done.lost
+        return {
+            "corpus": self._source.name,
+            "documents": sum(self._sources.values()),
+            "bytes": self._done.size_bytes,
+            "copies": self._copies.number,
+            "stored_bytes": self._done.stored_bytes,
+            "sources": self._sources,
+            "skipped": dict(sorted(skipped.items())),
+            "generated": isinstance(self._source, Generated),
+        }
 
-    def said(self) -> str:
-        """How far it is."""
-        return f"content: {self.documents:,} documents, {self.size_bytes / 1e6:,.1f} MB"
+    def _fill_database(self, url: str, workers: Workers) -> None:
+        layout = database.Layout({each.path.partition(b"/")[0] for each in self._found if b"/" in each.path})
+        many = self._many()
+        for rows, size in (
+            (self._rows(layout), _FILES_IN_A_PART),
+            (self._copied_rows(layout), _COPIES_IN_A_PART),
+        ):
+            work = ((self._source, url, part) for part in parts(rows, size))
+            for loaded in workers.each(load_rows, work, worth_it=many):
+                self._note(loaded)
+        self._progress("content: making the indexes of the content database")
+        with told():
+            self._sources["sharepoint"] = database.complete(url, layout)
+
+    def _fill_folder(self, workers: Workers) -> None:
+        folder = self._folder
+        if folder is None:
+            return
+        before = self._done.documents
+        for files, size in (
+            (self._files(), _FILES_IN_A_PART),
+            (self._copied_files(), _COPIES_IN_A_PART),
+        ):
+            work = ((self._source, folder, part) for part in parts(files, size))
+            for loaded in workers.each(load_files, work, worth_it=self._many()):
+                self._note(loaded)
+        self._sources["files"] = self._done.documents - before
+
+    def _rows(self, layout: database.Layout) -> Iterator[Planned]:
+        for position, found in enumerate(self._found):
+            if not self._to_folder(position):
+                self._numbers[position] = len(self._numbers) + 1
+                yield self._row(layout, self._numbers[position], found.path, found, None)
+
+    def _copied_rows(self, layout: database.Layout) -> Iterator[Planned]:
+        number = len(self._numbers)
+        for position, path in self._copies:
+            if position in self._numbers:
+                number += 1
+                yield self._row(layout, number, path, self._found[position], self._numbers[position])
+
+    @staticmethod
+    def _row(layout: database.Layout, number: int, path: bytes, found: Found, copy_of: int | None) -> Planned:
+        list_number, address = layout.place(path)
+        return Planned(
+            number,
+            list_number,
+            address,
+            found.content_type,
+            found.size_bytes,
+            found.modified_s,
+            found.path,
+            copy_of,
+        )
+
+    def _files(self) -> Iterator[tuple[Found, bytes]]:
+        for position, found in enumerate(self._found):
+            if self._to_folder(position):
+                yield found, found.path
+
+    def _copied_files(self) -> Iterator[tuple[Found, bytes]]:
+        for position, path in self._copies:
+            if self._to_folder(position):
+                yield self._found[position], path
+
+    def _to_folder(self, position: int) -> bool:
+        if self._folder is None or self._database_url is None:
+            return self._folder is not None
+        return (position + 1) % _FILES_EVERY == 0
+
+    def _many(self) -> bool:
+        """Whether processes are worth their start."""
+        return len(self._found) > _WORTH_PROCESSES or self._copies.number > _WORTH_PROCESSES
+
+    def _note(self, loaded: Loaded) -> None:
+        done = self._done
+        self._done = Loaded(
+            done.documents + loaded.documents,
+            done.size_bytes + loaded.size_bytes,
+            done.stored_bytes + loaded.stored_bytes,
+            done.lost + loaded.lost,
+        )
+        self._said.now_and_then(self._words)
+
+    def _words(self) -> str:
+        """How far it is, how fast it goes, and how long it takes yet."""
+        done, total = self._done.documents, len(self._found) + self._copies.number
+        rate = done / max(1e-3, time.monotonic() - self._began_s)
+        said = f"content: {done:,} of {total:,} documents, {self._done.size_bytes / 1e6:,.1f} MB"
+        if self._copies.number:
+            said += f" ({self._done.stored_bytes / 1e6:,.1f} MB stored)"
+        left_s = (total - done) / max(1.0, rate)
+        return said + f", {rate:,.0f} documents/s" + (f", about {left_s:.0f} s left" if left_s >= 1 else "")
 
 
 def _nothing(source: Source) -> str:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import accumulate
 
 from pinchpoint_infra.content.corpus import Entry
 from pinchpoint_infra.content.document import identify
 
 DOCUMENTS = 400
+MOST_DOCUMENTS = 20_000
+"""More than these are further copies: each of them takes a millisecond to make up."""
 _FOLDERS = 20
 _VOCABULARY = 20_000
 _SYLLABLES = [consonant + vowel for consonant in "bdfgklmnprstvz" for vowel in "aeiou"]
@@ -24,10 +26,12 @@ class Generated:
     """Plain text and HTML with the word frequencies of natural language (Zipf's law) and its long tail.
 
     Attributes:
+        count: how many documents.
         name: what it is called.
         skipped: reason -> how many were left out.
     """
 
+    count: int = DOCUMENTS
     name: str = "generated"
     skipped: Counter[str] = field(default_factory=Counter)
 
@@ -36,30 +40,35 @@ class Generated:
         return sorted(
             b"folder-%02d/document-%04d.%s"
             % (number % _FOLDERS, number, b"html" if number % 4 == 0 else b"txt")
-            for number in range(DOCUMENTS)
+            for number in range(self.count)
         )
 
-    def choose(self, paths: list[bytes], limit: int) -> list[bytes]:
-        """So many of them."""
-        if beyond := max(0, len(paths) - limit):
-            self.skipped[f"beyond the limit of {limit:,} documents"] += beyond
-        return paths[:limit]
+    @staticmethod
+    def shuffled(paths: list[bytes]) -> list[bytes]:
+        """They are as good in the order they have."""
+        return paths
 
-    def documents(self, paths: list[bytes]) -> Iterator[Entry]:
-        """The documents with these paths."""
-        chance = random.Random(1)  # noqa: S311 -- the same words every time
-        words = list(
-            dict.fromkeys(
-                "".join(chance.choices(_SYLLABLES, k=chance.randint(2, 5))) for _ in range(_VOCABULARY)
-            )
-        )
-        weights = list(accumulate(1 / (rank + 2.7) for rank in range(len(words))))  # Zipf and Mandelbrot
-        for path in paths:
-            own = random.Random(path)  # noqa: S311 -- so that a document does not depend on those before it
-            count = max(20, int(own.lognormvariate(_MEDIAN_WORDS_LOG, _WORDS_LOG_SPREAD)))
-            said = own.choices(words, cum_weights=weights, k=count)
-            content = (_html(said) if path.endswith(b".html") else _text(said)).encode()
-            yield Entry(path, content, identify(content), _MODIFIED_S)
+    def entry(self, path: bytes) -> Entry:
+        """The document with this path."""
+        words, weights = _vocabulary()
+        own = random.Random(path)  # noqa: S311 -- so that a document does not depend on those before it
+        count = max(20, int(own.lognormvariate(_MEDIAN_WORDS_LOG, _WORDS_LOG_SPREAD)))
+        said = own.choices(words, cum_weights=weights, k=count)
+        content = (_html(said) if path.endswith(b".html") else _text(said)).encode()
+        return Entry(path, content, identify(content), _MODIFIED_S)
+
+    def content(self, path: bytes) -> bytes:
+        """Its bytes."""
+        return self.entry(path).content
+
+
+@cache
+def _vocabulary() -> tuple[list[str], list[float]]:
+    """Words, and their weights added up."""
+    chance = random.Random(1)  # noqa: S311 -- the same words every time
+    made = ("".join(chance.choices(_SYLLABLES, k=chance.randint(2, 5))) for _ in range(_VOCABULARY))
+    words = list(dict.fromkeys(made))
+    return words, list(accumulate(1 / (rank + 2.7) for rank in range(len(words))))  # Zipf and Mandelbrot
 
 
 def _paragraphs(words: list[str]) -> list[str]:

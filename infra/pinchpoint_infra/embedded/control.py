@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import psutil
 
@@ -31,6 +31,7 @@ from pinchpoint_infra.embedded.record import (
 from pinchpoint_infra.embedded.record import TierState as TierWord
 from pinchpoint_infra.embedded.state import SPEC, Limits, State, TierState, load, want
 from pinchpoint_infra.embedded.tiers import TIERS
+from pinchpoint_infra.embedded.tiers.web import Web
 
 _POLL_S = 0.1
 _STOP_S = 15.0
@@ -184,6 +185,10 @@ def _check(spec: FarmSpec) -> None:
         raise FarmInputError(f"tiers: found {', '.join(unknown) or 'none'}; allowed: {', '.join(TIERS)}")
     if "web" in spec.tiers and "sql" not in spec.tiers:
         raise FarmInputError("tiers: web needs sql, where its content lies; add sql")
+    if unthrottled := sorted(set(spec.throttle) - ({Web.name} & set(spec.tiers))):
+        raise FarmInputError(
+            f"throttle: found {', '.join(unthrottled)}; allowed: web, where it is among the tiers"
+        )
     if spec.corpus:
         try:
             Folder(spec.corpus)  # a folder that is not there is said before any server is started
@@ -240,12 +245,15 @@ def _let_go(identifier: str) -> None:
 def _wait_up(identity: Path, progress: Callable[[str], None]) -> FarmStatus:
     directory = place.farm_directory(identity)
     supervisor = _supervisors.get(place.farm_id(identity))
-    said = ""
+    said, filled = "", False
     while True:
         state = load(directory)
         if state and state.message != said:
             said = state.message
             progress(said)
+        if state and state.content and not filled:
+            filled = True
+            progress(_filled_with(state.content))
         if state and state.stage == "failed":
             raise FarmInputError(state.failure) if state.input_at_fault else FarmError(state.failure)
         found = status(identity)
@@ -259,6 +267,13 @@ def _wait_up(identity: Path, progress: Callable[[str], None]) -> FarmStatus:
                 f"the farm's supervisor ended while starting: {' '.join(last) or 'without a word'}"
             )
         time.sleep(_POLL_S)
+
+
+def _filled_with(content: dict[str, Any]) -> str:
+    """What a farm's content is, for the person who waited for it."""
+    copies = f", {content['copies']:,} of them further copies" if content["copies"] else ""
+    stored = f"{content['stored_bytes'] / 1e6:,.1f} MB stored"
+    return f"content: {content['documents']:,} documents of {content['corpus']}{copies}, {stored}"
 
 
 def _tier(name: str, tier: TierState) -> TierStatus:

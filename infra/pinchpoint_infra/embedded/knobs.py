@@ -1,4 +1,4 @@
-"""What makes a farm slower than it is: emulated disks, caps and delays, as its supervisor turns them."""
+"""What makes a farm slower than it is: disks, caps, delays, throttles, as its supervisor turns them."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from pinchpoint_infra.disks.way import choose
 from pinchpoint_infra.embedded.place import DISK_MARK, MARK
 from pinchpoint_infra.embedded.record import FarmError, FarmSpec, Slower
 from pinchpoint_infra.embedded.tiers.contract import Tier
+from pinchpoint_infra.embedded.tiers.web import Web
 from pinchpoint_infra.faults import caps, interface
 from pinchpoint_infra.faults.delay import DelayProxy
 
@@ -42,6 +43,7 @@ class Knobs:
         self._slower: Slower | None = None
         self._held = False
         self._interfaces: dict[str, interface.InterfaceProxy] = {}
+        self._throttled: dict[str, Web] = {}
         self.warnings: list[str] = []
 
     def build(self) -> None:
@@ -82,6 +84,10 @@ class Knobs:
             ways = [(self._port(tier), self._spec.delays[name]) for name, tier in far.items()]
             self._proxy = DelayProxy(ways, self._directory / "delays.log", os.environ)
             self._proxied = dict(zip(far, self._proxy.ports, strict=True))
+        for name in self._spec.throttle:
+            tier = tiers[name]
+            assert isinstance(tier, Web)  # noqa: S101 -- the spec was checked: no other tier refuses
+            self._throttled[name] = tier
 
     def endpoint(self, tier: Tier) -> dict[str, str]:
         """A tier's endpoint as clients are to see it: behind the proxy where there is one."""
@@ -112,8 +118,10 @@ class Knobs:
             for proxy in (self._proxy, *self._interfaces.values()):
                 if proxy:
                     proxy.apply(on=on)
+            for name, tier in self._throttled.items():
+                tier.throttle(self._spec.throttle[name] if on else None)
         except OSError as error:
-            raise FarmError(f"caps or delays could not be set: {error}") from error
+            raise FarmError(f"caps, delays or throttles could not be set: {error}") from error
 
     def slow(self, slower: Slower | None, pids: Sequence[int] = ()) -> None:
         """Make one thing slower than it was built, and everything else as it was; None: everything.

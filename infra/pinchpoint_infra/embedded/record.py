@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from pinchpoint_infra.disks import DiskSpec
 from pinchpoint_infra.faults.delay import Delay
+from pinchpoint_infra.faults.throttle import Throttle
 
 TierState = Literal["starting", "up", "crashed", "down"]
 FarmState = Literal["down", "starting", "up", "broken"]
@@ -32,12 +33,14 @@ class FarmSpec:
         name: the farm's name.
         tiers: any subset of web, sql, search, nosql, files; web needs sql, where its content lies.
         corpus: the folder of documents to fill it with; None: the machine's documentation.
-        documents: at most so many of them; None: all of an explicit corpus, a sensible number of the other.
+        documents: so many, further copies of them where there are fewer; None: all of an explicit corpus, a
+            sensible number of the other.
         disks: ``tier.role`` -> the emulated disk that plays it instead of a plain folder.
         cpus: tier, or ``generator`` -> the cores it may use.
         memory: tier -> the bytes it may use, page cache included.
         delays: tier -> the way to its endpoint.
         networks: tier -> bytes per second of the network interface in front of its endpoint.
+        throttle: ``web`` -> how it refuses what comes too fast.
         settings: ``sql``, ``nosql`` -> its server's settings by name, beside and above the farm's own.
         share_cores: the tiers may use the load generators' cores as well.
     """
@@ -52,6 +55,7 @@ class FarmSpec:
     memory: Mapping[str, int] = field(default_factory=dict)
     delays: Mapping[str, Delay] = field(default_factory=dict)
     networks: Mapping[str, float] = field(default_factory=dict)
+    throttle: Mapping[str, Throttle] = field(default_factory=dict)
     settings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     share_cores: bool = False
 
@@ -68,6 +72,7 @@ class FarmSpec:
             "memory": dict(self.memory),
             "delays": {tier: delay.to_json() for tier, delay in self.delays.items()},
             "networks": dict(self.networks),
+            "throttle": {tier: throttle.to_json() for tier, throttle in self.throttle.items()},
             "settings": {tier: dict(settings) for tier, settings in self.settings.items()},
             "share_cores": self.share_cores,
         }
@@ -86,6 +91,7 @@ class FarmSpec:
             memory=content["memory"],
             delays={tier: Delay(**delay) for tier, delay in content["delays"].items()},
             networks=content["networks"],
+            throttle={tier: Throttle(**throttle) for tier, throttle in content["throttle"].items()},
             settings=content["settings"],
             share_cores=content["share_cores"],
         )

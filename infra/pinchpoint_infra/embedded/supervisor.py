@@ -169,7 +169,15 @@ class Supervisor:
         database = sql.content_url if isinstance(sql, Sql) and "web" in self._spec.tiers else None
         folder = files.folder if isinstance(files, Files) else None
         if database or folder:
-            self._state.content = ingest(self._spec.corpus, self._spec.documents, database, folder, self._say)
+            self._state.content = ingest(
+                self._spec.corpus,
+                self._spec.documents,
+                database,
+                folder,
+                self._say,
+                # No load is generated yet: its cores read the corpus while the farm's take it in.
+                {*self._state.farm_cores, *self._state.generator_cores},
+            )
 
     def _obey(self, limits: Limits) -> None:
         """Turn the knobs where somebody asked for it since the last time, or what they asked for is over."""

@@ -1,24 +1,29 @@
-"""SharePoint's REST API on the wire: paths that are method calls, two JSON forms, refusals."""
+"""SharePoint's REST API on the wire: requests, and paths that are method calls."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import parse_qsl, unquote
+from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 from starlette.requests import Request
-from starlette.responses import Response
 
-_OPTIONS = {"$top", "$skip", "$skiptoken", "$select", "$filter", "$expand", "$orderby"}
-LIGHT, VERBOSE = "nometadata", "verbose"
-_VERBOSE_ASKED = re.compile(r"odata\s*=\s*\"?verbose", re.IGNORECASE)
+_OPTIONS = frozenset({"$top", "$skip", "$skiptoken", "$select", "$filter", "$expand", "$orderby"})
+LIGHT, MINIMAL, VERBOSE = "nometadata", "minimalmetadata", "verbose"
+_FORM = re.compile(r"application/json(?P<rest>[^,]*)", re.IGNORECASE)
+_LITERAL = r"@\w+|(?:guid)?'(?:[^']|'')*'|-?\d+|true|false"
+_ARGUMENT = re.compile(
+    rf"\s*(?:(?P<name>\w+)\s*=\s*)?(?P<value>{_LITERAL})\s*(?:,|\Z)", re.DOTALL | re.IGNORECASE
+)
 _CALL = re.compile(
-    r"(?P<name>\w+)\((?:(?P<parameter>\w+)=)?(?P<value>@\w+|(?:guid)?'(?:[^']|'')*'|-?\d+|)\)",
+    rf"(?P<method>\w+)\((?P<arguments>(?:\s*(?:\w+\s*=\s*)?(?:{_LITERAL})\s*,)*"
+    rf"\s*(?:\w+\s*=\s*)?(?:{_LITERAL})\s*|)\)",
     re.DOTALL | re.IGNORECASE,
 )
+_UNQUOTED = re.compile(r"-?\d+|true|false", re.IGNORECASE)
 
 
 class RefusalError(Exception):
@@ -31,41 +36,82 @@ class RefusalError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    """A request: ``/_api/web/lists/getbytitle('T')/items(3)?$top=5``.
+class Asked:
+    """A request as it came, by itself or as one part of a batch.
 
     Attributes:
-        steps: the names behind ``/_api/`` in lower case, an argument as ``()``:
-            web/lists/getbytitle()/items().
-        arguments: what stood between each pair of brackets, unquoted.
-        query: the options by name in lower case.
+        method: ``GET`` or ``POST``.
+        target: path and query, percent-encoded as they were sent.
+        headers: by name, which is in lower case or does not care.
+        content: its body.
         origin: scheme and host as the client spelt them.
-        verbose: whether it asks for the verbose form.
-        body: the JSON that came with it; empty without any.
     """
 
+    method: str
+    target: str
+    headers: Mapping[str, str]
+    content: bytes
+    origin: str
+
+
+Tree = dict[str, Any]
+"""What is chosen of an object: field in lower case -> the same of what is in it; empty: all of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request understood: ``/_api/web/lists/getbytitle('T')/items(3)?$top=5``.
+
+    Attributes:
+        asked: as it came.
+        steps: the names behind ``/_api/`` in lower case, arguments as ``()``:
+            web/lists/getbytitle()/items().
+        arguments: what stood between the brackets, in order, unquoted.
+        named: those that had a name, by that in lower case.
+        query: the options by name in lower case.
+        form: ``LIGHT``, ``MINIMAL`` or ``VERBOSE``: how much is said in the answer about what is in it.
+        selected: what ``$select`` asks for.
+        expanded: what ``$expand`` asks for.
+    """
+
+    asked: Asked
     steps: str
     arguments: tuple[str, ...]
+    named: Mapping[str, str]
     query: Mapping[str, str]
-    origin: str
-    verbose: bool
-    body: Mapping[str, Any]
+    form: str
+    selected: Tree = field(default_factory=dict)
+    expanded: Tree = field(default_factory=dict)
 
     @property
     def argument(self) -> str:
         """The first argument; empty without any."""
         return self.arguments[0] if self.arguments else ""
 
-    def selected(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Those fields that ``$select`` asks for; all where it asks for none in particular."""
-        names = self.names("$select") - {"*"}
-        return {name: value for name, value in fields.items() if not names or name.lower() in names}
+    @property
+    def origin(self) -> str:
+        """Scheme and host as the client spelt them."""
+        return self.asked.origin
 
-    def names(self, option: str) -> set[str]:
-        """The first step of every path an option lists, in lower case: ``File/Name`` asks for ``file``."""
-        return {path.strip().partition("/")[0].lower() for path in self.query.get(option, "").split(",")} - {
-            ""
-        }
+    @property
+    def body(self) -> dict[str, Any]:
+        """The JSON object that came with it; empty without any; raises ``RefusalError``."""
+        if not self.asked.content.strip():
+            return {}
+        try:
+            found = json.loads(self.asked.content)
+        except ValueError as error:
+            raise RefusalError(400, f"the body is no JSON: {error}") from error
+        if not isinstance(found, dict):
+            raise RefusalError(400, "the body is no JSON object")
+        return found
+
+    def member(self, name: str) -> dict[str, Any]:
+        """An object in the body, by its name in any case; raises ``RefusalError`` where there is none."""
+        found = next((value for key, value in self.body.items() if key.lower() == name.lower()), None)
+        if not isinstance(found, dict):
+            raise RefusalError(400, f"the body needs an object named {name}")
+        return found
 
     def number(self, option: str, default: int, least: int, most: int) -> int:
         """An option that is a whole number; raises ``RefusalError``."""
@@ -74,16 +120,55 @@ class Call:
             raise RefusalError(400, f"{option}: a whole number from {least} to {most} is needed")
         return int(given)
 
+    def next_link(self, skip: int | None) -> str | None:
+        """The address of the page of the same that begins after ``skip`` objects; None without any."""
+        if skip is None:
+            return None
+        path, _, options = self.asked.target.partition("?")
+        kept = [
+            (name, value)
+            for name, value in parse_qsl(options, keep_blank_values=True)
+            if name.lower() != "$skip"
+        ]
+        query = urlencode([*kept, ("$skip", str(skip))], safe="$,'@", quote_via=quote)
+        return f"{self.origin}{path}?{query}"
 
-async def parse(request: Request, site: str) -> Call:
+    def allow_expand(self, allowed: Tree) -> None:
+        """Refuse, by ``RefusalError``, to expand what is not among ``allowed``."""
+        for path in _paths(self.expanded):
+            place: Tree | None = allowed
+            for step in path:
+                place = place.get(step) if place is not None else None
+            if place is None:
+                names = ", ".join("/".join(each) for each in _paths(allowed)) or "nothing"
+                raise RefusalError(400, f"$expand: {'/'.join(path)}: not supported here; {names} is")
+
+    def refuse_options(self, *allowed: str) -> None:
+        """Refuse, by ``RefusalError``, an option that would be passed over in silence."""
+        if unknown := {name for name in self.query if name.startswith("$")} - {"$select", *allowed}:
+            names = ", ".join(sorted({"$select", *allowed}))
+            raise RefusalError(400, f"{', '.join(sorted(unknown))}: not supported for this; {names} are")
+
+
+async def received(request: Request) -> Asked:
+    """A request by itself."""
+    scope = request.scope
+    target = scope["raw_path"].decode("ascii", "replace").partition("?")[0]
+    if scope["query_string"]:
+        target += "?" + scope["query_string"].decode("ascii", "replace")
+    content = await request.body() if request.method == "POST" else b""
+    return Asked(request.method, target, request.headers, content, origin(request))
+
+
+def parse(asked: Asked, site: str) -> Call:
     """Understand a request below ``/_api/`` or ``SITE/_api/``, in whatever case.
 
     Raises:
         RefusalError: it is no such request.
     """
-    raw = request.scope["raw_path"].decode("ascii", "replace").partition("?")[0]
+    raw, _, options = asked.target.partition("?")
     path = unquote(raw, errors="replace")
-    query = {name.lower(): value for name, value in parse_qsl(request.url.query, keep_blank_values=True)}
+    query = {name.lower(): value for name, value in parse_qsl(options, keep_blank_values=True)}
     if refused := {name for name in query if name.startswith("$")} - _OPTIONS:
         allowed = ", ".join(sorted(_OPTIONS))
         raise RefusalError(400, f"{', '.join(sorted(refused))}: not supported here; {allowed} are")
@@ -91,27 +176,53 @@ async def parse(request: Request, site: str) -> Call:
     if start < 0 or path[:start].casefold() not in {"", site.casefold()}:
         raise RefusalError(404, f"there is no {path}; the site answers below /_api/")
     rest = path[start + len("/_api/") :]
-    arguments = tuple(_text(found["value"], query) for found in _CALL.finditer(rest))
-    steps = _CALL.sub(lambda found: f"{found['name']}()", rest)
-    verbose = _VERBOSE_ASKED.search(request.headers.get("accept", "")) is not None
-    return Call(steps.strip("/").lower(), arguments, query, origin(request), verbose, await _body(request))
+    found = [
+        (each["name"], _text(each["value"], query))
+        for call in _CALL.finditer(rest)
+        for each in _ARGUMENT.finditer(call["arguments"])
+    ]
+    return Call(
+        asked=asked,
+        steps=_CALL.sub(lambda call: f"{call['method']}()", rest).strip("/").lower(),
+        arguments=tuple(value for _, value in found),
+        named={name.lower(): value for name, value in found if name},
+        query=query,
+        form=_form(asked.headers.get("accept", "")),
+        selected=_tree(query.get("$select", "")),
+        expanded=_tree(query.get("$expand", "")),
+    )
 
 
 def origin(request: Request) -> str:
     """Scheme and host as the client spelt them."""
-    return f"{request.url.scheme}://{request.headers.get('host', request.url.netloc)}"
+    return f"{request.scope['scheme']}://{request.headers.get('host') or request.url.netloc}"
 
 
-async def _body(request: Request) -> Mapping[str, Any]:
-    content = await request.body() if request.method == "POST" else b""
-    if not content:
-        return {}
-    try:
-        found = json.loads(content)
-    except ValueError as error:
-        raise RefusalError(400, f"the body is no JSON: {error}") from error
-    if not isinstance(found, dict):
-        raise RefusalError(400, "the body is no JSON object")
+def _form(accept: str) -> str:
+    """The form of the first JSON a client accepts: without more said, JSON is the minimal form there."""
+    found = _FORM.search(accept)
+    if found is None:
+        return LIGHT
+    asked = found["rest"].replace(" ", "").lower()
+    if "odata=verbose" in asked or 'odata="verbose' in asked:
+        return VERBOSE
+    return LIGHT if "nometadata" in asked or "metadata=none" in asked else MINIMAL
+
+
+def _tree(paths: str) -> Tree:
+    root: Tree = {}
+    for path in filter(None, paths.split(",")):
+        node = root
+        for step in path.strip().lower().split("/"):
+            node = node.setdefault(step, {})
+    return root
+
+
+def _paths(tree: Tree) -> list[tuple[str, ...]]:
+    """Every path there is in a tree, the shorter ones first."""
+    found: list[tuple[str, ...]] = []
+    for name, below in tree.items():
+        found += [(name,), *((name, *path) for path in _paths(below))]
     return found
 
 
@@ -119,53 +230,9 @@ def _text(literal: str, query: Mapping[str, str]) -> str:
     """A number, a string in single quotes (doubled in it), or the ``@name`` of an option that holds one."""
     if literal.startswith("@"):
         name, literal = literal, query.get(literal.lower(), "")
-        if not (len(literal) >= 2 and literal[-1] == "'" and "'" in literal[:-1]):
+        quoted = len(literal) >= 2 and literal[-1] == "'" and "'" in literal[:-1]
+        if not (quoted or _UNQUOTED.fullmatch(literal)):
             raise RefusalError(400, f"{name} stands for nothing; add {name}='...' to the query")
     if "'" not in literal:
         return literal
     return literal.partition("'")[2][:-1].replace("''", "'")
-
-
-def entity(call: Call, fields: Mapping[str, Any], wrapper: str = "") -> Response:
-    """One object; ``wrapper`` is the name the verbose form puts around it."""
-    if call.verbose:
-        inner = _wrapped(fields if wrapper else call.selected(fields))
-        return _json({"d": {wrapper: inner} if wrapper else inner}, VERBOSE)
-    return _json(call.selected(fields), LIGHT)
-
-
-def collection(call: Call, objects: Sequence[Mapping[str, Any]], following: str | None = None) -> Response:
-    """A list of objects, or a page of one with the link to the next."""
-    values = [call.selected(each) for each in objects]
-    if call.verbose:
-        return _json(
-            {"d": {"results": _inner(values)} | ({"__next": following} if following else {})}, VERBOSE
-        )
-    return _json({"value": values} | ({"odata.nextLink": following} if following else {}), LIGHT)
-
-
-def refusal(error: RefusalError) -> Response:
-    """An error in the form that clients of the API read."""
-    message = {"lang": "en-US", "value": str(error)}
-    response = _json({"odata.error": {"code": f"{error.status}", "message": message}}, LIGHT, error.status)
-    if error.status == 401:
-        response.headers["WWW-Authenticate"] = "Bearer"
-    if error.retry_after_s is not None:
-        response.headers["Retry-After"] = str(error.retry_after_s)
-    return response
-
-
-def _wrapped(value: Any) -> Any:
-    """As the verbose form has it: a list inside of something is an object that holds ``results``."""
-    if isinstance(value, Mapping):
-        return {name: _wrapped(inner) for name, inner in value.items()}
-    return {"results": _inner(value)} if isinstance(value, list) else value
-
-
-def _inner(values: Sequence[Any]) -> list[Any]:
-    return [_wrapped(value) for value in values]
-
-
-def _json(content: Any, form: str, status: int = 200) -> Response:
-    body = json.dumps(content, separators=(",", ":"))
-    return Response(body, status, media_type=f"application/json;odata={form};charset=utf-8")

@@ -1,4 +1,4 @@
-"""``$filter`` and ``$orderby`` of a list's items, as SQL with its values apart."""
+"""``$filter`` and ``$orderby``, as SQL with its values apart."""
 
 from __future__ import annotations
 
@@ -11,52 +11,59 @@ from pinchpoint_infra.services.odata import RefusalError
 
 Condition = tuple[str, list[Any]]
 """A condition of a WHERE clause with its values."""
-
-
-def _time(text: str) -> datetime:
-    found = datetime.fromisoformat(text)
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
-
-
-_NAME = r"regexp_replace(path, '^.*/', '')"
-COLUMNS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
-    "id": ("id", int),
-    "fileref": ("path", str),
-    "fileleafref": (_NAME, str),
-    "title": (_NAME, str),
-    "modified": ("modified", _time),
-    "fsobjtype": ("0", int),
-    "filesystemobjecttype": ("0", int),
-}
+Fields = Mapping[str, tuple[str, Callable[[str], Any]]]
 """Field in lower case -> its column, and how a literal becomes a value of it."""
-_OPERATORS = {"eq": "=", "ne": "<>", "gt": ">", "ge": ">=", "lt": "<", "le": "<="}
+NAME = r"regexp_replace(path, '^.*/', '')"
+"""The last part of a document's path."""
+FOLDER = r"regexp_replace(path, '/[^/]*$', '')"
+
+OPERATORS = {"eq": "=", "ne": "<>", "gt": ">", "ge": ">=", "lt": "<", "le": "<="}
 _TOKEN = re.compile(
-    r"\s*(?:(?P<word>[A-Za-z_]\w*)(?!')|(?P<mark>[(),])|(?:datetime)?'(?P<text>(?:[^']|'')*)'|(?P<number>-?\d+))"
+    r"\s*(?:(?:datetime|guid)?'(?P<text>(?:[^']|'')*)'|(?P<word>[A-Za-z_]\w*)|(?P<mark>[(),])|(?P<number>-?\d+))"
 )
 _DEEPEST = 50
 
 
-def condition(text: str) -> Condition:
-    """What ``$filter`` asks for; raises ``RefusalError``."""
-    return _Parser(text).whole()
+def time(text: str) -> datetime:
+    """A moment; without a zone it is UTC. Raises ``ValueError``."""
+    found = datetime.fromisoformat(text)
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
-def order(text: str) -> str:
+def truth(text: str) -> bool:
+    """``true``, ``false``, or 1 and 0 as some clients write them. Raises ``ValueError``."""
+    if text.lower() not in {"true", "false", "1", "0"}:
+        raise ValueError(text)
+    return text.lower() in {"true", "1"}
+
+
+def condition(text: str, fields: Fields) -> Condition:
+    """What ``$filter`` asks for, always true where it asks for nothing; raises ``RefusalError``."""
+    return _Parser(text, fields).whole() if text.strip() else ("true", [])
+
+
+def order(text: str, fields: Fields) -> str:
     """What ``$orderby`` asks for, as the inside of an ORDER BY; raises ``RefusalError``."""
     parts = []
     for each in filter(None, (part.strip() for part in text.split(","))):
         name, _, direction = each.partition(" ")
-        if name.lower() not in COLUMNS or direction.strip().lower() not in {"", "asc", "desc"}:
+        if name.lower() not in fields or direction.strip().lower() not in {"", "asc", "desc"}:
             raise RefusalError(
-                400, f"$orderby: {each!a} is not understood; allowed are {_names()}, asc, desc"
+                400, f"$orderby: {each!a} is not understood; allowed are {names(fields)}, asc, desc"
             )
-        parts.append(f"{COLUMNS[name.lower()][0]} {direction.strip()}".strip())
+        parts.append(f"{fields[name.lower()][0]} {direction.strip()}".strip())
     return ", ".join([*parts, "id"])
 
 
+def names(fields: Fields) -> str:
+    """Their names, for a sentence."""
+    return ", ".join(sorted(fields))
+
+
 class _Parser:
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, fields: Fields) -> None:
         self._text = text
+        self._fields = fields
         self._at = 0
         self._depth = 0
 
@@ -92,9 +99,9 @@ class _Parser:
         if name in {"startswith", "substringof"}:
             return self._function(name)
         column, convert = self._column(name)
-        operator = _OPERATORS.get(self._need("word").lower())
+        operator = OPERATORS.get(self._need("word").lower())
         if operator is None:
-            raise self._refused("one of " + ", ".join(_OPERATORS))
+            raise self._refused("one of " + ", ".join(OPERATORS))
         return f"{column} {operator} %s", [self._value(convert)]
 
     def _deeper(self, read: Callable[[], Condition]) -> Condition:
@@ -121,15 +128,17 @@ class _Parser:
         return sql, [text.replace("''", "'").replace("\0", "\ufffd")]
 
     def _column(self, name: str) -> tuple[str, Callable[[str], Any]]:
-        if name not in COLUMNS:
+        if name not in self._fields:
             raise RefusalError(
-                400, f"$filter: there is no field {name!a} to filter by; allowed are {_names()}"
+                400, f"$filter: there is no field {name!a} to filter by; allowed are {names(self._fields)}"
             )
-        return COLUMNS[name]
+        return self._fields[name]
 
     def _value(self, convert: Callable[[str], Any]) -> Any:
         text = self._maybe("text")
-        literal = text.replace("''", "'") if text is not None else self._need("number")
+        literal = text.replace("''", "'") if text is not None else self._maybe("number")
+        if literal is None:
+            literal = self._need("word")  # true, false
         try:
             return convert(literal.replace("\0", "\ufffd"))
         except ValueError as error:
@@ -157,7 +166,3 @@ class _Parser:
 
     def _refused(self, wanted: str) -> RefusalError:
         return RefusalError(400, f"$filter: {wanted} is needed at {self._text[self._at : self._at + 40]!a}")
-
-
-def _names() -> str:
-    return ", ".join(sorted(COLUMNS))

@@ -1,31 +1,50 @@
-"""Refusing what comes too fast, as SharePoint does: 429 with ``Retry-After``."""
+"""Refusing what comes too fast, as SharePoint does: 429, or 503, with ``Retry-After``."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
+from typing import Any
 
+from pinchpoint_infra.faults.throttle import Throttle
 from pinchpoint_infra.services.odata import RefusalError
 
 
-class Throttle:
-    """Lets through so many requests a second, and as many at once.
+class Gate:
+    """Lets requests through, or so many a second of them; counts both those and what it refuses.
+
+    A bucket of tokens that holds one second's worth: what was not asked for in a quiet second may come at
+    once in the next.
 
     Args:
-        requests_per_s: the rate; at least one request is let through at once.
-        retry_after_s: what a refused client is asked to wait.
+        throttle: the rate, and how what is above it is refused; None: everything is let through.
     """
 
-    def __init__(self, requests_per_s: float, retry_after_s: int) -> None:
-        self._rate = requests_per_s
-        self._retry_after_s = retry_after_s
-        self._left = self._most = max(1.0, requests_per_s)
+    def __init__(self, throttle: Throttle | None) -> None:
+        self.admitted = self.refused = 0
+        self.set(throttle)
+
+    def set(self, throttle: Throttle | None) -> None:
+        """Turn it, with a full bucket."""
+        self._throttle = throttle
+        self._left = self._most = max(1.0, throttle.requests_per_s) if throttle else 0.0
         self._at = time.monotonic()
 
     def admit(self) -> None:
         """Count one request; raises ``RefusalError`` where it is one too many."""
-        now = time.monotonic()
-        self._left = min(self._most, self._left + (now - self._at) * self._rate)
-        self._at = now
-        if self._left < 1:
-            raise RefusalError(429, "too many requests; wait as Retry-After says", self._retry_after_s)
-        self._left -= 1
+        throttle = self._throttle
+        if throttle is not None:
+            now = time.monotonic()
+            self._left = min(self._most, self._left + (now - self._at) * throttle.requests_per_s)
+            self._at = now
+            if self._left < 1:
+                self.refused += 1
+                sentence = "too many requests; wait as Retry-After says"
+                raise RefusalError(throttle.status, sentence, throttle.retry_after_s)
+            self._left -= 1
+        self.admitted += 1
+
+    def describe(self) -> Mapping[str, Any]:
+        """How it is set, and what it counted since the service was started."""
+        throttle = self._throttle.to_json() if self._throttle else None
+        return {"throttle": throttle, "admitted": self.admitted, "refused": self.refused}

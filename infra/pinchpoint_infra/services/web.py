@@ -1,33 +1,39 @@
 """The ``web`` tier: a SharePoint-style site, served out of the content database.
 
 ``python -m pinchpoint_infra.services.web CONFIG.json``: ``{"port": n, "token": text, "database_url": URL}``;
-there may be ``"people": n`` (how many users there are) and, to have what comes too fast refused,
-``"throttle": {"requests_per_s": x, "retry_after_s": n}``.
+there may be ``"people": n`` (how many users there are) and, to have what comes too fast refused from the
+beginning on, ``"throttle": {"requests_per_s": x, "retry_after_s": n, "status": 429}``.
 
 Every request but ``/health`` needs ``Authorization: Bearer TOKEN``. Paths are taken in any case, also below
-``/sites/corpus``; answers are JSON, light or verbose as the ``Accept`` header asks.
+``/sites/corpus``; answers are JSON as the ``Accept`` header asks: ``odata=nometadata``, ``odata=verbose``, or
+what lies between where it says no more than JSON. An option nobody heeds is refused, not passed over.
 
 ==========================================================  =================================================
 ``POST /_api/contextinfo``                                  the form digest clients ask for first
 ``/_api/web``, ``/_api/web/webs``, ``/_api/web/lists``      the site, its sub-sites (none), its libraries
-``.../lists/getbytitle('T')``, ``lists(guid'...')``         one of them
+``.../lists/getbytitle('T')``, ``lists(guid'...')``,        one of them
+``getlist('/sites/corpus/T')``
 ``.../items``, ``.../items(1)``                             its documents, by page: ``$top $skiptoken $select
                                                             $filter $expand $orderby``
+``POST .../getitems``, ``.../renderlistdata(asstream)``     its documents by a CAML query or view
 ``.../roleassignments``                                     who may do what with a list or an item
 ``.../getfilebyserverrelativeurl('/path')/$value``          a document's bytes; ``...path(decodedurl=@p)`` too
 ``.../getfolderbyserverrelativeurl('/path')/files``         what lies in a folder; ``/folders`` too
-``/_api/site``, ``POST /_api/site/getchanges``              change tokens, and what changed since one
-``/_api/web/siteusers``, ``POST /_api/web/ensureuser``      users
+``POST /_api/site/getchanges``, ``web``'s, a list's;        change tokens, and what changed since one
+``.../getlistitemchangessincetoken``
+``/_api/web/siteusers``, ``sitegroups``, ``ensureuser``     users and groups
 ``/_api/sp.userprofiles.peoplemanager/getpropertiesfor``    their profiles
 ``/_api/search/query``, ``POST /_api/search/postquery``     documents and people by name
+``POST /_api/$batch``                                       many of these in one request
 ``/``, ``/robots.txt``, ``/sitemap.xml``                    the same documents, for a web crawler
+``/throttle``                                               how it refuses, and what it counted; POST sets it
 ==========================================================  =================================================
 """
 
 from __future__ import annotations
 
 import hmac
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable
 from typing import Any
 
 import psycopg
@@ -38,22 +44,23 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, request_response
 
 from pinchpoint_infra.content.database import SITE
-from pinchpoint_infra.services.odata import Call, RefusalError, collection, entity, parse, refusal
+from pinchpoint_infra.faults.throttle import Throttle
+from pinchpoint_infra.services.odata import Asked, Call, RefusalError, parse, received
+from pinchpoint_infra.services.odata_answer import Entity, entity, refusal
 from pinchpoint_infra.services.process import configuration, serve
-from pinchpoint_infra.services.throttle import Throttle
+from pinchpoint_infra.services.throttle import Gate
+from pinchpoint_infra.services.web_batch import Batch
 from pinchpoint_infra.services.web_changes import ChangeLog
-from pinchpoint_infra.services.web_lists import Lists
 from pinchpoint_infra.services.web_pages import Pages
-from pinchpoint_infra.services.web_people import People, list_access
-from pinchpoint_infra.services.web_search import Search
 from pinchpoint_infra.services.web_store import SITE_ID, WEB_ID, Store
+from pinchpoint_infra.services.web_table import answers, nothing, plain
 
 _TITLE = "Corpus"
 _DIGEST_VALID_S = 1_800
 _HEALTH_WITHIN_S = 1.0
 _DEFAULT_PEOPLE = 500
-
-Answers = Mapping[str, Callable[[Call], Awaitable[Response]]]
+_BATCH = "$batch"
+_METHODS = {"GET", "POST"}
 
 
 class Site:
@@ -63,7 +70,7 @@ class Site:
         database_url: ``postgresql://`` URL of a database that ``ingest`` has filled.
         token: what a client must bear.
         people: how many users there are.
-        throttle: refuses what comes too fast; None: nothing is refused.
+        throttle: refuses what comes too fast from the beginning on; None: nothing is refused.
     """
 
     def __init__(
@@ -74,103 +81,84 @@ class Site:
         people: int = _DEFAULT_PEOPLE,
         throttle: Throttle | None = None,
     ) -> None:
-        self._token = token
-        self._throttle = throttle
+        self._bearer = f"Bearer {token}".encode()
+        self._gate = Gate(throttle)
         self._store = Store(database_url)
         self._log = ChangeLog(self._store)
         self._pages = Pages(self._store)
-        self._answers = self._table(Lists(self._store), People(self._store, people))
+        self._answers = answers(self._store, self._log, people) | {
+            "contextinfo": self._context,
+            "web": plain(self._web),
+            "site": plain(self._site),
+            "site/rootweb": plain(self._web),
+            "site/openwebbyid()": plain(self._web),
+            _BATCH: Batch(self._part).answer,
+        }
 
     def app(self) -> Starlette:
         """The application."""
-        app = Starlette(routes=[Route("/health", self._health)], lifespan=lambda _: self._store.open())
+        routes = [
+            Route("/health", self._health),
+            Route("/throttle", self._throttle, methods=["GET", "POST"]),
+        ]
+        app = Starlette(routes=routes, lifespan=lambda _: self._store.open())
         app.router.default = request_response(self.answer)  # no pattern: a path may hold a line feed
         return app
 
     async def answer(self, request: Request) -> Response:
-        """Any request but that for its health."""
-        try:
-            self._admit(request)
-            if request.method == "GET" and "/_api/" not in request.url.path.casefold():
-                page = await self._pages.answer(request)
-                if page is not None:
-                    return page
-            call = await parse(request, SITE)
-            return await self._answers.get(call.steps, _nothing)(call)
-        except RefusalError as error:
-            return refusal(error)
-        except (psycopg.OperationalError, PoolTimeout) as error:
-            return refusal(RefusalError(503, f"the content database does not answer: {error}"))
+        """Any request but that for its health and that for its throttle."""
+        return await _refusals_told(self._alone(request))
 
-    def _table(self, lists: Lists, people: People) -> Answers:
-        search = Search(self._store, people)
-        answers: dict[str, Callable[[Call], Awaitable[Response]]] = {
-            "contextinfo": self._context,
-            "web": self._web,
-            "web/webs": _none,
-            "web/lists": lists.all,
-            "web/roleassignments": self._access,
-            "web/currentuser": people.me,
-            "web/siteusers": people.users,
-            "web/ensureuser": people.ensure,
-            "web/ensureuser()": people.ensure,
-            "web/getchanges": self._log.changes,
-            "site": self._site,
-            "site/rootweb": self._web,
-            "site/getchanges": self._log.changes,
-            "site/openwebbyid()": self._web,
-            "sp.userprofiles.peoplemanager/getpropertiesfor()": people.profile,
-            "sp.userprofiles.peoplemanager/getmyproperties": people.my_profile,
-            "search/query": search.query,
-            "search/postquery": search.query,
-            "microsoft.office.server.search.rest.searchservice/query()": search.query,
-            "microsoft.office.server.search.rest.searchservice/postquery": search.query,
-        }
-        for name in ("web/lists/getbytitle()", "web/lists/getbyid()", "web/lists()"):
-            answers |= {
-                name: lists.one,
-                f"{name}/items": lists.items,
-                f"{name}/roleassignments": lists.access,
-                f"{name}/rootfolder": lists.root_folder,
-            }
-            for item in (f"{name}/items()", f"{name}/items/getbyid()", f"{name}/getitembyid()"):
-                answers |= {
-                    item: lists.item,
-                    f"{item}/roleassignments": lists.item_access,
-                    f"{item}/file": lists.item_file,
-                    f"{item}/file/$value": lists.item_content,
-                }
-        for way in ("serverrelativeurl", "serverrelativepath", "id"):
-            file = f"web/getfileby{way}()"
-            answers |= {
-                file: lists.file,
-                f"{file}/$value": lists.file_content,
-                f"{file}/listitemallfields": lists.file_item,
-            }
-        for way in ("url", "path"):
-            folder = f"web/getfolderbyserverrelative{way}()"
-            answers |= {
-                folder: lists.folder,
-                f"{folder}/files": lists.files,
-                f"{folder}/folders": lists.folders,
-            }
-        return answers
+    async def _alone(self, request: Request) -> Response:
+        """A request that came by itself."""
+        self._admit(request)
+        if request.method == "GET" and "/_api/" not in request.scope["path"].casefold():
+            self._gate.admit()
+            page = await self._pages.answer(request)
+            if page is None:
+                raise RefusalError(404, f"there is no {request.scope['path']}; the API is below /_api/")
+            return page
+        return await self._answer(await received(request), within_batch=False)
+
+    async def _part(self, asked: Asked) -> Response:
+        """One request of a batch: where it is refused, it is the only one."""
+        return await _refusals_told(self._answer(asked, within_batch=True))
+
+    async def _answer(self, asked: Asked, *, within_batch: bool) -> Response:
+        if asked.method not in _METHODS:
+            raise RefusalError(405, f"{asked.method}: the site is read only")
+        call = parse(asked, SITE)
+        if call.steps != _BATCH:  # of a batch, each request is counted by itself
+            self._gate.admit()
+        elif within_batch:
+            raise RefusalError(400, "$batch: a batch cannot hold another one")
+        return await self._answers.get(call.steps, nothing)(call)
 
     def _admit(self, request: Request) -> None:
         given = request.headers.get("authorization", "").encode("latin-1")
-        if not hmac.compare_digest(given, f"Bearer {self._token}".encode()):
+        if not hmac.compare_digest(given, self._bearer):
             raise RefusalError(401, "a bearer token is needed: Authorization: Bearer TOKEN")
-        if request.method not in {"GET", "POST"}:
-            raise RefusalError(405, f"{request.method}: the site is read only")
-        if self._throttle is not None:
-            self._throttle.admit()
 
     async def _health(self, _: Request) -> Response:
         try:
-            await self._store.rows("SELECT FROM lists", within_s=_HEALTH_WITHIN_S)
+            await self._store.rows("SELECT FROM lists LIMIT 1", within_s=_HEALTH_WITHIN_S)
         except (psycopg.Error, PoolTimeout) as error:
             return JSONResponse({"ready": False, "reason": str(error)}, 503)
         return JSONResponse({"ready": True})
+
+    async def _throttle(self, request: Request) -> Response:
+        """What the gate is set to and counted; POST sets it: a ``Throttle`` in JSON, or null for none."""
+        return await _refusals_told(self._set_throttle(request))
+
+    async def _set_throttle(self, request: Request) -> Response:
+        self._admit(request)
+        if request.method == "POST":
+            try:
+                given = await request.json()
+                self._gate.set(Throttle(**given) if given is not None else None)
+            except (ValueError, TypeError) as error:
+                raise RefusalError(400, f"no throttle, and not null: {error}") from error
+        return JSONResponse(self._gate.describe())
 
     async def _context(self, call: Call) -> Response:
         fields = {
@@ -187,27 +175,26 @@ class Site:
             "Id": WEB_ID, "Title": _TITLE, "Url": call.origin, "ServerRelativeUrl": "/", "WebTemplate": "STS",
             "Language": 1033,
         }  # fmt: skip
-        return entity(call, fields | await self._current_token(call))
+        return entity(call, Entity("SP.Web", "Web", fields | await self._current_token(call)))
 
     async def _site(self, call: Call) -> Response:
         fields: dict[str, Any] = {"Id": SITE_ID, "Url": call.origin, "ServerRelativeUrl": "/"}
-        return entity(call, fields | await self._current_token(call))
+        return entity(call, Entity("SP.Site", "Site", fields | await self._current_token(call)))
 
     async def _current_token(self, call: Call) -> dict[str, Any]:
         """The change token, where it is asked for by name: the log begins with that."""
-        wanted = "currentchangetoken" in call.names("$select")
+        wanted = "currentchangetoken" in call.selected
         return {"CurrentChangeToken": await self._log.token()} if wanted else {}
 
-    async def _access(self, call: Call) -> Response:
-        return collection(call, list_access(""))
 
-
-async def _none(call: Call) -> Response:
-    return collection(call, [])
-
-
-async def _nothing(call: Call) -> Response:
-    raise RefusalError(404, f"there is no /_api/{call.steps}")
+async def _refusals_told(answer: Awaitable[Response]) -> Response:
+    """An answer, or the refusal in its place."""
+    try:
+        return await answer
+    except RefusalError as error:
+        return refusal(error)
+    except (psycopg.OperationalError, PoolTimeout) as error:
+        return refusal(RefusalError(503, f"the content database does not answer: {error}"))
 
 
 def main() -> None:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
+from xml.sax.saxutils import quoteattr
 
 from starlette.responses import Response
 
-from pinchpoint_infra.services.odata import Call, RefusalError, collection
-from pinchpoint_infra.services.web_store import SITE_ID, WEB_ID, Store, list_id
+from pinchpoint_infra.content.database import list_id
+from pinchpoint_infra.services.caml import parse
+from pinchpoint_infra.services.odata import Call, RefusalError
+from pinchpoint_infra.services.odata_answer import collection
+from pinchpoint_infra.services.web_fields import row_fields
+from pinchpoint_infra.services.web_files import COLUMNS
+from pinchpoint_infra.services.web_store import SITE_ID, WEB_ID, Store
 
 _ADD, _UPDATE, _DELETE = 1, 2, 3  # SP.ChangeType
 _SET_UP = (
@@ -27,6 +34,8 @@ _SET_UP = (
 )
 _LARGEST_PAGE = 2_000
 _WANTED = {_ADD: "Add", _UPDATE: "Update", _DELETE: "DeleteObject"}
+_SITE_SCOPE, _LIST_SCOPE = 1, 3
+_ROWSET = "urn:schemas-microsoft-com:rowset"
 
 
 class ChangeLog:
@@ -36,36 +45,83 @@ class ChangeLog:
         self._store = store
 
     async def token(self) -> dict[str, str]:
-        """The token of now."""
-        await self._store.set_up("changes", [(statement, ()) for statement in _SET_UP])
-        ((number,),) = await self._store.rows("SELECT coalesce(max(number), 0) FROM changes")
-        return _token(number)
+        """The token of now, of the site."""
+        return {"StringValue": _token(await self._newest(), _SITE_SCOPE, SITE_ID)}
 
     async def changes(self, call: Call) -> Response:
-        """What happened since a token."""
-        query = call.body.get("query")
-        if not isinstance(query, dict):
-            raise RefusalError(
-                400, "the body needs a query: {'query': {'ChangeTokenStart': ..., 'Item': true}}"
-            )
-        newest = _number((await self.token())["StringValue"])
+        """What happened since a token: in the whole site."""
+        return await self._changes(call, None)
+
+    async def list_changes(self, call: Call) -> Response:
+        """What happened since a token: in one list."""
+        _, title, _ = await self._store.list_of(call)
+        return await self._changes(call, title)
+
+    async def items_since(self, call: Call) -> Response:
+        """What changed in a list since a token, and how those items are now; without a token, all of them.
+
+        XML, as the SOAP service of old had it: the deleted ones by number, the others as rows.
+        """
+        number, title, documents = await self._store.list_of(call)
+        query = {name.lower(): text for name, text in call.member("query").items()}
+        view = parse(str(query.get("query") or ""), str(query.get("viewfields") or ""), query.get("rowlimit"))
+        newest, since = await self._newest(), str(query.get("changetoken") or "")
+        gone: list[int] = []
+        if since:
+            start = _number(since, newest)
+            gone = [
+                each
+                for (each,) in await self._store.rows(
+                    "SELECT DISTINCT item FROM changes WHERE number > %s AND number <= %s AND list_title = %s"
+                    " AND NOT EXISTS (SELECT FROM documents WHERE id = item) ORDER BY item",
+                    (start, newest, title),
+                )
+            ]
+            changed = "id IN (SELECT item FROM changes WHERE number > %s AND number <= %s)"
+            within: Sequence[Any] = (start, newest)
+        else:
+            changed, within = "true", ()
+        rows = await self._store.rows(
+            f"SELECT {COLUMNS} FROM documents WHERE list_id = %s AND {changed} AND {view.where}"  # noqa: S608 - made of our own words
+            f" ORDER BY {view.order} LIMIT %s",
+            (number, *within, *view.values, view.limit or documents),
+        )
+        shown = [view.shown(row_fields(*row)) for row in rows]
+        text = _list_items(_token(newest, _LIST_SCOPE, list_id(title)), gone, shown)
+        return Response(text, media_type="text/xml")
+
+    async def _changes(self, call: Call, title: str | None) -> Response:
+        query = call.member("query")
+        newest = await self._newest()
         start = query.get("ChangeTokenStart") or {}
-        since = _number(str(start.get("StringValue", ""))) if start else 0
-        if since > newest:
-            raise RefusalError(400, "the change token refers to a time before the start of the change log")
-        limit = min(_LARGEST_PAGE, int(query.get("FetchLimit") or _LARGEST_PAGE))
+        since = _number(str(start.get("StringValue", "")), newest) if start else 0
+        end = query.get("ChangeTokenEnd") or {}
+        until = _number(str(end.get("StringValue", "")), newest) if end else newest
+        limit = query.get("FetchLimit") or _LARGEST_PAGE
+        if not str(limit).isdecimal():  # some clients write it as a text
+            raise RefusalError(400, f"FetchLimit: a whole number from 1 to {_LARGEST_PAGE} is needed")
         kinds = [kind for kind, name in _WANTED.items() if query.get(name)]
         rows = await self._store.rows(
-            "SELECT number, happened, kind, list_title, item FROM changes"
-            " WHERE number > %s AND kind = ANY (%s) ORDER BY number LIMIT %s",
-            (since, kinds if query.get("Item") else [], limit),
+            "SELECT number, happened, kind, list_title, item FROM changes WHERE number > %s AND number <= %s"
+            " AND kind = ANY (%s) AND (%s::text IS NULL OR list_title = %s) ORDER BY number LIMIT %s",
+            (since, until, kinds if query.get("Item") else [], title, title, min(_LARGEST_PAGE, int(limit))),
         )
         return collection(call, [_change(*row) for row in rows])
+
+    async def _newest(self) -> int:
+        """The number of the last change; from the first call on they are noted."""
+        await self._store.set_up("changes", _made)
+        ((number,),) = await self._store.rows("SELECT coalesce(max(number), 0) FROM changes")
+        return int(number)
+
+
+def _made() -> Iterator[tuple[str, Sequence[Any]]]:
+    return ((statement, ()) for statement in _SET_UP)
 
 
 def _change(number: int, happened: Any, kind: int, title: str, item: int) -> dict[str, Any]:
     return {
-        "ChangeToken": _token(number),
+        "ChangeToken": {"StringValue": _token(number, _SITE_SCOPE, SITE_ID)},
         "ChangeType": kind,
         "SiteId": SITE_ID,
         "WebId": WEB_ID,
@@ -75,14 +131,34 @@ def _change(number: int, happened: Any, kind: int, title: str, item: int) -> dic
     }
 
 
-def _token(number: int) -> dict[str, str]:
-    """In SharePoint's form: version; scope (1: site collection); its id; ticks; the change's number."""
-    return {"StringValue": f"1;1;{SITE_ID};0;{number}"}
+def _token(number: int, scope: int, of: str) -> str:
+    """In SharePoint's form: version; scope (1: site collection, 3: list); its id; ticks; the change."""
+    return f"1;{scope};{of};0;{number}"
 
 
-def _number(token: str) -> int:
+def _number(token: str, newest: int) -> int:
+    """The change a token stands for; whatever its scope, the log is one. Raises ``RefusalError``."""
     parts = token.split(";")
     number = parts[-1]
-    if len(parts) != 5 or parts[2] != SITE_ID or not (number.isascii() and number.isdecimal()):
+    known = len(parts) == 5 and (parts[1] == str(_LIST_SCOPE) or parts[2] == SITE_ID)
+    if not known or not (number.isascii() and number.isdecimal()):
         raise RefusalError(400, f"{token!a} is no change token of this site")
+    if int(number[:18]) > newest:
+        raise RefusalError(400, "the change token refers to a time before the start of the change log")
     return int(number[:18])
+
+
+def _list_items(token: str, gone: list[int], rows: list[dict[str, Any]]) -> str:
+    ids = "".join(f'<Id ChangeType="Delete">{number}</Id>' for number in gone)
+    shown = "".join(
+        "<z:row " + " ".join(f"ows_{name}={quoteattr(str(text))}" for name, text in row.items()) + " />"
+        for row in rows
+    )
+    return (
+        "<?xml version='1.0' encoding='utf-8'?>"
+        "<GetListItemChangesSinceTokenResult>"
+        f"<listitems xmlns:rs='{_ROWSET}' xmlns:z='#RowsetSchema'>"
+        f"<Changes LastChangeToken={quoteattr(token)}>{ids}</Changes>"
+        f'<rs:data ItemCount="{len(rows)}">{shown}</rs:data>'
+        "</listitems></GetListItemChangesSinceTokenResult>"
+    )

@@ -1,4 +1,4 @@
-"""Lists, their items, files and folders, and who may do what with them."""
+"""Lists and their items."""
 
 from __future__ import annotations
 
@@ -8,210 +8,191 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
-from pinchpoint_infra.content.database import SITE, address
-from pinchpoint_infra.services.odata import Call, RefusalError, collection, entity
-from pinchpoint_infra.services.odata_filter import condition, order
-from pinchpoint_infra.services.web_people import item_access, list_access
-from pinchpoint_infra.services.web_store import Store, item_id, item_number, list_id, storable
+from pinchpoint_infra.content.database import SITE, list_id
+from pinchpoint_infra.services.odata import Call, RefusalError, Tree
+from pinchpoint_infra.services.odata_answer import Entity, collection, entity
+from pinchpoint_infra.services.odata_filter import Fields, condition, order, truth
+from pinchpoint_infra.services.web_access import item_access, list_access
+from pinchpoint_infra.services.web_fields import ITEM_FIELDS
+from pinchpoint_infra.services.web_files import COLUMNS, Files, file_entity, folder_entity, item_link, utc
+from pinchpoint_infra.services.web_people import made_up, user_id
+from pinchpoint_infra.services.web_store import DEFAULT_PAGE, LARGEST_PAGE, WEB_ID, Store, item_id
 
-_DEFAULT_PAGE, _LARGEST_PAGE = 100, 5_000  # SharePoint's own
 _NEXT_ID = re.compile(r"(?:.*p_ID=)?(\d{1,9})\Z")
-_COLUMNS = "id, path, size_bytes, modified, content_type"
-_EXPANDABLE = {"file", "roleassignments", "roledefinitionbindings", "member", "parentlist"}
+_BACKWARDS = "pagedprev=true"
 _OWN_ACCESS_EVERY = 10
 """Every so many documents there is one with an access list of its own."""
+_PARENT: Tree = {"rootfolder": {}, "parentweb": {}}
+OF_AN_ITEM: Tree = {
+    "file": {},
+    "parentlist": _PARENT,
+    "roleassignments": {"member": {}, "roledefinitionbindings": {}},
+    "author": {},
+    "editor": {},
+}
+"""What can be expanded of an item."""
+
+
+_LIST_FIELDS: Fields = {
+    "id": ("guid::text", str.lower),
+    "title": ("title", str),
+    "entitytypename": ("title", str),
+    "itemcount": ("documents", int),
+    "hidden": ("false", truth),
+    "basetype": ("1", int),
+    "basetemplate": ("101", int),
+}
 
 
 class Lists:
-    """The requests below ``web/lists`` and for files."""
+    """The requests below ``web/lists``.
 
-    def __init__(self, store: Store) -> None:
+    Args:
+        store: the content database.
+        files: gives the bytes of an item's file.
+        people: how many users there are.
+    """
+
+    def __init__(self, store: Store, files: Files, people: int) -> None:
         self._store = store
+        self._files = files
+        self._people = people
 
     async def all(self, call: Call) -> Response:
         """The lists."""
-        rows = await self._store.rows("SELECT title, documents FROM lists ORDER BY id")
-        top = call.number("$top", max(1, len(rows)), 1, _LARGEST_PAGE)
-        skip = call.number("$skip", 0, 0, 10**9 - 1)
-        return collection(call, [_library(*row) for row in rows[skip : skip + top]])
+        call.allow_expand(_PARENT)
+        table = "SELECT title, documents FROM lists"
+        rows, following = await self._store.page(call, table, _LIST_FIELDS)
+        return collection(call, [_library(call, *row) for row in rows], call.next_link(following))
 
     async def one(self, call: Call) -> Response:
         """One list."""
-        _, title, documents = await self._find(call.argument)
-        return entity(call, _library(title, documents))
+        call.refuse_options("$expand")
+        call.allow_expand(_PARENT)
+        _, title, documents = await self._store.list_of(call)
+        return entity(call, _library(call, title, documents))
 
     async def access(self, call: Call) -> Response:
         """Who may do what with a list."""
-        _, title, _ = await self._find(call.argument)
+        _, title, _ = await self._store.list_of(call)
         return collection(call, list_access(title))
 
     async def items(self, call: Call) -> Response:
         """A page of a list's items."""
-        _check_expand(call)
-        top = call.number("$top", _DEFAULT_PAGE, 1, _LARGEST_PAGE)
-        number, title, _ = await self._find(call.argument)
-        chosen, values = condition(call.query["$filter"]) if call.query.get("$filter") else ("true", [])
-        sort, skip = call.query.get("$orderby", ""), 0
+        call.allow_expand(OF_AN_ITEM)
+        call.refuse_options("$top", "$skiptoken", "$filter", "$orderby", "$expand")
+        top = call.number("$top", DEFAULT_PAGE, 1, LARGEST_PAGE)
+        number, title, _ = await self._store.list_of(call)
+        chosen, values = condition(call.query.get("$filter", ""), ITEM_FIELDS)
+        token, sort = call.query.get("$skiptoken", ""), call.query.get("$orderby", "")
         if sort:  # sorted by anything else, a page begins after so many items, not after an item
-            skip = _after(call.query.get("$skiptoken", "0"))
+            after, where, sorted_by = _after(token), "%s >= 0", order(sort, ITEM_FIELDS)
+        elif _BACKWARDS in token.lower():
+            after, where, sorted_by = _after(token), "id < %s", "id DESC"
+        else:
+            after, where, sorted_by = _after(token), "id > %s", "id"
         rows = await self._store.rows(
-            f"SELECT {_COLUMNS} FROM documents WHERE list_id = %s AND id > %s AND {chosen}"  # noqa: S608 - made of our own words
-            f" ORDER BY {order(sort)} LIMIT %s OFFSET %s",
-            (number, 0 if sort else _after(call.query.get("$skiptoken", "0")), *values, top + 1, skip),
+            f"SELECT {COLUMNS} FROM documents WHERE list_id = %s AND {where} AND {chosen}"  # noqa: S608 - made of our own words
+            f" ORDER BY {sorted_by} LIMIT %s OFFSET %s",
+            (number, after, *values, top + 1, after if sort else 0),
         )
         following = None
-        if len(rows) > top:
-            following = _next_link(call, top, skip + top if sort else rows[top - 1][0])
-        return collection(call, [_item(call, title, *row) for row in rows[:top]], following)
+        if len(rows) > top and sorted_by != "id DESC":
+            following = _next_link(call, top, after + top if sort else rows[top - 1][0])
+        page = rows[:top] if sorted_by != "id DESC" else rows[top - 1 :: -1]
+        return collection(call, [self.entity(call, title, *row) for row in page], following)
 
     async def item(self, call: Call) -> Response:
         """One item."""
-        _check_expand(call)
-        title, row = await self._find_item(call)
-        return entity(call, _item(call, title, *row))
+        call.refuse_options("$expand")
+        call.allow_expand(OF_AN_ITEM)
+        title, row = await self._found_item(call)
+        return entity(call, self.entity(call, title, *row))
 
     async def item_access(self, call: Call) -> Response:
         """Who may do what with an item: its own access list, or its list's."""
-        title, row = await self._find_item(call)
-        return collection(call, item_access(row[0]) if _has_own(row[0]) else list_access(title))
+        title, row = await self._found_item(call)
+        return collection(call, self._access(title, row[0]))
 
     async def item_file(self, call: Call) -> Response:
         """The file of an item."""
-        _, row = await self._find_item(call)
-        return entity(call, file_fields(*row))
+        _, row = await self._found_item(call)
+        return entity(call, file_entity(*row))
 
     async def item_content(self, call: Call) -> Response:
         """Its bytes."""
-        _, row = await self._find_item(call)
-        return await self.content(row[1])
-
-    async def file(self, call: Call) -> Response:
-        """What there is to say of a file."""
-        return entity(call, file_fields(*await self._file_of(call)))
+        _, row = await self._found_item(call)
+        return await self._files.content(row[1])
 
     async def file_item(self, call: Call) -> Response:
         """The item of a file."""
-        row = await self._file_of(call)
-        return entity(call, _item(call, _list_of(row[1]), *row))
+        call.refuse_options("$expand")
+        call.allow_expand(OF_AN_ITEM)
+        row = await self._files.found(call)
+        return entity(call, self.entity(call, row[1].removeprefix(f"{SITE}/").partition("/")[0], *row))
 
-    async def file_content(self, call: Call) -> Response:
-        """A file's bytes."""
-        by_id = call.steps.startswith("web/getfilebyid")
-        return await self.content((await self._file_of(call))[1] if by_id else call.argument)
+    def entity(
+        self,
+        call: Call,
+        title: str,
+        number: int,
+        path: str,
+        size_bytes: int,
+        modified: Any,
+        content_type: str,
+    ) -> Entity:
+        """An item, as the API has it, with what is expanded."""
+        folder, _, name = path.rpartition("/")
+        moment, author_id = utc(modified), user_id(number, self._people)
+        fields: dict[str, Any] = {
+            "Id": number,
+            "Title": name,
+            "FileRef": path,
+            "FileLeafRef": name,
+            "FileDirRef": folder,
+            "FileSystemObjectType": 0,
+            "File_x0020_Size": str(size_bytes),
+            "Created": moment,
+            "Modified": moment,
+            "AuthorId": author_id,
+            "EditorId": author_id,
+            "GUID": item_id(number),
+            "HasUniqueRoleAssignments": _has_own(number),
+        }
+        expanded = call.expanded
+        if "file" in expanded:
+            fields["File"] = file_entity(number, path, size_bytes, modified, content_type)
+        if "roleassignments" in expanded:
+            fields["RoleAssignments"] = self._access(title, number)
+        if "parentlist" in expanded:
+            parents = _parents(call, title, expanded["parentlist"])
+            fields["ParentList"] = Entity(
+                "SP.List", _list_link(title), {"Id": list_id(title), "Title": title} | parents
+            )
+        for role in {"author", "editor"} & expanded.keys():
+            fields[role.capitalize()] = made_up(author_id)
+        return Entity("SP.ListItem", item_link(title, number), fields)
 
-    async def content(self, path: str, headers: dict[str, str] | None = None) -> Response:
-        """The bytes at a server-relative path; raises ``RefusalError`` where there are none."""
-        content_type, content = await self._find_file(path, "content_type, content", binary=True)
-        return Response(content, headers={"Content-Type": content_type, **(headers or {})})
+    @staticmethod
+    def _access(title: str, number: int) -> list[Entity]:
+        return item_access(title, number) if _has_own(number) else list_access(title)
 
-    async def files(self, call: Call) -> Response:
-        """The files that lie directly in a folder."""
-        folder = call.argument.rstrip("/")
-        top, skip = (
-            call.number("$top", _LARGEST_PAGE, 1, _LARGEST_PAGE),
-            call.number("$skip", 0, 0, 10**9 - 1),
-        )
-        rows = await self._store.rows(
-            f"SELECT {_COLUMNS} FROM documents WHERE starts_with(lower(path), lower(%s))"  # noqa: S608 - made of our own words
-            " AND strpos(substr(path, %s), '/') = 0 ORDER BY id LIMIT %s OFFSET %s",
-            (storable(folder) + "/", len(folder) + 2, top, skip),
-        )
-        return collection(call, [file_fields(*row) for row in rows])
-
-    async def folders(self, call: Call) -> Response:
-        """The folders that lie directly in a folder."""
-        folder = call.argument.rstrip("/")
-        rows = await self._store.rows(
-            "SELECT DISTINCT split_part(substr(path, %s), '/', 1) FROM documents"
-            " WHERE starts_with(lower(path), lower(%s)) AND strpos(substr(path, %s), '/') > 0 ORDER BY 1",
-            (len(folder) + 2, storable(folder) + "/", len(folder) + 2),
-        )
-        return collection(call, [folder_fields(f"{folder}/{name}") for (name,) in rows])
-
-    async def folder(self, call: Call) -> Response:
-        """What there is to say of a folder."""
-        folder = call.argument.rstrip("/")
-        rows = await self._store.rows(
-            "SELECT FROM documents WHERE starts_with(lower(path), lower(%s)) LIMIT 1",
-            (storable(folder) + "/",),
-        )
-        if not rows:
-            raise RefusalError(404, f"there is no folder {call.argument!a}")
-        return entity(call, folder_fields(folder))
-
-    async def root_folder(self, call: Call) -> Response:
-        """The folder of a list."""
-        _, title, _ = await self._find(call.argument)
-        return entity(call, folder_fields(f"{SITE}/{title}"))
-
-    async def _find(self, name: str) -> tuple[Any, ...]:
-        """A list by its title or its GUID."""
-        rows = await self._store.rows("SELECT id, title, documents FROM lists ORDER BY id")
-        for same in (
-            lambda row: row[1] == name,
-            lambda row: list_id(row[1]) == name.strip("{}").lower(),
-            lambda row: row[1].casefold() == name.casefold(),
-        ):
-            for row in filter(same, rows):
-                return row
-        raise RefusalError(404, f"there is no list {name!a}")
-
-    async def _find_item(self, call: Call) -> tuple[str, tuple[Any, ...]]:
-        number, title, _ = await self._find(call.argument)
-        given = call.arguments[1]
+    async def _found_item(self, call: Call) -> tuple[str, tuple[Any, ...]]:
+        number, title, _ = await self._store.list_of(call)
+        given = call.arguments[1] if len(call.arguments) > 1 else ""
         if not (given.isascii() and given.isdecimal() and len(given) < 10):
             raise RefusalError(400, f"items({given}): a whole number is needed")
         rows = await self._store.rows(
-            f"SELECT {_COLUMNS} FROM documents WHERE id = %s AND list_id = %s",  # noqa: S608 - made of our own words
+            f"SELECT {COLUMNS} FROM documents WHERE id = %s AND list_id = %s",  # noqa: S608 - made of our own words
             (int(given), number),
         )
         if not rows:
             raise RefusalError(404, f"list {title!a} has no item {given}")
         return title, rows[0]
 
-    async def _file_of(self, call: Call) -> tuple[Any, ...]:
-        """The file a request names, by its path or its GUID."""
-        if not call.steps.startswith("web/getfilebyid"):
-            return await self._find_file(call.argument, _COLUMNS)
-        number = item_number(call.argument)
-        rows = await self._store.rows(f"SELECT {_COLUMNS} FROM documents WHERE id = %s", (number,))  # noqa: S608 - made of our own words
-        if not rows:
-            raise RefusalError(404, f"there is no file {call.argument!a}")
-        return rows[0]
 
-    async def _find_file(self, path: str, columns: str, *, binary: bool = False) -> tuple[Any, ...]:
-        rows = await self._store.rows(
-            f"SELECT {columns} FROM documents WHERE address = %s ORDER BY path = %s DESC LIMIT 1",  # noqa: S608 - made of our own words
-            (address(path), storable(path)),
-            binary=binary,
-        )
-        if not rows:
-            raise RefusalError(404, f"there is no file {path!a}")
-        return rows[0]
-
-
-def folder_fields(path: str) -> dict[str, Any]:
-    """A folder, as the API has it."""
-    return {"Name": path.rpartition("/")[2], "ServerRelativeUrl": path, "Exists": True}
-
-
-def file_fields(number: int, path: str, size_bytes: int, modified: Any, content_type: str) -> dict[str, Any]:
-    """A file, as the API has it."""
-    return {
-        "Name": path.rpartition("/")[2],
-        "Title": path.rpartition("/")[2],
-        "ServerRelativeUrl": path,
-        "Length": str(size_bytes),  # as SharePoint has it: text
-        "TimeLastModified": _utc(modified),
-        "UniqueId": item_id(number),
-        "ETag": f'"{{{item_id(number).upper()}}},{int(modified.timestamp())}"',
-        "ContentType": content_type,
-        "Exists": True,
-    }
-
-
-def _library(title: str, documents: int) -> dict[str, Any]:
-    return {
+def _library(call: Call, title: str, documents: int) -> Entity:
+    fields = {
         "Id": list_id(title),
         "Title": title,
         "ItemCount": documents,
@@ -219,56 +200,33 @@ def _library(title: str, documents: int) -> dict[str, Any]:
         "BaseType": 1,
         "BaseTemplate": 101,
         "EntityTypeName": title,
+        "ListItemEntityTypeFullName": "SP.ListItem",
         "ParentWebUrl": "/",
     }
+    return Entity("SP.List", _list_link(title), fields | _parents(call, title, call.expanded))
 
 
-def _item(
-    call: Call, title: str, number: int, path: str, size_bytes: int, modified: Any, content_type: str
-) -> dict[str, Any]:
-    name = path.rpartition("/")[2]
-    fields = {
-        "Id": number,
-        "Title": name,
-        "FileRef": path,
-        "FileLeafRef": name,
-        "FileDirRef": path.rpartition("/")[0],
-        "FileSystemObjectType": 0,
-        "File_x0020_Size": str(size_bytes),
-        "Modified": _utc(modified),
-        "GUID": item_id(number),
-        "HasUniqueRoleAssignments": _has_own(number),
-    }
-    expanded = call.names("$expand")
-    if "file" in expanded:
-        fields["File"] = file_fields(number, path, size_bytes, modified, content_type)
-    if "roleassignments" in expanded:
-        fields["RoleAssignments"] = item_access(number) if _has_own(number) else list_access(title)
-    if "parentlist" in expanded:
-        fields["ParentList"] = {"Id": list_id(title), "Title": title}
-    return fields
+def _list_link(title: str) -> str:
+    return f"Web/Lists(guid'{list_id(title)}')"
+
+
+def _parents(call: Call, title: str, expanded: Tree) -> dict[str, Any]:
+    """What a list lies in and what lies in it, as far as it is expanded."""
+    found: dict[str, Any] = {}
+    if "rootfolder" in expanded:
+        found["RootFolder"] = folder_entity(f"{SITE}/{title}")
+    if "parentweb" in expanded:
+        fields = {"Id": WEB_ID, "Url": call.origin, "ServerRelativeUrl": "/"}
+        found["ParentWeb"] = Entity("SP.Web", "Web", fields)
+    return found
 
 
 def _has_own(number: int) -> bool:
     return number % _OWN_ACCESS_EVERY == 0
 
 
-def _list_of(path: str) -> str:
-    return path.removeprefix(f"{SITE}/").partition("/")[0]
-
-
-def _check_expand(call: Call) -> None:
-    if unknown := call.names("$expand") - _EXPANDABLE:
-        allowed = ", ".join(sorted(_EXPANDABLE))
-        raise RefusalError(400, f"$expand: {', '.join(sorted(unknown))}: not supported here; {allowed} are")
-
-
-def _utc(time: Any) -> str:
-    return str(time.strftime("%Y-%m-%dT%H:%M:%SZ"))
-
-
 def _after(token: str) -> int:
-    found = _NEXT_ID.match(token)
+    found = _NEXT_ID.match(token or "0")
     if found is None:
         raise RefusalError(400, "$skiptoken: not one of this site's; follow odata.nextLink as it is")
     return int(found[1])
@@ -282,6 +240,8 @@ def _next_link(call: Call, top: int, last: int) -> str:
     how, name = ("getbyid", call.argument) if "getbyid" in call.steps else ("getbytitle", call.argument)
     if call.steps.startswith("web/lists()"):
         where = f"lists(guid'{name}')"
+    elif call.steps.startswith("web/getlist()"):
+        where = f"getlist('{quote(name.replace(chr(39), chr(39) * 2), safe=chr(39))}')"
     else:
         where = f"lists/{how}('{quote(name.replace(chr(39), chr(39) * 2), safe=chr(39))}')"
     return f"{call.origin}/_api/web/{where}/items?{query}"

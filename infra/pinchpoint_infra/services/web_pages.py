@@ -15,6 +15,7 @@ from starlette.responses import Response
 
 from pinchpoint_infra.content.database import SITE, address
 from pinchpoint_infra.services.odata import RefusalError, origin
+from pinchpoint_infra.services.web_files import CONTENT, DOCUMENTS
 from pinchpoint_infra.services.web_store import Store, storable
 
 _ON_A_PAGE = 200
@@ -70,8 +71,8 @@ class Pages:
 
     async def _file(self, path: str, headers: Mapping[str, str]) -> Response | None:
         rows = await self._store.rows(
-            "SELECT content_type, modified, content FROM documents WHERE address = %s"
-            " ORDER BY path = %s DESC LIMIT 1",
+            f"SELECT documents.content_type, documents.modified, {CONTENT} FROM {DOCUMENTS}"  # noqa: S608 - made of our own words
+            " WHERE documents.address = %s ORDER BY documents.path = %s DESC LIMIT 1",
             (address(path), storable(path)),
             binary=True,
         )

@@ -1,13 +1,16 @@
-"""The people of the site: users, profiles, and the access lists that name them."""
+"""The people of the site: users and their profiles."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 from starlette.responses import Response
 
-from pinchpoint_infra.services.odata import Call, RefusalError, collection, entity
+from pinchpoint_infra.services.odata import Call, RefusalError
+from pinchpoint_infra.services.odata_answer import Entity, collection, entity, value
+from pinchpoint_infra.services.odata_filter import Fields, truth
 from pinchpoint_infra.services.web_store import Store, storable
 
 _FIRST = (
@@ -21,6 +24,9 @@ _LAST = (
 _DEPARTMENTS = ("Sales", "Finance", "Research", "Legal", "Operations", "Marketing", "Support", "Production")
 _TITLES = ("Analyst", "Engineer", "Manager", "Consultant", "Director", "Assistant")
 _CLAIMS = "i:0#.w|"
+USER_IDS_FROM = 100
+"""A user's id is the number of the person plus this; groups have those below."""
+_USER = 1  # SP.PrincipalType
 _TABLE = """
 CREATE TABLE IF NOT EXISTS people (
     id integer PRIMARY KEY, account text NOT NULL UNIQUE, name text NOT NULL, mail text NOT NULL,
@@ -31,9 +37,29 @@ INSERT INTO people SELECT * FROM unnest(%s::int[], %s::text[], %s::text[], %s::t
     %s::text[], %s::text[]) ON CONFLICT DO NOTHING
 """
 _COLUMNS = "id, account, name, mail, department, title, manager, about"
-_LARGEST_PAGE = 5_000
-_GROUPS = ((3, "Corpus Owners", 1_073_741_829, "Full Control"), (5, "Corpus Members", 1_073_741_830, "Edit"))
-_VISITORS = (4, "Corpus Visitors", 1_073_741_826, "Read")
+_FIELDS: Fields = {
+    "id": (f"(id + {USER_IDS_FROM})", int),
+    "loginname": (f"('{_CLAIMS}' || account)", str),
+    "title": ("name", str),
+    "email": ("mail", str),
+    "userprincipalname": ("mail", str),
+    "principaltype": (str(_USER), int),
+    "issiteadmin": ("(id = 1)", truth),
+}
+_MOST_SUGGESTED = 30
+
+
+class Person(NamedTuple):
+    """A row of the table of people."""
+
+    number: int
+    account: str
+    name: str
+    mail: str
+    department: str
+    title: str
+    manager: str
+    about: str
 
 
 class People:
@@ -51,147 +77,176 @@ class People:
     async def users(self, call: Call) -> Response:
         """The users the site knows."""
         await self._ready()
-        top, skip = (
-            call.number("$top", _LARGEST_PAGE, 1, _LARGEST_PAGE),
-            call.number("$skip", 0, 0, 10**9 - 1),
-        )
-        rows = await self._store.rows(
-            f"SELECT {_COLUMNS} FROM people ORDER BY id LIMIT %s OFFSET %s",  # noqa: S608 - made of our own words
-            (top + 1, skip),
-        )
-        following = None
-        if len(rows) > top:
-            select = f"&$select={call.query['$select']}" if call.query.get("$select") else ""
-            following = f"{call.origin}/_api/web/siteusers?$top={top}&$skip={skip + top}{select}"
-        return collection(call, [_user(*row) for row in rows[:top]], following)
+        call.allow_expand({})
+        rows, following = await self._store.page(call, f"SELECT {_COLUMNS} FROM people", _FIELDS)  # noqa: S608 - made of our own words
+        return collection(call, [_user(Person(*row)) for row in rows], call.next_link(following))
+
+    async def user(self, call: Call) -> Response:
+        """One of them, by number, address or login name."""
+        given = call.argument
+        if call.steps.endswith("byid()"):
+            number = int(given) - USER_IDS_FROM if given.isascii() and given.isdecimal() else 0
+            return entity(call, _user(await self._found("id = %s", min(number, 2**31 - 1), given)))
+        if call.steps.endswith("getbyemail()"):
+            return entity(call, _user(await self._found("lower(mail) = %s", storable(given).lower(), given)))
+        return entity(call, _user(await self._by_account(given)))
 
     async def me(self, call: Call) -> Response:
         """Who asks: the first user."""
-        await self._ready()
-        rows = await self._store.rows(f"SELECT {_COLUMNS} FROM people ORDER BY id LIMIT 1")  # noqa: S608 - likewise
-        return entity(call, _user(*rows[0]))
+        return entity(call, _user(await self._found("id = %s", 1, "number 1")))
 
     async def ensure(self, call: Call) -> Response:
         """A user by a name to log in with."""
-        return entity(call, _user(*await self._find(str(call.body.get("logonName") or call.argument))))
+        return entity(call, _user(await self._by_account(str(call.body.get("logonName") or call.argument))))
 
     async def profile(self, call: Call) -> Response:
         """A profile by account."""
-        return entity(call, _profile(call, await self._find(call.argument)))
+        return entity(call, _profile(call, await self._by_account(call.argument)))
 
     async def my_profile(self, call: Call) -> Response:
         """The profile of who asks."""
-        await self._ready()
-        rows = await self._store.rows(f"SELECT {_COLUMNS} FROM people ORDER BY id LIMIT 1")  # noqa: S608 - likewise
-        return entity(call, _profile(call, rows[0]))
+        return entity(call, _profile(call, await self._found("id = %s", 1, "number 1")))
 
-    async def found(self, words: str, limit: int) -> list[dict[str, Any]]:
-        """People whose name, title or department holds every word: rows for a search's answer."""
-        await self._ready()
-        rows = await self._store.rows(
-            f"SELECT {_COLUMNS} FROM people WHERE lower(concat_ws(' ', name, title, department))"  # noqa: S608 - likewise
-            " LIKE ALL (%s) ORDER BY id LIMIT %s",
-            ([f"%{word}%" for word in storable(words).lower().replace("%", "").split()], limit),
+    async def profile_property(self, call: Call) -> Response:
+        """One property of a profile, by account and name; empty where nobody has such a property."""
+        person = await self._by_account(call.named.get("accountname", call.argument))
+        wanted = call.named.get("propertyname", call.arguments[-1] if len(call.arguments) > 1 else "")
+        properties = {name.lower(): text for name, text in _properties(person).items()}
+        return value(call, properties.get(wanted.lower(), ""), "GetUserProfilePropertyFor")
+
+    async def suggest(self, call: Call) -> Response:
+        """What a people picker offers for some letters: JSON in a text, as SharePoint has it."""
+        asked = call.member("queryParams")
+        limit = asked.get("MaximumEntitySuggestions", _MOST_SUGGESTED)
+        if not isinstance(limit, int) or limit < 1:
+            raise RefusalError(400, "MaximumEntitySuggestions: a whole number from 1 is needed")
+        found, _ = await self.found(str(asked.get("QueryString") or ""), min(limit, _MOST_SUGGESTED), 0)
+        return value(
+            call, json.dumps([_suggestion(person) for person in found]), "ClientPeoplePickerSearchUser"
         )
-        return [
-            {"PreferredName": row[2], "AccountName": row[1], "WorkEmail": row[3], "Department": row[4]}
-            for row in rows
-        ]
 
-    async def _find(self, account: str) -> tuple[Any, ...]:
+    async def found(self, words: str, limit: int, skip: int) -> tuple[list[Person], int]:
+        """A page of the people whose name, account, title or department holds every word; how many do."""
         await self._ready()
         rows = await self._store.rows(
-            f"SELECT {_COLUMNS} FROM people WHERE lower(account) = %s",  # noqa: S608 - made of our own words
-            (storable(account).lower().removeprefix(_CLAIMS),),
+            f"SELECT {_COLUMNS}, count(*) OVER () FROM people"  # noqa: S608 - made of our own words
+            " WHERE lower(concat_ws(' ', name, account, mail, title, department)) LIKE ALL (%s::text[])"
+            " ORDER BY id LIMIT %s OFFSET %s",
+            ([f"%{word}%" for word in storable(words).lower().replace("%", "").split()], limit, skip),
+        )
+        return [Person(*row[:-1]) for row in rows], rows[0][-1] if rows else 0
+
+    async def _by_account(self, account: str) -> Person:
+        name = storable(account).lower().removeprefix(_CLAIMS)
+        return await self._found("lower(account) = %s OR lower(mail) = %s", name, account, twice=True)
+
+    async def _found(self, which: str, key: str | int, given: str, *, twice: bool = False) -> Person:
+        await self._ready()
+        rows = await self._store.rows(
+            f"SELECT {_COLUMNS} FROM people WHERE {which} LIMIT 1",  # noqa: S608 - made of our own words
+            (key, key) if twice else (key,),
         )
         if not rows:
-            raise RefusalError(404, f"there is no user {account!a}")
-        return rows[0]
+            raise RefusalError(404, f"there is no user {given!a}")
+        return Person(*rows[0])
 
     async def _ready(self) -> None:
-        columns = list(zip(*_people(self._count), strict=True))
-        await self._store.set_up("people", [(_TABLE, ()), (_FILL, [list(each) for each in columns])])
+        await self._store.set_up("people", self._made)
+
+    def _made(self) -> Iterator[tuple[str, Sequence[Any]]]:
+        yield _TABLE, ()
+        people = (_person(number) for number in range(1, self._count + 1))
+        yield _FILL, [list(each) for each in zip(*people, strict=True)]
 
 
-def list_access(title: str) -> list[dict[str, Any]]:
-    """Who may do what with a list; every list grants the same."""
-    del title
-    return [_assignment(*group) for group in (*_GROUPS, _VISITORS)]
+def made_up(user: int) -> Entity:
+    """The user with that id, whether the database has been asked or not: they are made by a rule."""
+    return _user(_person(user - USER_IDS_FROM))
 
 
-def item_access(number: int) -> list[dict[str, Any]]:
-    """Who may do what with a document that has its own access list: its owners and one person."""
-    user = number % len(_FIRST) + 1
-    return [
-        _assignment(*_GROUPS[0]),
-        _assignment(100 + user, _CLAIMS + _account(user), 1_073_741_827, "Contribute", person=True),
-    ]
-
-
-def _assignment(
-    number: int, login: str, role: int, role_name: str, *, person: bool = False
-) -> dict[str, Any]:
-    return {
-        "PrincipalId": number,
-        "Member": {"Id": number, "LoginName": login, "Title": login, "PrincipalType": 1 if person else 8},
-        "RoleDefinitionBindings": [{"Id": role, "Name": role_name}],
-    }
+def user_id(number: int, people: int) -> int:
+    """Whose work a document is: each user's turn comes."""
+    return USER_IDS_FROM + number % max(1, people) + 1
 
 
 def _account(number: int) -> str:
     return f"corp\\user{number:05}"
 
 
-def _people(count: int) -> Iterator[tuple[Any, ...]]:
-    for number in range(1, count + 1):
-        first, last = _FIRST[number % len(_FIRST)], _LAST[number // len(_FIRST) % len(_LAST)]
-        department = _DEPARTMENTS[number % len(_DEPARTMENTS)]
-        title = _TITLES[number % len(_TITLES)]
-        yield (
-            number,
-            _account(number),
-            f"{first} {last}",
-            f"user{number:05}@corp.example",
-            department,
-            title,
-            _account(number // 8 + 1),
-            f"{first} {last} is {title} in {department}, reachable in building {number % 40}.",
-        )
+def _person(number: int) -> Person:
+    name = f"{_FIRST[number % len(_FIRST)]} {_LAST[number // len(_FIRST) % len(_LAST)]}"
+    department, title = _DEPARTMENTS[number % len(_DEPARTMENTS)], _TITLES[number % len(_TITLES)]
+    return Person(
+        number,
+        _account(number),
+        name,
+        f"user{number:05}@corp.example",
+        department,
+        title,
+        _account(number // 8 + 1),
+        f"{name} is {title} in {department}, reachable in building {number % 40}.",
+    )
 
 
-def _user(number: int, account: str, name: str, mail: str, *_: str) -> dict[str, Any]:
+def _user(person: Person) -> Entity:
+    fields = {
+        "Id": USER_IDS_FROM + person.number,
+        "LoginName": _CLAIMS + person.account,
+        "Title": person.name,
+        "Email": person.mail,
+        "PrincipalType": _USER,
+        "IsSiteAdmin": person.number == 1,
+        "UserPrincipalName": person.mail,
+    }
+    return Entity("SP.User", f"Web/GetUserById({fields['Id']})", fields)
+
+
+def _suggestion(person: Person) -> dict[str, Any]:
     return {
-        "Id": 100 + number,
-        "LoginName": _CLAIMS + account,
-        "Title": name,
-        "Email": mail,
-        "PrincipalType": 1,
-        "IsSiteAdmin": number == 1,
-        "UserPrincipalName": mail,
+        "Key": _CLAIMS + person.account,
+        "DisplayText": person.name,
+        "IsResolved": True,
+        "Description": person.account,
+        "EntityType": "User",
+        "EntityData": {"Title": person.title, "Email": person.mail, "Department": person.department},
+        "MultipleMatches": [],
     }
 
 
-def _profile(call: Call, person: tuple[Any, ...]) -> dict[str, Any]:
-    number, account, name, mail, department, title, manager, about = person
-    first, _, last = name.partition(" ")
-    more = {
-        "UserProfile_GUID": f"00000000-0000-4000-8000-{number:012}", "AccountName": account,
-        "FirstName": first, "LastName": last, "PreferredName": name, "Department": department,
-        "Title": title, "Manager": manager,
-        "WorkEmail": mail, "AboutMe": about, "WorkPhone": f"555-{number:05}",
-    }  # fmt: skip
+def _properties(person: Person) -> dict[str, str]:
+    first, _, last = person.name.partition(" ")
     return {
-        "AccountName": _CLAIMS + account,
-        "DisplayName": name,
-        "Email": mail,
-        "Title": title,
-        "PersonalUrl": f"{call.origin}/my/{account.rpartition(chr(92))[2]}",
+        "UserProfile_GUID": f"00000000-0000-4000-8000-{person.number:012}",
+        "AccountName": person.account,
+        "FirstName": first,
+        "LastName": last,
+        "PreferredName": person.name,
+        "Department": person.department,
+        "Title": person.title,
+        "Manager": person.manager,
+        "WorkEmail": person.mail,
+        "AboutMe": person.about,
+        "WorkPhone": f"555-{person.number:05}",
+    }
+
+
+def _profile(call: Call, person: Person) -> Entity:
+    account = _CLAIMS + person.account
+    fields = {
+        "AccountName": account,
+        "DisplayName": person.name,
+        "Email": person.mail,
+        "Title": person.title,
+        "PersonalUrl": f"{call.origin}/my/{person.account.rpartition(chr(92))[2]}",
         "PictureUrl": None,
         "IsFollowed": False,
         "DirectReports": [],
         "Peers": [],
-        "ExtendedManagers": [_CLAIMS + manager],
+        "ExtendedManagers": [_CLAIMS + person.manager],
         "UserProfileProperties": [
-            {"Key": key, "Value": value, "ValueType": "Edm.String"} for key, value in more.items()
+            {"Key": key, "Value": text, "ValueType": "Edm.String"}
+            for key, text in _properties(person).items()
         ],
     }
+    link = "SP.UserProfiles.PeopleManager/GetPropertiesFor"
+    return Entity("SP.UserProfiles.PersonProperties", link, fields)

@@ -6,26 +6,25 @@ import asyncio
 import contextlib
 import re
 import uuid
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Any
 
 from psycopg_pool import AsyncConnectionPool
 
-from pinchpoint_infra.content.database import SITE
+from pinchpoint_infra.content.database import SITE, address
+from pinchpoint_infra.services.odata import Call, RefusalError
+from pinchpoint_infra.services.odata_filter import Condition, Fields, condition, order
 
 _CONNECTIONS = 16
 _CONNECTION_WITHIN_S = 10.0
 _SETTING_UP = 7_215_300_114_889_412_205  # any number, so that two front ends do not set up at once
 
+DEFAULT_PAGE, LARGEST_PAGE = 100, 5_000  # SharePoint's own
+_LARGEST_SKIP = 10**9 - 1
 _ITEMS = "5d0c0000-0000-4000-8000-"
 _HEXADECIMAL = re.compile("[0-9a-f]{12}")
 SITE_ID = str(uuid.uuid5(uuid.NAMESPACE_URL, SITE))
 WEB_ID = str(uuid.uuid5(uuid.NAMESPACE_URL, f"{SITE}/"))
-
-
-def list_id(title: str) -> str:
-    """The GUID of a list: the same one in every farm, for whatever names it also names its title."""
-    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{SITE}/{title}"))
 
 
 def item_id(number: int) -> str:
@@ -67,7 +66,55 @@ class Store:
             await cursor.execute(query.encode(), values)
             return await cursor.fetchall()
 
-    async def set_up(self, name: str, statements: Sequence[tuple[str, Sequence[Any]]]) -> None:
+    async def page(
+        self, call: Call, table: str, fields: Fields, within: Condition = ("true", [])
+    ) -> tuple[list[tuple[Any, ...]], int | None]:
+        """A page by ``$filter``, ``$orderby``, ``$top`` and ``$skip``.
+
+        Args:
+            call: what is asked for.
+            table: ``SELECT ... FROM ...``, without any condition; it has a column ``id``.
+            fields: what can be filtered by and sorted by.
+            within: the rows there are without a filter.
+
+        Returns:
+            The rows, and the ``$skip`` of the next page; None: there is none.
+        """
+        call.refuse_options("$filter", "$orderby", "$top", "$skip", "$expand")
+        top = call.number("$top", LARGEST_PAGE, 1, LARGEST_PAGE)
+        skip = call.number("$skip", 0, 0, _LARGEST_SKIP)
+        chosen, values = condition(call.query.get("$filter", ""), fields)
+        rows = await self.rows(
+            f"{table} WHERE {within[0]} AND {chosen}"
+            f" ORDER BY {order(call.query.get('$orderby', ''), fields)} LIMIT %s OFFSET %s",
+            (*within[1], *values, top + 1, skip),
+        )
+        return rows[:top], skip + top if len(rows) > top else None
+
+    async def list_of(self, call: Call) -> tuple[int, str, int]:
+        """Id, title and number of documents of the list a request names; raises ``RefusalError``.
+
+        By its GUID, its title, or (``getlist``) its server-relative address.
+        """
+        given = call.argument
+        if call.steps.startswith(("web/lists()", "web/lists/getbyid()")):
+            found = "guid::text = %s"
+            values: tuple[bytes | str, ...] = (given.strip("{}").lower(),)
+        else:
+            if call.steps.startswith("web/getlist()"):
+                site, _, given = given.rstrip("/").rpartition("/")
+                if site.casefold() != SITE:
+                    raise RefusalError(
+                        404, f"there is no list {call.argument!a}; those there are lie in {SITE}"
+                    )
+            found, values = "key = %s ORDER BY title = %s DESC", (address(given), storable(given))
+        rows = await self.rows(f"SELECT id, title, documents FROM lists WHERE {found} LIMIT 1", values)  # noqa: S608 - made of our own words
+        if not rows:
+            raise RefusalError(404, f"there is no list {given!a}")
+        number, title, documents = rows[0]
+        return number, title, documents
+
+    async def set_up(self, name: str, statements: Callable[[], Iterable[tuple[str, Sequence[Any]]]]) -> None:
         """Make, once, what only some requests need; statements that may find it made already."""
         if name in self._set_up:
             return
@@ -77,7 +124,7 @@ class Store:
             connection.transaction(),
         ):
             await connection.execute("SELECT pg_advisory_xact_lock(%s)", (_SETTING_UP,))
-            for statement, values in statements:
+            for statement, values in statements():
                 await connection.execute(statement.encode(), values)
             self._set_up.add(name)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from infra.content.corpora import in_folder, put
 from servers import postgres
 
 from pinchpoint_infra.content import ContentError, filling, ingest
@@ -42,7 +43,7 @@ def server() -> Iterator[str]:
 def database(server: str) -> Iterator[str]:
     yield server
     with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute("DROP TABLE IF EXISTS lists, documents")
+        connection.execute("DROP TABLE IF EXISTS lists, folders, documents")
 
 
 @pytest.fixture
@@ -57,25 +58,11 @@ def said(sentences: list[str]) -> None:
     assert all(sentences)
 
 
-def in_folder(folder: Path) -> dict[bytes, bytes]:
-    return {
-        os.fsencode(path.relative_to(folder)): path.read_bytes()
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
-
-
 def in_database(url: str) -> dict[str, bytes]:
     with psycopg.connect(url) as connection:
         rows = connection.execute("SELECT path, content FROM documents ORDER BY id").fetchall()
         assert connection.execute("SELECT coalesce(sum(documents), 0) FROM lists").fetchone() == (len(rows),)
     return {path.removeprefix("/sites/corpus/"): content for path, content in rows}
-
-
-def put(root: Path, path: bytes, content: bytes) -> None:
-    where = Path(os.fsdecode(os.fsencode(root) + b"/" + path))
-    where.parent.mkdir(parents=True, exist_ok=True)
-    where.write_bytes(content)
 
 
 def test_every_third_document_goes_to_the_folder(tmp_path: Path, database: str, share: Path) -> None:
@@ -95,6 +82,8 @@ def test_every_third_document_goes_to_the_folder(tmp_path: Path, database: str, 
         "corpus": str(corpus),
         "documents": 9,
         "bytes": sum(map(len, documents.values())),
+        "copies": 0,
+        "stored_bytes": sum(map(len, documents.values())),
         "sources": {"sharepoint": 6, "files": 3},
         "skipped": {
             "PNG image": 1, "gzip of binary data": 1, "not a regular file": 1, "symbolic link": 1,

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
-import os
 import time
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from urllib.parse import quote, urlsplit
@@ -13,6 +10,7 @@ from urllib.parse import quote, urlsplit
 import psutil
 import pytest
 from infra.services.serving import Service, serving
+from infra.services.site import BEARER, FILES, MODULE, TOKEN, VERBOSE, put
 from servers import postgres
 
 from pinchpoint_infra.content import ingest
@@ -20,43 +18,6 @@ from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.full_crawl.params import FullCrawlParams, SourceParams
 from pinchpoint_scenarios.full_crawl.sources.contract import Item, Source
 from pinchpoint_scenarios.full_crawl.sources.sharepoint import SharePoint
-
-MODULE = "pinchpoint_infra.services.web"
-TOKEN = "a-token"
-BEARER = {"Authorization": f"Bearer {TOKEN}"}
-VERBOSE = {**BEARER, "Accept": "application/json;odata=verbose"}
-FILES: dict[bytes, bytes] = {
-    b"top.txt": b"at the top",
-    b"it's #1 50%/a space & more?.txt": b"odd",
-    b"it's #1 50%/d''e/(x')y).txt": b"odder",
-    b"it's #1 50%/latin\xe9.txt": b"no UTF-8 in its name",
-    "it's #1 50%/größe 泵☃.txt".encode(): b"unicode",
-    b"it's #1 50%/line\nfeed\\tab\t;a=b+c%41.txt": b"oddest",
-    b"case/Read.txt": b"upper",
-    b"case/read.txt": b"lower",
-    b"case/empty": b"",
-    b"case/page.html": b"<!doctype html><title>t</title>",
-    b"case/page.gz": gzip.compress(b"packed"),
-    b"deep/" + b"/".join(["ü".encode() * 120] * 14): b"long",
-    **{b"many/%03d.txt" % number: b"number %d" % number for number in range(25)},
-}
-
-
-def put(root: Path, path: bytes, content: bytes) -> None:
-    where = Path(os.fsdecode(os.fsencode(root) + b"/" + path))
-    where.parent.mkdir(parents=True, exist_ok=True)
-    where.write_bytes(content)
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    folder = tmp_path_factory.mktemp("web")
-    for path, content in FILES.items():
-        put(folder / "corpus", path, content)
-    with postgres() as url:
-        ingest(folder / "corpus", None, url, None, lambda _: None)
-        with serving(MODULE, folder, token=TOKEN, database_url=url) as service:
-            yield service
 
 
 def client(site: Service, page_size: int = 100) -> Source:

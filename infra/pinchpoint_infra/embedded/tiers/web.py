@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import http.client
+import json
 from pathlib import Path
 
 from pinchpoint_infra.embedded.tiers.contract import free_port, new_secret, write_config
 from pinchpoint_infra.embedded.tiers.service import Service
 from pinchpoint_infra.embedded.tiers.sql import Sql
+from pinchpoint_infra.faults.throttle import Throttle
+
+_THROTTLE_WITHIN_S = 30.0  # under load, with a small part of a core, it takes a while until it listens
 
 
 class Web(Service):
@@ -32,3 +37,26 @@ class Web(Service):
     def disks(self) -> dict[str, Path]:
         """It keeps nothing of its own."""
         return {}
+
+    def throttle(self, throttle: Throttle | None) -> None:
+        """Have it refuse what comes too fast; None: no more. Raises OSError.
+
+        One that has ended by itself refuses nothing any more: there is nothing to lift then.
+        """
+        body = json.dumps(throttle.to_json() if throttle else None)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=_THROTTLE_WITHIN_S)
+        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
+        try:
+            connection.request("POST", "/throttle", body, headers)
+            answer = connection.getresponse()
+            if answer.status != http.client.OK:
+                raise OSError(
+                    f"the web tier answered {answer.status}: {answer.read().decode(errors='replace')}"
+                )
+        except http.client.HTTPException as error:
+            raise OSError(f"the web tier did not answer: {error!r}") from error
+        except ConnectionError:
+            if throttle is not None:
+                raise
+        finally:
+            connection.close()

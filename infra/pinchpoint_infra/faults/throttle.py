@@ -1,0 +1,25 @@
+"""A server that refuses what comes too fast: what it is told."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Throttle:
+    """How many requests an endpoint answers, and how it refuses the others.
+
+    Attributes:
+        requests_per_s: so many are answered, those of all clients together; above 0.
+        retry_after_s: what ``Retry-After`` asks a refused client to wait; whole seconds, as HTTP has them.
+        status: what it is refused with: 429 (too many requests) or 503 (the server is busy).
+    """
+
+    requests_per_s: float
+    retry_after_s: int = 1
+    status: int = 429
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON types."""
+        return asdict(self)

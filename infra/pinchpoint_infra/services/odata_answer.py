@@ -1,0 +1,116 @@
+"""Answers in the three JSON forms of SharePoint's REST API, and refusals."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.responses import Response
+
+from pinchpoint_infra.services.odata import LIGHT, VERBOSE, Call, RefusalError, Tree
+
+_ALL: Tree = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """An object of the API that has an address.
+
+    Attributes:
+        kind: its type's name, such as ``SP.File``.
+        link: its address behind ``/_api/``.
+        fields: by name; a value may be an ``Entity`` or a list of them.
+    """
+
+    kind: str
+    link: str
+    fields: Mapping[str, Any]
+
+
+_NESTED = (Entity, dict, list)
+"""What has something in it. Classes, not their abstract kin: this is asked of each field of each item."""
+
+
+def entity(call: Call, found: Entity | Mapping[str, Any], wrapper: str = "") -> Response:
+    """One object.
+
+    Args:
+        call: what is answered.
+        found: an object with an address, or one without: what a method returns.
+        wrapper: the method whose name the verbose form puts around what it returns.
+    """
+    shown = _shown(found, call.selected, call)
+    if call.form == VERBOSE:
+        return json_response({"d": {wrapper: shown} if wrapper else shown}, VERBOSE)
+    return json_response(_about(call, found) | shown, call.form)
+
+
+def value(call: Call, found: Any, wrapper: str) -> Response:
+    """A plain value, such as a text, that the method ``wrapper`` returns."""
+    if call.form == VERBOSE:
+        return json_response({"d": {wrapper: found}}, VERBOSE)
+    return json_response({"value": found}, call.form)
+
+
+def collection(
+    call: Call, objects: Sequence[Entity | Mapping[str, Any]], following: str | None = None
+) -> Response:
+    """A list of objects, or a page of one with the link to the next."""
+    shown = [_shown(each, call.selected, call) for each in objects]
+    if call.form == VERBOSE:
+        page = {"results": shown} | ({"__next": following} if following else {})
+        return json_response({"d": page}, VERBOSE)
+    about = {} if call.form == LIGHT else {"odata.metadata": f"{call.origin}/_api/$metadata"}
+    more = {"odata.nextLink": following} if following else {}
+    return json_response(about | {"value": shown} | more, call.form)
+
+
+def refusal(error: RefusalError) -> Response:
+    """An error in the form that clients of the API read."""
+    message = {"lang": "en-US", "value": str(error)}
+    response = json_response({"odata.error": {"code": f"{error.status}", "message": message}}, LIGHT)
+    response.status_code = error.status
+    if error.status == 401:
+        response.headers["WWW-Authenticate"] = "Bearer"
+    if error.retry_after_s is not None:
+        response.headers["Retry-After"] = str(error.retry_after_s)
+    return response
+
+
+def json_response(content: Any, form: str) -> Response:
+    """JSON in one of the forms."""
+    body = json.dumps(content, separators=(",", ":"))
+    return Response(body, media_type=f"application/json;odata={form};charset=utf-8")
+
+
+def _about(call: Call, found: Entity | Mapping[str, Any]) -> dict[str, Any]:
+    if call.form == LIGHT or not isinstance(found, Entity):
+        return {}
+    return {"odata.metadata": f"{call.origin}/_api/$metadata#{found.kind}/@Element"}
+
+
+def _shown(found: Entity | Mapping[str, Any], selected: Tree, call: Call) -> dict[str, Any]:
+    """An object with what is selected of it, in the form asked for."""
+    fields = found.fields if isinstance(found, Entity) else found
+    some = selected and "*" not in selected
+    shown = {
+        name: _inside(each, selected.get(name.lower(), _ALL), call) if isinstance(each, _NESTED) else each
+        for name, each in fields.items()
+        if not some or name.lower() in selected
+    }
+    if call.form == LIGHT or not isinstance(found, Entity):
+        return shown
+    address = f"{call.origin}/_api/{found.link}"
+    if call.form == VERBOSE:
+        return {"__metadata": {"id": address, "uri": address, "type": found.kind}} | shown
+    return {"odata.type": found.kind, "odata.id": address, "odata.editLink": found.link} | shown
+
+
+def _inside(found: Any, selected: Tree, call: Call) -> Any:
+    """What is in an object: a list there is an object that holds ``results`` in the verbose form."""
+    if isinstance(found, list):
+        each = [_inside(one, selected, call) for one in found]
+        return {"results": each} if call.form == VERBOSE else each
+    return _shown(found, selected, call) if isinstance(found, Entity | dict) else found

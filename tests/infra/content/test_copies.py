@@ -1,0 +1,144 @@
+"""More documents than the corpus has: what the further copies are, what they take, how they are read."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+
+import psycopg
+import pytest
+from infra.content.corpora import in_folder, put
+from infra.services.serving import serving
+from infra.services.site import BEARER, MODULE, TOKEN
+from servers import postgres
+
+from pinchpoint_infra.content import ContentError, filling, ingest, loading, looking
+from pinchpoint_infra.content.corpus import Folder
+from pinchpoint_infra.content.planned import Copies, Found
+
+BYTES = {
+    b"a/%03d.txt" % number if number % 4 else b"b/c/%03d" % number: b"document %d" % number
+    for number in range(40)
+}
+
+
+def corpus(folder: Path) -> Path:
+    """Forty documents and something that is none."""
+    for path, content in BYTES.items():
+        put(folder, path, content)
+    put(folder, b"b/picture", b"\x89PNG\r\n\x1a\n\x00")
+    return folder
+
+
+def found(*paths: bytes) -> list[Found]:
+    """Documents with these paths."""
+    return [Found(path, "text/plain", 1, 0.0) for path in paths]
+
+
+@pytest.mark.parametrize("cores", [{0}, {0, 1}])
+def test_a_hundred_documents_of_forty(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cores: set[int]
+) -> None:
+    """All are there, by one process or several; a copy takes no bytes, and gives those of the first."""
+    for module in (looking, filling):
+        monkeypatch.setattr(module, "_WORTH_PROCESSES", 10)
+        monkeypatch.setattr(module, "_FILES_IN_A_PART", 7)
+    monkeypatch.setattr(filling, "_COPIES_IN_A_PART", 9)
+    share = tmp_path / "share"
+    share.mkdir()
+    usable = sorted(os.sched_getaffinity(0))
+    sentences: list[str] = []
+    with postgres() as url:
+        told = ingest(
+            corpus(tmp_path / "corpus"),
+            100,
+            url,
+            share,
+            sentences.append,
+            {usable[core % len(usable)] for core in cores},
+        )
+        with psycopg.connect(url) as connection:
+            rows = connection.execute(
+                "SELECT path, size_bytes, content, content_of FROM documents"
+            ).fetchall()
+            lists = connection.execute("SELECT title, documents FROM lists").fetchall()
+        with serving(MODULE, tmp_path, token=TOKEN, database_url=url) as service:
+            paths = [path for path, _, _, of in rows if of is not None]
+            answers = {
+                path: service.get(f"/_api/web/getfilebyserverrelativeurl('{path}')/$value", **BEARER).data
+                for path in (paths[0], paths[-1])
+            }
+            page = service.get(paths[0], **BEARER).data
+    assert told["documents"] == len(rows) + told["sources"]["files"] == 100
+    assert (told["copies"], told["stored_bytes"]) == (60, sum(map(len, BYTES.values())))
+    assert told["skipped"] == {"PNG image": 1}
+    assert told["bytes"] > 2 * told["stored_bytes"]
+    assert sum(len(content) for _, _, content, _ in rows if content is not None) < told["stored_bytes"]
+    counted = Counter(path.split("/")[3] for path, *_ in rows)
+    assert dict(lists) == counted
+    for path, answer in answers.items():
+        first = path.removeprefix("/sites/corpus/").replace("~2", "").replace("~3", "").encode()
+        assert answer == BYTES[first]
+    assert page == answers[paths[0]]
+    files = in_folder(share)
+    assert len(files) == told["sources"]["files"]
+    assert Counter(files.values()).keys() <= set(BYTES.values())
+    assert len({(share / os.fsdecode(path)).stat().st_ino for path in files}) == 13, "one file, several names"
+    assert sentences[-1].startswith("content: 100 of 100 documents")
+    assert "MB stored" in sentences[-1]
+
+
+def test_copies_have_names_of_their_own() -> None:
+    """Whatever the documents are called: no two paths meet, none is too long for a file system."""
+    names = [
+        b"a",
+        b"a.txt",
+        b".hidden",
+        b"x/a~2.txt",
+        b"x/a.txt",
+        b"x/" + b"n" * 254,
+        b"x/" + b"n" * 255,
+        b"y.tar.gz",
+    ]
+    copies = Copies(found(*names), len(names) * 5)
+    paths = [path for _, path in copies]
+    assert copies.number == len(paths) == len({*paths, *names}) - len(names) == 32
+    assert max(len(path.rpartition(b"/")[2]) for path in paths) <= 255
+    assert [path for position, path in copies if position == 4] == [
+        b"x/a~~%d.txt" % number for number in range(2, 6)
+    ]
+    assert {position for position, _ in copies} == set(range(len(names)))
+    assert list(Copies(found(b"a", b"b", b"c"), 4)) == [(0, b"a~2")]
+    assert not list(Copies(found(b"a", b"b"), 2))
+
+
+def test_what_went_away_since_it_was_looked_at_is_counted(tmp_path: Path) -> None:
+    """Neither loaded nor copied, and no error: a folder in use changes."""
+    put(tmp_path / "corpus", b"there", b"words")
+    (tmp_path / "share").mkdir()
+    documents = found(b"gone", b"there")
+    files = [(each, each.path) for each in documents]
+    source = Folder(tmp_path / "corpus")
+    loaded = loading.load_files((source, tmp_path / "share", files))
+    assert (loaded.documents, dict(loaded.lost)) == (1, {"not readable: no such file or directory": 1})
+    copied = loading.load_files(
+        (source, tmp_path / "share", [(each, each.path + b"~2") for each in documents])
+    )
+    assert (copied.documents, copied.stored_bytes) == (1, 0)
+    assert set(in_folder(tmp_path / "share")) == {b"there", b"there~2"}
+
+
+def test_a_filling_that_fails_leaves_the_database_as_it_was(tmp_path: Path) -> None:
+    """The folder refuses when the database is filled already: its tables go, the sentence says why."""
+    share = tmp_path / "share"
+    share.mkdir()
+    (share / "b").write_text("in the way")
+    with postgres() as url:
+        with pytest.raises(ContentError, match="the files folder did not take b/"):
+            ingest(corpus(tmp_path / "corpus"), 60, url, share, lambda _: None)
+        with psycopg.connect(url) as connection:
+            assert connection.execute("SELECT to_regclass('documents'), to_regclass('lists')").fetchone() == (
+                None,
+                None,
+            )

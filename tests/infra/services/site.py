@@ -1,0 +1,35 @@
+"""What the tests of the web tier have in common: its documents, and how to ask."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from pathlib import Path
+
+MODULE = "pinchpoint_infra.services.web"
+TOKEN = "a-token"
+BEARER = {"Authorization": f"Bearer {TOKEN}"}
+VERBOSE = {**BEARER, "Accept": "application/json;odata=verbose"}
+MINIMAL = {**BEARER, "Accept": "application/json"}
+FILES: dict[bytes, bytes] = {
+    b"top.txt": b"at the top",
+    b"it's #1 50%/a space & more?.txt": b"odd",
+    b"it's #1 50%/d''e/(x')y).txt": b"odder",
+    b"it's #1 50%/latin\xe9.txt": b"no UTF-8 in its name",
+    "it's #1 50%/größe 泵☃.txt".encode(): b"unicode",
+    b"it's #1 50%/line\nfeed\\tab\t;a=b+c%41.txt": b"oddest",
+    b"case/Read.txt": b"upper",
+    b"case/read.txt": b"lower",
+    b"case/empty": b"",
+    b"case/page.html": b"<!doctype html><title>t</title>",
+    b"case/page.gz": gzip.compress(b"packed"),
+    b"deep/" + b"/".join(["ü".encode() * 120] * 14): b"long",
+    **{b"many/%03d.txt" % number: b"number %d" % number for number in range(25)},
+}
+
+
+def put(root: Path, path: bytes, content: bytes) -> None:
+    """A file below a folder, whatever the bytes of its name."""
+    where = Path(os.fsdecode(os.fsencode(root) + b"/" + path))
+    where.parent.mkdir(parents=True, exist_ok=True)
+    where.write_bytes(content)

@@ -1,0 +1,268 @@
+"""What clients of SharePoint's REST API ask the web tier for, beyond a crawl's own requests."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import pytest
+from infra.services.serving import Service
+from infra.services.site import BEARER, MINIMAL, TOKEN, VERBOSE
+
+LISTS = "/_api/web/lists"
+MANY = f"{LISTS}/getbytitle('many')"
+
+
+def got(site: Service, target: str, headers: dict[str, str] = BEARER) -> Any:
+    """The JSON at ``target``; what is no part of a URL is quoted."""
+    answer = site.get(quote(target, safe="/?&=$'(),@:;%"), **headers)
+    assert answer.status == 200, answer.data
+    return answer.json()
+
+
+def posted(site: Service, target: str, body: object, headers: dict[str, str] = BEARER) -> Any:
+    """The JSON that answers a POST of JSON."""
+    answer = site.post(target, json.dumps(body).encode(), **headers)
+    assert answer.status == 200, answer.data
+    return answer.json()
+
+
+def refused(site: Service, target: str, body: object = None) -> str:
+    """The sentence with which a request is refused as a wrong one."""
+    target = quote(target, safe="/?&=$'(),@:;%")
+    answer = (
+        site.get(target, **BEARER) if body is None else site.post(target, json.dumps(body).encode(), **BEARER)
+    )
+    assert answer.status == 400, answer.data
+    sentence: str = answer.json()["odata.error"]["message"]["value"]
+    assert TOKEN not in sentence
+    return sentence
+
+
+def test_minimal_metadata_says_what_and_where_an_object_is(site: Service) -> None:
+    """JSON without more said is the form between: each object with type and address, which answers."""
+    item = got(site, f"{MANY}/items?$top=1", MINIMAL)["value"][0]
+    assert item["odata.type"] == "SP.ListItem"
+    again = got(site, urlsplit(item["odata.id"]).path, MINIMAL)
+    assert (again["Id"], again["odata.editLink"]) == (item["Id"], item["odata.editLink"])
+    assert again["odata.metadata"].startswith(f"{site.url}/_api/$metadata")
+    for target in (MANY, f"{MANY}/items({item['Id']})/file", "/_api/web", "/_api/web/currentuser"):
+        found = got(site, target, MINIMAL)
+        assert got(site, urlsplit(found["odata.id"]).path, MINIMAL) == found
+    verbose = got(site, MANY, VERBOSE)["d"]
+    assert verbose["__metadata"]["type"] == "SP.List"
+    assert got(site, urlsplit(verbose["__metadata"]["uri"]).path, VERBOSE)["d"] == verbose
+    assert not any(name.startswith(("odata", "__")) for name in got(site, MANY))
+
+
+def test_selecting_reaches_into_what_is_expanded(site: Service) -> None:
+    """``File/Name`` is that field of the file alone; what is expanded is there in each form."""
+    target = f"{MANY}/items?$select=Id,File/Name,Author/Title,ParentList/RootFolder/Name"
+    target += "&$expand=File,Author,ParentList/RootFolder&$top=1"
+    (item,) = got(site, target)["value"]
+    assert item["File"] == {"Name": "000.txt"}
+    assert set(item["Author"]) == {"Title"}
+    assert item["ParentList"] == {"RootFolder": {"Name": "many"}}
+    (verbose,) = got(site, target, VERBOSE)["d"]["results"]
+    assert verbose["File"]["Name"] == "000.txt"
+    assert set(verbose["File"]) == {"__metadata", "Name"}
+    author = got(site, f"{MANY}/items({item['Id']})?$expand=Author")["Author"]
+    assert got(site, f"/_api/web/getuserbyid({author['Id']})") == author
+
+
+def test_lists_by_every_name_and_by_filter(site: Service) -> None:
+    """By title in any case, GUID, address; chosen, sorted and paged as items are."""
+    (one,) = got(site, f"{LISTS}?$filter=Title eq 'many' and Hidden eq false")["value"]
+    for target in (
+        f"{LISTS}/getById('{one['Id']}')",
+        f"{LISTS}(guid'{one['Id'].upper()}')",
+        f"{LISTS}('{one['Id']}')",
+        "/_api/web/GetList('/Sites/Corpus/many')",
+        "/_api/web/getList(@l)?@l='/sites/corpus/many'",
+    ):
+        assert got(site, target) == one
+        if "@" not in target:
+            assert len(got(site, f"{target}/items?$top=3")["value"]) == 3
+    assert got(site, f"{LISTS}?$filter=Id eq guid'{one['Id']}'")["value"] == [one]
+    titles: list[str] = []
+    following: str | None = f"{LISTS}?$orderby=ItemCount desc,Title&$top=2&$select=Title"
+    while following:
+        page = got(site, following)
+        titles += [each["Title"] for each in page["value"]]
+        following = page.get("odata.nextLink", "").removeprefix(site.url)
+    assert titles == ["many", "case", "it's #1 50%", "Documents", "deep"]
+    parents = got(site, f"{MANY}?$expand=RootFolder,ParentWeb")
+    assert parents["RootFolder"]["ServerRelativeUrl"] == "/sites/corpus/many"
+    assert parents["ParentWeb"]["Url"] == site.url
+
+
+def test_items_page_back_and_by_any_field(site: Service) -> None:
+    """``PagedPrev`` gives the page before; a page that is sorted follows on; a GUID or a size chooses."""
+    first = got(site, f"{MANY}/items?$top=10")["value"]
+    token = quote(f"Paged=TRUE&PagedPrev=TRUE&p_ID={first[-1]['Id'] + 1}")
+    before = site.get(f"{MANY}/items?$top=4&$skiptoken={token}", **BEARER).json()
+    assert [each["Id"] for each in before["value"]] == [each["Id"] for each in first[-4:]]
+    assert "odata.nextLink" not in before
+    names: list[str] = []
+    following: str | None = f"{MANY}/items?$orderby=FileLeafRef desc&$top=10&$select=FileLeafRef"
+    while following:
+        page = got(site, following)
+        names += [each["FileLeafRef"] for each in page["value"]]
+        following = page.get("odata.nextLink", "").removeprefix(site.url)
+    assert names == [f"{number:03}.txt" for number in range(24, -1, -1)]
+    chosen = got(site, f"{MANY}/items?$filter=GUID eq guid'{first[3]['GUID']}'")["value"]
+    assert [each["Id"] for each in chosen] == [first[3]["Id"]]
+    large = got(site, f"{MANY}/items?$filter=File_x0020_Size ge 9 and startswith(Title,'02')")["value"]
+    assert [each["Title"] for each in large] == [f"02{digit}.txt" for digit in range(5)]
+
+
+def test_folders_hold_files_and_folders(site: Service) -> None:
+    """From the site down to a file's bytes, by every way to get there."""
+    root = "/_api/web/getfolderbyserverrelativepath(decodedurl='/sites/corpus')"
+    below = [each["Name"] for each in got(site, f"{root}/folders?$orderby=Name")["value"]]
+    assert sorted(below) == sorted(["Documents", "case", "deep", "it's #1 50%", "many"])
+    inner = got(
+        site,
+        f"{root}/folders('it''s #1 50%')?$expand=Folders,Files".replace("#", "%23").replace("50%", "50%25"),
+    )
+    assert [each["Name"] for each in inner["Folders"]] == ["d''e"]
+    assert len(inner["Files"]) == 4
+    assert all("/" not in each["Name"] for each in inner["Files"])
+    for target in (
+        "/_api/web/getfolderbyserverrelativeurl('/Sites/Corpus/MANY')/files('007.txt')/$value",
+        "/_api/web/getfolderbyserverrelativeurl('/sites/corpus/many/')/files/getbyurl('007.txt')/$value",
+        f"{MANY}/rootfolder/files('007.txt')/$value",
+        "/_api/web/rootfolder/folders('many')/files('007.txt')/$value",
+        f"/_api/web/getfilebyurl('{site.url}/sites/corpus/many/007.txt')/$value",
+    ):
+        answer = site.get(target, **BEARER)
+        assert (answer.status, answer.data) == (200, b"number 7"), target
+    files = got(site, f"{MANY}/rootfolder/files?$filter=Name eq '007.txt'")["value"]
+    assert [each["ServerRelativeUrl"] for each in files] == ["/sites/corpus/many/007.txt"]
+    assert got(site, f"{MANY}/rootfolder/files?$top=3&$skip=3")["value"][0]["Name"] == "003.txt"
+    assert site.get(f"{MANY}/rootfolder/folders('none')", **BEARER).status == 404
+
+
+def test_people_and_groups(site: Service) -> None:
+    """A user by number, address and name; the groups; a property of a profile; what a picker offers."""
+    user = got(site, "/_api/web/siteusers/getbyid(103)")
+    for target in (
+        f"/_api/web/siteusers/getbyemail('{user['Email']}')",
+        "/_api/web/siteusers('i:0%23.w|corp\\user00003')",
+        "/_api/web/siteusers(@v)?@v='i%3A0%23.w%7Ccorp%5Cuser00003'",
+    ):
+        assert got(site, target) == user
+    chosen = got(site, "/_api/web/siteusers?$filter=Id le 103 and PrincipalType eq 1&$orderby=Id desc")[
+        "value"
+    ]
+    assert [each["Id"] for each in chosen] == [103, 102, 101]
+    page = got(site, "/_api/web/siteusers?$top=200&$select=Id")
+    following = got(site, page["odata.nextLink"].removeprefix(site.url))
+    assert following["value"][0] == {"Id": 301}
+    groups = got(site, "/_api/web/sitegroups")["value"]
+    assert got(site, f"/_api/web/sitegroups/getbyid({groups[0]['Id']})") == groups[0]
+    named = "accountname=@v,propertyname='Department'"
+    manager = "/_api/SP.UserProfiles.PeopleManager"
+    account = "@v='corp\\user00003'"
+    profile = got(site, f"{manager}/getpropertiesfor(@v)?{account}")
+    properties = {each["Key"]: each["Value"] for each in profile["UserProfileProperties"]}
+    found = got(site, f"{manager}/getuserprofilepropertyfor({named})?{account}")
+    assert found == {"value": properties["Department"]}
+    picker = "/_api/SP.UI.ApplicationPages.ClientPeoplePickerWebServiceInterface.clientPeoplePickerSearchUser"
+    asked = {"queryParams": {"QueryString": "user0000", "MaximumEntitySuggestions": 5}}
+    offered = json.loads(posted(site, picker, asked)["value"])
+    assert [each["Description"] for each in offered] == [f"corp\\user0000{digit}" for digit in range(1, 6)]
+
+
+def test_who_may_do_what(site: Service) -> None:
+    """Of the site, a list, an item of its own access list, and expanded in the item."""
+    owners = got(site, "/_api/web/roleassignments")["value"][0]
+    assert owners["Member"]["Title"] == "Corpus Owners"
+    assert owners["RoleDefinitionBindings"] == [{"Id": 1073741829, "Name": "Full Control"}]
+    items = got(site, f"{MANY}/items?$expand=RoleAssignments")["value"]
+    own = next(each for each in items if each["HasUniqueRoleAssignments"])
+    assert own["RoleAssignments"] == got(site, f"{MANY}/items({own['Id']})/roleassignments")["value"]
+    assert [each["Member"]["PrincipalType"] for each in own["RoleAssignments"]] == [8, 1]
+    person = own["RoleAssignments"][1]["Member"]
+    assert got(site, f"/_api/web/getuserbyid({person['Id']})") == person
+
+
+def test_search_by_words_and_properties(site: Service) -> None:
+    """Every word is to be found; a property's where it says; rows have the columns asked for."""
+
+    def found(words: str, **more: object) -> tuple[list[dict[str, str]], int]:
+        body = {"request": {"Querytext": words, **more}}
+        results = posted(site, "/_api/search/postquery", body)["PrimaryQueryResult"]["RelevantResults"]
+        rows = [{cell["Key"]: cell["Value"] for cell in row["Cells"]} for row in results["Table"]["Rows"]]
+        assert results["RowCount"] == len(rows)
+        return rows, results["TotalRows"]
+
+    rows, total = found("many txt", RowLimit=10, StartRow=20, SelectProperties=["Title", "path"])
+    assert (len(rows), total) == (5, 25)
+    assert rows[0] == {"Title": "020.txt", "Path": f"{site.url}/sites/corpus/many/020.txt"}
+    assert found("filetype:html")[1] == 1
+    assert found('title:"page." -filetype:gz')[0][0]["Title"] == "page.html"
+    assert found("IsDocument:1")[1] == found("*")[1] == 37
+    people, total = found("Sales", SourceId="b09a7990-05ea-4af9-81ef-edfab16c4e31", RowLimit=500)
+    assert total == len(people) > 10
+    assert {each["Department"] for each in people} == {"Sales"}
+    told = refused(site, "/_api/search/query?querytext='author:me'")
+    assert "author" in told
+    assert "filetype" in told
+    assert "OR" in refused(site, "/_api/search/query?querytext='a OR b'")
+
+
+def test_views_and_caml(site: Service) -> None:
+    """A view's rows as JSON, page by page, and items by a CAML query: where, order, limit, fields."""
+    view = (
+        "<View><ViewFields><FieldRef Name='FileLeafRef'/></ViewFields><Query><Where><Or>"
+        "<BeginsWith><FieldRef Name='FileLeafRef'/><Value Type='Text'>01</Value></BeginsWith>"
+        "<Eq><FieldRef Name='Title'/><Value Type='Text'>003.txt</Value></Eq>"
+        "</Or></Where></Query><RowLimit>4</RowLimit></View>"
+    )
+    names: list[str] = []
+    paging = ""
+    while True:
+        parameters = {"ViewXml": view, "Paging": paging}
+        page = posted(site, f"{MANY}/RenderListDataAsStream", {"parameters": parameters})
+        assert all(set(row) == {"ID", "FileLeafRef"} for row in page["Row"])
+        names += [row["FileLeafRef"] for row in page["Row"]]
+        if "NextHref" not in page:
+            break
+        paging = page["NextHref"].removeprefix("?")
+    assert names == ["003.txt", *(f"01{digit}.txt" for digit in range(10))]
+    text = posted(
+        site, f"{MANY}/renderlistdata(@viewXml)?@viewXml='{quote(view.replace(chr(39), chr(34)))}'", {}
+    )
+    assert len(json.loads(text["value"])["Row"]) == 4
+    query = view.replace("</Where>", "</Where><OrderBy><FieldRef Name='ID' Ascending='FALSE'/></OrderBy>")
+    items = posted(site, f"{MANY}/getitems?$select=FileLeafRef", {"query": {"ViewXml": query}})["value"]
+    assert [each["FileLeafRef"] for each in items] == ["019.txt", "018.txt", "017.txt", "016.txt"]
+    for wrong, word in (
+        ("<View><Query><Where><In/></Where></Query></View>", "<In>"),
+        ("<View><Query><Where><Eq><FieldRef Name='x'/></Eq></Where></Query></View>", "'x'"),
+        ("<View", "no XML"),
+        ("<List/>", "<List>"),
+        ("<View><Query><GroupBy/></Query></View>", "<GroupBy>"),
+        ("<View><RowLimit>-1</RowLimit></View>", "RowLimit"),
+    ):
+        assert word in refused(site, f"{MANY}/getitems", {"query": {"ViewXml": wrong}})
+
+
+@pytest.mark.parametrize(
+    ("target", "word"),
+    [
+        (f"{MANY}/items?$expand=Versions", "versions"),
+        (f"{MANY}/items?$skip=3", "$skip"),
+        (f"{LISTS}?$filter=Nothing eq 1", "nothing"),
+        (f"{LISTS}?$skiptoken=3", "$skiptoken"),
+        (f"{MANY}?$top=3", "$top"),
+        ("/_api/web?$expand=Lists", "$expand"),
+        ("/_api/web/currentuser?$filter=Id eq 1", "$filter"),
+        (f"{MANY}/items?$inlinecount=allpages", "$inlinecount"),
+    ],
+)
+def test_an_option_nobody_heeds_is_refused(site: Service, target: str, word: str) -> None:
+    """Passed over in silence it would give a wrong answer; the sentence names what is heeded."""
+    assert word in refused(site, target)
