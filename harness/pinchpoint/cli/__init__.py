@@ -21,6 +21,7 @@ COMMANDS = (
     "analyse",
     "compare",
     "report",
+    "probe",
     "import",
     "farm",
     "worker",

@@ -1,0 +1,133 @@
+"""The caps a probe has found: a rate that workloads share, and that more outstanding I/O does not raise.
+
+A device serves reads, writes, small and large I/Os at rates of their own; a regulator counts them all alike.
+So a cap is found where two workloads or more stand at the same highest rate (within 3 %), each with I/O
+waiting for I/O (its latency has grown with what is outstanding), and without a device's spread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pinchpoint.analysis.inputs import Limits
+from pinchpoint.analysis.thresholds import CAP_MATCH, FLAT
+from pinchpoint.probe.figures import Figures, Mean
+from pinchpoint.report import units
+from pinchpoint_scenarios.storage_probe import Cell
+
+Found = Mapping[Cell, Figures]
+QUEUED = 1.5
+"""I/O waits for I/O where it takes half as long again as with the least outstanding (our value)."""
+WORKLOADS = 2
+"""A rate that two workloads share is none of a device's (our value)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cap:
+    """One limit.
+
+    Attributes:
+        value: I/Os or bytes per second, the median of the cells that stand at it.
+        cells: which.
+        why: the arithmetic.
+    """
+
+    value: float
+    cells: tuple[Cell, ...]
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """What was found; None: no such limit showed.
+
+    Attributes:
+        iops: I/Os per second.
+        bytes_per_s: bytes per second.
+    """
+
+    iops: Cap | None
+    bytes_per_s: Cap | None
+
+    @property
+    def limits(self) -> Limits | None:
+        """As the rules of a run take them; None where nothing was found."""
+        if self.iops is None and self.bytes_per_s is None:
+            return None
+        return Limits(
+            self.iops.value if self.iops else None, self.bytes_per_s.value if self.bytes_per_s else None, None
+        )
+
+
+def find_caps(found: Found) -> Caps:
+    """Look for both kinds; where one of them explains all that the other would, there is only that one.
+
+    Of one size of I/O alone the two cannot be told apart: it is then called a cap of I/Os.
+    """
+    iops = _cap(found, lambda one: one.iops, units.iops)
+    size = _cap(found, lambda one: one.bytes_per_s, lambda value: units.of_metric("_bytes_per_s", value))
+    if iops and size:
+        if _stands(found, size.cells, iops.value, lambda one: one.iops):
+            return Caps(iops, None)
+        if _stands(found, iops.cells, size.value, lambda one: one.bytes_per_s):
+            return Caps(None, size)
+    return Caps(iops, size)
+
+
+def _stands(
+    found: Found, cells: Sequence[Cell], level: float, rate: Callable[[Figures], Mean | None]
+) -> bool:
+    """Whether all of these stand at that level."""
+    means = [rate(found[cell]) for cell in cells]
+    return all(mean is not None and abs(mean.mean / level - 1) <= CAP_MATCH.value for mean in means)
+
+
+def _cap(found: Found, rate: Callable[[Figures], Mean | None], words: Callable[[float], str]) -> Cap | None:
+    rates = {cell: mean for cell, one in found.items() if (mean := rate(one)) is not None and mean.mean}
+    if not rates:
+        return None
+    highest = max(mean.mean for mean in rates.values())
+    # Two cells at a cap differ by their own spread: twice what a match allows, around their middle.
+    near = [cell for cell, mean in rates.items() if mean.mean >= highest * (1 - 2 * CAP_MATCH.value)]
+    level = float(np.median([rates[cell].mean for cell in near]))
+    at = [cell for cell in near if abs(rates[cell].mean / level - 1) <= CAP_MATCH.value]
+    held = [cell for cell in at if _even(found[cell], rates[cell]) and queued(found, cell)]
+    workloads = list(dict.fromkeys(cell.workload for cell in held))
+    if len(workloads) < WORKLOADS or len(at) < len(near):
+        return None
+    if len({(cell.block_bytes, cell.read_ratio, cell.random_ratio) for cell in held}) < WORKLOADS:
+        return None
+    listed = ", ".join(f"{cell.name} {words(rates[cell].mean)}" for cell in held[:4])
+    more = f" and {len(held) - 4} more" if len(held) > 4 else ""
+    return Cap(
+        value=level,
+        cells=tuple(at),
+        why=f"{len(workloads)} workloads stand at the same rate with I/O waiting for I/O: {listed}{more}",
+    )
+
+
+def _even(one: Figures, rate: Mean) -> bool:
+    """Whether repetitions and, where they are known, steps differ as little as a regulator's do."""
+    steps = one.uneven_ratio is None or one.uneven_ratio <= FLAT.value
+    return steps and rate.spread_ratio <= FLAT.value
+
+
+def queued(found: Found, cell: Cell) -> bool:
+    """Whether latency there is clearly more than that of the same workload with the least outstanding."""
+    one = found[cell]
+    shallow = shallowest(found, cell)
+    if one.mean_s is None or shallow is None or shallow == cell:
+        return False
+    least = found[shallow].mean_s
+    return least is not None and one.mean_s >= QUEUED * least
+
+
+def shallowest(found: Found, cell: Cell) -> Cell | None:
+    """The cell of the same workload with the least outstanding."""
+    same: Sequence[Cell] = [
+        one for one in found if one.workload == cell.workload and one.outstanding is not None
+    ]
+    return min(same, key=lambda one: one.outstanding or 0, default=None)

@@ -1,0 +1,179 @@
+"""A probe's charts: throughput by workload, rate and latency over outstanding I/Os, repetitions over time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import altair as alt
+import vl_convert
+
+from pinchpoint.probe.figures import Figures
+from pinchpoint.probe.record import Probe
+from pinchpoint.report import units
+from pinchpoint.report.charts import PALETTE, Chart, decades
+from pinchpoint_scenarios.storage_probe import Cell
+
+Found = Mapping[Cell, Figures]
+_WIDTH = 700
+_HEIGHT = 240
+_MOST_BARS = 48
+_SECONDS = (
+    "datum.value < 0.00099 ? format(datum.value * 1e6, '~g') + ' µs'"
+    " : datum.value < 0.99 ? format(datum.value * 1e3, '~g') + ' ms' : format(datum.value, '~g') + ' s'"
+)
+
+
+def charts(probe: Probe, found: Found) -> list[Chart]:
+    """All that there is something to draw for."""
+    drawn = [throughput(found), *over_outstanding(found, probe.options.line_s), repetitions(probe)]
+    return [chart for chart in drawn if chart is not None]
+
+
+def throughput(found: Found) -> Chart | None:
+    """Bytes per second of every cell; of many cells the best of each workload. Whiskers: all repetitions."""
+    cells = [cell for cell, one in found.items() if one.bytes_per_s and one.bytes_per_s.mean]
+    if len(cells) > _MOST_BARS:
+        best: dict[str, Cell] = {}
+        for cell in cells:
+            other = best.get(cell.workload)
+            if other is None or _bytes(found, cell) > _bytes(found, other):
+                best[cell.workload] = cell
+        cells = list(best.values())
+    if not cells:
+        return None
+    rows = [_whiskers(cell.name, found[cell]) for cell in cells]
+    order = [cell.name for cell in cells]
+    y = alt.Y("name:N", sort=order, axis=alt.Axis(title=None, labelLimit=260))
+    title = alt.Axis(title="bytes per second", format="~s", tickCount=6)
+    base = alt.Chart(alt.InlineData(values=rows)).encode(y=y)
+    bars = base.mark_bar(color=PALETTE[0]).encode(x=alt.X("mean:Q", axis=title))
+    rules = base.mark_rule(color="#333").encode(x="low:Q", x2="high:Q")
+    words = base.mark_text(align="left", dx=6, fontSize=10).encode(x="high:Q", text="told:N")
+    layered = (bars + rules + words).properties(width=_WIDTH - 200, height=18 * len(rows))
+    return _drawn("throughput", "Throughput by workload", layered)
+
+
+def over_outstanding(found: Found, line_s: float) -> list[Chart]:
+    """I/Os per second and mean latency over outstanding I/Os, eight workloads to a chart."""
+    workloads: dict[str, list[Cell]] = {}
+    for cell, one in found.items():
+        if cell.outstanding and one.iops and one.iops.mean and one.mean_s:
+            workloads.setdefault(cell.workload, []).append(cell)
+    several = [name for name, cells in workloads.items() if len(cells) > 1]
+    groups = [several[at : at + len(PALETTE)] for at in range(0, len(several), len(PALETTE))]
+    return [
+        _rate_and_latency(found, {name: workloads[name] for name in group}, line_s, place)
+        for place, group in enumerate(groups, 1)
+    ]
+
+
+def repetitions(probe: Probe) -> Chart | None:
+    """How each workload's deepest cell went: by repetitions, or by the seconds of a single one."""
+    deepest: dict[str, Cell] = {}
+    for cell in probe.cells:
+        if cell.workload not in deepest or (cell.outstanding or 0) > (
+            deepest[cell.workload].outstanding or 0
+        ):
+            deepest[cell.workload] = cell
+    single = probe.options.repeat == 1
+    rows = [
+        row
+        for cell in list(deepest.values())[: len(PALETTE)]
+        for row in _over_time(probe, cell, single=single)
+    ]
+    if len({row["at"] for row in rows}) < 2:
+        return None
+    title = "seconds" if single else "repetition"
+    base = alt.Chart(alt.InlineData(values=rows)).encode(
+        x=alt.X("at:Q", axis=alt.Axis(title=title, tickMinStep=1)),
+        y=alt.Y(
+            "share:Q", axis=alt.Axis(title="share of its mean", format=".0%"), scale=alt.Scale(zero=True)
+        ),
+        color=_colour([cell.workload for cell in deepest.values()]),
+    )
+    marks = base.mark_line() if single else base.mark_line() + base.mark_point(filled=True, size=30)
+    return _drawn("repetitions", "Over time", marks.properties(width=_WIDTH, height=_HEIGHT))
+
+
+def _over_time(probe: Probe, cell: Cell, *, single: bool) -> list[dict[str, Any]]:
+    done = [one for one in probe.cells[cell] if one.failed is None]
+    if single:
+        series = done[0].series if done else None
+        values = (
+            [] if series is None else [(at * series.step_s, rate) for at, rate in enumerate(series.iops, 1)]
+        )
+    else:
+        values = [(float(one.number), one.figure) for one in done if one.figure is not None]
+    mean = sum(value for _, value in values) / len(values) if values else 0.0
+    return [{"at": at, "name": cell.workload, "share": value / mean} for at, value in values if mean]
+
+
+def _rate_and_latency(
+    found: Found, workloads: Mapping[str, Sequence[Cell]], line_s: float, place: int
+) -> Chart:
+    rows = [_point(name, cell, found[cell]) for name, cells in workloads.items() for cell in cells]
+    depths = sorted({row["outstanding"] for row in rows})
+    x = alt.X(
+        "outstanding:Q",
+        scale=alt.Scale(type="log", base=2, domain=[depths[0], depths[-1]]),
+        axis=alt.Axis(title="outstanding I/Os", values=depths, labelOverlap=True, format=",d"),
+    )
+    base = alt.Chart(alt.InlineData(values=rows)).encode(x=x, color=_colour(list(workloads)))
+    rates = _lines(
+        base, "iops", "I/Os per second", "format(datum.value, ',~s')", [row["iops"] for row in rows]
+    )
+    times = _lines(base, "mean_s", "mean latency", _SECONDS, [*(row["mean_s"] for row in rows), line_s])
+    rule = (
+        alt.Chart(alt.InlineData(values=[{"y": line_s, "told": f"{units.seconds(line_s)} line"}]))
+        .mark_rule(color="#b00", strokeDash=[6, 4])
+        .encode(y=alt.Y("y:Q", scale=_log([*(row["mean_s"] for row in rows), line_s])))
+    )
+    both = alt.vconcat(rates, alt.layer(times, rule).properties(width=_WIDTH, height=_HEIGHT))
+    title = "Rate and latency over outstanding I/Os, with the line of " + units.seconds(line_s)
+    return _drawn(f"outstanding-{place}", title, both)
+
+
+def _lines(base: alt.Chart, field: str, title: str, labels: str, values: Sequence[float]) -> Any:
+    axis = alt.Axis(title=title, labelExpr=labels, values=decades(values), labelOverlap=True)
+    y = alt.Y(f"{field}:Q", scale=_log(values), axis=axis)
+    line, points = base.mark_line().encode(y=y), base.mark_point(filled=True, size=28).encode(y=y)
+    return alt.layer(line, points).properties(width=_WIDTH, height=_HEIGHT)
+
+
+def _log(values: Sequence[float]) -> alt.Scale:
+    low, *_, high = decades(values)
+    return alt.Scale(type="log", domain=[low, high])
+
+
+def _colour(names: Sequence[str]) -> alt.Color:
+    shown = list(names)[: len(PALETTE)]
+    scale = alt.Scale(domain=shown, range=list(PALETTE[: len(shown)]))
+    return alt.Color("name:N", scale=scale, sort=shown, legend=alt.Legend(title=None, labelLimit=220))
+
+
+def _point(name: str, cell: Cell, one: Figures) -> dict[str, Any]:
+    return {
+        "name": name,
+        "outstanding": cell.outstanding,
+        "iops": one.iops.mean if one.iops else None,
+        "mean_s": one.mean_s,
+    }
+
+
+def _whiskers(name: str, one: Figures) -> dict[str, Any]:
+    mean = one.bytes_per_s
+    if mean is None:
+        raise ValueError(f"{name} has no bytes per second to draw")
+    told = units.of_metric("_bytes_per_s", mean.mean)
+    return {"name": name, "mean": mean.mean, "low": mean.low, "high": mean.high, "told": told}
+
+
+def _bytes(found: Found, cell: Cell) -> float:
+    mean = found[cell].bytes_per_s
+    return mean.mean if mean else 0.0
+
+
+def _drawn(name: str, title: str, chart: Any) -> Chart:
+    spec = chart.to_dict()
+    return Chart(name, title, spec, vl_convert.vegalite_to_svg(spec, allowed_base_urls=[]))

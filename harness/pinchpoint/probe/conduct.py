@@ -1,0 +1,158 @@
+"""One probe from its begin to its page: estimate, safety, the suite, verdict, files."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from pinchpoint.errors import ExitStatus, InputError
+from pinchpoint.interrupts import Interrupts
+from pinchpoint.probe import driver, place, record
+from pinchpoint.probe.driver import Driver, Watch
+from pinchpoint.probe.figures import figures
+from pinchpoint.probe.judge import judge
+from pinchpoint.probe.page import page
+from pinchpoint.probe.record import Options, Probe
+from pinchpoint.probe.shown import Shown
+from pinchpoint.probe.target import Target
+from pinchpoint.probe.text import estimate_text
+from pinchpoint.probe.verdict import Verdict
+from pinchpoint.report import units
+from pinchpoint.store.schema import REPORT
+from pinchpoint.store.write import utc
+from pinchpoint_scenarios.errors import ScenarioError
+from pinchpoint_scenarios.storage_probe import Suite, suite
+
+LEAST_BYTES = 16 * 2**20
+"""Sixteen of the largest I/Os of any suite: less is no place to be random in."""
+
+
+def named(name: str) -> Suite:
+    """The suite of that name. Raises InputError that lists all."""
+    try:
+        return suite(name)
+    except ScenarioError as error:
+        raise InputError(f"--suite: {error}") from error
+
+
+def begun(
+    chosen: Suite,
+    target: Target,
+    repeat: int | None,
+    time_per_cell_s: float | None,
+    size_bytes: int | None,
+    line_s: float,
+) -> Probe:
+    """A probe of which nothing is measured yet; None: as the suite has it. Raises InputError."""
+    size = driver.sized(chosen, size_bytes)
+    if size < LEAST_BYTES:
+        least = units.bytes_(LEAST_BYTES)
+        raise InputError(
+            f"--size: {units.bytes_(size)} is too small to tell anything; allowed: from {least} on"
+        )
+    options = Options(
+        repeat=repeat or chosen.repetitions,
+        time_per_cell_s=time_per_cell_s or chosen.seconds,
+        size_bytes=size,
+        line_s=line_s,
+    )
+    probe = Probe(chosen.name, target.where, options, target.declared, utc())
+    if target.where.device is None:
+        probe.warnings.append(
+            f"{target.where.folder} lies on no disk of this machine ({target.where.file_system}): memory, or "
+            "a network share, is what is measured"
+        )
+    return probe
+
+
+def new_directory(parent: Path, probe: Probe) -> Path:
+    """A directory for it, made: ``probe-database-20260101T000000Z``. Raises InputError."""
+    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+    first = wanted = parent / f"probe-{probe.suite}-{stamp}"
+    number = 1
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+        while True:
+            with suppress(FileExistsError):  # another one of this second: the next number
+                wanted.mkdir()
+                return wanted
+            number += 1
+            wanted = first.with_name(f"{first.name}-{number}")
+    except OSError as error:
+        raise InputError(f"{wanted}: cannot be made: {error.strerror}; give another with --out") from error
+
+
+def run(target: Target, probe: Probe, directory: Path, interrupts: Interrupts) -> Verdict:
+    """Measure what is not measured yet, judge, write ``probe.json`` and ``report.html``.
+
+    Raises:
+        FarmUnavailable: a tool is missing or failed, or the file does not fit.
+        GuardError: what would be written to is not ours.
+    """
+    chosen = suite(probe.suite)
+    try:
+        _measure(chosen, target, probe, directory, interrupts)
+    finally:
+        interrupts.graceful = False
+        with suppress(OSError):  # it holds figures; without any it goes
+            directory.rmdir()
+    return conclude(probe, directory)
+
+
+def _measure(chosen: Suite, target: Target, probe: Probe, directory: Path, interrupts: Interrupts) -> None:
+    expected = driver.estimate(chosen, probe)
+    with Shown(probe, expected["jobs"]) as shown:
+        shown.say(estimate_text(expected))
+        with place.own_folder(target.folder) as folder:
+            place.check_space(folder, expected["longest_bytes"])
+            watch = Watch(
+                stop=lambda: interrupts.requested,
+                say=shown.say,
+                begins=shown.begins,
+                ended=shown.ended,
+                save=lambda made: record.save(directory, made.to_json()),
+            )
+            interrupts.graceful = True
+            Driver(chosen, probe, folder, watch).run()
+            interrupts.graceful = False
+
+
+def conclude(probe: Probe, directory: Path) -> Verdict:
+    """Judge a probe and write its files anew. Raises InputError."""
+    verdict = judge(probe)
+    record.save(directory, content(probe, verdict))
+    try:
+        (directory / REPORT).write_text(page(probe, verdict), encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{directory / REPORT}: cannot be written: {error.strerror}") from error
+    return verdict
+
+
+def content(probe: Probe, verdict: Verdict) -> dict[str, Any]:
+    """probe.json: the probe, with each cell's figures over its repetitions, and the verdict."""
+    made = probe.to_json()
+    for row, one in zip(made["cells"], figures(probe).values(), strict=True):
+        row["figures"] = asdict(one)
+    return {**made, "verdict": verdict.to_json()}
+
+
+def status(probe: Probe) -> ExitStatus:
+    """How the command ends."""
+    return ExitStatus.INTERRUPTED if probe.state == "interrupted" else ExitStatus.FINE
+
+
+def to_resume(directory: Path, target: Target) -> Probe:
+    """A probe that was interrupted, on its disk. Raises InputError where it is none to go on with."""
+    probe = record.load(directory)
+    if probe.state == "finished":
+        raise InputError(f"--resume: {directory} is finished: there is nothing left to measure")
+    here = target.where
+    if (here.host, here.folder) != (probe.where.host, probe.where.folder):
+        raise InputError(
+            f"--resume: {directory} was made in {probe.where.folder} on {probe.where.host}; figures of "
+            f"{here.folder} on {here.host} do not belong to it"
+        )
+    return driver.resumed(probe)

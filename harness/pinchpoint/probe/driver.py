@@ -1,0 +1,223 @@
+"""Runs a suite: job after job, the whole list again and again, each figure kept as soon as it is known."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from pinchpoint.errors import FarmUnavailable
+from pinchpoint.probe.process import Stopped, run
+from pinchpoint.probe.record import Probe, Trial
+from pinchpoint.store.write import utc
+from pinchpoint_scenarios.storage_probe import (
+    TOOLS,
+    Cell,
+    Job,
+    Measured,
+    Place,
+    Suite,
+    Tool,
+    ToolFailed,
+    ToolMissing,
+)
+from pinchpoint_scenarios.storage_probe.tools.fio import settles
+
+_SAVE_EVERY_S = 5.0
+_PAUSE_STEP_S = 0.2
+_START_S = 0.5
+"""What starting and ending a tool takes, about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """What the driver tells and asks while it works.
+
+    Attributes:
+        stop: whether the user wants to stop.
+        say: takes a sentence.
+        begins: takes the job that begins now and its trial.
+        ended: takes the job that has ended.
+        save: keeps the probe as it is.
+    """
+
+    stop: Callable[[], bool]
+    say: Callable[[str], None]
+    begins: Callable[[Job, int], None]
+    ended: Callable[[Job], None]
+    save: Callable[[Probe], None]
+
+
+@dataclass(slots=True)
+class Driver:
+    """One suite on one folder.
+
+    Args:
+        suite: what is run.
+        probe: what was measured until now; filled further.
+        folder: the probe's own folder.
+        watch: who is told.
+    """
+
+    suite: Suite
+    probe: Probe
+    folder: Path
+    watch: Watch
+    _saved: float = field(default=0.0, init=False)
+
+    def run(self) -> None:
+        """All that is not measured yet; ``probe.state`` then says how it ended. Raises FarmUnavailable."""
+        probe = self.probe
+        jobs = self.suite.jobs(probe.options.time_per_cell_s)
+        for job in jobs:
+            for cell in job.cells:
+                probe.cells.setdefault(cell, [])
+        missing = self._missing(jobs)
+        try:
+            self._prepare([job for job in jobs if job.tool not in missing])
+            for trial in range(1, probe.options.repeat + 1):
+                if trial > 1 and self.suite.pause_s and self._open(jobs, trial):
+                    self._pause(self.suite.pause_s)
+                for job in self._open(jobs, trial):
+                    self._one(job, trial, missing.get(job.tool))
+            probe.state = "finished"
+        except Stopped:
+            probe.state = "interrupted"
+        probe.ended = utc()
+        self.watch.save(probe)
+        if not any(one.failed is None for trials in probe.cells.values() for one in trials):
+            self._nothing()
+
+    def _missing(self, jobs: Sequence[Job]) -> dict[str, str]:
+        """Tool -> why it cannot be used; keeps versions. Raises FarmUnavailable where none can."""
+        found: dict[str, str] = {}
+        for name in dict.fromkeys(job.tool for job in jobs):
+            try:
+                said = run(TOOLS[name].version(), self.folder, lambda: False)
+                self.probe.versions[name] = (said.stdout or said.stderr).strip().partition("\n")[0]
+            except ToolMissing as error:
+                found[name] = str(error)
+                self.watch.say(str(error))
+        if found and len(found) == len({job.tool for job in jobs}):
+            raise FarmUnavailable("\n".join(found.values()))
+        self.probe.warnings += [why for why in found.values() if why not in self.probe.warnings]
+        return found
+
+    def _open(self, jobs: Sequence[Job], trial: int) -> list[Job]:
+        """What is not measured yet of that repetition."""
+        return [
+            job
+            for job in jobs
+            if not any(one.number == trial for cell in job.cells for one in self.probe.cells[cell])
+        ]
+
+    def _prepare(self, jobs: Sequence[Job]) -> None:
+        tools = [TOOLS[job.tool] for job in jobs if job.uses_file]
+        place = self._place(1)
+        command = tools[0].prepare(place) if tools else []
+        if not command:
+            return
+        begun = time.monotonic()
+        self._called(tools[0], [command], place)
+        lasted = time.monotonic() - begun
+        self.probe.prepared = {"bytes": place.size_bytes, "seconds": lasted}
+
+    def _one(self, job: Job, trial: int, missing: str | None) -> None:
+        self.watch.begins(job, trial)
+        started, failed = utc(), missing
+        found: Mapping[Cell, Measured] = {}
+        if not missing:
+            try:
+                found = self._measured(job, trial)
+            except (ToolFailed, FarmUnavailable) as error:
+                failed = str(error)
+        for cell in job.cells:
+            why = failed or f"{job.tool} does not tell: it was too fast for its own clock"
+            one = (
+                Trial.of(trial, started, found[cell]) if cell in found else Trial(trial, started, failed=why)
+            )
+            self.probe.cells[cell].append(one)
+        self.watch.ended(job)
+        if time.monotonic() - self._saved >= _SAVE_EVERY_S:
+            self.watch.save(self.probe)
+            self._saved = time.monotonic()
+
+    def _measured(self, job: Job, trial: int) -> Mapping[Cell, Measured]:
+        tool, place = TOOLS[job.tool], self._place(trial)
+        return tool.read(job, place, *self._called(tool, tool.commands(job, place), place))
+
+    def _called(self, tool: Tool, commands: Sequence[Sequence[str]], place: Place) -> tuple[str, str]:
+        """Run the commands one after the other: what the last one said. Raises FarmUnavailable."""
+        stdout = stderr = ""
+        for command in commands:
+            said = run(command, place.folder, self.watch.stop)
+            stdout, stderr = said.stdout, said.stderr
+            if said.status:
+                why = tool.why(stdout, stderr)
+                raise FarmUnavailable(
+                    f"{self.probe.where.folder}: {tool.program} failed with exit status {said.status}: {why}"
+                )
+        return stdout, stderr
+
+    def _place(self, trial: int) -> Place:
+        device = self.probe.where.device
+        return Place(
+            folder=self.folder,
+            size_bytes=self.probe.options.size_bytes,
+            device=f"/dev/{device}" if device else None,
+            memory_bytes=psutil.virtual_memory().total,
+            trial=trial,
+        )
+
+    def _pause(self, pause_s: float) -> None:
+        until = time.monotonic() + pause_s
+        while (left := until - time.monotonic()) > 0:
+            if self.watch.stop():
+                raise Stopped
+            time.sleep(min(_PAUSE_STEP_S, left))
+
+    def _nothing(self) -> None:
+        why = dict.fromkeys(
+            one.failed for trials in self.probe.cells.values() for one in trials if one.failed
+        )
+        if why:
+            raise FarmUnavailable("nothing could be measured: " + "; ".join(map(str, why)))
+
+
+def sized(suite: Suite, size_bytes: int | None) -> int:
+    """The size of the file: as given, else the suite's own, else more than twice the memory (whole MiB)."""
+    if size_bytes is not None:
+        return size_bytes
+    if suite.size_bytes is not None:
+        return suite.size_bytes
+    return int(psutil.virtual_memory().total * 2.1) // 2**20 * 2**20
+
+
+def estimate(suite: Suite, probe: Probe) -> dict[str, Any]:
+    """What it will take.
+
+    ``jobs``; ``seconds`` of timed ones and of pauses; ``untimed`` jobs; ``bytes`` of the file that is written
+    before; ``longest_bytes``: the most that lies on the disk at once. How long untimed work takes, and the
+    writing of the file, depends on the disk: nobody knows before.
+    """
+    options = probe.options
+    jobs = suite.jobs(options.time_per_cell_s)
+    each = [job.seconds + settles(job) + _START_S for job in jobs if job.seconds]
+    pauses = suite.pause_s * (options.repeat - 1)
+    return {
+        "jobs": len(jobs) * options.repeat,
+        "seconds": sum(each) * options.repeat + pauses,
+        "untimed": (len(jobs) - len(each)) * options.repeat,
+        "bytes": options.size_bytes if any(job.uses_file for job in jobs) else 0,
+        "longest_bytes": options.size_bytes,
+    }
+
+
+def resumed(probe: Probe) -> Probe:
+    """The same probe, to be gone on with: what failed is tried again."""
+    cells = {cell: [one for one in trials if one.failed is None] for cell, trials in probe.cells.items()}
+    return replace(probe, state="running", ended=None, cells=cells)

@@ -1,0 +1,122 @@
+"""A cell's figures over its repetitions: means with their spread, percentiles of all I/Os together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pinchpoint.analysis.movement import COUNTED
+from pinchpoint.analysis.series import spread
+from pinchpoint.analysis.thresholds import MIN_STEPS
+from pinchpoint.probe import times
+from pinchpoint.probe.record import Probe, Trial
+from pinchpoint_scenarios.storage_probe import Cell
+
+_SHARES = (0.5, 0.95, 0.99, 0.999)
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """A figure over repetitions.
+
+    Attributes:
+        mean: of all.
+        low: of the repetition with the least.
+        high: of the one with the most.
+    """
+
+    mean: float
+    low: float
+    high: float
+
+    @property
+    def spread_ratio(self) -> float:
+        """(high - low) ÷ 2 ÷ mean; 0 where nothing was done."""
+        return (self.high - self.low) / 2 / self.mean if self.mean else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What one cell came to. None: the tool does not tell, or no repetition succeeded.
+
+    Attributes:
+        trials: repetitions that were measured.
+        failed: why others were not, each reason once.
+        iops: I/Os per second, reads and writes.
+        bytes_per_s: likewise.
+        mean_s: mean latency of all I/Os of all repetitions.
+        p50_s: half of all I/Os ended within it; p95_s, p99_s and p999_s likewise.
+        max_s: the longest.
+        seconds: how long all of it was measured.
+        uneven_ratio: spread of the rate from step to step, beyond what counting whole I/Os makes.
+    """
+
+    trials: int
+    failed: tuple[str, ...]
+    iops: Mean | None
+    bytes_per_s: Mean | None
+    mean_s: float | None
+    p50_s: float | None
+    p95_s: float | None
+    p99_s: float | None
+    p999_s: float | None
+    max_s: float | None
+    seconds: float | None
+    uneven_ratio: float | None
+
+
+def figures(probe: Probe) -> Mapping[Cell, Figures]:
+    """Every cell's."""
+    return {cell: of(trials) for cell, trials in probe.cells.items()}
+
+
+def of(trials: Sequence[Trial]) -> Figures:
+    """The figures of one cell."""
+    done = [trial for trial in trials if trial.failed is None]
+    p50_s, p95_s, p99_s, p999_s = times.quantiles([one.latency for one in done if one.latency], _SHARES)
+    longest = [one.max_s for one in done if one.max_s is not None]
+    lasted = [one.seconds for one in done if one.seconds is not None]
+    return Figures(
+        trials=len(done),
+        failed=tuple(dict.fromkeys(one.failed for one in trials if one.failed)),
+        iops=_mean([one.iops for one in done]),
+        bytes_per_s=_mean([one.bytes_per_s for one in done]),
+        mean_s=_latency(done),
+        p50_s=p50_s,
+        p95_s=p95_s,
+        p99_s=p99_s,
+        p999_s=p999_s,
+        max_s=max(longest, default=None),
+        seconds=sum(lasted) if lasted else None,
+        uneven_ratio=_uneven(done),
+    )
+
+
+def _mean(values: Sequence[float | None]) -> Mean | None:
+    known = [value for value in values if value is not None]
+    return Mean(sum(known) / len(known), min(known), max(known)) if known else None
+
+
+def _uneven(done: Sequence[Trial]) -> float | None:
+    """The middle two thirds of the steps, each as a share of its repetition's mean; None of too few."""
+    shares = []
+    for one in done:
+        mean = sum(one.series.iops) / len(one.series.iops) if one.series else 0.0
+        shares += [value / mean for value in one.series.iops] if one.series and mean else []
+    counts = [value * one.series.step_s for one in done if one.series for value in one.series.iops]
+    found = spread(np.array(shares)) if len(shares) >= MIN_STEPS.value else None
+    usual = float(np.median(counts)) if counts else 0.0
+    return max(0.0, found - COUNTED / usual) if found is not None and usual else None
+
+
+def _latency(done: Sequence[Trial]) -> float | None:
+    """Weighted by how many I/Os each repetition had."""
+    known = [
+        (one.mean_s, one.iops * one.seconds)
+        for one in done
+        if one.mean_s is not None and one.iops and one.seconds
+    ]
+    weight = sum(count for _, count in known)
+    return sum(mean * count for mean, count in known) / weight if weight else None

@@ -1,0 +1,271 @@
+"""What kind of limit a probe shows: a probe in, findings out, by the rules of a run (``analysis.points``)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from pinchpoint.analysis.inputs import Limits
+from pinchpoint.analysis.points import Judged, Point, judge_points
+from pinchpoint.analysis.thresholds import CAP_MATCH
+from pinchpoint.probe import course, words
+from pinchpoint.probe.alike import alike
+from pinchpoint.probe.caps import Caps, find_caps
+from pinchpoint.probe.course import Change
+from pinchpoint.probe.figures import Figures, figures
+from pinchpoint.probe.record import Declared, Probe
+from pinchpoint.probe.suspicion import reads_above, reads_of_memory
+from pinchpoint.probe.verdict import CellVerdict, Verdict, WorkloadVerdict
+from pinchpoint_scenarios.storage_probe import Cell
+
+LITTLE = 0.10
+"""As much as was asked for was outstanding, but for a tenth; else the figure says so (our value)."""
+
+OVER_TIME = {"fell": "disk_burst_exhausted", "rose": "disk_warm_up"}
+CLASSES = ((8, "very light"), (64, "light"), (128, "relatively heavy"), (512, "heavy"))
+"""Outstanding I/Os up to which a load is called so; beyond, very heavy. 8, 128, 256 and 1,024 are those of a
+published series of storage tests; what lies between is ours."""
+
+
+def judge(probe: Probe) -> Verdict:
+    """The verdict on a probe, finished or not."""
+    found = {cell: one for cell, one in figures(probe).items() if one.iops or one.bytes_per_s}
+    by_workload: dict[str, list[Cell]] = {}
+    for cell in found:
+        by_workload.setdefault(cell.workload, []).append(cell)
+    deepest = [max(cells, key=lambda cell: cell.outstanding or 0) for cells in by_workload.values()]
+    reads = course.of_group(probe, [cell for cell in deepest if cell.read_ratio == 1])
+    writes = course.of_group(probe, [cell for cell in deepest if cell.read_ratio == 0])
+    above = reads_above(found, probe.declared)
+    remembered = reads_of_memory(reads, writes)
+    settled = _settled(probe, found, writes)
+    doubtful = bool(above or remembered)
+    trusted = {cell: one for cell, one in settled.items() if not (doubtful and _reads(cell, above))}
+    caps = find_caps(trusted)
+    contradicted = _contradicted(probe.declared, caps, trusted)
+    limits, burst, which = _held_against(probe.declared, caps, contradicted)
+    workloads = tuple(
+        _workload(probe, name, {cell: settled[cell] for cell in cells}, limits, burst, which)
+        for name, cells in by_workload.items()
+    )
+    kinds: dict[str, list[str]] = {}
+    for one in workloads:
+        if one.kind:
+            kinds.setdefault(one.kind, []).append(one.workload)
+    verdict = Verdict(
+        kinds={kind: tuple(names) for kind, names in kinds.items()},
+        caps=caps,
+        limits=limits,
+        limits_are=which,
+        contradicted=contradicted,
+        over_time=_over_time(workloads, deepest, reads, writes, remembered=bool(remembered)),
+        host_cache=(*above.values(), *remembered),
+        declared_used=_declared_used(probe.declared, found),
+        behaves_like=alike(caps.limits, _most(trusted, "iops"), _most(trusted, "bytes_per_s")),
+        workloads=workloads,
+    )
+    return replace(verdict, summary=words.summary(verdict, probe))
+
+
+def _reads(cell: Cell, above: Mapping[Cell, str]) -> bool:
+    """Whether a cell reads alone, or is of a workload that read more than it could."""
+    return cell.read_ratio == 1 or cell.workload in {one.workload for one in above}
+
+
+def _settled(probe: Probe, found: Mapping[Cell, Figures], change: Change | None) -> Mapping[Cell, Figures]:
+    """The figures after the repetition in which the disk's level changed; all where it did not."""
+    if change is None or change.at_trial is None or change.move not in OVER_TIME:
+        return found
+    later = {
+        cell: [one for one in trials if one.number > change.at_trial] or trials
+        for cell, trials in probe.cells.items()
+    }
+    settled = figures(replace(probe, cells=later))
+    return {cell: settled[cell] for cell in found}
+
+
+def _held_against(
+    declared: Declared, caps: Caps, contradicted: str | None
+) -> tuple[Limits | None, Limits | None, str | None]:
+    """(limits, those on credits, ``declared`` or ``found``)."""
+    if declared.limits is not None and contradicted is None:
+        return declared.limits, declared.burst, "declared"
+    return (caps.limits, None, "found") if caps.limits else (None, None, None)
+
+
+def _contradicted(declared: Declared, caps: Caps, trusted: Mapping[Cell, Figures]) -> str | None:
+    """Why the declared figures are not this disk's: it stands at others, or does more than they allow."""
+    limits = declared.limits
+    if limits is None:
+        return None
+    unit = limits.io_unit_bytes
+    as_bytes = limits.iops * unit if limits.iops and unit else None
+    for name, cap, allowed in (
+        ("iops", caps.iops, (limits.iops, declared.burst and declared.burst.iops)),
+        (
+            "bytes_per_s",
+            caps.bytes_per_s,
+            (limits.bytes_per_s, declared.burst and declared.burst.bytes_per_s, as_bytes),
+        ),
+    ):
+        known = [value for value in allowed if value]
+        if cap and known and all(abs(cap.value / value - 1) > CAP_MATCH.value for value in known):
+            return words.contradiction(name, known[0], cap.value, cap.why)
+        most = _most(trusted, name)
+        if most and known and most > max(known) * (1 + CAP_MATCH.value):
+            return words.exceeded(name, max(known), most)
+    return None
+
+
+def _workload(
+    probe: Probe,
+    name: str,
+    found: Mapping[Cell, Figures],
+    limits: Limits | None,
+    burst: Limits | None,
+    which: str | None,
+) -> WorkloadVerdict:
+    cells = sorted(found, key=lambda cell: cell.outstanding or 0)
+    judged = _judged(cells, found, limits, burst)
+    verdicts = tuple(_cell(cell, found[cell], judged.get(cell), limits, which) for cell in cells)
+    deepest = cells[-1]
+    holds, crossed = _line(cells, found, probe.options.line_s)
+    changes = [course.of_cell(probe.cells[cell]) for cell in reversed(cells)]
+    moved = [change for change in changes if change and change.move != "steady"]
+    return WorkloadVerdict(
+        workload=name,
+        kind=verdicts[-1].kind,
+        varied=words.varied(cells, probe.options.repeat),
+        cells=verdicts,
+        line_holds_to=holds,
+        line_crossed_at=crossed,
+        load_class=_class(holds),
+        course=next(iter(moved), changes[0]),
+        outliers=course.outliers(probe.cells[deepest]),
+    )
+
+
+def _judged(
+    cells: Sequence[Cell], found: Mapping[Cell, Figures], limits: Limits | None, burst: Limits | None
+) -> dict[Cell, Judged]:
+    points = {cell: point for cell in cells if (point := _point(cell, found[cell])) is not None}
+    by_point = {id(point): cell for cell, point in points.items()}
+    done = judge_points(list(points.values()), limits, burst, role=cells[0].role) if points else ()
+    return {by_point[id(one.point)]: one for one in done}
+
+
+def _point(cell: Cell, one: Figures) -> Point | None:
+    """None where the tool does not tell what was going on."""
+    if one.iops is None or cell.outstanding is None or not one.iops.mean:
+        return None
+    really = _really(cell, one)
+    return Point(
+        iops=one.iops.mean,
+        latency_s=one.mean_s,
+        outstanding=float(cell.outstanding) if really is None else really,
+        bytes_per_s=one.bytes_per_s.mean if one.bytes_per_s else None,
+        seconds=one.seconds or 1.0,
+        spread=one.uneven_ratio,
+    )
+
+
+def _really(cell: Cell, one: Figures) -> float | None:
+    """What was outstanding by Little's law, where it is clearly not what was asked for."""
+    if one.mean_s is None or one.iops is None or not cell.outstanding:
+        return None
+    really = one.iops.mean * one.mean_s
+    return really if abs(really / cell.outstanding - 1) > LITTLE else None
+
+
+def _cell(
+    cell: Cell, one: Figures, judged: Judged | None, limits: Limits | None, which: str | None
+) -> CellVerdict:
+    if judged is not None:
+        name = "burst" if judged.limit == "burst" else which
+        return CellVerdict(
+            cell=cell.name,
+            outstanding=cell.outstanding,
+            kind=judged.kind,
+            limit=name if judged.limit else None,
+            used_ratio=judged.used_ratio,
+            exact=judged.exact,
+            really_outstanding=_really(cell, one),
+            why=judged.why,
+        )
+    used = (
+        one.bytes_per_s.mean / limits.bytes_per_s
+        if limits and limits.bytes_per_s and one.bytes_per_s
+        else None
+    )
+    exact = used is not None and abs(used - 1) <= CAP_MATCH.value
+    return CellVerdict(
+        cell=cell.name,
+        outstanding=cell.outstanding,
+        kind="disk_cap" if exact else None,
+        limit=which if used is not None else None,
+        used_ratio=used,
+        exact=exact,
+        really_outstanding=None,
+        why=words.untold(used),
+    )
+
+
+def _line(
+    cells: Sequence[Cell], found: Mapping[Cell, Figures], line_s: float
+) -> tuple[int | None, int | None]:
+    """(the most outstanding up to which the line holds, the fewest at which it does not)."""
+    holds = None
+    for cell in cells:
+        latency = found[cell].mean_s
+        if cell.outstanding is None or latency is None:
+            continue
+        if latency > line_s:
+            return holds, cell.outstanding
+        holds = cell.outstanding
+    return holds, None
+
+
+def _class(outstanding: int | None) -> str | None:
+    if outstanding is None:
+        return None
+    return next((name for most, name in CLASSES if outstanding <= most), "very heavy")
+
+
+def _over_time(
+    workloads: Sequence[WorkloadVerdict],
+    deepest: Sequence[Cell],
+    reads: Change | None,
+    writes: Change | None,
+    *,
+    remembered: bool,
+) -> dict[str, tuple[str, ...]]:
+    found: dict[str, dict[str, None]] = {}
+    for one in workloads:
+        if one.course and one.course.move in OVER_TIME:
+            found.setdefault(OVER_TIME[one.course.move], {})[one.workload] = None
+    for change, ratio in ((reads, 1), (writes, 0)):
+        if change and change.move in OVER_TIME:
+            names = {cell.workload: None for cell in deepest if cell.read_ratio == ratio}
+            found.setdefault(OVER_TIME[change.move], {}).update(names)
+    if remembered:  # what gets faster because somebody remembers it is no disk that warms up
+        rose = found.get("disk_warm_up", {})
+        found["disk_warm_up"] = {
+            name: None
+            for name in rose
+            if any(cell.workload == name and cell.read_ratio == 0 for cell in deepest)
+        }
+    return {kind: tuple(names) for kind, names in found.items() if names}
+
+
+def _declared_used(declared: Declared, found: Mapping[Cell, Figures]) -> dict[str, float]:
+    limits = declared.limits
+    if limits is None:
+        return {}
+    pairs = (("iops", limits.iops), ("bytes_per_s", limits.bytes_per_s))
+    return {name: most / cap for name, cap in pairs if cap and (most := _most(found, name))}
+
+
+def _most(found: Mapping[Cell, Figures], name: str) -> float | None:
+    """The highest of ``iops`` or ``bytes_per_s``."""
+    means = [getattr(one, name) for one in found.values()]
+    return max((mean.mean for mean in means if mean is not None), default=None)

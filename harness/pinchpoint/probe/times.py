@@ -1,0 +1,31 @@
+"""Latencies of a tool's histogram, in the store's form, so that repetitions add up exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from pinchpoint.store.histogram import Counts, counted, encoded, summed, values_us
+
+
+def histogram(times_ns: Mapping[int, int]) -> str:
+    """Latency in ns -> how many, as HdrHistogram text (µs, three digits)."""
+    places = [len(counted(np.array([value], dtype=np.int64))) - 1 for value in times_ns]
+    return encoded(np.bincount(places, list(times_ns.values())).astype(np.int64))
+
+
+def quantiles(texts: Iterable[str], shares: Iterable[float]) -> list[float | None]:
+    """Of all histograms together: the seconds within which each share of the I/Os ended; None without any."""
+    given = list(texts)
+    counts = summed(given) if given else np.zeros(0, dtype=np.int64)
+    return [_within(counts, share) for share in shares]
+
+
+def _within(counts: Counts, share: float) -> float | None:
+    total = int(counts.sum())
+    if not total:
+        return None
+    place = int(np.searchsorted(np.cumsum(counts), np.ceil(share * total)))
+    lowest, width = values_us(np.array([place], dtype=np.int64))
+    return float(lowest[0] + width[0] - 1) / 1e6

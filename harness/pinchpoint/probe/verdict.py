@@ -1,0 +1,101 @@
+"""The records of what a probe shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pinchpoint.analysis.inputs import Limits
+from pinchpoint.probe.alike import Alike
+from pinchpoint.probe.caps import Caps
+from pinchpoint.probe.course import Change, Outliers
+
+
+@dataclass(frozen=True, slots=True)
+class CellVerdict:
+    """One cell, judged.
+
+    Attributes:
+        cell: its name.
+        outstanding: what was asked for; None where the tool does not say.
+        kind: how the disk limits there; None where the cell does not tell.
+        limit: which limit it was held against, and of that how much was used.
+        used_ratio: likewise.
+        exact: it stands at that limit.
+        really_outstanding: by Little's law, where it differs from what was asked for.
+        why: the arithmetic, in words.
+    """
+
+    cell: str
+    outstanding: int | None
+    kind: str | None
+    limit: str | None
+    used_ratio: float | None
+    exact: bool
+    really_outstanding: float | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadVerdict:
+    """Cells that differ in what is outstanding alone.
+
+    Attributes:
+        workload: its name.
+        kind: how the disk limits it at the most outstanding.
+        varied: what was varied.
+        line_holds_to: the most outstanding I/Os up to which the mean latency stays below the line; None: not
+            even the fewest, or no latency was measured.
+        line_crossed_at: the fewest at which it does not; None: at none.
+        load_class: what so many outstanding I/Os are called.
+        course: how it went over time.
+        outliers: steps far slower than usual.
+    """
+
+    workload: str
+    kind: str | None
+    varied: str
+    cells: tuple[CellVerdict, ...]
+    line_holds_to: int | None
+    line_crossed_at: int | None
+    load_class: str | None
+    course: Change | None
+    outliers: Outliers | None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a probe shows.
+
+    Attributes:
+        kinds: kind of limit -> the workloads it limits.
+        caps: the caps that were found.
+        limits: what cells were held against, ``limits_are`` whether ``declared`` or ``found``; None: nothing.
+        contradicted: why the declared figures are not those of this disk; None where they may be.
+        over_time: kind (``disk_burst_exhausted``, ``disk_warm_up``) -> the workloads that showed it.
+        host_cache: why reads may have come from somebody's memory; empty where nothing says so.
+        declared_used: figure -> highest measured ÷ declared.
+        behaves_like: types of the catalogue.
+        summary: one to three sentences.
+    """
+
+    kinds: Mapping[str, tuple[str, ...]]
+    caps: Caps
+    limits: Limits | None
+    limits_are: str | None
+    contradicted: str | None
+    over_time: Mapping[str, tuple[str, ...]]
+    host_cache: tuple[str, ...]
+    declared_used: Mapping[str, float]
+    behaves_like: tuple[Alike, ...]
+    workloads: tuple[WorkloadVerdict, ...]
+    summary: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON types; cells by their names."""
+        content = asdict(self)
+        for name, cap in (("iops", self.caps.iops), ("bytes_per_s", self.caps.bytes_per_s)):
+            if cap:
+                content["caps"][name]["cells"] = [cell.name for cell in cap.cells]
+        return content

@@ -1,0 +1,116 @@
+"""The sentences of a probe's verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pinchpoint.analysis.disk_types import limits_words
+from pinchpoint.probe.course import Change
+from pinchpoint.probe.record import Probe
+from pinchpoint.probe.verdict import Verdict
+from pinchpoint.report import units
+from pinchpoint_scenarios.storage_probe import Cell
+
+KINDS: Mapping[str, str] = {
+    "disk_cap": "held by a cap: more outstanding I/O gets no more done",
+    "disk_device": "limited by the device itself: more outstanding I/O only waits longer",
+    "disk_concurrency": "limited by how little is outstanding: more at once would get more done",
+    "disk_latency": "limited by what each I/O takes: no cap is near",
+}
+OVER_TIME: Mapping[str, str] = {
+    "disk_burst_exhausted": "fell to a lower level that holds: what was allowed on credits is used up",
+    "disk_warm_up": "got faster while it was measured: the disk is still warming up",
+}
+LISTED = 4
+
+
+def summary(verdict: Verdict, probe: Probe) -> str:
+    """What the probe shows, in a few sentences."""
+    said = []
+    for kind, workloads in verdict.over_time.items():
+        said.append(f"{listed(workloads)} {OVER_TIME[kind]}.")
+    for kind, workloads in verdict.kinds.items():
+        said.append(f"{listed(workloads)}: {KINDS.get(kind, kind)}.")
+    if verdict.limits is not None:
+        caps = limits_words(verdict.limits.iops, verdict.limits.bytes_per_s)
+        said.append(
+            f"Its caps {'as declared' if verdict.limits_are == 'declared' else 'as found here'}: {caps}."
+        )
+    if verdict.contradicted:
+        said.append(verdict.contradicted)
+    if verdict.host_cache:
+        said.append(f"A cache on the host is suspected: {verdict.host_cache[0]}.")
+    if not said:
+        measured = bool(verdict.workloads)
+        said.append(
+            "No limit shows: neither a rate that stays when more is outstanding nor a change over time."
+            if measured
+            else "Nothing was measured, so nothing can be said."
+        )
+    if probe.state != "finished":
+        said.append("The suite was not finished: what is said rests on the part that was measured.")
+    return " ".join(said)
+
+
+def listed(names: Sequence[str]) -> str:
+    """``a, b, c, d and 3 more``."""
+    shown = ", ".join(names[:LISTED])
+    return shown if len(names) <= LISTED else f"{shown} and {len(names) - LISTED} more"
+
+
+def rate(name: str, value: float) -> str:
+    """A figure of ``iops`` or ``bytes_per_s``."""
+    return units.iops(value) if name == "iops" else units.of_metric("_bytes_per_s", value)
+
+
+def contradiction(name: str, declared: float, found: float, why: str) -> str:
+    """The disk stands at another cap than the declared one."""
+    return f"Declared are {rate(name, declared)}, but it stands at {rate(name, found)}: {why}."
+
+
+def exceeded(name: str, declared: float, most: float) -> str:
+    """It does more than it is declared to be able to."""
+    done = rate(name, most)
+    return f"Declared are {rate(name, declared)}, but {done} were done: the declaration does not hold."
+
+
+def above(cell: Cell, name: str, found: float, allowed: float, profile: str | None) -> str:
+    """Reads beyond the type's figures, while no write is."""
+    of = f"{profile} allows" if profile else "is declared"
+    return f"{cell.name} read {rate(name, found)} where {rate(name, allowed)} {of}, and no write exceeded it"
+
+
+def remembered(reads: Change, writes: Change | None) -> str:
+    """Reads that depend on the trial."""
+    went = f"what is read became {units.times(reads.after / reads.before)} as fast: {reads.how}"
+    if writes is None:
+        return f"{went}; writes were too few to tell a disk that warms up"
+    return f"{went}, what is written did not, and the page cache here had no part in it"
+
+
+def varied(cells: Sequence[Cell], repetitions: int) -> str:
+    """What was varied within a workload."""
+    depths = [cell.outstanding for cell in cells if cell.outstanding is not None]
+    times = f"{repetitions} repetition{'s' * (repetitions != 1)}"
+    if len(depths) > 1:
+        return f"outstanding I/Os from {min(depths):,} to {max(depths):,}; {times}"
+    return f"nothing but time: {times}"
+
+
+def untold(used: float | None) -> str:
+    """Of a cell whose tool tells no I/Os."""
+    if used is None:
+        return "bytes per second alone, and no cap to hold them against: nothing is told of what limits"
+    return f"{units.percent(used)} of the cap in bytes"
+
+
+def moved(change: Change | None) -> str | None:
+    """How a workload went over time; None where too little was measured."""
+    if change is None:
+        return None
+    if change.move == "steady":
+        return "steady"
+    way = {"fell": "fell and held", "rose": "rose", "unsteady": "fell and did not hold"}[change.move]
+    where = f" after {units.seconds(change.at_s)}" if change.at_s is not None else ""
+    where = f" in repetition {change.at_trial}" if change.at_trial is not None else where
+    return f"{way}: {units.times(change.after / change.before) if change.before else ''}{where}"

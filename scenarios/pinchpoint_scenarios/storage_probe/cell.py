@@ -1,0 +1,140 @@
+"""What a suite asks for and what a tool measured: the records of a storage probe."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+Role = Literal["log", "data", "tempdb"]
+"""What kind of disk such I/O belongs to: of a log nobody can issue more at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One line of a suite's table.
+
+    Attributes:
+        workload: what is done, without how much of it at once: ``RND4K write``. Cells of one workload differ
+            in ``outstanding`` alone.
+        block_bytes: size of an I/O; None where the tool does not say (making files).
+        read_ratio: reads ÷ all I/O; None where it does not say.
+        random_ratio: I/O that does not follow the one before ÷ all I/O.
+        outstanding: I/Os going on at the same time; None where the tool does not say.
+        role: whose limit of latency it is held against.
+    """
+
+    workload: str
+    block_bytes: int | None = None
+    read_ratio: float | None = None
+    random_ratio: float | None = None
+    outstanding: int | None = None
+    role: Role = "data"
+
+    @property
+    def name(self) -> str:
+        """``RND4K write, 32 outstanding``."""
+        return (
+            self.workload if self.outstanding is None else f"{self.workload}, {self.outstanding} outstanding"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One call of a tool.
+
+    Attributes:
+        tool: its name in ``TOOLS``.
+        cells: what it fills, in the order in which the tool tells them.
+        seconds: how long it measures; None: until its work is done (it reads or writes the file once).
+        flush_each: every write is on the disk before the next one begins.
+        flush_every: after so many writes all are brought to the disk; 0: never.
+        uses_file: whether it works on the probe's file, which is written whole before.
+        options: what only its tool understands.
+    """
+
+    tool: str
+    cells: tuple[Cell, ...]
+    seconds: float | None = None
+    flush_each: bool = False
+    flush_every: int = 0
+    uses_file: bool = True
+    options: Mapping[str, int | str] = field(default_factory=dict)
+
+    @property
+    def cell(self) -> Cell:
+        """The only cell of a job that fills one."""
+        [only] = self.cells
+        return only
+
+    @property
+    def name(self) -> str:
+        """Its cell's name; of a job that fills several what it is called in a list."""
+        return self.cells[0].name if len(self.cells) == 1 else str(self.options.get("title", self.tool))
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a probe works.
+
+    Attributes:
+        folder: a folder of the probe's own; nothing outside is written.
+        size_bytes: size of the file in it.
+        device: the block device below it (``/dev/sdb1``); None where it has none (tmpfs, a network share).
+        memory_bytes: the machine's memory.
+        trial: which repetition this is, from 1: random positions differ from trial to trial.
+    """
+
+    folder: Path
+    size_bytes: int
+    device: str | None
+    memory_bytes: int
+    trial: int = 1
+
+    @property
+    def file(self) -> Path:
+        """The file that I/O goes to."""
+        return self.folder / "probe.data"
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """How one job went over time.
+
+    Attributes:
+        step_s: seconds between two values.
+        iops: I/Os per second in each step.
+        latency_s: mean latency of the I/Os of each step; None where none ended.
+    """
+
+    step_s: float
+    iops: tuple[float, ...]
+    latency_s: tuple[float | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What one call of a tool found for one cell. None: the tool does not tell.
+
+    Attributes:
+        seconds: how long it measured; None where the tool does not say.
+        reads_per_s: I/Os per second (of making files: operations).
+        writes_per_s: likewise.
+        read_bytes_per_s: bytes per second.
+        write_bytes_per_s: likewise.
+        times_ns: latency in nanoseconds -> how many I/Os took so long, within the tool's own precision.
+        mean_s: mean latency.
+        max_s: the longest.
+        series: how it went over time.
+    """
+
+    seconds: float | None
+    reads_per_s: float | None = None
+    writes_per_s: float | None = None
+    read_bytes_per_s: float | None = None
+    write_bytes_per_s: float | None = None
+    times_ns: Mapping[int, int] | None = None
+    mean_s: float | None = None
+    max_s: float | None = None
+    series: Series | None = None

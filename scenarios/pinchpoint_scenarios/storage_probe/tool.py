@@ -1,0 +1,76 @@
+"""The contract between a probe and the program that does its I/O."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from ..errors import ScenarioError
+from .cell import Cell, Job, Measured, Place
+
+_SYSTEM = "/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin"
+"""An ordinary user's PATH often lacks the folders of system programs."""
+
+
+class ToolMissing(ScenarioError):  # noqa: N818 -- a state of the machine, named as such
+    """A program is not installed; the message names its package."""
+
+
+class ToolFailed(ScenarioError):  # noqa: N818 -- likewise
+    """A program ended with an error, or said what cannot be read; the message has its own words."""
+
+
+class Tool(Protocol):
+    """A program that does I/O and tells how fast it was."""
+
+    name: str
+    """In ``Job.tool``."""
+    program: str
+    package: str
+    """Debian's name of what it is installed with."""
+
+    def version(self) -> Sequence[str]:
+        """The command that prints its version."""
+        ...
+
+    def prepare(self, place: Place) -> Sequence[str]:
+        """The command that writes the whole file; empty where the tool makes files of its own, or none."""
+        ...
+
+    def commands(self, job: Job, place: Place) -> Sequence[Sequence[str]]:
+        """What is run, one after the other; the last one measures, what stands before makes ready."""
+        ...
+
+    def read(self, job: Job, place: Place, stdout: str, stderr: str) -> Mapping[Cell, Measured]:
+        """What the last command said. Raises ``ToolFailed`` where that is not what it says as a rule."""
+        ...
+
+    def why(self, stdout: str, stderr: str) -> str:
+        """One sentence on why it failed, in its own words as far as it has any."""
+        ...
+
+
+def installed(tool: Tool) -> str:
+    """The program's path. Raises ``ToolMissing``."""
+    found = find(tool.program)
+    if found is None:
+        raise ToolMissing(
+            f"{tool.program} is not installed here, and this suite's I/O is done by it; install the package "
+            f"{tool.package} (Debian and Ubuntu: apt-get install {tool.package})"
+        )
+    return found
+
+
+def find(program: str) -> str | None:
+    """A program's path; None where it is not installed."""
+    return shutil.which(program) or shutil.which(program, path=_SYSTEM)
+
+
+def last_words(*texts: str) -> str:
+    """The last line that says something, of the first text that has any."""
+    for text in texts:
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        if lines:
+            return lines[-1]
+    return "it ended without a word"

@@ -1,0 +1,116 @@
+"""bonnie++: one large file, or many small ones; its last line is CSV (format 1.98)."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+
+from ..cell import Cell, Job, Measured, Place
+from ..tool import ToolFailed, installed, last_words
+
+_FORMAT = "1.98"
+_FIELDS = 50
+_TOO_FAST = "+"
+"""bonnie++ prints ``+++++`` for what took less than half a second: it is not measured."""
+
+THROUGHPUT: Mapping[str, tuple[int, int]] = {
+    "block write": (11, 39),
+    "rewrite": (13, 40),
+    "block read": (17, 42),
+    "seeks": (19, 43),
+}
+"""What it measures on one large file -> the fields of its figure and of its longest time."""
+
+FILES: Mapping[str, tuple[int, int]] = {
+    "create files in order": (26, 44),
+    "read files in order": (28, 45),
+    "delete files in order": (30, 46),
+    "create files at random": (32, 47),
+    "read files at random": (34, 48),
+    "delete files at random": (36, 49),
+}
+"""Likewise of small files; figures are files per second."""
+
+_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
+_LATENCY = re.compile(r"(\d+)(us|ms|s)")
+_MIB = 2**20
+_SMALL_BYTES = (16384, 8192)  # seed C: files of 8 to 16 KB
+
+
+class Bonnie:
+    """Works in the probe's folder; removes what it made. Characters one by one are left out: that is CPU."""
+
+    name = program = package = "bonnie++"
+
+    def version(self) -> Sequence[str]:
+        """Its help names it, whatever its exit status."""
+        return [installed(self), "-h"]
+
+    def prepare(self, place: Place) -> Sequence[str]:  # noqa: ARG002 -- Tool's
+        """It makes its own."""
+        return []
+
+    def commands(self, job: Job, place: Place) -> Sequence[Sequence[str]]:
+        """One call; as root bonnie++ wants to be told so."""
+        small = int(job.options["small_files"])
+        sizes = [f"-s{place.size_bytes // _MIB}", "-n0"]
+        if small:
+            largest, smallest = _SMALL_BYTES
+            sizes = ["-s0", f"-n{small}:{largest}:{smallest}:{small}"]
+        memory = [f"-r{_memory_mib(place)}"]
+        user = ["-uroot"] if os.geteuid() == 0 else []
+        return [[installed(self), "-q", "-f", "-mprobe", f"-d{place.folder}", *sizes, *memory, *user]]
+
+    def read(self, job: Job, place: Place, stdout: str, stderr: str) -> Mapping[Cell, Measured]:  # noqa: ARG002 -- Tool's
+        """The CSV; a figure that was too fast to tell has no cell."""
+        fields = line(stdout, stderr)
+        places = FILES if job.options["small_files"] else THROUGHPUT
+        found = {}
+        for cell, (name, (at, longest)) in zip(job.cells, places.items(), strict=True):
+            if fields[at] and not fields[at].startswith(_TOO_FAST):
+                found[cell] = _measured(name, float(fields[at]), _seconds(fields[longest]))
+        return found
+
+    def why(self, stdout: str, stderr: str) -> str:
+        """Its last line."""
+        return last_words(stderr, stdout)
+
+
+def line(stdout: str, stderr: str) -> Sequence[str]:
+    """The fields of bonnie++'s CSV. Raises ``ToolFailed``."""
+    words = last_words(stdout)
+    fields = words.split(",")
+    if fields[0] != _FORMAT or len(fields) != _FIELDS:
+        raise ToolFailed(
+            f"bonnie++ printed no line of its CSV format {_FORMAT} ({_FIELDS} fields): "
+            f"{last_words(stderr, stdout)}"
+        )
+    return fields
+
+
+def _measured(name: str, figure: float, longest_s: float | None) -> Measured:
+    """Of a large file KiB per second (seeks: per second), of small ones files per second."""
+    rate = figure * 1024
+    if name == "block write":
+        return Measured(None, read_bytes_per_s=0.0, write_bytes_per_s=rate, max_s=longest_s)
+    if name == "block read":
+        return Measured(None, read_bytes_per_s=rate, write_bytes_per_s=0.0, max_s=longest_s)
+    if name == "rewrite":  # each byte is read and written
+        return Measured(None, read_bytes_per_s=rate, write_bytes_per_s=rate, max_s=longest_s)
+    if name.startswith(("read", "seeks")):
+        return Measured(None, reads_per_s=figure, writes_per_s=0.0, max_s=longest_s)
+    return Measured(None, reads_per_s=0.0, writes_per_s=figure, max_s=longest_s)
+
+
+def _seconds(text: str) -> float | None:
+    found = _LATENCY.fullmatch(text)
+    return int(found[1]) * _UNITS[found[2]] if found else None
+
+
+def _memory_mib(place: Place) -> int:
+    """The memory bonnie++ is told of: it refuses a file of less than twice as much.
+
+    With a smaller file (--size) it is told half of that, and the page cache takes part: the probe says so.
+    """
+    return min(place.memory_bytes, place.size_bytes // 2) // _MIB

@@ -1,0 +1,65 @@
+"""dd: the whole file once, written past the page cache, or read after the page cache has let go of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from ..cell import Cell, Job, Measured, Place
+from ..tool import ToolFailed, installed, last_words
+
+_BLOCK = 2**20
+_SAID = re.compile(r"^(\d+) bytes .*copied, ([0-9.e+-]+) s,", re.MULTILINE)
+
+
+class Dd:
+    """coreutils' dd, blocks of 1 MiB; it tells no latencies."""
+
+    name = program = "dd"
+    package = "coreutils"
+
+    def version(self) -> Sequence[str]:
+        """``dd (coreutils) 9.1``."""
+        return [installed(self), "--version"]
+
+    def prepare(self, place: Place) -> Sequence[str]:
+        """Every block is written once, so that no trial meets a file that is new."""
+        return self._write(place)
+
+    def commands(self, job: Job, place: Place) -> Sequence[Sequence[str]]:
+        """Before reading, the page cache is told to let go of the file (``oflag=nocache``, no data)."""
+        if job.options["of"] == "write":
+            return [self._write(place)]
+        let_go = [installed(self), f"of={place.file}", "oflag=nocache", "conv=notrunc,fdatasync", "count=0"]
+        return [let_go, [installed(self), f"if={place.file}", "of=/dev/null", *_blocks(place)]]
+
+    def _write(self, place: Place) -> list[str]:
+        how = ["if=/dev/zero", f"of={place.file}", "oflag=direct", "conv=notrunc,fdatasync"]
+        return [installed(self), *how, *_blocks(place)]
+
+    def read(self, job: Job, place: Place, stdout: str, stderr: str) -> Mapping[Cell, Measured]:  # noqa: ARG002 -- Tool's
+        """Its last line: ``1073741824 bytes (1.1 GB, 1.0 GiB) copied, 0.5 s, 2.1 GB/s``."""
+        size, seconds = copied(stderr)
+        rate, each = size / seconds, size / _BLOCK / seconds
+        if job.options["of"] == "write":
+            done = Measured(seconds, 0.0, each, 0.0, rate)
+        else:
+            # Read ahead by the kernel, in sizes of its own: how many I/Os these were, dd does not know.
+            done = Measured(seconds, read_bytes_per_s=rate, write_bytes_per_s=0.0)
+        return {job.cell: done}
+
+    def why(self, stdout: str, stderr: str) -> str:
+        """The last line of its errors."""
+        return last_words(stderr, stdout)
+
+
+def copied(stderr: str) -> tuple[int, float]:
+    """(bytes, seconds) of dd's last line. Raises ``ToolFailed``."""
+    found = _SAID.search(stderr)
+    if found is None or float(found[2]) <= 0:
+        raise ToolFailed(f"dd did not say how much it copied in what time: {last_words(stderr)}")
+    return int(found[1]), float(found[2])
+
+
+def _blocks(place: Place) -> list[str]:
+    return ["bs=1M", f"count={max(1, place.size_bytes // _BLOCK)}"]

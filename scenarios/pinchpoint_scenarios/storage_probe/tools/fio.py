@@ -1,0 +1,190 @@
+"""fio: asynchronous or synchronous I/O past the page cache, told as JSON with whole histograms."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..cell import Cell, Job, Measured, Place, Series
+from ..tool import ToolFailed, installed, last_words
+
+LONG_S = 3600.0
+"""From so long on a job's course is kept in steps of ten seconds instead of one."""
+_SHORTEST_STEPS = 5
+"""A job's course has at least so many steps."""
+_NO_DIRECT = ("does not support direct", "Invalid argument", "Operation not supported")
+
+
+class Fio:
+    """One thread, ``libaio`` at a depth or ``psync`` where each write is on the disk before the next.
+
+    Latencies are fio's ``lat``: from the moment the I/O is made to its end, waiting for a place in the
+    device's queue included. Where each write is flushed it is opened with O_DSYNC, as SQL Server and
+    PostgreSQL's ``open_datasync`` write their logs: the time is that of a commit.
+    """
+
+    name = program = package = "fio"
+
+    def version(self) -> Sequence[str]:
+        """``fio-3.33``."""
+        return [installed(self), "--version"]
+
+    def prepare(self, place: Place) -> Sequence[str]:
+        """The command that writes the whole file: blocks that were never written would cost extra later."""
+        how = ["--rw=write", "--bs=1M", "--ioengine=libaio", "--iodepth=8", "--direct=1", "--end_fsync=1"]
+        return [*self._begin("prepare", place), *how]
+
+    def commands(self, job: Job, place: Place) -> Sequence[Sequence[str]]:
+        """One call of fio."""
+        cell = job.cell
+        if job.seconds is None or cell.block_bytes is None or cell.read_ratio is None:
+            raise ValueError(f"a job for fio needs seconds, a block size and a share of reads: {job}")
+        engine = ["--ioengine=libaio", f"--iodepth={cell.outstanding or 1}"]
+        if job.flush_each:
+            engine = ["--ioengine=psync", "--sync=dsync"]
+        how = [
+            f"--rw={_way(cell)}",
+            f"--bs={cell.block_bytes}",
+            "--direct=1",
+            *engine,
+            "--time_based",
+            f"--runtime={round(job.seconds * 1000)}ms",
+            f"--ramp_time={round(settles(job) * 1000)}ms",
+            f"--randseed={place.trial}",
+            "--norandommap",
+            "--lat_percentiles=1",
+            "--clat_percentiles=0",
+        ]
+        if 0 < cell.read_ratio < 1:
+            how.append(f"--rwmixread={round(cell.read_ratio * 100)}")
+        if cell.random_ratio and cell.random_ratio < 1:
+            how.append(f"--percentage_random={round(cell.random_ratio * 100)}")
+        if job.flush_every:
+            how.append(f"--fdatasync={job.flush_every}")
+        log = place.folder / "log"
+        logs = [f"--write_iops_log={log}", f"--write_lat_log={log}", f"--log_avg_msec={_step_ms(job)}"]
+        return [[*self._begin("cell", place), *how, *logs, "--per_job_logs=0"]]
+
+    def read(self, job: Job, place: Place, stdout: str, stderr: str) -> Mapping[Cell, Measured]:
+        """Its JSON, and its two logs, which are removed."""
+        step_s = _step_ms(job) / 1000
+        logs = {name: _taken(place.folder / f"log_{name}.log") for name in ("iops", "lat")}
+        for name in ("slat", "clat"):
+            (place.folder / f"log_{name}.log").unlink(missing_ok=True)
+        series = course(logs["iops"], logs["lat"], step_s)
+        return {job.cell: measured(stdout, stderr, series)}
+
+    def why(self, stdout: str, stderr: str) -> str:
+        """Its own words, and what they mean where the file system has no direct I/O."""
+        words = last_words(stderr, stdout.partition("{")[0])
+        if any(sign in words for sign in _NO_DIRECT):
+            return (
+                f"{words} (a file system without direct I/O, such as tmpfs: its page cache would be "
+                "measured, not a disk; give a folder on a disk)"
+            )
+        return words
+
+    def _begin(self, name: str, place: Place) -> list[str]:
+        return [
+            installed(self),
+            f"--name={name}",
+            f"--filename={place.file}",
+            f"--size={place.size_bytes}",
+            "--output-format=json+",
+            "--eta=never",
+            "--thread",
+        ]
+
+
+def settles(job: Job) -> float:
+    """Seconds before what is measured: the first I/Os meet an empty queue; slow disks fill theirs slowly."""
+    return min(max(0.2, (job.seconds or 0.0) / 5), 5.0)
+
+
+def measured(stdout: str, stderr: str, series: Series | None = None) -> Measured:
+    """What fio's JSON says of its one job. Raises ``ToolFailed``."""
+    found = job_of(stdout, stderr)
+    ways = [found["read"], found["write"]]
+    times: dict[int, int] = {}
+    for way in ways:
+        for value, count in (way["lat_ns"].get("bins") or {}).items():
+            times[int(value)] = times.get(int(value), 0) + int(count)
+    counts = [int(way["total_ios"]) for way in ways]
+    ended = sum(times.values())
+    total_ns = sum(way["lat_ns"]["mean"] * way["lat_ns"]["N"] for way in ways)
+    return Measured(
+        seconds=max(float(way["runtime"]) for way in ways) / 1000,
+        reads_per_s=float(ways[0]["iops"]),
+        writes_per_s=float(ways[1]["iops"]),
+        read_bytes_per_s=float(ways[0]["bw_bytes"]),
+        write_bytes_per_s=float(ways[1]["bw_bytes"]),
+        times_ns=times if ended else None,
+        mean_s=total_ns / sum(way["lat_ns"]["N"] for way in ways) / 1e9 if any(counts) and ended else None,
+        max_s=max(way["lat_ns"]["max"] for way in ways) / 1e9 if ended else None,
+        series=series,
+    )
+
+
+def job_of(stdout: str, stderr: str) -> Mapping[str, Any]:
+    """The only job of fio's JSON; notes may stand before it. Raises ``ToolFailed``."""
+    begins = stdout.find("{\n")
+    try:
+        [job] = json.loads(stdout[begins:])["jobs"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ToolFailed(
+            f"fio did not print the JSON that was expected: {last_words(stderr, stdout)}"
+        ) from error
+    if job["error"]:
+        raise ToolFailed(f"fio: error {job['error']}: {last_words(stderr, stdout[:begins])}")
+    found: Mapping[str, Any] = job
+    return found
+
+
+def course(iops_log: str, latency_log: str, step_s: float) -> Series | None:
+    """The course of a job from fio's logs: ``time in ms, value, direction, ...``, one line per step and way.
+
+    I/Os per second of reads and writes are added; latencies are means weighted by them. None where fio logged
+    nothing (a job shorter than a step).
+    """
+    rates = _by_step(iops_log, step_s)
+    times = _by_step(latency_log, step_s)
+    if len(rates) < _SHORTEST_STEPS:
+        return None
+    latencies: list[float | None] = []
+    for step in sorted(rates):
+        known = {way: value for way, value in times.get(step, {}).items() if rates[step].get(way)}
+        weight = sum(rates[step][way] for way in known)
+        total = sum(value * rates[step][way] for way, value in known.items())
+        latencies.append(total / weight / 1e9 if weight else None)
+    return Series(step_s, tuple(sum(rates[step].values()) for step in sorted(rates)), tuple(latencies))
+
+
+def _by_step(log: str, step_s: float) -> dict[int, dict[str, float]]:
+    found: dict[int, dict[str, float]] = {}
+    for line in log.splitlines():
+        time_ms, value, way, *_ = (part.strip() for part in line.split(","))
+        found.setdefault(round(float(time_ms) / 1000 / step_s), {})[way] = float(value)
+    return found
+
+
+def _taken(path: Path) -> str:
+    if not path.exists():
+        return ""
+    text = path.read_text(encoding="utf-8")
+    path.unlink()
+    return text
+
+
+def _way(cell: Cell) -> str:
+    random = bool(cell.random_ratio)
+    if cell.read_ratio == 1:
+        return "randread" if random else "read"
+    if cell.read_ratio == 0:
+        return "randwrite" if random else "write"
+    return "randrw" if random else "rw"
+
+
+def _step_ms(job: Job) -> int:
+    return 10_000 if (job.seconds or 0) > LONG_S else 1000

@@ -1,0 +1,53 @@
+"""hdparm -t: how fast the device below the folder is read, one block after the other; nothing is written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from ..cell import Cell, Job, Measured, Place
+from ..tool import ToolFailed, installed, last_words
+
+_SAID = re.compile(r"Timing buffered disk reads:\s*(\d+) MB in\s*([0-9.]+) seconds")
+_MIB = 2**20
+
+
+class Hdparm:
+    """Reads the block device for three seconds; the user must be allowed to."""
+
+    name = program = package = "hdparm"
+
+    def version(self) -> Sequence[str]:
+        """``hdparm v9.65``."""
+        return [installed(self), "-V"]
+
+    def prepare(self, place: Place) -> Sequence[str]:  # noqa: ARG002 -- Tool's
+        """It reads the device, no file."""
+        return []
+
+    def commands(self, job: Job, place: Place) -> Sequence[Sequence[str]]:  # noqa: ARG002 -- Tool's
+        """Raises ``ToolFailed`` where the folder has no block device."""
+        if place.device is None:
+            raise ToolFailed(
+                "the folder lies on no block device (memory, a network share), so hdparm reads none"
+            )
+        return [[installed(self), "-t", place.device]]
+
+    def read(self, job: Job, place: Place, stdout: str, stderr: str) -> Mapping[Cell, Measured]:  # noqa: ARG002 -- Tool's
+        """`` Timing buffered disk reads: 602 MB in  3.00 seconds = 200.47 MB/sec``; its MB are MiB."""
+        size_bytes, seconds = timed(stdout, stderr)
+        rate = size_bytes / seconds
+        return {job.cell: Measured(seconds, read_bytes_per_s=rate, write_bytes_per_s=0.0)}
+
+    def why(self, stdout: str, stderr: str) -> str:
+        """Its last line of errors, and the remedy where rights are missing."""
+        words = last_words(stderr, stdout)
+        return f"{words}; only root may read a device" if "Permission denied" in words else words
+
+
+def timed(stdout: str, stderr: str) -> tuple[int, float]:
+    """(bytes, seconds) that hdparm tells. Raises ``ToolFailed``."""
+    found = _SAID.search(stdout)
+    if found is None or float(found[2]) <= 0:
+        raise ToolFailed(f"hdparm did not say how much it read: {last_words(stderr, stdout)}")
+    return int(found[1]) * _MIB, float(found[2])

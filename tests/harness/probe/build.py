@@ -1,0 +1,128 @@
+"""Probes of disks that exist as formulas only: what a suite would measure on them, exactly."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from pinchpoint.analysis.inputs import Limits
+from pinchpoint.probe import times
+from pinchpoint.probe.record import Declared, Options, Probe, Trial, Where
+from pinchpoint_infra.catalogue import profile
+from pinchpoint_scenarios.storage_probe import SUITES, Cell, Series
+
+Speed = Callable[[Cell, int], float]
+"""I/Os per second of a cell in a trial."""
+
+
+@dataclass(frozen=True)
+class Disk:
+    """A disk by its formula: what holds it at each depth and size.
+
+    Attributes:
+        floor_s: what each I/O takes at least, however many are going on.
+        iops: cap; None: none.
+        bytes_per_s: cap.
+        service_s: time of one I/O of a device that serves one after the other, by cell; None: no such device.
+        uneven: its times spread by so much from trial to trial.
+    """
+
+    floor_s: float = 0.0001
+    iops: float | None = None
+    bytes_per_s: float | None = None
+    service_s: Callable[[Cell], float] | None = None
+    uneven: float = 0.0
+
+    def __call__(self, cell: Cell, trial: int) -> float:
+        """I/Os per second."""
+        found = (cell.outstanding or 1) / self.floor_s
+        if self.iops:
+            found = min(found, self.iops)
+        if self.bytes_per_s and cell.block_bytes:
+            found = min(found, self.bytes_per_s / cell.block_bytes)
+        if self.service_s:
+            found = min(found, 1 / self.service_s(cell))
+        chance = random.Random(f"{cell.name} {trial}")
+        return found * (1 + self.uneven * chance.uniform(-1, 1))
+
+
+def declared(name: str) -> Declared:
+    """An entry of the catalogue."""
+    entry = profile(name)
+    more = entry.burst
+    burst = Limits(more.iops, more.bytes_per_s, entry.io_unit_bytes) if more else None
+    return Declared(entry.name, 1, Limits(entry.iops, entry.bytes_per_s, entry.io_unit_bytes), burst)
+
+
+def trial_of(
+    cell: Cell, number: int, iops: float, seconds: float = 5.0, *, course: bool = False, uneven: float = 0.0
+) -> Trial:
+    """What fio would say of so many I/Os a second."""
+    reads = cell.read_ratio or 0.0
+    size = cell.block_bytes or 0
+    latency_s = (cell.outstanding or 1) / iops
+    chance = random.Random(f"{cell.name} {number} seconds")
+    rates = tuple(iops * (1 + uneven * chance.uniform(-2, 2)) for _ in range(int(seconds)))
+    series = Series(1.0, rates, (latency_s,) * len(rates)) if course else None
+    return Trial(
+        number=number,
+        started="2026-01-01T00:00:00.000Z",
+        seconds=seconds,
+        reads_per_s=iops * reads,
+        writes_per_s=iops * (1 - reads),
+        read_bytes_per_s=iops * reads * size,
+        write_bytes_per_s=iops * (1 - reads) * size,
+        latency=times.histogram({int(latency_s * 1e9): max(1, int(iops * seconds))}),
+        mean_s=latency_s,
+        max_s=latency_s,
+        series=series,
+    )
+
+
+def probe_of(
+    speed: Speed,
+    cells: Iterable[Cell] | None = None,
+    suite: str = "crystaldiskmark",
+    repeat: int = 5,
+    said: Declared | None = None,
+    *,
+    course: bool = True,
+    seconds: float = 5.0,
+) -> Probe:
+    """A finished probe of a disk of that speed."""
+    asked = list(cells) if cells is not None else cells_of(suite)
+    return Probe(
+        suite=suite,
+        where=Where("/srv/data", "host1", "sdb", "ext4"),
+        options=Options(repeat, seconds, 2**30, 0.020),
+        declared=said or Declared(),
+        started="2026-01-01T00:00:00.000Z",
+        ended="2026-01-01T01:00:00.000Z",
+        state="finished",
+        cells={
+            cell: [
+                trial_of(
+                    cell,
+                    number,
+                    speed(cell, number),
+                    seconds,
+                    course=course,
+                    uneven=getattr(speed, "uneven", 0.0),
+                )
+                for number in range(1, repeat + 1)
+            ]
+            for cell in asked
+        },
+    )
+
+
+def cells_of(suite: str) -> Sequence[Cell]:
+    """A suite's cells."""
+    return [cell for job in SUITES[suite].jobs(5.0) for cell in job.cells]
+
+
+def geometric(low: int, high: int) -> list[int]:
+    """Powers of two from one to the other."""
+    return [2**power for power in range(int(math.log2(low)), int(math.log2(high)) + 1)]

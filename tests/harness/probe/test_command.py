@@ -1,0 +1,243 @@
+"""``pinchpoint probe`` as a user calls it, on a folder of this machine: figures, files, refusals, Ctrl-C."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from support import end, require, run_cli, start_cli, wait_for_line
+
+from pinchpoint.cli.probe import probe
+from pinchpoint.errors import GuardError, InputError, PinchpointError
+
+SMALL = ("--size", "64MiB", "--repeat", "1")
+
+
+@pytest.fixture
+def disk() -> Iterator[Path]:
+    """A folder on a real disk, not in memory, which the probes leave as they found it."""
+    folder = Path(tempfile.mkdtemp(prefix="pinchpoint-probed-", dir="/var/tmp"))
+    (folder / "precious").write_text("x")
+    try:
+        yield folder
+        left = {path.name for path in folder.iterdir()}
+    finally:
+        shutil.rmtree(folder)
+    assert left == {"precious"}
+
+
+def probed(*arguments: str | Path) -> tuple[Path, dict[str, Any], subprocess.CompletedProcess[str]]:
+    """(directory, probe.json, the process) of a probe that succeeded."""
+    done = run_cli("probe", *arguments)
+    assert done.returncode == 0, done.stderr[-3000:]
+    directory = Path(done.stdout.splitlines()[-1])
+    return directory, json.loads((directory / "probe.json").read_text()), done
+
+
+def test_a_suite_leaves_figures_a_page_and_nothing_else(disk: Path, tmp_path: Path) -> None:
+    """The database suite: each of its cells has rates, latencies and percentiles that fit each other."""
+    require("fio", "fio")
+    directory, content, done = probed(
+        disk,
+        "--suite",
+        "database",
+        *SMALL,
+        "--time-per-cell",
+        "200ms",
+        "--out",
+        tmp_path,
+        "--profile",
+        "azure/p10",
+    )
+    assert "estimate: 13 measurements" in done.stderr
+    assert (content["schema"], content["state"], content["suite"]) == (
+        "pinchpoint.probe/1",
+        "finished",
+        "database",
+    )
+    assert content["declared"]["profile"] == "azure/p10"
+    assert content["versions"]["fio"].startswith("fio-")
+    assert content["prepared"]["bytes"] == 64 * 2**20
+    for row in content["cells"]:
+        one = row["figures"]
+        assert (one["trials"], one["failed"]) == (1, []), row["name"]
+        assert one["bytes_per_s"]["mean"] == pytest.approx(one["iops"]["mean"] * row["block_bytes"], rel=0.01)
+        assert 0 < one["p50_s"] <= one["p95_s"] <= one["p99_s"] <= one["p999_s"] <= one["max_s"] * 1.05
+        [trial] = row["trials"]
+        reads = trial["reads_per_s"] / one["iops"]["mean"]
+        assert reads == pytest.approx(row["read_ratio"], abs=0.15), row["name"]
+    assert "<svg" in (directory / "report.html").read_text()
+    assert content["verdict"]["summary"]
+
+
+def test_sequential_by_dd(disk: Path, tmp_path: Path) -> None:
+    """The file is written and read; hdparm's row has a figure, or the reason why not."""
+    _, content, _ = probed(disk, "--suite", "sequential", *SMALL, "--out", tmp_path)
+    rows = {row["name"]: row["figures"] for row in content["cells"]}
+    for name in ("dd write, 1 outstanding", "dd read"):
+        assert rows[name]["bytes_per_s"]["mean"] > 1e6
+        assert rows[name]["mean_s"] is None
+    hdparm = rows["hdparm read"]
+    assert hdparm["bytes_per_s"] or hdparm["failed"]
+
+
+def test_json_is_one_document(disk: Path, tmp_path: Path) -> None:
+    require("fio", "fio")
+    done = run_cli(
+        "probe", disk, "--suite", "stability", *SMALL, "--time-per-cell", "1s", "--json", "--out", tmp_path
+    )
+    content = json.loads(done.stdout)
+    assert content["verdict"]["caps"] == {"iops": None, "bytes_per_s": None}
+    assert content["options"] == {
+        "repeat": 1,
+        "time_per_cell_s": 1.0,
+        "size_bytes": 64 * 2**20,
+        "line_s": 0.02,
+    }
+
+
+def test_ctrl_c_keeps_what_was_measured_and_it_is_gone_on_with(disk: Path, tmp_path: Path) -> None:
+    """Exit status 130, the folder is clean, no fio is left; --resume measures the rest and no cell twice."""
+    require("fio", "fio")
+    asked = ("--suite", "crystaldiskmark", *SMALL, "--time-per-cell", "200ms", "--out", tmp_path)
+    process = start_cli("probe", disk, *asked)
+    wait_for_line(process, "[3/12]")
+    status, out, err = end(process, signal.SIGINT)
+    assert status == 130, err
+    directory = Path(out.splitlines()[-1])
+    before = json.loads((directory / "probe.json").read_text())
+    measured = [row["name"] for row in before["cells"] if row["trials"]]
+    assert before["state"] == "interrupted"
+    assert 3 <= len(measured) < 12
+    assert "not finished" in out
+    assert [path.name for path in disk.iterdir()] == ["precious"]
+    done = run_cli("probe", "--resume", directory)
+    assert done.returncode == 0, done.stderr
+    after = json.loads((directory / "probe.json").read_text())
+    assert after["state"] == "finished"
+    assert all(len(row["trials"]) == 1 for row in after["cells"])
+    firsts = {row["name"]: row["trials"][0]["started"] for row in after["cells"]}
+    assert all(firsts[row["name"]] == row["trials"][0]["started"] for row in before["cells"] if row["trials"])
+    with pytest.raises(InputError, match="is finished"):
+        probe.main(["--resume", str(directory)], standalone_mode=False)
+
+
+def test_a_killed_probe_takes_fio_with_it(disk: Path, tmp_path: Path) -> None:
+    """SIGKILL: fio ends at once where setpriv is there; the next probe removes the folder."""
+    require("fio", "fio")
+    require("setpriv", "util-linux")
+    process = start_cli(
+        "probe", disk, "--suite", "stability", *SMALL, "--time-per-cell", "60s", "--out", tmp_path
+    )
+    wait_for_line(process, "estimate")
+    fio = wait_for_fio(process.pid)
+    process.kill()
+    process.communicate(timeout=20)
+    psutil.wait_procs([fio], timeout=10)
+    assert not fio.is_running() or fio.status() == psutil.STATUS_ZOMBIE
+    assert (disk / "pinchpoint-probe").exists()
+    probed(disk, "--suite", "stability", *SMALL, "--time-per-cell", "200ms", "--out", tmp_path)
+
+
+def wait_for_fio(parent: int) -> psutil.Process:
+    """The fio that a probe has started to measure with."""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        found = [child for child in psutil.Process(parent).children(recursive=True) if child.name() == "fio"]
+        if found and "--name=cell" in found[0].cmdline():
+            return found[0]
+        time.sleep(0.05)
+    raise AssertionError("no fio was started")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"),
+    [
+        (("{disk}",), 2, "--suite: needed"),
+        (("--suite", "database"), 2, "give either DIR"),
+        (("{disk}", "--suite", "databse"), 2, "nearest: database"),
+        (("{disk}/precious", "--suite", "database"), 4, "did not make"),
+        (("/dev/null", "--suite", "database"), 4, "raw device"),
+        (("{disk}/nowhere", "--suite", "database"), 2, "is no folder"),
+        (("{disk}", "--suite", "database", "--profile", "azure/p11"), 2, "nearest: azure/p1"),
+        (("{disk}", "--suite", "database", "--profile", "azure/ds12"), 2, "is a machine"),
+        (("{disk}", "--suite", "database", "--time-per-cell", "5"), 2, "has no unit"),
+        (("{disk}", "--suite", "database", "--size", "1KiB"), 2, "too small"),
+        (("{disk}", "--suite", "database", "--size", "1000TB"), 5, "does not fit"),
+        (("{disk}", "--suite", "database", "--disk", "sql.log"), 2, "--farm"),
+        (("--resume", "{disk}"), 2, "it is no probe"),
+    ],
+)
+def test_what_is_wrong_is_said_before_anything_is_written(
+    disk: Path, tmp_path: Path, arguments: tuple[str, ...], status: int, words: str
+) -> None:
+    given = [word.replace("{disk}", str(disk)) for word in arguments]
+    with pytest.raises(PinchpointError) as raised:
+        probe.main([*given, "--out", str(tmp_path / "runs")], standalone_mode=False)
+    assert (raised.value.exit_status, words in str(raised.value)) == (status, True), str(raised.value)
+    assert not (tmp_path / "runs").exists() or not list((tmp_path / "runs").iterdir())
+
+
+FARM = {
+    "name": "ours",
+    "environment": "staging",
+    "endpoints": {"sql": {"url": "postgresql://loader@sql1/loadtest"}},
+    "tiers": {"sql": {"hosts": {"sql1": {"collect": [{"kind": "local"}], "disks": {}}}}},
+}
+
+
+def farm_file(folder: Path, disks: dict[str, Any], **changed: Any) -> Path:
+    content = json.loads(json.dumps(FARM)) | changed
+    content["tiers"]["sql"]["hosts"]["sql1"]["disks"] = disks
+    path = folder / "farm.yaml"
+    path.write_text(json.dumps(content))
+    return path
+
+
+def test_a_disk_of_a_farm_with_what_it_is_declared_to_be(disk: Path, tmp_path: Path) -> None:
+    require("fio", "fio")
+    roles = {"log": {"path": str(disk), "profile": "azure/p30"}, "data": {"path": str(disk)}}
+    farm = farm_file(tmp_path, roles)
+    quick = ("--suite", "stability", *SMALL, "--time-per-cell", "200ms", "--out", tmp_path)
+    _, content, _ = probed("--farm", farm, "--disk", "sql.log", *quick)
+    assert (content["where"]["farm"], content["where"]["disk"]) == ("ours", "sql.log")
+    assert content["declared"]["limits"]["iops"] == 5000
+    with pytest.raises(InputError, match=r"one of: sql\.data, sql\.log"):
+        probe.main(["--farm", str(farm), "--suite", "stability"], standalone_mode=False)
+    with pytest.raises(InputError, match=r"nearest: sql\.log"):
+        probe.main(["--farm", str(farm), "--disk", "sql.lgo", "--suite", "stability"], standalone_mode=False)
+
+
+def test_a_production_farm_is_refused(disk: Path, tmp_path: Path) -> None:
+    farm = farm_file(tmp_path, {"log": {"path": str(disk)}}, environment="production")
+    given = ["--farm", str(farm), "--suite", "stability", "--out", str(tmp_path / "runs")]
+    with pytest.raises(GuardError, match="is production"):
+        probe.main(given, standalone_mode=False)
+
+
+def test_a_folder_in_memory_is_said_to_be_none_of_a_disk(tmp_path: Path) -> None:
+    """Where the kernel allows direct I/O there it is measured, with a warning; else a sentence says why."""
+    require("fio", "fio")
+    memory = Path(tempfile.mkdtemp(prefix="pinchpoint-probed-", dir="/dev/shm"))
+    try:
+        out = tmp_path / "runs"
+        done = run_cli(
+            "probe", memory, "--suite", "stability", *SMALL, "--time-per-cell", "200ms", "--out", out
+        )
+        if done.returncode == 0:
+            assert "lies on no disk" in done.stdout
+        else:
+            assert done.returncode == 5
+            assert "without direct I/O" in done.stderr
+        assert not list(memory.iterdir())
+    finally:
+        shutil.rmtree(memory)

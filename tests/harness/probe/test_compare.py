@@ -1,0 +1,95 @@
+"""Two probes beside each other: called by their repetitions, never without them."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from harness.probe.build import Disk, cells_of, probe_of
+
+from pinchpoint.errors import InputError
+from pinchpoint.probe import conduct
+from pinchpoint.probe.compare import compare
+from pinchpoint.probe.compared import are_probes, compared, comparison_text
+from pinchpoint.probe.judge import judge
+from pinchpoint.probe.record import Probe, save
+from pinchpoint_scenarios.storage_probe import Cell
+
+
+def test_twice_the_cap_is_better_where_it_matters() -> None:
+    """500 against 1,000 a second: random I/O at 32 is twice as good; what bytes hold is the same."""
+    found = compare(probe_of(Disk(0.0005, 500, 60e6)), probe_of(Disk(0.0005, 1000, 60e6)))
+    by_cell = {one.cell: one for one in found.changes}
+    random_write = by_cell["RND4K write, 32 outstanding"]
+    assert random_write.call == "better"
+    assert random_write.ratio == pytest.approx(2)
+    assert random_write.latency_ratio == pytest.approx(0.5)
+    assert by_cell["SEQ1M write, 8 outstanding"].call == "equivalent"
+    assert not found.moved
+    back = compare(probe_of(Disk(0.0005, 1000, 60e6)), probe_of(Disk(0.0005, 500, 60e6)))
+    assert {one.call for one in back.changes} == {"worse", "equivalent"}
+
+
+def test_another_thing_limits() -> None:
+    """From a cap to a disk without one: what limits random reads moved."""
+    found = compare(probe_of(Disk(0.001, 500, 60e6)), probe_of(Disk(0.001)))
+    assert found.moved["RND4K read"] == ("disk_cap", "disk_concurrency")
+    assert "another thing" in found.summary
+    assert "more at once would get more done" in comparison_text(found)
+
+
+class Noisy:
+    """A disk whose repetitions differ by chance, by 10 %."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self.chance = chance
+
+    def __call__(self, cell: Cell, trial: int) -> float:
+        return (cell.outstanding or 1) * 1000 * self.chance.lognormvariate(0, 0.1)
+
+
+def test_the_same_disk_twice_is_hardly_ever_called() -> None:
+    """A/A: forty pairs of one noisy disk, twelve cells each, after Holm's correction."""
+    wrong = 0
+    for pair in range(40):
+        sides = [probe_of(Noisy(random.Random(f"{pair} {side}")), course=False) for side in range(2)]
+        wrong += any(one.call in ("better", "worse") for one in compare(*sides).changes)
+    assert wrong <= 4
+
+
+def test_few_repetitions_are_not_called() -> None:
+    found = compare(probe_of(Disk(0.0005, 500), repeat=3), probe_of(Disk(0.0005, 1000), repeat=3))
+    assert {(one.call, one.ci95) for one in found.changes} == {("inconclusive", None)}
+    assert any("--repeat 5" in warning for warning in found.warnings)
+
+
+def test_what_else_differs_weakens_the_claim() -> None:
+    base, other = probe_of(Disk(0.0005, 500)), probe_of(Disk(0.0005, 1000))
+    other.versions = {"fio": "fio-3.36"}
+    other.where = replace(other.where, host="host2")
+    found = compare(base, other)
+    assert "machine: host1 and host2" in found.confounders
+    assert "fio: None and fio-3.36" in found.confounders
+    assert "not shown to be theirs" in found.summary
+
+
+def saved_probe(folder: Path, probe: Probe) -> Path:
+    folder.mkdir()
+    save(folder, conduct.content(probe, judge(probe)))
+    return folder
+
+
+def test_probes_compare_with_probes_of_one_suite(tmp_path: Path) -> None:
+    one = saved_probe(tmp_path / "one", probe_of(Disk(0.001, 500)))
+    two = saved_probe(tmp_path / "two", probe_of(Disk(0.001, 500), cells_of("database"), "database"))
+    assert are_probes([one, two])
+    assert not are_probes([tmp_path])
+    with pytest.raises(InputError, match="probes compare with probes"):
+        are_probes([one, tmp_path])
+    with pytest.raises(InputError, match="of one suite"):
+        compared([one], [two])
+    with pytest.raises(InputError, match="one on each side"):
+        compared([one, one], [two])
+    assert compared([one], [one]).summary

@@ -1,0 +1,83 @@
+"""The driver, with tools that are missing or fail: said per cell, and as an error where nothing is left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from harness.probe.build import Disk, probe_of
+
+from pinchpoint.errors import FarmUnavailable
+from pinchpoint.probe import process
+from pinchpoint.probe.driver import Driver, Watch, estimate
+from pinchpoint.probe.record import Options, Probe
+from pinchpoint_scenarios.storage_probe import SUITES, tool
+
+
+def probe_in(folder: Path, suite: str) -> Probe:
+    probe = probe_of(Disk(), [], suite)
+    probe.options = Options(1, 0.2, 16 * 2**20, 0.02)
+    return probe
+
+
+def watching(said: list[str], stop: Callable[[], bool] = lambda: False) -> Watch:
+    return Watch(stop, said.append, lambda *_: None, lambda *_: None, lambda _: None)
+
+
+def without(monkeypatch: pytest.MonkeyPatch, *programs: str) -> None:
+    """As on a machine where these are not installed."""
+    find = tool.find
+    monkeypatch.setattr(tool, "find", lambda name: None if name in programs else find(name))
+
+
+def test_a_suite_whose_only_tool_is_missing_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The program and Debian's package are named; nothing was run."""
+    without(monkeypatch, "fio")
+    driver = Driver(SUITES["database"], probe_in(tmp_path, "database"), tmp_path, watching([]))
+    with pytest.raises(FarmUnavailable, match=r"fio is not installed here.*apt-get install fio"):
+        driver.run()
+    assert not list(tmp_path.iterdir())
+
+
+def test_one_of_several_tools_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Without hdparm dd still measures; the row says which package is missing, and so does a warning."""
+    without(monkeypatch, "hdparm")
+    probe, said = probe_in(tmp_path, "sequential"), list[str]()
+    Driver(SUITES["sequential"], probe, tmp_path, watching(said)).run()
+    assert probe.state == "finished"
+    failed = {cell.name: trials[0].failed for cell, trials in probe.cells.items()}
+    assert "apt-get install hdparm" in (failed["hdparm read"] or "")
+    assert failed["dd read"] is None
+    assert any("hdparm" in line for line in said)
+    assert any("hdparm" in line for line in probe.warnings)
+
+
+def test_a_failing_tool_s_own_words_are_kept(tmp_path: Path) -> None:
+    """The folder was taken away: dd says so, and that is the error."""
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    (gone / "probe.data").mkdir()  # no file to write to
+    with pytest.raises(FarmUnavailable, match=r"dd failed with exit status 1: .*Is a directory"):
+        Driver(SUITES["sequential"], probe_in(gone, "sequential"), gone, watching([])).run()
+
+
+def test_stopping_ends_the_process_at_once(tmp_path: Path) -> None:
+    with pytest.raises(process.Stopped):
+        process.run(["sleep", "60"], tmp_path, lambda: True)
+
+
+def test_what_a_process_says(tmp_path: Path) -> None:
+    said = process.run(["sh", "-c", "echo out; echo err >&2; exit 3"], tmp_path, lambda: False)
+    assert (said.stdout, said.stderr, said.status) == ("out\n", "err\n", 3)
+
+
+def test_the_estimate_counts_cells_repetitions_and_pauses() -> None:
+    """12 cells of 5 s, five times, each with its settling; 12 trials with 11 pauses of 10 s."""
+    found = estimate(SUITES["crystaldiskmark"], probe_of(Disk(), [], "crystaldiskmark"))
+    assert (found["jobs"], found["untimed"], found["bytes"]) == (60, 0, 2**30)
+    assert found["seconds"] == pytest.approx(60 * 6.5)
+    found = estimate(SUITES["sequential"], probe_of(Disk(), [], "sequential", repeat=12))
+    assert (found["jobs"], found["untimed"], found["seconds"]) == (36, 36, 110.0)

@@ -1,0 +1,187 @@
+"""Probes of emulated disks whose limit is known, because we put it there: the verdict must name it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import require, run_cli
+
+from pinchpoint_infra.catalogue import Burst
+from pinchpoint_infra.disks import Device, DiskSpec, WarmUp, loop, support
+from pinchpoint_infra.disks.emulated import EmulatedDisk, remove_all
+from pinchpoint_infra.disks.way import Way, choose
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: loop devices and mounts")
+
+FARM_ID = "0123456789ac"
+SLOW = pytest.mark.slow
+"""Each of these takes half a minute or more: one of them stands for all in continuous integration."""
+
+
+class Probed:
+    """Makes one disk after the other and probes it."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self.disks: list[EmulatedDisk] = []
+
+    def __call__(self, spec: DiskSpec, suite: str, *options: str) -> dict[str, Any]:
+        """probe.json of a suite on such a disk."""
+        chosen = choose(spec, support())
+        assert isinstance(chosen, Way), chosen
+        name = f"sql.disk{len(self.disks)}"
+        folder, mount = self.place / "disks" / name, self.place.joinpath(*name.split("."))
+        disk = EmulatedDisk(name, FARM_ID, spec, chosen, folder, mount, dict(os.environ))
+        disk.build()
+        self.disks.append(disk)
+        disk.apply(on=True, group=None)
+        done = run_cli(
+            "probe",
+            mount,
+            "--suite",
+            suite,
+            "--size",
+            "64MiB",
+            *options,
+            "--json",
+            "--out",
+            self.place / "runs",
+            timeout_s=170,
+        )
+        assert done.returncode == 0, done.stderr[-3000:]
+        assert not list(mount.iterdir())
+        content: dict[str, Any] = json.loads(done.stdout)
+        return content
+
+
+@pytest.fixture
+def probed() -> Iterator[Probed]:
+    """A prober whose disks are gone afterwards, which is part of every test."""
+    require("fio", "fio")
+    require("fusermount3", "fuse3")
+    place = Path("/var/tmp") / f"pinchpoint-probes-{os.getpid()}"
+    place.mkdir()
+    making = Probed(place)
+    try:
+        yield making
+    finally:
+        remove_all(FARM_ID, place)
+        for disk in making.disks:
+            disk.close()
+        left = loop.devices_of(FARM_ID, place) + [m.mount_point for m in loop.mounts_below(place)]
+        shutil.rmtree(place)
+        assert left == []
+
+
+def workload(content: dict[str, Any], name: str) -> dict[str, Any]:
+    [found] = [one for one in content["verdict"]["workloads"] if one["workload"] == name]
+    result: dict[str, Any] = found
+    return result
+
+
+def test_a_cap_is_found_within_3_percent(probed: Probed) -> None:
+    """400 a second behind a round trip of 1 ms: found without being declared."""
+    content = probed(
+        DiskSpec(iops=400, latency_s=0.001), "crystaldiskmark", "--repeat", "1", "--time-per-cell", "600ms"
+    )
+    verdict = content["verdict"]
+    assert verdict["caps"]["iops"]["value"] == pytest.approx(400, rel=0.03)
+    assert verdict["limits_are"] == "found"
+    assert workload(content, "RND4K write")["kind"] == "disk_cap"
+    assert workload(content, "RND4K read")["kind"] == "disk_cap"
+
+
+@SLOW
+def test_both_caps_of_a_standard_disk(probed: Probed) -> None:
+    """500 a second and 60 MB/s: both, and the type is among those it behaves like."""
+    content = probed(
+        DiskSpec(iops=500, bytes_per_s=60e6, latency_s=0.0005),
+        "crystaldiskmark",
+        "--repeat",
+        "2",
+        "--time-per-cell",
+        "2s",
+    )
+    caps = content["verdict"]["caps"]
+    assert caps["iops"]["value"] == pytest.approx(500, rel=0.03)
+    assert caps["bytes_per_s"]["value"] == pytest.approx(60e6, rel=0.03)
+    assert "azure/s30" in [one["name"] for one in content["verdict"]["behaves_like"]]
+
+
+@SLOW
+def test_a_round_trip_is_lack_of_concurrency(probed: Probed) -> None:
+    """10 ms whatever is going on: latency stays, the rate follows; 20 ms hold at every depth."""
+    content = probed(DiskSpec(latency_s=0.010), "database", "--repeat", "1", "--time-per-cell", "2s")
+    reads = workload(content, "data 8K read")
+    assert reads["cells"][0]["kind"] == "disk_concurrency"
+    assert reads["line_holds_to"] >= 16
+    assert workload(content, "log 4K write")["kind"] in (None, "disk_latency")
+    assert content["verdict"]["caps"]["iops"] is None
+
+
+@SLOW
+def test_a_device_is_no_cap(probed: Probed) -> None:
+    """One arm, 6 ms an I/O, unevenly: more outstanding only waits; no cap is found."""
+    content = probed(
+        DiskSpec(device=Device(0.006, 0.003, 0.4)), "iometer", "--repeat", "1", "--time-per-cell", "2s"
+    )
+    assert content["verdict"]["caps"]["iops"] is None
+    kind = workload(content, "8K random write")["kind"]
+    assert kind == "disk_device"
+    assert workload(content, "8K random write")["line_crossed_at"] == 8
+
+
+@SLOW
+def test_credits_run_out_in_the_course_of_a_stability_run(probed: Probed) -> None:
+    """2,000 a second on credits of half a minute, then 200: the fall, its height, and when."""
+    spec = DiskSpec(iops=200, burst=Burst(2000, 200e6, 30), bytes_per_s=100e6)
+    content = probed(spec, "stability", "--time-per-cell", "60s")
+    assert content["verdict"]["over_time"] == {"disk_burst_exhausted": ["8K random write"]}
+    course = workload(content, "8K random write")["course"]
+    assert course["before"] == pytest.approx(2000, rel=0.1)
+    assert course["after"] == pytest.approx(200, rel=0.05)
+
+
+@SLOW
+def test_a_new_disk_warms_up(probed: Probed) -> None:
+    """From 30 % to full speed in 40 s: it rose, and nobody's cache is suspected."""
+    spec = DiskSpec(iops=500, warm_up=WarmUp(0.3, 40))
+    content = probed(spec, "stability", "--time-per-cell", "50s")
+    assert set(content["verdict"]["over_time"]) == {"disk_warm_up"}
+    assert content["verdict"]["host_cache"] == []
+
+
+@SLOW
+def test_reads_that_exceed_what_is_declared(probed: Probed) -> None:
+    """Writes obey a P10's 500 a second and reads do not: flagged; the cap is the writes'."""
+    content = probed(
+        DiskSpec(write_iops=500, read_iops=6000),
+        "crystaldiskmark",
+        *("--repeat", "1", "--time-per-cell", "2s", "--profile", "azure/p10"),
+    )
+    assert any("azure/p10" in why for why in content["verdict"]["host_cache"])
+    assert content["verdict"]["contradicted"] is None
+
+
+@SLOW
+def test_another_cap_than_the_declared_one_is_said(probed: Probed) -> None:
+    """Declared a P30 of 5,000, built with 250: said with both figures."""
+    content = probed(
+        DiskSpec(iops=250),
+        "crystaldiskmark",
+        "--repeat",
+        "1",
+        "--time-per-cell",
+        "2s",
+        "--profile",
+        "azure/p30",
+    )
+    assert "5,000 IOPS" in content["verdict"]["contradicted"]
+    assert content["verdict"]["limits_are"] == "found"
+    assert content["verdict"]["limits"]["iops"] == pytest.approx(250, rel=0.03)

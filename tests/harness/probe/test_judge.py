@@ -1,0 +1,229 @@
+"""Every verdict of a probe, on disks whose formula is known: the right one, and not where it is not due."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from harness.probe.build import Disk, cells_of, declared, geometric, probe_of, trial_of
+
+from pinchpoint.analysis.inputs import Limits
+from pinchpoint.probe.judge import judge
+from pinchpoint.probe.record import Declared
+from pinchpoint.probe.verdict import Verdict
+from pinchpoint_scenarios.storage_probe import Cell
+
+SUITES = ("crystaldiskmark", "iometer", "database")
+
+
+def kind_of(verdict: Verdict, workload: str) -> str | None:
+    [found] = [one for one in verdict.workloads if one.workload == workload]
+    return found.kind
+
+
+@pytest.mark.parametrize("suite", SUITES)
+@pytest.mark.parametrize("said", [True, False], ids=["declared", "withheld"])
+def test_a_cap_is_found_with_its_figures(suite: str, said: bool) -> None:
+    """500 I/Os a second and 60 MB/s: both figures are found, declared or not; the type is named."""
+    probe = probe_of(Disk(0.0005, 500, 60e6), suite=suite, said=declared("azure/s30") if said else None)
+    verdict = judge(probe)
+    assert verdict.caps.iops is not None
+    assert verdict.caps.iops.value == pytest.approx(500, rel=0.01)
+    assert verdict.limits_are == ("declared" if said else "found")
+    assert not verdict.contradicted
+    assert "disk_cap" in verdict.kinds
+    if suite == "crystaldiskmark":  # I/Os of 64 KiB do not reach 60 MB/s at 500 a second
+        assert verdict.caps.bytes_per_s is not None
+        assert verdict.caps.bytes_per_s.value == pytest.approx(60e6, rel=0.01)
+        assert "azure/s30" in {one.name for one in verdict.behaves_like}
+    assert not verdict.over_time
+    assert not verdict.host_cache
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_a_declaration_that_is_wrong_by_two_is_contradicted(suite: str) -> None:
+    """Declared twice or half of what holds: said with the arithmetic, and judged by what was found."""
+    for wrong in (250, 1000):
+        probe = probe_of(
+            Disk(0.0005, 500, 60e6), suite=suite, said=Declared(limits=Limits(wrong, 60e6, None))
+        )
+        verdict = judge(probe)
+        assert verdict.contradicted is not None, wrong
+        assert "500 IOPS" in verdict.contradicted
+        assert verdict.limits is not None
+        assert verdict.limits.iops == pytest.approx(500, rel=0.01)
+        assert "disk_cap" in verdict.kinds
+
+
+def test_a_device_is_no_cap() -> None:
+    """A disk arm: each way of random I/O has a rate of its own, more outstanding only waits."""
+    service = {"read": 0.006, "write": 0.0035, "mix": 0.005}
+    disk = Disk(
+        0.0001,
+        service_s=lambda cell: service[cell.workload.split()[1]] * (1 if cell.random_ratio else 0.4),
+        uneven=0.04,
+    )
+    verdict = judge(probe_of(disk))
+    assert verdict.caps.limits is None
+    assert verdict.behaves_like == ()
+    for way in service:
+        assert kind_of(verdict, f"RND4K {way}") != "disk_cap"
+
+
+def test_a_device_over_many_depths_is_called_one() -> None:
+    """Random writes at 288 a second whatever is outstanding, up to 1,024: the device."""
+    cells = [Cell("8K random write", 8192, 0.0, 1.0, depth) for depth in geometric(1, 1024)]
+    verdict = judge(probe_of(Disk(service_s=lambda _: 1 / 288, uneven=0.04), cells, "iometer-full", repeat=1))
+    assert verdict.kinds == {"disk_device": ("8K random write",)}
+
+
+def test_one_at_a_time_lacks_concurrency() -> None:
+    """1 ms a round trip, no cap within reach: more outstanding always gets more done, latency stays."""
+    cells = [Cell("RND4K read", 4096, 1.0, 1.0, depth) for depth in (1, 8, 32)]
+    verdict = judge(probe_of(Disk(0.001), cells))
+    assert verdict.kinds == {"disk_concurrency": ("RND4K read",)}
+    assert verdict.caps.limits is None  # the same rate at the same depth is no cap: nothing waits
+
+
+def test_the_same_rates_at_the_same_depth_are_no_cap() -> None:
+    """All of CrystalDiskMark on a disk with a floor alone: all ways agree, and nothing is held."""
+    verdict = judge(probe_of(Disk(0.001)))
+    assert verdict.caps.limits is None
+    assert set(verdict.kinds) == {"disk_concurrency"}
+
+
+def test_a_slow_log_is_its_latency() -> None:
+    """35 ms a commit where thousands a second are allowed: no cap explains it, no queue depth is advised."""
+    probe = probe_of(
+        Disk(0.035, 2000, 240e6), suite="database", said=Declared(limits=Limits(2000, 240e6, None))
+    )
+    verdict = judge(probe)
+    assert kind_of(verdict, "log 4K write") == "disk_latency"
+
+
+def test_bytes_that_explain_all_are_one_cap() -> None:
+    """A cap in units of 8 KiB is a cap in bytes to I/Os of 8 KiB and more: one limit, not two."""
+    disk = Disk(0.0005, bytes_per_s=500 * 8192)
+    verdict = judge(probe_of(disk, suite="iometer", repeat=1))
+    assert verdict.caps.iops is None
+    assert verdict.caps.bytes_per_s is not None
+    assert verdict.caps.bytes_per_s.value == pytest.approx(4.096e6, rel=0.01)
+    assert set(verdict.kinds) == {"disk_cap"}
+
+
+def test_credits_that_ran_out() -> None:
+    """3,500 a second until the sixth of twelve repetitions, 500 from then on: said, with both figures."""
+    base, burst = Disk(0.001, 500, 100e6), Disk(0.001, 3500, 170e6)
+    probe = probe_of(lambda cell, trial: (burst if trial <= 6 else base)(cell, trial), repeat=12)
+    verdict = judge(probe)
+    assert "disk_burst_exhausted" in verdict.over_time
+    assert "RND4K write" in verdict.over_time["disk_burst_exhausted"]
+    assert verdict.caps.iops is not None
+    assert verdict.caps.iops.value == pytest.approx(500, rel=0.01)
+    assert "disk_warm_up" not in verdict.over_time
+
+
+def test_credits_that_ran_out_within_one_long_cell() -> None:
+    """A minute at 3,500, two at 500, by one's seconds."""
+    [cell] = cells_of("stability")
+    probe = probe_of(Disk(0.001, 3500), [cell], "stability", repeat=1, seconds=180)
+    [one] = probe.cells[cell]
+    assert one.series is not None
+    rates = (3500.0,) * 60 + (500.0,) * 120
+    probe.cells[cell] = [replace(one, series=replace(one.series, iops=rates))]
+    verdict = judge(probe)
+    assert verdict.over_time == {"disk_burst_exhausted": (cell.workload,)}
+    [workload] = verdict.workloads
+    assert workload.course is not None
+    assert workload.course.at_s == pytest.approx(60, abs=2)
+    assert workload.course.after / workload.course.before == pytest.approx(1 / 7, rel=0.05)
+
+
+def test_a_disk_that_warms_up() -> None:
+    """Reads and writes alike get faster over the repetitions: the disk is new, nobody's cache."""
+    probe = probe_of(lambda cell, trial: Disk(0.001, 200 + 30 * trial, 60e6)(cell, trial), repeat=12)
+    verdict = judge(probe)
+    assert "disk_warm_up" in verdict.over_time
+    assert not verdict.host_cache
+
+
+def test_reads_that_depend_on_the_trial_are_a_cache_on_the_host() -> None:
+    """What is read is fast from the second trial on, what is written is not: no cap, no warm-up."""
+    slow, fast = Disk(0.0005, 500, 60e6), Disk(0.0005, 8000, 800e6)
+
+    def speed(cell: Cell, trial: int) -> float:
+        return (fast if trial > 1 and cell.read_ratio == 1 else slow)(cell, trial)
+
+    verdict = judge(probe_of(speed, repeat=12))
+    [why] = verdict.host_cache
+    assert "writ" in why
+    assert "disk_warm_up" not in verdict.over_time
+    assert verdict.caps.iops is None or verdict.caps.iops.value == pytest.approx(500, rel=0.02)
+
+
+def test_steady_repetitions_are_steady() -> None:
+    """Twenty repetitions that differ by chance alone: no change over time, in each of ten such probes."""
+    for number in range(10):
+        disk = Disk(0.001, 500 + number, 60e6, uneven=0.02)
+        verdict = judge(probe_of(disk, repeat=20))
+        assert not verdict.over_time, number
+        assert not verdict.host_cache, number
+
+
+def test_reads_above_the_catalogue_are_flagged() -> None:
+    """A P10's reads at 9,000 a second while its writes obey: flagged, and kept out of the caps."""
+    obeys, beyond = Disk(0.001, 500, 100e6), Disk(0.0005, 9000, 500e6)
+    probe = probe_of(
+        lambda cell, trial: (beyond if cell.read_ratio == 1 else obeys)(cell, trial),
+        said=declared("azure/p10"),
+    )
+    verdict = judge(probe)
+    assert any("azure/p10" in why for why in verdict.host_cache)
+    assert verdict.contradicted is None
+    assert verdict.caps.iops is None or verdict.caps.iops.value == pytest.approx(500, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("iops", "holds", "crossed", "load"),
+    [(500, 8, 16, "very light"), (6500.0, 128, 256, "relatively heavy"), (1e9, 1024, None, "very heavy")],
+)
+def test_where_the_line_is_crossed(iops: float, holds: int, crossed: int | None, load: str) -> None:
+    """20 ms x 500/s are 10 outstanding: it holds at 8 and is crossed at 16; likewise for faster disks."""
+    cells = [Cell("8K random write", 8192, 0.0, 1.0, depth) for depth in geometric(1, 1024)]
+    [found] = judge(probe_of(Disk(0.00001, iops), cells, "iometer-full", repeat=1)).workloads
+    assert (found.line_holds_to, found.line_crossed_at, found.load_class) == (holds, crossed, load)
+
+
+def test_what_was_not_outstanding_is_said() -> None:
+    """Asked for 1,024, but a queue of 128 lets no more through: the figure is what Little's law gives."""
+    cell = Cell("8K random write", 8192, 0.0, 1.0, 1024)
+    probe = probe_of(lambda _cell, _trial: 500.0, [cell], repeat=1)
+    probe.cells[cell] = [replace(one, mean_s=128 / 500) for one in probe.cells[cell]]
+    [[found]] = [one.cells for one in judge(probe).workloads]
+    assert found.really_outstanding == pytest.approx(128)
+
+
+def test_nothing_measured_is_no_verdict() -> None:
+    """All trials failed: no kind, no cap, and the summary says so."""
+    probe = probe_of(Disk())
+    for cell, trials in probe.cells.items():
+        probe.cells[cell] = [replace(one, failed="no such tool") for one in trials]
+    verdict = judge(probe)
+    assert (verdict.kinds, verdict.workloads, verdict.limits) == ({}, (), None)
+    assert "Nothing was measured" in verdict.summary
+
+
+def test_an_unfinished_probe_says_so() -> None:
+    probe = probe_of(Disk(0.0005, 500, 60e6))
+    probe.state = "interrupted"
+    assert "not finished" in judge(probe).summary
+
+
+def test_one_trial_of_one_cell_says_nothing_of_limits() -> None:
+    """Latency = outstanding ÷ rate holds for every disk."""
+    cell = Cell("RND4K read", 4096, 1.0, 1.0, 8)
+    probe = probe_of(Disk(0.001, 500), [cell], repeat=1)
+    probe.cells[cell] = [trial_of(cell, 1, 500.0)]
+    verdict = judge(probe)
+    assert verdict.kinds == {}
+    assert verdict.caps.limits is None

@@ -1,0 +1,79 @@
+"""The page and the terminal's text of a probe: whole, escaped, without network, for every shape of probe."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from harness.probe.build import Disk, declared, probe_of
+
+from pinchpoint.probe.judge import judge
+from pinchpoint.probe.page import page
+from pinchpoint.probe.record import Probe, Trial
+from pinchpoint.probe.text import probe_text
+from pinchpoint_scenarios.storage_probe import SUITES
+
+
+def one_of_each() -> dict[str, Probe]:
+    """A probe of every suite; dd's and bonnie++'s cells tell no I/Os."""
+    found = {
+        name: probe_of(Disk(0.001, 500, 60e6), suite=name, repeat=3, course=name == "stability", seconds=40)
+        for name in SUITES
+        if name not in ("sequential", "bonnie", "iometer-full")
+    }
+    for name in ("sequential", "bonnie"):
+        probe = probe_of(lambda _cell, _trial: 50.0, suite=name, repeat=12, course=False)
+        for cell, trials in probe.cells.items():
+            probe.cells[cell] = [Trial(one.number, one.started, 1.0, read_bytes_per_s=60e6) for one in trials]
+        found[name] = probe
+    return found
+
+
+@pytest.mark.parametrize("name", one_of_each())
+def test_every_suite_has_a_page_and_a_text(name: str) -> None:
+    probe = one_of_each()[name]
+    verdict = judge(probe)
+    made, text = page(probe, verdict), probe_text(probe, verdict)
+    assert "<script" not in made
+    assert 'src="' not in made  # and the policy allows no network at all
+    assert "default-src &#39;none&#39;" in made
+    assert made.count("<svg") >= 1
+    assert next(iter(probe.cells)).workload in text
+    assert "None" not in text
+
+
+def test_charts_of_a_matrix_have_the_line() -> None:
+    """IOPS and latency over outstanding I/Os, with the line; throughput; time."""
+    probe = probe_of(Disk(0.001, 500, 60e6), suite="iometer", repeat=3, course=False)
+    made = page(probe, judge(probe))
+    assert made.count("<figure") == 3
+    assert "Rate and latency over outstanding I/Os, with the line of 20 ms" in made
+    assert "outstanding I/Os" in made
+
+
+def test_names_are_escaped() -> None:
+    probe = probe_of(Disk(0.001, 500, 60e6), said=declared("azure/p10"))
+    probe.where = replace(probe.where, folder="/srv/<b>&", model="<script>")
+    made = page(probe, judge(probe))
+    assert "<script>" not in made
+    assert "&lt;b&gt;&amp;" in made
+
+
+def test_what_was_not_measured_is_said_with_its_reason() -> None:
+    probe = probe_of(Disk(0.001, 500, 60e6), suite="sequential", repeat=5, course=False)
+    cell = list(probe.cells)[-1]
+    probe.cells[cell] = [
+        replace(one, failed="hdparm: only root may read a device") for one in probe.cells[cell]
+    ]
+    verdict = judge(probe)
+    for made in (page(probe, verdict), probe_text(probe, verdict)):
+        assert "only root may read a device" in made
+        assert "not measured" in made
+
+
+def test_a_probe_of_which_nothing_was_measured_has_a_page() -> None:
+    probe = probe_of(Disk())
+    probe.cells = {cell: [] for cell in probe.cells}
+    verdict = judge(probe)
+    assert "Nothing was measured" in page(probe, verdict)
+    assert "Nothing was measured" in probe_text(probe, verdict)

@@ -1,0 +1,114 @@
+"""Published storage tests, through a probe's verdict: the same conclusions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from harness.probe.build import declared, probe_of, trial_of
+
+from pinchpoint.analysis.inputs import Limits
+from pinchpoint.probe.judge import judge
+from pinchpoint.probe.record import Declared, Probe, Trial
+from pinchpoint_infra.catalogue import profile
+from pinchpoint_scenarios.storage_probe import Cell, Series
+
+PAGE = 8192
+QOS = Declared(limits=Limits(500, None, PAGE))
+
+
+def published(figures: dict[Cell, float], said: Declared | None = None) -> Probe:
+    """A probe of these I/Os per second, each published once."""
+    return probe_of(lambda cell, _: figures[cell], figures, repeat=1, said=said, course=False)
+
+
+@pytest.mark.parametrize("said", [QOS, None], ids=["declared", "withheld"])
+def test_the_capped_ssd(said: Declared | None) -> None:
+    """8 outstanding at 15.99 ms, 1,024 at 2.05 s: the cap, not the device; 20 ms hold up to 8."""
+    cells = {depth: Cell("8K random write", PAGE, 0.0, 1.0, depth) for depth in (8, 1024)}
+    verdict = judge(published({cells[8]: 8 / 0.01599, cells[1024]: 1024 / 2.05}, said))
+    assert verdict.kinds == {"disk_cap": ("8K random write",)}
+    [workload] = verdict.workloads
+    assert (workload.line_holds_to, workload.line_crossed_at) == (8, 1024)
+    assert workload.load_class == "very light"
+
+
+def test_the_hard_disk_under_the_same_cap() -> None:
+    """Random writes at 288 a second are the device's; sequential ones at 4.09 MB/s stand at the cap."""
+    random = Cell("8K random write", PAGE, 0.0, 1.0, 1024)
+    sequential = Cell("8K sequential write", PAGE, 0.0, 0.0, 1024)
+    verdict = judge(published({random: 2.36e6 / PAGE, sequential: 4.09e6 / PAGE}, QOS))
+    assert verdict.kinds == {"disk_device": ("8K random write",), "disk_cap": ("8K sequential write",)}
+
+
+def p10_writes() -> dict[Cell, float]:
+    return {
+        Cell("SEQ1M write", 2**20, 0.0, 0.0, 8): 170e6 / 2**20,
+        Cell("SEQ1M write", 2**20, 0.0, 0.0, 1): 81e6 / 2**20,
+        Cell("RND4K write", 4096, 0.0, 1.0, 32): 3568.0,
+        Cell("RND4K write", 4096, 0.0, 1.0, 1): 1000.0,
+    }
+
+
+def test_a_p10_on_credits() -> None:
+    """One at a time lacks concurrency (1 ms a round trip); 32 at a time stand at the burst's cap."""
+    verdict = judge(published(p10_writes(), declared("azure/p10")))
+    by_name = {cell.cell: cell for workload in verdict.workloads for cell in workload.cells}
+    one, many = by_name["RND4K write, 1 outstanding"], by_name["RND4K write, 32 outstanding"]
+    assert (one.kind, one.limit) == ("disk_concurrency", "burst")
+    assert (many.kind, many.limit, many.exact) == ("disk_cap", "burst", True)
+    large = by_name["SEQ1M write, 8 outstanding"]
+    assert (large.kind, large.limit, large.exact) == ("disk_cap", "burst", True)
+    assert verdict.contradicted is None
+    assert verdict.declared_used["iops"] == pytest.approx(3568 / 500)
+
+
+def test_its_reads_are_flagged_and_not_averaged() -> None:
+    """Reads up to the machine's own limit, with the host's cache off: unexplained, so flagged."""
+    machine = profile("azure/d4s_v3")
+    assert machine.iops is not None
+    reads = {Cell("RND4K read", 4096, 1.0, 1.0, 32): machine.iops}
+    verdict = judge(published(p10_writes() | reads, declared("azure/p10")))
+    [why] = verdict.host_cache
+    assert "RND4K read" in why
+    assert "azure/p10" in why
+    assert verdict.contradicted is None
+
+
+def test_a_read_figure_that_depends_on_the_trial() -> None:
+    """The page cache was dropped each time, and only the first trial is slow: a cache on the host."""
+    write, read = Cell("dd write", 2**20, 0.0, 0.0, 1), Cell("dd read", 2**20, 1.0, 0.0)
+    probe = probe_of(lambda _cell, _trial: 60.0, [write, read], "sequential", repeat=12, course=False)
+    probe.cells[read] = [
+        Trial(
+            number,
+            "2026-01-01T00:00:00.000Z",
+            10.0,
+            read_bytes_per_s=60e6 if number == 1 else 3e8 + number * 1e6,
+        )
+        for number in range(1, 13)
+    ]
+    verdict = judge(probe)
+    assert len(verdict.host_cache) == 1
+    assert not verdict.over_time
+
+
+def test_a_server_that_takes_half_an_hour_to_full_speed() -> None:
+    """Eight hours of the same writes, the first thirty minutes rising from 200 to 400 a second: warm-up."""
+    cell = Cell("8K random write", PAGE, 0.0, 1.0, 8)
+    steps = 8 * 360
+    rates = tuple(200 + 200 * min(1.0, step / 180) + (step % 7 - 3) for step in range(steps))
+    one = replace(
+        trial_of(cell, 1, sum(rates) / steps, steps * 10.0),
+        series=Series(10.0, rates, tuple(8 / rate for rate in rates)),
+    )
+    probe = probe_of(lambda _cell, _trial: 400.0, [cell], "stability", repeat=1)
+    probe.cells[cell] = [one]
+    verdict = judge(probe)
+    assert set(verdict.over_time) == {"disk_warm_up"}
+    [workload] = verdict.workloads
+    assert workload.course is not None
+    assert workload.course.at_s is not None
+    assert 300 < workload.course.at_s < 1800
+    assert workload.outliers is not None
+    assert workload.outliers.count == 0

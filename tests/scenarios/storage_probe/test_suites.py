@@ -1,0 +1,113 @@
+"""The suites: the cells their names promise, and what the tools are asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pinchpoint_scenarios.errors import ScenarioError
+from pinchpoint_scenarios.storage_probe import SUITES, TOOLS, Job, Place, suite
+from pinchpoint_scenarios.storage_probe.registry import table
+from pinchpoint_scenarios.storage_probe.tools import table as tool_table
+
+PLACE = Place(Path("/disk/pinchpoint-probe"), 2**30, "/dev/sdb", 8 * 2**30, trial=3)
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_every_cell_has_a_name_of_its_own(name: str) -> None:
+    """And a tool there is, and cells of one workload differ in what is outstanding alone."""
+    cells = [cell for job in SUITES[name].jobs(5.0) for cell in job.cells]
+    assert len({cell.name for cell in cells}) == len(cells)
+    assert {job.tool for job in SUITES[name].jobs(5.0)} <= set(TOOLS)
+    by_workload: dict[str, set[tuple[object, ...]]] = {}
+    for cell in cells:
+        same = (cell.block_bytes, cell.read_ratio, cell.random_ratio, cell.role)
+        by_workload.setdefault(cell.workload, set()).add(same)
+    assert all(len(found) == 1 for found in by_workload.values())
+
+
+def test_crystaldiskmark_is_its_four_patterns_three_ways() -> None:
+    """SEQ1M Q8T1 and Q1T1, RND4K Q32T1 and Q1T1; read, write, mix; five times."""
+    chosen = SUITES["crystaldiskmark"]
+    cells = [job.cell for job in chosen.jobs(5.0)]
+    assert chosen.repetitions == 5
+    assert {(cell.workload.split()[0], cell.outstanding) for cell in cells} == {
+        ("SEQ1M", 8),
+        ("SEQ1M", 1),
+        ("RND4K", 32),
+        ("RND4K", 1),
+    }
+    assert sorted({cell.read_ratio for cell in cells if cell.read_ratio is not None}) == [0.0, 0.7, 1.0]
+    assert len(cells) == 12
+
+
+def test_iometer_s_matrix() -> None:
+    """Sizes, shares of reads, shares of random I/O, 1 to 1,024 outstanding; the short one is a part of it."""
+    full = {job.cell for job in SUITES["iometer-full"].jobs(5.0)}
+    short = {job.cell for job in SUITES["iometer"].jobs(5.0)}
+    assert (len(full), len(short)) == (660, 40)
+    assert short <= full
+    assert {cell.outstanding for cell in full} == {2**power for power in range(11)}
+
+
+def test_a_log_has_one_write_in_flight_on_the_disk() -> None:
+    """Opened with O_DSYNC, past the page cache, one after the other."""
+    log = next(job for job in SUITES["database"].jobs(5.0) if job.cell.role == "log")
+    [command] = TOOLS["fio"].commands(log, PLACE)
+    assert {"--ioengine=psync", "--sync=dsync", "--direct=1", "--rw=write", "--bs=4096"} <= set(command)
+
+
+def command_of(workload: str, outstanding: int) -> list[str]:
+    [job] = [
+        job
+        for job in SUITES["iometer-full"].jobs(5.0)
+        if (job.cell.workload, job.cell.outstanding) == (workload, outstanding)
+    ]
+    [command] = TOOLS["fio"].commands(job, PLACE)
+    return list(command)
+
+
+@pytest.mark.parametrize(
+    ("workload", "options"),
+    [
+        ("8K random write", {"--rw=randwrite"}),
+        ("8K sequential read", {"--rw=read"}),
+        ("64K random 67% read", {"--rw=randrw", "--rwmixread=67"}),
+        ("64K 50% random 33% read", {"--rw=randrw", "--rwmixread=33", "--percentage_random=50"}),
+    ],
+)
+def test_what_fio_is_asked_for(workload: str, options: set[str]) -> None:
+    command = command_of(workload, 128)
+    common = {"--iodepth=128", "--direct=1", "--size=1073741824", "--randseed=3", "--runtime=5000ms"}
+    assert options | common <= set(command)
+    assert f"--filename={PLACE.folder}/probe.data" in command
+
+
+def test_nothing_but_the_probe_s_file_is_written() -> None:
+    """Every path in every command lies in the probe's folder, but for the device that hdparm reads."""
+    for chosen in SUITES.values():
+        for job in chosen.jobs(5.0):
+            if job.tool in ("hdparm", "bonnie++"):
+                continue
+            for command in TOOLS[job.tool].commands(job, PLACE):
+                for word in command[1:]:
+                    path = word.rpartition("=")[2]
+                    if path.startswith("/") and path not in ("/dev/zero", "/dev/null"):
+                        assert path.startswith(str(PLACE.folder)), word
+
+
+def test_unknown_and_double_names() -> None:
+    with pytest.raises(ScenarioError, match=r"unknown suite 'databse'; allowed: .*; nearest: database"):
+        suite("databse")
+    one = SUITES["database"]
+    with pytest.raises(ValueError, match="two suites are named 'database'"):
+        table((one, one))
+    with pytest.raises(ValueError, match="two tools are named 'fio'"):
+        tool_table((TOOLS["fio"], TOOLS["fio"]))
+
+
+def test_a_job_of_fio_without_a_size_is_our_own_mistake() -> None:
+    job = SUITES["sequential"].jobs(5.0)[0]
+    with pytest.raises(ValueError, match="needs seconds"):
+        TOOLS["fio"].commands(Job("fio", job.cells), PLACE)
