@@ -17,6 +17,7 @@ from pinchpoint_collectors.imports.record import ForeignFileError, Found, Settin
 from pinchpoint_collectors.record import Sample
 
 MINUTE_S = 60
+LONGEST_MIN = 31 * 1440
 HISTORY = ("CrawlStartTime", "CrawlEndTime")
 ITEMS = ("TimeStampUtc", "FullUrl")
 _FORMATS = ("%m/%d/%Y %I:%M:%S %p", "%m/%d/%Y %H:%M:%S", "%d.%m.%Y %H:%M:%S", "%d/%m/%Y %H:%M:%S")
@@ -137,6 +138,11 @@ def _items(rows: Iterable[_Row], settings: Settings) -> Iterator[Sample]:
         counted[key] += 1
     for source in sorted({source for source, _ in (*done, *failed)}):
         minutes = [minute for name, minute in (*done, *failed) if name == source]
+        if max(minutes) - min(minutes) > LONGEST_MIN:
+            raise ForeignFileError(
+                f"the items of source {source!r} are more than {LONGEST_MIN // 1440} days apart; "
+                "export one crawl"
+            )
         for minute in range(min(minutes), max(minutes) + 1):
             time_ns = (minute + 1) * MINUTE_S * 10**9
             for metric, counts in (("search.documents_per_s", done), ("search.failures_per_s", failed)):

@@ -19,6 +19,8 @@ from pinchpoint_collectors.imports.sysstat import (
     cpu_values,
     host_blocks,
     latency,
+    listed,
+    mapping,
     note_machine,
     number,
     scaled,
@@ -46,7 +48,7 @@ class Iostat:
         """One sample per value; see ``Format.read``."""
         for block in host_blocks(lines):
             host = note_machine(block, found)
-            reports = block.get("statistics") or []
+            reports = listed(block.get("statistics"), "statistics")
             if len(reports) < 2:
                 raise ForeignFileError(
                     f"found {len(reports)} report of {host}; the first one covers the time since the machine "
@@ -112,10 +114,9 @@ def _moment(text: str) -> datetime:
 
 
 def _values(report: Fields, interval_s: float) -> Iterator[_Value]:
-    for metric, value in cpu_values(report.get("avg-cpu") or {}):
-        if "avg-cpu" in report:
-            yield metric, "", value, None
-    disks = report.get("disk") or ()
+    if cpu := mapping(report.get("avg-cpu"), "avg-cpu"):
+        yield from ((metric, "", value, None) for metric, value in cpu_values(cpu))
+    disks = listed(report.get("disk"), "disk")
     names = {str(disk.get("disk_device")) for disk in disks}
     for disk in disks:
         device = str(disk.get("disk_device"))

@@ -23,6 +23,9 @@ PAGE_BYTES = 4096
 GAP = 2.5
 """Scrapes further apart than so many usual intervals have a gap between them; it belongs to no value."""
 
+LATEST_S = 1e10
+AS_IT_CAME = "save the answer of Prometheus as it came"
+
 Points = Mapping[float, float]
 """UTC seconds -> value."""
 
@@ -118,29 +121,34 @@ def _series(lines: Iterable[str]) -> Iterator[tuple[Mapping[str, str], Points]]:
     try:
         content = json.loads("".join(lines))
     except json.JSONDecodeError as error:
-        raise ForeignFileError(f"no JSON: {error.msg}; save the answer as it came", error.lineno) from error
+        raise ForeignFileError(f"no JSON: {error.msg}; {AS_IT_CAME}", error.lineno) from error
     if not isinstance(content, dict) or content.get("status") != "success":
         why = content.get("error") if isinstance(content, dict) else None
         raise ForeignFileError(
             f"it is no answer but an error of Prometheus: {why or 'status is not success'}"
         )
-    data = content.get("data") or {}
-    if data.get("resultType") != "matrix":
+    data = content.get("data")
+    kind = data.get("resultType") if isinstance(data, dict) else None
+    if not isinstance(data, dict) or kind != "matrix":
         raise ForeignFileError(
-            f"found resultType {data.get('resultType')!r}; allowed: matrix: ask for a range, "
-            "...[1h] or query_range"
+            f"found resultType {kind!r}; allowed: matrix: ask for a range, ...[1h] or query_range"
         )
-    for result in data.get("result") or ():
-        yield result.get("metric") or {}, _points(result.get("values") or ())
+    results = data.get("result")
+    for result in results if isinstance(results, list) else ():
+        labels = result.get("metric") if isinstance(result, dict) else None
+        if not isinstance(labels, dict) or not all(isinstance(label, str) for label in labels.values()):
+            raise ForeignFileError(f"found a series without its labels: {str(result)[:60]!r}; {AS_IT_CAME}")
+        yield labels, _points(result.get("values") or ())
 
 
 def _points(values: Iterable[Any]) -> Points:
     try:
-        return {float(time_s): float(value) for time_s, value in values}
+        points = {float(time_s): float(value) for time_s, value in values}
     except (TypeError, ValueError) as error:
-        raise ForeignFileError(
-            f"found a value that is no [time, number]: {error}; save the answer as it came"
-        ) from error
+        raise ForeignFileError(f"found a value that is no [time, number]: {error}; {AS_IT_CAME}") from error
+    if not all(0 < time_s < LATEST_S for time_s in points):
+        raise ForeignFileError(f"found a time that is none in seconds since 1970; {AS_IT_CAME}")
+    return points
 
 
 def _host(labels: Mapping[str, str]) -> str:

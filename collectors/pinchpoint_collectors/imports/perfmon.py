@@ -125,7 +125,7 @@ def _whole(
 
 def _is_words(row: Sequence[str], width: int) -> bool:
     """Whether a line is what typeperf says at its end: "Exiting, please wait...", in whatever language."""
-    return len(row) != width and not row[0].strip()[:1].isdigit()
+    return len(row) != width and not (row and row[0].strip()[:1].isdigit())
 
 
 def _parsed(text: str) -> datetime:
@@ -186,8 +186,8 @@ def _samples(
 def _number(text: str, line: int) -> float | None:
     """A cell's value; None where it is blank."""
     plain = text.strip()
-    if not plain:
-        return None
+    if not plain or ".#" in plain:
+        return None  # 1.#QNAN, -1.#IND: what C's library of Windows makes of no number
     try:
         return float(plain.replace(",", ".") if "." not in plain else plain)
     except ValueError as error:

@@ -20,6 +20,12 @@ _DRIVE = re.compile(r"[A-Za-z]:")
 _GROUPED = re.compile(r"(\d+),(\d+)")
 _DISKS = ("LogicalDisk", "PhysicalDisk")
 _CPUS = ("Processor", "Processor Information")
+SIZE_OF_MEMORY = {
+    "metric": "mem.available_ratio",
+    "instance": "",
+    "why": "Windows' counters do not say how much memory there is",
+    "remedy": "say it: --memory HOST=SIZE",
+}
 SHOWN = 3
 """So many names are shown where there may be hundreds."""
 
@@ -77,6 +83,8 @@ def columns_of(paths: Sequence[str], names: Mapping[str, frozenset[int]], found:
         )
     for host in dict.fromkeys(one.place.host for one in known):
         found.facts(host).update(os="Windows", data_io="kernel")
+    for host in dict.fromkeys(one.place.host for one in known if one.means.metric == "mem.available_bytes"):
+        found.facts(host)["not_measured"] = [dict(SIZE_OF_MEMORY)]
     used = _without_same_disks(_first_of_each(known), found)
     places = {(one.place.host, one.object, one.place.instance, one.counter): one.at for one in known}
     columns = tuple(_column(one, places) for one in used)

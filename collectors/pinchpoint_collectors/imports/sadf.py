@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
-from typing import Any
 
 from pinchpoint_collectors.imports.record import ForeignFileError, Found, Settings
 from pinchpoint_collectors.imports.sysstat import (
@@ -19,6 +18,8 @@ from pinchpoint_collectors.imports.sysstat import (
     cpu_values,
     host_blocks,
     latency,
+    listed,
+    mapping,
     note_machine,
     number,
     scaled,
@@ -47,13 +48,13 @@ class Sadf:
         """One sample per value; see ``Format.read``."""
         for block in host_blocks(lines):
             host = note_machine(block, found)
-            for statistics in block.get("statistics") or ():
-                stamp = statistics.get("timestamp") or {}
-                time_ns, interval_s = _time_ns(stamp, settings, found), stamp.get("interval")
+            for statistics in listed(block.get("statistics"), "statistics"):
+                stamp = mapping(statistics.get("timestamp"), "timestamp")
+                time_ns, interval_s = _time_ns(stamp, settings, found), number(stamp, "interval")
                 if not interval_s:
                     continue  # the first record after a restart covers nothing
-                for metric, instance, value, weight in _values(statistics, block, float(interval_s), found):
-                    yield Sample(time_ns, float(interval_s), host, metric, instance, value, weight)
+                for metric, instance, value, weight in _values(statistics, block, interval_s, found):
+                    yield Sample(time_ns, interval_s, host, metric, instance, value, weight)
 
 
 def _time_ns(stamp: Fields, settings: Settings, found: Found) -> int:
@@ -78,29 +79,29 @@ def _time_ns(stamp: Fields, settings: Settings, found: Found) -> int:
 
 
 def _values(statistics: Fields, block: Fields, interval_s: float, found: Found) -> Iterator[_Value]:
-    for each in statistics.get("cpu-load") or statistics.get("cpu-load-all") or ():
+    for each in listed(statistics.get("cpu-load") or statistics.get("cpu-load-all"), "cpu-load"):
         name = str(each.get("cpu"))
         instance = "" if name in {"all", "-1"} else name
         for metric, value in cpu_values(each):
             yield metric, instance, value, None
-    if queue := statistics.get("queue"):
+    if queue := mapping(statistics.get("queue"), "queue"):
         yield "cpu.run_queue", "", number(queue, "runq-sz"), None
     yield from _memory(statistics, block, found)
-    for disk in statistics.get("disk") or ():
+    for disk in listed(statistics.get("disk"), "disk"):
         yield from _disk(disk, interval_s)
-    yield from _network(statistics.get("network") or {})
-    yield from _pressure(statistics.get("psi") or {})
+    yield from _network(mapping(statistics.get("network"), "network"))
+    yield from _pressure(mapping(statistics.get("psi"), "psi"))
 
 
 def _memory(statistics: Fields, block: Fields, found: Found) -> Iterator[_Value]:
-    memory = statistics.get("memory") or {}
+    memory = mapping(statistics.get("memory"), "memory")
     available = scaled(number(memory, "avail"), KIB)
     used, share = scaled(number(memory, "memused"), KIB), scaled(number(memory, "memused-percent"), 0.01)
     if memory:
         size = used / share if used is not None and share else None
         yield "mem.available_bytes", "", available, None
         yield "mem.available_ratio", "", available / size if available is not None and size else None, None
-    swap = statistics.get("swap-pages")
+    swap = mapping(statistics.get("swap-pages"), "swap-pages")
     if not swap:
         return
     page = PAGES.get(str(block.get("machine")))
@@ -134,20 +135,17 @@ def _bytes(disk: Fields, kib: str, sectors: str) -> float | None:
 
 
 def _network(network: Fields) -> Iterator[_Value]:
-    for each in network.get("net-dev") or ():
+    for each in listed(network.get("net-dev"), "net-dev"):
         interface = str(each.get("iface"))
         yield "net.received_bytes_per_s", interface, scaled(number(each, "rxkB"), KIB), None
         yield "net.sent_bytes_per_s", interface, scaled(number(each, "txkB"), KIB), None
-    for each in network.get("net-edev") or ():
+    for each in listed(network.get("net-edev"), "net-edev"):
         errors = total(number(each, "rxerr"), number(each, "txerr"))
         yield "net.errors_per_s", str(each.get("iface")), errors, None
 
 
-def _pressure(pressure: Any) -> Iterator[_Value]:
-    """Pressure over the interval; it lies in a list of three, or in three fields, by version."""
-    blocks = pressure if isinstance(pressure, list) else [pressure]
-    for block in blocks:
-        for name, metric in (("psi-cpu", "cpu"), ("psi-io", "io"), ("psi-mem", "memory")):
-            fields = block.get(name) if isinstance(block, dict) else None
-            if fields:
-                yield f"pressure.{metric}_ratio", "", scaled(number(fields, "some_avg", "some"), 0.01), None
+def _pressure(pressure: Fields) -> Iterator[_Value]:
+    """Pressure over the interval; those over 10, 60 and 300 seconds belong to no interval."""
+    for name, metric in (("psi-cpu", "cpu"), ("psi-io", "io"), ("psi-mem", "memory")):
+        if fields := mapping(pressure.get(name), name):
+            yield f"pressure.{metric}_ratio", "", scaled(number(fields, "some_avg", "some"), 0.01), None

@@ -28,12 +28,30 @@ def host_blocks(lines: Iterable[str]) -> Iterator[Fields]:
             f"{why}; let the recorder end by itself (a count behind the interval), or export again",
             error.lineno,
         ) from error
-    blocks = (content.get("sysstat") or {}).get("hosts") if isinstance(content, dict) else None
-    if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):
+    blocks = listed(mapping(mapping(content, "its top").get("sysstat"), "sysstat").get("hosts"), "hosts")
+    if not blocks:
         raise ForeignFileError(
             "found no list at sysstat.hosts; allowed: what sadf -j or iostat -o JSON prints"
         )
     yield from blocks
+
+
+def mapping(value: Any, where: str) -> Fields:
+    """What stands there, ``{}`` where nothing does. Raises ``ForeignFileError`` where it is no mapping."""
+    if value is not None and not isinstance(value, dict):
+        raise ForeignFileError(f"found {_kind(value)} at {where}; allowed: a mapping, as sysstat prints it")
+    return value or {}
+
+
+def listed(value: Any, where: str) -> list[Fields]:
+    """Likewise a list of mappings."""
+    if value is not None and not isinstance(value, list):
+        raise ForeignFileError(f"found {_kind(value)} at {where}; allowed: a list, as sysstat prints it")
+    return [mapping(each, where) for each in value or ()]
+
+
+def _kind(value: Any) -> str:
+    return f"{type(value).__name__} {str(value)[:40]!r}"
 
 
 def note_machine(block: Fields, found: Found) -> str:

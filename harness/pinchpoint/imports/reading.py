@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +15,8 @@ from pinchpoint_collectors.imports.record import ForeignFileError, Found, Settin
 from pinchpoint_collectors.record import Sample
 
 NS = 1e9
+EARLIEST_NS, LATEST_NS = 315_532_800 * 10**9, 7_258_118_400 * 10**9
+LONGEST_S = 366 * 86400.0
 
 Key = tuple[str, str, str]
 """host, metric, instance."""
@@ -132,6 +135,7 @@ def read_all(
         gathered.reads.append(read)
         try:
             for sample in source.format.read(source.lines(), settings, read.found):
+                _check(sample, source)
                 for ours in _ours(sample, read, places, hosts):
                     read.span_s = _wider(read.span_s, ours)
                     if not between.has(ours):
@@ -146,16 +150,30 @@ def read_all(
             raise InputError(f"{source.path}: there is no sample in it; record for longer")
 
 
+def _check(sample: Sample, source: Source) -> None:
+    """Raises InputError where a time is none of ours."""
+    if not (EARLIEST_NS < sample.time_ns < LATEST_NS and 0 < sample.interval_s < LONGEST_S):
+        raise InputError(
+            f"{source.path}: a value at {sample.time_ns / NS:.0f} s since 1970 that covers "
+            f"{sample.interval_s:g} s; allowed: times from 1980 to 2200, that cover a year at most"
+        )
+
+
 def _ours(sample: Sample, read: Read, places: Places, hosts: Sequence[str]) -> Iterator[Sample]:
     """The sample under its host's name; of what is left of a memory whose size is known also the share."""
     host = _host(sample.host, read, places, hosts)
-    ours = sample._replace(host=host)
+    ours = sample._replace(host=host, value=_finite(sample.value), weight=_finite(sample.weight))
     yield ours
     if ours.metric == "mem.available_bytes":
         memory = places.memory_of(host)
         if memory:
             share = None if ours.value is None else ours.value / memory
             yield ours._replace(metric="mem.available_ratio", value=share)
+
+
+def _finite(value: float | None) -> float | None:
+    """None of what is no number."""
+    return value if value is None or math.isfinite(value) else None
 
 
 def _host(machine: str, read: Read, places: Places, hosts: Sequence[str]) -> str:
@@ -187,6 +205,8 @@ def inventory(gathered: Gathered, places: Places) -> dict[str, dict[str, Any]]:
             known["hostname"] = machine or host
             if memory := places.memory_of(host):
                 known["memory_bytes"] = memory
+            there = {metric for name, metric, _ in gathered.series if name == host}
+            known["not_measured"] = [row for row in known["not_measured"] if row["metric"] not in there]
             for disk, active in gathered.disks.get(host, {}).items():
                 role = places.role_of(host, disk)
                 if active or role:

@@ -141,6 +141,16 @@ def test_little_memory_counts_only_while_there_is_paging(tmp_path: Path) -> None
     paging = judged(tmp_path, day(hours=3, free_mb=low, pages_in=between(1, 2, 900.0, 0.0)), where)
     assert (paging["bottleneck"]["kind"], paging["bottleneck"]["host"]) == ("memory", "SQL1")
     assert paging["bottleneck"]["evidence"][0]["source"] == "PAL"
+    manifests = [open_run(path).manifest for path in sorted((tmp_path / "runs").iterdir())]
+    assert not any(manifest["hosts"]["SQL1"]["not_measured"] for manifest in manifests)
+
+
+def test_how_much_memory_there_is_must_be_said(tmp_path: Path) -> None:
+    """The inventory says that the share is not measured, why, and what to do."""
+    directory = imported(tmp_path, day(hours=0.1))
+    [row] = open_run(directory).manifest["hosts"]["SQL1"]["not_measured"]
+    assert row["metric"] == "mem.available_ratio"
+    assert "--memory" in row["remedy"]
 
 
 def test_a_disk_whose_role_nobody_said_is_held_to_any_disks_limit(tmp_path: Path) -> None:
