@@ -2,7 +2,7 @@
 
 Ours and the peer take turns in one run; a figure is the median of five pairs. Both run on the machine's last
 core, the server on the others. A goal that is missed is printed as it is. With ``SUITE=verdict`` it is the
-analysis that is timed.
+analysis that is timed, with ``SUITE=nosql`` the writes to NoSQL stores alone.
 """
 
 from __future__ import annotations
@@ -43,7 +43,12 @@ def whole_verdict() -> Iterator[Row]:
     yield from _or_why_not("verdict", verdict.rows())
 
 
-SUITES = {"engine": engine, "crawl": crawl_client, "verdict": whole_verdict}
+def stores() -> Iterator[Row]:
+    """The rows of NoSQL stores alone."""
+    yield from _or_why_not("durable writes to NoSQL stores", nosql.rows())
+
+
+SUITES = {"engine": engine, "crawl": crawl_client, "nosql": stores, "verdict": whole_verdict}
 """By the name that ``make bench SUITE=NAME`` takes."""
 
 

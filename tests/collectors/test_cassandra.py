@@ -182,7 +182,7 @@ def test_the_documented_role_is_enough_and_may_do_nothing_else(server: Server) -
     assert facts["database"]["role"] == "watcher"
     assert facts["database"]["settings"]["commitlog_sync"] == "batch"
     assert {each["metric"] for each in facts["not_measured"]} == {
-        "db.commit_log_wait_s", "db.request_latency_s",
+        "db.commit_log_wait_s", "db.request_latency_s", "db.connections_ratio",
     }  # fmt: skip
     assert json.loads(json.dumps(facts)) == facts
     assert "://" not in json.dumps(facts), "no address, and so no password"

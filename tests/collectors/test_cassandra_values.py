@@ -54,7 +54,7 @@ def of(values: Any) -> dict[tuple[str, str], tuple[float | None, float | None]]:
 
 def test_what_holds_now() -> None:
     """The pool at its limit with tasks pending; ranges of a repair are no bytes; idle pools are left out."""
-    found = of(cassandra_values.levels(RECORDED))
+    found = of(cassandra_values.levels(RECORDED, 64))
     assert found["db.pool.busy_ratio", "MutationStage"] == (1.0, None)
     assert found["db.pool.pending", "MutationStage"] == (19, None)
     assert found["db.pool.busy_ratio", "Native-Transport-Requests"] == (39 / 128, None)
@@ -63,6 +63,7 @@ def test_what_holds_now() -> None:
     assert found["db.compactions_running", ""] == (2, None)
     assert found["db.compaction_left_bytes", ""] == (4_000_000, None)
     assert found["db.connections", ""] == (2, None)
+    assert found["db.connections_ratio", ""] == (2 / 64, None)
     assert found["db.hints_files", ""] == (3, None)
 
 
@@ -115,11 +116,12 @@ def test_an_older_node_sends_what_it_has_and_lists_the_rest() -> None:
     """4.0 has neither statements nor hints; what no version tells is listed always."""
     there = [name for name in TABLES if name not in ("cql_metrics", "pending_hints")]
     old = {name: RECORDED[name] for name in there}
-    sent = {*of(cassandra_values.levels(old)), *of(cassandra_values.since(old, old, 1.0))}
+    sent = {*of(cassandra_values.levels(old, None)), *of(cassandra_values.since(old, old, 1.0))}
     assert not [metric for metric, _ in sent if metric.startswith(("db.statements", "db.hints"))]
-    assert [each.metric for each in cassandra_values.not_measured(there)] == [
-        "db.commit_log_wait_s", "db.request_latency_s", "db.statements*", "db.hints_files",
+    assert [each.metric for each in cassandra_values.not_measured(there, None)] == [
+        "db.connections_ratio", "db.commit_log_wait_s", "db.request_latency_s", "db.statements*",
+        "db.hints_files",
     ]  # fmt: skip
-    assert [each.metric for each in cassandra_values.not_measured(TABLES)] == [
+    assert [each.metric for each in cassandra_values.not_measured(TABLES, 64)] == [
         "db.commit_log_wait_s", "db.request_latency_s",
     ]  # fmt: skip

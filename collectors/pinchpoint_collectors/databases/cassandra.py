@@ -67,6 +67,10 @@ class CassandraCollector:
         self._statements = {
             name: statement for name, statement in cassandra_values.TABLES.items() if name in there
         }
+        (settings,) = node.ask((_SETTINGS,))
+        self._settings = {row["name"]: row["value"] for row in settings if row["value"] is not None}
+        limit = int(self._settings.get("native_transport_max_concurrent_connections", -1))
+        self._connections_limit = limit if limit > 0 else None
         self._before: _Reading | None = None
 
     def read(self) -> Sequence[Sample]:
@@ -74,7 +78,7 @@ class CassandraCollector:
         now = _Reading(self._node, self._statements)
         before, self._before = self._before, now
         interval_s = (now.monotonic_ns - before.monotonic_ns) / 1e9 if before else 0.0
-        values = list(cassandra_values.levels(now.tables))
+        values = list(cassandra_values.levels(now.tables, self._connections_limit))
         # Counters begin anew with the node.
         if before is not None and before.started == now.started:
             values += cassandra_values.since(before.tables, now.tables, interval_s)
@@ -82,19 +86,18 @@ class CassandraCollector:
 
     def inventory(self) -> Mapping[str, Mapping[str, Any]]:
         """The node under ``database``. See collectors/README.md, "Inventory"."""
-        (rows,) = self._node.ask((_SETTINGS,))
-        settings = {row["name"]: row["value"] for row in rows if row["value"] is not None}
-        limit = int(settings.get("native_transport_max_concurrent_connections", -1))
         database = {
             "server": "cassandra",
             "version": self._about["release_version"],
             "role": self._node.user,
             "data_center": self._about["data_center"],
             "rack": self._about["rack"],
-            "connections_limit": limit if limit > 0 else None,
-            "settings": settings,
+            "connections_limit": self._connections_limit,
+            "settings": self._settings,
         }
-        missing = [asdict(each) for each in cassandra_values.not_measured(self._statements)]
+        missing = [
+            asdict(each) for each in cassandra_values.not_measured(self._statements, self._connections_limit)
+        ]
         return {
             host: {"tier": tier, "database": database, "not_measured": missing}
             for host, tier in self._hosts.items()

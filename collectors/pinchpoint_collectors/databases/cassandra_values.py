@@ -45,8 +45,13 @@ _STATEMENTS = {
 }
 
 
-def levels(tables: Mapping[str, Rows]) -> Iterator[Value]:
-    """What holds at this moment. A table the node does not have is no metric."""
+def levels(tables: Mapping[str, Rows], connections_limit: int | None) -> Iterator[Value]:
+    """What holds at this moment. A table the node does not have is no metric.
+
+    Args:
+        tables: of ``TABLES``, their rows.
+        connections_limit: how many connections the node takes; None: any number.
+    """
     for row in _pools(tables):
         name, limit = row["name"], row["active_tasks_limit"]
         yield Value("db.pool.active", name, row["active_tasks"])
@@ -60,7 +65,10 @@ def levels(tables: Mapping[str, Rows]) -> Iterator[Value]:
         left = sum(row["total"] - row["progress"] for row in tasks if row["unit"] == "bytes")
         yield Value("db.compaction_left_bytes", "", left)
     if "clients" in tables:
-        yield Value("db.connections", "", sum(1 for _ in tables["clients"]))
+        connections = sum(1 for _ in tables["clients"])
+        yield Value("db.connections", "", connections)
+        if connections_limit:
+            yield Value("db.connections_ratio", "", connections / connections_limit)
     if "pending_hints" in tables:
         yield Value("db.hints_files", "", sum(row["files"] for row in tables["pending_hints"]))
 
@@ -85,12 +93,16 @@ def since(before: Mapping[str, Rows], after: Mapping[str, Rows], interval_s: flo
     yield from _hits(before, after)
 
 
-def not_measured(there: Iterable[str]) -> Iterator[NotMeasured]:
+def not_measured(there: Iterable[str], connections_limit: int | None) -> Iterator[NotMeasured]:
     """What this node cannot say.
 
     Args:
         there: those of ``TABLES`` it has.
+        connections_limit: as ``levels``.
     """
+    if connections_limit is None:
+        why = "the node takes any number of connections (native_transport_max_concurrent_connections)"
+        yield NotMeasured("db.connections_ratio", "", why, None)
     jmx = "JMX has it: read it by other means and `pinchpoint import` it"
     yield NotMeasured(
         "db.commit_log_wait_s", "", "no virtual table tells how long writes wait for the commit log", jmx

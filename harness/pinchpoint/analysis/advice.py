@@ -161,6 +161,10 @@ def _about_pool(ground: Ground, found: ShareMeasures) -> Iterator[Advice]:
     tier = next(iter(ground.first.resource.tiers), "")
     refused = units.percent(found.witness)
     what = f"Allow {tier} more connections, or share fewer among the clients ({refused} were refused one)"
+    if ground.first.resource.views:
+        what = (
+            f"Allow {tier} more {ground.first.resource.instance} ({refused} of the operations wait for one)"
+        )
     yield advise("pool", tier, what, ground.until())
 
 

@@ -35,6 +35,7 @@ from pinchpoint.analysis.objectives import objective_table
 from pinchpoint.analysis.outlook import Outlook, look_ahead
 from pinchpoint.analysis.proof import with_proof, without_proof
 from pinchpoint.analysis.stages import Stage
+from pinchpoint.analysis.store_tables import store_table
 from pinchpoint.analysis.tables import cpu_table, disk_table, scenario_table
 from pinchpoint.analysis.timeline import (
     Period,
@@ -109,6 +110,7 @@ def _verdict(
         timeline=timeline_table(periods),
         drift=drift_table(inputs),
         checkpoints=checkpoints,
+        stores=store_table(inputs),
         warnings=tuple(
             dict.fromkeys([*caveats(case), *checkpoint_words(checkpoints), *_moves(levels, periods)])
         ),

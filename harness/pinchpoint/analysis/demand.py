@@ -22,6 +22,7 @@ from pinchpoint.analysis.memory import find_memory
 from pinchpoint.analysis.resources import Resource
 from pinchpoint.analysis.series import Floats, Samples
 from pinchpoint.analysis.shared import find_connections, find_interfaces, find_locks
+from pinchpoint.analysis.stores import find_pools
 
 
 def find_resources(inputs: Inputs, flows: tuple[Flow, ...]) -> tuple[Resource, ...]:
@@ -36,6 +37,7 @@ def find_resources(inputs: Inputs, flows: tuple[Flow, ...]) -> tuple[Resource, .
         *find_memory(inputs, disks),
         *find_interfaces(inputs, flows, disks),
         *find_connections(inputs, flows),
+        *find_pools(inputs, flows),
         *find_locks(inputs, flows),
         *find_dependencies(inputs, flows, disks),
     )

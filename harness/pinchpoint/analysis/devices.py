@@ -13,7 +13,8 @@ from pinchpoint.analysis.inputs import DiskRole, Inputs
 from pinchpoint.analysis.pace import find_pace
 from pinchpoint.analysis.resources import COMMIT_ROLES, ROLE_ORDER, DiskShift, Resource
 from pinchpoint.analysis.series import Floats, Samples, spread
-from pinchpoint.analysis.sessions import log_waits, waiting_sessions
+from pinchpoint.analysis.sessions import waiting_sessions
+from pinchpoint.analysis.stores import store_view
 
 
 def find_disks(inputs: Inputs) -> Iterator[Resource]:
@@ -24,6 +25,7 @@ def find_disks(inputs: Inputs) -> Iterator[Resource]:
         roles = tuple(group)
         hosts = [host.name for host in inputs.on_machine(machine)]
         columns = disk_columns(inputs.samples, hosts, device)
+        sessions, view = waiting_sessions(inputs, roles), store_view(inputs, roles)
         yield Resource(
             key=f"disk:{machine}:{device}",
             type="disk",
@@ -39,9 +41,13 @@ def find_disks(inputs: Inputs) -> Iterator[Resource]:
             step_s=float(inputs.window.step_s),
             columns={
                 **columns,
-                "sessions": waiting_sessions(inputs, roles),
-                "log_waits": log_waits(inputs, roles),
+                "sessions": np.where(
+                    np.isfinite(view.waiting), np.nan_to_num(sessions) + view.waiting, sessions
+                ),
+                "log_waits": view.share,
+                "backlog": view.backlog,
             },
+            views=view.series,
         )
 
 

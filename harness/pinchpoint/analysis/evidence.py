@@ -14,6 +14,7 @@ from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures
 from pinchpoint.analysis.resources import DiskShift, Resource
 from pinchpoint.analysis.slowness import is_slow, overwhelmed, write_and_flush_s
 from pinchpoint.analysis.thresholds import (
+    BACKLOG,
     CAP_MATCH,
     DISK_OCCUPIED,
     DISK_SHIFT,
@@ -176,10 +177,11 @@ def _used(found: DiskMeasures, *, waited_for: bool) -> float | None:
 
 
 def disk_evidence(found: DiskMeasures, state: DiskState) -> frozenset[str]:
-    """E1 from the cap, a flat top, a slow device or the wait for it; E4 from I/O pressure or that wait."""
+    """E1 from the cap, a flat top, a slow device or the wait for it; E4 from I/O pressure or who waits."""
     if not (state.full or state.concurrency or state.late):
         return frozenset()
-    witness = at_least(found.pressure, PRESSURE) or state.waited_for
+    waited = state.waited_for or at_least(found.backlog, BACKLOG)
+    witness = at_least(found.pressure, PRESSURE) or waited
     return frozenset({"E1", "E4"} if witness else {"E1"})
 
 

@@ -13,6 +13,7 @@ from pinchpoint.analysis.share_facts import share_facts
 from pinchpoint.analysis.signature import Suspicion
 from pinchpoint.analysis.slowness import slowness, write_and_flush_s
 from pinchpoint.analysis.thresholds import (
+    BACKLOG,
     BY_SIZE,
     FLAT,
     PRESSURE,
@@ -22,10 +23,16 @@ from pinchpoint.analysis.thresholds import (
     WAIT_SHARE,
     WAITING_IO,
     Threshold,
+    at_least,
 )
 from pinchpoint.analysis.verdict import Fact
 from pinchpoint.report import units
 
+SHARES_TOLD = {
+    "db.aof.wait_ratio": "the work of its one thread was writing and flushing its log",
+    "db.journal.sync_s_per_s": "the time of a write was waiting for its journal",
+}
+"""A store's metric -> what its share is of."""
 SPREADS = (FLAT, REGULATOR_FLAT, BY_SIZE)
 """Rules about how a rate moves: no threshold for the rate they are about."""
 
@@ -201,6 +208,7 @@ def _disk_witnesses(one: Suspicion, found: DiskMeasures) -> Iterator[Fact]:
     if state is not None and state.waited_for:
         text = f"{units.percent(state.wait_ratio)} of the time of {state.waiting}'s operations is spent on it"
         yield _fact(resource, text, "service_wait_ratio", state.wait_ratio, "E4", WAIT_SHARE, "")
+    yield from _told(one, found)
     if found.pressure is not None:
         text = f"somebody waited for I/O {units.percent(found.pressure)} of the time"
         kind = "E4" if found.pressure >= PRESSURE.value else "context"
@@ -208,6 +216,27 @@ def _disk_witnesses(one: Suspicion, found: DiskMeasures) -> Iterator[Fact]:
     if found.busy is not None:
         text = f"it had I/O to do {units.percent(found.busy)} of the time"
         yield _fact(resource, text, "disk.busy_ratio", found.busy, "context")
+
+
+def _told(one: Suspicion, found: DiskMeasures) -> Iterator[Fact]:
+    """What a store says itself, each figure by the first series it is read from."""
+    kind = "E4" if one.disk is not None and one.disk.waited_for else "context"
+    backed_up = "E4" if at_least(found.backlog, BACKLOG) else "context"
+    untold = {"share": found.log_waits, "count": found.sessions, "backlog": found.backlog}
+    for view in one.resource.views:
+        of = "backlog" if view.metric == "db.pool.pending" else "count"
+        of = "share" if view.metric in SHARES_TOLD else of
+        value = untold.pop(of, None)
+        if value is None:
+            continue
+        text, evidence, limit = {
+            "share": (f"{units.percent(value)} of {SHARES_TOLD.get(view.metric)}", kind, WAIT_SHARE),
+            "count": (f"{value:.3g} operations waited for it at any time", kind, None),
+            "backlog": (f"{value:.3g} compactions waited for their turn", backed_up, BACKLOG),
+        }[of]
+        text = f"{text}, as the store says"
+        fact = _fact(one.resource, text, view.metric, value, evidence, limit, view.instance)
+        yield replace(fact, host=view.host)
 
 
 def level_words(found: DiskMeasures) -> str:

@@ -106,7 +106,7 @@ def _thing(resource: Resource) -> str:
         "thread": f"the thread {resource.instance.removeprefix('thread:')}",
         "disk": f"the {resource.role} disk",
         "network": f"the network interface {resource.instance}",
-        "pool": "the number of connections",
+        "pool": f"the number of {resource.instance}",
     }
     return named[resource.type]
 

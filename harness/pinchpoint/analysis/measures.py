@@ -56,7 +56,8 @@ class DiskMeasures:
         flush_s: likewise of a flush.
         pressure: share of the time somebody waited for I/O, any device.
         sessions: of the database's sessions, how many waited for this device, as it says itself.
-        log_waits: of a store with one thread, the share of that thread's work that is waiting for its log.
+        log_waits: the share of a store's work, or of its writes' time, that is waiting for its log, likewise.
+        backlog: tasks in the background that wait to be let at it, likewise.
     """
 
     io: float | None
@@ -73,6 +74,7 @@ class DiskMeasures:
     pressure: float | None
     sessions: float | None
     log_waits: float | None = None
+    backlog: float | None = None
 
     @property
     def spread(self) -> float | None:
@@ -107,8 +109,10 @@ class ShareMeasures:
             the share of the time in which somebody waits for it.
         witness: what somebody else sees of that: of a dependency the share of it in which the tier behind it
             has nothing to do; of a lock the share of the operations that wait; of memory the share of what
-            disks read that had been in memory before; of connections the share of operations refused.
-        own: the most that the tier behind it uses of its own CPU and disks.
+            disks read that had been in memory before; of connections the share of operations refused; of
+            threads and tickets the share of operations that wait for one.
+        own: the most that the tier behind it uses of its own CPU and disks; of threads and tickets the share
+            of them whose holders wait for something else.
         each_s: how long an operation waits for it.
         pressure: of memory, the share of the time somebody waited for it.
     """
@@ -221,6 +225,7 @@ def measure_disk(resource: Resource, rows: Rows) -> DiskMeasures:
         pressure=mean(columns["pressure"]),
         sessions=mean(columns["sessions"]),
         log_waits=mean(columns["log_waits"]) if "log_waits" in columns else None,
+        backlog=mean(columns["backlog"]) if "backlog" in columns else None,
     )
     at_limit = utilisation is not None and utilisation >= UTILISATION.value
     return found if at_limit else replace(found, binding=found.held or nearest)

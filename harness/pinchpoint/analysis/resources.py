@@ -9,7 +9,7 @@ from typing import Literal
 from pinchpoint.analysis.inputs import DiskRole, Limits
 from pinchpoint.analysis.movement import Movement
 from pinchpoint.analysis.pace import Pace
-from pinchpoint.analysis.series import Floats
+from pinchpoint.analysis.series import Floats, Key
 
 COMMIT_ROLES = ("log", "wal", "journal")
 ROLE_ORDER = (*COMMIT_ROLES, "data", "tempdb", "index", "content", "os")
@@ -70,6 +70,7 @@ class Resource:
         scenario: whose users wait for a dependency.
         step_s: seconds per step.
         columns: one value per step of the window, NaN = not measured.
+        views: the series on which rests what the server itself says of it (``stores``).
     """
 
     key: str
@@ -89,6 +90,7 @@ class Resource:
     scenario: str = ""
     step_s: float = 1.0
     columns: Mapping[str, Floats] = field(default_factory=dict)
+    views: tuple[Key, ...] = ()
 
     @property
     def role(self) -> str | None:

@@ -10,7 +10,6 @@ from collections.abc import Iterable
 import numpy as np
 
 from pinchpoint.analysis.inputs import DiskRole, Inputs
-from pinchpoint.analysis.resources import COMMIT_ROLES
 from pinchpoint.analysis.series import Floats
 
 LOG_WAITS = ("IO:Wal", "IO:WAL", "LWLock:WALWrite")
@@ -72,23 +71,6 @@ def waiting_sessions(inputs: Inputs, roles: Iterable[DiskRole]) -> Floats:
             waits = _sessions(inputs, role.host, _prefixes(inputs, role))
             total = np.where(np.isfinite(active), np.nan_to_num(total) + waits, total)
     return total
-
-
-def log_waits(inputs: Inputs, roles: Iterable[DiskRole]) -> Floats:
-    """The share of a store's main thread at work in which it writes or flushes its append-only file.
-
-    One thread serves all clients in turn, so what it waits for its log they all wait for. NaN where the
-    server was not asked, or the file does not lie on this device.
-    """
-    found = np.full(inputs.window.steps, np.nan)
-    for role in roles:
-        own = {disk.role for disk in inputs.disks if disk.host == role.host}
-        if role.role in COMMIT_ROLES or (role.role == "data" and not own & set(COMMIT_ROLES)):
-            waits = inputs.samples.steps(role.host, "db.aof.wait_ratio")
-            busy = inputs.samples.steps(role.host, "db.main_thread.busy_ratio")
-            share = np.divide(waits, busy, out=np.full_like(waits, np.nan), where=busy > 0)
-            found = np.fmax(found, np.minimum(1.0, share))
-    return found
 
 
 def _prefixes(inputs: Inputs, role: DiskRole) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from pinchpoint.analysis.measures import ShareMeasures
 from pinchpoint.analysis.resources import Resource
@@ -16,9 +17,11 @@ from pinchpoint.analysis.thresholds import (
     OUTSIDE_S,
     OWN_USE,
     POOL_HELD,
+    QUEUED,
     READ_AGAIN,
     UTILISATION,
     Threshold,
+    at_least,
 )
 from pinchpoint.analysis.verdict import Fact
 from pinchpoint.report import units
@@ -81,6 +84,18 @@ def _network(resource: Resource, found: ShareMeasures) -> Iterator[Fact]:
 
 
 def _pool(resource: Resource, found: ShareMeasures) -> Iterator[Fact]:
+    if resource.views:
+        in_use, queue = resource.views
+        text = f"{units.percent(found.used)} of the {resource.instance} were in use"
+        fact = _fact(resource, text, in_use.metric, found.used, "E1", CONNECTIONS)
+        yield replace(fact, instance=in_use.instance)
+        text = f"{units.percent(found.witness)} of the operations waited for one"
+        kind = "E4" if at_least(found.witness, QUEUED) else "context"
+        fact = _fact(resource, text, queue.metric, found.witness, kind, QUEUED)
+        yield replace(fact, instance=queue.instance)
+        text = f"{units.percent(found.own)} of those in use were held by what waits for something else"
+        yield _fact(resource, text, "held_ratio", found.own, "context", OWN_USE)
+        return
     text = f"{units.percent(found.used)} of the connections were in use"
     yield _fact(resource, text, "db.connections_ratio", found.used, "E1", CONNECTIONS)
     text = f"{units.percent(found.witness)} of the operations were refused one"

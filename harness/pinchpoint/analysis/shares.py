@@ -17,6 +17,7 @@ from pinchpoint.analysis.thresholds import (
     OUTSIDE_S,
     OWN_USE,
     POOL_HELD,
+    QUEUED,
     READ_AGAIN,
     UTILISATION,
     at_least,
@@ -76,8 +77,14 @@ def _network(_resource: Resource, found: ShareMeasures, _flows: tuple[Flow, ...]
     return BOTH if at_least(found.witness, POOL_HELD) else frozenset({"E1"})
 
 
-def _pool(_resource: Resource, found: ShareMeasures, _flows: tuple[Flow, ...]) -> frozenset[str]:
-    """Operations were refused for want of a connection; all are used, where the server was asked."""
+def _pool(resource: Resource, found: ShareMeasures, _flows: tuple[Flow, ...]) -> frozenset[str]:
+    """Operations were refused for want of a connection; all are used, where the server was asked.
+
+    Of threads and tickets nobody is refused one: operations wait, and not because those who have one do.
+    """
+    if resource.views:
+        full = at_least(found.used, CONNECTIONS) and not at_least(found.own, OWN_USE)
+        return BOTH if full and at_least(found.witness, QUEUED) else NONE
     if found.used is None:
         return frozenset({"E4"}) if at_least(found.witness, MANY_REFUSED) else NONE
     return BOTH if at_least(found.used, CONNECTIONS) and found.witness else NONE

@@ -70,13 +70,14 @@ def _shared_thing(resource: Resource) -> str:
         "lock": f"a lock{where}",
         "memory": f"the memory{where}" if resource.instance else f"the memory of {host}'s machine",
         "network": f"the network interface {resource.instance} of {host}",
-        "pool": f"the number of connections{where}",
+        "pool": f"the number of {resource.instance}{where}",
     }
     return named[resource.type]
 
 
 def _shared_proof(resource: Resource, found: ShareMeasures) -> str:
     used, witness = units.percent(found.used), units.percent(found.witness)
+    meet = "wait for" if resource.views else "are refused"
     proofs = {
         "dependency": f"it holds {used} of the users of {resource.scenario}, {units.seconds(found.each_s)} "
         "each time, while the farm has little to do",
@@ -84,7 +85,7 @@ def _shared_proof(resource: Resource, found: ShareMeasures) -> str:
         "have room",
         "memory": f"{witness} of what is read had been in memory before and had to make room",
         "network": f"it carries {used} of its speed",
-        "pool": f"{used} of them are in use, and {witness} of the operations are refused one"
+        "pool": f"{used} of them are in use, and {witness} of the operations {meet} one"
         if found.used is not None
         else f"{witness} of the operations are refused one",
     }

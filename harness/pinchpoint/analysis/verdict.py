@@ -237,6 +237,7 @@ class Verdict:
         timeline: what was used up when, one row per period (``timeline.timeline_table``).
         drift: of a soak, what changed over it (``drift.drift_table``); else empty.
         checkpoints: the load while a database wrote them, and in between (``checkpoints.checkpoint_table``).
+        stores: what NoSQL stores told of themselves (``store_tables.store_table``).
         proof: what the test of ``run --prove`` said (``proof.with_proof``); None where none was wanted.
         tables: the dictionaries of ``scenarios``, ``crawl``, ``disks``, ``cpus``, ``objectives``.
     """
@@ -268,6 +269,7 @@ class Verdict:
     checkpoints: tuple[Mapping[str, Any], ...]
     summary: str
     warnings: tuple[str, ...] = field(default=())
+    stores: tuple[Mapping[str, Any], ...] = ()
     proof: Mapping[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:

@@ -34,10 +34,8 @@ def _within(resource: Resource, found: DiskMeasures, flow: Flow, flows: tuple[Fl
     going_on = sum(one.going_on(tier) for one in flows)
     if not going_on:
         return 0.0
-    if found.sessions is not None:
-        return min(1.0, found.sessions / going_on)
-    if found.log_waits is not None:
-        return found.log_waits
+    if found.sessions is not None or found.log_waits is not None:
+        return min(1.0, (found.sessions or 0.0) / going_on + (found.log_waits or 0.0))
     reads = (found.io or 0.0) * (found.reads_ratio or 0.0) * (found.read_s or 0.0)
     return min(1.0, max(reads / going_on, _writes(resource, found, flow)))
 

@@ -148,7 +148,7 @@ class ScenarioLoad:
         closed = self._starts is None
         if closed:
             self._wait_turn(number)
-        loop = gevent.get_hub().loop
+        loop, part, add = gevent.get_hub().loop, slot(number), record.add
         while not self._stop.is_set():
             turn = loop.iteration
             if not closed:
@@ -156,11 +156,11 @@ class ScenarioLoad:
                 if intended_ns is None:
                     return
                 record.intended_ns = intended_ns
-            elif slot(number) not in self._slots:
+            elif part not in self._slots:
                 self.users -= 1
                 self.open_users -= 1
                 return
-            if not session.perform(record.add):
+            if not session.perform(add):
                 self.finished_users += 1
                 return
             if self._think_s:

@@ -30,7 +30,7 @@ _SECTIONS = (
             "operations",
         ),
     ),
-    ("Tiers", ("demand", "disks", "cpus")),
+    ("Tiers", ("demand", "disks", "cpus", "stores")),
     ("Data quality", ("generators", "collectors", "imports", "incidents", "not_measured")),
     ("Environment", ("hosts", "host_disks", "versions", "content")),
 )

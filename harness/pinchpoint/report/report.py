@@ -20,6 +20,7 @@ from pinchpoint.report import (
     load_tables,
     proof_tables,
     quality_tables,
+    store_tables,
     tier_tables,
     words,
 )
@@ -108,6 +109,7 @@ def gather(run: StoredRun, verdict: Mapping[str, Any]) -> Report:
         load_tables.writes(verdict),
         tier_tables.disks(verdict),
         tier_tables.cpus(verdict),
+        store_tables.stores(verdict),
         load_tables.errors(run, clock),
         quality_tables.generators(run, clock),
         quality_tables.collectors(run, clock),

@@ -67,9 +67,14 @@ def times(value: float | None) -> str:
 
 
 def of_metric(metric: str, value: float | None) -> str:
-    """A value in the unit its metric's name ends with; a count where it names none."""
+    """A value in the unit its metric's name ends with; a count where it names none.
+
+    Seconds of something per second are how much of it goes on at once: a count, too.
+    """
     if metric.endswith("_bytes_per_s"):
         return NOT_MEASURED if value is None else f"{bytes_(value)}/s"
+    if metric.endswith("_s_per_s"):
+        return NOT_MEASURED if value is None else _digits(value)
     for ending, write in (("_per_s", per_second), ("_bytes", bytes_), ("_ratio", percent), ("_s", seconds)):
         if metric.endswith(ending):
             return write(value)

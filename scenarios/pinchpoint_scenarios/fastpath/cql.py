@@ -10,25 +10,30 @@ from __future__ import annotations
 import io
 import socket
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from cassandra.protocol import ErrorMessage
 
-from .readiness import Readiness, readiness
+from .channel import MORE, Channel, ChannelError, ChannelTimeoutError, More
 
-_READ_BYTES = 65_536
 _VERSION = 4
 _HEADER = struct.Struct(">BBhBi")  # version, flags, stream, opcode, length of the body
+_HEADER_BYTES = _HEADER.size
 _SHORT, _INT, _LONG = struct.Struct(">H"), struct.Struct(">i"), struct.Struct(">q")
+_BIGINT = struct.Struct(">iq")  # with its length before it
+_LEVEL_AND_FLAGS = struct.Struct(">HBH")  # and how many values follow
 
-_ERROR, _STARTUP, _READY, _AUTHENTICATE, _RESULT, _PREPARE = 0x00, 0x01, 0x02, 0x03, 0x08, 0x09
+_ERROR, _STARTUP, _READY, _AUTHENTICATE, _PREPARE = 0x00, 0x01, 0x02, 0x03, 0x09
 _EXECUTE, _BATCH, _AUTH_RESPONSE, _AUTH_SUCCESS = 0x0A, 0x0D, 0x0F, 0x10
 _ROWS, _PREPARED = 2, 4  # kinds of a result
 _VALUES, _SKIP_METADATA, _TIMESTAMP = 0x01, 0x02, 0x20  # flags of an execution
 _NO_METADATA = 0x04  # flag of a result's rows
 _UNPREPARED = 0x2500
+
+Value = int | bytes
+"""A ``bigint``, or a ``blob``."""
+Row = list[bytes | None]
 
 
 class CqlError(Exception):
@@ -70,17 +75,18 @@ class CqlWire:
         self._connect_timeout_s = connect_timeout_s
         self._timeout_s = timeout_s
         self._socket: socket.socket | None = None
-        self._readiness: Readiness | None = None
+        self._channel: Channel | None = None
+        self._content = b""
         self._prepared: dict[str, bytes] = {}
 
     @property
     def connected(self) -> bool:
         """Whether it is open."""
-        return self._socket is not None
+        return self._channel is not None
 
     def connect(self) -> None:
         """Connect and log in, unless that is done. Raises ``CqlError`` or the server's error."""
-        if self._socket is not None:
+        if self._channel is not None:
             return
         login = self._login
         try:
@@ -89,66 +95,60 @@ class CqlWire:
             raise CqlError(f"cannot connect: {error.strerror or error}") from error
         try:
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._socket.setblocking(False)
-            self._readiness = readiness(self._socket.fileno())
+            self._channel = Channel(self._socket.fileno())
             self._log_in()
         except BaseException:
             self.close()
             raise
 
     def execute(
-        self, query: str, values: Sequence[bytes], consistency: int, timestamp_us: int | None
-    ) -> list[Any]:
+        self, statement: str, values: Sequence[Value], consistency: int, timestamp_us: int | None
+    ) -> list[Row]:
         """Execute one statement, preparing it the first time.
 
         Args:
-            query: the statement, with a ``?`` for each value.
-            values: as the types' own encoding has them (``bigint``: 8 bytes, big end first).
+            statement: with a ``?`` for each value.
+            values: in the order of their places.
             consistency: the protocol's number of the level.
             timestamp_us: when a write is said to have happened; None: the server's time.
 
         Returns:
-            The rows, each a list of bytes or None.
+            The rows.
 
         Raises:
             CqlError: the connection is lost, or no answer came in time.
             ErrorMessage: what the server said instead.
         """
-        values_given = _SHORT.pack(len(values)) + b"".join(
-            [_INT.pack(len(value)) + value for value in values]
-        )
-        flags = _VALUES | _SKIP_METADATA | (0 if timestamp_us is None else _TIMESTAMP)
-        tail = struct.pack(">HB", consistency, flags) + values_given
+        flags, last = _VALUES | _SKIP_METADATA, b""
         if timestamp_us is not None:
-            tail += _LONG.pack(timestamp_us)
-        return _rows(self._ask_prepared(_EXECUTE, lambda: self._id(query) + tail, (query,)))
+            flags, last = flags | _TIMESTAMP, _LONG.pack(timestamp_us)
+        tail = _LEVEL_AND_FLAGS.pack(consistency, flags, len(values)) + _encoded(values) + last
+        return _rows(self._ask_prepared(_EXECUTE, statement, lambda known: known + tail))
 
     def batch(
         self,
-        query: str,
-        rows: Sequence[Sequence[bytes]],
+        statement: str,
+        rows: Sequence[Sequence[Value]],
         consistency: int,
         timestamp_us: int,
         *,
         logged: bool,
     ) -> None:
         """Execute one statement for many rows, in one batch. Raises as ``execute``."""
+        first = struct.pack(">BH", 0 if logged else 1, len(rows))
+        last = struct.pack(">HB", consistency, _TIMESTAMP) + _LONG.pack(timestamp_us)
+        encoded = [_SHORT.pack(len(values)) + _encoded(values) for values in rows]
 
-        def body() -> bytes:
-            one = b"\x01" + self._id(query)
-            parts = [struct.pack(">BH", 0 if logged else 1, len(rows))]
-            for values in rows:
-                parts += (one, _SHORT.pack(len(values)))
-                parts += [_INT.pack(len(value)) + value for value in values]
-            return b"".join(parts) + struct.pack(">HB", consistency, _TIMESTAMP) + _LONG.pack(timestamp_us)
+        def body(known: bytes) -> bytes:
+            return first + b"".join([b"\x01" + known + row for row in encoded]) + last
 
-        self._ask_prepared(_BATCH, body, (query,))
+        self._ask_prepared(_BATCH, statement, body)
 
     def close(self) -> None:
         """Close it. Safe to call twice."""
-        if self._readiness is not None:
-            self._readiness.close()  # before its descriptor is
-            self._readiness = None
+        if self._channel is not None:
+            self._channel.close()  # before its socket is
+            self._channel = None
         if self._socket is not None:
             self._socket.close()
             self._socket = None
@@ -159,108 +159,93 @@ class CqlWire:
         body = _SHORT.pack(len(options))
         for name, value in options.items():
             body += _string(name) + _string(value)
-        opcode, _ = self._ask(_STARTUP, body)
+        opcode, _ = self._ask(_STARTUP, body, self._connect_timeout_s)
         if opcode == _AUTHENTICATE:
             token = f"\0{self._login.user}\0{self._login.password}".encode()
-            opcode, _ = self._ask(_AUTH_RESPONSE, _INT.pack(len(token)) + token)
+            opcode, _ = self._ask(_AUTH_RESPONSE, _INT.pack(len(token)) + token, self._connect_timeout_s)
             if opcode != _AUTH_SUCCESS:
                 raise CqlError("the server asks for more than a user and a password")
         elif opcode != _READY:
             raise CqlError(f"the server answered the greeting with message {opcode:#04x}")
 
-    def _id(self, query: str) -> bytes:
-        """The prepared statement's name on this node, with its length."""
-        if query not in self._prepared:
-            text = query.encode()
-            _, body = self._ask(_PREPARE, _INT.pack(len(text)) + text)
-            if _INT.unpack_from(body)[0] != _PREPARED:
-                raise CqlError("the server did not prepare a statement")
-            length = _SHORT.unpack_from(body, 4)[0]
-            self._prepared[query] = body[4 : 6 + length]
-        return self._prepared[query]
-
-    def _ask_prepared(self, opcode: int, body: Any, queries: Sequence[str]) -> bytes:
+    def _ask_prepared(self, opcode: int, statement: str, body: Callable[[bytes], bytes]) -> bytes:
+        """Send what ``body`` makes of a prepared statement's id on this node; the answer's body."""
+        known = self._prepared.get(statement) or self._prepare(statement)
         try:
-            return self._ask(opcode, body())[1]
+            return self._ask(opcode, body(known), self._timeout_s)[1]
         except ErrorMessage as error:
             if error.code != _UNPREPARED:
                 raise
-        for query in queries:  # the server has forgotten it (a restart, too many others): once more
-            self._prepared.pop(query, None)
-        return self._ask(opcode, body())[1]
+        # The server has forgotten it (a restart, too many others): once more.
+        return self._ask(opcode, body(self._prepare(statement)), self._timeout_s)[1]
 
-    def _ask(self, opcode: int, body: bytes) -> tuple[int, bytes]:
+    def _prepare(self, statement: str) -> bytes:
+        """The statement's id on this node, with its length."""
+        text = statement.encode()
+        _, body = self._ask(_PREPARE, _INT.pack(len(text)) + text, self._timeout_s)
+        if _INT.unpack_from(body)[0] != _PREPARED:
+            raise CqlError("the server did not prepare a statement")
+        length = _SHORT.unpack_from(body, 4)[0]
+        self._prepared[statement] = known = body[4 : 6 + length]
+        return known
+
+    def _ask(self, opcode: int, body: bytes, timeout_s: float) -> tuple[int, bytes]:
         """Send one message, wait for the answer: (opcode, body)."""
-        self._send(_HEADER.pack(_VERSION, 0, 0, opcode, len(body)) + body)
-        answered, content = self._receive()
+        if self._channel is None:
+            raise CqlError("not connected")
+        self._content = b""
+        message = _HEADER.pack(_VERSION, 0, 0, opcode, len(body)) + body
+        try:
+            answered, content = self._channel.exchange(message, self._parse, timeout_s)
+        except ChannelError as error:
+            kind = CqlTimeoutError if isinstance(error, ChannelTimeoutError) else CqlError
+            raise kind(str(error)) from error
         if answered == _ERROR:
             raise ErrorMessage.recv_body(io.BytesIO(content), _VERSION)
         return answered, content
 
-    def _send(self, message: bytes) -> None:
-        sock, ready = self._open()
-        try:
-            sent = _some(sock.send, message)
-            while sent < len(message):
-                if not ready.wait_writable_for(self._timeout_s):
-                    raise CqlTimeoutError("the server took no more of a message in time")
-                sent += _some(sock.send, memoryview(message)[sent:])
-        except OSError as error:
-            raise CqlError(f"the connection broke: {error.strerror or error}") from error
-
-    def _receive(self) -> tuple[int, bytes]:
-        sock, ready = self._open()
-        content, wanted = b"", _HEADER.size
-        while len(content) < wanted:
-            if not ready.wait_readable_for(self._timeout_s):
-                raise CqlTimeoutError("no answer in time")
-            try:
-                more = sock.recv(max(_READ_BYTES, wanted - len(content)))
-            except BlockingIOError:
-                continue  # woken for nothing
-            except OSError as error:
-                raise CqlError(f"the connection broke: {error.strerror or error}") from error
-            if not more:
-                raise CqlError("the server closed the connection")
-            content = content + more if content else more
-            if len(content) >= _HEADER.size:
-                wanted = _HEADER.size + _HEADER.unpack_from(content)[4]
+    def _parse(self, content: bytes) -> tuple[int, bytes] | More:
+        if self._content:
+            content = self._content + content
+        if len(content) < _HEADER_BYTES:
+            self._content = content
+            return MORE
         _, flags, _, opcode, length = _HEADER.unpack_from(content)
-        if len(content) > _HEADER.size + length:
+        whole = _HEADER_BYTES + length
+        if len(content) < whole:
+            self._content = content
+            return MORE
+        if len(content) > whole:
             raise CqlError("the server sent more than was asked for")
-        return opcode, content[_HEADER.size + _skipped(flags, content) :]
-
-    def _open(self) -> tuple[socket.socket, Readiness]:
-        if self._socket is None or self._readiness is None:
-            raise CqlError("not connected")
-        return self._socket, self._readiness
+        return opcode, content[_HEADER_BYTES + (_skipped(flags, content) if flags else 0) :]
 
 
-def _some(send: Any, content: bytes | memoryview) -> int:
-    try:
-        return int(send(content))
-    except BlockingIOError:
-        return 0
+def _encoded(values: Sequence[Value]) -> bytes:
+    """Each value with its length before it, as its type's own encoding has it."""
+    return b"".join(
+        [
+            _BIGINT.pack(8, value) if isinstance(value, int) else _INT.pack(len(value)) + value
+            for value in values
+        ]
+    )
 
 
 def _skipped(flags: int, content: bytes) -> int:
     """Bytes before an answer's own body: a trace's id (16) and warnings (a list of strings)."""
-    if not flags:
-        return 0
-    at = _HEADER.size + (16 if flags & 0x02 else 0)
+    at = _HEADER_BYTES + (16 if flags & 0x02 else 0)
     if flags & 0x08:
         count = _SHORT.unpack_from(content, at)[0]
         at += 2
         for _ in range(count):
             at += 2 + _SHORT.unpack_from(content, at)[0]
-    return at - _HEADER.size
+    return at - _HEADER_BYTES
 
 
 def _string(text: str) -> bytes:
     return _SHORT.pack(len(text.encode())) + text.encode()
 
 
-def _rows(body: bytes) -> list[Any]:
+def _rows(body: bytes) -> list[Row]:
     """The rows of a result that left its metadata out; none of one that has no rows."""
     if _INT.unpack_from(body)[0] != _ROWS:
         return []
@@ -272,7 +257,7 @@ def _rows(body: bytes) -> list[Any]:
     at += 4
     rows = []
     for _ in range(count):
-        row: list[bytes | None] = []
+        row: Row = []
         for _ in range(columns):
             length = _INT.unpack_from(body, at)[0]
             at += 4

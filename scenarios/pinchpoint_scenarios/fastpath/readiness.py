@@ -104,20 +104,20 @@ class _ByGevent:
 
     def wait_readable_for(self, seconds: float) -> bool:
         self._until = time.monotonic() + seconds
+        if self._timer is None:
+            self._start_timer(seconds)
+        watcher = self._readable
         self._waiting = True
+        watcher.start(self._getcurrent().switch)  # as wait_readable, without the call
         try:
-            while True:
-                if self._timer is None:
-                    self._start_timer(self._until - time.monotonic())
-                try:
-                    self.wait_readable()
-                except _TimeIsUp:  # maybe that of the wait before, which ended at the same moment
-                    if time.monotonic() >= self._until:
-                        return False
-                else:
-                    return True
+            self._switch()
+        except _TimeIsUp:  # maybe that of the wait before, which ended at the same moment
+            left_s = self._until - time.monotonic()
+            return left_s > 0 and self.wait_readable_for(left_s)
         finally:
+            watcher.stop()
             self._waiting = False
+        return True
 
     def wait_writable_for(self, seconds: float | None) -> bool:
         either = self._hub.loop.io(self._descriptor, _READ | _WRITE)

@@ -5,24 +5,22 @@ valkey-py connects, logs in and chooses the database. From then on its socket is
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, cast
 
 import hiredis
 from valkey import exceptions
-from valkey.connection import DefaultParser
+from valkey.connection import Connection, DefaultParser
 
-from .readiness import Readiness, readiness
+from .channel import MORE, Channel, ChannelError, ChannelTimeoutError, More
 
-_READ_BYTES = 65_536
-_MORE = object()  # hiredis' sign for half a reply: its own, False, is a reply in RESP3
+Command = tuple[str | bytes, ...]
 
-_pack = cast("Callable[[tuple[str | bytes, ...]], bytes]", hiredis.pack_command)  # its type says one argument
+_pack = cast("Callable[[Command], bytes]", hiredis.pack_command)  # its type says one argument
 
 
 class Wire(Protocol):
-    """One connection's way to send a command and get its reply: ``valkey.connection.Connection`` is one.
+    """One connection's way to send commands and get their replies.
 
     Each raises ``valkey.exceptions.ValkeyError``. After any but a ``ResponseError`` it must be disconnected:
     a late reply would be taken for the next command's.
@@ -32,17 +30,54 @@ class Wire(Protocol):
         """Connect and log in, unless that is done."""
         ...
 
-    def send_command(self, *args: str | bytes) -> None:
-        """Send one command."""
+    def ask(self, *command: str | bytes) -> object:
+        """Send one command, wait for its reply."""
         ...
 
-    def read_response(self) -> object:
-        """Wait for its reply."""
+    def ask_all(self, commands: Sequence[Command]) -> list[object]:
+        """Send commands in one go, wait for every reply; a refused one's is its ``ResponseError``."""
         ...
 
     def disconnect(self) -> None:
         """Close the connection. Safe to call twice."""
         ...
+
+
+class LibraryWire:
+    """A ``Wire`` that is valkey-py's connection and nothing else: the reference.
+
+    Args:
+        connection: valkey-py's.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection: Any = connection  # its types leave out what a reply may be
+
+    def connect(self) -> None:
+        """See ``Wire``."""
+        self._connection.connect()
+
+    def ask(self, *command: str | bytes) -> object:
+        """See ``Wire``."""
+        self._connection.send_command(*command)
+        reply: object = self._connection.read_response()
+        return reply
+
+    def ask_all(self, commands: Sequence[Command]) -> list[object]:
+        """See ``Wire``."""
+        for command in commands:
+            self._connection.send_command(*command)
+        replies: list[object] = []
+        for _ in commands:
+            try:
+                replies.append(self._connection.read_response())
+            except exceptions.ResponseError as error:  # one reply: those of the others still come
+                replies.append(error)
+        return replies
+
+    def disconnect(self) -> None:
+        """See ``Wire``."""
+        self._connection.disconnect()
 
 
 class FastWire:
@@ -53,79 +88,74 @@ class FastWire:
         timeout_s: how long one wait for the server may take.
     """
 
-    def __init__(self, connection: Wire, timeout_s: float) -> None:
-        self._connection = connection
+    def __init__(self, connection: Connection, timeout_s: float) -> None:
+        self._connection: Any = connection
         self._timeout_s = timeout_s
-        self._descriptor = -1
-        self._readiness: Readiness | None = None
+        self._channel: Channel | None = None
         self._reader = _reader()
 
     def connect(self) -> None:
         """See ``Wire``."""
-        if self._readiness is None:
+        if self._channel is None:
             self._connection.connect()
             # valkey-py hands its socket to its parsers by this name, too; it has no public one.
-            self._descriptor = cast("Any", self._connection)._sock.fileno()
-            os.set_blocking(self._descriptor, False)
-            self._readiness = readiness(self._descriptor)
+            self._channel = Channel(self._connection._sock.fileno())
             self._reader = _reader()
 
-    def send_command(self, *args: str | bytes) -> None:
+    def ask(self, *command: str | bytes) -> object:
         """See ``Wire``."""
-        ready, command = self._ready(), _pack(args)
-        sent = self._write(command)
-        while sent < len(command):
-            if not ready.wait_writable_for(self._timeout_s):
-                raise exceptions.TimeoutError("the server took no more of a command in time")
-            sent += self._write(memoryview(command)[sent:])
-
-    def read_response(self) -> object:
-        """See ``Wire``."""
-        ready, reader = self._ready(), self._reader
-        reply = reader.gets()  # of several commands sent at once the replies may have come together
-        while reply is _MORE:
-            if not ready.wait_readable_for(self._timeout_s):
-                raise exceptions.TimeoutError("no reply in time")
-            reader.feed(self._read())
-            reply = reader.gets()
+        if self._channel is None:
+            raise exceptions.ConnectionError("not connected")
+        try:
+            reply = self._channel.exchange(_pack(command), self._reply, self._timeout_s)
+        except ChannelError as error:
+            raise _named(error) from error
         if isinstance(reply, exceptions.ValkeyError):
             raise reply
         return reply
 
+    def ask_all(self, commands: Sequence[Command]) -> list[object]:
+        """See ``Wire``."""
+        if self._channel is None:
+            raise exceptions.ConnectionError("not connected")
+        replies: list[object] = []
+
+        def parse(content: bytes) -> More | None:
+            self._reader.feed(content)
+            while (reply := self._reader.gets()) is not MORE:
+                replies.append(reply)
+            return MORE if len(replies) < len(commands) else None
+
+        try:
+            self._channel.exchange(b"".join(map(_pack, commands)), parse, self._timeout_s)
+        except ChannelError as error:
+            raise _named(error) from error
+        for reply in replies:
+            if isinstance(reply, exceptions.ValkeyError) and not isinstance(reply, exceptions.ResponseError):
+                raise reply
+        return replies
+
     def disconnect(self) -> None:
         """See ``Wire``."""
-        if self._readiness is not None:
-            self._readiness.close()  # before its descriptor is
-            self._readiness = None
+        if self._channel is not None:
+            self._channel.close()  # before its socket is
+            self._channel = None
         self._connection.disconnect()
 
-    def _ready(self) -> Readiness:
-        if self._readiness is None:
-            raise exceptions.ConnectionError("not connected")
-        return self._readiness
+    def _reply(self, content: bytes) -> object:
+        self._reader.feed(content)
+        return self._reader.gets()
 
-    def _write(self, content: bytes | memoryview) -> int:
-        try:
-            return os.write(self._descriptor, content)
-        except BlockingIOError:
-            return 0
-        except OSError as error:
-            raise exceptions.ConnectionError(f"the connection broke: {error.strerror}") from error
 
-    def _read(self) -> bytes:
-        try:
-            content = os.read(self._descriptor, _READ_BYTES)
-        except BlockingIOError:
-            return b""  # woken for nothing
-        except OSError as error:
-            raise exceptions.ConnectionError(f"the connection broke: {error.strerror}") from error
-        if not content:
-            raise exceptions.ConnectionError("the server closed the connection")
-        return content
+def _named(error: ChannelError) -> exceptions.ConnectionError | exceptions.TimeoutError:
+    """As valkey-py calls it."""
+    kind = exceptions.TimeoutError if isinstance(error, ChannelTimeoutError) else exceptions.ConnectionError
+    return kind(str(error))
 
 
 def _reader() -> hiredis.Reader:
-    # valkey-py's own exceptions for what a server says: the same classes for the same words.
+    # valkey-py's own exceptions for what a server says: the same classes for the same words. Half a reply is
+    # MORE, as hiredis' own sign for it, False, is a reply in RESP3.
     return hiredis.Reader(
-        protocolError=exceptions.InvalidResponse, replyError=DefaultParser.parse_error, notEnoughData=_MORE
+        protocolError=exceptions.InvalidResponse, replyError=DefaultParser.parse_error, notEnoughData=MORE
     )

@@ -11,7 +11,7 @@ from .ledger import Ledger
 from .params import NosqlBurstParams
 from .readback import read_back
 from .records import LOADER, Contents, Keys, stamp
-from .session import NosqlBurstSession
+from .session import NosqlBurstSession, UpdatesOnly
 from .stores import store
 
 __all__ = ["NosqlBurst", "NosqlBurstParams", "NosqlBurstSession"]
@@ -56,7 +56,8 @@ class NosqlBurst:
 
     def session(self, number: int) -> NosqlBurstSession:
         """Open session ``number``; where the store does not answer now, its first operation says so."""
-        return NosqlBurstSession(
+        kind = UpdatesOnly if UpdatesOnly.suits(self._params) else NosqlBurstSession
+        return kind(
             self._store.connect(number),
             number,
             self._seed,

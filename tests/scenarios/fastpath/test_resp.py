@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
 import time
@@ -28,8 +29,8 @@ class Writer:
     def __init__(self, connection: ValkeyConnection) -> None:
         self._connection = connection
 
-    def write(self, contents: list[bytes]) -> str:
-        return self._connection.write([(0, contents)])
+    def write(self, *records: list[bytes]) -> str:
+        return self._connection.write(list(enumerate(records)))
 
 
 @contextmanager
@@ -102,6 +103,29 @@ def test_refusals_are_named_and_the_connection_stays(
 
 
 @BOTH
+def test_of_several_at_once_one_may_be_refused(nosql: Endpoint, client: valkey.Valkey, fast: bool) -> None:
+    """Its name is the outcome, the others are written, and every reply is taken: none is the next one's."""
+    with opened(nosql, fast) as connection:
+        client.rpush(f"{PREFIX}1", "a list")
+        client.config_resetstat()
+        assert connection.write(*([b"%d" % item, b"y"] for item in range(4))) == "wrong_type"
+        assert connection.write([b"z", b"z"]) == "ok"
+        assert cast("dict[str, Any]", client.info("stats"))["total_connections_received"] == 0
+    assert client.hgetall(f"{PREFIX}3") == {b"field0": b"3", b"field1": b"y"}
+    assert client.hgetall(KEY) == {b"field0": b"z", b"field1": b"z"}
+
+
+@BOTH
+def test_more_than_a_server_hears_at_once(nosql: Endpoint, client: valkey.Valkey, fast: bool) -> None:
+    """Sixteen megabytes in one go, whose first replies come while the last are still being sent."""
+    records = [[bytes([item]) * 2**14] for item in range(250)] * 4
+    with opened(nosql, fast) as connection:
+        assert connection.write(*records) == "ok"
+    assert client.get(f"{PREFIX}999") == records[999][0]
+    assert client.dbsize() == len(records)
+
+
+@BOTH
 @pytest.mark.parametrize("query", ["", "?protocol=3"])
 def test_both_versions_of_the_protocol_with_login(
     nosql: Endpoint, client: valkey.Valkey, fast: bool, query: str
@@ -161,6 +185,22 @@ def test_answers_in_pieces_and_answers_that_are_none(fast: bool, name: str) -> N
 
     with _answering(answer) as endpoint, opened(endpoint, fast) as connection:
         assert connection.write([b"x"]) == name
+
+
+@BOTH
+def test_a_server_that_is_loading_is_left_in_the_middle_of_several(fast: bool) -> None:
+    """What it says to one of several is the outcome; the connection is given up, as valkey-py does."""
+
+    def answer(peer: socket.socket) -> None:
+        peer.recv(65_536)
+        peer.sendall(b"+OK\r\n-LOADING Valkey is loading the dataset in memory\r\n+OK\r\n")
+        peer.settimeout(5)  # until the connection is closed, or reset as there was more to read
+        with contextlib.suppress(ConnectionResetError):
+            while peer.recv(65_536):
+                continue
+
+    with _answering(answer) as endpoint, opened(endpoint, fast) as connection:
+        assert connection.write([b"x"], [b"y"], [b"z"]) == "loading"
 
 
 @contextmanager

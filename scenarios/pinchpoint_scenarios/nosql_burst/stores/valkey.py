@@ -12,14 +12,14 @@ from typing import Any, cast
 import valkey
 from valkey import exceptions
 from valkey.backoff import NoBackoff
-from valkey.connection import ConnectionPool
+from valkey.connection import Connection, ConnectionPool
 from valkey.retry import Retry
 
 from ...addresses import place, unreachable, without_secrets
 from ...backoff import Backoff
 from ...contract import OK, Endpoint
 from ...errors import EndpointUnreachable, ScenarioError
-from ...fastpath.resp import FastWire, Wire
+from ...fastpath.resp import Command, FastWire, LibraryWire, Wire
 from ..params import NosqlBurstParams
 from ..records import Fields, Row
 from .contract import MARKER, Store, refuse_partitions
@@ -27,7 +27,6 @@ from .contract import MARKER, Store, refuse_partitions
 CONNECT_TIMEOUT_S = 5
 MARK = "owner"
 """The key under our prefix that says the others are ours."""
-Command = tuple[str | bytes, ...]
 
 _BATCH_KEYS = 500  # one SCAN step and one UNLINK: short enough not to hold the server's one thread
 
@@ -109,7 +108,7 @@ class Valkey:
     def load(self, rows: Iterable[Row], progress: Callable[[int], None]) -> None:
         """Write many records, some hundred at a time; raises ``ScenarioError`` where one is refused."""
         remaining, loaded = iter(rows), 0
-        connection = self._connection(self._wire())
+        connection = self._connection(LibraryWire(self._library()))
         try:
             while batch := list(islice(remaining, _BATCH_KEYS)):
                 if (outcome := connection.write(batch)) != OK:
@@ -122,10 +121,9 @@ class Valkey:
     def connect(self, session: int) -> ValkeyConnection:
         """A session's connection, opened now if the server answers."""
         del session  # there is one server
-        wire = self._wire()
-        if self._params.driver == "fast":
-            wire = FastWire(wire, self._params.timeout_s)
-        return self._connection(wire)
+        library = self._library()
+        fast = self._params.driver == "fast"
+        return self._connection(FastWire(library, self._params.timeout_s) if fast else LibraryWire(library))
 
     def remove(self) -> None:
         """Delete our keys in bounded batches, the mark last; nothing without the mark."""
@@ -137,8 +135,8 @@ class Valkey:
     def _connection(self, wire: Wire) -> ValkeyConnection:
         return ValkeyConnection(wire, self._prefix, self._params.fields, self._params.ttl_s)
 
-    def _wire(self) -> Wire:
-        return cast("Wire", self._pool(self._params.timeout_s).make_connection())
+    def _library(self) -> Connection:
+        return self._pool(self._params.timeout_s).make_connection()
 
     def _pool(self, timeout_s: float) -> ConnectionPool:
         make: Callable[..., ConnectionPool] = ConnectionPool.from_url
@@ -228,6 +226,7 @@ class ValkeyConnection:
 
     def __init__(self, wire: Wire, prefix: str, fields: int, ttl_s: float | None) -> None:
         self._wire = wire
+        self._ask = wire.ask
         self._prefix = prefix
         self._fields = fields
         self._expiry = "" if ttl_s is None else str(max(1, round(ttl_s * 1000)))
@@ -237,22 +236,23 @@ class ValkeyConnection:
 
     def wait_until_due(self) -> None:
         """Wait out the pause after a failed attempt to connect."""
-        self._backoff.wait()
+        if not self._connected:
+            self._backoff.wait()
 
     def write(self, rows: Sequence[Row]) -> str:
         """SET a record of one field, HSET one of several; several records at once, each answered."""
         if len(rows) > 1 or self._expiry:
-            commands = [command for item, fields in rows for command in self._commands(item, fields)]
-            return self._exchange(commands)[0]
+            return self._exchange([command for row in rows for command in self._commands(*row)])[0]
         if not self._connected and (failure := self._connect()):
             return failure
+        item, fields = rows[0]
         try:
-            self._wire.send_command(*self._set(*rows[0]))
-            self._wire.read_response()
+            if len(fields) == 1:
+                self._ask("SET", f"{self._prefix}{item}", fields[0])
+            else:
+                self._ask(*self._set(item, fields))
         except exceptions.ValkeyError as error:
-            if not isinstance(error, exceptions.ResponseError):
-                self._lose()
-            return outcome_of(error)
+            return self._failed(error)
         return OK
 
     def read(self, items: Sequence[int]) -> tuple[str, list[Fields | None]]:
@@ -268,6 +268,11 @@ class ValkeyConnection:
     def _lose(self) -> None:
         self._connected = False
         self._wire.disconnect()  # a late answer must not be taken for the next one
+
+    def _failed(self, error: exceptions.ValkeyError) -> str:
+        if not isinstance(error, exceptions.ResponseError):
+            self._lose()
+        return outcome_of(error)
 
     def _set(self, item: int, fields: Fields) -> Command:
         key = f"{self._prefix}{item}"
@@ -288,21 +293,14 @@ class ValkeyConnection:
 
     def _exchange(self, commands: Sequence[Command]) -> tuple[str, list[Any]]:
         """Send commands, wait for every reply: ``ok`` and the replies, or the first failure's name."""
-        if failure := self._connect():
+        if not self._connected and (failure := self._connect()):
             return failure, []
-        failure, replies = "", []
         try:
-            for command in commands:
-                self._wire.send_command(*command)
-            for _ in commands:
-                try:
-                    replies.append(self._wire.read_response())
-                except exceptions.ResponseError as error:  # one reply: those of the others still come
-                    failure = failure or outcome_of(error)
+            replies = self._wire.ask_all(commands)
         except exceptions.ValkeyError as error:
-            self._lose()
-            return outcome_of(error), []
-        return failure or OK, replies
+            return self._failed(error), []
+        refused = next((reply for reply in replies if isinstance(reply, exceptions.ResponseError)), None)
+        return (OK, replies) if refused is None else (outcome_of(refused), [])
 
     def _connect(self) -> str:
         """Connect and log in, unless that is done; the name of the failure, or "" where there is none."""

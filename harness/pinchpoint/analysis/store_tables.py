@@ -1,0 +1,58 @@
+"""What NoSQL stores tell of themselves, as figures: logs, compactions, queues, connections."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pinchpoint.analysis.inputs import Inputs
+
+KINDS = ("valkey", "cassandra", "mongodb")
+"""Collectors that look into such a store."""
+
+FIGURES: Mapping[tuple[str, str], str] = {
+    ("db.main_thread.busy_ratio", ""): "its one thread at work",
+    ("db.aof.wait_ratio", ""): "of that, writing and flushing its log",
+    ("db.aof.delayed_fsyncs_per_s", ""): "writes that waited for a flush in the background",
+    ("db.spike_s", "aof-fsync-always"): "longest flush of its log",
+    ("db.spike_s", "aof-write"): "longest writing of its log",
+    ("db.fork_latency_s", ""): "standing still to begin a snapshot or rewriting",
+    ("db.pool.active", "MutationStage"): "writes in their stage: at work, or waiting for the commit log",
+    ("db.pool.pending", "MutationStage"): "writes that wait for a thread",
+    ("db.pool.pending", "ReadStage"): "reads that wait for a thread",
+    ("db.pool.pending", "Native-Transport-Requests"): "requests that wait to be taken in",
+    ("db.pool.pending", "MemtableFlushWriter"): "memtables that wait to be written out",
+    ("db.pool.pending", "CompactionExecutor"): "compactions that wait for their turn",
+    ("db.compactions_running", ""): "compactions under way",
+    ("db.compaction_left_bytes", ""): "left of these to be done",
+    ("db.journal.sync_s_per_s", ""): "the journal being flushed, of the time",
+    ("db.journal.sync_latency_s", ""): "a flush of the journal",
+    ("db.cache_wait_s_per_s", ""): "clients that wait for room in the cache",
+    ("db.cache_dirty_ratio", ""): "of the cache not yet written",
+    ("db.tickets_queued", "read"): "reads that wait for a ticket",
+    ("db.tickets_queued", "write"): "writes that wait for a ticket",
+    ("db.request_latency_s", "write"): "a write, as the server sees it",
+    ("db.connections", ""): "connections",
+    ("db.connections_ratio", ""): "of those it takes",
+    ("db.connections_rejected_per_s", ""): "connections refused",
+}
+"""Metric and instance -> what it is; in the order of the table."""
+
+
+def store_table(inputs: Inputs) -> tuple[dict[str, Any], ...]:
+    """A row per store and figure it told: ``{tier, host, of, metric, instance, mean, max}``, base units.
+
+    Over the measure phase; the mean of a time is one over operations. A figure the store does not have is
+    no row, one that was to be read and was not has nulls.
+    """
+    tiers = {host.name: host.tier for host in inputs.hosts}
+    hosts = dict.fromkeys(host for kind, host in inputs.views if kind in KINDS)
+    return tuple(row for host in hosts for row in _rows(inputs, tiers.get(host, ""), host))
+
+
+def _rows(inputs: Inputs, tier: str, host: str) -> Iterator[dict[str, Any]]:
+    for (metric, instance), of in FIGURES.items():
+        series = inputs.samples.series(host, metric, instance)
+        if series is not None:
+            about = {"tier": tier, "host": host, "of": of, "metric": metric, "instance": instance}
+            yield {**about, "mean": series.mean(), "max": series.maximum()}

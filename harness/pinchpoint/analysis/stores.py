@@ -1,0 +1,246 @@
+"""What NoSQL stores say of themselves: who waits in them for the log, for data, for a thread (METHOD step 4).
+
+Nobody of them samples waits as a database does; each counts something that tells them:
+
+- Valkey, Redis: one thread serves all clients in turn, and tells how much of its time goes into its log.
+- Cassandra: a write keeps its place in a stage until it is in the commit log (and, where the node is told so,
+  until the disk has it), a read until it is read. What keeps a place and neither is on a CPU nor waits for
+  one waits for a disk: writes for the data's while memtables wait to be written out, else for the log's.
+- MongoDB: the journal's flushes are timed, and clients' waiting for pages and for room in the cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from pinchpoint.analysis.flows import Flow
+from pinchpoint.analysis.inputs import DiskRole, Host, Inputs
+from pinchpoint.analysis.resources import COMMIT_ROLES, Resource
+from pinchpoint.analysis.series import Floats, Key
+from pinchpoint.analysis.thresholds import UTILISATION
+
+WRITES, READS, REQUESTS = "MutationStage", "ReadStage", "Native-Transport-Requests"
+COMPACTIONS, FLUSHES = "CompactionExecutor", ("MemtableFlushWriter", "PerDiskMemtableFlushWriter")
+"""Cassandra's pools."""
+
+LEAST = 1e-9
+"""Tasks: no division by none."""
+
+TICKETS = {"read": "tickets for reading", "write": "tickets for writing"}
+"""MongoDB's, by the collector's instance."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreView:
+    """What stores say of those who wait for one device; NaN where none says so.
+
+    Attributes:
+        waiting: how many operations wait for it.
+        share: of what is done (of the time of a write), the share that is waiting for it.
+        backlog: how many tasks wait to be let at it in the background.
+        series: what that rests on, what operations wait for first.
+    """
+
+    waiting: Floats
+    share: Floats
+    backlog: Floats
+    series: tuple[Key, ...] = ()
+
+
+@dataclass(slots=True)
+class _Told:
+    """The same while it is put together, of several roles and stores."""
+
+    steps: int
+    waiting: Floats = field(init=False)
+    share: Floats = field(init=False)
+    backlog: Floats = field(init=False)
+    series: list[Key] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.waiting, self.share, self.backlog = (np.full(self.steps, np.nan) for _ in range(3))
+
+    def wait(self, more: Floats, *series: Key) -> None:
+        self.waiting = np.where(np.isfinite(more), np.nan_to_num(self.waiting) + more, self.waiting)
+        self.series += series
+
+
+def store_view(inputs: Inputs, roles: Iterable[DiskRole]) -> StoreView:
+    """What the stores whose disk has these roles say; a log without a disk of its own lies with the data."""
+    told = _Told(inputs.window.steps)
+    for role in roles:
+        own = {disk.role for disk in inputs.disks if disk.host == role.host}
+        data = role.role == "data"
+        log = role.role in COMMIT_ROLES or (data and not own & set(COMMIT_ROLES))
+        if log:
+            _valkey_log(inputs, role.host, told)
+            _mongodb_log(inputs, role.host, told)
+        if data:
+            _mongodb_data(inputs, role.host, told)
+        _cassandra(inputs, role.host, told, log=log, data=data)
+    return StoreView(told.waiting, told.share, told.backlog, tuple(dict.fromkeys(told.series)))
+
+
+# ---- Valkey, Redis -----------------------------------------------------------------------------------
+
+
+def _valkey_log(inputs: Inputs, host: str, told: _Told) -> None:
+    """Of the main thread's work what is writing and flushing its log: all clients wait for it."""
+    key = Key(host, "db.aof.wait_ratio", "")
+    waits, busy = inputs.samples.steps(*key), inputs.samples.steps(host, "db.main_thread.busy_ratio")
+    share = np.divide(waits, busy, out=np.full_like(waits, np.nan), where=busy > 0)
+    _share(told, np.minimum(1.0, share), key)
+
+
+# ---- MongoDB -----------------------------------------------------------------------------------------
+
+
+def _mongodb_log(inputs: Inputs, host: str, told: _Told) -> None:
+    """Of a write's time what is waiting for the journal.
+
+    Flushes that follow one another have those who wait for the next one all the time; else a write waits for
+    its own flush, and meets another one going on as often as there is one. Writes that take less than half of
+    a flush do not wait for it; of those in between nobody knows how many do.
+    """
+    key = Key(host, "db.journal.sync_s_per_s", "")
+    busy, flush_s = inputs.samples.steps(*key), inputs.samples.steps(host, "db.journal.sync_latency_s")
+    write_s = inputs.samples.steps(host, "db.request_latency_s", "write")
+    part = np.divide((1 + busy) * flush_s, write_s, out=np.full_like(busy, np.nan), where=write_s > 0)
+    share = np.where(busy >= UTILISATION.value, 1.0, np.minimum(1.0, part))
+    share = np.where(write_s >= flush_s, share, np.nan)
+    _share(told, np.where(write_s < flush_s / 2, 0.0, share), key)
+
+
+def _mongodb_data(inputs: Inputs, host: str, told: _Told) -> None:
+    """Clients that read pages, or wait for room in the cache, which is to be written first."""
+    room = Key(host, "db.cache_wait_s_per_s", "")
+    pages = Key(host, "db.cache_read_latency_s", "")
+    each_s, how_many = inputs.samples.steps(*pages), inputs.samples.weights(*pages)
+    reading = np.nan_to_num(each_s) * how_many / inputs.window.step_s
+    waiting = inputs.samples.steps(*room) + reading
+    if np.isfinite(waiting).any():
+        told.wait(waiting, pages if reading.sum() > waiting[np.isfinite(waiting)].sum() / 2 else room)
+
+
+def _share(told: _Told, share: Floats, key: Key) -> None:
+    if np.isfinite(share).any():
+        told.share = np.fmax(told.share, share)
+        told.series.append(key)
+
+
+# ---- Cassandra ---------------------------------------------------------------------------------------
+
+
+def _cassandra(inputs: Inputs, host: str, told: _Told, *, log: bool, data: bool) -> None:
+    writes, reads = _held(inputs, host, WRITES), _held(inputs, host, READS)
+    held, ready = writes + np.nan_to_num(reads), _ready(inputs, host)
+    if not np.isfinite(held + ready).any():
+        return
+    idle = np.clip(1 - ready / np.maximum(held, LEAST), 0, 1)
+    flushing = sum(_pending(inputs, host, pool) for pool in _pools(inputs, host, FLUSHES)) > 0
+    if log:
+        told.wait(np.where(flushing, 0.0, writes) * idle, Key(host, "db.pool.active", WRITES))
+    if data:
+        waiting = (np.nan_to_num(reads) + np.where(flushing, writes, 0.0)) * idle
+        told.wait(waiting, Key(host, "db.pool.active", READS))
+        backlog = inputs.samples.steps(host, "db.pool.pending", COMPACTIONS)
+        if np.isfinite(backlog).any():
+            told.backlog = np.fmax(told.backlog, backlog)
+            told.series.append(Key(host, "db.pool.pending", COMPACTIONS))
+
+
+def _held(inputs: Inputs, host: str, pool: str) -> Floats:
+    """Tasks of a pool that are at work or wait for a thread."""
+    return inputs.samples.steps(host, "db.pool.active", pool) + _pending(inputs, host, pool)
+
+
+def _pending(inputs: Inputs, host: str, pool: str) -> Floats:
+    return np.nan_to_num(inputs.samples.steps(host, "db.pool.pending", pool))
+
+
+def _pools(inputs: Inputs, host: str, names: tuple[str, ...]) -> list[str]:
+    keys = inputs.samples.keys("db.pool.pending")
+    return [key.instance for key in keys if key.host == host and key.instance.startswith(names)]
+
+
+def _ready(inputs: Inputs, name: str) -> Floats:
+    """How many of a store's threads are on a CPU or wait for one; NaN where nobody saw its CPU.
+
+    On a CPU: the cores' worth it uses. Waiting: at most ``u² ÷ (1 - u)``, the queue of one server that is
+    busy u of the time (M/M/1); several serve it sooner.
+    """
+    host = next((one for one in inputs.hosts if one.name == name), None)
+    if host is None:
+        return np.full(inputs.window.steps, np.nan)
+    everyone, cores = [one.name for one in inputs.on_machine(host.machine)], host.cores or host.usable
+    whole = inputs.samples.together(everyone, "cpu.busy_ratio", map(str, cores))
+    busy = inputs.samples.first_of(everyone, "cpu.busy_ratio") if whole is None else whole
+    instance = f"tier:{host.tier}"
+    own = inputs.samples.steps(name, "cpu.busy_ratio", instance)
+    allowed = inputs.samples.steps(name, "cpu.cores", instance)
+    of = np.where(np.isfinite(allowed), allowed, float(len(cores)) or np.nan)
+    used = np.where(np.isfinite(own), own * of, busy * of)
+    fullest = np.minimum(0.999, np.fmax(busy, own))
+    return np.asarray(used + fullest**2 / (1 - fullest))
+
+
+# ---- what clients' requests are let in by ------------------------------------------------------------
+
+
+def find_pools(inputs: Inputs, flows: tuple[Flow, ...]) -> Iterator[Resource]:
+    """The threads that take in clients' requests (Cassandra), the tickets to the storage engine (MongoDB).
+
+    ``used``: the share in use; ``witness``: of the operations under way, those that wait for one; ``own``: of
+    those that have one, the share that waits deeper: then the pool is full for want of something else.
+    """
+    for host in inputs.hosts:
+        in_use = inputs.samples.steps(host.name, "db.pool.active", REQUESTS)
+        if np.isfinite(in_use).any():
+            keys = (
+                Key(host.name, "db.pool.busy_ratio", REQUESTS),
+                Key(host.name, "db.pool.pending", REQUESTS),
+            )
+            writing, reading = (np.nan_to_num(_held(inputs, host.name, stage)) for stage in (WRITES, READS))
+            deeper = writing + reading
+            yield _pool(inputs, flows, host, f"threads for requests ({REQUESTS})", keys, in_use, deeper)
+        for instance, name in TICKETS.items():
+            in_use = inputs.samples.steps(host.name, "db.tickets_used", instance)
+            if np.isfinite(in_use).any():
+                keys = (
+                    Key(host.name, "db.tickets_ratio", instance),
+                    Key(host.name, "db.tickets_queued", instance),
+                )
+                told = _Told(inputs.window.steps)
+                _mongodb_data(inputs, host.name, told)
+                yield _pool(inputs, flows, host, name, keys, in_use, np.nan_to_num(told.waiting))
+
+
+def _pool(
+    inputs: Inputs,
+    flows: tuple[Flow, ...],
+    host: Host,
+    name: str,
+    keys: tuple[Key, Key],
+    in_use: Floats,
+    deeper: Floats,
+) -> Resource:
+    used, queued = (inputs.samples.steps(*key) for key in keys)
+    going_on = np.full(inputs.window.steps, sum(flow.going_on(host.tier) for flow in flows))
+    waiting = np.divide(queued, going_on, out=np.full_like(queued, np.nan), where=going_on > 0)
+    return Resource(
+        key=f"pool:{host.name}:{keys[0].metric}:{keys[0].instance}",
+        type="pool",
+        machine=host.machine,
+        hosts=(host.name,),
+        tiers=(host.tier,),
+        instance=name,
+        views=keys,
+        columns={
+            "used": used,
+            "witness": np.minimum(1.0, waiting),
+            "own": np.minimum(1.0, np.divide(deeper, in_use, out=np.zeros_like(in_use), where=in_use > 0)),
+        },
+    )

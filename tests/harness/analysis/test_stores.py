@@ -1,0 +1,230 @@
+"""What Cassandra and MongoDB say of themselves witnesses for or against their disks, threads, tickets."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from harness.analysis.build import Build
+
+from pinchpoint.analysis import Verdict, analyse
+from pinchpoint.analysis.verdict import Fact
+
+SEEDS = (1, 2, 3)
+USERS = 16
+
+
+def judged(build: Build) -> Verdict:
+    verdict = analyse(build.run())
+    json.dumps(verdict.to_json(), allow_nan=False)
+    return verdict
+
+
+def store(seed: int = 1, cpu: float = 0.1, service_s: float = 0.033, users: int = USERS) -> Build:
+    """Users who write to a store as fast as it lets them; log and data on disks of their own."""
+    disks = {"log": "sdb", "data": "sdc"}
+    build = Build(seed=seed).host("c1", "nosql", cores=(0, 1), disks=disks).cpu("c1", cpu, cpu, cores=(0, 1))
+    build.closed("burst", "nosql-burst", users).operations("burst", "update", users / service_s, service_s)
+    return build.metric("generator1", "generator.users", float(users), "burst", 0.0).generator()
+
+
+def slow_log(build: Build) -> Build:
+    """A log's disk that takes 25 ms for each write, one at a time; a data disk that has little to do."""
+    build.disk("c1", "sdb", 40, 0.025, busy=0.97, pressure=0.2, outstanding_noise=0.1)
+    return build.disk("c1", "sdc", 20, 0.001, busy=0.02, pressure=0.2)
+
+
+def pools(build: Build, **tasks: tuple[float, float]) -> Build:
+    """Cassandra's pools: (at work, waiting) tasks of each; ``__`` for the minus sign."""
+    stages = {"MutationStage": (0.0, 0.0), "ReadStage": (0.0, 0.0), "MemtableFlushWriter": (0.0, 0.0)}
+    for name, (active, pending) in {**stages, **tasks}.items():
+        build.metric("c1", "db.pool.active", active, name.replace("__", "-"), 0.05)
+        build.metric("c1", "db.pool.pending", pending, name.replace("__", "-"), 0.05)
+    return build
+
+
+def told(verdict: Verdict, metric: str) -> Fact:
+    """What the verdict has from the store itself, in the evidence of what it names."""
+    assert verdict.bottleneck is not None, verdict.summary
+    [fact] = [fact for fact in verdict.bottleneck.evidence if fact.metric == metric]
+    return fact
+
+
+def disk(verdict: Verdict) -> tuple[str, str | None, str | None]:
+    assert verdict.bottleneck is not None, verdict.summary
+    return verdict.bottleneck.kind, verdict.bottleneck.tier, verdict.bottleneck.role
+
+
+def agrees(verdict: Verdict, role: str) -> bool | None:
+    """Whether an independent witness speaks against the disk of this role; None: nobody could tell."""
+    considered = verdict.to_json()["explanation"]["considered"]
+    [checks] = [one["checks"] for one in considered if one["role"] == role]
+    [holds] = [check["holds"] for check in checks if check["evidence"] == "E4"]
+    return None if holds is None else bool(holds)
+
+
+# ---- Cassandra ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_writes_that_keep_their_place_wait_for_the_commit_log(seed: int) -> None:
+    """Fifteen of sixteen are in the stage that writes while the CPU idles: the log, in the node's words."""
+    verdict = judged(pools(slow_log(store(seed)), MutationStage=(14.0, 1.0)))
+    assert disk(verdict) == ("disk_latency", "nosql", "log")
+    witness = told(verdict, "db.pool.active")
+    assert (witness.evidence, witness.host, witness.instance) == ("E4", "c1", "MutationStage")
+    assert witness.value == pytest.approx(14.7, abs=0.6)
+    assert "operations waited for it at any time, as the store says" in witness.fact
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_slow_log_nobody_waits_for_is_not_named(seed: int) -> None:
+    """The same disk below a node that acknowledges before it flushes: by its own figures all would wait."""
+    assert disk(judged(slow_log(store(seed)))) == ("disk_latency", "nosql", "log")
+    verdict = judged(pools(slow_log(store(seed)), MutationStage=(0.4, 0.0)))
+    assert (verdict.outcome, verdict.bottleneck) == ("inconclusive", None)
+    assert agrees(verdict, "log") is not True
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_writes_that_wait_for_a_cpu_do_not_wait_for_the_log(seed: int) -> None:
+    """Sixteen places are kept on two cores that are full: the CPU is named, the log is not."""
+    build = store(seed, cpu=0.98, service_s=0.004)
+    for device in ("sdb", "sdc"):
+        build.disk("c1", device, 200, 0.0005, busy=0.1, pressure=0.05)
+    build.metric("c1", "pressure.cpu_ratio", 0.9)
+    verdict = judged(pools(build, MutationStage=(16.0, 0.0)))
+    assert verdict.bottleneck is not None, verdict.summary
+    assert verdict.bottleneck.kind == "cpu"
+    assert agrees(verdict, "log") is not True
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_reads_and_compactions_witness_for_the_data_disk(seed: int) -> None:
+    """A data disk at 500 reads a second: its readers, and compactions that wait for their turn, say so."""
+    build = store(seed, service_s=0.032)
+    build.disk("c1", "sdb", 20, 0.001, busy=0.02, pressure=0.2)
+    build.disk("c1", "sdc", 0, 0.03, noise=0.002, reads=500, busy=1.0, pressure=0.2, outstanding_noise=0.3)
+    verdict = judged(pools(build, ReadStage=(15.0, 0.5), CompactionExecutor=(2.0, 3.0)))
+    assert disk(verdict) == ("disk_cap", "nosql", "data")
+    readers, backlog = told(verdict, "db.pool.active"), told(verdict, "db.pool.pending")
+    assert (readers.evidence, readers.instance) == ("E4", "ReadStage")
+    assert (backlog.evidence, backlog.instance) == ("E4", "CompactionExecutor")
+    assert backlog.value == pytest.approx(3.0, rel=0.1)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_writes_wait_for_the_data_disk_while_memtables_do(seed: int) -> None:
+    """With no memory left for rows they wait for the disk that memtables are written to, not for the log."""
+    build = store(seed)
+    build.disk("c1", "sdb", 100, 0.001, busy=0.1, pressure=0.2)
+    build.disk("c1", "sdc", 60, 0.2, busy=1.0, pressure=0.2, size_bytes=65536, outstanding_noise=0.3)
+    build = pools(build, MutationStage=(14.0, 1.0), MemtableFlushWriter=(2.0, 3.0))
+    verdict = judged(build)
+    assert (agrees(verdict, "data"), agrees(verdict, "log")) == (True, False)
+
+
+# ---- MongoDB -----------------------------------------------------------------------------------------
+
+
+def journal(build: Build, busy: float, flush_s: float, write_s: float) -> Build:
+    """How long the journal is being flushed, how long a flush and a write take, as the server says."""
+    build.metric("c1", "db.journal.sync_s_per_s", busy, noise=0.005)
+    build.metric("c1", "db.journal.sync_latency_s", flush_s, noise=0.02)
+    return build.metric("c1", "db.request_latency_s", write_s, "write", 0.02)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(("busy", "share"), [(0.97, 1.0), (0.5, 0.7)])
+def test_flushes_of_the_journal_witness_for_its_disk(seed: int, busy: float, share: float) -> None:
+    """One after the other all who write wait for them; else as long as flushes take of a write."""
+    build = journal(slow_log(store(seed)), busy, 0.0155 if busy < 0.9 else 0.025, 0.033)
+    verdict = judged(build)
+    assert disk(verdict) == ("disk_latency", "nosql", "log")
+    witness = told(verdict, "db.journal.sync_s_per_s")
+    assert witness.evidence == "E4"
+    assert witness.value == pytest.approx(share, abs=0.03)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_writes_faster_than_flushes_do_not_wait_for_them(seed: int) -> None:
+    """``journal: false``: what the disk does in the background is nobody's wait, whatever its figures say."""
+    build = store(seed, service_s=0.0015)
+    build.disk("c1", "sdc", 20, 0.001, busy=0.02, pressure=0.05)
+    build.disk("c1", "sdb", 10, 0.025, busy=0.25, pressure=0.05)
+    verdict = judged(journal(build, 0.25, 0.025, 0.0004))
+    assert (verdict.outcome, verdict.bottleneck) == ("inconclusive", None)
+    assert agrees(verdict, "log") is False
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_clients_that_wait_for_the_cache_witness_for_the_data_disk(seed: int) -> None:
+    """Twelve of sixteen wait for room, which the data disk has to make."""
+    build = store(seed)
+    build.disk("c1", "sdb", 100, 0.001, busy=0.1, pressure=0.2)
+    build.disk("c1", "sdc", 200, 0.06, noise=0.002, busy=1.0, pressure=0.2, outstanding_noise=0.3)
+    build.metric("c1", "db.cache_wait_s_per_s", 12.0)
+    verdict = judged(journal(build, 0.1, 0.001, 0.033))
+    assert disk(verdict) == ("disk_cap", "nosql", "data")
+    witness = told(verdict, "db.cache_wait_s_per_s")
+    assert witness.evidence == "E4"
+    assert witness.value == pytest.approx(12.0, rel=0.05)
+
+
+# ---- threads and tickets -----------------------------------------------------------------------------
+
+
+def idle_disks(build: Build) -> Build:
+    for device in ("sdb", "sdc"):
+        build.disk("c1", device, 20, 0.0005, busy=0.02, pressure=0.02)
+    return build
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_requests_that_wait_for_a_thread(seed: int) -> None:
+    """Eight threads take requests in, all at work, eight requests wait for one, CPU and disks have room."""
+    build = pools(idle_disks(store(seed, cpu=0.3)), Native__Transport__Requests=(8.0, 8.0))
+    build.metric("c1", "db.pool.busy_ratio", 1.0, "Native-Transport-Requests", 0.0)
+    verdict = judged(build)
+    found = verdict.bottleneck
+    assert found is not None, verdict.summary
+    assert (found.kind, found.tier) == ("pool", "nosql")
+    assert verdict.summary.startswith("The number of threads for requests (Native-Transport-Requests)")
+    queue = told(verdict, "db.pool.pending")
+    assert (queue.evidence, queue.instance) == ("E4", "Native-Transport-Requests")
+    assert queue.value == pytest.approx(0.5, abs=0.05)
+    assert any("more threads for requests" in one.text for one in verdict.advice)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_threads_that_wait_for_the_log_are_not_too_few(seed: int) -> None:
+    """All at work, and requests wait for one, as each writes and waits for the log: that is the cause."""
+    build = pools(slow_log(store(seed)), Native__Transport__Requests=(8.0, 8.0), MutationStage=(7.8, 0.0))
+    build.metric("c1", "db.pool.busy_ratio", 1.0, "Native-Transport-Requests", 0.0)
+    verdict = judged(build)
+    assert not verdict.bottleneck or verdict.bottleneck.kind != "pool"
+    assert "pool" not in {one.kind for one in verdict.candidates}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_operations_that_wait_for_a_ticket(seed: int) -> None:
+    """All tickets for writing are out and a third of the operations wait for one; nobody waits for disks."""
+    build = idle_disks(store(seed, cpu=0.3))
+    build.metric("c1", "db.tickets_used", 10.0, "write", 0.0)
+    build.metric("c1", "db.tickets_ratio", 1.0, "write", 0.0)
+    build.metric("c1", "db.tickets_queued", 5.3, "write").metric("c1", "db.cache_wait_s_per_s", 0.05)
+    verdict = judged(build)
+    assert verdict.bottleneck is not None, verdict.summary
+    assert verdict.bottleneck.kind == "pool"
+    assert "tickets for writing" in verdict.summary
+    assert told(verdict, "db.tickets_queued").evidence == "E4"
+
+
+def test_a_disk_of_no_such_store_is_told_of_by_none() -> None:
+    """Nobody counted who waits: that is not known, not 0, and the disk's own figures are used."""
+    build = slow_log(store())
+    build.metric("c1", "db.sessions_active", None).metric("c1", "db.connections", 12.0)
+    verdict = judged(build)
+    assert disk(verdict) == ("disk_latency", "nosql", "log")
+    assert verdict.bottleneck is not None
+    assert not [fact for fact in verdict.bottleneck.evidence if "as the store says" in fact.fact]

@@ -1,0 +1,165 @@
+"""Messages and answers over a socket: whole answers, however they come, and every way in which none comes."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from pinchpoint_scenarios.fastpath.channel import (
+    MORE,
+    Channel,
+    ChannelEndedError,
+    ChannelError,
+    ChannelInterruptedError,
+    ChannelTimeoutError,
+    More,
+)
+
+
+class Lines:
+    """A parser: an answer ends with a newline."""
+
+    def __init__(self) -> None:
+        self.pieces: list[bytes] = []
+
+    def __call__(self, content: bytes) -> bytes | More:
+        self.pieces.append(content)
+        return b"".join(self.pieces) if content.endswith(b"\n") else MORE
+
+
+@contextmanager
+def opened(serve: Callable[[socket.socket], None]) -> Iterator[Channel]:
+    """A channel to a peer that does this."""
+    here, there = socket.socketpair()
+    thread = threading.Thread(target=serve, args=(there,))
+    channel = Channel(here.fileno())
+    thread.start()
+    try:
+        yield channel
+    finally:
+        channel.close()
+        channel.close()
+        here.close()
+        thread.join(10)
+        there.close()
+
+
+def answer(*pieces: bytes) -> Callable[[socket.socket], None]:
+    """Read one message, then send these, a moment apart."""
+
+    def serve(peer: socket.socket) -> None:
+        peer.recv(65_536)
+        for piece in pieces:
+            peer.sendall(piece)
+            time.sleep(0.02)
+
+    return serve
+
+
+@pytest.mark.parametrize("pieces", [[b"yes\n"], [b"y", b"e", b"s\n"]])
+def test_an_answer_is_whole_however_it_comes(pieces: list[bytes]) -> None:
+    """The parser is asked until it has enough."""
+    with opened(answer(*pieces)) as channel:
+        assert channel.exchange(b"?", Lines(), 5) == b"yes\n"
+
+
+def test_a_large_answer_is_read_in_large_pieces() -> None:
+    """Small answers need a small buffer only; with a large one it grows, so that few readings do."""
+    content = bytes(range(65, 91)) * 40_000 + b"\n"
+    with opened(answer(content)) as channel:
+        parser = Lines()
+        assert channel.exchange(b"?", parser, 5) == content
+        assert len(parser.pieces[0]) < 1_000 < len(parser.pieces[-2]) <= 65_536
+
+
+def test_a_message_larger_than_all_buffers_is_sent_whole() -> None:
+    """It is sent piece by piece as the peer takes it."""
+    message = bytes(2**24)
+    taken: list[int] = []
+
+    def serve(peer: socket.socket) -> None:
+        while sum(taken) < len(message):
+            taken.append(len(peer.recv(2**20)))
+        peer.sendall(b"done\n")
+
+    with opened(serve) as channel:
+        assert channel.exchange(message, Lines(), 5) == b"done\n"
+    assert sum(taken) == len(message)
+
+
+def test_a_peer_that_says_nothing_or_takes_nothing_is_a_timeout() -> None:
+    """In time, neither before nor much later; half an answer is none."""
+    done = threading.Event()
+
+    def serve(peer: socket.socket) -> None:
+        peer.recv(1)
+        peer.sendall(b"half")
+        done.wait(10)
+
+    with opened(serve) as channel:
+        for message in (b"?", bytes(2**24)):
+            begun = time.monotonic()
+            with pytest.raises(ChannelTimeoutError):
+                channel.exchange(message, Lines(), 0.2)
+            assert 0.2 <= time.monotonic() - begun < 2
+        done.set()
+
+
+def test_a_peer_that_hangs_up_is_an_end_and_one_that_is_gone_a_loss() -> None:
+    """Both say that the connection is of no use any more."""
+    ended = pytest.raises(ChannelEndedError, match="closed the connection")
+    with opened(lambda peer: peer.shutdown(socket.SHUT_WR)) as channel, ended:
+        channel.exchange(b"?", Lines(), 5)
+    lost = pytest.raises(ChannelError, match="the connection broke")
+    with opened(socket.socket.close) as channel, lost:
+        time.sleep(0.05)
+        channel.exchange(b"?", Lines(), 5)
+
+
+def test_a_peer_that_answers_before_it_has_all_is_heard() -> None:
+    """It takes no more of the message: what it says meanwhile is not lost, and nothing spins."""
+    done = threading.Event()
+
+    def serve(peer: socket.socket) -> None:
+        peer.recv(1)
+        peer.sendall(b"too ")
+        time.sleep(0.1)
+        peer.sendall(b"large\n")
+        done.wait(10)
+
+    with opened(serve) as channel:
+        used_s = time.process_time()
+        with pytest.raises(ChannelInterruptedError) as caught:
+            channel.exchange(bytes(2**24), Lines(), 5)
+        assert caught.value.answer == b"too large\n"
+        assert time.process_time() - used_s < 0.08
+        done.set()
+
+
+def test_answers_to_the_first_messages_are_read_while_the_last_are_sent() -> None:
+    """A peer that answers as it reads, and reads no further while nobody hears it, does not block."""
+
+    def serve(peer: socket.socket) -> None:
+        left = 2**24
+        while left:
+            left -= (taken := len(peer.recv(2**20)))
+            peer.sendall(bytes(taken))
+        peer.sendall(b"\n")
+
+    with opened(serve) as channel:
+        assert len(channel.exchange(bytes(2**24), Lines(), 5)) == 2**24 + 1
+
+
+def test_what_a_parser_raises_comes_out() -> None:
+    """An answer that cannot be understood is its parser's to name."""
+
+    def parse(content: bytes) -> None:
+        raise ValueError(content.decode())
+
+    with opened(answer(b"what?")) as channel, pytest.raises(ValueError, match="what"):
+        channel.exchange(b"?", parse, 5)

@@ -1,0 +1,91 @@
+"""Run by test_greenlets.py in a process of its own: Cassandra under gevent, as in a load generator.
+
+Arguments: a Cassandra's URL with its keyspace, its process id. Prints one JSON object.
+"""
+
+# ruff: noqa: E402 - the patches come before all other imports, as in a load generator
+
+from __future__ import annotations
+
+from gevent import monkey
+
+monkey.patch_all()
+
+import json
+import os
+import signal
+import sys
+import time
+import warnings
+from collections.abc import Callable
+
+import gevent
+
+from pinchpoint_scenarios.contract import Endpoint
+from pinchpoint_scenarios.nosql_burst.params import NosqlBurstParams
+from pinchpoint_scenarios.nosql_burst.records import Row
+from pinchpoint_scenarios.nosql_burst.stores import store
+
+SESSIONS = 12
+EACH = 5
+FIELDS = [b"one", b"two"]
+
+
+def driven(url: str, pid: int, driver: str) -> dict[str, object]:
+    """Writes of many sessions at once beside a clock that must not stand still; a node that is frozen."""
+    params = NosqlBurstParams.model_validate({"fields": 2, "timeout_s": "600ms", "driver": driver})
+    place = store(Endpoint("nosql", url), f"greenlets-{driver}", params)
+    place.claim(lambda _: None)
+    sessions = [place.connect(number) for number in range(SESSIONS)]
+    ticks: list[float] = []
+
+    def tick() -> None:
+        while True:
+            ticks.append(time.perf_counter())
+            gevent.sleep(0.01)
+
+    def write(number: int) -> list[str]:
+        return [sessions[number].write([(number * EACH + item, FIELDS)]) for item in range(EACH)]
+
+    clock = gevent.spawn(tick)
+    writing = [gevent.spawn(write, number) for number in range(SESSIONS)]
+    gevent.joinall(writing, timeout=20, raise_error=True)
+    outcomes = sorted({outcome for each in writing for outcome in each.get(timeout=0)})
+    read = sessions[0].read(list(range(SESSIONS * EACH)))
+    found = {
+        "outcomes": outcomes,
+        "read": read[0] == "ok" and read[1] == [FIELDS] * SESSIONS * EACH,
+        **frozen(sessions[0].write, pid, ticks),
+    }
+    clock.kill()
+    for session in sessions:
+        session.close()
+    place.remove()
+    return found
+
+
+def frozen(write: Callable[[list[Row]], str], pid: int, ticks: list[float]) -> dict[str, object]:
+    """A write to a node that is stopped in mid-air, what else went on meanwhile; one when it goes on."""
+    os.kill(pid, signal.SIGSTOP)
+    begun, before = time.perf_counter(), len(ticks)
+    try:
+        late = write([(0, FIELDS)])
+        late_s, ticked = time.perf_counter() - begun, len(ticks) - before
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    gevent.sleep(0.5)
+    after = [write([(0, FIELDS)]) for _ in range(3)]
+    return {"late": late, "late_s": late_s, "ticked": ticked, "after": after[-1]}
+
+
+def main() -> None:
+    """Both drivers, one after the other."""
+    # What the library is about to drop must not be what we stand on.
+    warnings.filterwarnings("error", category=DeprecationWarning, module="cassandra|pinchpoint.*")
+    warnings.filterwarnings("error", message=".*event loop is deprecated.*")
+    url, pid = sys.argv[1], int(sys.argv[2])
+    sys.stdout.write(json.dumps({driver: driven(url, pid, driver) for driver in ("fast", "library")}))
+
+
+if __name__ == "__main__":
+    main()

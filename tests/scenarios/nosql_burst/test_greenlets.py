@@ -1,0 +1,51 @@
+"""Under gevent, as in a load generator, both ways to Cassandra keep the process going and their time."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from serverprocess import ServerProcess
+
+from pinchpoint_scenarios.contract import Endpoint
+
+SCRIPT = Path(__file__).with_name("greenlets.py")
+TESTS = SCRIPT.parent.parent.parent
+DRIVERS = pytest.mark.parametrize("driver", ["fast", "library"])
+
+
+@pytest.fixture(scope="module")
+def found(cassandra_endpoint: Endpoint, cassandra_server: ServerProcess) -> dict[str, Any]:
+    """What greenlets.py saw."""
+    done = subprocess.run(
+        [sys.executable, SCRIPT, cassandra_endpoint.url, str(cassandra_server.pid)],
+        env={**os.environ, "PYTHONPATH": str(TESTS)},
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
+
+
+@DRIVERS
+def test_sessions_write_side_by_side(found: dict[str, Any], driver: str) -> None:
+    """Every write is acknowledged, and there."""
+    assert found[driver]["outcomes"] == ["ok"]
+    assert found[driver]["read"]
+
+
+@DRIVERS
+def test_a_frozen_node_is_a_timeout_in_time(found: dict[str, Any], driver: str) -> None:
+    """The library's timers ring as well; all else in the process goes on, and writes when the node does."""
+    assert found[driver]["late"] == "timeout"
+    assert 0.5 <= found[driver]["late_s"] < 3
+    assert found[driver]["ticked"] >= 5, "a loop in C would stop the clock"
+    assert found[driver]["after"] == "ok"
