@@ -117,8 +117,17 @@ def _series(run: StoredRun) -> set[Key]:
 
 
 def _check(gathered: Gathered, between: Between, left: set[Key]) -> None:
-    """Raises InputError where no file has anything of the run's time."""
+    """Raises InputError where a file's times are not known, or no file has anything of the run's time."""
     if gathered.series or left:
+        unknown = [read.source.path for read in gathered.reads if read.found.zone_assumed]
+        if unknown:
+            raise InputError(
+                *(
+                    f"{path}: names no time zone, so how it lies beside the run is not known: give --zone, "
+                    "such as --zone Europe/Berlin, --zone +02:00 or --zone UTC"
+                    for path in unknown
+                )
+            )
         return
     begin_s, end_s = between.from_s or 0.0, between.to_s or 0.0
     raise InputError(

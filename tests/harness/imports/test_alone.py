@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC
 from pathlib import Path
 from typing import Any
 
@@ -323,6 +324,20 @@ def test_the_command_as_a_user_calls_it(tmp_path: Path) -> None:
     assert 'id="load"' not in page  # there was none
     again = run_cli("analyse", directory, "--json")
     assert json.loads(again.stdout) == json.loads((directory / "verdict.json").read_text())
+
+
+def test_a_file_without_a_zone_must_be_given_one_to_lie_beside_a_run(tmp_path: Path) -> None:
+    """A run of its own it may be, in times that are said to be assumed."""
+    text = day(hours=2, app_cpu=None).replace("(PDH-CSV 4.0) (W. Europe Standard Time)(-60)", "(PDH-CSV 4.0)")
+    directory = imported(tmp_path, text)
+    manifest = open_run(directory).manifest
+    assert manifest["imports"][0]["zone_assumed"]
+    assert any("taken for UTC" in warning for warning in manifest["warnings"])
+    app = day(hours=2).replace("(PDH-CSV 4.0) (W. Europe Standard Time)(-60)", "(PDH-CSV 4.0)")
+    source = open_source(written(tmp_path, app, "app.csv"), None)
+    with pytest.raises(InputError, match="--zone UTC"):
+        import_into(directory, [source], Settings(), places())
+    assert import_into(directory, [source], Settings(zone=UTC), places()) == 120
 
 
 @pytest.mark.parametrize(

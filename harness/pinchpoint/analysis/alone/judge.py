@@ -33,7 +33,7 @@ from pinchpoint.analysis.inputs import Inputs, utc
 from pinchpoint.analysis.knee import no_knee
 from pinchpoint.analysis.machine_disks import unknown_machines
 from pinchpoint.analysis.tables import cpu_table, disk_table
-from pinchpoint.analysis.thresholds import MEMORY_CRITICAL, MIN_SECONDS, SEEN
+from pinchpoint.analysis.thresholds import MEMORY_CRITICAL, MIN_SECONDS, PRESSURE, SEEN, at_least
 from pinchpoint.analysis.verdict import (
     Check,
     Confidence,
@@ -168,9 +168,10 @@ def _explained(observed: Sequence[Observed], found: _Found, case: Case) -> Expla
 
 
 def _considered(one: Observed, found: _Found, case: Case) -> Considered:
-    first, rest = counted(one.facts[0], case), one.facts[1:]
+    first = counted(one.facts[0], case)
+    agree = next((fact for fact in one.facts if fact.metric.startswith("pressure.")), None)
     unknown = Fact("only operations at several levels of load can show it", "", None, one.subject.host)
-    witness = rest[0] if rest else Fact("nobody else was asked", "", None, one.subject.host)
+    nobody = Fact("nobody else was asked", "", None, one.subject.host)
     why = "not used up" if one.measured else "it was not measured"
     if one is found.bottleneck:
         why = "comes first"
@@ -189,7 +190,7 @@ def _considered(one: Observed, found: _Found, case: Case) -> Considered:
             Check("E1", one.used_up if one.measured else None, first),
             Check("E2", None, unknown),
             Check("E3", None, unknown),
-            Check("E4", None, witness),
+            Check("E4", None if agree is None else at_least(agree.value, PRESSURE), agree or nobody),
         ),
         why=why,
     )
