@@ -10,8 +10,6 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
 
-from ruamel.yaml import YAML
-
 
 class UnknownProfile(KeyError):  # noqa: N818 -- named for what it says
     """A name the catalogue does not have."""
@@ -97,6 +95,8 @@ def _series(name: str) -> tuple[str, str]:
 @cache
 def catalogue() -> Mapping[str, Profile]:
     """Every entry, by name."""
+    from ruamel.yaml import YAML  # noqa: PLC0415 -- most verdicts need no entry, and it takes a fifth of a second
+
     text = files("pinchpoint_infra").joinpath("catalogue.yaml").read_text(encoding="utf-8")
     content = YAML(typ="safe").load(text)
     return {name: _profile(name, entry, content["sources"]) for name, entry in content["profiles"].items()}

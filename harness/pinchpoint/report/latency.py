@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Literal
 
-import duckdb
 from hdrh.histogram import HdrHistogram
 
 from pinchpoint.report.clock import Clock
+from pinchpoint.report.query import over_operations
 from pinchpoint.store import histogram
 from pinchpoint.store.read import StoredRun
 
@@ -117,8 +117,7 @@ def _kinds(run: StoredRun) -> list[tuple[str, Kind]]:
     """Scenarios that timed anything, in the plan's order; response time where any was recorded."""
     if not run.operations.num_rows:
         return []
-    connection = duckdb.connect()
-    connection.register("operations", run.operations)
+    connection = over_operations(run)
     rows = connection.execute(
         "SELECT scenario, count(response) > 0 FROM operations WHERE outcome = 'ok' "
         "AND NOT contains(operation, '/') GROUP BY scenario ORDER BY scenario"
@@ -139,8 +138,7 @@ def _encoded(
     run: StoredRun, scenario: str, kind: Kind, window: tuple[float, float] | None
 ) -> list[tuple[int, str]]:
     """(second, histogram) of a scenario's operations that succeeded, stages left out, in time order."""
-    connection = duckdb.connect()
-    connection.register("operations", run.operations)
+    connection = over_operations(run)
     low, high = window or (-math.inf, math.inf)
     return connection.execute(
         f"SELECT time_s, {kind} FROM operations WHERE scenario = $scenario AND outcome = 'ok' "  # noqa: S608 - one of two literals
@@ -155,8 +153,7 @@ def operation_percentiles(run: StoredRun, window: tuple[float, float] | None) ->
     if not run.operations.num_rows:
         return []
     low, high = window or (-math.inf, math.inf)
-    connection = duckdb.connect()
-    connection.register("operations", run.operations)
+    connection = over_operations(run)
     rows = connection.execute(
         "SELECT scenario, operation, list(service) FROM operations WHERE outcome = 'ok' "
         "AND service IS NOT NULL AND time_s >= $low AND time_s < $high "

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import duckdb
-
 from pinchpoint.report import units
 from pinchpoint.report.clock import Clock
 from pinchpoint.report.latency import operation_percentiles
 from pinchpoint.report.level_tables import of_load
+from pinchpoint.report.query import over_operations
 from pinchpoint.report.tables import Column, Row, Table, duration, number, rate, share
 from pinchpoint.store.read import StoredRun
 
@@ -246,8 +245,7 @@ def errors(run: StoredRun, clock: Clock) -> Table:
     low, high = clock.window or (0.0, 0.0)
     rows: list[dict[str, Any]] = []
     if run.operations.num_rows:
-        connection = duckdb.connect()
-        connection.register("operations", run.operations)
+        connection = over_operations(run)
         found = connection.execute(
             """
             WITH counted AS (

@@ -10,12 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-import duckdb
-
 from pinchpoint.report import units
 from pinchpoint.report.clock import Clock
 from pinchpoint.report.latency import bucket_percentiles, in_plan_order
 from pinchpoint.report.places import disks_with_roles, farm_cores, machine_name, machines, tiers
+from pinchpoint.report.query import over_operations
 from pinchpoint.report.recorded import Line, Point, Recorded, middle
 from pinchpoint.store.read import StoredRun
 
@@ -137,8 +136,7 @@ def _throughput(run: StoredRun, clock: Clock) -> tuple[Series, ...]:
     """
     if not run.operations.num_rows:
         return ()
-    connection = duckdb.connect()
-    connection.register("operations", run.operations)
+    connection = over_operations(run)
     rows = connection.execute(
         """
         WITH seconds AS (
