@@ -124,7 +124,7 @@ def _workers(traffic: Traffic, source: str, limit: int | None, load: Load) -> di
             spent[stage] = service.mean_s * service.count
             seconds.update(of_stage.seconds)
     busy = sum(spent.values()) / (max(seconds) + 1 - min(seconds)) if seconds else None
-    places = limit or load.users
+    places = None if load.native else limit or load.users
     return {
         "stages": {stage: total_s / documents for stage, total_s in spent.items()} if documents else {},
         "workers": places,

@@ -60,7 +60,7 @@ def _disk_shift(columns: Mapping[str, Floats]) -> DiskShift | None:
         ("io", kept["reads"] + kept["writes"]),
         ("bytes", np.nan_to_num(kept["bytes"])),
     )
-    for of, rate in rates:
+    for (of, rate), (_, other) in zip(rates, reversed(rates), strict=True):
         shift = find_shift(rate)
         if shift is not None:
             at = shift.at
@@ -75,6 +75,8 @@ def _disk_shift(columns: Mapping[str, Floats]) -> DiskShift | None:
                 busy_after=float(busy[at:].mean()),
                 reads_before=_reads_ratio(kept["reads"][:at], kept["writes"][:at]),
                 reads_after=_reads_ratio(kept["reads"][at:], kept["writes"][at:]),
+                other_before=float(other[:at].mean()),
+                other_after=float(other[at:].mean()),
             )
     return None
 

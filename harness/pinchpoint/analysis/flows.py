@@ -119,7 +119,12 @@ def _started_ratio(inputs: Inputs, load: Load, traffic: Traffic) -> float | None
 
 
 def _pressed(load: Load, service: Latency | None, started: float | None, *, missed: bool) -> bool:
-    """Closed: users wait for the farm rather than think. Open: it could not follow, or was too slow."""
+    """Closed: users wait for the farm rather than think. Open: it could not follow, or was too slow.
+
+    A farm that works by itself does so as fast as it can.
+    """
+    if load.native:
+        return True
     if load.scheduled:
         return missed or (started is not None and started < STARTED.value)
     if service is None:

@@ -114,6 +114,7 @@ class Load:
         peak_per_s: the rate in a burst.
         over_s: of a ramp, how long it takes.
         sources: of a crawl, each source's name -> its kind, where the plan names them.
+        native: the farm does it by itself, at its own pace: its operations are counted, and not timed.
     """
 
     scenario: str
@@ -125,6 +126,7 @@ class Load:
     peak_per_s: float | None = None
     over_s: float | None = None
     sources: Mapping[str, str] = field(default_factory=dict)
+    native: bool = False
 
     @property
     def scheduled(self) -> bool:
@@ -331,6 +333,7 @@ def _load(name: str, spec: Mapping[str, Any]) -> Load:
         peak_per_s=load.get("peak_per_s"),
         over_s=load.get("over_s") if model == "ramp" else None,
         sources=dict(_sources(spec)),
+        native=(spec.get("params") or {}).get("drive") == "native",
     )
 
 

@@ -31,6 +31,8 @@ class DiskShift:
         busy_after: likewise.
         reads_before: reads ÷ all I/O.
         reads_after: likewise.
+        other_before: the other of ``io`` and ``bytes``; 0 where it was not measured.
+        other_after: likewise.
     """
 
     of: Literal["io", "bytes"]
@@ -43,6 +45,8 @@ class DiskShift:
     busy_after: float
     reads_before: float
     reads_after: float
+    other_before: float
+    other_after: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,8 @@ class Station:
 def find_stations(inputs: Inputs, load: Load) -> tuple[Station, ...]:
     """The stations of one scenario; none where it is not known where its operations go."""
     traffic = inputs.traffic.of(load.scenario)
+    if load.native:
+        return ()
     if load.use == "full-crawl":
         return tuple(_crawl(inputs, load, traffic))
     tier = ENDPOINT.get(load.use)

@@ -204,6 +204,13 @@ def experiment(flows: Sequence[Flow], found: Sequence[Suspicion], unseen: Sequen
         return f"Watch the whole farm ({listed(list(unseen))}), and run the same plan again."
     if found:
         return _of_suspects(found)
+    native = next((flow for flow in flows if flow.load.native), None)
+    if native is not None:
+        return (
+            f"Let the farm's servers be watched while {native.load.scenario} goes on (collect, under tiers): "
+            "the processors of those that crawl and index, the disks of the index, of the crawl database and its "
+            "log."
+        )
     closed = next((flow for flow in flows if flow.pressed and flow.load.users), None)
     if closed is not None:
         users = closed.load.users or 0
