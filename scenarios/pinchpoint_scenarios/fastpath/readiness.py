@@ -7,6 +7,7 @@ system's selector. gevent is looked up, never imported: who has it patched in ha
 
 from __future__ import annotations
 
+import math
 import selectors
 import sys
 import time
@@ -91,6 +92,7 @@ class _ByGevent:
         self._switch = hub.switch
         self._getcurrent = sys.modules["gevent"].getcurrent
         self._timer: Any = None
+        self._rings = math.inf
         self._until = 0.0
         self._waiting = False
 
@@ -103,8 +105,8 @@ class _ByGevent:
             watcher.stop()
 
     def wait_readable_for(self, seconds: float) -> bool:
-        self._until = time.monotonic() + seconds
-        if self._timer is None:
+        self._until = until = time.monotonic() + seconds
+        if until < self._rings:  # none runs, or one for a longer wait
             self._start_timer(seconds)
         watcher = self._readable
         self._waiting = True
@@ -133,17 +135,21 @@ class _ByGevent:
 
     def close(self) -> None:
         self._readable.close()
-        if self._timer is not None:
-            self._timer.close()
-            self._timer = None
+        self._stop_timer()
 
     def _start_timer(self, seconds: float) -> None:
+        self._stop_timer()
         self._timer = self._hub.loop.timer(max(0.0, seconds), ref=False)
+        self._rings = time.monotonic() + seconds
         self._timer.start(self._ring)
 
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.close()
+            self._timer, self._rings = None, math.inf
+
     def _ring(self) -> None:
-        self._timer.close()
-        self._timer = None
+        self._stop_timer()
         if not self._waiting:
             return
         left_s = self._until - time.monotonic()

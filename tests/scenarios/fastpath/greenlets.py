@@ -128,6 +128,12 @@ def waits() -> dict[str, object]:
     begun = time.perf_counter()
     again = ready.wait_readable_for(0.3)
     again_s = time.perf_counter() - begun
+    gevent.spawn_later(0.05, there.send, b"x")
+    ready.wait_readable_for(30.0)
+    here.recv(1)
+    begun = time.perf_counter()
+    shorter = ready.wait_readable_for(0.2)
+    shorter_s = time.perf_counter() - begun
     writable = ready.wait_writable_for(1.0)
     ready.close()
     ready.close()
@@ -137,6 +143,7 @@ def waits() -> dict[str, object]:
         "silent": [silent, silent_s],
         "answered": answered,
         "again": [again, again_s],
+        "shorter": [shorter, shorter_s],
         "writable": writable,
     }
 

@@ -76,3 +76,10 @@ def test_one_timer_serves_many_waits(found: dict[str, Any]) -> None:
     assert not again
     assert 0.3 <= again_s < 0.6
     assert found["waits"]["writable"]
+
+
+def test_a_short_wait_after_a_long_one_is_short(found: dict[str, Any]) -> None:
+    """A timer that runs for a longer wait does not keep a shorter one going."""
+    shorter, shorter_s = found["waits"]["shorter"]
+    assert not shorter
+    assert 0.2 <= shorter_s < 2
