@@ -162,8 +162,10 @@ def _added(manifest: dict[str, Any], gathered: Gathered, places: Places, left: s
     for host, facts in new.items():
         own = hosts.get(host) or {}
         joined = {**facts, **{key: value for key, value in own.items() if value is not None}}
-        for key in ("roles", "disks"):
-            joined[key] = {**facts[key], **(own.get(key) or {})}
+        roles = own.get("roles") or {}
+        placed = {role.get("device") for role in roles.values()}
+        fresh = {name: role for name, role in facts["roles"].items() if role["device"] not in placed}
+        joined["roles"], joined["disks"] = {**fresh, **roles}, {**facts["disks"], **(own.get("disks") or {})}
         hosts[host] = joined
     said = [*notes(gathered)]
     if left:
@@ -171,8 +173,7 @@ def _added(manifest: dict[str, Any], gathered: Gathered, places: Places, left: s
             f"{len(left)} series of the imported files were left out, as the run has them already, such as "
             f"{' '.join(min(left))}"
         )
-    fresh = {host: facts for host, facts in new.items() if host not in (manifest.get("hosts") or {})}
-    unknown = unknown_roles(fresh)
+    unknown = unknown_roles({host: hosts[host] for host in new if host not in (manifest.get("hosts") or {})})
     return {
         **manifest,
         "hosts": hosts,

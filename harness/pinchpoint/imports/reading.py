@@ -95,6 +95,9 @@ class Gathered:
         """Note a sample that is taken."""
         self.span_s = _wider(self.span_s, sample)
         self.series.add((sample.host, sample.metric, sample.instance))
+
+    def see(self, sample: Sample) -> None:
+        """Note the disk a sample is of, whether it is taken or not."""
         if sample.metric.startswith("disk."):
             disks = self.disks.setdefault(sample.host, {})
             busy = sample.metric.endswith("_per_s") and bool(sample.value)
@@ -140,7 +143,9 @@ def read_all(
                     read.span_s = _wider(read.span_s, ours)
                     if not between.has(ours):
                         read.outside += 1
-                    elif wanted(ours):
+                        continue
+                    gathered.see(ours)
+                    if wanted(ours):
                         read.kept += 1
                         gathered.take(ours)
                         yield ours

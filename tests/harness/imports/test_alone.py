@@ -300,6 +300,43 @@ def test_into_a_run_by_time(tmp_path: Path) -> None:
         import_into(directory, [source], Settings(), places())
 
 
+def test_an_import_that_was_killed_is_completed_by_the_same_command(tmp_path: Path) -> None:
+    """Killed after the samples and before the manifest: nothing is added twice, and the hosts are known."""
+    directory = imported(tmp_path, day(hours=1, app_cpu=None))
+    before = (directory / "manifest.json").read_bytes()
+    text = day(hours=1).replace(r"\\SQL1\LogicalDisk(M:)", r"\\APP3\LogicalDisk(X:)")
+    source = open_source(written(tmp_path, text, "app.csv"), None)
+    where = places("APP3:X:=search.index")
+    added = import_into(directory, [source], Settings(), where)
+    done, rows = open_run(directory).manifest, pq.read_table(directory / "samples.parquet").num_rows
+    (directory / "manifest.json").write_bytes(before)
+    assert added > 0
+    assert import_into(directory, [source], Settings(), where) == 0
+    again = open_run(directory).manifest
+    assert again["hosts"] == done["hosts"]
+    assert again["hosts"]["APP3"]["roles"]["index"]["device"] == "X:"
+    assert pq.read_table(directory / "samples.parquet").num_rows == rows
+
+
+def test_a_role_the_run_knows_is_not_told_again(tmp_path: Path) -> None:
+    """The run resolved ``data`` to its device; a file that names the device only adds no second role."""
+    directory = imported(tmp_path, day(hours=1, app_cpu=None))
+    other = day(hours=1).replace("Avg. Disk sec/Write", "Avg. Disk sec/Transfer")
+    source = open_source(written(tmp_path, other, "other.csv"), None)
+    import_into(directory, [source], Settings(), places())
+    assert set(open_run(directory).manifest["hosts"]["SQL1"]["roles"]) == {"log", "data"}
+
+
+def test_what_is_too_much_for_one_analysis_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error says how much there is, and what part would do."""
+    monkeypatch.setattr("pinchpoint.imports.alone.MAX_CELLS", 1000)
+    with pytest.raises(InputError, match="--from and --to"):
+        imported(tmp_path, day(hours=2))
+    assert list((tmp_path / "runs").iterdir()) == []
+
+
 def test_a_file_of_another_time_changes_nothing_and_hints_at_the_zone(tmp_path: Path) -> None:
     """Ten hours off: as of a zone that was not said."""
     directory = imported(tmp_path, day(hours=1, app_cpu=None))
