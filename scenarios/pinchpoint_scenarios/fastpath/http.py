@@ -3,8 +3,8 @@
 One connection to one server, kept alive as long as the server allows. TLS goes through memory, so that
 reading, writing and waiting are the same with it and without.
 
-What a request costs beyond its system calls is the Python between them: so one buffer takes all that comes, a
-head is kept as it came and searched for the fields somebody asks for, and the parser calls back for little.
+What a request costs beyond its system calls is the Python between them: so a head is kept as it came and is
+searched when somebody asks for a field, and the parser calls back for little else than the body.
 """
 
 from __future__ import annotations
@@ -12,20 +12,17 @@ from __future__ import annotations
 import os
 import socket
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from time import monotonic
-from typing import Literal, NamedTuple, TypeVar, cast
+from typing import Literal
 
 import httptools
 
 from .readiness import Readiness, readiness
 
-_READ_BYTES = 2**17
+_READ_BYTES = 2**17 - 2**12  # from 128 KiB on, an allocation is a system call of its own (mallopt(3))
 _TLS_RECORD_BYTES = 2**14  # the most plain text that one record holds (RFC 8446, 5.1)
 _HEAD_END = b"\r\n\r\n"
-_STATUS_AT = len(b"HTTP/1.1 ")
-
-T = TypeVar("T")
 
 Kind = Literal["unreachable", "timeout", "tls", "connection_lost", "bad_answer", "too_large"]
 
@@ -47,22 +44,34 @@ class _UnansweredError(HttpError):
     """The server closed an idle connection as we wrote to it: it has seen nothing of the request."""
 
 
-class Response(NamedTuple):
+class Response:
     """A complete answer.
 
     Attributes:
         status: its status code.
-        head: its status line and header fields, as they came, without the empty line behind them.
         body: the bytes of its body, whatever their content encoding.
     """
 
-    status: int
-    head: bytes
-    body: bytes
+    __slots__ = ("_head", "_names", "_received", "body", "status")
+
+    def __init__(self, status: int, received: bytes, body: bytes) -> None:
+        self.status = status
+        self.body = body
+        self._received = received
+        self._head = self._names = b""
+
+    @property
+    def head(self) -> bytes:
+        """Status line and header fields, as they came, without the empty line behind them."""
+        if not self._head:
+            self._head = self._received.partition(_HEAD_END)[0]
+        return self._head
 
     def header(self, name: bytes) -> str:
         """The value of a field (``name`` in lower case), several joined by commas; "" without any."""
-        wanted, head = b"\r\n" + name + b":", self.head.lower()
+        if not self._names:
+            self._names = self.head.lower()
+        wanted, head = b"\r\n" + name + b":", self._names
         at = head.find(wanted)
         if at < 0:
             return ""
@@ -70,7 +79,7 @@ class Response(NamedTuple):
         while at >= 0:
             begin = at + len(wanted)
             end = head.find(b"\r\n", begin)
-            found.append(self.head[begin : end if end >= 0 else None].strip())
+            found.append(self._head[begin : end if end >= 0 else None].strip())
             at = head.find(wanted, begin)
         return b", ".join(found).decode("latin-1")
 
@@ -109,8 +118,6 @@ class HttpConnection:
         self._descriptor = -1
         self._ready: Readiness | None = None
         self._records: _Records | None = None
-        self._buffer = bytearray(_READ_BYTES)
-        self._view = memoryview(self._buffer)
         self._incoming = _Incoming(largest_bytes)
         self.opened = 0
         """How many connections were opened so far: who logged in on one must do so again on the next."""
@@ -162,21 +169,16 @@ class HttpConnection:
             self.close()
         return incoming.answer()
 
-    def _take_in(self, size: int | None) -> None:
-        """So many bytes at the buffer's begin have come; 0: the connection's end; None: nothing yet."""
-        if size is None:
-            return
-        incoming, records = self._incoming, self._records
-        if not size:
-            incoming.end()
-        elif records is None:
-            incoming.feed(self._buffer, self._view, size)
+    def _take_in(self, content: bytes | None) -> None:
+        """What has come; empty: the connection's end; None: nothing yet."""
+        if not content:
+            if content is not None:
+                self._incoming.end()
+        elif self._records is None:
+            self._incoming.feed(content)
         else:
-            for part in records.opened(self._view[:size]):
-                if part:
-                    incoming.feed(records.plain, records.view, part)
-                else:
-                    incoming.end()
+            for part in self._records.opened(content):
+                self._incoming.feed(part) if part else self._incoming.end()
 
     def _connect(self, deadline: float) -> None:
         until = min(deadline, monotonic() + self._connect_timeout_s)
@@ -204,19 +206,19 @@ class HttpConnection:
             if done:
                 return
             self._wait(deadline)
-            size = self._read()
-            if size == 0:
+            content = self._read()
+            if content == b"":
                 raise HttpError("tls", "the server closed the connection in the handshake")
-            if size is not None:
-                records.receive(self._view[:size])
+            if content is not None:
+                records.receive(content)
 
     def _is_gone(self) -> bool:
         """Whether the server has closed the idle connection."""
         try:
-            size = self._read()
+            content = self._read()
         except HttpError:
             return True
-        return size is not None  # an end, or bytes nobody asked for
+        return content is not None  # an end, or bytes nobody asked for
 
     def _send(self, request: bytes, deadline: float) -> None:
         content = self._records.sealed(request) if self._records is not None else request
@@ -250,13 +252,14 @@ class HttpConnection:
             raise _UnansweredError("connection_lost", f"the connection broke: {error.strerror}") from error
 
     def _wait(self, deadline: float) -> None:
-        if not self._readiness().wait_readable_for(_left_s(deadline)):
+        ready = self._ready or self._readiness()
+        if not ready.wait_readable_for(max(0.0, deadline - monotonic())):
             raise HttpError("timeout", "the answer was not complete in time")
 
-    def _read(self) -> int | None:
-        """How many bytes came into the buffer; 0 at the end, None where there is nothing yet."""
+    def _read(self) -> bytes | None:
+        """What came; empty at the end, None where there is nothing yet."""
         try:
-            return os.readv(self._descriptor, (self._buffer,))
+            return os.read(self._descriptor, _READ_BYTES)
         except BlockingIOError:
             return None
         except ConnectionResetError as error:
@@ -273,35 +276,36 @@ class HttpConnection:
 
 
 class _Incoming:
-    """The answer that is coming in: what httptools tells, by these names, and the head as it came."""
+    """The answer that is coming in: what httptools tells, by these names, and what held its head."""
 
     def __init__(self, largest_bytes: int) -> None:
         self._largest_bytes = largest_bytes
-        self._parts: list[bytes] = []
         self._parser = httptools.HttpResponseParser(self)
-        self._head = b""
+        self._received = b""
+        self._parts: list[bytes] = []
         self._interim = self._status = self._size_bytes = 0
-        self.begun = self.complete = self.keep_alive = False
+        self.complete = self.keep_alive = False
+
+    @property
+    def begun(self) -> bool:
+        """Whether anything of it has come."""
+        return bool(self._received)
 
     def start(self) -> None:
         """Before each request. The parser goes on to the next answer where the last one ended well."""
         if not self.keep_alive:
             self._parser = httptools.HttpResponseParser(self)
-        self.begun = self.complete = self.keep_alive = False
-        self._head = b""
+        self._received = b""
         self._parts = []
         self._interim = self._status = self._size_bytes = 0
+        self.complete = self.keep_alive = False
 
-    def feed(self, buffer: bytearray, view: memoryview, size: int) -> None:
-        """Take in the first bytes of a buffer. Raises ``HttpError``."""
-        self.begun = True
+    def feed(self, content: bytes) -> None:
+        """Take in what came next. Raises ``HttpError``."""
         if not self._status:
-            # A head in pieces, or behind an interim answer, is told from what follows once all is there.
-            whole = self._head or buffer[_STATUS_AT] == ord("1")
-            end = -1 if whole else buffer.find(_HEAD_END, 0, size)
-            self._head += view[: end if end >= 0 else size]
+            self._received = self._received + content if self._received else content
         try:
-            self._parser.feed_data(view[:size])
+            self._parser.feed_data(content)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             if not self.complete:
                 raise HttpError("bad_answer", f"the answer is no HTTP: {error}") from error
@@ -321,11 +325,10 @@ class _Incoming:
 
     def answer(self) -> Response:
         """What has come so far."""
-        parts, head = self._parts, self._head
+        parts, received = self._parts, self._received
         for _ in range(self._interim):
-            head = head.partition(_HEAD_END)[2]
-        body = parts[0] if len(parts) == 1 else b"".join(parts)
-        return Response(self._status, head.partition(_HEAD_END)[0], body)
+            received = received.partition(_HEAD_END)[2]
+        return Response(self._status, received, parts[0] if len(parts) == 1 else b"".join(parts))
 
     def on_message_begin(self) -> None:
         if self.complete:
@@ -354,8 +357,6 @@ class _Records:
 
     def __init__(self, context: ssl.SSLContext, host: str) -> None:
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self.plain = bytearray(_TLS_RECORD_BYTES)
-        self.view = memoryview(self.plain)
         try:
             self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=host)
         except (ValueError, ssl.SSLError) as error:
@@ -374,34 +375,30 @@ class _Records:
     def to_send(self) -> bytes:
         return self._outgoing.read()
 
-    def receive(self, content: memoryview) -> None:
+    def receive(self, content: bytes) -> None:
         self._incoming.write(content)
 
     def sealed(self, content: bytes) -> bytes:
-        self._act(lambda: self._tls.write(content))
+        try:
+            self._tls.write(content)
+        except ssl.SSLError as error:
+            raise HttpError("tls", str(error)) from error
         return self._outgoing.read()
 
-    def opened(self, content: memoryview) -> Iterator[int]:
-        """What these bytes say, record by record in ``plain``: how many bytes of it; 0 at the goodbye."""
-        self._incoming.write(content)
+    def opened(self, content: bytes) -> Iterator[bytes]:
+        """What these bytes say, record by record; empty at the goodbye."""
+        incoming, tls = self._incoming, self._tls
+        incoming.write(content)
         more = True
         while more:
             try:
-                # With a buffer it returns how many bytes are there; its type says otherwise.
-                size = cast("int", self._act(lambda: self._tls.read(_TLS_RECORD_BYTES, self.plain)))
+                part = tls.read(_TLS_RECORD_BYTES)
             except ssl.SSLWantReadError:  # no whole record
                 return
-            yield size
-            more = size > 0 and (self._incoming.pending > 0 or self._tls.pending() > 0)
-
-    @staticmethod
-    def _act(action: Callable[[], T]) -> T:
-        try:
-            return action()
-        except ssl.SSLWantReadError:
-            raise
-        except ssl.SSLError as error:
-            raise HttpError("tls", str(error)) from error
+            except ssl.SSLError as error:
+                raise HttpError("tls", str(error)) from error
+            yield part
+            more = bool(part) and (incoming.pending > 0 or tls.pending() > 0)
 
 
 def _left_s(deadline: float) -> float:
