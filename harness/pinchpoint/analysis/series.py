@@ -119,59 +119,17 @@ class Window:
         return np.floor((time_s - self.first_s) / self.step_s).astype(np.int64)
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One series over all steps there are, as ``Series`` explains them.
-
-    Attributes:
-        total: values times the seconds they cover.
-        weighted_total: values times the operations they are means of; ``weight`` these operations.
-        rows: how many samples there were, measured or not.
-        weighted: whether its values are means of operations.
-    """
-
-    total: Floats
-    covered_s: Floats
-    highest: Floats
-    weighted_total: Floats
-    weight: Floats
-    counts: npt.NDArray[np.int32]
-    rows: npt.NDArray[np.int32]
-    weighted: bool
-
-    def part(self, first: int, steps: int) -> Series | None:
-        """Some of the steps, as views; None where there is not a single sample in them.
-
-        Steps there are none of are empty ones.
-        """
-        there = slice(max(0, first), max(0, first + steps))
-        missing = steps - len(self.rows[there])
-
-        def cut(values: npt.NDArray[Any], empty: float = 0) -> npt.NDArray[Any]:
-            before = min(max(0, -first), missing)
-            ends = before, missing - before
-            return np.pad(values[there], ends, constant_values=empty) if missing else values[there]
-
-        if not self.rows[there].any():
-            return None
-        return Series(
-            total=cut(self.weighted_total if self.weighted else self.total),
-            share=cut(self.weight if self.weighted else self.covered_s),
-            covered_s=cut(self.covered_s),
-            highest=cut(self.highest, -np.inf),
-            counts=cut(self.counts),
-            weighted=self.weighted,
-        )
-
-
 class Lines(Protocol):
     """All series there are, each over the same steps; they may be read when they are asked for."""
 
     def keys(self, metric: str) -> Iterable[Key]:
         """The series of a metric, in any order."""
 
-    def line(self, key: Key) -> Line | None:
-        """One series; None where there is none of that name."""
+    def part(self, key: Key, first: int, steps: int) -> Series | None:
+        """Some steps of one series; None where there is not a single sample in them. May be views.
+
+        Steps there are none of are empty ones.
+        """
 
     def readings(self, key: Key) -> Readings:
         """One series as it was read. Raises KeyError: it is none of those that were to be kept so."""
@@ -214,8 +172,7 @@ class Samples:
 
     def series(self, host: str, metric: str, instance: str = "") -> Series | None:
         """One series, or None where there is not a single sample of it."""
-        line = self._lines.line(Key(host, metric, instance))
-        return None if line is None else line.part(self._begin, self.window.steps)
+        return self._lines.part(Key(host, metric, instance), self._begin, self.window.steps)
 
     def readings(self, host: str, metric: str, instance: str = "") -> Readings:
         """One series as it was read.
@@ -252,6 +209,8 @@ class Samples:
     def first_of(self, hosts: Iterable[str], metric: str, instance: str = "") -> Floats:
         """One value per step, from the first host that has it: hosts of one machine read the same."""
         key = tuple(hosts), metric, instance
+        if len(key[0]) == 1:
+            return self.steps(key[0][0], metric, instance)
         if key not in self._first:
             result = np.full(self.window.steps, np.nan)
             for host in key[0]:

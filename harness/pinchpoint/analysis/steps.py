@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pinchpoint.analysis.series import Floats, Key, Line, Readings, Samples, Window
+from pinchpoint.analysis.series import Floats, Key, Readings, Samples, Series, Window
 from pinchpoint.store import samples as recorded
 from pinchpoint.store.order import numbered
 
@@ -43,7 +43,10 @@ class _Part(NamedTuple):
     Attributes:
         keys: its series.
         first: the first of the steps it has samples in.
-        sums: as in ``series.Line``, a line per series, a column per step from there to its last.
+        sums: a line per series, a column per step from there to its last: values times the seconds they
+            cover (``total``), these (``covered_s``), values times the operations they are means of
+            (``weighted_total``), these (``weight``), the largest (``highest``), how many values (``counts``),
+            how many samples, measured or not (``rows``).
         weighted: of each series, whether its values are means of operations.
         readings: of those of its series that are kept apart.
     """
@@ -61,7 +64,7 @@ class _Sums:
     def __init__(self, samples: recorded.Samples, window: Window, apart: Collection[Key]) -> None:
         self._unread = recorded.Unread(samples)
         self._window = window
-        self._asked: set[recorded.Wanted] = set()
+        self._asked: set[tuple[str | None, str, str | None]] = set()
         self._number_of: dict[Key, int] = {}
         self._of_metric: dict[str, list[Key]] = {}
         self._weighted: set[int] = set()
@@ -70,31 +73,42 @@ class _Sums:
 
     def keys(self, metric: str) -> Iterable[Key]:
         """The series of a metric."""
-        self._read(recorded.Wanted(metric=metric))
+        self._read((None, metric, None))
         return self._of_metric.get(metric, ())
 
-    def line(self, key: Key) -> Line | None:
-        """One series; None where there is none of that name."""
-        self._read(recorded.Wanted(*key))
+    def part(self, key: Key, first: int, steps: int) -> Series | None:
+        """Some steps of one series; None where there is not a single sample in them."""
+        self._read(key)
         number = self._number_of.get(key)
         if number is None:
             return None
         block, row = divmod(number, _BLOCK)
-        columns = {name: column[row] for name, column in self._blocks[block].items()}
-        return Line(**columns, weighted=number in self._weighted)
+        columns, weighted = self._blocks[block], number in self._weighted
+        there = slice(max(0, first), max(0, first + steps))
+        if not columns["rows"][row, there].any():
+            return None
+        names = ("weighted_total", "weight") if weighted else ("total", "covered_s")
+        found = [columns[name][row, there] for name in (*names, "covered_s", "highest", "counts")]
+        missing = steps - len(found[0])
+        if missing:
+            before = min(max(0, -first), missing)
+            ends, empty = (before, missing - before), (0, 0, 0, -np.inf, 0)
+            found = [np.pad(one, ends, constant_values=of) for one, of in zip(found, empty, strict=True)]
+        total, share, covered_s, highest, counts = found
+        return Series(total, share, covered_s, highest, counts, weighted)
 
     def readings(self, key: Key) -> Readings:
         """One series as it was read. Raises KeyError: it was not to be kept so."""
         parts = self._readings[key]
-        self._read(recorded.Wanted(*key))
+        self._read(key)
         return _in_order(parts)
 
-    def _read(self, wanted: recorded.Wanted) -> None:
-        if wanted in self._asked:
+    def _read(self, names: tuple[str | None, str, str | None]) -> None:
+        if names in self._asked:
             return
-        self._asked.add(wanted)
+        self._asked.add(names)
         work = partial(_summed, window=self._window, apart=self._readings.keys())
-        for part in self._unread.each(work, wanted):
+        for part in self._unread.each(work, recorded.Wanted(*names)):
             if part is not None:
                 self._add(part)
 
