@@ -155,13 +155,24 @@ class HttpConnection:
             self._records = None
 
     def _exchange(self, request: bytes, deadline: float) -> Response:
-        incoming = self._incoming
+        # What nearly every request does stands here: calls between its steps would cost as much as they do.
+        incoming, records = self._incoming, self._records
         incoming.start()
         try:
-            self._send(request, deadline)
+            content = request if records is None else records.sealed(request)
+            try:
+                sent = os.write(self._descriptor, content)
+            except OSError:
+                sent = 0  # the next attempt says why
+            if sent < len(content):
+                self._send(memoryview(content)[sent:], deadline)
             while not incoming.complete:
                 self._wait(deadline)
-                self._take_in(self._read())
+                came = self._read()
+                if came and records is None:
+                    incoming.feed(came)
+                else:
+                    self._take_in(came)
         except BaseException:  # whatever is still to come would be taken for the next answer
             self.close()
             raise
@@ -220,8 +231,7 @@ class HttpConnection:
             return True
         return content is not None  # an end, or bytes nobody asked for
 
-    def _send(self, request: bytes, deadline: float) -> None:
-        content = self._records.sealed(request) if self._records is not None else request
+    def _send(self, content: memoryview, deadline: float) -> None:
         try:
             self._write_all(content, deadline)
         except _UnansweredError:
@@ -231,7 +241,7 @@ class HttpConnection:
                 raise
             self._take_in(came)
 
-    def _write_all(self, content: bytes, deadline: float) -> None:
+    def _write_all(self, content: bytes | memoryview, deadline: float) -> None:
         sent = self._write(content)
         while sent < len(content) and not self._incoming.complete:
             if not self._readiness().wait_writable_for(_left_s(deadline)):
@@ -253,7 +263,7 @@ class HttpConnection:
 
     def _wait(self, deadline: float) -> None:
         ready = self._ready or self._readiness()
-        if not ready.wait_readable_for(max(0.0, deadline - monotonic())):
+        if not ready.wait_readable_for(deadline - monotonic()):
             raise HttpError("timeout", "the answer was not complete in time")
 
     def _read(self) -> bytes | None:

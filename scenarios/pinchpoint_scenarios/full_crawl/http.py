@@ -127,7 +127,13 @@ class Http:
         fields = self._head + _fields(headers) if headers else self._head
         deadline, start_ns = time.monotonic() + self._timeout_s, time.perf_counter_ns()
         try:
-            response = self._ask(method, self.prefix + target, fields, body, deadline)
+            if self._login is None:
+                message = _message(method, self.prefix + target, fields, body)
+                response = self._connection.exchange(message, deadline, again=method == "GET")
+            else:
+                response = self._ask(
+                    self._login, _Request(method, self.prefix + target, fields, body), deadline
+                )
         except HttpError as error:
             if error.kind == "too_large":
                 raise Skipped(_TOO_LARGE) from error
@@ -141,17 +147,16 @@ class Http:
         """Close the connection. Safe to call twice."""
         self._connection.close()
 
-    def _ask(self, method: str, path: str, fields: str, body: bytes | None, deadline: float) -> Response:
-        again = method == "GET"
-        if self._login is None:
-            return self._connection.exchange(_message(method, path, fields, body), deadline, again=again)
+    def _ask(self, login: Callable[[], Login], request: _Request, deadline: float) -> Response:
+        """The request, on a connection that is logged in."""
         connection = self._connection
         if self._logged_in == connection.opened > 0:
             # Not a second time by itself: the next connection would have to log in first.
-            response = connection.exchange(_message(method, path, fields, body), deadline, again=False)
+            message = _message(request.method, request.path, request.fields, request.body)
+            response = connection.exchange(message, deadline, again=False)
             if response.status != 401 and self._logged_in == connection.opened:
                 return response
-        return self._log_in(self._login(), _Request(method, path, fields, body), deadline)
+        return self._log_in(login(), request, deadline)
 
     def _log_in(self, login: Login, request: _Request, deadline: float) -> Response:
         """The request, with whatever the login puts before it on the same connection."""
@@ -198,10 +203,9 @@ def retry_after_s(value: str) -> float:
 
 
 def _message(method: str, path: str, fields: str, body: bytes | None) -> bytes:
-    head = f"{method} {path or '/'} HTTP/1.1\r\n{fields}"
     if body is None and method == "GET":
-        return f"{head}\r\n".encode("latin-1")
-    content = body or b""
+        return f"GET {path or '/'} HTTP/1.1\r\n{fields}\r\n".encode("latin-1")
+    head, content = f"{method} {path or '/'} HTTP/1.1\r\n{fields}", body or b""
     return f"{head}Content-Length: {len(content)}\r\n\r\n".encode("latin-1") + content
 
 
