@@ -10,6 +10,7 @@ import hashlib
 import uuid
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from functools import lru_cache
 
 import psycopg
 
@@ -83,6 +84,7 @@ def address(path: str) -> bytes:
     return hashlib.blake2b(path.casefold().encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
+@lru_cache(4_096)
 def list_id(title: str) -> str:
     """The GUID of a list: the same one in every farm, for whatever names it also names its title."""
     return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{SITE}/{title}"))

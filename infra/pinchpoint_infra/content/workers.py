@@ -1,17 +1,11 @@
-"""Processes that share a large piece of work: reading a corpus, loading it.
-
-``python -m pinchpoint_infra.content.workers DESCRIPTOR`` is one of them: it does what comes over that socket
-until the socket's other end is closed, so it never outlives who started it.
-"""
+"""Processes that share a large piece of work: reading a corpus, loading it."""
 
 from __future__ import annotations
 
 import contextlib
-import os
 import socket
 import subprocess
 import sys
-import traceback
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from itertools import islice
 from multiprocessing.connection import Connection, wait
@@ -20,6 +14,7 @@ from typing import Any, Self, TypeVar
 
 from pinchpoint_infra.content.errors import ContentError
 
+_WORKER = "pinchpoint_infra.content.worker"
 _MOST = 8
 _AHEAD = 4
 """Per worker: so many parts of the work are given out or done before the first of them is taken back."""
@@ -110,7 +105,7 @@ class Workers:
             cores = ",".join(map(str, sorted(self._cores)))
             with theirs:
                 process = subprocess.Popen(
-                    [sys.executable, "-m", __spec__.name, str(theirs.fileno()), cores],
+                    [sys.executable, "-m", _WORKER, str(theirs.fileno()), cores],
                     stdin=subprocess.DEVNULL,
                     pass_fds=[theirs.fileno()],
                 )
@@ -134,30 +129,3 @@ def parts(rows: Iterable[Part], size: int) -> Iterator[list[Part]]:
     rest = iter(rows)
     while part := list(islice(rest, size)):
         yield part
-
-
-def _serve(link: Connection) -> None:
-    while True:
-        try:
-            work, part = link.recv()
-        except EOFError:
-            return
-        try:
-            answer = True, work(part)
-        except ContentError as error:
-            answer = False, error
-        except Exception as error:  # noqa: BLE001 -- told to who asked, and in full to the log
-            traceback.print_exc()
-            answer = False, ContentError(f"the corpus could not be read: {type(error).__name__}: {error}")
-        link.send(answer)
-
-
-def main() -> None:
-    """Entry of a worker."""
-    os.sched_setaffinity(0, {int(core) for core in sys.argv[2].split(",")})
-    with contextlib.suppress(BrokenPipeError, ConnectionResetError), Connection(int(sys.argv[1])) as link:
-        _serve(link)  # who started it may be gone: then nobody wants the rest
-
-
-if __name__ == "__main__":
-    main()

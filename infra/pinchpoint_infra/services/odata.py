@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
@@ -168,7 +169,8 @@ def parse(asked: Asked, site: str) -> Call:
     """
     raw, _, options = asked.target.partition("?")
     path = unquote(raw, errors="replace")
-    query = {name.lower(): value for name, value in parse_qsl(options, keep_blank_values=True)}
+    given = parse_qsl(options, keep_blank_values=True) if options else ()
+    query = {name.lower(): value for name, value in given}
     if refused := {name for name in query if name.startswith("$")} - _OPTIONS:
         allowed = ", ".join(sorted(_OPTIONS))
         raise RefusalError(400, f"{', '.join(sorted(refused))}: not supported here; {allowed} are")
@@ -176,20 +178,24 @@ def parse(asked: Asked, site: str) -> Call:
     if start < 0 or path[:start].casefold() not in {"", site.casefold()}:
         raise RefusalError(404, f"there is no {path}; the site answers below /_api/")
     rest = path[start + len("/_api/") :]
-    found = [
-        (each["name"], _text(each["value"], query))
-        for call in _CALL.finditer(rest)
-        for each in _ARGUMENT.finditer(call["arguments"])
-    ]
+    found: list[tuple[str | None, str]] = []
+
+    def noted(call: re.Match[str]) -> str:
+        """A method's name; its arguments are kept."""
+        arguments = _ARGUMENT.finditer(call["arguments"])
+        found.extend((each["name"], _text(each["value"], query)) for each in arguments)
+        return f"{call['method']}()"
+
+    steps = _CALL.sub(noted, rest)
     return Call(
         asked=asked,
-        steps=_CALL.sub(lambda call: f"{call['method']}()", rest).strip("/").lower(),
+        steps=steps.strip("/").lower(),
         arguments=tuple(value for _, value in found),
         named={name.lower(): value for name, value in found if name},
         query=query,
         form=_form(asked.headers.get("accept", "")),
-        selected=_tree(query.get("$select", "")),
-        expanded=_tree(query.get("$expand", "")),
+        selected=_tree(query["$select"]) if "$select" in query else {},
+        expanded=_tree(query["$expand"]) if "$expand" in query else {},
     )
 
 
@@ -198,6 +204,7 @@ def origin(request: Request) -> str:
     return f"{request.scope['scheme']}://{request.headers.get('host') or request.url.netloc}"
 
 
+@lru_cache(256)
 def _form(accept: str) -> str:
     """The form of the first JSON a client accepts: without more said, JSON is the minimal form there."""
     found = _FORM.search(accept)

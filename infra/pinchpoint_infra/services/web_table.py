@@ -63,6 +63,7 @@ def _of_lists(lists: Lists, views: Views, log: ChangeLog) -> Answers:
         for item in (
             f"{name}/items()",
             f"{name}/items/getbyid()",
+            f"{name}/items/getbystringid()",
             f"{name}/getitembyid()",
             f"{name}/getitembystringid()",
         ):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
@@ -23,6 +24,20 @@ BYTES = {
 }
 
 
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    with postgres() as url:
+        yield url
+
+
+@pytest.fixture
+def url(server: str) -> Iterator[str]:
+    """An empty database."""
+    yield server
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute("DROP TABLE IF EXISTS lists, folders, documents")
+
+
 def corpus(folder: Path) -> Path:
     """Forty documents and something that is none."""
     for path, content in BYTES.items():
@@ -38,7 +53,7 @@ def found(*paths: bytes) -> list[Found]:
 
 @pytest.mark.parametrize("cores", [{0}, {0, 1}])
 def test_a_hundred_documents_of_forty(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cores: set[int]
+    tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch, cores: set[int]
 ) -> None:
     """All are there, by one process or several; a copy takes no bytes, and gives those of the first."""
     for module in (looking, filling):
@@ -49,27 +64,24 @@ def test_a_hundred_documents_of_forty(
     share.mkdir()
     usable = sorted(os.sched_getaffinity(0))
     sentences: list[str] = []
-    with postgres() as url:
-        told = ingest(
-            corpus(tmp_path / "corpus"),
-            100,
-            url,
-            share,
-            sentences.append,
-            {usable[core % len(usable)] for core in cores},
-        )
-        with psycopg.connect(url) as connection:
-            rows = connection.execute(
-                "SELECT path, size_bytes, content, content_of FROM documents"
-            ).fetchall()
-            lists = connection.execute("SELECT title, documents FROM lists").fetchall()
-        with serving(MODULE, tmp_path, token=TOKEN, database_url=url) as service:
-            paths = [path for path, _, _, of in rows if of is not None]
-            answers = {
-                path: service.get(f"/_api/web/getfilebyserverrelativeurl('{path}')/$value", **BEARER).data
-                for path in (paths[0], paths[-1])
-            }
-            page = service.get(paths[0], **BEARER).data
+    told = ingest(
+        corpus(tmp_path / "corpus"),
+        100,
+        url,
+        share,
+        sentences.append,
+        {usable[core % len(usable)] for core in cores},
+    )
+    with psycopg.connect(url) as connection:
+        rows = connection.execute("SELECT path, size_bytes, content, content_of FROM documents").fetchall()
+        lists = connection.execute("SELECT title, documents FROM lists").fetchall()
+    with serving(MODULE, tmp_path, token=TOKEN, database_url=url) as service:
+        paths = [path for path, _, _, of in rows if of is not None]
+        answers = {
+            path: service.get(f"/_api/web/getfilebyserverrelativeurl('{path}')/$value", **BEARER).data
+            for path in (paths[0], paths[-1])
+        }
+        page = service.get(paths[0], **BEARER).data
     assert told["documents"] == len(rows) + told["sources"]["files"] == 100
     assert (told["copies"], told["stored_bytes"]) == (60, sum(map(len, BYTES.values())))
     assert told["skipped"] == {"PNG image": 1}
@@ -129,16 +141,15 @@ def test_what_went_away_since_it_was_looked_at_is_counted(tmp_path: Path) -> Non
     assert set(in_folder(tmp_path / "share")) == {b"there", b"there~2"}
 
 
-def test_a_filling_that_fails_leaves_the_database_as_it_was(tmp_path: Path) -> None:
+def test_a_filling_that_fails_leaves_the_database_as_it_was(tmp_path: Path, url: str) -> None:
     """The folder refuses when the database is filled already: its tables go, the sentence says why."""
     share = tmp_path / "share"
     share.mkdir()
     (share / "b").write_text("in the way")
-    with postgres() as url:
-        with pytest.raises(ContentError, match="the files folder did not take b/"):
-            ingest(corpus(tmp_path / "corpus"), 60, url, share, lambda _: None)
-        with psycopg.connect(url) as connection:
-            assert connection.execute("SELECT to_regclass('documents'), to_regclass('lists')").fetchone() == (
-                None,
-                None,
-            )
+    with pytest.raises(ContentError, match="the files folder did not take b/"):
+        ingest(corpus(tmp_path / "corpus"), 60, url, share, lambda _: None)
+    with psycopg.connect(url) as connection:
+        assert connection.execute("SELECT to_regclass('documents'), to_regclass('lists')").fetchone() == (
+            None,
+            None,
+        )

@@ -25,7 +25,7 @@ def workers() -> Iterator[Workers]:
         pytest.skip("one core: no processes are started there")
     with Workers(CORES) as several:
         yield several
-    assert not [each for each in psutil.Process().children() if "workers" in " ".join(each.cmdline())]
+    assert not [each for each in psutil.Process().children() if "content.worker" in " ".join(each.cmdline())]
 
 
 def test_results_come_in_the_order_of_the_parts_and_not_too_far_ahead(workers: Workers) -> None:

@@ -9,7 +9,12 @@ from urllib.parse import quote, urlsplit
 import pytest
 from infra.services.serving import Service
 from infra.services.site import BEARER, MINIMAL, TOKEN, VERBOSE
+from office365.runtime.auth.token_response import TokenResponse
+from office365.sharepoint.changes.query import ChangeQuery
+from office365.sharepoint.client_context import ClientContext
+from office365.sharepoint.listitems.caml.query import CamlQuery
 
+DEPARTMENTS = {"Sales", "Finance", "Research", "Legal", "Operations", "Marketing", "Support", "Production"}
 LISTS = "/_api/web/lists"
 MANY = f"{LISTS}/getbytitle('many')"
 
@@ -266,3 +271,40 @@ def test_views_and_caml(site: Service) -> None:
 def test_an_option_nobody_heeds_is_refused(site: Service, target: str, word: str) -> None:
     """Passed over in silence it would give a wrong answer; the sentence names what is heeded."""
     assert word in refused(site, target)
+
+
+def test_the_python_librarys_objects(site: Service) -> None:
+    """The same by a client that is not ours, in its own words: lists, items, files, people, search."""
+    context = ClientContext(site.url).with_access_token(lambda: TokenResponse(TOKEN, "Bearer"))
+    web, many = context.web, context.web.lists.get_by_title("many")
+    where = "<BeginsWith><FieldRef Name='Title'/><Value Type='Text'>00</Value></BeginsWith>"
+    view = f"<View><Query><Where>{where}</Where></Query></View>"
+    chosen = many.get_items(CamlQuery(ViewXml=view), page_size=4)
+    rendered = many.render_list_data(view)
+    changes = many.get_changes(ChangeQuery(Item=True))
+    folder = web.get_folder_by_server_relative_url("/sites/corpus/case").get()
+    files = folder.files.get()
+    item = web.get_file_by_server_relative_url("/sites/corpus/case/empty").listItemAllFields.get()
+    roles = many.role_assignments.expand(["Member", "RoleDefinitionBindings"]).get()
+    user = web.site_users.get_by_id(104).get()
+    same = web.site_users.get_by_email("user00004@corp.example").get()
+    groups = web.site_groups.get()
+    first = got(site, f"{MANY}/items?$top=1")["value"][0]["Id"]
+    one = many.items.get_by_string_id(str(first)).get()
+    department = context.people_manager.get_user_profile_property_for("corp\\user00004", "Department")
+    found = context.search.post_query("many", row_limit=3)
+    context.execute_query()
+    assert [each.properties["FileLeafRef"] for each in chosen] == [f"00{digit}.txt" for digit in range(10)]
+    assert [row["Title"] for row in json.loads(rendered.value)["Row"]] == [
+        each.properties["Title"] for each in chosen
+    ]
+    assert len(changes) == 0
+    assert folder.properties["Name"] == "case"
+    assert len(files) == 5
+    assert item.properties["FileRef"] == "/sites/corpus/case/empty"
+    assert len(roles) == 3
+    assert user.login_name == same.login_name == "i:0#.w|corp\\user00004"
+    assert {each.properties["Title"] for each in groups} >= {"Corpus Owners"}
+    assert one.properties["Id"] == first
+    assert department.value in DEPARTMENTS
+    assert found.value.PrimaryQueryResult.RelevantResults.TotalRows == 25

@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 from email import message_from_bytes
 from email.message import Message
+from typing import Any
 
 import pytest
-from infra.services.serving import Service, serving
-from infra.services.site import BEARER, MODULE, TOKEN, VERBOSE, put
+from infra.services.serving import Service
+from infra.services.site import BEARER, TOKEN, VERBOSE
 from office365.runtime.auth.token_response import TokenResponse
 from office365.sharepoint.client_context import ClientContext
-from servers import postgres
-
-from pinchpoint_infra.content import ingest
 
 MIXED = {**BEARER, "Content-Type": "multipart/mixed; boundary=batch_1"}
 JSON = "Accept: application/json;odata"
@@ -117,23 +115,30 @@ def test_the_python_librarys_batches(site: Service) -> None:
     assert user.login_name == "i:0#.w|corp\\user00004"
 
 
-def test_each_request_of_a_batch_is_throttled_by_itself(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_each_request_of_a_batch_is_throttled_by_itself(site: Service) -> None:
     """What comes too fast is refused in its place, with Retry-After; what does not is answered."""
-    folder = tmp_path_factory.mktemp("throttled")
-    put(folder / "corpus", b"a.txt", b"words")
-    throttle = {"requests_per_s": 3, "retry_after_s": 7, "status": 503}
-    with postgres() as url:
-        ingest(folder / "corpus", None, url, None, lambda _: None)
-        with serving(MODULE, folder, token=TOKEN, database_url=url, throttle=throttle) as service:
-            found = answers(service, batch(*["GET /_api/web HTTP/1.1\n"] * 9))
-            refusals = [(status, headers["retry-after"]) for status, headers, _ in found if status != 200]
-            assert 1 <= len(refusals) <= 6
-            assert set(refusals) == {(503, "7")}
-            told = service.get("/throttle", **BEARER).json()
-            assert told == {"throttle": throttle, "admitted": 9 - len(refusals), "refused": len(refusals)}
-            assert service.get("/throttle").status == 401
-            assert service.post("/throttle", b"null", **BEARER).json()["throttle"] is None
-            assert {
-                status for status, _, _ in answers(service, batch(*["GET /_api/web HTTP/1.1\n"] * 9))
-            } == {200}
-            assert service.post("/throttle", b'{"rate": 1}', **BEARER).status == 400
+
+    def throttle(to: object) -> dict[str, Any]:
+        answer = site.post("/throttle", json.dumps(to).encode(), **BEARER)
+        assert answer.status == 200, answer.data
+        found: dict[str, Any] = answer.json()
+        return found
+
+    nine = batch(*["GET /_api/web HTTP/1.1\n"] * 9)
+    given = {"requests_per_s": 3, "retry_after_s": 7, "status": 503}
+    before = throttle(given)
+    try:
+        refusals = [
+            (status, headers["retry-after"]) for status, headers, _ in answers(site, nine) if status != 200
+        ]
+        after = site.get("/throttle", **BEARER).json()
+        assert site.get("/throttle").status == 401
+        assert site.post("/throttle", b'{"rate": 1}', **BEARER).status == 400
+    finally:
+        assert throttle(None)["throttle"] is None
+    assert 1 <= len(refusals) <= 6
+    assert set(refusals) == {(503, "7")}
+    assert after["throttle"] == before["throttle"] == given
+    assert after["refused"] - before["refused"] == len(refusals)
+    assert after["admitted"] - before["admitted"] == 9 - len(refusals)
+    assert {status for status, _, _ in answers(site, nine)} == {200}
