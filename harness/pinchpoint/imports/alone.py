@@ -17,7 +17,8 @@ from pinchpoint.errors import InputError
 from pinchpoint.imports.places import Places
 from pinchpoint.imports.reading import NS, Between, Gathered, inventory, read_all, unknown_roles
 from pinchpoint.imports.source import Source
-from pinchpoint.imports.tables import COMPRESSION, tables
+from pinchpoint.imports.tables import tables
+from pinchpoint.store.compact import SampleGroups
 from pinchpoint.store.schema import (
     COARSE_S,
     LONG_RUN_S,
@@ -26,7 +27,6 @@ from pinchpoint.store.schema import (
     OPERATIONS_SCHEMA,
     RUN_SCHEMA,
     SAMPLES,
-    SAMPLES_SCHEMA,
 )
 from pinchpoint.store.write import utc, write_json
 from pinchpoint_collectors.imports.record import Settings
@@ -61,9 +61,9 @@ def import_alone(
     except OSError as error:
         raise InputError(f"{out}: cannot be written: {error.strerror}; give another with --out") from error
     try:
-        with pq.ParquetWriter(making / SAMPLES, SAMPLES_SCHEMA, compression=COMPRESSION) as file:
+        with SampleGroups(making / SAMPLES) as file:
             for table in tables(read_all(sources, settings, places, between, gathered)):
-                file.write_table(table)
+                file.add(table)
         begin_s, end_s = _span(gathered, between)
         pq.write_table(OPERATIONS_SCHEMA.empty_table(), making / OPERATIONS)
         write_json(making / MANIFEST, _manifest(gathered, places, begin_s, end_s))

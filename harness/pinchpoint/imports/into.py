@@ -15,10 +15,11 @@ from pinchpoint.imports.alone import notes, span_words
 from pinchpoint.imports.places import Places, Role
 from pinchpoint.imports.reading import Between, Gathered, Key, Read, inventory, read_all, unknown_roles
 from pinchpoint.imports.source import Source
-from pinchpoint.imports.tables import COMPRESSION, tables
+from pinchpoint.imports.tables import tables
 from pinchpoint.store import samples as recorded
+from pinchpoint.store.compact import SampleGroups
 from pinchpoint.store.read import StoredRun, open_run
-from pinchpoint.store.schema import MANIFEST, SAMPLES, SAMPLES_SCHEMA
+from pinchpoint.store.schema import MANIFEST, SAMPLES
 from pinchpoint.store.write import write_json
 from pinchpoint_collectors.imports.record import Settings
 from pinchpoint_collectors.record import Sample
@@ -60,12 +61,12 @@ def import_into(directory: Path, sources: Sequence[Source], settings: Settings, 
     hosts = list(run.manifest.get("hosts") or ())
     partial = directory / f"{SAMPLES}.partial"
     try:
-        with pq.ParquetWriter(partial, SAMPLES_SCHEMA, compression=COMPRESSION) as file:
+        with SampleGroups(partial) as file:
             with pq.ParquetFile(directory / SAMPLES) as own:
                 for group in range(own.num_row_groups):
-                    file.write_table(own.read_row_group(group))
+                    file.add(own.read_row_group(group))
             for table in tables(read_all(sources, settings, places, between, gathered, hosts, wanted)):
-                file.write_table(table)
+                file.add(table)
         _check(gathered, between, left)
         partial.replace(directory / SAMPLES)
         write_json(directory / MANIFEST, _added(run.manifest, gathered, places, left))

@@ -11,11 +11,10 @@ from pinchpoint.store.schema import SAMPLES_SCHEMA
 from pinchpoint_collectors.record import Sample
 
 ROWS = 100_000
-COMPRESSION = "zstd"
 
 
 def tables(samples: Iterable[Sample]) -> Iterator[pa.Table]:
-    """Tables of ``SAMPLES_SCHEMA``, so many rows at a time as a row group takes."""
+    """Tables of ``SAMPLES_SCHEMA``, so many rows at a time."""
     waiting = iter(samples)
     while rows := list(islice(waiting, ROWS)):
         columns = zip(*rows, strict=True)

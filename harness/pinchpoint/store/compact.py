@@ -97,7 +97,7 @@ def merge(directory: Path, operations: Path, samples: Path, step_s: int = 1) -> 
     unfinished = [path.with_suffix(".parquet.partial") for path in (operations, samples)]
     with (
         _RowGroups(unfinished[0], OPERATIONS_SCHEMA, compression=_COMPRESSION) as operations_file,
-        _SampleGroups(unfinished[1]) as samples_file,
+        SampleGroups(unfinished[1]) as samples_file,
     ):
         for pair in _pairs(directory, step_s):
             operations_file.add(pair[0])
@@ -151,7 +151,7 @@ class _RowGroups:
         yield table
 
 
-class _SampleGroups(_RowGroups):
+class SampleGroups(_RowGroups):
     """The samples' file: so many rows as fit into a hundred megabytes are brought into order at a time."""
 
     most_rows, most_bytes = 2_000_000, 100_000_000
@@ -164,6 +164,7 @@ class _SampleGroups(_RowGroups):
         super().__init__(path, schema, store_schema=False, **settings)
 
     def add(self, table: pa.Table) -> None:
+        """Append samples, names as text or as dictionaries. Raises OSError."""
         super().add(with_dictionaries(table))
 
     def _groups(self, table: pa.Table) -> Iterator[pa.Table]:
