@@ -1,13 +1,15 @@
 """The order of a finished run's samples: those that are asked for together lie together.
 
-All that have the same instance (a device, a core, a thread) follow each other, host by host, metric by
-metric, so that a group of rows holds few series and can be passed over as a whole. Stamps and intervals,
-which all metrics of one reading share, stay near each other and take little room.
+Of a disk all metrics are asked for, of anything else one metric of all instances: so disks lie device by
+device, and the rest metric by metric. A group of rows holds few series then and can be passed over as a
+whole. Stamps and intervals, which all series of one reading share, stay near each other and take little
+room: each disk is a reading of its own, all cores of a host are one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +19,7 @@ Ints = npt.NDArray[np.int64]
 
 NAMES = ("host", "metric", "instance")
 """The columns that name a series."""
-_SORTED_BY = ("instance", "host", "metric")
+_DISKS = "disk."
 _DENSE = 2**22
 """Up to so many possible codes, marking those there are is faster than sorting them."""
 
@@ -37,26 +39,32 @@ def by_series(samples: pa.Table) -> Ints:
     Args:
         samples: of ``SAMPLES_SCHEMA``, names as dictionaries, in one chunk.
     """
-    ranks: dict[str, Ints] = {}
-    sizes: dict[str, int] = {}
-    for name in _SORTED_BY:
-        column = samples[name].chunk(0)
-        places = np.argsort(np.array(column.dictionary.to_pylist(), dtype=object))
-        rank = np.empty(len(places), dtype=np.int64)
-        rank[places] = np.arange(len(places))
-        ranks[name], sizes[name] = rank[column.indices.to_numpy()], len(places)
-    number, found = numbered(*_codes(ranks, sizes))
+    host, metric, instance = (_ranked(samples[name].chunk(0)) for name in NAMES)
+    metrics = samples["metric"].chunk(0).dictionary.to_pylist()
+    of_disks = np.array([name.startswith(_DISKS) for name in metrics])[samples["metric"].chunk(0).indices]
+    first = np.where(of_disks, 1 + instance.rank, 0)
+    second = np.where(of_disks, host.rank, metric.rank)
+    third = np.where(of_disks, metric.rank, instance.rank)
+    sizes = 1 + instance.size, max(host.size, metric.size), max(metric.size, instance.size), host.size
+    codes = ((first * sizes[1] + second) * sizes[2] + third) * sizes[3] + host.rank
+    number, found = numbered(codes, math.prod(sizes))
     # Sixteen bits are sorted digit by digit, several times as fast.
     small = number.astype(np.uint16) if len(found) <= np.iinfo(np.uint16).max else number
     return np.argsort(small, kind="stable")
 
 
-def _codes(ranks: Mapping[str, Ints], sizes: Mapping[str, int]) -> tuple[Ints, int]:
-    """(one number for the three of each row, in their order; how many there can be)."""
-    codes, possible = np.zeros(1, dtype=np.int64), 1
-    for name, rank in ranks.items():
-        codes, possible = codes * sizes[name] + rank, possible * sizes[name]
-    return codes, possible
+class _Ranks(NamedTuple):
+    """Of each row the rank of its name among all; and how many there are."""
+
+    rank: Ints
+    size: int
+
+
+def _ranked(column: pa.DictionaryArray) -> _Ranks:
+    names = column.dictionary.to_pylist()
+    rank = np.empty(len(names), dtype=np.int64)
+    rank[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))
+    return _Ranks(rank[column.indices.to_numpy()], len(names))
 
 
 def numbered(codes: Ints, possible: int) -> tuple[Ints, Ints]:

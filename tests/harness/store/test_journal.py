@@ -163,7 +163,10 @@ def test_a_finished_run_lies_in_the_order_of_its_series(tmp_path: Path) -> None:
         for second in range(20):
             writer.write_samples(
                 [sample(second, None if second == 7 else second / 3, name) for name in names]
-                + [Sample(second * SECOND + 5, 0.5, "app1", "cpu.busy_ratio", "", float(second))]
+                + [
+                    Sample(second * SECOND + 5, 0.5, host, "cpu.busy_ratio", "", float(second))
+                    for host in ("sql1", "app1")
+                ]
             )
     compact.compact_closed(journal)
     _, recorded = compact.tables(journal)
@@ -172,8 +175,9 @@ def test_a_finished_run_lies_in_the_order_of_its_series(tmp_path: Path) -> None:
     assert found.schema.equals(SAMPLES_SCHEMA)
     rows, before = found.to_pylist(), recorded.to_pylist()
     assert rows != before
-    place = {name: sorted(["", *names]).index(name) for name in names}
-    assert rows == sorted(before, key=lambda row: (place[row["instance"]], row["host"], row["metric"]))
+    assert [row["metric"] for row in rows] == ["cpu.busy_ratio"] * 40 + ["disk.write_latency_s"] * 80
+    order = {"sql1": 1, "app1": 0}
+    assert rows == sorted(before, key=lambda row: (row["metric"], row["instance"], order[row["host"]]))
 
 
 @pytest.mark.parametrize(
