@@ -208,8 +208,8 @@ def experiment(flows: Sequence[Flow], found: Sequence[Suspicion], unseen: Sequen
     if native is not None:
         return (
             f"Let the farm's servers be watched while {native.load.scenario} goes on (collect, under tiers): "
-            "the processors of those that crawl and index, the disks of the index, of the crawl database and its "
-            "log."
+            "the processors of those that crawl and index, the disks of the index, of the crawl database and "
+            "of its log."
         )
     closed = next((flow for flow in flows if flow.pressed and flow.load.users), None)
     if closed is not None:

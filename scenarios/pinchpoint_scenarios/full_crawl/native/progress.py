@@ -192,8 +192,8 @@ class SourceProgress:
             if now.idle and self.stopped:
                 sentences.append("was stopped on the farm before its end")
             if now.idle and now.top_level_error:
-                errors = f"{now.top_level_error} errors of start addresses"
-                sentences.append(f"ended with {errors}: what lies behind them was not crawled")
+                start = f"errors of start addresses ({now.top_level_error})"
+                sentences.append(f"ended with {start}: what lies behind them was not crawled")
         return tuple(sentences)
 
 

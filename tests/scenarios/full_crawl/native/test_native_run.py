@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,8 @@ import pytest
 from click.testing import CliRunner
 from scenarios.full_crawl.native.farm import Farm, Source
 from scenarios.full_crawl.native.sshfarm import PASSWORD, SshFarm, ssh_farm
-from support import run_cli
+from scenarios.full_crawl.native.winrmfarm import winrm_farm
+from support import end, run_cli, start_cli
 
 from pinchpoint.cli.run import run
 from pinchpoint.errors import InputError
@@ -19,6 +22,7 @@ from pinchpoint.plan import load
 
 pytestmark = pytest.mark.timeout(120)
 
+VARIABLE = "${SP_PASSWORD}"
 NATIVE = {"drive": "native", "native": {"poll": "500ms"}}
 CLOSED = {"model": "closed", "users": 1}
 EMBEDDED = {"name": "f", "environment": "test", "embedded": {"tiers": ["sql", "search", "files"]}}
@@ -39,14 +43,15 @@ def server(farm: Farm, tmp_path: Path) -> Iterator[SshFarm]:
         yield standing
 
 
-def files(server: SshFarm, folder: Path, **plan: Any) -> tuple[Path, Path]:
+def files(server: SshFarm, folder: Path, secret: str = VARIABLE, **plan: Any) -> tuple[Path, Path]:
     """(farm.yaml, plan.yaml), as a user writes them: the password is in the environment."""
-    crawler = {"url": f"ssh://127.0.0.1:{server.port}", "user": "loader", "password": "${SP_PASSWORD}"}
-    given = {
-        "name": "prod",
-        "environment": "staging",
-        "endpoints": {"crawler": {**crawler, "known_hosts": "known_hosts"}},
-    }
+    crawler = {"url": f"ssh://127.0.0.1:{server.port}", "user": "loader", "password": secret}
+    return written(folder, {**crawler, "known_hosts": "known_hosts"}, **plan)
+
+
+def written(folder: Path, crawler: dict[str, Any], **plan: Any) -> tuple[Path, Path]:
+    """(farm.yaml, plan.yaml) of a farm with this crawler."""
+    given = {"name": "prod", "environment": "staging", "endpoints": {"crawler": crawler}}
     crawl = {"use": "full-crawl", "load": CLOSED, "params": NATIVE, **plan}
     phases = {"warm_up": "0s", "measure": {"until": "done", "at_most": "60s"}}
     farm_file, plan_file = folder / "farm.yaml", folder / "plan.yaml"
@@ -93,6 +98,41 @@ def test_a_run_crawls_the_farm_and_reports_it_as_any_crawl(
             assert PASSWORD.encode() not in path.read_bytes(), path
     assert PASSWORD not in done.stdout + done.stderr
     assert all(source.line()["state"] == "Idle" for source in farm.sources)
+
+
+@pytest.mark.slow  # a whole run once more; the link itself is tested with the other one in test_links.py
+def test_a_run_over_winrm_is_the_same(farm: Farm, tmp_path: Path) -> None:
+    """The library of that link works in a load generator, where what blocks is made cooperative."""
+    with winrm_farm(farm, tmp_path) as server:
+        endpoint = server.endpoint()
+        farm_file, plan_file = written(tmp_path, {"url": endpoint.url, **endpoint.options})
+        done = run_cli("run", plan_file, "--farm", farm_file, "--out", tmp_path / "runs")
+    assert done.returncode == 0, done.stderr
+    directory = Path(done.stdout.strip().splitlines()[-1])
+    intranet, _ = json.loads((directory / "verdict.json").read_text())["crawl"]
+    assert (intranet["count"], intranet["duration_s"]) == (400, 4.0)
+    assert farm.did().count("start") == 1
+
+
+@pytest.mark.slow  # a whole run once more
+def test_an_interrupted_run_leaves_the_farm_idle(farm: Farm, server: SshFarm, tmp_path: Path) -> None:
+    """Ctrl-C stops the farm's crawl and waits for it; what was seen of it is reported."""
+    farm.sources[0].items = 1_000_000
+    farm_file, plan_file = files(server, tmp_path, secret=PASSWORD)
+    running = start_cli("run", plan_file, "--farm", farm_file, "--out", tmp_path / "runs")
+    deadline = time.monotonic() + 60
+    while farm.sources[0].line()["state"] != "CrawlingFull":
+        assert time.monotonic() < deadline, "the crawl was not started"
+        time.sleep(0.1)
+    time.sleep(3)
+    status, out, err = end(running, signal.SIGINT)
+    assert status == 130, err
+    assert [source.line()["state"] for source in farm.sources] == ["Idle", "Idle"]
+    assert "stays on the farm" not in err
+    directory = Path(out.strip().splitlines()[-1])
+    intranet = json.loads((directory / "verdict.json").read_text())["crawl"][0]
+    assert intranet["count"] > 0
+    assert intranet["complete"] is False
 
 
 def test_check_asks_the_farm_and_changes_nothing(farm: Farm, server: SshFarm, tmp_path: Path) -> None:

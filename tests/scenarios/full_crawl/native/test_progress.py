@@ -85,7 +85,7 @@ def test_other_states_and_ends_are_said_in_words() -> None:
     ended = source.take(now("Idle", 12, duration_s=20.0, top_level_error=2), 125)
     assert ended.sentences == (
         "was stopped on the farm before its end",
-        "ended with 2 errors of start addresses: what lies behind them was not crawled",
+        "ended with errors of start addresses (2): what lies behind them was not crawled",
     )
     assert source.stopped
 
