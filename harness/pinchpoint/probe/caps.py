@@ -8,7 +8,7 @@ waiting for I/O (its latency has grown with what is outstanding), and without a 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,6 +21,11 @@ from pinchpoint_scenarios.storage_probe import Cell
 Found = Mapping[Cell, Figures]
 QUEUED = 1.5
 """I/O waits for I/O where it takes half as long again as with the least outstanding (our value)."""
+PARTS = (2**17, 2**18, 2**19, 2**20)
+"""On their way to the device large I/Os are split into parts of such a size."""
+PART_MATCH = 0.015
+"""Bytes are that many parts a second where they are within 1.5 % of it (our value). Hardly any type on sale
+has such a pair of caps; where one has, both say the same."""
 WORKLOADS = 2
 """A rate that two workloads share is none of a device's (our value)."""
 
@@ -33,11 +38,13 @@ class Cap:
         value: I/Os or bytes per second, the median of the cells that stand at it.
         cells: which.
         why: the arithmetic.
+        unit_bytes: an I/O counts as one for every so many bytes begun; None: any I/O is one.
     """
 
     value: float
     cells: tuple[Cell, ...]
     why: str
+    unit_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +65,17 @@ class Caps:
         if self.iops is None and self.bytes_per_s is None:
             return None
         return Limits(
-            self.iops.value if self.iops else None, self.bytes_per_s.value if self.bytes_per_s else None, None
+            self.iops.value if self.iops else None,
+            self.bytes_per_s.value if self.bytes_per_s else None,
+            self.iops.unit_bytes if self.iops else None,
         )
 
 
 def find_caps(found: Found) -> Caps:
     """Look for both kinds; where one of them explains all that the other would, there is only that one.
 
-    Of one size of I/O alone the two cannot be told apart: it is then called a cap of I/Os.
+    Also where bytes per second are the I/Os per second times a part into which large I/Os are split. Of one
+    size of I/O alone the two cannot be told apart: it is then called a cap of I/Os.
     """
     iops = _cap(found, lambda one: one.iops, units.iops)
     size = _cap(found, lambda one: one.bytes_per_s, lambda value: units.of_metric("_bytes_per_s", value))
@@ -74,6 +84,10 @@ def find_caps(found: Found) -> Caps:
             return Caps(iops, None)
         if _stands(found, iops.cells, size.value, lambda one: one.bytes_per_s):
             return Caps(None, size)
+        unit = next((one for one in PARTS if abs(size.value / iops.value / one - 1) <= PART_MATCH), None)
+        if unit:
+            parts = f"; larger I/Os are split, and each part of {unit // 1024} KiB counts"
+            return Caps(replace(iops, unit_bytes=unit, why=iops.why + parts), None)
     return Caps(iops, size)
 
 

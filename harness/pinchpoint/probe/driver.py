@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -98,7 +99,7 @@ class Driver:
         for name in dict.fromkeys(job.tool for job in jobs):
             try:
                 said = run(TOOLS[name].version(), self.folder, lambda: False)
-                self.probe.versions[name] = (said.stdout or said.stderr).strip().partition("\n")[0]
+                self.probe.versions[name] = version_of(said.stdout + said.stderr)
             except ToolMissing as error:
                 found[name] = str(error)
                 self.watch.say(str(error))
@@ -186,6 +187,12 @@ class Driver:
         )
         if why:
             raise FarmUnavailable("nothing could be measured: " + "; ".join(map(str, why)))
+
+
+def version_of(text: str) -> str:
+    """The first line with a version's number in it; all of the first line where none has."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()] or ["not told"]
+    return next((line for line in lines if re.search(r"\d+\.\d+", line)), lines[0])
 
 
 def sized(suite: Suite, size_bytes: int | None) -> int:

@@ -190,7 +190,7 @@ def _cell(
             used_ratio=judged.used_ratio,
             exact=judged.exact,
             really_outstanding=_really(cell, one),
-            why=judged.why,
+            why=judged.why if which == "declared" else judged.why.replace("its declared", "the"),
         )
     used = (
         one.bytes_per_s.mean / limits.bytes_per_s

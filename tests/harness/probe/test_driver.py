@@ -10,7 +10,7 @@ from harness.probe.build import Disk, probe_of
 
 from pinchpoint.errors import FarmUnavailable
 from pinchpoint.probe import process
-from pinchpoint.probe.driver import Driver, Watch, estimate
+from pinchpoint.probe.driver import Driver, Watch, estimate, version_of
 from pinchpoint.probe.record import Options, Probe
 from pinchpoint_scenarios.storage_probe import SUITES, tool
 
@@ -72,6 +72,14 @@ def test_stopping_ends_the_process_at_once(tmp_path: Path) -> None:
 def test_what_a_process_says(tmp_path: Path) -> None:
     said = process.run(["sh", "-c", "echo out; echo err >&2; exit 3"], tmp_path, lambda: False)
     assert (said.stdout, said.stderr, said.status) == ("out\n", "err\n", 3)
+
+
+def test_versions_as_the_tools_tell_them() -> None:
+    """bonnie++ knows no option for it: its version is the last line of its usage."""
+    assert version_of("fio-3.33\n") == "fio-3.33"
+    assert version_of("dd (coreutils) 9.1\nCopyright\n") == "dd (coreutils) 9.1"
+    assert version_of("bonnie++: invalid option\nusage:\n\nVersion: 2.00a\n") == "Version: 2.00a"
+    assert version_of("") == "not told"
 
 
 def test_the_estimate_counts_cells_repetitions_and_pauses() -> None:

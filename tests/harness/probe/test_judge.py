@@ -8,9 +8,11 @@ import pytest
 from harness.probe.build import Disk, cells_of, declared, geometric, probe_of, trial_of
 
 from pinchpoint.analysis.inputs import Limits
+from pinchpoint.probe.caps import PART_MATCH, PARTS
 from pinchpoint.probe.judge import judge
 from pinchpoint.probe.record import Declared
 from pinchpoint.probe.verdict import Verdict
+from pinchpoint_infra.catalogue import catalogue
 from pinchpoint_scenarios.storage_probe import Cell
 
 SUITES = ("crystaldiskmark", "iometer", "database")
@@ -109,6 +111,32 @@ def test_bytes_that_explain_all_are_one_cap() -> None:
     assert verdict.caps.bytes_per_s is not None
     assert verdict.caps.bytes_per_s.value == pytest.approx(4.096e6, rel=0.01)
     assert set(verdict.kinds) == {"disk_cap"}
+
+
+def test_large_ios_that_are_split_make_no_cap_of_bytes() -> None:
+    """400 a second, and 1 MiB goes as two parts of 512 KiB: one cap, in I/Os, which counts parts."""
+    verdict = judge(probe_of(Disk(0.0005, 400, 400 * 2**19)))
+    assert verdict.caps.bytes_per_s is None
+    assert verdict.caps.limits is not None
+    assert verdict.caps.limits.iops == pytest.approx(400)
+    assert verdict.caps.limits.io_unit_bytes == 2**19
+    assert set(verdict.kinds) == {"disk_cap"}
+
+
+def test_types_on_sale_are_not_taken_for_split_ios() -> None:
+    """Where a type's bytes are its I/Os times a part (two types), that type is still named."""
+    alike = [
+        entry
+        for entry in catalogue().values()
+        if entry.kind == "disk"
+        and entry.iops
+        and entry.bytes_per_s
+        and any(abs(entry.bytes_per_s / entry.iops / part - 1) <= PART_MATCH for part in PARTS)
+    ]
+    assert len(alike) <= 2
+    for entry in alike:
+        found = judge(probe_of(Disk(0.0001, entry.iops, entry.bytes_per_s))).behaves_like
+        assert entry.name in {one.name for one in found}
 
 
 def test_credits_that_ran_out() -> None:

@@ -74,7 +74,7 @@ class Fio:
         for name in ("slat", "clat"):
             (place.folder / f"log_{name}.log").unlink(missing_ok=True)
         series = course(logs["iops"], logs["lat"], step_s)
-        return {job.cell: measured(stdout, stderr, series)}
+        return {job.cell: measured(stdout, stderr, job.cell.block_bytes or 0, series, job.seconds)}
 
     def why(self, stdout: str, stderr: str) -> str:
         """Its own words, and what they mean where the file system has no direct I/O."""
@@ -103,26 +103,38 @@ def settles(job: Job) -> float:
     return min(max(0.2, (job.seconds or 0.0) / 5), 5.0)
 
 
-def measured(stdout: str, stderr: str, series: Series | None = None) -> Measured:
-    """What fio's JSON says of its one job. Raises ``ToolFailed``."""
+def measured(
+    stdout: str,
+    stderr: str,
+    block_bytes: int,
+    series: Series | None = None,
+    asked_s: float | None = None,
+) -> Measured:
+    """What fio's JSON says of its one job. Raises ``ToolFailed``.
+
+    Rates are I/Os over the time that was asked for: after it fio waits for those still going on, which it
+    does not count then, but whose time and bytes it does (with 32 outstanding at 400 a second it tells 380).
+    """
     found = job_of(stdout, stderr)
     ways = [found["read"], found["write"]]
     times: dict[int, int] = {}
     for way in ways:
         for value, count in (way["lat_ns"].get("bins") or {}).items():
             times[int(value)] = times.get(int(value), 0) + int(count)
-    counts = [int(way["total_ios"]) for way in ways]
-    ended = sum(times.values())
-    total_ns = sum(way["lat_ns"]["mean"] * way["lat_ns"]["N"] for way in ways)
+    ran_s = max(float(way["runtime"]) for way in ways) / 1000
+    seconds = ran_s if asked_s is None else min(ran_s, asked_s)
+    counts = [int(way["lat_ns"]["N"]) for way in ways]
+    total_ns = sum(way["lat_ns"]["mean"] * count for way, count in zip(ways, counts, strict=True))
+    reads, writes = (way["total_ios"] / seconds if seconds else 0.0 for way in ways)
     return Measured(
-        seconds=max(float(way["runtime"]) for way in ways) / 1000,
-        reads_per_s=float(ways[0]["iops"]),
-        writes_per_s=float(ways[1]["iops"]),
-        read_bytes_per_s=float(ways[0]["bw_bytes"]),
-        write_bytes_per_s=float(ways[1]["bw_bytes"]),
-        times_ns=times if ended else None,
-        mean_s=total_ns / sum(way["lat_ns"]["N"] for way in ways) / 1e9 if any(counts) and ended else None,
-        max_s=max(way["lat_ns"]["max"] for way in ways) / 1e9 if ended else None,
+        seconds=seconds,
+        reads_per_s=reads,
+        writes_per_s=writes,
+        read_bytes_per_s=reads * block_bytes,
+        write_bytes_per_s=writes * block_bytes,
+        times_ns=times or None,
+        mean_s=total_ns / sum(counts) / 1e9 if any(counts) else None,
+        max_s=max(way["lat_ns"]["max"] for way in ways) / 1e9 if any(counts) else None,
         series=series,
     )
 
