@@ -25,6 +25,7 @@ from pinchpoint.analysis.thresholds import (
     SLOPE_ERROR,
     STAYS,
     STEADIER,
+    TIMES_SPREAD,
     WAITING_IO,
 )
 
@@ -109,10 +110,14 @@ class Movement:
         """Whether I/Os end as unevenly as those of a device that serves one after the other.
 
         Of ``count`` of them, each with a time of its own, the number in a second spreads by the spread of
-        those times ÷ √count. None where the number was not read often enough.
+        those times ÷ √count. Users who go in step, as nothing sets them apart where each I/O takes the same
+        time, have all of theirs counted in a second or in the next: then the number spreads, and their times
+        do not. None where the number was not read often enough.
         """
         if self.spread is None or self.count == 0:
             return None
+        if self.steadier is not None and self.steadier < TIMES_SPREAD.value:
+            return False
         more = max(0.0, self.spread**2 - (COUNT_ERROR / self.count) ** 2)
         return bool(np.sqrt(more * self.count) >= IRREGULAR.value)
 

@@ -197,7 +197,7 @@ def _measured(cells: Ints, value: Floats, interval: Floats, rows: Ints) -> dict[
     highest = np.full(len(rows), -np.inf)
     np.maximum.at(highest, cells, value)
     return {
-        "counts": np.bincount(cells, None, len(rows)),
+        "counts": rows if len(cells) == rows.sum() else np.bincount(cells, None, len(rows)),
         "covered_s": np.bincount(cells, interval, len(rows)),
         "total": np.bincount(cells, value * interval, len(rows)),
         "highest": highest,

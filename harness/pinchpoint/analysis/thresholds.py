@@ -58,6 +58,9 @@ MOVED = Threshold(0.10, "design", "clearly more is outstanding: a tenth more tha
 MIN_STEPS = Threshold(8, "design", "how a rate moves is told by 8 seconds at least")
 SLOPE_ERROR = Threshold(0.20, "design", "a slope is known when its standard error is 0.2 at most")
 STEADIER = Threshold(3, "design", "a regulator's rate is three times as steady as latency")
+TIMES_SPREAD = Threshold(
+    0.50, "design", "uneven times of I/O: they spread half as much as their number or more"
+)
 STAYS = Threshold(0.30, "design", "I/O stays: it follows less than 0.3 of a change in outstanding I/O")
 FOLLOWS = Threshold(0.80, "design", "I/O follows: at least 0.8 of a change in outstanding I/O")
 MOSTLY_OCCUPIED = Threshold(0.90, "design", "hardly idle: busy 90 % of the time or more")
