@@ -18,6 +18,8 @@ from pypsrp.exceptions import AuthenticationError, WinRMError, WSManFaultError
 from pypsrp.powershell import DEFAULT_CONFIGURATION_NAME, PowerShell, RunspacePool
 from pypsrp.wsman import WSMan
 from requests.exceptions import SSLError
+from requests_credssp.exceptions import AuthenticationException, NTStatusException
+from spnego.exceptions import SpnegoError
 
 from ...addresses import place, unreachable
 from ...contract import Endpoint
@@ -112,7 +114,7 @@ class WinRmLink:
         """Do one step of the protocol; what goes wrong with it is a link lost, or will go wrong again."""
         try:
             step()
-        except AuthenticationError as error:
+        except (AuthenticationError, AuthenticationException, NTStatusException, SpnegoError) as error:
             raise self._refused() from error
         except WSManFaultError as error:
             if error.code == _DENIED:

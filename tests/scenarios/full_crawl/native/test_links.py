@@ -166,6 +166,27 @@ def test_ssh_that_is_lost_for_good_stops_the_crawls(farm: Farm, tmp_path: Path) 
         assert farm.did() == ["start", "stopped-as-orphan"]
 
 
+@pytest.mark.parametrize(
+    ("login", "tls"), [(login, tls) for login in ("ntlm", "credssp") for tls in (True, False)]
+)
+def test_winrm_logs_in_as_a_real_peer_checks_it(
+    login: str, tls: bool, farm: Farm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NTLM, and CredSSP, which hands the credentials over; without TLS every message is sealed."""
+    users = tmp_path / "users"
+    users.write_text(f"FARM:loader:{WINRM_PASSWORD}\n")
+    monkeypatch.setenv("NTLM_USER_FILE", str(users))
+    with winrm_farm(farm, tmp_path, tls=tls, login=login) as server:
+        assert len(states(server.endpoint(auth=login))) == 2
+        assert server.handed_over == ([WINRM_PASSWORD] if login == "credssp" else [])
+        with pytest.raises(EndpointUnreachable, match=r"the login was refused") as caught:
+            states(server.endpoint(auth=login, password="hunter2"))
+        assert "hunter2" not in str(caught.value)
+        other = "credssp" if login == "ntlm" else "ntlm"
+        with pytest.raises(EndpointUnreachable, match=r"the login was refused"):
+            states(server.endpoint(auth=other))
+
+
 def test_winrm_trusts_no_certificate_by_itself(farm: Farm, tmp_path: Path) -> None:
     """A certificate that nobody vouches for is refused, with the remedy; the password is not sent."""
     with winrm_farm(farm, tmp_path) as server:

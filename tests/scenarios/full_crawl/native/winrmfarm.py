@@ -20,13 +20,16 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import spnego
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from psrpcore import PSRPPayload, ServerPipeline, ServerRunspacePool, StreamType
 from psrpcore.types import NETException
+from pypsrp.encryption import WinRMEncryption
 from pypsrp.wsman import NAMESPACES
 from scenarios.full_crawl.native.farm import Farm, Session
+from spnego.exceptions import SpnegoError
 
 from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.full_crawl.native.link import script
@@ -34,6 +37,8 @@ from pinchpoint_scenarios.full_crawl.native.link import script
 USER, PASSWORD = "FARM\\loader", "p@ss word"
 CONFIGURATION = "PinchpointCrawl"
 _RESOURCE = "http://schemas.microsoft.com/powershell/"
+_BOUNDARY = "Encrypted Boundary"
+_NTLM_ONLY = spnego.NegotiateOptions.use_ntlm
 _NO_SHELL = 2150858843  # ERROR_WSMAN_INVALID_SELECTORS: the shell is not there (any more)
 
 
@@ -73,6 +78,54 @@ class Shell:
         pipeline.complete()
 
 
+class Door:
+    """How one connection is logged in to, and what travels over it is sealed."""
+
+    def __init__(self, login: str, handed_over: list[str]) -> None:
+        self._login = login
+        self._handed_over = handed_over
+        self._context: spnego.ContextProxy | None = None
+        self._seal: WinRMEncryption | None = None
+
+    def challenge(self, given: str) -> str | None:
+        """What is asked back; None where the client is who it says."""
+        if self._login == "basic":
+            pair = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
+            return None if given == f"Basic {pair}" else 'Basic realm="WSMAN"'
+        scheme = {"ntlm": "Negotiate", "credssp": "CredSSP"}[self._login]
+        if self._context is not None and self._context.complete and not given:
+            return None
+        if not given.startswith(f"{scheme} "):
+            return scheme
+        if self._context is None or self._context.complete:
+            options = _NTLM_ONLY if self._login == "ntlm" else spnego.NegotiateOptions.none
+            self._context = spnego.server(protocol=self._login, options=options)
+        try:
+            answer = self._context.step(base64.b64decode(given.partition(" ")[2]))
+        except SpnegoError:
+            self._context = None
+            return scheme
+        if not self._context.complete:
+            return f"{scheme} {base64.b64encode(answer or b'').decode()}"
+        spoken = WinRMEncryption.CREDSSP if self._login == "credssp" else WinRMEncryption.SPNEGO
+        self._seal = WinRMEncryption(self._context, spoken)
+        if self._login == "credssp":
+            given_away = self._context.get_extra_info("client_credential")
+            self._handed_over.append(given_away.password)
+        return None
+
+    def opened(self, body: bytes) -> bytes:
+        """What a sealed body holds."""
+        assert self._seal is not None
+        return self._seal.unwrap_message(body, _BOUNDARY)
+
+    def sealed(self, body: bytes) -> tuple[str, bytes]:
+        """(content type, body), sealed."""
+        assert self._seal is not None
+        kind, sealed = self._seal.wrap_message(body)
+        return f'{kind};protocol="{self._seal.protocol}";boundary="{_BOUNDARY}"', sealed
+
+
 class WinRmFarm:
     """The server.
 
@@ -80,10 +133,15 @@ class WinRmFarm:
         farm: what answers.
         folder: for the certificate.
         tls: HTTPS, not HTTP.
+        login: ``basic``, ``ntlm`` or ``credssp``; the latter two by a file that ``NTLM_USER_FILE`` names.
+
+    Attributes:
+        handed_over: the passwords that CredSSP handed over, with which the server could go on.
     """
 
-    def __init__(self, farm: Farm, folder: Path, *, tls: bool = True) -> None:
+    def __init__(self, farm: Farm, folder: Path, *, tls: bool = True, login: str = "basic") -> None:
         self.farm = farm
+        self.handed_over: list[str] = []
         self.shells: dict[str, Shell] = {}
         self.actions: list[str] = []
         self.ca = folder / "ca.pem"
@@ -96,13 +154,24 @@ class WinRmFarm:
             def log_message(self, *_: Any) -> None:
                 """Say nothing."""
 
+            def setup(self) -> None:
+                self.door = Door(login, server.handed_over)
+                super().setup()
+
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-                status, answer = server.answer(self.headers.get("Authorization", ""), body)
+                status, answer, kind = 200, b"", "application/soap+xml;charset=UTF-8"
+                challenge = self.door.challenge(self.headers.get("Authorization", ""))
+                if challenge is not None:
+                    status = 401
+                elif body:
+                    sealed = self.headers["Content-Type"].startswith("multipart/")
+                    status, answer = server.answer(self.door.opened(body) if sealed else body)
+                    kind, answer = self.door.sealed(answer) if sealed else (kind, answer)
                 self.send_response(status)
-                if status == 401:
-                    self.send_header("WWW-Authenticate", 'Basic realm="WSMAN"')
-                self.send_header("Content-Type", "application/soap+xml;charset=UTF-8")
+                if challenge is not None:
+                    self.send_header("WWW-Authenticate", challenge)
+                self.send_header("Content-Type", kind)
                 self.send_header("Content-Length", str(len(answer)))
                 self.end_headers()
                 self.wfile.write(answer)
@@ -133,10 +202,8 @@ class WinRmFarm:
         url = f"{self.scheme}://127.0.0.1:{self._server.server_address[1]}"
         return Endpoint("crawler", url, {**login, "ca": str(self.ca), **options})
 
-    def answer(self, authorization: str, body: bytes) -> tuple[int, bytes]:
+    def answer(self, body: bytes) -> tuple[int, bytes]:
         """(HTTP status, body) for a request."""
-        if authorization != "Basic " + base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode():
-            return 401, b""
         request = ET.fromstring(body)  # noqa: S314 - our own client has written it
         action = _text(request, "s:Header/wsa:Action").rpartition("/")[2]
         self.actions.append(action)
@@ -245,9 +312,9 @@ def _certificate(path: Path, key_path: Path) -> Path:
 
 
 @contextmanager
-def winrm_farm(farm: Farm, folder: Path, *, tls: bool = True) -> Iterator[WinRmFarm]:
+def winrm_farm(farm: Farm, folder: Path, *, tls: bool = True, login: str = "basic") -> Iterator[WinRmFarm]:
     """A farm behind WinRM."""
-    server = WinRmFarm(farm, folder, tls=tls)
+    server = WinRmFarm(farm, folder, tls=tls, login=login)
     try:
         yield server
     finally:
