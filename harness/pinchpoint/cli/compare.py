@@ -10,6 +10,9 @@ import click
 from pinchpoint.comparison import Comparison, check_factor, exit_status, read_sides
 from pinchpoint.comparison import compare as compare_sides
 from pinchpoint.comparison.saved import beside, directory_for, save, write_reports
+from pinchpoint.errors import ExitStatus, InputError
+from pinchpoint.probe.compared import are_probes, compared, saved
+from pinchpoint.probe.compared import comparison_text as probe_comparison_text
 from pinchpoint.report.compared.terminal import comparison_text
 
 _DIRECTORY = click.Path(path_type=Path)
@@ -79,8 +82,11 @@ def compare(
 ) -> int:
     """Compare the runs of BASE with those of OTHER: what differs, what changed, whether the bottleneck moved.
 
-    BASE and OTHER are run directories, or directories of repeats. The last line is the directory made.
+    BASE and OTHER are run directories, or directories of repeats; or one probe each. The last line is the
+    directory made.
     """
+    if are_probes([*base, *other]):
+        return _probes(base, other, factors, out or beside(base), fail_on, as_json=as_json)
     for name in factors:
         check_factor(name)  # before minutes of analysis
     found = compare_sides(read_sides(base, other), factors)
@@ -95,6 +101,26 @@ def compare(
             err=True,
         )
     return exit_status(found, fail_on_worse=fail_on is not None)
+
+
+def _probes(
+    base: tuple[Path, ...],
+    other: tuple[Path, ...],
+    factors: tuple[str, ...],
+    out: Path,
+    fail_on: str | None,
+    *,
+    as_json: bool,
+) -> int:
+    """Two storage probes, cell by cell."""
+    if factors:
+        raise InputError("--factor: is for runs; what differs between two probes is their disk")
+    found = compared(base, other)
+    directory = saved(found, out)
+    click.echo(json.dumps(found.to_json(), indent=1) if as_json else probe_comparison_text(found))
+    click.echo(directory, err=as_json)
+    worse = fail_on is not None and any(one.call == "worse" for one in found.changes)
+    return ExitStatus.OBJECTIVES_MISSED if worse else ExitStatus.FINE
 
 
 def write_comparison(found: Comparison, parent: Path) -> Path:

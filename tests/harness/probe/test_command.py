@@ -90,6 +90,18 @@ def test_sequential_by_dd(disk: Path, tmp_path: Path) -> None:
     assert hdparm["bytes_per_s"] or hdparm["failed"]
 
 
+@pytest.mark.slow  # sixteen thousand files, twice
+def test_bonnie_itself(disk: Path, tmp_path: Path) -> None:
+    """Its CSV is read as it prints it today: figures, or that it was too fast for its clock."""
+    require("bonnie++", "bonnie++")
+    _, content, _ = probed(disk, "--suite", "bonnie", *SMALL, "--out", tmp_path)
+    rows = {row["name"]: row["figures"] for row in content["cells"]}
+    assert rows["bonnie create files in order"]["iops"]["mean"] > 10
+    assert rows["bonnie create files in order"]["max_s"] > 0
+    assert all(one["trials"] == 1 or "too fast" in one["failed"][0] for one in rows.values())
+    assert content["versions"]["bonnie++"].startswith("Version: 2")
+
+
 def test_json_is_one_document(disk: Path, tmp_path: Path) -> None:
     require("fio", "fio")
     done = run_cli(

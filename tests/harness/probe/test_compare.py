@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -9,9 +10,10 @@ from pathlib import Path
 import pytest
 from harness.probe.build import Disk, cells_of, probe_of
 
+from pinchpoint.cli.compare import compare as command
 from pinchpoint.errors import InputError
 from pinchpoint.probe import conduct
-from pinchpoint.probe.compare import compare
+from pinchpoint.probe.compare import SCHEMA, compare
 from pinchpoint.probe.compared import are_probes, compared, comparison_text
 from pinchpoint.probe.judge import judge
 from pinchpoint.probe.record import Probe, save
@@ -93,3 +95,17 @@ def test_probes_compare_with_probes_of_one_suite(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="one on each side"):
         compared([one, one], [two])
     assert compared([one], [one]).summary
+
+
+def test_the_command_compares_probes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By files alone; worse is exit status 1 only where it is asked for."""
+    fast = saved_probe(tmp_path / "fast", probe_of(Disk(0.0005, 1000, 60e6)))
+    slow = saved_probe(tmp_path / "slow", probe_of(Disk(0.0005, 500, 60e6)))
+    given = [str(fast), "--with", str(slow)]
+    assert command.main(given, standalone_mode=False) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert json.loads((Path(said[-1]) / "comparison.json").read_text())["schema"] == SCHEMA
+    assert command.main([*given, "--fail-on", "worse"], standalone_mode=False) == 1
+    assert command.main([str(slow), "--with", str(fast), "--fail-on", "worse"], standalone_mode=False) == 0
+    with pytest.raises(InputError, match="--factor"):
+        command.main([*given, "--factor", "disks"], standalone_mode=False)
