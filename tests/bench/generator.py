@@ -71,7 +71,9 @@ def generate(
                 beat_s=0.2 + 0.6 * number / len(names),
                 journal=folder,
                 seed=1,
-                endpoints={each.name: {"url": each.url, **each.options} for each in there},
+                endpoints={
+                    each.name: {**({"url": each.url} if each.url else {}), **each.options} for each in there
+                },
                 scenarios={SCENARIO: scenario},
                 slots={SCENARIO: sorted(owners[name])},
             )

@@ -49,7 +49,8 @@ class Page:
         """The canonical address a link leads to; None where it leads to no web page."""
         if _PLAIN.match(href):
             return self._origin + href if href[0] == "/" else self._folder + href
-        return _linked(self._url, href)
+        # What begins at the root leads to the same from every page of the site: found out once.
+        return _linked(f"{self._origin}/" if href.startswith("/") else self._url, href)
 
 
 @lru_cache(maxsize=16_384)
