@@ -169,9 +169,7 @@ class SampleGroups(_RowGroups):
 
     def _groups(self, table: pa.Table) -> Iterator[pa.Table]:
         table = table.unify_dictionaries().combine_chunks()
-        order = by_series(table)
-        for first in range(0, len(order), _GROUP_ROWS):
-            yield table.take(pa.array(order[first : first + _GROUP_ROWS]))
+        yield from (table.take(pa.array(rows)) for rows in by_series(table, _GROUP_ROWS))
 
 
 def _pairs(directory: Path, step_s: int) -> Iterator[tuple[pa.Table, pa.Table]]:

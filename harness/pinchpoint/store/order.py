@@ -9,6 +9,7 @@ room: each disk is a reading of its own, all cores of a host are one.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -33,24 +34,31 @@ def with_dictionaries(samples: pa.Table) -> pa.Table:
     return samples
 
 
-def by_series(samples: pa.Table) -> Ints:
-    """The row numbers in the order of series; those of one series stay as they are.
+def by_series(samples: pa.Table, most_rows: int) -> Iterator[Ints]:
+    """The row numbers in the order of series, in groups; those of one series stay as they are.
+
+    A group ends with a disk, or with a metric, where it is half full then.
 
     Args:
         samples: of ``SAMPLES_SCHEMA``, names as dictionaries, in one chunk.
+        most_rows: of a group.
     """
     host, metric, instance = (_ranked(samples[name].chunk(0)) for name in NAMES)
     metrics = samples["metric"].chunk(0).dictionary.to_pylist()
     of_disks = np.array([name.startswith(_DISKS) for name in metrics])[samples["metric"].chunk(0).indices]
-    first = np.where(of_disks, 1 + instance.rank, 0)
-    second = np.where(of_disks, host.rank, metric.rank)
-    third = np.where(of_disks, metric.rank, instance.rank)
-    sizes = 1 + instance.size, max(host.size, metric.size), max(metric.size, instance.size), host.size
-    codes = ((first * sizes[1] + second) * sizes[2] + third) * sizes[3] + host.rank
-    number, found = numbered(codes, math.prod(sizes))
+    first = np.where(of_disks, metric.size + instance.rank, metric.rank)
+    second = np.where(of_disks, host.rank, instance.rank)
+    third = np.where(of_disks, metric.rank, host.rank)
+    sizes = metric.size + instance.size, max(host.size, instance.size), max(metric.size, host.size)
+    number, found = numbered((first * sizes[1] + second) * sizes[2] + third, math.prod(sizes))
     # Sixteen bits are sorted digit by digit, several times as fast.
     small = number.astype(np.uint16) if len(found) <= np.iinfo(np.uint16).max else number
-    return np.argsort(small, kind="stable")
+    order = np.argsort(small, kind="stable")
+    begin = 0
+    for end in [*(np.flatnonzero(np.diff(first[order])) + 1).tolist(), len(order)]:
+        if end - begin >= most_rows / 2 or end == len(order):
+            yield from np.array_split(order[begin:end], math.ceil((end - begin) / most_rows))
+            begin = end
 
 
 class _Ranks(NamedTuple):
