@@ -115,11 +115,10 @@ class WinRmLink:
         try:
             step()
         except (AuthenticationError, AuthenticationException, NTStatusException, SpnegoError) as error:
-            raise self._refused() from error
+            raise self._refused(str(error)) from error
         except WSManFaultError as error:
-            if error.code == _DENIED:
-                raise self._refused() from error
-            raise self._lost(error.reason or str(error)) from error
+            why = error.reason or str(error)
+            raise (self._refused(why) if error.code == _DENIED else self._lost(why)) from error
         except SSLError as error:
             raise unreachable(
                 self._endpoint,
@@ -127,17 +126,30 @@ class WinRmLink:
                 "name the authority's file: ca: PATH in farm.yaml",
             ) from error
         except requests.RequestException as error:
-            raise self._lost(type(error).__name__) from error
+            raise self._lost(_root(error)) from error
+        except ImportError as error:
+            raise unreachable(
+                self._endpoint,
+                "a login by Kerberos needs a library that is not here",
+                "install the Python package pyspnego[kerberos], or use another auth",
+            ) from error
         except WinRMError as error:
             raise self._lost(str(error)) from error
 
-    def _refused(self) -> Exception:
+    def _refused(self, why: str) -> Exception:
         return unreachable(
             self._endpoint,
-            "the login was refused",
+            f"the login was refused ({told([why], self._endpoint)})",
             "correct user, password, auth or configuration in farm.yaml; the user must be a member of Remote "
             "Management Users, or an administrator, on that machine",
         )
 
     def _lost(self, why: str) -> LinkLost:
         return LinkLost(f"{place(self._endpoint)}: {told([why], self._endpoint)}")
+
+
+def _root(error: BaseException) -> str:
+    """What lies at the ground of an error: requests wraps the system's own in several of its own."""
+    while (below := error.__cause__ or error.__context__) is not None:
+        error = below
+    return str(error) or type(error).__name__
