@@ -142,13 +142,13 @@ class Call:
                 place = place.get(step) if place is not None else None
             if place is None:
                 names = ", ".join("/".join(each) for each in _paths(allowed)) or "nothing"
-                raise RefusalError(400, f"$expand: {'/'.join(path)}: not supported here; {names} is")
+                raise RefusalError(400, f"$expand: {'/'.join(path)}: not supported here; allowed: {names}")
 
     def refuse_options(self, *allowed: str) -> None:
         """Refuse, by ``RefusalError``, an option that would be passed over in silence."""
         if unknown := {name for name in self.query if name.startswith("$")} - {"$select", *allowed}:
             names = ", ".join(sorted({"$select", *allowed}))
-            raise RefusalError(400, f"{', '.join(sorted(unknown))}: not supported for this; {names} are")
+            raise RefusalError(400, f"{', '.join(sorted(unknown))}: not supported for this; allowed: {names}")
 
 
 async def received(request: Request) -> Asked:
@@ -173,7 +173,7 @@ def parse(asked: Asked, site: str) -> Call:
     query = {name.lower(): value for name, value in given}
     if refused := {name for name in query if name.startswith("$")} - _OPTIONS:
         allowed = ", ".join(sorted(_OPTIONS))
-        raise RefusalError(400, f"{', '.join(sorted(refused))}: not supported here; {allowed} are")
+        raise RefusalError(400, f"{', '.join(sorted(refused))}: not supported here; allowed: {allowed}")
     start = path.casefold().find("/_api/")
     if start < 0 or path[:start].casefold() not in {"", site.casefold()}:
         raise RefusalError(404, f"there is no {path}; the site answers below /_api/")

@@ -38,8 +38,6 @@ GROUPS = (
 
 async def groups(call: Call) -> Response:
     """The groups of the site."""
-    call.refuse_options("$expand")
-    call.allow_expand({})
     return collection(call, [_group(each) for each in GROUPS])
 
 

@@ -27,7 +27,8 @@ _FILE_FIELDS: Fields = {
     "timelastmodified": ("modified", time),
 }
 _FOLDER_FIELDS: Fields = {"name": (NAME, str), "serverrelativeurl": ("path", str)}
-_OF_A_FOLDER: Tree = {"files": {}, "folders": {}}
+OF_A_FOLDER: Tree = {"files": {}, "folders": {}}
+"""What can be expanded of a folder."""
 
 
 class Files:
@@ -38,8 +39,6 @@ class Files:
 
     async def file(self, call: Call) -> Response:
         """What there is to say of a file."""
-        call.refuse_options("$expand")
-        call.allow_expand({})
         return entity(call, file_entity(*await self.found(call)))
 
     async def file_content(self, call: Call) -> Response:
@@ -74,8 +73,6 @@ class Files:
 
     async def folder(self, call: Call) -> Response:
         """What there is to say of a folder; ``$expand=Files,Folders`` adds what lies in it."""
-        call.refuse_options("$expand")
-        call.allow_expand(_OF_A_FOLDER)
         path = await self._place(call)
         rows = await self._store.rows(
             "SELECT path FROM folders WHERE address = %s ORDER BY path = %s DESC LIMIT 1",

@@ -22,10 +22,11 @@ _NEXT_ID = re.compile(r"(?:.*p_ID=)?(\d{1,9})\Z")
 _BACKWARDS = "pagedprev=true"
 _OWN_ACCESS_EVERY = 10
 """Every so many documents there is one with an access list of its own."""
-_PARENT: Tree = {"rootfolder": {}, "parentweb": {}}
+PARENTS: Tree = {"rootfolder": {}, "parentweb": {}}
+"""What can be expanded of a list."""
 OF_AN_ITEM: Tree = {
     "file": {},
-    "parentlist": _PARENT,
+    "parentlist": PARENTS,
     "roleassignments": {"member": {}, "roledefinitionbindings": {}},
     "author": {},
     "editor": {},
@@ -60,15 +61,13 @@ class Lists:
 
     async def all(self, call: Call) -> Response:
         """The lists."""
-        call.allow_expand(_PARENT)
+        call.allow_expand(PARENTS)
         table = "SELECT title, documents FROM lists"
         rows, following = await self._store.page(call, table, _LIST_FIELDS)
         return collection(call, [_library(call, *row) for row in rows], call.next_link(following))
 
     async def one(self, call: Call) -> Response:
         """One list."""
-        call.refuse_options("$expand")
-        call.allow_expand(_PARENT)
         _, title, documents = await self._store.list_of(call)
         return entity(call, _library(call, title, documents))
 
@@ -104,8 +103,6 @@ class Lists:
 
     async def item(self, call: Call) -> Response:
         """One item."""
-        call.refuse_options("$expand")
-        call.allow_expand(OF_AN_ITEM)
         title, row = await self._found_item(call)
         return entity(call, self.entity(call, title, *row))
 
@@ -126,8 +123,6 @@ class Lists:
 
     async def file_item(self, call: Call) -> Response:
         """The item of a file."""
-        call.refuse_options("$expand")
-        call.allow_expand(OF_AN_ITEM)
         row = await self._files.found(call)
         return entity(call, self.entity(call, row[1].removeprefix(f"{SITE}/").partition("/")[0], *row))
 

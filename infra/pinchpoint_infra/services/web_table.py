@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Callable
 from starlette.responses import Response
 
 from pinchpoint_infra.services import web_access
-from pinchpoint_infra.services.odata import Call, RefusalError
+from pinchpoint_infra.services.odata import Call, RefusalError, Tree
 from pinchpoint_infra.services.odata_answer import collection
 from pinchpoint_infra.services.web_changes import ChangeLog
-from pinchpoint_infra.services.web_files import Files
-from pinchpoint_infra.services.web_lists import Lists
+from pinchpoint_infra.services.web_files import OF_A_FOLDER, Files
+from pinchpoint_infra.services.web_lists import OF_AN_ITEM, PARENTS, Lists
 from pinchpoint_infra.services.web_people import People
 from pinchpoint_infra.services.web_search import Search
 from pinchpoint_infra.services.web_store import Store
@@ -19,6 +19,7 @@ from pinchpoint_infra.services.web_views import Views
 
 Answer = Callable[[Call], Awaitable[Response]]
 Answers = dict[str, Answer]
+_OF_ACCESS: Tree = {"member": {}, "roledefinitionbindings": {}}
 _LISTS = ("web/lists/getbytitle()", "web/lists/getbyid()", "web/lists()", "web/getlist()")
 
 
@@ -33,13 +34,13 @@ def answers(store: Store, log: ChangeLog, people: int) -> Answers:
     files, users = Files(store), People(store, people)
     lists = Lists(store, files, people)
     return {
-        "web/webs": _none,
-        "web/roleassignments": web_access.site_access,
-        "web/sitegroups": web_access.groups,
+        "web/webs": plain(_none),
+        "web/roleassignments": plain(web_access.site_access, _OF_ACCESS),
+        "web/sitegroups": plain(web_access.groups),
         "web/sitegroups/getbyid()": plain(web_access.group),
         "web/sitegroups/getbyname()": plain(web_access.group),
-        "web/getchanges": log.changes,
-        "site/getchanges": log.changes,
+        "web/getchanges": plain(log.changes),
+        "site/getchanges": plain(log.changes),
         **_of_lists(lists, Views(store, lists), log),
         **_of_files(lists, files),
         **_of_people(users, Search(store, users)),
@@ -50,15 +51,15 @@ def _of_lists(lists: Lists, views: Views, log: ChangeLog) -> Answers:
     found: Answers = {"web/lists": lists.all}
     for name in _LISTS:
         found |= {
-            name: lists.one,
+            name: plain(lists.one, PARENTS),
             f"{name}/items": lists.items,
-            f"{name}/getitems": views.items,
-            f"{name}/renderlistdata": views.rendered,
-            f"{name}/renderlistdata()": views.rendered,
-            f"{name}/renderlistdataasstream": views.streamed,
-            f"{name}/roleassignments": lists.access,
-            f"{name}/getchanges": log.list_changes,
-            f"{name}/getlistitemchangessincetoken": log.items_since,
+            f"{name}/getitems": plain(views.items, OF_AN_ITEM),
+            f"{name}/renderlistdata": plain(views.rendered),
+            f"{name}/renderlistdata()": plain(views.rendered),
+            f"{name}/renderlistdataasstream": plain(views.streamed),
+            f"{name}/roleassignments": plain(lists.access, _OF_ACCESS),
+            f"{name}/getchanges": plain(log.list_changes),
+            f"{name}/getlistitemchangessincetoken": plain(log.items_since),
         }
         for item in (
             f"{name}/items()",
@@ -68,8 +69,8 @@ def _of_lists(lists: Lists, views: Views, log: ChangeLog) -> Answers:
             f"{name}/getitembystringid()",
         ):
             found |= {
-                item: lists.item,
-                f"{item}/roleassignments": lists.item_access,
+                item: plain(lists.item, OF_AN_ITEM),
+                f"{item}/roleassignments": plain(lists.item_access, _OF_ACCESS),
                 f"{item}/file": plain(lists.item_file),
                 f"{item}/file/$value": lists.item_content,
             }
@@ -84,16 +85,16 @@ def _of_files(lists: Lists, files: Files) -> Answers:
     for root in roots:
         for folder in (root, f"{root}/folders()", f"{root}/folders/getbyurl()"):
             found |= {
-                folder: files.folder,
+                folder: plain(files.folder, OF_A_FOLDER),
                 f"{folder}/files": files.files,
                 f"{folder}/folders": files.folders,
             }
             named += [f"{folder}/files()", f"{folder}/files/getbyurl()"]
     for file in named:
         found |= {
-            file: files.file,
+            file: plain(files.file),
             f"{file}/$value": files.file_content,
-            f"{file}/listitemallfields": lists.file_item,
+            f"{file}/listitemallfields": plain(lists.file_item, OF_AN_ITEM),
         }
     return found | {"web/folders": files.folders}
 
@@ -107,12 +108,12 @@ def _of_people(people: People, search: Search) -> Answers:
         "web/currentuser": plain(people.me),
         "web/siteusers": people.users,
         **{f"web/{way}": plain(people.user) for way in (*ways, "getuserbyid()")},
-        "web/ensureuser": people.ensure,
-        "web/ensureuser()": people.ensure,
-        f"{manager}/getpropertiesfor()": people.profile,
-        f"{manager}/getmyproperties": people.my_profile,
-        f"{manager}/getuserprofilepropertyfor()": people.profile_property,
-        f"{picker}.clientpeoplepickersearchuser": people.suggest,
+        "web/ensureuser": plain(people.ensure),
+        "web/ensureuser()": plain(people.ensure),
+        f"{manager}/getpropertiesfor()": plain(people.profile),
+        f"{manager}/getmyproperties": plain(people.my_profile),
+        f"{manager}/getuserprofilepropertyfor()": plain(people.profile_property),
+        f"{picker}.clientpeoplepickersearchuser": plain(people.suggest),
         "search/query": search.query,
         "search/postquery": search.query,
         f"{service}/query()": search.query,
@@ -120,11 +121,12 @@ def _of_people(people: People, search: Search) -> Answers:
     }
 
 
-def plain(answer: Answer) -> Answer:
-    """An answer that heeds ``$select`` alone: other options are refused."""
+def plain(answer: Answer, expandable: Tree | None = None) -> Answer:
+    """An answer that heeds ``$select``, and ``$expand`` of what can be: other options are refused."""
 
     async def refusing(call: Call) -> Response:
-        call.refuse_options()
+        call.refuse_options(*(() if expandable is None else ("$expand",)))
+        call.allow_expand(expandable or {})
         return await answer(call)
 
     return refusing

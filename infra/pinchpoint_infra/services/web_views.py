@@ -14,7 +14,7 @@ from pinchpoint_infra.services.odata import LIGHT, Call, RefusalError
 from pinchpoint_infra.services.odata_answer import collection, json_response, value
 from pinchpoint_infra.services.web_fields import row_fields
 from pinchpoint_infra.services.web_files import COLUMNS
-from pinchpoint_infra.services.web_lists import OF_AN_ITEM, Lists
+from pinchpoint_infra.services.web_lists import Lists
 from pinchpoint_infra.services.web_store import LARGEST_PAGE, Store
 
 _DEFAULT_ROWS = 30  # a view's own in SharePoint
@@ -32,8 +32,6 @@ class Views:
 
     async def items(self, call: Call) -> Response:
         """The items a CAML query chooses."""
-        call.refuse_options("$expand")
-        call.allow_expand(OF_AN_ITEM)
         query = {name.lower(): each for name, each in call.member("query").items()}
         position = (query.get("listitemcollectionposition") or {}).get("PagingInfo") or ""
         view = parse(str(query.get("viewxml") or ""))

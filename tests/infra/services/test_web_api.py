@@ -265,6 +265,9 @@ def test_views_and_caml(site: Service) -> None:
         (f"{MANY}?$top=3", "$top"),
         ("/_api/web?$expand=Lists", "$expand"),
         ("/_api/web/currentuser?$filter=Id eq 1", "$filter"),
+        ("/_api/web/webs?$top=1", "$top"),
+        (f"{MANY}/roleassignments?$expand=Groups", "groups"),
+        ("/_api/web/roleassignments?$orderby=Id", "$orderby"),
         (f"{MANY}/items?$inlinecount=allpages", "$inlinecount"),
     ],
 )
