@@ -78,6 +78,8 @@ def test_the_log_of_a_real_cassandra_is_named_with_its_own_word(tmp_path: Path) 
     assert done.returncode == 0, done.stderr
     directory = Path(done.stdout.splitlines()[-1])
     verdict: dict[str, Any] = json.loads((directory / "verdict.json").read_text())
+    if "programs that are not the farm's" in verdict["summary"]:
+        pytest.skip("other programs use this machine's CPU: who waits for the log cannot be told from them")
     found = verdict["bottleneck"]
     assert found is not None, verdict["summary"]
     assert (found["kind"], found["tier"], found["role"]) == ("disk_latency", "nosql", "log")
