@@ -6,6 +6,7 @@ them up). Steps are a second long, in runs of over an hour ten.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -267,7 +268,7 @@ def _held(series: Series, step_s: int) -> Floats:
 def weighted_mean(value: Floats, weight: Floats) -> float | None:
     """Mean of the measured values by weight; None where there is nothing to weigh."""
     total = (value * weight).sum()
-    if np.isfinite(total) and (weight > 0).all() and len(weight):
+    if math.isfinite(total) and (weight > 0).all() and len(weight):
         return float(total / weight.sum())  # all are usable: in half the time
     usable = np.isfinite(value) & np.isfinite(weight) & (weight > 0)
     if not usable.any():
@@ -278,7 +279,7 @@ def weighted_mean(value: Floats, weight: Floats) -> float | None:
 def mean(value: Floats) -> float | None:
     """Mean of the measured values; None where there are none."""
     total = value.sum()
-    if len(value) and np.isfinite(total):
+    if len(value) and math.isfinite(total):
         return float(total / len(value))  # all are measured: the usual case, in a third of the time
     measured = value[np.isfinite(value)]
     return float(measured.mean()) if len(measured) else None
