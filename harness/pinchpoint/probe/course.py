@@ -15,6 +15,7 @@ import numpy as np
 from scipy.stats import kendalltau
 
 from pinchpoint.analysis.changes import find_shift
+from pinchpoint.analysis.drift import PARTS
 from pinchpoint.analysis.series import Floats
 from pinchpoint.analysis.thresholds import DISK_SHIFT, DRIFTS, FLAT, MIN_SAMPLES
 from pinchpoint.probe.record import Probe, Trial
@@ -137,19 +138,14 @@ def outliers(trials: Sequence[Trial]) -> Outliers | None:
 
 
 def _of_steps(values: Floats, step_s: float) -> Change:
+    """A change of level, else a trend over ten parts."""
     shift = find_shift(values)
-    mean = float(values.mean())
-    how = f"a change of level over {len(values)} steps of {step_s:g} s (CUSUM, block bootstrap, p < .05)"
-    if shift is None or not shift.before or abs(shift.after / shift.before - 1) < DISK_SHIFT.value:
-        return Change("steady", mean, mean, None, None, how)
-    return Change(
-        _move(values[shift.at :], shift.before, shift.after),
-        shift.before,
-        shift.after,
-        shift.at * step_s,
-        None,
-        how,
-    )
+    if shift and shift.before and abs(shift.after / shift.before - 1) >= DISK_SHIFT.value:
+        how = f"a change of level over {len(values)} steps of {step_s:g} s (CUSUM, block bootstrap, p < .05)"
+        move = _move(values[shift.at :], shift.before, shift.after)
+        return Change(move, shift.before, shift.after, shift.at * step_s, None, how)
+    parts = np.array([float(part.mean()) for part in np.array_split(values, PARTS)])
+    return _trend(parts, f"{PARTS} parts of {len(values)} steps of {step_s:g} s")
 
 
 def _of_trials(values: Floats) -> Change | None:
@@ -165,10 +161,15 @@ def _of_trials(values: Floats) -> Change | None:
         return Change(move, first, middle, None, 1, how)
     if len(values) < LEAST_TRIALS:
         return None
+    return _trend(values, f"{len(values)} repetitions")
+
+
+def _trend(values: Floats, over: str) -> Change:
+    """Whether values stand in order beyond chance, and the last third differs by a fifth from the first."""
     tau, p = kendalltau(np.arange(len(values)), values) if np.ptp(values) else (0.0, 1.0)
     third = max(1, len(values) // 3)
     begin, end = float(values[:third].mean()), float(values[-third:].mean())
-    how = f"a trend over {len(values)} repetitions (Kendall's tau {tau:.2f}, p {p:.3f})"
+    how = f"a trend over {over} (Kendall's tau {tau:.2f}, p {p:.3f})"
     if p >= DRIFTS.value or not begin or abs(end / begin - 1) < DISK_SHIFT.value:
         return Change("steady", begin, end, None, None, how)
     return Change("rose" if tau > 0 else "unsteady", begin, end, None, None, how)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 
 import pytest
@@ -173,6 +174,19 @@ def test_a_disk_that_warms_up() -> None:
     verdict = judge(probe)
     assert "disk_warm_up" in verdict.over_time
     assert not verdict.host_cache
+
+
+def test_a_disk_that_warms_up_within_one_cell() -> None:
+    """From 150 to 500 a second in a straight line over 40 of 50 seconds, unevenly."""
+    [cell] = cells_of("stability")
+    probe = probe_of(Disk(0.001, 400), [cell], "stability", repeat=1, seconds=50)
+    [one] = probe.cells[cell]
+    assert one.series is not None
+    for number in range(20):
+        chance = random.Random(number)
+        rates = tuple((150 + 350 * min(1, step / 40)) * chance.uniform(0.9, 1.1) for step in range(50))
+        probe.cells[cell] = [replace(one, series=replace(one.series, iops=rates))]
+        assert set(judge(probe).over_time) == {"disk_warm_up"}, number
 
 
 def test_reads_that_depend_on_the_trial_are_a_cache_on_the_host() -> None:
