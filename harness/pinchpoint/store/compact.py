@@ -154,7 +154,7 @@ class _RowGroups:
 class SampleGroups(_RowGroups):
     """The samples' file: so many rows as fit into a hundred megabytes are brought into order at a time."""
 
-    most_rows, most_bytes = 2_000_000, 100_000_000
+    most_rows, most_bytes = 1_000_000, 100_000_000
 
     def __init__(self, path: Path) -> None:
         # Its columns are text for whoever reads it; here they are dictionaries, as they are in the file.

@@ -47,10 +47,12 @@ def by_series(samples: pa.Table, most_rows: int) -> Iterator[Ints]:
     metrics = samples["metric"].chunk(0).dictionary.to_pylist()
     of_disks = np.array([name.startswith(_DISKS) for name in metrics])[samples["metric"].chunk(0).indices]
     first = np.where(of_disks, metric.size + instance.rank, metric.rank)
-    second = np.where(of_disks, host.rank, instance.rank)
-    third = np.where(of_disks, metric.rank, host.rank)
-    sizes = metric.size + instance.size, max(host.size, instance.size), max(metric.size, host.size)
-    number, found = numbered((first * sizes[1] + second) * sizes[2] + third, math.prod(sizes))
+    codes = first.astype(np.int64)
+    for of_disk, of_others in ((host, instance), (metric, host)):
+        codes *= max(of_disk.size, of_others.size)
+        codes += np.where(of_disks, of_disk.rank, of_others.rank)
+    possible = (metric.size + instance.size) * max(host.size, instance.size) * max(metric.size, host.size)
+    number, found = numbered(codes, possible)
     # Sixteen bits are sorted digit by digit, several times as fast.
     small = number.astype(np.uint16) if len(found) <= np.iinfo(np.uint16).max else number
     order = np.argsort(small, kind="stable")
@@ -64,13 +66,13 @@ def by_series(samples: pa.Table, most_rows: int) -> Iterator[Ints]:
 class _Ranks(NamedTuple):
     """Of each row the rank of its name among all; and how many there are."""
 
-    rank: Ints
+    rank: npt.NDArray[np.int32]
     size: int
 
 
 def _ranked(column: pa.DictionaryArray) -> _Ranks:
     names = column.dictionary.to_pylist()
-    rank = np.empty(len(names), dtype=np.int64)
+    rank = np.empty(len(names), dtype=np.int32)
     rank[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))
     return _Ranks(rank[column.indices.to_numpy()], len(names))
 
