@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import time
 from collections.abc import Iterator
@@ -27,6 +28,13 @@ pytestmark = pytest.mark.timeout(60)
 def farm() -> Farm:
     """A farm whose second source has a name that no code page would leave alone."""
     return Farm([Source("Intranet"), Source("Größe/Überblick ☃", items=10)])
+
+
+@pytest.fixture(autouse=True)
+def nothing_open() -> Iterator[None]:
+    """What a link leaves open is found by the test that left it, not by a later one."""
+    yield
+    gc.collect()
 
 
 @contextmanager

@@ -25,11 +25,11 @@ SOURCES = "Local sites", "User profiles"
 
 @pytest.fixture
 def farm() -> Farm:
-    """Two content sources that are crawled in a second and a half."""
+    """Two content sources that are crawled in a second."""
     return Farm(
         [
-            Source(SOURCES[0], items=150, errors=3, warnings=5, deleted=2),
-            Source(SOURCES[1], items=60, per_s=60),
+            Source(SOURCES[0], items=90, errors=3, warnings=5, deleted=2),
+            Source(SOURCES[1], items=60, per_s=100),
         ]
     )
 
@@ -100,7 +100,7 @@ def test_a_crawl_is_started_watched_and_told(farm: Farm, server: SshFarm) -> Non
     crawl(driver, recorder)
     driver.finish(keep_data=False)
     counts = recorder.counts()
-    assert counts[f"document:{SOURCES[0]}", "ok"] == 150
+    assert counts[f"document:{SOURCES[0]}", "ok"] == 90
     assert counts[f"document:{SOURCES[0]}", "error"] == 3
     assert counts[f"document:{SOURCES[0]}", "skipped"] == 5
     assert counts[f"removal:{SOURCES[0]}", "ok"] == 2
@@ -108,17 +108,17 @@ def test_a_crawl_is_started_watched_and_told(farm: Farm, server: SshFarm) -> Non
     assert recorder.counts(stages=True)["crawl/start", "ok"] == 2
     documents = [row for row in recorder.rows if row.operation.startswith("document:")]
     assert {row.start_ns for row in documents} == {0}, "nobody knows when an item was begun"
-    assert len({row.end_ns for row in documents}) > 100, "items are spread over the time between two looks"
+    assert len({row.end_ns for row in documents}) > 60, "items are spread over the time between two looks"
     first, second = rows(events)[SOURCES[0]], rows(events)[SOURCES[1]]
-    assert (first["count"], first["failures"], first["skipped"], first["deleted"]) == (150, 3, 5, 2)
-    assert first["duration_s"] == 1.5
+    assert (first["count"], first["failures"], first["skipped"], first["deleted"]) == (90, 3, 5, 2)
+    assert first["duration_s"] == 0.9
     assert first["rate_per_s"] == 100
     assert 0 < first["rate_active_per_s"] <= 110
     assert first["repository_latency_s"] == 0.381
     assert first["repository_latency_p95_s"] is None
     assert first["failures_by_kind"] == {"The item could not be accessed.": 3}
     assert (second["count"], second["failures_by_kind"]) == (60, {})
-    assert farm.did() == ["start", "bye", "bye", "bye"] or farm.did().count("start") == 1
+    assert farm.did().count("start") == 1
     assert farm.resets == 0
     assert "stop" not in farm.did()
     assert sentences == [
@@ -165,7 +165,7 @@ def test_one_source_that_does_not_start_leaves_the_other_alone(farm: Farm, serve
     assert failed["failed"][0]["message"] == "The content source is locked."
     assert told(events) == ["User profiles was not crawled: The content source is locked."]
     assert recorder.counts()["crawl", "not_started"] == 1
-    assert rows(events)[SOURCES[0]]["count"] == 150
+    assert rows(events)[SOURCES[0]]["count"] == 90
 
 
 def test_a_slow_start_a_pause_and_a_crawl_that_never_begins(farm: Farm, server: SshFarm) -> None:
@@ -173,13 +173,13 @@ def test_a_slow_start_a_pause_and_a_crawl_that_never_begins(farm: Farm, server: 
     farm.sources[0].starting_s, farm.sources[0].pause = 0.6, (0.4, 1.0)
     farm.sources[1].never_begins = True
     events, recorder = Events(), Recorder()
-    driver = made(server, events, start_within="1500ms")
+    driver = made(server, events, start_within="1200ms")
     driver.prepare(quiet)
     crawl(driver, recorder)
     first, second = rows(events)[SOURCES[0]], rows(events)[SOURCES[1]]
-    assert first["count"] == 150
+    assert first["count"] == 90
     assert 0.3 < first["paused_s"] < 1.5
-    assert first["duration_s"] == pytest.approx(2.5 - first["paused_s"])
+    assert first["duration_s"] == pytest.approx(1.9 - first["paused_s"])
     assert second["failures_by_kind"] == {"not_started": 1}
     assert "has not begun" in second["failed"][0]["message"]
     assert f"{SOURCES[0]} is paused on the farm" in told(events)
@@ -187,7 +187,7 @@ def test_a_slow_start_a_pause_and_a_crawl_that_never_begins(farm: Farm, server: 
 
 def test_a_lost_link_is_opened_again_and_nothing_is_counted_twice(farm: Farm, server: SshFarm) -> None:
     """The server vanishes in mid-crawl and comes back: the crawl went on, and all of it is counted."""
-    farm.sources[0].per_s = 50
+    farm.sources[0].per_s = 40
     events, recorder = Events(), Recorder()
     driver = made(server, events)
     driver.prepare(quiet)
@@ -206,11 +206,11 @@ def test_a_lost_link_is_opened_again_and_nothing_is_counted_twice(farm: Farm, se
         "crawler_link_lost",
         "crawler_link_back",
     ]
-    assert recorder.counts()[f"document:{SOURCES[0]}", "ok"] == 150
+    assert recorder.counts()[f"document:{SOURCES[0]}", "ok"] == 90
     assert farm.did().count("start") == 1
     assert "watch" in farm.did()
     assert "stopped-as-orphan" not in farm.did()
-    assert rows(events)[SOURCES[0]]["duration_s"] == 3.0
+    assert rows(events)[SOURCES[0]]["duration_s"] == 2.25
 
 
 def test_a_link_that_does_not_come_back_ends_the_crawl_for_us(farm: Farm, server: SshFarm) -> None:

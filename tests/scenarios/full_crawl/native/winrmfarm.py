@@ -7,8 +7,10 @@ server's half of the remoting protocol is a library's, of which the client knows
 from __future__ import annotations
 
 import base64
+import contextlib
 import datetime
 import ipaddress
+import socket
 import ssl
 import threading
 import uuid
@@ -142,6 +144,7 @@ class WinRmFarm:
     def __init__(self, farm: Farm, folder: Path, *, tls: bool = True, login: str = "basic") -> None:
         self.farm = farm
         self.handed_over: list[str] = []
+        self._connections: list[socket.socket] = []
         self.shells: dict[str, Shell] = {}
         self.actions: list[str] = []
         self.ca = folder / "ca.pem"
@@ -156,6 +159,7 @@ class WinRmFarm:
 
             def setup(self) -> None:
                 self.door = Door(login, server.handed_over)
+                server._connections.append(self.request)
                 super().setup()
 
             def do_POST(self) -> None:
@@ -177,7 +181,7 @@ class WinRmFarm:
                 self.wfile.write(answer)
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
+        self._server.daemon_threads = False  # the end waits for them, so that no connection is left open
         self.scheme = "winrm" if tls else "winrm+http"
         if tls:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -189,6 +193,9 @@ class WinRmFarm:
     def end(self) -> None:
         """Nothing is left of it."""
         self._server.shutdown()
+        for connection in self._connections:
+            with contextlib.suppress(OSError):  # closed by the client before
+                connection.shutdown(socket.SHUT_RDWR)
         self._server.server_close()
         self._thread.join(10)
 
