@@ -136,10 +136,11 @@ def _share(told: _Told, share: Floats, key: Key) -> None:
 
 def _cassandra(inputs: Inputs, host: str, told: _Told, *, log: bool, data: bool) -> None:
     writes, reads = _held(inputs, host, WRITES), _held(inputs, host, READS)
-    held, ready = writes + np.nan_to_num(reads), _ready(inputs, host)
-    if not np.isfinite(held + ready).any():
+    held, (used, queue) = writes + np.nan_to_num(reads), _on_cpu(inputs, host)
+    most, least = (np.clip(1 - ready / np.maximum(held, LEAST), 0, 1) for ready in (used, used + queue))
+    idle = np.where(least >= most / 2, least, np.nan)  # with cores that full it cannot be told
+    if not np.isfinite(idle).any():
         return
-    idle = np.clip(1 - ready / np.maximum(held, LEAST), 0, 1)
     flushing = sum(_pending(inputs, host, pool) for pool in _pools(inputs, host, FLUSHES)) > 0
     if log:
         told.wait(np.where(flushing, 0.0, writes) * idle, Key(host, "db.pool.active", WRITES))
@@ -166,15 +167,15 @@ def _pools(inputs: Inputs, host: str, names: tuple[str, ...]) -> list[str]:
     return [key.instance for key in keys if key.host == host and key.instance.startswith(names)]
 
 
-def _ready(inputs: Inputs, name: str) -> Floats:
-    """How many of a store's threads are on a CPU or wait for one; NaN where nobody saw its CPU.
+def _on_cpu(inputs: Inputs, name: str) -> tuple[Floats, Floats]:
+    """(how many of a store's threads are on a CPU, at most how many wait for one); NaN where nobody saw it.
 
     On a CPU: the cores' worth it uses. Waiting: at most ``u² ÷ (1 - u)``, the queue of one server that is
     busy u of the time (M/M/1); several serve it sooner.
     """
     host = next((one for one in inputs.hosts if one.name == name), None)
     if host is None:
-        return np.full(inputs.window.steps, np.nan)
+        return np.full(inputs.window.steps, np.nan), np.full(inputs.window.steps, np.nan)
     everyone, cores = [one.name for one in inputs.on_machine(host.machine)], host.cores or host.usable
     whole = inputs.samples.together(everyone, "cpu.busy_ratio", map(str, cores))
     busy = inputs.samples.first_of(everyone, "cpu.busy_ratio") if whole is None else whole
@@ -184,7 +185,7 @@ def _ready(inputs: Inputs, name: str) -> Floats:
     of = np.where(np.isfinite(allowed), allowed, float(len(cores)) or np.nan)
     used = np.where(np.isfinite(own), own * of, busy * of)
     fullest = np.minimum(0.999, np.fmax(busy, own))
-    return np.asarray(used + fullest**2 / (1 - fullest))
+    return used, np.asarray(fullest**2 / (1 - fullest))
 
 
 # ---- what clients' requests are let in by ------------------------------------------------------------
