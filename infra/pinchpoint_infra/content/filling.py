@@ -33,9 +33,9 @@ DEFAULT_DOCUMENTS = 4_000
 """At most so many of it are taken unless a number is asked for, so that a demonstration ends in minutes."""
 _DEFAULT_LARGEST_BYTES = 2**20
 _FILES_EVERY = 3
-_FILES_IN_A_PART, _COPIES_IN_A_PART = 100, 2_000
-_WORTH_PROCESSES = 1_000
-"""Fewer files are looked at before the processes for it have started."""
+_FILES_IN_A_PART, _COPIES_IN_A_PART = 500, 5_000  # each is a connection and a transaction of its own
+_WORTH_PROCESSES = 2_000
+"""Fewer are done before the processes for it have started: half a second of CPU each."""
 
 
 def ingest(
