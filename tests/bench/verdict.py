@@ -1,6 +1,6 @@
 """How long a verdict on eight hours of twenty hosts takes, and how much memory: ``make bench SUITE=verdict``.
 
-A run of 115 million samples, and of a tenth and a third of them, is written to a temporary folder (1 GB at
+A run of 115 million samples, and of a tenth and a third of them, is written to a temporary folder (1.2 GB at
 most, removed afterwards) and judged by the command, in a process of its own: imports, reading, verdict.json.
 The peer is DuckDB's mean and 95th percentile of each series, on the same file right after it. Both have two
 cores. A verdict that does not name the disk that is at its cap is no figure.

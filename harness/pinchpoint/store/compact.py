@@ -152,7 +152,7 @@ class _RowGroups:
 
 
 class SampleGroups(_RowGroups):
-    """The samples' file: so many rows as fit into a hundred megabytes are brought into order at a time."""
+    """The samples' file: brought into order so many rows at a time as fit into fifty megabytes."""
 
     most_rows, most_bytes = 1_000_000, 100_000_000
 
