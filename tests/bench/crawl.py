@@ -35,7 +35,7 @@ PAGES = 30_000
 LINKS = 10
 _PAGE_BYTES = 1024
 _SECONDS = 3
-_LIMIT_S = 60
+_LIMIT_S = 120
 _FETCH_GOAL, _CRAWL_GOAL_US = 1.3, 100.0
 _SIZES = {"1 KiB": 2**10, "100 KiB": 100 * 2**10}
 _PEER, _SCRAPY = "wrk", "Scrapy"
@@ -179,7 +179,7 @@ def _crawled(served: Site) -> Iterator[Row]:
         note = "needs Scrapy: uv sync --inexact --group bench"
         yield Row(f"{_CRAWL}, beside Scrapy", None, "us", _SCRAPY, met=False, note=note)
         return
-    found = interleaved(lambda: crawled(served, _SECONDS), lambda: scrapy(served, 2_000), pairs=3)
+    found = interleaved(lambda: crawled(served, _SECONDS), lambda: scrapy(served, 1_000), pairs=3)
     ours, its, ratio = found.medians(lambda load: load.cpu_us)
     yield Row(_CRAWL, ours, "us", goal=_CRAWL_GOAL_US, met=ours <= _CRAWL_GOAL_US)
     yield Row(f"{_CRAWL}, beside Scrapy", ours, "us", _SCRAPY, its, ratio)
