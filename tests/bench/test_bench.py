@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from bench import latency, scaling, storage
+from bench import latency, scaling, storage, verdict
 from bench.generator import closed, open_load
 from bench.load import Load
 from bench.pairs import Pairs, interleaved
@@ -98,6 +98,16 @@ def test_the_middle_and_the_tail_are_judged_by_their_own_rules() -> None:
         found = Pairs([load(1, ours)] * 3, peer)
         assert latency.middle(found, 50).met is middle, ours
         assert latency.tail(found, 99).met is tail, ours
+
+
+def test_time_that_falls_as_samples_grow_is_no_figure() -> None:
+    """Whatever else the machine did then, it is not called linear."""
+    assert verdict._linear(1e-7, 1.2e-7).met
+    assert not verdict._linear(1e-7, 1.4e-7).met
+    for early, late in ((1e-7, -1e-8), (-1e-7, 1e-8), (0.0, 1e-8)):
+        found = verdict._linear(early, late)
+        assert found.value is None
+        assert not found.met
 
 
 @pytest.mark.slow

@@ -71,15 +71,16 @@ def rows(parts: Sequence[str] = tuple(PARTS)) -> Iterator[Row]:
             yield Row(f"report_{name}_s", report.wall_s, "s", note=f"{report.memory_bytes / 1e9:.2f} GB")
         taken[part] = samples, ours
     if len(taken) == len(PARTS):
-        early, late = (_per_sample(taken, *pair) for pair in (("tenth", "third"), ("third", "whole")))
-        growth = late / early
-        yield Row(
-            "verdict, time per further sample, last to first",
-            growth,
-            "x",
-            goal=GOAL_LINEAR,
-            met=growth <= GOAL_LINEAR,
-        )
+        yield _linear(*(_per_sample(taken, *pair) for pair in (("tenth", "third"), ("third", "whole"))))
+
+
+def _linear(early: float, late: float) -> Row:
+    """How many times as long a further sample takes at the end as at first."""
+    name = "verdict, time per further sample, last to first"
+    if min(early, late) <= 0:
+        why = "a longer run took less time than a shorter one: something else was going on here"
+        return Row(name, None, "x", goal=GOAL_LINEAR, met=False, note=why)
+    return Row(name, late / early, "x", goal=GOAL_LINEAR, met=late / early <= GOAL_LINEAR)
 
 
 def _per_sample(taken: Mapping[str, tuple[int, Taken]], less: str, more: str) -> float:
