@@ -78,9 +78,8 @@ def test_the_log_of_a_real_cassandra_is_named_with_its_own_word(tmp_path: Path) 
     assert done.returncode == 0, done.stderr
     directory = Path(done.stdout.splitlines()[-1])
     verdict: dict[str, Any] = json.loads((directory / "verdict.json").read_text())
-    busy = max(row["busy_mean_ratio"] for row in verdict["cpus"] if row["of"] == "machine")
-    if busy > 0.7:
-        pytest.skip(f"other programs use this machine's CPU ({busy:.0%} busy): it is a candidate as well")
+    if "cpu" in {one["kind"] for one in verdict["candidates"]}:
+        pytest.skip("other programs use this machine's CPU, which is a candidate then as well")
     found = verdict["bottleneck"]
     assert found is not None, verdict["summary"]
     assert (found["kind"], found["tier"], found["role"]) == ("disk_latency", "nosql", "log")
