@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import shutil
 import signal
-import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
@@ -19,6 +20,8 @@ from support import end, require, run_cli, start_cli, wait_for_line
 from pinchpoint.cli.probe import probe
 from pinchpoint.errors import GuardError, InputError, PinchpointError
 
+STARTS = pytest.mark.slow
+"""A process of its own takes seconds: Ctrl-C alone needs one in continuous integration."""
 SMALL = ("--size", "64MiB", "--repeat", "1")
 
 
@@ -35,18 +38,20 @@ def disk() -> Iterator[Path]:
     assert left == {"precious"}
 
 
-def probed(*arguments: str | Path) -> tuple[Path, dict[str, Any], subprocess.CompletedProcess[str]]:
-    """(directory, probe.json, the process) of a probe that succeeded."""
-    done = run_cli("probe", *arguments)
-    assert done.returncode == 0, done.stderr[-3000:]
-    directory = Path(done.stdout.splitlines()[-1])
-    return directory, json.loads((directory / "probe.json").read_text()), done
+def probed(*arguments: str | Path) -> tuple[Path, dict[str, Any], str]:
+    """(directory, probe.json, stderr) of a probe that succeeded; in this process: starting one takes seconds."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        status = probe.main([str(word) for word in arguments], standalone_mode=False)
+    assert status == 0, err.getvalue()
+    directory = Path(out.getvalue().splitlines()[-1])
+    return directory, json.loads((directory / "probe.json").read_text()), err.getvalue()
 
 
 def test_a_suite_leaves_figures_a_page_and_nothing_else(disk: Path, tmp_path: Path) -> None:
     """The database suite: each of its cells has rates, latencies and percentiles that fit each other."""
     require("fio", "fio")
-    directory, content, done = probed(
+    directory, content, said = probed(
         disk,
         "--suite",
         "database",
@@ -58,7 +63,7 @@ def test_a_suite_leaves_figures_a_page_and_nothing_else(disk: Path, tmp_path: Pa
         "--profile",
         "azure/p10",
     )
-    assert "estimate: 13 measurements" in done.stderr
+    assert "estimate: 13 measurements" in said
     assert (content["schema"], content["state"], content["suite"]) == (
         "pinchpoint.probe/1",
         "finished",
@@ -102,6 +107,7 @@ def test_bonnie_itself(disk: Path, tmp_path: Path) -> None:
     assert content["versions"]["bonnie++"].startswith("Version: 2")
 
 
+@STARTS
 def test_json_is_one_document(disk: Path, tmp_path: Path) -> None:
     require("fio", "fio")
     done = run_cli(
@@ -143,6 +149,7 @@ def test_ctrl_c_keeps_what_was_measured_and_it_is_gone_on_with(disk: Path, tmp_p
         probe.main(["--resume", str(directory)], standalone_mode=False)
 
 
+@STARTS
 def test_a_killed_probe_takes_fio_with_it(disk: Path, tmp_path: Path) -> None:
     """SIGKILL: fio ends at once where setpriv is there; the next probe removes the folder."""
     require("fio", "fio")
@@ -236,6 +243,7 @@ def test_a_production_farm_is_refused(disk: Path, tmp_path: Path) -> None:
         probe.main(given, standalone_mode=False)
 
 
+@STARTS
 def test_a_folder_in_memory_is_said_to_be_none_of_a_disk(tmp_path: Path) -> None:
     """Where the kernel allows direct I/O there it is measured, with a warning; else a sentence says why."""
     require("fio", "fio")

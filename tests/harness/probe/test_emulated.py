@@ -89,7 +89,7 @@ def workload(content: dict[str, Any], name: str) -> dict[str, Any]:
 def test_a_cap_is_found_within_3_percent(probed: Probed) -> None:
     """400 a second behind a round trip of 1 ms: found without being declared."""
     content = probed(
-        DiskSpec(iops=400, latency_s=0.001), "crystaldiskmark", "--repeat", "1", "--time-per-cell", "1200ms"
+        DiskSpec(iops=400, latency_s=0.001), "crystaldiskmark", "--repeat", "1", "--time-per-cell", "800ms"
     )
     verdict = content["verdict"]
     assert verdict["caps"]["iops"]["value"] == pytest.approx(400, rel=0.03)
