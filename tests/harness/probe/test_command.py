@@ -39,7 +39,7 @@ def disk() -> Iterator[Path]:
 
 
 def probed(*arguments: str | Path) -> tuple[Path, dict[str, Any], str]:
-    """(directory, probe.json, stderr) of a probe that succeeded; in this process: starting one takes seconds."""
+    """(directory, probe.json, stderr) of a probe that succeeded, in this process: a new one takes seconds."""
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         status = probe.main([str(word) for word in arguments], standalone_mode=False)

@@ -18,11 +18,12 @@ from pinchpoint_infra.disks import Device, DiskSpec, WarmUp, loop, support
 from pinchpoint_infra.disks.emulated import EmulatedDisk, remove_all
 from pinchpoint_infra.disks.way import Way, choose
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: loop devices and mounts")
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: loop devices and mounts"),
+    pytest.mark.slow,  # each takes half a minute or more, and rates to 3 % need a machine that is not busy
+]
 
 FARM_ID = "0123456789ac"
-SLOW = pytest.mark.slow
-"""Each of these takes half a minute or more: one of them stands for all in continuous integration."""
 
 
 class Probed:
@@ -89,7 +90,7 @@ def workload(content: dict[str, Any], name: str) -> dict[str, Any]:
 def test_a_cap_is_found_within_3_percent(probed: Probed) -> None:
     """400 a second behind a round trip of 1 ms: found without being declared."""
     content = probed(
-        DiskSpec(iops=400, latency_s=0.001), "crystaldiskmark", "--repeat", "1", "--time-per-cell", "800ms"
+        DiskSpec(iops=400, latency_s=0.001), "crystaldiskmark", "--repeat", "1", "--time-per-cell", "1500ms"
     )
     verdict = content["verdict"]
     assert verdict["caps"]["iops"]["value"] == pytest.approx(400, rel=0.03)
@@ -98,7 +99,6 @@ def test_a_cap_is_found_within_3_percent(probed: Probed) -> None:
     assert workload(content, "RND4K read")["kind"] == "disk_cap"
 
 
-@SLOW
 def test_both_caps_of_a_standard_disk(probed: Probed) -> None:
     """500 a second and 60 MB/s: both, and the type is among those it behaves like."""
     content = probed(
@@ -115,7 +115,6 @@ def test_both_caps_of_a_standard_disk(probed: Probed) -> None:
     assert "azure/s30" in [one["name"] for one in content["verdict"]["behaves_like"]]
 
 
-@SLOW
 def test_a_round_trip_is_lack_of_concurrency(probed: Probed) -> None:
     """10 ms whatever is going on: latency stays, the rate follows; 20 ms hold at every depth."""
     content = probed(DiskSpec(latency_s=0.010), "database", "--repeat", "1", "--time-per-cell", "2s")
@@ -126,7 +125,6 @@ def test_a_round_trip_is_lack_of_concurrency(probed: Probed) -> None:
     assert content["verdict"]["caps"]["iops"] is None
 
 
-@SLOW
 def test_a_device_is_no_cap(probed: Probed) -> None:
     """One arm, 6 ms an I/O, unevenly: more outstanding only waits; no cap is found."""
     content = probed(
@@ -138,7 +136,6 @@ def test_a_device_is_no_cap(probed: Probed) -> None:
     assert workload(content, "8K random write")["line_crossed_at"] == 8
 
 
-@SLOW
 def test_credits_run_out_in_the_course_of_a_stability_run(probed: Probed) -> None:
     """2,000 a second on credits of half a minute, then 200: the fall, its height, and when."""
     spec = DiskSpec(iops=200, burst=Burst(2000, 200e6, 30), bytes_per_s=100e6)
@@ -149,7 +146,6 @@ def test_credits_run_out_in_the_course_of_a_stability_run(probed: Probed) -> Non
     assert course["after"] == pytest.approx(200, rel=0.05)
 
 
-@SLOW
 def test_a_new_disk_warms_up(probed: Probed) -> None:
     """From 20 % to full speed in 150 s, one minute of it is seen: no cache is suspected."""
     spec = DiskSpec(iops=500, warm_up=WarmUp(0.2, 150))
@@ -158,7 +154,6 @@ def test_a_new_disk_warms_up(probed: Probed) -> None:
     assert content["verdict"]["host_cache"] == []
 
 
-@SLOW
 def test_reads_that_exceed_what_is_declared(probed: Probed) -> None:
     """Writes obey the figures of a Standard disk, reads do not: flagged."""
     content = probed(
@@ -170,7 +165,6 @@ def test_reads_that_exceed_what_is_declared(probed: Probed) -> None:
     assert content["verdict"]["contradicted"] is None
 
 
-@SLOW
 def test_another_cap_than_the_declared_one_is_said(probed: Probed) -> None:
     """Declared a P30 of 5,000, built with 250: said with both figures."""
     content = probed(
@@ -188,7 +182,6 @@ def test_another_cap_than_the_declared_one_is_said(probed: Probed) -> None:
     assert content["verdict"]["limits"]["iops"] == pytest.approx(250, rel=0.03)
 
 
-@SLOW
 @pytest.mark.farm
 def test_a_disk_of_an_embedded_farm_is_probed_and_calibrated(probed: Probed) -> None:
     """Started for it, its limits in force meanwhile, stopped; its farm.yaml then has the cap."""
