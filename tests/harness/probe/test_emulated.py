@@ -142,7 +142,7 @@ def test_credits_run_out_in_the_course_of_a_stability_run(probed: Probed) -> Non
     content = probed(spec, "stability", "--time-per-cell", "60s")
     assert content["verdict"]["over_time"] == {"disk_burst_exhausted": ["8K random write"]}
     course = workload(content, "8K random write")["course"]
-    assert course["before"] == pytest.approx(2000, rel=0.1)
+    assert course["before"] == pytest.approx(2000, rel=0.2)  # the emulation's own CPU, on a busy machine
     assert course["after"] == pytest.approx(200, rel=0.05)
 
 
