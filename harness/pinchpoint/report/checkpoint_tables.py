@@ -23,6 +23,6 @@ def checkpoints(verdict: Row) -> Table:
         ),
         list(verdict.get("checkpoints") or ()),
         note="The seconds in which the database wrote buffers of a checkpoint, compared with all others. "
-        "That things happen together does not prove a cause. No figure: there were less than ten such seconds.",
+        "That things happen together proves no cause. No figure: there were less than ten such seconds.",
         empty="",  # most runs have no database that tells of checkpoints
     )

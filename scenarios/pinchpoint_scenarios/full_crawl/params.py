@@ -46,8 +46,8 @@ class FullCrawlParams(Params):
         wrong = sorted(self.model_fields_set - {"drive", "native"}) if self.drive == "native" else []
         if wrong:
             raise ValueError(
-                f"{', '.join(wrong)}: only where Pinchpoint itself crawls; with drive: native it is the farm's "
-                "search administration that says what is crawled and how: remove them"
+                f"{', '.join(wrong)}: only where Pinchpoint itself crawls; with drive: native it is the "
+                "farm's search administration that says what is crawled and how: remove them"
             )
         return self
 
