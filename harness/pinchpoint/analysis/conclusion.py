@@ -12,7 +12,7 @@ from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.confidence import Trust, seldom_words, trust, unseen
 from pinchpoint.analysis.facts import facts
 from pinchpoint.analysis.flows import Flow
-from pinchpoint.analysis.gates import Gate
+from pinchpoint.analysis.gates import RECORDED, Gate
 from pinchpoint.analysis.inputs import Inputs
 from pinchpoint.analysis.measures import untold
 from pinchpoint.analysis.stages import Stage
@@ -53,10 +53,16 @@ def conclude(case: Case) -> Conclusion:
 def _blocking(case: Case) -> tuple[Gate, ...]:
     """The gates that make the run invalid: a farm that is used up excuses operations that were not started.
 
-    So does not having seen the farm: then nobody knows whether it was.
+    So does not having seen the farm: then nobody knows whether it was. Of a run too short to name anything
+    only the recorder can be at fault: a few seconds say no more of the generator than of the farm.
     """
     excused = bool(case.found) or any(unseen(case.inputs))
-    gates = [gate for gate in case.failed if not (gate.excusable and excused)]
+    brief = case.inputs.window.seconds < MIN_SECONDS.value
+    gates = [
+        gate
+        for gate in case.failed
+        if not (gate.excusable and excused) and not (brief and gate.fact.metric != RECORDED)
+    ]
     if case.found and used_by_generator(case.found[0]):
         fact = facts(case.found[0])[0]
         gates.append(

@@ -27,6 +27,8 @@ from pinchpoint.analysis.verdict import Fact
 from pinchpoint.report import units
 from pinchpoint.store.schema import SEND
 
+RECORDED = "generator.recorder_ok"
+
 
 @dataclass(frozen=True, slots=True)
 class Gate:
@@ -69,8 +71,8 @@ def _recorder(inputs: Inputs) -> Iterator[Gate]:
             why = event.get("why") or "no reason was recorded"
             worker = str(event.get("worker") or "")
             text = f"the recorder failed: {why}"
-            yield Gate(worker, _fact(text, "generator.recorder_ok", 0.0, None, (worker, "")), remedy)
-    for key in inputs.samples.keys("generator.recorder_ok"):
+            yield Gate(worker, _fact(text, RECORDED, 0.0, None, (worker, "")), remedy)
+    for key in inputs.samples.keys(RECORDED):
         mean = inputs.samples.mean(*key)
         if mean is None:
             continue

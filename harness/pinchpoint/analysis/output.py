@@ -9,7 +9,7 @@ from pinchpoint.analysis.blame import owner
 from pinchpoint.analysis.capacity import Demand, used
 from pinchpoint.analysis.confidence import Trust
 from pinchpoint.analysis.facts import context, facts
-from pinchpoint.analysis.gates import Gate
+from pinchpoint.analysis.gates import RECORDED, Gate
 from pinchpoint.analysis.inputs import Inputs, utc
 from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures, ShareMeasures, measure
 from pinchpoint.analysis.resources import Resource
@@ -86,7 +86,7 @@ def named(inputs: Inputs, stage: Stage, one: Suspicion, trust: Trust | None) -> 
 def generator_at_fault(inputs: Inputs, stage: Stage | None, gates: tuple[Gate, ...]) -> Suspect:
     """An invalid run's bottleneck: the load generator, or the recorder in it."""
     first = gates[0]
-    recorder = first.fact.metric == "generator.recorder_ok"
+    recorder = first.fact.metric == RECORDED
     return Suspect(
         kind="generator",
         tier=None,

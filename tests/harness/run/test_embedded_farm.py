@@ -93,6 +93,7 @@ def hits(search: str, word: str) -> set[str]:
         return {urllib.parse.unquote(hit["url"]) for hit in json.load(answer)["hits"]}
 
 
+@pytest.mark.slow  # half a minute; tests of the crawl and of the search service hold its parts in CI
 def test_the_crawl_counts_and_finds_every_document(farm: Path, corpus: Path, tmp_path: Path) -> None:
     """Counts per source equal what lies there; every document is found by a rare word of it."""
     done = run_cli("run", farm.with_name("plan.yaml"), "--farm", farm, "--out", tmp_path, timeout_s=200)

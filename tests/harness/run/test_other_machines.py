@@ -132,6 +132,7 @@ def files(folder: Path, measure_s: int) -> tuple[Path, Path]:
 
 
 @pytest.mark.root
+@pytest.mark.slow  # twenty-five seconds; test_pool has workers that die and freeze
 def test_the_link_to_a_worker_is_cut(machines: Machines, tmp_path: Path) -> None:
     """It does half of the load until then; within 5 s the rest does all, and it stops loading by itself."""
     farm, plan = files(tmp_path, 14)

@@ -61,11 +61,7 @@ class Host:
         inside = ["ip", "netns", "exec", self._name]
         command = [*inside, nginx, "-e", "stderr", "-c", str(config), "-p", str(self._root)]
         self._server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        deadline = time.monotonic() + 10
-        while not _answers():
-            assert time.monotonic() < deadline, "nginx does not answer through the cable"
-            assert self._server.poll() is None, "nginx has ended"
-            time.sleep(0.05)
+        _until_it_answers()
 
     def cut(self) -> None:
         """Nothing goes through any more, and nobody is told. The route stays: no packet goes elsewhere."""
@@ -98,6 +94,13 @@ class Host:
 
 def _run(*command: str) -> None:
     subprocess.run(command, check=True, capture_output=True, timeout=10)
+
+
+def _until_it_answers() -> None:
+    deadline = time.monotonic() + 10
+    while not _answers():
+        assert time.monotonic() < deadline, "nginx does not answer through the cable"
+        time.sleep(0.05)
 
 
 def _answers() -> bool:
@@ -169,6 +172,7 @@ def test_a_link_that_is_cut_fails_what_is_behind_it_and_nothing_else(
     assert away["site"]["repository_latency_s"] is None
     assert away["share"]["count"] == 30
     host.plug()
+    _until_it_answers()
     again = crawled(endpoints, params, sessions=4)
     assert (again["site"]["count"], again["site"]["failures"]) == (PAGES + 1, 0)
 
