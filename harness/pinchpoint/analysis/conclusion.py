@@ -56,7 +56,7 @@ def _blocking(case: Case) -> tuple[Gate, ...]:
     So does not having seen the farm: then nobody knows whether it was. Of a run too short to name anything
     only the recorder can be at fault: a few seconds say no more of the generator than of the farm.
     """
-    excused = bool(case.found) or any(unseen(case.inputs))
+    excused = bool(case.found) or any(_hidden(case))
     brief = case.inputs.window.seconds < MIN_SECONDS.value
     gates = [
         gate
@@ -69,6 +69,14 @@ def _blocking(case: Case) -> tuple[Gate, ...]:
             Gate("", fact, "the load generator uses most of the farm's cores: give it cores of its own")
         )
     return tuple(gates)
+
+
+def _hidden(case: Case) -> Iterator[str]:
+    """What of the farm was not seen, or not often enough to say what it means."""
+    yield from unseen(case.inputs)
+    if case.stage is not None:
+        rows = case.stage.rows
+        yield from (seldom_words(disk, rows) for disk in untold(case.resources, rows))
 
 
 def _nothing_to_judge(case: Case) -> tuple[str, str] | None:
@@ -133,10 +141,7 @@ def _used_up(case: Case, stage: Stage) -> Conclusion:
 def _nothing_used_up(case: Case, stage: Stage) -> Conclusion:
     """Not reached if the schedule set the pace; if the farm did, something that is not seen holds it."""
     pressed = [flow.load.scenario for flow in case.flows if flow.pressed]
-    hidden = (
-        *unseen(case.inputs),
-        *(seldom_words(disk, stage.rows) for disk in untold(case.resources, stage.rows)),
-    )
+    hidden = tuple(_hidden(case))
     if not pressed and not hidden:
         following = next(iter(output.following(None, demands_of(case))), None)
         return Conclusion("not_reached", summary.not_reached_words(case.flows, served(case), following))

@@ -891,15 +891,16 @@ def test_a_disk_read_every_five_seconds_is_a_candidate_only(seed: int) -> None:
     assert "the data disk of nosql1 was read 12 times only" in verdict.summary
 
 
-def test_nothing_is_called_healthy_beside_a_busy_disk_that_was_hardly_read() -> None:
-    """All was served, the log busy all the time and read every five seconds: that may be its limit."""
+@pytest.mark.parametrize("started", [900.0, 700.0])
+def test_nothing_is_called_healthy_beside_a_busy_disk_that_was_hardly_read(started: float) -> None:
+    """The log is busy all the time and read every five seconds: that may be its limit, all served or not."""
     build = (
         Build().host("sql1", "sql", cores=(0, 1), disks={"log": "sdb"}).cpu("sql1", 0.1, 0.1, cores=(0, 1))
     )
     build.disk("sql1", "sdb", 95, 0.01, busy=0.98, pressure=0.8)
-    build.open("orders", "sql-mix", 900).operations("orders", "log_append", 900, 0.008)
+    build.open("orders", "sql-mix", 900).operations("orders", "log_append", started, 0.008)
     build.samples = [row for row in build.samples if row[3][:5] != "disk." or row[0] // 10**9 % 5 == 0]
-    verdict = judged(build.generator(orders=(900.0, 900.0)))
+    verdict = judged(build.generator(orders=(900.0, started)))
     assert verdict.outcome == "inconclusive"
     assert "the log disk of sql1 was read 12 times only" in verdict.summary
 
