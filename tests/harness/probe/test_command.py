@@ -123,6 +123,7 @@ def test_json_is_one_document(disk: Path, tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.slow  # sixteen seconds; CI has twenty minutes
 def test_ctrl_c_keeps_what_was_measured_and_it_is_gone_on_with(disk: Path, tmp_path: Path) -> None:
     """Exit status 130, the folder is clean, no fio is left; --resume measures the rest and no cell twice."""
     require("fio", "fio")

@@ -129,9 +129,9 @@ LOG_SHAPED = ("--rw=write", "--bs=8k", "--fdatasync=1", "--direct=0", "--overwri
     ("spec", "expected"),
     [
         (DiskSpec(iops=173), "FUSE time model"),
-        (DiskSpec(iops=1150), "FUSE time model"),
+        pytest.param(DiskSpec(iops=1150), "FUSE time model", marks=pytest.mark.slow),  # ten seconds each
         (DiskSpec(write_iops=420, read_iops=2600), "blkio of control groups v1"),
-        (DiskSpec(iops=3300), "FUSE time model"),
+        pytest.param(DiskSpec(iops=3300), "FUSE time model", marks=pytest.mark.slow),
     ],
 )
 def test_the_cap_holds_for_log_and_data_shaped_writes(made: Made, spec: DiskSpec, expected: str) -> None:
