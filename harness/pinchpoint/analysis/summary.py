@@ -179,7 +179,7 @@ OTHERS: Mapping[str, str] = {
     "memory": "the memory of {host}",
     "network": "the interface {instance} of {host}",
     "lock": "locks of {tier} ({instance})",
-    "pool": "the connections of {host}",
+    "pool": "the {instance} of {host}",
     "dependency": "the way to {instance}",
 }
 """What a candidate that is neither CPU nor disk is called."""

@@ -12,6 +12,8 @@ import pytest
 from harness.analysis.build import Build, crawl_bound_by_search, shared_farm, utc
 
 from pinchpoint.analysis import Verdict, analyse, exit_status
+from pinchpoint.analysis.summary import inconclusive_words
+from pinchpoint.analysis.verdict import Suspect
 from pinchpoint.store.read import StoredRun
 
 SEEDS = (1, 2, 3, 4)
@@ -927,3 +929,10 @@ def test_a_database_that_was_to_be_watched_and_was_not_is_unseen() -> None:
     verdict = judged(starved_of_sessions(watched=False))
     assert verdict.outcome == "inconclusive"
     assert "the postgres view of sql1 was not seen" in verdict.summary
+
+
+@pytest.mark.parametrize("instance", ["connections", "tickets for writing"])
+def test_a_candidate_pool_is_called_by_what_it_is_a_pool_of(instance: str) -> None:
+    """Connections of a database, threads or tickets of a store: never one for the other."""
+    pool = Suspect("pool", "nosql", "mongo1", "pool", instance, None, None, None, ())
+    assert inconclusive_words("it is not clear", [pool]).endswith(f"A candidate is the {instance} of mongo1.")
