@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -9,7 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 
@@ -43,6 +44,21 @@ def run_cli(
         check=False,
         env=os.environ | (env or {}),
     )
+
+
+def run_script(script: Path, *arguments: str, timeout_s: float = 60) -> dict[str, Any]:
+    """What a script of the tests prints as JSON, run in a process that is its own (gevent patches it)."""
+    done = subprocess.run(
+        [sys.executable, script, *arguments],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
 
 
 def start_cli(*arguments: str | Path) -> subprocess.Popen[str]:

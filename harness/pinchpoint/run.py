@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
@@ -25,7 +24,7 @@ from pinchpoint.progress import Board, Progress
 from pinchpoint.prove import Prover, restore_leftover
 from pinchpoint.seconds import LiveSeconds, longest_look_s
 from pinchpoint.stopping import StopRules
-from pinchpoint.store.write import RunWriter
+from pinchpoint.store.write import RunWriter, free_path
 from pinchpoint_collectors.record import Sample
 from pinchpoint_collectors.sampler import Sampler
 from pinchpoint_scenarios.contract import Resumable, Scenario
@@ -108,7 +107,7 @@ def run(  # noqa: PLR0913 - the command's options, by name
         }
         facts, connected = _preflight(made, live, stack)
         manifest = first_manifest(farm, plan, live, facts, connected, assignments.here)
-        with closing(RunWriter(_directory(out, plan, farm), manifest)) as store:
+        with closing(RunWriter(free_path(out, f"{plan.name}-{farm.name}"), manifest)) as store:
             ended = Ended(store.directory)
             stage = _Stage(plan, live, store, progress, board, interrupts, ended)
             if prove:
@@ -136,16 +135,6 @@ def _preflight(
     if bad:
         raise FarmUnavailable("\n".join(bad))
     return facts, connected
-
-
-def _directory(out: Path, plan: Plan, farm: Farm) -> Path:
-    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-    first = wanted = out / f"{plan.name}-{farm.name}-{stamp}"
-    number = 1
-    while wanted.exists():  # two runs may begin in one second
-        number += 1
-        wanted = first.with_name(f"{first.name}-{number}")
-    return wanted
 
 
 class _Stage:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 from scenarios.support import Search, Site
+from support import run_script
 
 from pinchpoint_scenarios.contract import Endpoint
 
 SCRIPT = Path(__file__).with_name("greenlets.py")
-TESTS = SCRIPT.parent.parent
 
 
 def test_sessions_of_every_kind_cooperate(sql: Endpoint, nosql: Endpoint) -> None:
@@ -21,16 +17,7 @@ def test_sessions_of_every_kind_cooperate(sql: Endpoint, nosql: Endpoint) -> Non
     site, search = Site({"L": {f"{number}.txt": b"x" for number in range(60)}}), Search()
     site.delay_s = 0.2
     with site.running(), search.running():
-        done = subprocess.run(
-            [sys.executable, SCRIPT, sql.url, nosql.url, site.url, search.url],
-            env={**os.environ, "PYTHONPATH": str(TESTS)},
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
+        found = run_script(SCRIPT, sql.url, nosql.url, site.url, search.url)
     assert found["sql"]["took_s"] < 1.5, "one after the other: 4 s"
     assert found["nosql"]["took_s"] < 1.5
     assert found["http"]["took_s"] < 6, "one after the other: 13 s"

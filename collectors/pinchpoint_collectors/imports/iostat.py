@@ -16,6 +16,7 @@ from pinchpoint_collectors.imports.sysstat import (
     BEGINS,
     KIB,
     Fields,
+    Told,
     cpu_values,
     host_blocks,
     latency,
@@ -30,8 +31,6 @@ from pinchpoint_collectors.record import Sample
 _FORMATS = ("%m/%d/%Y %I:%M:%S %p", "%m/%d/%y %H:%M:%S", "%m/%d/%Y %H:%M:%S", "%d.%m.%Y %H:%M:%S")
 """As it writes times in English and German locales; ISO is tried before."""
 _PARTITION = re.compile(r"(.+?\d)p\d+|(\D+)\d+")
-
-_Value = tuple[str, str, float | None, float | None]
 
 
 class Iostat:
@@ -113,7 +112,7 @@ def _moment(text: str) -> datetime:
     )
 
 
-def _values(report: Fields, interval_s: float) -> Iterator[_Value]:
+def _values(report: Fields, interval_s: float) -> Iterator[Told]:
     if cpu := mapping(report.get("avg-cpu"), "avg-cpu"):
         yield from ((metric, "", value, None) for metric, value in cpu_values(cpu))
     disks = listed(report.get("disk"), "disk")
@@ -130,7 +129,7 @@ def _part_of_another(device: str, names: set[str]) -> bool:
     return match is not None and (match[1] or match[2]) in names
 
 
-def _disk(disk: Fields, device: str, interval_s: float) -> Iterator[_Value]:
+def _disk(disk: Fields, device: str, interval_s: float) -> Iterator[Told]:
     rates = {"read": number(disk, "r/s"), "write": number(disk, "w/s"), "flush": number(disk, "f/s")}
     for way, rate in rates.items():
         if rate is None:

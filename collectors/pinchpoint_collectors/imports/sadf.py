@@ -15,6 +15,7 @@ from pinchpoint_collectors.imports.sysstat import (
     KIB,
     SECTOR_BYTES,
     Fields,
+    Told,
     cpu_values,
     host_blocks,
     latency,
@@ -29,9 +30,6 @@ from pinchpoint_collectors.record import Sample
 
 PAGES = {"x86_64": 4096, "i686": 4096}
 """Bytes of a page of swap, where the machine's type tells."""
-
-_Value = tuple[str, str, float | None, float | None]
-"""metric, instance, value, weight."""
 
 
 class Sadf:
@@ -78,7 +76,7 @@ def _time_ns(stamp: Fields, settings: Settings, found: Found) -> int:
     return round(moment.replace(tzinfo=zone).timestamp() * 1e9)
 
 
-def _values(statistics: Fields, block: Fields, interval_s: float, found: Found) -> Iterator[_Value]:
+def _values(statistics: Fields, block: Fields, interval_s: float, found: Found) -> Iterator[Told]:
     for each in listed(statistics.get("cpu-load") or statistics.get("cpu-load-all"), "cpu-load"):
         name = str(each.get("cpu"))
         instance = "" if name in {"all", "-1"} else name
@@ -93,7 +91,7 @@ def _values(statistics: Fields, block: Fields, interval_s: float, found: Found) 
     yield from _pressure(mapping(statistics.get("psi"), "psi"))
 
 
-def _memory(statistics: Fields, block: Fields, found: Found) -> Iterator[_Value]:
+def _memory(statistics: Fields, block: Fields, found: Found) -> Iterator[Told]:
     memory = mapping(statistics.get("memory"), "memory")
     available = scaled(number(memory, "avail"), KIB)
     used, share = scaled(number(memory, "memused"), KIB), scaled(number(memory, "memused-percent"), 0.01)
@@ -112,7 +110,7 @@ def _memory(statistics: Fields, block: Fields, found: Found) -> Iterator[_Value]
     yield "mem.paged_out_bytes_per_s", "", scaled(number(swap, "pswpout"), page), None
 
 
-def _disk(disk: Fields, interval_s: float) -> Iterator[_Value]:
+def _disk(disk: Fields, interval_s: float) -> Iterator[Told]:
     device = str(disk.get("disk-device"))
     rate = number(disk, "tps")
     weight = None if rate is None else rate * interval_s
@@ -134,7 +132,7 @@ def _bytes(disk: Fields, kib: str, sectors: str) -> float | None:
     return scaled(number(disk, sectors), SECTOR_BYTES) if value is None else value * KIB
 
 
-def _network(network: Fields) -> Iterator[_Value]:
+def _network(network: Fields) -> Iterator[Told]:
     for each in listed(network.get("net-dev"), "net-dev"):
         interface = str(each.get("iface"))
         yield "net.received_bytes_per_s", interface, scaled(number(each, "rxkB"), KIB), None
@@ -144,7 +142,7 @@ def _network(network: Fields) -> Iterator[_Value]:
         yield "net.errors_per_s", str(each.get("iface")), errors, None
 
 
-def _pressure(pressure: Fields) -> Iterator[_Value]:
+def _pressure(pressure: Fields) -> Iterator[Told]:
     """Pressure over the interval; those over 10, 60 and 300 seconds belong to no interval."""
     for name, metric in (("psi-cpu", "cpu"), ("psi-io", "io"), ("psi-mem", "memory")):
         if fields := mapping(pressure.get(name), name):

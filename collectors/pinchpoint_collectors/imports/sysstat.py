@@ -14,6 +14,8 @@ SECTOR_BYTES = 512.0
 BEGINS = re.compile(r"[\ufeff\s]*\{\s*\"sysstat\"\s*:\s*\{")
 
 Fields = Mapping[str, Any]
+Told = tuple[str, str, float | None, float | None]
+"""metric, instance, value, weight."""
 
 
 def host_blocks(lines: Iterable[str]) -> Iterator[Fields]:

@@ -35,8 +35,7 @@ def suspects(resources: Iterable[Resource], rows: Rows, flows: tuple[Flow, ...])
     found = [one for one in found if one.kind != "memory" or _felt(one, resources, rows, flows)]
     found = [one for one in found if not _throttled(one, found)]
     firm = [one for one in found if one.kind not in YIELDING]
-    crowded = _own_use(resources, rows) >= OWN_USE.value or untold(resources, rows)
-    if crowded or any(not one.demoted for one in firm):
+    if any(not one.demoted for one in firm) or _crowded(resources, rows):
         found = firm
     return tuple(sorted(found, key=rank, reverse=True))
 
@@ -59,6 +58,11 @@ def _reads_are_waited_for(disk: Resource, rows: Rows, flows: tuple[Flow, ...]) -
     found = measure_disk(disk, rows)
     share, _ = waited(disk, found, flows)
     return at_least(found.reads_ratio, MOSTLY_READS) and at_least(share, WAIT_SHARE)
+
+
+def _crowded(resources: tuple[Resource, ...], rows: Rows) -> bool:
+    """Whether some of the farm's own has no room, or was read too seldom to say that it has."""
+    return _own_use(resources, rows) >= OWN_USE.value or bool(untold(resources, rows))
 
 
 def _own_use(resources: Iterable[Resource], rows: Rows) -> float:

@@ -52,7 +52,8 @@ def _rows(inputs: Inputs, host: str) -> Iterator[dict[str, Any]]:
     if not during.any():
         return
     begun = {
-        why: _sum(inputs.samples.steps(host, BEGUN, why)) * window.step_s for why in ("timed", "requested")
+        why: float(np.nansum(inputs.samples.steps(host, BEGUN, why))) * window.step_s
+        for why in ("timed", "requested")
     }
     for scenario in dict.fromkeys(load.scenario for load in inputs.loads):
         there, between = (_load(inputs, scenario, rows) for rows in (during, known & ~during))
@@ -84,7 +85,3 @@ def _load(inputs: Inputs, scenario: str, rows: npt.NDArray[np.bool_]) -> dict[st
     done = inputs.traffic.of(scenario).whole().at(seconds).ok()
     times = done.response() or done.service()
     return {"p95_s": times.p95_s if times else None, "throughput_per_s": done.count / length}
-
-
-def _sum(values: npt.NDArray[np.float64]) -> float:
-    return float(np.nansum(values))

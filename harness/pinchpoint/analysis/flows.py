@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from pinchpoint.analysis.inputs import Inputs, Load
 from pinchpoint.analysis.objectives import missed_scenarios
+from pinchpoint.analysis.series import Floats
 from pinchpoint.analysis.stations import Station, find_stations
 from pinchpoint.analysis.thresholds import MANY_REFUSED, PRESSED, STARTED
 from pinchpoint.analysis.traffic import Latency, Traffic
@@ -130,3 +133,13 @@ def _pressed(load: Load, service: Latency | None, started: float | None, *, miss
     if service is None:
         return False
     return service.mean_s >= PRESSED.value * (service.mean_s + load.think_s)
+
+
+def going_on(inputs: Inputs, flows: tuple[Flow, ...], tier: str) -> Floats:
+    """Operations under way at a tier, as their clients see it.
+
+    The mean over the window: an operation counts in the second in which it ends, and one that waits for a
+    lock may do so for many.
+    """
+    total = sum(flow.going_on(tier) for flow in flows)
+    return np.full(inputs.window.steps, total)

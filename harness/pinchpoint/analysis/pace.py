@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pinchpoint.analysis.movement import COUNT_ERROR, SHARED_SECONDS
 from pinchpoint.analysis.series import Floats
 from pinchpoint.analysis.thresholds import (
     BY_SIZE,
@@ -25,12 +26,8 @@ from pinchpoint.analysis.thresholds import (
 
 ENDS = (0.05, 0.95)
 """What is small and what is large among the sizes: few I/Os of another kind are neither."""
-SHARED = 2
-"""Neighbouring stretches resemble each other: so many tell what one independent one would."""
 SEVERAL = 4
 """I/Os that a stretch of time has at least, but for the last one before the disk idled."""
-COUNT_ERROR = 0.5
-"""I/Os are counted whole, in the second in which they end."""
 UNEVEN = 0.05
 """How far the rate of one stretch lies from the next under a limit, beside that (measured: 3 to 5 %)."""
 
@@ -139,5 +136,5 @@ def _fit(rate: Floats, moved: list[Floats], worth: Floats) -> tuple[float, float
     inner = np.linalg.pinv(table.T @ table)
     slopes = inner @ table.T @ (rate * worth)
     rest = rate * worth - table @ slopes
-    error = np.sqrt(inner[0, 0] * SHARED * float(rest @ rest) / (len(rate) - len(slopes)))
+    error = np.sqrt(inner[0, 0] * SHARED_SECONDS * float(rest @ rest) / (len(rate) - len(slopes)))
     return float(slopes[0]), float(error), float(slopes[1]) if len(moved) > 1 else 0.0

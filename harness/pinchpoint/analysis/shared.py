@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from pinchpoint.analysis.dependencies import held_outside
-from pinchpoint.analysis.flows import Flow
+from pinchpoint.analysis.flows import Flow, going_on
 from pinchpoint.analysis.inputs import Inputs
 from pinchpoint.analysis.resources import Resource
 from pinchpoint.analysis.series import Floats
@@ -23,7 +23,7 @@ def find_locks(inputs: Inputs, flows: tuple[Flow, ...]) -> Iterator[Resource]:
         waiters = inputs.samples.steps(host.name, "db.lock_waiters")
         if not np.isfinite(waiters).any():
             continue
-        going_on = _going_on(inputs, flows, host.tier)
+        there = going_on(inputs, flows, host.tier)
         yield Resource(
             key=f"lock:{host.name}",
             type="lock",
@@ -33,19 +33,9 @@ def find_locks(inputs: Inputs, flows: tuple[Flow, ...]) -> Iterator[Resource]:
             instance=largest_lock(inputs, host.name),
             columns={
                 "used": np.where(np.isfinite(waiters), waiters >= SOMEBODY, np.nan),
-                "witness": np.divide(waiters, going_on, out=np.zeros_like(waiters), where=going_on > 0),
+                "witness": np.divide(waiters, there, out=np.zeros_like(waiters), where=there > 0),
             },
         )
-
-
-def _going_on(inputs: Inputs, flows: tuple[Flow, ...], tier: str) -> Floats:
-    """Operations under way at a tier, as their clients see it.
-
-    The mean over the window: an operation counts in the second in which it ends, and one that waits for a
-    lock may do so for many.
-    """
-    total = sum(flow.going_on(tier) for flow in flows)
-    return np.full(inputs.window.steps, total)
 
 
 def find_connections(inputs: Inputs, flows: tuple[Flow, ...]) -> Iterator[Resource]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from pinchpoint.analysis.flows import Flow
+from pinchpoint.analysis.flows import Flow, going_on
 from pinchpoint.analysis.inputs import DiskRole, Host, Inputs
 from pinchpoint.analysis.resources import COMMIT_ROLES, Resource
 from pinchpoint.analysis.series import Floats, Key
@@ -229,8 +229,8 @@ def _pool(
     deeper: Floats,
 ) -> Resource:
     used, queued = (inputs.samples.steps(*key) for key in keys)
-    going_on = np.full(inputs.window.steps, sum(flow.going_on(host.tier) for flow in flows))
-    waiting = np.divide(queued, going_on, out=np.full_like(queued, np.nan), where=going_on > 0)
+    there = going_on(inputs, flows, host.tier)
+    waiting = np.divide(queued, there, out=np.full_like(queued, np.nan), where=there > 0)
     return Resource(
         key=f"pool:{host.name}:{keys[0].metric}:{keys[0].instance}",
         type="pool",

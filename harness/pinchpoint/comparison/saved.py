@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from pinchpoint.comparison.comparison import SCHEMA, Comparison
 from pinchpoint.comparison.sides import Side
 from pinchpoint.errors import InputError
 from pinchpoint.report import registry
-from pinchpoint.store.write import write_json
+from pinchpoint.store.write import free_path, write_json
 
 COMPARISON = "comparison.json"
 
@@ -21,13 +20,7 @@ COMPARISON = "comparison.json"
 def directory_for(parent: Path, comparison: Comparison) -> Path:
     """A directory's path that is not taken: ``comparison-dev-prod-20260101T000000Z``."""
     names = "-".join(_slug(side) for side in comparison.sides)
-    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-    first = wanted = parent / f"comparison-{names}-{stamp}"
-    number = 1
-    while wanted.exists():
-        number += 1
-        wanted = first.with_name(f"{first.name}-{number}")
-    return wanted
+    return free_path(parent, f"comparison-{names}")
 
 
 def beside(base: Sequence[Path]) -> Path:

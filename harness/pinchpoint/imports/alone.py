@@ -28,7 +28,7 @@ from pinchpoint.store.schema import (
     RUN_SCHEMA,
     SAMPLES,
 )
-from pinchpoint.store.write import utc, write_json
+from pinchpoint.store.write import free_path, utc, write_json
 from pinchpoint_collectors.imports.record import Settings
 
 MAX_CELLS = 30_000_000
@@ -68,7 +68,7 @@ def import_alone(
         pq.write_table(OPERATIONS_SCHEMA.empty_table(), making / OPERATIONS)
         write_json(making / MANIFEST, _manifest(gathered, places, begin_s, end_s))
         making.chmod(0o755)
-        return making.rename(_directory(out, sources[0].path, begin_s))
+        return making.rename(free_path(out, sources[0].path.stem, begin_s))
     except OSError as error:
         raise InputError(
             f"{out}: cannot be written: {error.strerror or error}; make room, or give --out"
@@ -130,13 +130,3 @@ def _manifest(gathered: Gathered, places: Places, begin_s: float, end_s: float) 
 def notes(gathered: Gathered) -> list[str]:
     """What the files have to say, each with its file's name."""
     return [f"{read.source.path.name}: {note}" for read in gathered.reads for note in read.found.notes]
-
-
-def _directory(out: Path, path: Path, begin_s: float) -> Path:
-    stamp = datetime.fromtimestamp(begin_s, UTC).strftime("%Y%m%dT%H%M%SZ")
-    first = wanted = out / f"{path.stem}-{stamp}"
-    number = 1
-    while wanted.exists():
-        number += 1
-        wanted = first.with_name(f"{first.name}-{number}")
-    return wanted

@@ -31,6 +31,17 @@ def utc(time_ns: int | None = None) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def free_path(parent: Path, name: str, at_s: float | None = None) -> Path:
+    """A directory's path that is not taken: ``NAME-20260101T000000Z``; now by default."""
+    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(at_s))
+    first = wanted = parent / f"{name}-{stamp}"
+    number = 1
+    while wanted.exists():  # two may begin in one second
+        number += 1
+        wanted = first.with_name(f"{first.name}-{number}")
+    return wanted
+
+
 def write_json(path: Path, content: object) -> None:
     """Write JSON so that a reader, or a kill, never meets half a file. Raises OSError."""
     partial = path.with_name(path.name + ".partial")

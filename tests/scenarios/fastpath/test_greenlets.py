@@ -2,35 +2,21 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support import run_script
 
 from pinchpoint_scenarios.contract import Endpoint
 
 SCRIPT = Path(__file__).with_name("greenlets.py")
-TESTS = SCRIPT.parent.parent.parent
 
 
 @pytest.fixture(scope="module")
 def found(sql_server: Endpoint, nosql: Endpoint) -> dict[str, Any]:
     """What greenlets.py saw."""
-    done = subprocess.run(
-        [sys.executable, SCRIPT, sql_server.url, nosql.url],
-        env={**os.environ, "PYTHONPATH": str(TESTS)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    result: dict[str, Any] = json.loads(done.stdout)
-    return result
+    return run_script(SCRIPT, sql_server.url, nosql.url)
 
 
 def test_statements_wait_side_by_side(found: dict[str, Any]) -> None:

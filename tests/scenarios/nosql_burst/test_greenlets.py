@@ -2,37 +2,23 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from serverprocess import ServerProcess
+from support import run_script
 
 from pinchpoint_scenarios.contract import Endpoint
 
 SCRIPT = Path(__file__).with_name("greenlets.py")
-TESTS = SCRIPT.parent.parent.parent
 DRIVERS = pytest.mark.parametrize("driver", ["fast", "library"])
 
 
 @pytest.fixture(scope="module")
 def found(cassandra_endpoint: Endpoint, cassandra_server: ServerProcess) -> dict[str, Any]:
     """What greenlets.py saw."""
-    done = subprocess.run(
-        [sys.executable, SCRIPT, cassandra_endpoint.url, str(cassandra_server.pid)],
-        env={**os.environ, "PYTHONPATH": str(TESTS)},
-        capture_output=True,
-        text=True,
-        timeout=90,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    result: dict[str, Any] = json.loads(done.stdout)
-    return result
+    return run_script(SCRIPT, cassandra_endpoint.url, str(cassandra_server.pid), timeout_s=90)
 
 
 @DRIVERS
