@@ -1,0 +1,1 @@
+"""What collectors of other machines share: the way there (ssh), and the distance between two clocks."""

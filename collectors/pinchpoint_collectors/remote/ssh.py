@@ -1,0 +1,267 @@
+"""The system's own ssh: where a host is, the command line that gets there, and what its failures mean.
+
+The user's configuration, keys, agent, jump hosts and known_hosts are respected. Nobody can be asked anything
+(BatchMode), and no password stands on a command line: there is no option for one.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from pinchpoint_collectors.errors import CollectorError
+
+OPTIONS = frozenset({"address", "user", "port", "identity", "config"})
+"""The keys of a ``collect`` entry that say where a host is."""
+
+CONNECT_TIMEOUT_S = 10
+ALIVE_INTERVAL_S = 5
+ALIVE_COUNT = 3
+"""A link that is silent for ALIVE_INTERVAL_S times ALIVE_COUNT is given up by ssh itself."""
+
+SSH_FAILED = 255
+"""ssh's own exit status; any other is the command's."""
+
+_SETTINGS = (
+    "BatchMode=yes",
+    f"ConnectTimeout={CONNECT_TIMEOUT_S}",
+    f"ServerAliveInterval={ALIVE_INTERVAL_S}",
+    f"ServerAliveCountMax={ALIVE_COUNT}",
+    # Errors alone, so that a banner is never taken for one.
+    "LogLevel=ERROR",
+    # A connection of the user's that is up may be shared; none is left behind as a master for others.
+    "ControlMaster=no",
+    # What the user's configuration adds for people at a terminal.
+    "RemoteCommand=none",
+    "ClearAllForwardings=yes",
+    "ForwardAgent=no",
+    "ForwardX11=no",
+    "PermitLocalCommand=no",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a host is; what is None is left to the user's ssh configuration.
+
+    Attributes:
+        host: a name (also an alias of the configuration) or an IP address.
+        user: whom to log in as.
+        port: the TCP port.
+        identity: the file of a private key.
+        config: another ssh configuration file in place of ``~/.ssh/config``; jump hosts stand there.
+    """
+
+    host: str
+    user: str | None = None
+    port: int | None = None
+    identity: str | None = None
+    config: str | None = None
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> Self:
+        """From the keys ``OPTIONS`` of a ``collect`` entry. Raises ``CollectorError`` for one that is wrong.
+
+        ``address`` may be ``user@host``.
+        """
+        host = _word(options, "address")
+        if host is None:
+            raise CollectorError("address: missing; needed: the host's name or address, as ssh takes it")
+        user = _word(options, "user")
+        if "@" in host:
+            if user is not None:
+                raise CollectorError(f"user: found {user!r} beside {host!r}; allowed: one of the two")
+            user, _, host = host.rpartition("@")
+            if not user or not host:
+                raise CollectorError(f"address: found {options['address']!r}; allowed: HOST or USER@HOST")
+        port = options.get("port")
+        if port is not None and (type(port) is not int or not 1 <= port <= 65535):
+            raise CollectorError(f"port: found {port!r}; allowed: a number from 1 to 65535")
+        return cls(host, user, port, _file(options, "identity"), _file(options, "config"))
+
+    def __str__(self) -> str:
+        user = f"{self.user}@" if self.user else ""
+        if self.port is None:
+            return f"{user}{self.host}"
+        return f"{user}[{self.host}]:{self.port}" if ":" in self.host else f"{user}{self.host}:{self.port}"
+
+
+def argv(address: Address, command: str) -> list[str]:
+    """The command line that runs ``command`` on the host, through the login shell of the user there.
+
+    Its standard streams are the command's; nothing in ``command`` is secret, as ``ps`` shows it on both ends.
+    """
+    line = ["ssh", "-T"]
+    for setting in _SETTINGS:
+        line += ["-o", setting]
+    if address.config is not None:
+        line += ["-F", address.config]
+    if address.identity is not None:
+        line += ["-i", address.identity, "-o", "IdentitiesOnly=yes"]
+    if address.user is not None:
+        line += ["-l", address.user]
+    if address.port is not None:
+        line += ["-p", str(address.port)]
+    return [*line, "--", address.host, command]
+
+
+def shell(script: str) -> str:
+    """A command that runs a POSIX shell script, whatever the user's login shell is.
+
+    For scripts of one line without ``!`` and backslashes, which csh and fish take otherwise; longer ones go
+    over standard input.
+    """
+    return f"exec /bin/sh -c {shlex.quote(script)}"
+
+
+def run(address: Address, command: str, *, given: str = "", timeout_s: float = 30.0) -> str:
+    """Run one command on the host; its standard output.
+
+    Args:
+        address: the host.
+        command: see ``argv``.
+        given: its standard input.
+        timeout_s: how long it may take, the connection included.
+
+    Raises:
+        CollectorError: ssh is missing or failed, the command failed or did not end; the remedy is told.
+    """
+    try:
+        done = subprocess.run(
+            argv(address, command),
+            input=given,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=timeout_s,
+            check=False,
+        )
+    except FileNotFoundError as error:
+        raise no_ssh() from error
+    except subprocess.TimeoutExpired as error:
+        raise CollectorError(
+            f"{address}: what was asked for over ssh did not end within {timeout_s:g} s; "
+            "is the host overloaded?"
+        ) from error
+    if done.returncode != 0:
+        raise CollectorError(why(address, done.returncode, done.stderr))
+    return done.stdout
+
+
+def no_ssh() -> CollectorError:
+    """What to say where this machine has no ssh."""
+    return CollectorError(
+        "no program `ssh` on this machine; install OpenSSH's client (Debian: openssh-client)"
+    )
+
+
+_UNKNOWN_KEY = (
+    "its host key is not known here; connect once by hand (`{by_hand}`) and compare the fingerprint, "
+    "or add the key to known_hosts"
+)
+_CHANGED_KEY = (
+    "its host key is another than known_hosts says; find out why (a new machine, or somebody in between) and "
+    "only then remove the old one with `ssh-keygen -R`"
+)
+_REFUSED_KEY = (
+    "it accepts no key of ours (it offers {how}); put the public key into ~/.ssh/authorized_keys there, or say "
+    "`user:` and `identity:`; a key with a passphrase must be in ssh-agent, as nobody can be asked"
+)
+_FAILURES: tuple[tuple[str, str], ...] = (
+    (r"REMOTE HOST IDENTIFICATION HAS CHANGED", _CHANGED_KEY),
+    (r"Host key verification failed|No .* host key is known", _UNKNOWN_KEY),
+    (r"Permission denied \((?P<how>[^)]*)\)", _REFUSED_KEY),
+    (r"Too many authentication failures", "it was offered too many keys; say which with `identity:`"),
+    (r"Connection refused", "nobody listens there; start sshd, or correct `address:` and `port:`"),
+    (r"Could not resolve hostname", "its name is not known here; correct `address:` or the name service"),
+    (
+        r"Connection timed out|Operation timed out|timed out during banner",
+        f"it did not answer within {CONNECT_TIMEOUT_S} s; is it up, and does a firewall let ssh through?",
+    ),
+    (r"No route to host|Network is unreachable", "no way leads there; look at the network and its routes"),
+    (
+        r"Timeout, server .* not responding|Broken pipe|Connection reset",
+        "the link was cut; look at the network between here and there",
+    ),
+    (r"Connection closed by|kex_exchange_identification", "sshd closed the connection; its log says why"),
+    (
+        r"no matching .* found",
+        "it and this machine share no way to encrypt; allow one in the ssh configuration",
+    ),
+    (
+        r"Bad configuration option|bad configuration options|Can't open user config",
+        "correct the ssh configuration",
+    ),
+    (r"UNPROTECTED PRIVATE KEY FILE|bad permissions", "others may read the private key; `chmod 600` it"),
+)
+_NO_SHELL = re.compile(
+    r"account is currently not available|nologin|not recognized as an internal|[Ss]hell access"
+)
+
+
+def why(address: Address, status: int, stderr: str) -> str:
+    """What a failure of ssh means and what to do, as a sentence that begins with the address.
+
+    Args:
+        address: whom it was about.
+        status: its exit status.
+        stderr: what it said.
+    """
+    said = _last_line(stderr)
+    if status != SSH_FAILED:
+        return f"{address}: {_command_failed(status, stderr)}"
+    for pattern, sentence in _FAILURES:
+        found = re.search(pattern, stderr)
+        if found:
+            words = {"how": found.groupdict().get("how", ""), "by_hand": _by_hand(address)}
+            return f"{address}: {sentence.format(**words)} (ssh: {said})"
+    return f"{address}: ssh failed: {said or 'it did not say why'}; try `{_by_hand(address)}`"
+
+
+def _command_failed(status: int, stderr: str) -> str:
+    said = _last_line(stderr)
+    if status in (126, 127) or _NO_SHELL.search(stderr):
+        return (
+            f"the login works, but there is no shell that runs our commands (exit status {status}: "
+            f"{said or 'nothing was said'}); give a user whose login shell is one, or `kind: windows`"
+        )
+    return f"the command ended with status {status}: {said or 'nothing was said'}"
+
+
+def _by_hand(address: Address) -> str:
+    given = (("-F", address.config), ("-i", address.identity), ("-l", address.user), ("-p", address.port))
+    options = [part for option, value in given if value is not None for part in (option, str(value))]
+    return shlex.join(["ssh", *options, address.host])
+
+
+def _last_line(stderr: str) -> str:
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+    return lines[-1][:300] if lines else ""
+
+
+def _word(options: Mapping[str, Any], name: str) -> str | None:
+    value = options.get(name)
+    if value is None:
+        return None
+    if not isinstance(value, str) or not value or value.startswith("-") or re.search(r"[\s\0]", value):
+        raise CollectorError(f"{name}: found {value!r}; allowed: a word that does not begin with -")
+    return value
+
+
+def _file(options: Mapping[str, Any], name: str) -> str | None:
+    value = options.get(name)
+    if value is None:
+        return None
+    if not isinstance(value, str) or not value.startswith(("/", "~")):
+        raise CollectorError(
+            f"{name}: found {value!r}; allowed: an absolute path, or one that begins with ~/"
+        )
+    path = Path(value).expanduser()
+    if not path.is_file():
+        raise CollectorError(f"{name}: {path} is no file on this machine; give one that is there")
+    return str(path)
