@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 
 class Sample(NamedTuple):
@@ -74,6 +74,20 @@ class NotMeasured:
     remedy: str | None
 
 
+class Incident(NamedTuple):
+    """One line for the run's events that only the collector can tell.
+
+    Attributes:
+        event: ``gap`` (``from`` and ``to`` in ISO UTC, ``missed`` readings, ``interval_s``, ``why``),
+            ``gap_filled`` (``from``, ``to``, ``by``: whose recording), ``clock_offset`` (``offset_s``,
+            ``error_s``; told when it is more than a second).
+        fields: JSON-ready; the sampler adds ``kind`` and ``hosts``.
+    """
+
+    event: str
+    fields: Mapping[str, Any]
+
+
 class Collector(Protocol):
     """Reads one machine, on demand; knows nothing of schedules, files or verdicts."""
 
@@ -95,6 +109,18 @@ class Collector(Protocol):
 
     def close(self) -> None:
         """Give back what the collector holds. Safe to call twice."""
+        ...
+
+
+@runtime_checkable
+class Telling(Protocol):
+    """A collector that tells its own gaps, as one that is far away does: what came late is none.
+
+    Of any other the sampler tells a gap for the time in which its readings failed.
+    """
+
+    def incidents(self) -> Sequence[Incident]:
+        """What happened since it was asked before; asked after every reading, also one that failed."""
         ...
 
 

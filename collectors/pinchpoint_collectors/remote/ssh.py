@@ -169,8 +169,8 @@ _CHANGED_KEY = (
     "only then remove the old one with `ssh-keygen -R`"
 )
 _REFUSED_KEY = (
-    "it accepts no key of ours (it offers {how}); put the public key into ~/.ssh/authorized_keys there, or say "
-    "`user:` and `identity:`; a key with a passphrase must be in ssh-agent, as nobody can be asked"
+    "it accepts no key of ours (it takes {how}); put the public key into ~/.ssh/authorized_keys there, or "
+    "say `user:` and `identity:`; a key with a passphrase must be in ssh-agent, as nobody can be asked"
 )
 _FAILURES: tuple[tuple[str, str], ...] = (
     (r"REMOTE HOST IDENTIFICATION HAS CHANGED", _CHANGED_KEY),

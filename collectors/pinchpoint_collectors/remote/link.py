@@ -1,0 +1,172 @@
+"""A process at the other end of two pipes, as ssh is: what it says, without ever waiting longer than told."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from typing import IO
+
+from pinchpoint_collectors.remote.ssh import no_ssh
+
+_CHUNK_BYTES = 1 << 18
+_PIPE_BYTES = 1 << 20
+"""What arrives between two readings must find room, or the sender is held up."""
+_END_S = 1.0
+
+_FIRST_WAIT_S = 1.0
+_LONGEST_WAIT_S = 30.0
+
+
+class Link:
+    """One running process, its output gathered piece by piece. Not safe for several threads.
+
+    Args:
+        command: what is run, as ``ssh.argv`` makes it. It gets no terminal and none of our signals.
+
+    Raises:
+        CollectorError: there is no such program here.
+    """
+
+    def __init__(self, command: Sequence[str]) -> None:
+        try:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                start_new_session=True,
+            )
+        except FileNotFoundError as error:
+            raise no_ssh() from error
+        self.received_bytes = 0
+        self.errors = ""
+        """All it has written to standard error and nobody has taken away yet."""
+        self._out = bytearray()
+        self._selector = selectors.DefaultSelector()
+        for stream, take in (
+            (self._process.stdout, self._take_out),
+            (self._process.stderr, self._take_error),
+        ):
+            assert stream is not None  # noqa: S101 - pipes were asked for; tells the type checker
+            os.set_blocking(stream.fileno(), False)
+            self._selector.register(stream, selectors.EVENT_READ, take)
+        _widen(self._process.stdout)
+
+    def pump(self, timeout_s: float) -> bool:
+        """Wait until something comes, at most so long; whether anything did. What is there is all taken."""
+        came = False
+        if not self._selector.get_map():
+            return False
+        for key, _ in self._selector.select(timeout_s):
+            came |= self._drain(key)
+        return came
+
+    def pieces(self, end: bytes = b"\n") -> Iterator[str]:
+        """Take away what standard output holds up to each ``end``, without it; what has no end yet stays."""
+        while (found := self._out.find(end)) >= 0:
+            piece = bytes(self._out[:found])
+            del self._out[: found + len(end)]
+            yield piece.decode("utf-8", "replace")
+
+    def error_lines(self) -> list[str]:
+        """Take away the whole lines of standard error."""
+        whole, newline, rest = self.errors.rpartition("\n")
+        if not newline:
+            return []
+        self.errors = rest
+        return whole.splitlines()
+
+    def write(self, text: str) -> bool:
+        """Say something to it; false where it listens no more."""
+        assert self._process.stdin is not None  # noqa: S101 - a pipe was asked for
+        try:
+            self._process.stdin.write(text.encode())
+        except (BrokenPipeError, ValueError):  # it has ended, or we have closed it: `ended` tells
+            return False
+        return True
+
+    @property
+    def ended(self) -> bool:
+        """Whether it says nothing more: both its streams are closed and read to their ends."""
+        return not self._selector.get_map()
+
+    def status(self) -> int:
+        """The exit status of one that has ended (it is killed where it does not after all)."""
+        try:
+            return self._process.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            return self._process.wait()
+
+    def close(self) -> None:
+        """End it: first by the end of its input, for the other side to end in order. Safe to call twice."""
+        if self._process.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):
+                self._process.stdin.close()
+        end = time.monotonic() + _END_S
+        while not self.ended and time.monotonic() < end:  # it cannot end while nobody takes what it says
+            self.pump(end - time.monotonic())
+        if self._process.poll() is None:
+            self._process.terminate()
+        self.status()
+        self._selector.close()
+        for stream in (self._process.stdout, self._process.stderr):
+            if stream is not None:
+                stream.close()
+
+    def _drain(self, key: selectors.SelectorKey) -> bool:
+        came = False
+        while True:
+            try:
+                chunk = os.read(key.fd, _CHUNK_BYTES)
+            except BlockingIOError:
+                return came
+            if not chunk:
+                self._selector.unregister(key.fileobj)
+                return came
+            came = True
+            self.received_bytes += len(chunk)
+            key.data(chunk)
+
+    def _take_out(self, chunk: bytes) -> None:
+        self._out += chunk
+
+    def _take_error(self, chunk: bytes) -> None:
+        self.errors += chunk.decode("utf-8", "replace")
+
+
+class Backoff:
+    """When to try again: at once, then after 1, 2, 4, ... 30 s, from the beginning after a success."""
+
+    def __init__(self) -> None:
+        self._wait_s = 0.0
+        self._at_s = 0.0
+
+    def due(self, now_s: float) -> bool:
+        """Whether it is time for the next attempt (``now_s``: a monotonic clock)."""
+        return now_s >= self._at_s
+
+    def failed(self, now_s: float) -> None:
+        """An attempt failed."""
+        self._wait_s = min(_LONGEST_WAIT_S, self._wait_s * 2) or _FIRST_WAIT_S
+        self._at_s = now_s + self._wait_s
+
+    def worked(self) -> None:
+        """An attempt came to something."""
+        self._wait_s = self._at_s = 0.0
+
+
+def _widen(stream: IO[bytes] | None) -> None:
+    """More room in the pipe, where this system gives it."""
+    if sys.platform != "linux" or stream is None:
+        return
+    import fcntl  # noqa: PLC0415 - only here: Windows has none
+
+    with contextlib.suppress(PermissionError):  # the user's pipes hold as much as they may: the usual 64 KiB
+        fcntl.fcntl(stream.fileno(), fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
