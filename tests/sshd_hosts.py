@@ -1,0 +1,240 @@
+"""Real sshd hosts on this machine: in network namespaces of their own with links that can be cut, or without.
+
+A namespace has no name: it lives and dies with its sshd, and its end of the link with it. All hosts share this
+machine's processes and disks; what is another machine's there is the network.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from getpass import getuser
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from support import missing, require
+
+_READY_S = 20.0
+_numbers = random.SystemRandom()
+
+
+@dataclass
+class SshdHost:
+    """One host that sshd answers on.
+
+    Attributes:
+        address: its IP address.
+        port: where sshd listens.
+        user: whom to log in as.
+        folder: its keys and files; nothing of it is left.
+        client_config: an ssh configuration that knows its key and ours.
+        pid: of its sshd.
+    """
+
+    address: str
+    port: int
+    user: str
+    folder: Path
+    client_config: Path
+    pid: int
+    _link: str | None = field(default=None)
+
+    def options(self, **more: Any) -> dict[str, Any]:
+        """The keys of a ``collect`` entry that lead there."""
+        where = {"address": self.address, "port": self.port, "user": self.user}
+        return {**where, "config": str(self.client_config), **more}
+
+    def cut(self) -> None:
+        """Cut the link: packets vanish on both ways, and nobody is told."""
+        self._inside("ip", "link", "set", "eth0", "down")
+
+    def mend(self) -> None:
+        """Put the link back."""
+        self._inside("ip", "link", "set", "eth0", "up")
+
+    def sessions(self) -> list[psutil.Process]:
+        """What runs there beyond sshd itself: its sessions, and all that they have started."""
+        return psutil.Process(self.pid).children(recursive=True)
+
+    def ours(self) -> list[psutil.Process]:
+        """What runs there for us: processes with the host's mark, wherever they hang now; sshd's own not."""
+        found = []
+        for process in psutil.process_iter():
+            try:
+                marked = process.environ().get("PINCHPOINT_SSHD_HOST") == str(self.folder)
+                if marked and process.name() not in ("sshd", "sshd-session") and process.pid != self.pid:
+                    found.append(process)
+            except psutil.Error:
+                continue  # gone meanwhile, or another user's
+        return found
+
+    def _inside(self, *command: str) -> None:
+        assert self._link is not None, "this host has no link of its own"
+        subprocess.run(
+            ["nsenter", f"--target={self.pid}", "--net", *command], check=True, capture_output=True
+        )
+
+
+@contextmanager
+def sshd_host(shell: str | None = None) -> Iterator[SshdHost]:
+    """An sshd on 127.0.0.1, without a namespace: also for an ordinary user, who then logs in as himself.
+
+    Args:
+        shell: what every login gets in place of its shell (sshd's ForceCommand).
+    """
+    with _folder() as folder:
+        port = _free_port()
+        command = _prepared(folder, "127.0.0.1", port, shell)
+        with _running(command, folder) as process:
+            host = SshdHost("127.0.0.1", port, getuser(), folder, folder / "client_config", process.pid)
+            _wait_ready(host)
+            yield host
+
+
+@contextmanager
+def sshd_hosts(count: int) -> Iterator[list[SshdHost]]:
+    """So many hosts, each in a network namespace of its own; needs root."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root: network namespaces")
+    for program, package in (("ip", "iproute2"), ("nsenter", "util-linux"), ("unshare", "util-linux")):
+        require(program, package)
+    with ExitStack() as stack:
+        yield [stack.enter_context(_namespaced()) for _ in range(count)]
+
+
+@contextmanager
+def _namespaced() -> Iterator[SshdHost]:
+    number = _numbers.randrange(1 << 20)  # a network of four addresses among the 2^20 of 10.128.0.0/10
+    net = (10 << 24) + (1 << 23) + number * 4
+    ours, theirs = (".".join(str(net + at >> shift & 255) for shift in (24, 16, 8, 0)) for at in (1, 2))
+    link = f"ppt{number:x}"
+    with _folder() as folder:
+        sshd = _prepared(folder, "0.0.0.0", 22, None)
+        # Its own /run has sshd's folder for the dropping of rights; its own /sys shows its own interfaces.
+        inside = (
+            "mount -t tmpfs none /run && mkdir -p /run/sshd && mount -t sysfs none /sys && "
+            'ip link set lo up && exec "$@"'
+        )
+        command = ["unshare", "--net", "--mount", "sh", "-c", inside, "sh", *sshd]
+        with _running(command, folder) as process:
+            host = SshdHost(theirs, 22, "root", folder, folder / "client_config", process.pid, link)
+            _wait_for_namespace(process.pid)
+            _ip("link", "add", link, "type", "veth", "peer", "name", "eth0", "netns", str(process.pid))
+            try:
+                _ip("addr", "add", f"{ours}/30", "dev", link)
+                _ip("link", "set", link, "up")
+                host._inside("ip", "addr", "add", f"{theirs}/30", "dev", "eth0")
+                host.mend()
+                _wait_ready(host)
+                yield host
+            finally:
+                subprocess.run(["ip", "link", "del", link], check=False, capture_output=True)
+
+
+def _ip(*arguments: str) -> None:
+    subprocess.run(["ip", *arguments], check=True, capture_output=True)
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="sshd-") as folder:
+        yield Path(folder)
+
+
+def _prepared(folder: Path, address: str, port: int, shell: str | None) -> list[str]:
+    """Keys and configuration of both ends; the command that starts sshd."""
+    sshd = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
+    if sshd is None:
+        missing("sshd is missing (Debian: openssh-server)")
+    keygen = require("ssh-keygen", "openssh-client")
+    for name in ("host_key", "key"):
+        subprocess.run(
+            [keygen, "-q", "-t", "ed25519", "-N", "", "-C", "test", "-f", folder / name], check=True
+        )
+    (folder / "authorized_keys").write_text((folder / "key.pub").read_text())
+    (folder / "known_hosts").write_text(f"* {(folder / 'host_key.pub').read_text()}")
+    (folder / "client_config").write_text(
+        f"Host *\n  IdentityFile {folder}/key\n  IdentitiesOnly yes\n"
+        f"  UserKnownHostsFile {folder}/known_hosts\n  GlobalKnownHostsFile none\n"
+    )
+    lines = [
+        f"ListenAddress {address}",
+        f"Port {port}",
+        f"HostKey {folder}/host_key",
+        f"AuthorizedKeysFile {folder}/authorized_keys",
+        "StrictModes no",
+        "UsePAM no",
+        "PidFile none",
+        "PasswordAuthentication no",
+        "KbdInteractiveAuthentication no",
+        "PermitRootLogin yes",
+        "MaxStartups 200",
+        f"SetEnv PINCHPOINT_SSHD_HOST={folder}",
+        *([f"ForceCommand {shell}"] if shell else []),
+    ]
+    (folder / "sshd_config").write_text("\n".join(lines) + "\n")
+    return [sshd, "-D", "-e", "-f", str(folder / "sshd_config")]
+
+
+@contextmanager
+def _running(command: list[str], folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    with (folder / "sshd.log").open("wb") as log:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd="/"
+        )
+    try:
+        yield process
+    finally:
+        # Its sessions are not in its process group: they are sessions of their own.
+        left = psutil.Process(process.pid).children(recursive=True) if process.poll() is None else []
+        for one in left:
+            try:
+                one.send_signal(signal.SIGKILL)
+            except psutil.NoSuchProcess:
+                continue  # it ended by itself
+        process.kill()
+        process.wait()
+
+
+def _wait_for_namespace(pid: int) -> None:
+    own = os.readlink("/proc/self/ns/net")  # noqa: PTH115 - the link's text, not a path
+    _wait(lambda: os.readlink(f"/proc/{pid}/ns/net") != own, "no network namespace")  # noqa: PTH115 - as above
+
+
+def _wait_ready(host: SshdHost) -> None:
+    def greets() -> bool:
+        try:
+            with socket.create_connection((host.address, host.port), 1) as connection:
+                return connection.recv(4) == b"SSH-"
+        except OSError:
+            return False
+
+    try:
+        _wait(greets, "sshd does not answer")
+    except AssertionError as error:
+        raise AssertionError((host.folder / "sshd.log").read_text()) from error
+
+
+def _wait(until: Any, words: str) -> None:
+    deadline = time.monotonic() + _READY_S
+    while not until():
+        assert time.monotonic() < deadline, words
+        time.sleep(0.05)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
