@@ -31,17 +31,32 @@ os.environ["PINCHPOINT_STATE"] = str(_TEMP / "state")
 tempfile.tempdir = str(_TEMP)
 
 
-def _mounts() -> set[str]:
+def _mounts() -> Iterator[str]:
+    """What is mounted in the session's folder."""
     path = Path("/proc/self/mountinfo")
-    return {line.split()[4] for line in path.read_text().splitlines()} if path.exists() else set()
+    for line in path.read_text().splitlines() if path.exists() else ():
+        if (place := line.split()[4]).startswith(str(_TEMP)):
+            yield f"mount {place}"
 
 
-def _loop_devices() -> set[str]:
-    return {path.read_text().strip() for path in Path("/sys/block").glob("loop*/loop/backing_file")}
+def _loop_devices() -> Iterator[str]:
+    """Those over files of the session's folder."""
+    for path in Path("/sys/block").glob("loop*/loop/backing_file"):
+        if (file := path.read_text().strip()).startswith(str(_TEMP)):
+            yield f"loop device over {file}"
 
 
-def _cgroups() -> set[str]:
-    return {str(path) for path in Path("/sys/fs/cgroup").glob("**/pinchpoint*") if path.is_dir()}
+def _control_groups() -> set[Path]:
+    """Those of farms that no process is in: a farm of somebody else's that runs has some."""
+    found = (path for path in Path("/sys/fs/cgroup").glob("**/pinchpoint*/*") if path.is_dir())
+    return {path for path in found if not _text(path / "cgroup.procs")}
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return "gone meanwhile"
 
 
 def _processes() -> list[str]:
@@ -57,18 +72,23 @@ def _processes() -> list[str]:
     return found
 
 
+def _left(groups: set[Path]) -> list[str]:
+    """Everything of this session's that is there still; ``groups`` were there before."""
+    made = (f"control group {path}" for path in sorted(_control_groups() - groups))
+    return [*_processes(), *_mounts(), *_loop_devices(), *made]
+
+
 @pytest.fixture(scope="session", autouse=True)
 def no_leaks() -> Iterator[None]:
-    """Fails the session when a process, mount, loop device, cgroup or temporary file is left."""
-    before = _mounts(), _loop_devices(), _cgroups()
+    """Fails the session when a process, mount, loop device, control group or temporary file is left.
+
+    Each process that runs tests is a session of its own.
+    """
+    before = _control_groups()
     yield
-    deadline = time.monotonic() + 5  # a killed process takes a moment to vanish
-    while (left := _processes()) and time.monotonic() < deadline:
+    deadline = time.monotonic() + 5  # a killed process takes a moment to vanish, and what held it open
+    while (left := _left(before)) and time.monotonic() < deadline:
         time.sleep(0.1)
-    for what, then, now in zip(
-        ("mount", "loop device", "cgroup"), before, (_mounts(), _loop_devices(), _cgroups()), strict=True
-    ):
-        left += [f"{what} {name}" for name in sorted(now - then)]
     left += [f"temporary file {path}" for path in _TEMP.iterdir() if not path.name.startswith("pytest-of-")]
     shutil.rmtree(_TEMP, ignore_errors=True)
     assert not left, "left behind:\n" + "\n".join(left)
