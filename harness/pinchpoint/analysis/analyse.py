@@ -62,10 +62,16 @@ def analyse(run: StoredRun) -> Verdict:
     climbed = level_table(whole, levels)
     periods = find_periods(whole, levels)
     case = _judged_case(whole, levels, climbed, periods)
-    if any(_moves(levels, periods)):
-        # Two bottlenecks mixed are neither: the one that held longest is judged, the others are told.
-        case = build_case(whole.during(longest(periods).window))
     return with_proof(_verdict(whole, levels, climbed, case, periods), run, case)
+
+
+def judged_case(run: StoredRun) -> Case | None:
+    """What a run's verdict is drawn from; None where it holds samples alone, without any operation."""
+    whole = read_inputs(without_proof(run))
+    if is_samples_alone(whole):
+        return None
+    levels = held_levels(run.manifest)
+    return _judged_case(whole, levels, level_table(whole, levels), find_periods(whole, levels))
 
 
 def _verdict(
@@ -142,6 +148,9 @@ def _judged_case(
     whole: Inputs, levels: tuple[Level, ...], climbed: tuple[dict[str, Any], ...], periods: tuple[Period, ...]
 ) -> Case:
     """The part of the run that is judged, taken through the steps."""
+    if any(_moves(levels, periods)):
+        # Two bottlenecks mixed are neither: the one that held longest is judged, the others are told.
+        return build_case(whole.during(longest(periods).window))
     if not climbed:
         return build_case(judged_part(whole, levels, None))
     knee = find_knee([row for row in climbed if row["scenario"] == climbed[0]["scenario"]])

@@ -45,20 +45,37 @@ def mser5(series: Floats) -> int:
     return int(np.argmin(errors)) * BATCH
 
 
-def find_shift(series: Floats) -> Shift | None:
-    """The change of level in a series without gaps, if it is significant (p < .05) and at least 10 %."""
+def find_shift(
+    series: Floats,
+    *,
+    least: float = MIN_SAMPLES.value,
+    edge: int = BATCH,
+    smallest: float = LEVEL_SHIFT.value,
+    alone: bool = False,
+) -> Shift | None:
+    """The change of level in a series without gaps, if it is significant (p < .05) and large enough.
+
+    Args:
+        series: in order of time.
+        least: with fewer values nothing is said.
+        edge: a level has so many values at least.
+        smallest: the least change that counts, relative to the mean.
+        alone: values do not resemble their neighbours (runs, not seconds): they are drawn one by one.
+    """
     count = len(series)
-    if count < MIN_SAMPLES.value or series.std() == 0:
+    if count < least or series.std() == 0:
         return None
     centred = series - series.mean()
     walk = np.cumsum(centred)
-    split = int(np.argmax(np.abs(walk[BATCH - 1 : count - BATCH]))) + BATCH
+    split = int(np.argmax(np.abs(walk[edge - 1 : count - edge]))) + edge
     before, after = float(series[:split].mean()), float(series[split:].mean())
-    if abs(after - before) < LEVEL_SHIFT.value * series.mean():
+    if abs(after - before) < smallest * series.mean():
         return None
     # The null keeps the shift it is to be tested for. Taking it out first (as is often done) makes a third of
     # steady runs (φ = 0.8, 120 values) look changed; with it a tenth do, and real shifts are still seen.
-    drawn = centred[block_rows(count, RESAMPLES, np.random.default_rng(SEED))]
+    random = np.random.default_rng(SEED)
+    rows = random.integers(0, count, (RESAMPLES, count)) if alone else block_rows(count, RESAMPLES, random)
+    drawn = centred[rows]
     drawn -= drawn.mean(axis=1, keepdims=True)
     null = np.abs(np.cumsum(drawn, axis=1)).max(axis=1)
     exceeding = int((null >= np.abs(walk).max()).sum())
