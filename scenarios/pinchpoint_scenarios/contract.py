@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, runtime_checkable
+from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
@@ -25,6 +26,25 @@ class Params(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
+class FileParams(Params):
+    """Base of parameters that name files of the user's.
+
+    The files are read where they are needed, so on every machine that makes load they lie in the same place.
+    """
+
+    @classmethod
+    def placed(cls, given: Mapping[str, Any], directory: Path) -> dict[str, Any]:
+        """Parameters as they stand in a plan, with the paths in them made absolute from the plan's folder on.
+
+        What is no path where one belongs is left as it is, for validation to find.
+        """
+        raise NotImplementedError
+
+    def read_files(self) -> None:
+        """Read every file. Raises ``ScenarioError``: ``FILE:LINE: what was found; what is allowed``."""
+        raise NotImplementedError
+
+
 class Endpoint:
     """One entry of farm.yaml's ``endpoints``, with its ``${ENV}`` already expanded.
 

@@ -10,6 +10,8 @@ from .full_crawl import FullCrawl
 from .names import unknown
 from .nosql_burst import NosqlBurst
 from .sql_mix import SqlMix
+from .sql_replay import SqlReplay
+from .sql_script import SqlScript
 
 
 def table(scenarios: Iterable[type[Scenario]]) -> dict[str, type[Scenario]]:
@@ -24,7 +26,7 @@ def table(scenarios: Iterable[type[Scenario]]) -> dict[str, type[Scenario]]:
     return by_use
 
 
-SCENARIOS: dict[str, type[Scenario]] = table((FullCrawl, SqlMix, NosqlBurst))
+SCENARIOS: dict[str, type[Scenario]] = table((FullCrawl, SqlMix, NosqlBurst, SqlScript, SqlReplay))
 
 
 def scenario(use: str) -> type[Scenario]:

@@ -9,12 +9,14 @@ from pinchpoint_scenarios.registry import SCENARIOS, scenario, table
 from pinchpoint_scenarios.sql_mix import SqlMix
 
 
-def test_the_three_scenarios_are_there_and_say_what_they_need() -> None:
+def test_the_scenarios_are_there_and_say_what_they_need() -> None:
     """The names, needs and effects a plan is validated with."""
     assert {use: set(kind.needs) for use, kind in SCENARIOS.items()} == {
         "full-crawl": {"sql", "search"},
         "sql-mix": {"sql"},
         "nosql-burst": {"nosql"},
+        "sql-script": {"sql"},
+        "sql-replay": {"sql"},
     }
     assert all(kind.writes for kind in SCENARIOS.values())
 
@@ -36,5 +38,5 @@ def test_an_unknown_name_lists_all_and_the_nearest() -> None:
     with pytest.raises(ScenarioError) as caught:
         scenario("sqlmix")
     assert str(caught.value) == (
-        "unknown scenario 'sqlmix'; allowed: full-crawl, nosql-burst, sql-mix; nearest: sql-mix"
+        "unknown scenario 'sqlmix'; allowed: full-crawl, nosql-burst, sql-mix, sql-replay, sql-script; nearest: sql-mix"
     )

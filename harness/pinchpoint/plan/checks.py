@@ -26,10 +26,13 @@ from pinchpoint.plan.locustfiles import check_endpoints, check_locustfile
 from pinchpoint.plan.native import NEEDS, check_native, is_native
 from pinchpoint.plan.problems import Path, Problem, listed, nearest, unknown
 from pinchpoint.plan.prove import check_prove
+from pinchpoint.plan.record import with_places
+from pinchpoint.plan.replay import check_replay
 from pinchpoint_collectors import registry as collectors
 from pinchpoint_infra.catalogue import catalogue
 from pinchpoint_scenarios import registry as scenarios
-from pinchpoint_scenarios.contract import Scenario
+from pinchpoint_scenarios.contract import FileParams, Scenario
+from pinchpoint_scenarios.errors import ScenarioError
 from pinchpoint_scenarios.full_crawl import FullCrawl
 from pinchpoint_scenarios.full_crawl.source_params import ENDPOINT_OF
 from pinchpoint_scenarios.full_crawl.sources import KINDS as SOURCES
@@ -227,7 +230,9 @@ def _check_scenario(plan: Document, name: str) -> Iterator[Problem]:
     params = plan.mapping(*place, "params")
     model = scenario_class(use).params_model
     try:
-        model.model_validate(params)
+        validated = model.model_validate(params)
+        if isinstance(validated, FileParams):
+            validated.read_files()
     except ValidationError as error:
         yield from explain(error, model, params, (*place, "params"))
 
@@ -238,10 +243,14 @@ def _check_sources(farm: Document, plan: Document, name: str, offered: set[str])
     sources = plan.at(*place)
     places = sorted(set(ENDPOINT_OF.values()))
     if not sources and offered.isdisjoint(places):
+    params = with_places(model, plan.mapping(*place, "params"), plan.location.parent)
         yield Problem(
             ("scenarios", name, "use"),
             f"{farm.file} has nothing to crawl",
             f"add endpoints.{' or endpoints.'.join(places)} there, or params.sources here",
+    except ScenarioError as error:
+        yield Problem((*place, "params"), str(error))
+    yield from check_replay(plan, name)
         )
     for position, source in enumerate(sources if isinstance(sources, list) else []):
         if not isinstance(source, dict) or source.keys() & {"url", "path"}:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
+from pinchpoint.fit.figures import FIGURES
 from pinchpoint.loadgen.locustfile import is_locustfile, scenario_class
 from pinchpoint.plan.problems import Unfit, unknown
 from pinchpoint.plan.record import (
@@ -20,8 +21,10 @@ from pinchpoint.plan.record import (
     in_file,
     only_one,
     resolved,
+    with_places,
 )
 from pinchpoint.plan.units import DURATION, RATE, byte_rate, duration, found, rate, ratio, size
+from pinchpoint_scenarios.registry import SCENARIOS
 
 AUTO_WARM_UP_S = 120.0
 """A warm-up whose end is to be detected ends here at the latest."""
@@ -261,6 +264,15 @@ class ScenarioPlan(Record):
             return str(resolved(Path(use), info.context.directory).resolve())
         return use
 
+    @field_validator("params")
+    @classmethod
+    def _files_places(cls, params: Mapping[str, Any], info: ValidationInfo) -> Mapping[str, Any]:
+        """The paths of the user's files start in the plan's folder."""
+        use = info.data.get("use")
+        if isinstance(info.context, FileContext) and use in SCENARIOS:
+            return with_places(SCENARIOS[use].params_model, params, info.context.directory)
+        return params
+
 
 class Measure(Record):
     """How long is measured.
@@ -454,6 +466,7 @@ class Plan(Record):
         phases: how long.
         objectives: what has to be achieved.
         stop_when: what ends a run early.
+        production: figures of the server that the plan was fitted to (``fit.figures``), for comparison.
     """
 
     name: Name = Field(description="the plan's name")
@@ -462,6 +475,15 @@ class Plan(Record):
     phases: Phases = Field(description="how long, such as {warm_up: 5s, measure: 1m}")
     objectives: tuple[Objective, ...] = Field(default=(), strict=False)
     stop_when: tuple[StopRule, ...] = Field(default=(), strict=False)
+    production: Mapping[str, float] | None = None
+
+    @field_validator("production")
+    @classmethod
+    def _known_figures(cls, production: Mapping[str, float] | None) -> Mapping[str, float] | None:
+        for name in production or ():
+            if name not in FIGURES:
+                raise unknown("figure", name, FIGURES)
+        return production
 
 
 def ending_scenarios(plan: Plan) -> list[str]:

@@ -17,6 +17,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationInfo
 
 from pinchpoint.plan import units
 from pinchpoint.plan.problems import Unfit, quoted
+from pinchpoint_scenarios.contract import FileParams, Params
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,11 @@ def resolved(path: Path, directory: Path) -> Path:
         return directory / path.expanduser()
     except RuntimeError as error:
         raise Unfit(f"the path {quoted(str(path))} begins with no known user", "allowed: a path") from error
+
+
+def with_places(model: type[Params], params: Mapping[str, Any], directory: Path) -> Mapping[str, Any]:
+    """A scenario's parameters as they stand in a plan of that folder, every path in them absolute."""
+    return model.placed(params, directory) if issubclass(model, FileParams) else params
 
 
 FilePath = Annotated[Path, BeforeValidator(_path)]

@@ -15,7 +15,7 @@ from typing import Any, LiteralString
 import psycopg
 from psycopg.adapt import Transformer
 from psycopg.postgres import types
-from psycopg.pq import ConnStatus, ExecStatus, Format
+from psycopg.pq import ConnStatus, ExecStatus, Format, TransactionStatus
 from psycopg.pq.abc import PGresult
 
 from ..databases.contract import Result
@@ -24,6 +24,7 @@ from .readiness import readiness
 
 # As plain numbers: comparing with an enumeration's members takes longer than asking libpq.
 _BINARY = int(Format.BINARY)
+_IN_TRANSACTION = frozenset({int(TransactionStatus.INTRANS), int(TransactionStatus.INERROR)})
 _ROWS = int(ExecStatus.TUPLES_OK)
 _FAILED = int(ExecStatus.FATAL_ERROR)
 _GOOD = frozenset({int(ExecStatus.COMMAND_OK), _ROWS})
@@ -43,6 +44,19 @@ _BINARY_FORMS: Mapping[str, _Encode] = {
 _AS_TEXT = ("text", "varchar", "bpchar")
 
 
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """What a statement gave, as the server wrote it.
+
+    Attributes:
+        names: of the columns; none where it was no query.
+        rows: their values; None is null.
+    """
+
+    names: tuple[str, ...]
+    rows: tuple[tuple[str | None, ...], ...]
+
+
 class FastConnection(ReconnectingConnection):
     """One session's connection: opened, greeted, lost and named as psycopg's, each statement run by libpq.
 
@@ -58,6 +72,40 @@ class FastConnection(ReconnectingConnection):
             return direct.execute(statement, parameters)
         except psycopg.Error as error:
             raise self._failure(error) from error
+
+    def query(self, text: str) -> Texts:
+        """Send a text as it is, one statement or several with ``;`` between; raises ``DatabaseFailure``.
+
+        Several are one transaction unless they say otherwise; what the last one gave is returned.
+        """
+        direct = self._direct or self._open_direct()
+        try:
+            return direct.query(text)
+        except psycopg.Error as error:
+            raise self._failure(error) from error
+
+    def execute_as_text(self, statement: str, parameters: Sequence[bytes | None]) -> Texts:
+        """Run one prepared statement whose ``$1`` placeholders are of whatever type the server finds.
+
+        Args:
+            statement: the statement.
+            parameters: as the server reads them from text; None is null.
+
+        Raises:
+            DatabaseFailure: also where a parameter's text is none of its type.
+        """
+        direct = self._direct or self._open_direct()
+        try:
+            return direct.execute_as_text(statement, parameters)
+        except psycopg.Error as error:
+            raise self._failure(error) from error
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction that a statement began has not ended yet."""
+        return (
+            self._cursor is not None and self._cursor.connection.pgconn.transaction_status in _IN_TRANSACTION
+        )
 
     def _open_direct(self) -> _Direct:
         cursor = self._cursor or self._open()
@@ -96,6 +144,9 @@ class _Statement:
             return [None if value is None else encode(value) for encode, value in pairs]
 
 
+_NO_TEXTS = Texts((), ())
+
+
 class _Direct:
     """An open connection, past psycopg's cursors, and the ``Result`` of its last statement.
 
@@ -108,6 +159,7 @@ class _Direct:
         self._readiness = readiness(self._pgconn.socket)
         self._transformer = Transformer(connection)
         self._statements: dict[str, _Statement] = {}
+        self._names: dict[str, bytes] = {}
         self._result: PGresult | None = None
         self._next_row = 0
 
@@ -117,6 +169,35 @@ class _Direct:
         self._result = self._answer()
         self._next_row = 0
         return self
+
+    def query(self, text: str) -> Texts:
+        self._pgconn.send_query(text.encode(self._encoding))
+        return self._texts(self._answer())
+
+    def execute_as_text(self, statement: str, parameters: Sequence[bytes | None]) -> Texts:
+        name = self._names.get(statement)
+        if name is None:
+            name = self._names[statement] = b"text_%d" % len(self._names)
+            try:
+                self._pgconn.send_prepare(name, statement.encode(self._encoding))
+                self._answer()
+            except psycopg.Error:
+                del self._names[statement]
+                raise
+        self._pgconn.send_query_prepared(name, parameters)
+        return self._texts(self._answer())
+
+    def _texts(self, answer: PGresult) -> Texts:
+        """Every value of an answer in text format."""
+        if answer.status != _ROWS:
+            return _NO_TEXTS
+        columns, encoding = range(answer.nfields), self._encoding
+        names = tuple((answer.fname(column) or b"").decode(encoding) for column in columns)
+        found = (tuple(answer.get_value(row, column) for column in columns) for row in range(answer.ntuples))
+        rows = tuple(
+            tuple(None if value is None else value.decode(encoding) for value in values) for values in found
+        )
+        return Texts(names, rows)
 
     def close(self) -> None:
         self._readiness.close()

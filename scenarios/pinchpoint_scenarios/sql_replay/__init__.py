@@ -1,0 +1,132 @@
+"""sql-replay: what a server's log has of its sessions, made again on a copy of its database."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar, cast
+
+from ..contract import Context, Params
+from ..databases.postgresql import Connection
+from ..errors import ScenarioError
+from ..fastpath.postgresql import FastConnection
+from ..sql_script.copies import Copy
+from .captured import CapturedSession, Entry, at_once, sessions_of
+from .params import SqlReplayParams
+from .pglog import read_log
+from .session import ReplaySession
+from .tape import Tape
+
+__all__ = ["SqlReplay", "SqlReplayParams"]
+
+_VERIFY_S = 5.0
+
+
+class SqlReplay:
+    """Replays a PostgreSQL server's log: its sessions, its statements, its pauses."""
+
+    use: ClassVar[str] = "sql-replay"
+    needs: ClassVar[frozenset[str]] = frozenset({"sql"})
+    writes: ClassVar[bool] = True
+    ends: ClassVar[bool] = True
+    params_model: ClassVar[type[Params]] = SqlReplayParams
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._params = cast("SqlReplayParams", context.params)
+        self._params.read_files()
+        self._copy = Copy(context.endpoints["sql"], f"pinchpoint_{context.name}", empty_will_do=False)
+        self._reading = threading.Lock()
+        self._tape: Tape | None = None
+
+    def check(self) -> Mapping[str, Any]:
+        """Reach the server and read the capture; the facts are what both are."""
+        server = self._copy.check()
+        sessions = self._sessions()
+        left_out = sum((session.left_out for session in sessions), Counter[str]())
+        statements = sum(len(session.statements) for session in sessions)
+        length_s = max((session.ends_s for session in sessions), default=0.0)
+        if not statements:
+            why = f" (left out: {dict(left_out)})" if left_out else ""
+            raise ScenarioError(
+                f"{', '.join(self._params.capture)}: no statement that could be replayed{why}; needed: a log "
+                "written with log_min_duration_statement = 0"
+            )
+        users = at_once(sessions)
+        capture = {
+            "server": f"{statements} statements of {len(sessions)} sessions",
+            "version": f"at most {users} at once, in {length_s / self._params.speed:.0f} s",
+        }
+        warnings = list(server["warnings"])
+        if left_out:
+            listed = ", ".join(f"{cause} {count}" for cause, count in sorted(left_out.items()))
+            warnings.append(f"of the capture is left out: {listed}")
+        return {"sql": {**server, "warnings": warnings}, "capture": capture}
+
+    def prepare(self, progress: Callable[[str], None]) -> None:
+        """Make sure that it is a copy, and that nobody else replays into it."""
+        progress("looking whether the database is marked as a copy")
+        self._copy.hold()
+
+    def session(self, number: int) -> ReplaySession:
+        """Open session ``number``; which captured sessions it is follows from who is free."""
+        del number
+        return ReplaySession(self._played(), self._connection, self._params.speed)
+
+    def finish(self, *, keep_data: bool) -> None:
+        """Let others in. What was replayed stays: restore the copy before the next run."""
+        del keep_data
+        self._copy.release()
+
+    @property
+    def verify_within_s(self) -> float:
+        """See ``Verified``."""
+        return _VERIFY_S
+
+    def verify(self) -> None:
+        """See ``Verified``: what was captured, what was executed, and the difference by its causes."""
+        self._context.event("replayed", **self._played().account())
+
+    def _connection(self) -> FastConnection:
+        return FastConnection(
+            self._context.endpoints["sql"],
+            application=self._copy.name,
+            statement_timeout_s=self._params.timeout_s,
+            greet=_as_it_comes,
+        )
+
+    def _played(self) -> Tape:
+        """This process's part of the capture: every so many-th session."""
+        context = self._context
+        with self._reading:
+            if self._tape is None:
+                mine = (
+                    self._sessions()[context.worker :: context.workers]
+                    if context.worker < context.workers
+                    else []
+                )
+                self._tape = Tape(mine, context.repeat_s)
+            return self._tape
+
+    def _sessions(self) -> list[CapturedSession]:
+        return sessions_of(self._entries())
+
+    def _entries(self) -> Iterator[Entry]:
+        wanted = self._params.database
+        databases: set[str] = set()
+        for path in self._params.capture:
+            for entry in read_log(Path(path)):
+                databases.add(entry.database)
+                if wanted in (None, entry.database):
+                    yield entry
+        listed = ", ".join(sorted(databases))
+        if wanted is None and len(databases) > 1:
+            raise ScenarioError(f"the capture holds several databases: {listed}; name one: database: NAME")
+        if wanted is not None and databases and wanted not in databases:
+            raise ScenarioError(f"the capture holds nothing of database {wanted!r}; it has: {listed}")
+
+
+def _as_it_comes(_: Connection) -> None:
+    """A session's connection is as the server gives it: what an application sets is in the capture."""

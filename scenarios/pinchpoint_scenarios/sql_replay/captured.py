@@ -1,0 +1,99 @@
+"""What was captured on a server: its sessions, what each did and when."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One statement, as a log has it.
+
+    Attributes:
+        session: the session's identity in the log.
+        database: where it ran.
+        ended_s: when it ended, in seconds of any clock that all entries share.
+        duration_s: how long it took there.
+        text: the statement; None where the log does not have it.
+        parameters: the values of ``$1``, ``$2``, ...; None is null. None instead of a list: it had none.
+        left_out: why it cannot be made again; None: it can.
+    """
+
+    session: str
+    database: str
+    ended_s: float
+    duration_s: float
+    text: str | None
+    parameters: tuple[str | None, ...] | None = None
+    left_out: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """One statement of a session.
+
+    Attributes:
+        at_s: when it began, in seconds from the beginning of the capture.
+        think_s: how long the session had paused before; of its first statement 0.
+        duration_s, text, parameters: as of ``Entry``.
+    """
+
+    at_s: float
+    think_s: float
+    duration_s: float
+    text: str
+    parameters: tuple[str | None, ...] | None
+
+
+@dataclass(slots=True)
+class CapturedSession:
+    """One session.
+
+    Attributes:
+        statements: what it did, in order.
+        left_out: cause -> how many statements of it cannot be made again.
+    """
+
+    statements: list[Captured] = field(default_factory=list)
+    left_out: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def begins_s(self) -> float:
+        """When its first statement began, in seconds from the beginning of the capture."""
+        return self.statements[0].at_s if self.statements else 0.0
+
+    @property
+    def ends_s(self) -> float:
+        """When its last statement ended."""
+        last = self.statements[-1] if self.statements else None
+        return last.at_s + last.duration_s if last else 0.0
+
+
+def sessions_of(entries: Iterable[Entry]) -> list[CapturedSession]:
+    """The sessions of a capture, by the time they began."""
+    ordered = sorted(entries, key=lambda entry: entry.ended_s)
+    zero_s = min((entry.ended_s - entry.duration_s for entry in ordered), default=0.0)
+    found: dict[str, CapturedSession] = {}
+    for entry in ordered:
+        session = found.setdefault(entry.session, CapturedSession())
+        if entry.left_out is not None or entry.text is None:
+            session.left_out[entry.left_out or "no_text"] += 1
+            continue
+        began_s = entry.ended_s - entry.duration_s - zero_s
+        # A log's clock ticks in milliseconds: what follows at once may seem to begin before.
+        think_s = max(0.0, began_s - session.ends_s) if session.statements else 0.0
+        session.statements.append(Captured(began_s, think_s, entry.duration_s, entry.text, entry.parameters))
+    return sorted(found.values(), key=lambda session: session.begins_s)
+
+
+def at_once(sessions: Sequence[CapturedSession]) -> int:
+    """How many sessions there were at the same time, at most, from their first statement to their last."""
+    edges = [(session.begins_s, 1) for session in sessions if session.statements]
+    edges += [(session.ends_s, -1) for session in sessions if session.statements]
+    most = now = 0
+    for _, change in sorted(edges, key=lambda edge: (edge[0], -edge[1])):
+        now += change
+        most = max(most, now)
+    return most

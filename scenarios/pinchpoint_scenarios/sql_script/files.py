@@ -1,0 +1,138 @@
+"""The user's files: which scripts there are, how often each comes, and whether they can be used."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..names import unknown
+from .lexer import ScriptError
+from .params import SqlScriptParams
+from .script import BUILT_IN, Script, Set, Sql, flat, read, uses
+from .values import read_csv
+
+SUFFIX = ".sql"
+_WEIGHTED = re.compile(r"(.+)@(\d+(?:\.\d+)?)")
+_NAME = re.compile(r"[\w.-]+")
+_LARGEST_BYTES = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """One script and how often it comes.
+
+    Attributes:
+        script: itself.
+        weight: its share of all operations is its weight over all weights.
+        sha256: of its file.
+    """
+
+    script: Script
+    weight: float
+    sha256: str
+
+
+def read_scripts(params: SqlScriptParams) -> list[Chosen]:
+    """Every script of a plan that has a weight. Raises ``ScriptError`` with all that is wrong with them."""
+    found, problems = [], []
+    for path, weight in _named(params):
+        try:
+            text = read_text(path)
+            script = read(path.stem, str(path), text)
+            _check_variables(script, params)
+        except ScriptError as error:
+            problems.append(str(error))
+            continue
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        found.append(Chosen(script, params.weights.get(path.stem, weight), digest))
+    problems += _unfit(found, params)
+    _read_others(params)
+    if not problems:
+        problems += _unknown_variables([each.script for each in found], params)
+    if problems:
+        raise ScriptError("; ".join(problems))
+    return [each for each in found if each.weight > 0]
+
+
+def read_text(path: Path) -> str:
+    """A file's text. Raises ``ScriptError``."""
+    try:
+        size_bytes = path.stat().st_size
+        if size_bytes > _LARGEST_BYTES:
+            raise ScriptError(
+                f"{path}: {size_bytes:,} bytes; allowed: a script of at most {_LARGEST_BYTES:,}"
+            )
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ScriptError(f"{path}: not UTF-8 text; save it as UTF-8") from error
+    except OSError as error:
+        raise ScriptError(f"{path}: cannot be read ({error.strerror}); check the path") from error
+
+
+def _named(params: SqlScriptParams) -> Iterator[tuple[Path, float]]:
+    for name in params.scripts:
+        weighted = _WEIGHTED.fullmatch(name)
+        path = Path(weighted[1] if weighted else name)
+        if path.is_dir():
+            yield from ((each, 1.0) for each in sorted(path.glob(f"*{SUFFIX}")))
+        else:
+            yield path, float(weighted[2]) if weighted else 1.0
+
+
+def _unfit(found: list[Chosen], params: SqlScriptParams) -> Iterator[str]:
+    """What is wrong with the scripts taken together."""
+    if not params.scripts:
+        yield "no script is named; needed: scripts, a folder of .sql files, or a list of files"
+    names = [each.script.name for each in found]
+    for each in found:
+        if names.count(each.script.name) > 1:
+            yield f"{each.script.file}: another script is named {each.script.name}; give it another name"
+        if not _NAME.fullmatch(each.script.name):
+            yield f"{each.script.file}: its name; allowed: letters, digits, '_', '-' and '.'"
+    for name in params.weights:
+        if name not in names:
+            yield f"weights: {unknown('script', name, names)}"
+    if found and not any(each.weight > 0 for each in found):
+        yield "every script has the weight 0; needed: one above 0"
+
+
+def _read_others(params: SqlScriptParams) -> None:
+    for path in (params.setup, params.teardown):
+        if path is not None:
+            read_text(Path(path))
+    for values in params.values.values():
+        if values.csv is not None:
+            read_csv(Path(values.csv), values.field)
+
+
+def _check_variables(script: Script, params: SqlScriptParams) -> None:
+    """Prepared statements take values beside them: never within quotes, and one statement at a time."""
+    if params.protocol == "simple":
+        return
+    named = {*BUILT_IN, *params.define, *params.values}
+    for sql in script.statements():
+        place = f"{script.file}:{sql.line}"
+        if sql.joined > 1:
+            raise ScriptError(f"{place}: statements joined by \\; cannot be prepared; use protocol: simple")
+        for _, name, quoted in uses(sql):
+            if quoted and name in named:
+                raise ScriptError(
+                    f"{place}: :{name} within quotes cannot be a parameter; use protocol: simple, or take it "
+                    "out of the quotes"
+                )
+
+
+def _unknown_variables(scripts: list[Script], params: SqlScriptParams) -> Iterator[str]:
+    """Variables that nothing gives a value; none where a query's columns become variables."""
+    commands = [(script, command) for script in scripts for command in flat(script.commands)]
+    if any(isinstance(command, Sql) and command.prefix is not None for _, command in commands):
+        return
+    known = {*BUILT_IN, *params.define, *params.values}
+    known |= {command.name for _, command in commands if isinstance(command, Set)}
+    for script, command in commands:
+        for line, name, quoted in uses(command):
+            if not quoted and name not in known:
+                yield f"{script.file}:{line}: {unknown('variable', name, known)}"

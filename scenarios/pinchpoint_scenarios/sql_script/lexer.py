@@ -1,0 +1,215 @@
+"""Cuts a script into statements and commands, by the rules of psql that pgbench follows.
+
+A statement ends with a ``;`` outside quotes, comments and parentheses, or where a command begins; a command
+is a backslash and the rest of its line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..errors import ScenarioError
+
+
+class ScriptError(ScenarioError):
+    """A script cannot be used: ``FILE:LINE: what was found; what is allowed``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """A place in a statement where a variable's value goes.
+
+    Attributes:
+        name: the variable.
+        quoted: whether the place lies within quotes, where no parameter can stand.
+    """
+
+    name: str
+    quoted: bool
+
+
+Pieces = tuple[str | Ref, ...]
+"""A statement: its text, cut where variables go."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    r"""One SQL statement, or several joined by ``\;``.
+
+    Attributes:
+        line: where it begins, from 1.
+        pieces: its text.
+        joined: how many statements it is.
+    """
+
+    line: int
+    pieces: Pieces
+    joined: int
+
+
+@dataclass(frozen=True, slots=True)
+class Meta:
+    """One backslash command: its line, its name without the backslash, the rest of its line."""
+
+    line: int
+    name: str
+    rest: str
+
+
+_TOKEN = re.compile(
+    r"""
+    (?P<comment>--[^\n]*)
+    |(?P<block>/\*)
+    |(?P<string>[eE]'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|"(?:[^"]|"")*")
+    |(?P<dollar>\$(?:[^\W\d]\w*)?\$)
+    |(?P<word>\w[\w$]*)
+    |(?P<cast>::|:=)
+    |:(?P<variable>[^\W\d]\w*)
+    |(?P<join>\\;)
+    |(?P<meta>\\)
+    |(?P<open>\()
+    |(?P<close>\))
+    |(?P<end>;)
+    |(?P<space>\s+)
+    |(?P<quote>['"])
+    |(?P<other>.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_IN_QUOTES = re.compile(r"(?<!:):([^\W\d]\w*)")
+_META = re.compile(r"[ \t]*(\S+)[ \t]*((?:\\\r?\n|[^\n])*)")
+_CONTINUED = re.compile(r"\\\r?\n")
+_BLOCK = re.compile(r"/\*|\*/")
+
+
+def cut(text: str, file: str) -> Iterator[Statement | Meta]:
+    """The statements and commands of a script, in their order.
+
+    Args:
+        text: the script.
+        file: its name, for messages.
+
+    Raises:
+        ScriptError: quotes or a comment that never end, a backslash without a command.
+    """
+    cutter = _Cutter(text, file)
+    while cutter.at < len(text):
+        yield from cutter.step()
+    yield from cutter.ended()
+
+
+class _Cutter:
+    def __init__(self, text: str, file: str) -> None:
+        self._text = text
+        self._file = file
+        self.at = 0
+        self._forget()
+
+    def step(self) -> Iterator[Statement | Meta]:
+        """Read one token; what it completes."""
+        match = _TOKEN.match(self._text, self.at)
+        if match is None:
+            raise AssertionError(f"{self._file}: no token at {self.at}")  # the last alternative takes any
+        self.at = match.end()
+        kind, found = str(match.lastgroup), match[0]
+        match kind:
+            case "comment":
+                self._add(" ", match.start())
+            case "end" if self._depth == 0:
+                yield from self.ended()
+            case "join":
+                self._joined += 1
+                self._add(";", match.start())
+            case "meta":
+                yield from self.ended()
+                yield self._command(match.start())
+            case "block" | "dollar" | "string" | "quote":
+                self._span(kind, found, match.start())
+            case "variable":
+                self._add(Ref(match["variable"], quoted=False), match.start())
+            case _:
+                self._depth += {"open": 1, "close": -1}.get(kind, 0)
+                self._add(found, match.start())
+
+    def ended(self) -> Iterator[Statement]:
+        """The statement that has been read so far, where there is one."""
+        pieces = tuple(_merged(self._pieces))
+        if self._line and pieces:
+            yield Statement(self._line, pieces, self._joined)
+        self._forget()
+
+    def _forget(self) -> None:
+        self._pieces: list[str | Ref] = []
+        self._line = 0
+        self._depth = 0
+        self._joined = 1
+
+    def _add(self, piece: str | Ref, start: int) -> None:
+        if not self._line and (isinstance(piece, Ref) or piece.strip()):
+            self._line = self._text.count("\n", 0, start) + 1
+        self._pieces.append(piece)
+
+    def _span(self, kind: str, found: str, start: int) -> None:
+        """What ends with its own mark: a comment, or something quoted."""
+        match kind:
+            case "block":
+                self._add(self._until_balanced(start), start)
+            case "dollar":
+                self._quoted(found + self._until(found, start), start)
+            case "string":
+                self._quoted(found, start)
+            case _:
+                place = self._place(start)
+                raise ScriptError(f"{place}: a quote that never ends; add the closing {found}")
+
+    def _quoted(self, found: str, start: int) -> None:
+        at = 0
+        for match in _IN_QUOTES.finditer(found):
+            self._add(found[at : match.start()], start)
+            self._add(Ref(match[1], quoted=True), start)
+            at = match.end()
+        self._add(found[at:], start)
+
+    def _until(self, end: str, start: int) -> str:
+        found = self._text.find(end, self.at)
+        if found < 0:
+            raise ScriptError(f"{self._place(start)}: a {end} that never ends; add the closing {end}")
+        inside, self.at = self._text[self.at : found + len(end)], found + len(end)
+        return inside
+
+    def _until_balanced(self, start: int) -> str:
+        depth = 1
+        while depth:
+            match = _BLOCK.search(self._text, self.at)
+            if match is None:
+                raise ScriptError(f"{self._place(start)}: a comment that never ends; add the closing */")
+            depth += 1 if match[0] == "/*" else -1
+            self.at = match.end()
+        return self._text[start : self.at]
+
+    def _command(self, start: int) -> Meta:
+        match = _META.match(self._text, self.at)
+        if match is None or "\n" in self._text[self.at : match.start(1)]:
+            raise ScriptError(f"{self._place(start)}: a backslash without a command; remove it")
+        self.at = match.end()
+        rest = _CONTINUED.sub(" ", match[2]).strip()
+        return Meta(self._text.count("\n", 0, start) + 1, match[1], rest)
+
+    def _place(self, start: int) -> str:
+        return f"{self._file}:{self._text.count(chr(10), 0, start) + 1}"
+
+
+def _merged(pieces: list[str | Ref]) -> Iterator[str | Ref]:
+    """Neighbouring texts as one; white space and separators at the ends are left out."""
+    merged: list[str | Ref] = []
+    for piece in pieces:
+        if isinstance(piece, str) and merged and isinstance(merged[-1], str):
+            merged[-1] += piece
+        else:
+            merged.append(piece)
+    for place, strip in ((0, str.lstrip), (-1, str.rstrip)):
+        if merged and isinstance(merged[place], str):
+            merged[place] = strip(str(merged[place]))
+    yield from (piece for piece in merged if piece)

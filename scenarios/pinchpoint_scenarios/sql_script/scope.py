@@ -1,0 +1,131 @@
+"""A script's variables: what they may hold, and how that is written into SQL."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, field
+
+from .chance import Chance
+
+SMALLEST, LARGEST = -(2**63), 2**63 - 1
+
+_INT = re.compile(r"\s*[+-]?\d+")
+_TRUE = ("true", "yes", "on")
+_FALSE = ("false", "no", "off")
+
+
+class Text(str):
+    """Text that a generator of values gave: in SQL it is a literal, with its quotes.
+
+    Any other text (what a query gave, what ``define`` says) is put into SQL as it is, as pgbench does.
+    """
+
+    __slots__ = ()
+
+
+Value = int | float | bool | str | None
+"""What a variable holds: a bigint, double precision, boolean, text not looked into yet, or null."""
+
+
+class EvaluationError(Exception):
+    """An expression has no value: the message says why."""
+
+
+@dataclass(slots=True)
+class Scope:
+    """What a session's scripts work on.
+
+    Attributes:
+        chance: where chance comes from.
+        variables: name -> value. They stay from one script to the next, as pgbench's do.
+    """
+
+    chance: Chance
+    variables: dict[str, Value] = field(default_factory=dict)
+
+    def value(self, name: str) -> Value:
+        """A variable as an expression sees it: text that is a number or a truth value is taken as that."""
+        try:
+            found = self.variables[name]
+        except KeyError:
+            raise EvaluationError(f"the variable :{name} has no value yet; set it before") from None
+        return typed(name, found) if isinstance(found, str) else found
+
+
+def typed(name: str, text: str) -> Value:
+    """What the text of a variable means in an expression (pgbench's rules)."""
+    if text.lower() == "null":
+        return None
+    if _INT.fullmatch(text):
+        return checked(int(text))
+    if text and text.isalpha():
+        for words, value in ((_TRUE, True), (_FALSE, False)):
+            if any(word.startswith(text.lower()) for word in words) and text.lower() != "o":
+                return value
+    try:
+        return float(text)
+    except ValueError:
+        raise EvaluationError(
+            f"the variable :{name} holds a text that is neither a number nor a truth value"
+        ) from None
+
+
+def checked(number: int) -> int:
+    """The number, where a bigint can hold it."""
+    if SMALLEST <= number <= LARGEST:
+        return number
+    raise EvaluationError("a whole number beyond 64 bits")
+
+
+def as_int(value: Value) -> int:
+    """A number as a whole one, rounded to the nearest, of two the even one."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise EvaluationError(f"{spelt(value)} stands where a number is needed")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise EvaluationError(f"{spelt(value)} is no whole number")
+    return checked(round(value))
+
+
+def as_float(value: Value) -> float:
+    """A number as a double."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise EvaluationError(f"{spelt(value)} stands where a number is needed")
+    return float(value)
+
+
+def as_bool(value: Value) -> bool:
+    """A truth value."""
+    if isinstance(value, bool):
+        return value
+    raise EvaluationError(f"{spelt(value)} stands where a truth value is needed")
+
+
+def is_true(value: Value) -> bool:
+    """Whether a condition holds: a truth value, or a number that is not 0; null does not."""
+    return value is not None and value != 0
+
+
+def spelt(value: Value) -> str:
+    """The value as pgbench writes it: fifteen digits of a double, true and false."""
+    match value:
+        case None:
+            return "NULL"
+        case bool():
+            return "true" if value else "false"
+        case float():
+            return format(value, ".15g")
+        case _:
+            return str(value)
+
+
+def literal(value: Value) -> str:
+    """The value as it is put into the text of a statement."""
+    if isinstance(value, Text):
+        return "'" + value.replace("'", "''") + "'"
+    return spelt(value)
+
+
+def parameter(value: Value) -> bytes | None:
+    """The value as it travels beside a prepared statement, in text."""
+    return None if value is None else spelt(value).encode()

@@ -1,0 +1,250 @@
+"""A script as it is carried out: statements, and what pgbench's commands say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from ..names import unknown
+from .expression import Expression, ExpressionError, parsed
+from .lexer import Meta, Pieces, Ref, ScriptError, Statement, cut
+
+BUILT_IN = ("client_id", "default_seed", "random_seed", "scale")
+"""Variables every script has."""
+_SLEEP_UNITS_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
+_REFUSED = {
+    **dict.fromkeys(
+        ("setshell", "shell"),
+        "it starts a program on the machine that makes the load, and what that takes would be measured as "
+        "the database's; compute the value by \\set, or take it from a file by the parameter values",
+    ),
+    **dict.fromkeys(
+        ("startpipeline", "syncpipeline", "endpipeline"),
+        "statements of a pipeline share one round trip and one failure, so that none could be timed or "
+        "counted; write them one after the other",
+    ),
+}
+_COMMANDS = ("set", "sleep", "if", "elif", "else", "endif", "gset", "aset")
+
+
+@dataclass(frozen=True, slots=True)
+class Sql:
+    r"""A statement to be sent.
+
+    Attributes:
+        line: where it begins, from 1.
+        pieces: its text.
+        joined: how many statements it is, sent together.
+        word: its first word, in lower case: ``update``.
+        prefix: its row's columns become variables with this before their names; None: they do not.
+        many: of any number of rows the last is taken (``\aset``); else there must be one (``\gset``).
+    """
+
+    line: int
+    pieces: Pieces
+    joined: int
+    word: str
+    prefix: str | None = None
+    many: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Set:
+    r"""``\set``: a variable is given the value of an expression."""
+
+    line: int
+    name: str
+    expression: Expression
+    reads: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Sleep:
+    r"""``\sleep``: a pause, of so many units (a number, or a variable's) of ``unit_s``."""
+
+    line: int
+    amount: float | Ref
+    unit_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    r"""One way of an ``\if``: its condition (None: ``\else``) and what is done."""
+
+    line: int
+    condition: Expression | None
+    reads: frozenset[str]
+    commands: list[Command]
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    r"""``\if`` to ``\endif``: the first arm whose condition holds is done."""
+
+    line: int
+    arms: list[Arm] = field(default_factory=list)
+
+
+Command = Sql | Set | Sleep | Branch
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """One script: what one operation is.
+
+    Attributes:
+        name: the operation's.
+        file: where it came from, for messages.
+        commands: what is done, in order.
+    """
+
+    name: str
+    file: str
+    commands: list[Command]
+
+    def statements(self) -> Iterator[Sql]:
+        """Every statement, in order."""
+        return (each for each in flat(self.commands) if isinstance(each, Sql))
+
+    def variables(self) -> frozenset[str]:
+        """The variables it uses."""
+        return frozenset(name for command in flat(self.commands) for _, name, _ in uses(command))
+
+
+def flat(commands: list[Command]) -> Iterator[Command]:
+    """Every command, those within branches too."""
+    for command in commands:
+        yield command
+        if isinstance(command, Branch):
+            for arm in command.arms:
+                yield from flat(arm.commands)
+
+
+def uses(command: Command) -> Iterator[tuple[int, str, bool]]:
+    """The variables that a command itself uses: line, name, whether within quotes."""
+    match command:
+        case Set(line=line, reads=reads):
+            yield from ((line, name, False) for name in sorted(reads))
+        case Sleep(line=line, amount=Ref(name=name)):
+            yield line, name, False
+        case Branch(arms=arms):
+            yield from ((arm.line, name, False) for arm in arms for name in sorted(arm.reads))
+        case Sql(line=line, pieces=pieces):
+            yield from ((line, piece.name, piece.quoted) for piece in pieces if isinstance(piece, Ref))
+
+
+def read(name: str, file: str, text: str) -> Script:
+    """A script of its text. Raises ``ScriptError`` naming the first line that cannot be used."""
+    reader = _Reader(file)
+    for part in cut(text, file):
+        if isinstance(part, Statement):
+            reader.statement(part)
+        else:
+            reader.command(part)
+    commands = reader.done()
+    if not any(isinstance(each, Sql) for each in flat(commands)):
+        raise ScriptError(f"{file}: no statement; needed: at least one")
+    return Script(name, file, commands)
+
+
+class _Reader:
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self._commands: list[list[Command]] = [[]]
+        self._branches: list[Branch] = []
+
+    def statement(self, found: Statement) -> None:
+        text = "".join(piece for piece in found.pieces if isinstance(piece, str))
+        words = text.split()
+        word = words[0].lower().strip("(") if words else ""
+        upper = [each.upper() for each in words]
+        if word == "copy" and not {"STDIN", "STDOUT"}.isdisjoint(upper):
+            raise self._error(
+                found.line,
+                "COPY from or to the client",
+                "INSERT and SELECT, or COPY with a file of the server",
+            )
+        self._commands[-1].append(Sql(found.line, found.pieces, found.joined, word or "statement"))
+
+    def command(self, found: Meta) -> None:
+        name = found.name.lower()
+        if name in _REFUSED:
+            raise ScriptError(f"{self._file}:{found.line}: \\{name} is refused: {_REFUSED[name]}")
+        if name not in _COMMANDS:
+            raise ScriptError(f"{self._file}:{found.line}: {unknown('command', name, _COMMANDS)}")
+        match name:
+            case "set":
+                self._set(found)
+            case "sleep":
+                self._sleep(found)
+            case "gset" | "aset":
+                self._keep(found, many=name == "aset")
+            case _:
+                self._branch(found, name)
+
+    def done(self) -> list[Command]:
+        if self._branches:
+            raise self._error(self._branches[-1].line, "an \\if that never ends", "an \\endif after it")
+        return self._commands[0]
+
+    def _set(self, found: Meta) -> None:
+        name, text = (*found.rest.split(None, 1), "", "")[:2]
+        if not name.isidentifier() or not text:
+            raise self._error(found.line, f"\\set {found.rest}", "\\set NAME EXPRESSION")
+        expression, reads = self._expression(found.line, text)
+        self._commands[-1].append(Set(found.line, name, expression, reads))
+
+    def _sleep(self, found: Meta) -> None:
+        words = found.rest.split()
+        unit = words[1] if len(words) == 2 else "s"
+        if len(words) not in (1, 2) or unit not in _SLEEP_UNITS_S:
+            raise self._error(
+                found.line, f"\\sleep {found.rest}", "\\sleep NUMBER [us|ms|s], or a :variable as number"
+            )
+        amount: float | Ref
+        if words[0].startswith(":"):
+            amount = Ref(words[0][1:], quoted=False)
+        elif words[0].isdigit():
+            amount = float(words[0])
+        else:
+            raise self._error(found.line, f"\\sleep {found.rest}", "a whole number, or a :variable")
+        self._commands[-1].append(Sleep(found.line, amount, _SLEEP_UNITS_S[unit]))
+
+    def _keep(self, found: Meta, *, many: bool) -> None:
+        last = self._commands[-1][-1] if self._commands[-1] else None
+        if not isinstance(last, Sql) or last.prefix is not None:
+            raise self._error(found.line, f"\\{found.name} without a statement", "a query before it")
+        prefix = found.rest
+        if prefix and not prefix.isidentifier():
+            raise self._error(found.line, f"\\{found.name} {prefix}", "a prefix of letters, digits and _")
+        self._commands[-1][-1] = Sql(last.line, last.pieces, last.joined, last.word, prefix, many)
+
+    def _branch(self, found: Meta, name: str) -> None:
+        if name == "if":
+            branch = Branch(found.line)
+            self._commands[-1].append(branch)
+            self._branches.append(branch)
+        elif not self._branches:
+            raise self._error(found.line, f"\\{name} without an \\if", "an \\if before it")
+        else:
+            self._commands.pop()
+            branch = self._branches[-1]
+            if branch.arms[-1].condition is None and name != "endif":
+                raise self._error(found.line, f"\\{name} after \\else", "\\endif")
+        if name == "endif":
+            self._branches.pop()
+            return
+        condition, reads = None, frozenset[str]()
+        if name != "else":
+            condition, reads = self._expression(found.line, found.rest)
+        branch.arms.append(Arm(found.line, condition, reads, []))
+        self._commands.append(branch.arms[-1].commands)
+
+    def _expression(self, line: int, text: str) -> tuple[Expression, frozenset[str]]:
+        try:
+            return parsed(text)
+        except ExpressionError as error:
+            raise ScriptError(f"{self._file}:{line}: {text.strip()}: {error}") from error
+
+    def _error(self, line: int, found: str, allowed: str) -> ScriptError:
+        return ScriptError(f"{self._file}:{line}: {found}; allowed: {allowed}")

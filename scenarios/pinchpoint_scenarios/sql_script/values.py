@@ -1,0 +1,129 @@
+"""Values for a script's variables: ranges of numbers, columns of the database, CSV files."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import psycopg
+from psycopg import sql
+
+from ..databases.postgresql import Connection
+from ..names import unknown
+from .functions import normal, zipfian
+from .lexer import ScriptError
+from .params import ValuesParams
+from .scope import Scope, Text, Value
+
+Draw = Callable[[Scope], Value]
+"""Draws a variable's next value."""
+
+_SCATTER = 2_654_435_761
+"""A prime above any number of values: multiplying by it, modulo their number, visits each once."""
+_SESSIONS = 2**20
+"""Above any session's number: of a sequence, each session has every so many-th."""
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?")
+
+# Every so many-th of the column's values, in their order, so that frequent ones stay frequent.
+_SAMPLE = """SELECT value::text FROM (
+    SELECT {column} AS value, row_number() OVER (ORDER BY {column}) AS at, count(*) OVER () AS rows
+    FROM {table} WHERE {column} IS NOT NULL) ranked
+    WHERE rows <= %(sample)s OR at * %(sample)s / rows > (at - 1) * %(sample)s / rows ORDER BY at"""
+_NUMERIC = """SELECT typcategory = 'N' FROM pg_type
+    WHERE oid = (SELECT pg_typeof({column}) FROM {table} WHERE {column} IS NOT NULL LIMIT 1)"""
+
+
+def drawer(values: ValuesParams, listed: Sequence[Value], session: int) -> Draw:
+    """How a variable's values are drawn in one session.
+
+    Args:
+        values: what the plan says.
+        listed: the values of its column or file; nothing where it is a range of numbers.
+        session: the session's number.
+    """
+    if values.distribution == "normal":
+        return _normal(values)
+    if values.distribution == "sequence":
+        return _sequence(values, listed, session)
+    low = 0 if listed else values.low or 0
+    count = len(listed) or (values.high or 0) - low + 1
+    exponent = values.exponent
+
+    def scattered(scope: Scope) -> int:  # hot values lie apart: neighbours would be read in one go
+        return zipfian(scope, count, exponent) * _SCATTER % count
+
+    def even(scope: Scope) -> int:
+        return int(scope.chance.random() * count)
+
+    pick = scattered if values.distribution == "zipfian" else even
+    if listed:
+        return lambda scope: listed[pick(scope)]
+    return lambda scope: low + pick(scope)
+
+
+def _normal(values: ValuesParams) -> Draw:
+    mean, deviation, decimals = values.mean or 0.0, values.deviation or 0.0, values.decimals
+
+    def draw(scope: Scope) -> Value:
+        number = mean + deviation * normal(scope)
+        return round(number, decimals) if decimals else round(number)
+
+    return draw
+
+
+def _sequence(values: ValuesParams, listed: Sequence[Value], session: int) -> Draw:
+    at = session - _SESSIONS
+
+    def draw(_: Scope) -> Value:
+        nonlocal at
+        at += _SESSIONS
+        return listed[(at // _SESSIONS + session) % len(listed)] if listed else (values.low or 0) + at
+
+    return draw
+
+
+def read_csv(path: Path, field: str | None) -> list[Value]:
+    """One column of a CSV file with a header. Raises ``ScriptError``."""
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            rows = csv.reader(file)
+            header = next(rows, [])
+            if field is not None and field not in header:
+                raise ScriptError(f"{path}:1: {unknown('field', field, header)}")
+            at = header.index(field) if field is not None else 0
+            found = [row[at] if len(row) > at else "" for row in rows if row]
+    except UnicodeDecodeError as error:
+        raise ScriptError(f"{path}: not UTF-8 text; save it as UTF-8") from error
+    except csv.Error as error:
+        raise ScriptError(f"{path}: no CSV file ({error})") from error
+    except OSError as error:
+        raise ScriptError(f"{path}: cannot be read ({error.strerror}); check the path") from error
+    if not found:
+        raise ScriptError(f"{path}: no values; needed: a header and at least one row")
+    return as_values(found)
+
+
+def as_values(texts: Sequence[str]) -> list[Value]:
+    """Texts as values: bare where all are numbers, else literals; an empty one is null."""
+    numbers = all(_NUMBER.fullmatch(text) for text in texts if text)
+    return [None if not text else text if numbers else Text(text) for text in texts]
+
+
+def read_column(connection: Connection, name: str, values: ValuesParams) -> list[Value]:
+    """The values of a column. Raises ``ScriptError``."""
+    *table, column = str(values.column).split(".")
+    names = {"column": sql.Identifier(column), "table": sql.Identifier(*table)}
+    try:
+        numeric = connection.execute(sql.SQL(_NUMERIC).format(**names)).fetchone()
+        rows = connection.execute(sql.SQL(_SAMPLE).format(**names), {"sample": values.sample}).fetchall()
+    except psycopg.Error as error:
+        said = error.diag.message_primary or str(error)
+        raise ScriptError(f"values.{name}: column {values.column!r} cannot be read: {said}") from error
+    if not rows:
+        raise ScriptError(
+            f"values.{name}: column {values.column!r} holds no value; fill the table, or give a range"
+        )
+    bare = bool(numeric and numeric[0])
+    return [text if bare else Text(text) for (text,) in rows]

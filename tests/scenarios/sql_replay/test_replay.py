@@ -1,0 +1,227 @@
+"""A workload captured by a real server and replayed: the same rows and pauses, nothing lost in silence."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from scenarios.sql_mix.helpers import ask
+from scenarios.sql_replay.conftest import Logged
+from scenarios.support import Events, Recorder, crawl, made, quiet
+from support import run_cli
+
+from pinchpoint.errors import InputError
+from pinchpoint.plan import load_plan
+from pinchpoint_scenarios.contract import Endpoint, Verified
+from pinchpoint_scenarios.errors import ScenarioError
+from pinchpoint_scenarios.sql_replay.captured import sessions_of
+from pinchpoint_scenarios.sql_replay.pglog import read_log
+
+USERS, TURNS, PAUSE_S = 3, 4, 0.15
+WRITTEN_S = 0.4  # after so long the server's collector has written what it was sent
+APPEND = [
+    b"UPDATE seen SET note = note || '!' WHERE id = 0",
+    b"UPDATE seen SET note = note || '!' WHERE id = 1",
+    b"UPDATE seen SET note = note || '!' WHERE id = 2",
+]
+ROWS = "SELECT id, at, note FROM seen ORDER BY 1, 2"
+
+
+def _work(endpoint: Endpoint, user: int) -> None:
+    """One user of an application: prepared and plain statements, transactions, pauses, sorts of values."""
+    with psycopg.connect(endpoint.url, autocommit=True, application_name="application") as connection:
+        for turn in range(TURNS):
+            with connection.transaction():
+                note = None if turn == 1 else f"it's {user}, $1 = 'é'\n"
+                connection.execute("INSERT INTO seen VALUES (%s, %s, %s)", [user, turn, note])
+                connection.execute(APPEND[user])
+            connection.execute("SELECT count(*) FROM seen WHERE id = %s", [user], prepare=True)
+            time.sleep(PAUSE_S)
+        if user == 0:
+            with pytest.raises(psycopg.errors.UniqueViolation):
+                connection.execute("INSERT INTO seen VALUES (0, 0, 'twice')")
+            with connection.cursor().copy("COPY seen FROM STDIN") as copy:
+                copy.write_row((0, 99, "copied"))
+
+
+def captured(logged: Logged, folder: Path) -> tuple[list[tuple[Any, ...]], Path, Path]:
+    """What the application left, and the logs of just that; the table is as before again."""
+    time.sleep(WRITTEN_S)
+    begun = [path.stat().st_size for path in (logged.csv, logged.json)]
+    users = [threading.Thread(target=_work, args=(logged.endpoint, user)) for user in range(USERS)]
+    for each in users:
+        each.start()
+    for each in users:
+        each.join(30)
+    time.sleep(WRITTEN_S)
+    logs = []
+    for path, size in zip((logged.csv, logged.json), begun, strict=True):
+        logs.append(folder / path.name)
+        with path.open("rb") as source, logs[-1].open("wb") as target:
+            source.seek(size)
+            shutil.copyfileobj(source, target)
+    rows = ask(logged.endpoint, ROWS)
+    ask(logged.endpoint, "DELETE FROM seen")
+    return rows, logs[0], logs[1]
+
+
+def replayed(
+    logged: Logged, capture: Path, users: int = USERS, *, repeat_s: float | None = 0, **params: Any
+) -> tuple[Recorder, dict[str, Any], float]:
+    """What was recorded, the account of it, and how long it took."""
+    events, recorder = Events(), Recorder()
+    given = {"capture": str(capture), "database": "loadtest", **params}
+    driver = made("sql-replay", {"sql": logged.endpoint}, given, event=events, repeat_s=repeat_s)
+    driver.check()
+    driver.prepare(quiet)
+    begun_s = time.monotonic()
+    crawl(driver, users, recorder, limit_s=30)
+    took_s = time.monotonic() - begun_s
+    assert isinstance(driver, Verified)
+    driver.verify()
+    driver.finish(keep_data=False)
+    (account,) = events.named("replayed")
+    return recorder, account, took_s
+
+
+def test_a_replay_does_what_was_captured_and_takes_as_long(logged: Logged, tmp_path: Path) -> None:
+    """Row by row; executed and left out are all there was; sessions keep their pauses; speed divides them."""
+    rows, csv, json = captured(logged, tmp_path)
+    kept = [row for row in rows if row[1] != 99]
+    length_s = max(session.ends_s for session in sessions_of(read_log(csv)))
+    seen = []
+    for log in (csv, json):
+        recorder, account, took_s = replayed(logged, log)
+        assert ask(logged.endpoint, ROWS) == kept
+        ask(logged.endpoint, "DELETE FROM seen")
+        assert {outcome for _, outcome in recorder.counts()} == {"ok"}
+        assert account["differences"] == {"copy_data_not_logged": 1, "failed_when_captured": 1}
+        assert account["captured"] == account["executed"] + 2 == len(recorder.rows) + 2
+        assert took_s >= length_s - 0.1 >= (TURNS - 1) * PAUSE_S - 0.1
+        seen.append((recorder.counts(), account["captured"]))
+    assert seen[0] == seen[1], "both kinds of log say the same"
+    counts = seen[0][0]
+    assert counts["insert", "ok"] == counts["update", "ok"] == counts["select", "ok"] == USERS * TURNS
+    assert counts["begin", "ok"] == counts["commit", "ok"] == USERS * TURNS
+    _, _, took_s = replayed(logged, csv, speed=4)
+    assert took_s < length_s
+    assert ask(logged.endpoint, ROWS) == kept
+
+
+def test_fewer_users_than_sessions_start_late_and_lose_nothing(logged: Logged, tmp_path: Path) -> None:
+    """One user plays one session after the other; how late that was is told."""
+    rows, csv, _ = captured(logged, tmp_path)
+    _, account, _ = replayed(logged, csv, users=1, speed=10)
+    assert ask(logged.endpoint, ROWS) == [row for row in rows if row[1] != 99]
+    assert account["differences"] == {"copy_data_not_logged": 1, "failed_when_captured": 1}
+    assert account["latest_s"] > 0
+
+
+def test_what_fails_now_is_told_by_its_name(logged: Logged, tmp_path: Path) -> None:
+    """On a copy that already holds the rows; what is not done when the run ends is a difference."""
+    _, csv, _ = captured(logged, tmp_path)
+    ask(logged.endpoint, "INSERT INTO seen SELECT 0, at, 'before' FROM generate_series(0, 9) at")
+    recorder, account, _ = replayed(logged, csv, speed=10)
+    counts = recorder.counts()
+    assert counts["insert", "sqlstate_23505"] == TURNS
+    assert counts["update", "sqlstate_25P02"] == TURNS, "within the transaction that failed"
+    assert account["failed"] == {"sqlstate_23505": TURNS, "sqlstate_25P02": TURNS}
+    assert account["captured"] == account["executed"] + 2
+    events = Events()
+    given = {"capture": str(csv), "database": "loadtest"}
+    driver = made("sql-replay", {"sql": logged.endpoint}, given, event=events)
+    session, recorder = driver.session(0), Recorder()
+    while not recorder.rows:
+        session.perform(recorder)
+    session.close()
+    assert isinstance(driver, Verified)
+    driver.verify()
+    [account] = events.named("replayed")
+    assert account["differences"]["ended_before"] == account["captured"] - 1 - 2
+
+
+def test_a_capture_is_replayed_again_where_the_run_goes_on(logged: Logged, tmp_path: Path) -> None:
+    """A measured time longer than the capture starts it again; each round is counted."""
+    _, csv, _ = captured(logged, tmp_path)
+    _, account, took_s = replayed(logged, csv, speed=20, repeat_s=0.8)
+    assert account["cycles"] >= 2
+    assert took_s >= 0.8
+    assert account["captured"] == account["executed"] + 2 * account["cycles"]
+
+
+def test_only_a_marked_copy_is_replayed_into(logged: Logged, tmp_path: Path) -> None:
+    """An empty database is none: what is replayed needs what it was captured on."""
+    _, csv, _ = captured(logged, tmp_path)
+    ask(logged.endpoint, "COMMENT ON DATABASE loadtest IS 'production'")
+    driver = made("sql-replay", {"sql": logged.endpoint}, {"capture": str(csv), "database": "loadtest"})
+    for attempt in (driver.check, lambda: driver.prepare(quiet)):
+        with pytest.raises(ScenarioError, match="is not marked as a copy that a load test may change"):
+            attempt()
+    assert ask(logged.endpoint, ROWS) == []
+
+
+def test_a_capture_that_cannot_be_used_is_said(logged: Logged, tmp_path: Path) -> None:
+    """No file, another database, several databases, nothing with a duration."""
+    _, csv, _ = captured(logged, tmp_path)
+    other = tmp_path / "other.csv"
+    other.write_text(csv.read_text().replace('"loadtest"', '"shop"'))
+    empty = tmp_path / "empty.csv"
+    empty.write_text("")
+
+    def refused(said: str, **params: Any) -> None:
+        with pytest.raises(ScenarioError, match=said):
+            made("sql-replay", {"sql": logged.endpoint}, params).check()
+
+    refused("no capture is named")
+    refused("gone.csv: there is no such file", capture="gone.csv")
+    refused("several databases: loadtest, shop; name one", capture=[str(csv), str(other)])
+    refused("nothing of database 'shopp'; it has: loadtest", capture=str(csv), database="shopp")
+    refused("no statement that could be replayed; needed: a log written with", capture=str(empty))
+
+
+@pytest.mark.farm
+def test_a_run_replays_a_capture_to_its_end(logged: Logged, tmp_path: Path) -> None:
+    """Users of load generators play it; the run ends with it; the report has the account."""
+    rows, _, log = captured(logged, tmp_path)
+    params = {"capture": log.name, "database": "loadtest"}
+    scenario = {"use": "sql-replay", "load": {"model": "closed", "users": USERS}, "params": params}
+    phases = {"warm_up": "0s", "measure": {"until": "done", "at_most": "1m"}}
+    plan = {"name": "again", "scenarios": {"monday": scenario}, "phases": phases}
+    farm = {"name": "copy", "environment": "test", "endpoints": {"sql": {"url": logged.endpoint.url}}}
+    for name, content in (("plan.yaml", plan), ("farm.yaml", farm)):
+        (tmp_path / name).write_text(json.dumps(content, indent=1))
+    done = run_cli(
+        "run", tmp_path / "plan.yaml", "--farm", tmp_path / "farm.yaml", "--out", tmp_path / "runs"
+    )
+    run = Path(done.stdout.splitlines()[-1])
+    assert run_cli("report", run, "--format", "json").returncode == 0, done.stdout + done.stderr
+    account = {
+        row["what"]: row["statements"]
+        for row in json.loads((run / "report.json").read_text())["tables"]["replayed"]
+    }
+    assert account == {
+        "captured": account["executed"] + 2,
+        "executed": account["executed"],
+        "not executed: copy_data_not_logged": 1,
+        "not executed: failed_when_captured": 1,
+    }
+    assert ask(logged.endpoint, ROWS) == [row for row in rows if row[1] != 99]
+
+
+def test_only_users_may_be_said_of_a_replay(tmp_path: Path) -> None:
+    """A rate, or a pause, is in the capture."""
+    (tmp_path / "log.csv").write_text("")
+    for load in ({"model": "open", "rate": "5/s"}, {"model": "closed", "users": 2, "think": "1s"}):
+        scenario = {"use": "sql-replay", "load": load, "params": {"capture": "log.csv"}}
+        plan = {"name": "again", "scenarios": {"monday": scenario}, "phases": {"measure": "1m"}}
+        (tmp_path / "plan.yaml").write_text(json.dumps(plan))
+        with pytest.raises(
+            InputError, match=r"scenarios\.monday\.load: a load with a rate, .*needed: load: {model"
+        ):
+            load_plan(tmp_path / "plan.yaml")

@@ -1,0 +1,25 @@
+"""A marked database with two tables, and nothing of them left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from scenarios.sql_mix.helpers import ask
+
+from pinchpoint_scenarios.contract import Endpoint
+from pinchpoint_scenarios.sql_script.copies import MARKER
+
+TABLES = """CREATE TABLE account (id int PRIMARY KEY, name text NOT NULL, balance bigint NOT NULL DEFAULT 0);
+    INSERT INTO account SELECT id, 'account ''' || id, 0 FROM generate_series(1, 100) id;
+    CREATE TABLE moved (at int, client int, amount bigint, rate float8, fits boolean, note text)"""
+
+
+@pytest.fixture
+def bank(sql: Endpoint) -> Iterator[Endpoint]:
+    """A hundred accounts and no movements, in a database that is marked as a copy."""
+    ask(sql, TABLES)
+    ask(sql, f"COMMENT ON DATABASE loadtest IS '{MARKER}'")
+    yield sql
+    ask(sql, "DROP TABLE IF EXISTS account, moved, made CASCADE")
+    ask(sql, "COMMENT ON DATABASE loadtest IS NULL")
