@@ -11,15 +11,14 @@ from pinchpoint_collectors.imports.perfmon_counters import (
     TOTAL,
     Counter,
     CounterPath,
+    instance_of,
     taken_apart,
 )
 from pinchpoint_collectors.imports.perfmon_names import LANGUAGES, english
 from pinchpoint_collectors.imports.record import ForeignFileError, Found
 
 _DRIVE = re.compile(r"[A-Za-z]:")
-_GROUPED = re.compile(r"(\d+),(\d+)")
 _DISKS = ("LogicalDisk", "PhysicalDisk")
-_CPUS = ("Processor", "Processor Information")
 SIZE_OF_MEMORY = {
     "metric": "mem.available_ratio",
     "instance": "",
@@ -113,13 +112,8 @@ def _first_of_each(known: Iterable[_Known]) -> list[_Known]:
 
 def _instance(one: _Known) -> str:
     """The instance as ours: a whole machine is ``""``, cores are numbered, drives are as they are."""
-    text = one.place.instance.strip()
-    if one.object in _CPUS:
-        grouped = _GROUPED.fullmatch(text)
-        if grouped:
-            return grouped[2] if grouped[1] == "0" else text
-        return "" if text.casefold() == TOTAL else text
-    return "" if text.casefold() == TOTAL and one.object not in _DISKS else text
+    ours = instance_of(one.object, one.place.instance)
+    return one.place.instance.strip() if ours is None else ours  # sums are left out elsewhere, and told
 
 
 def _without_same_disks(known: Sequence[_Known], found: Found) -> list[_Known]:

@@ -47,6 +47,30 @@ class CounterPath:
     counter: str
 
 
+_DISKS = ("LogicalDisk", "PhysicalDisk")
+_CPUS = ("Processor", "Processor Information")
+_GROUPED = re.compile(r"(\d+),(\d+)")
+
+
+def instance_of(name: str, instance: str) -> str | None:
+    """An instance of an object as ours: a whole machine is ``""``, cores are numbers, drives as they are.
+
+    None for the sum of all disks, which hides each, and for that of one NUMA node.
+    """
+    text = instance.strip()
+    total = text.casefold() == TOTAL
+    if name in _DISKS:
+        return None if total else text
+    if name not in _CPUS:
+        return "" if total else text
+    if text.casefold().endswith(f",{TOTAL}"):
+        return None
+    grouped = _GROUPED.fullmatch(text)
+    if grouped:
+        return grouped[2] if grouped[1] == "0" else text
+    return "" if total else text
+
+
 _PATH = re.compile(
     r"(?:\\\\(?P<host>[^\\]+))?\\(?P<object>[^\\(]+)(?:\((?P<instance>.*)\))?\\(?P<counter>[^\\]+)", re.DOTALL
 )

@@ -1,0 +1,162 @@
+"""Watches one Windows machine: a stream of its script's lines, read as samples."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.record import Incident, Sample, Watch
+from pinchpoint_collectors.windows.classes import Wanted
+from pinchpoint_collectors.windows.disks import is_watched
+from pinchpoint_collectors.windows.machine import not_measured, role_places
+from pinchpoint_collectors.windows.reader import KIND, Reader
+from pinchpoint_collectors.windows.stream import Stream, Taken
+
+FIRST_S = 60.0
+"""Looking through all its classes takes a busy machine this long."""
+_SILENT_INTERVALS = 5.0
+_SILENT_S = 5.0
+_IDLE_S = 20.0
+"""Where nobody has read for so long (a run that prepares its data), there was no gap: nobody looked."""
+_NS = 1_000_000_000
+
+
+class WindowsCollector:
+    """See ``record.Collector`` and ``record.Telling``.
+
+    Args:
+        watches: the hosts that are this machine.
+        stream: the link to it, open or opening.
+        wanted: what its script was asked for.
+        every_s: seconds between two of its readings.
+        where: how messages name it.
+
+    Raises:
+        CollectorError: it cannot be reached, or says nothing.
+    """
+
+    def __init__(
+        self, watches: Sequence[Watch], stream: Stream, wanted: Sequence[Wanted], every_s: float, where: str
+    ) -> None:
+        self._watches = tuple(watches)
+        self._hosts = tuple(watch.host for watch in watches)
+        self._stream = stream
+        self._wanted = tuple(wanted)
+        self._every_s = every_s
+        self._where = where
+        self._reader = Reader(self._hosts, wanted, every_s)
+        self._heard_ns = time.monotonic_ns()
+        self._read_s = time.monotonic()
+        self._asked_ns: int | None = None
+        self._received_bytes, self._cpu_s = (0, 0), (0.0, 0.0)
+        try:
+            self._held = self._until(lambda: self._reader.has_read, FIRST_S)
+            storage = self._reader.machine.storage
+            places = [place for watch in watches for place in role_places(watch, storage, where).values()]
+            self._reader.devices = frozenset(place.device for place in places)
+            self._inventory = self._facts()
+        except BaseException:
+            stream.close()
+            raise
+
+    def read(self) -> Sequence[Sample]:
+        """See ``record.Collector``: what has come since the reading before, with the machine's own times."""
+        now_s = time.monotonic()
+        idle, self._read_s = now_s - self._read_s > _IDLE_S, now_s
+        if not self._reader.measured:
+            samples = self._until(lambda: self._reader.measured, _SILENT_S + 3 * self._every_s)
+        else:
+            samples = self._taken(self._stream.take())
+        samples, self._held = [*self._held, *samples], []
+        if idle:
+            self._reader.incidents = [one for one in self._reader.incidents if one.event != "gap"]
+        return [*samples, *self._about(time.time_ns())]
+
+    def incidents(self) -> Sequence[Incident]:
+        """See ``record.Telling``."""
+        told, self._reader.incidents = self._reader.incidents, []
+        return told
+
+    def inventory(self) -> Mapping[str, Mapping[str, Any]]:
+        """See ``record.Collector``; as it was when it was connected."""
+        return self._inventory
+
+    def close(self) -> None:
+        """See ``record.Collector``."""
+        self._stream.close()
+
+    def _facts(self) -> dict[str, dict[str, Any]]:
+        reader = self._reader
+        storage, machine = reader.machine.storage, reader.machine.facts()
+        devices = [
+            *storage.physical,
+            *(one for one in storage.logical if is_watched(one, reader.devices)),
+        ]
+        disks = {device: storage.facts(device) for device in devices}
+        found = {}
+        for watch in self._watches:
+            places = role_places(watch, storage, self._where)
+            found[watch.host] = {
+                "tier": watch.tier,
+                **machine,
+                "tier_cores": None,
+                "tier_cap_cores": None,
+                "tier_cap_bytes": None,
+                "disks": disks,
+                "roles": {role: reader.machine.role(place) for role, place in places.items()},
+                "clock": reader.clock.facts(),
+                "not_measured": list(
+                    not_measured(reader.machine, self._wanted, reader.classes, places.items())
+                ),
+            }
+        return found
+
+    def _until(self, enough: Callable[[], bool], within_s: float) -> list[Sample]:
+        """Take what comes until it is enough. Raises ``CollectorError`` where it is not in time."""
+        samples: list[Sample] = []
+        until = time.monotonic() + within_s
+        while not enough():
+            left_s = until - time.monotonic()
+            if left_s <= 0:
+                raise CollectorError(
+                    f"{self._where}: the machine did not say what it was asked for within {within_s:g} s; is "
+                    "it overloaded? Run `Get-CimClass Win32_PerfRawData_*` there and see how long that takes"
+                )
+            self._stream.wait(left_s)
+            samples += self._taken(self._stream.take())
+        return samples
+
+    def _taken(self, taken: Taken) -> list[Sample]:
+        """The samples of what has come. Raises ``CollectorError`` where nothing has, and says why."""
+        self._received_bytes = self._received_bytes[0], taken.received_bytes
+        self._cpu_s = self._cpu_s[0], taken.cpu_s
+        if taken.lines:
+            self._heard_ns = time.monotonic_ns()
+        self._reader.lost = taken.lost
+        samples = self._reader.samples(taken.lines)
+        silent_s = (time.monotonic_ns() - self._heard_ns) / _NS
+        why = taken.error
+        if why is None and self._reader.measured and silent_s > self._patience_s:
+            why = f"nothing has come for {silent_s:.0f} s; look at the network, and whether it hangs"
+        if why is not None and not samples:
+            raise CollectorError(f"{self._where}: {why}")
+        return samples
+
+    @property
+    def _patience_s(self) -> float:
+        return max(_SILENT_S, _SILENT_INTERVALS * self._every_s)
+
+    def _about(self, now_ns: int) -> list[Sample]:
+        """What watching costs here, and how well the machine's clock is known."""
+        received, spent = self._received_bytes, self._cpu_s
+        self._received_bytes, self._cpu_s = (received[1], received[1]), (spent[1], spent[1])
+        interval = 0.0 if self._asked_ns is None else (now_ns - self._asked_ns) / _NS
+        self._asked_ns = now_ns
+        own = (
+            ("collector.received_bytes", KIND, float(received[1] - received[0])),
+            ("collector.cpu_s", f"{KIND}/client", spent[1] - spent[0]),
+        )
+        samples = [Sample(now_ns, interval, host, *one) for host in self._hosts for one in own]
+        return [*samples, *self._reader.clock.samples(now_ns, interval, self._hosts, KIND)]

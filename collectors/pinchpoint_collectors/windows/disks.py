@@ -1,0 +1,186 @@
+r"""Where a disk of farm.yaml lies: drives, mount points, volumes and the disks below them.
+
+``LogicalDisk`` has an instance per volume: its letter (``L:``), else the folder it is mounted at
+(``C:\mnt\log``), else ``HarddiskVolume5``. ``PhysicalDisk`` has one per disk: its number and its letters
+(``1 L: M:``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from pinchpoint_collectors.windows.script import Line
+
+_LETTER = re.compile(r"[A-Za-z]:")
+_NUMBERED = re.compile(r"(\d+)(?:\s|$)")
+_SOLID_STATE, _HARD_DISK = 4, 3
+"""``MediaType`` of MSFT_PhysicalDisk."""
+_UNLETTERED = re.compile(r"HarddiskVolume\d+")
+
+
+def is_watched(instance: str, devices: Collection[str | None]) -> bool:
+    """All but volumes with neither letter nor folder that have no role: Windows starts from them."""
+    return not _UNLETTERED.fullmatch(instance) or instance in devices
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a disk role lies.
+
+    Attributes:
+        given: as in farm.yaml.
+        device: the instance of ``LogicalDisk`` or ``PhysicalDisk``; None: it was not found.
+        volume: the volume's own name; None where it is not known.
+        mount_point: the letter or folder it is mounted at; None likewise.
+        why: why ``device`` is None.
+    """
+
+    given: str
+    device: str | None
+    volume: str | None = None
+    mount_point: str | None = None
+    why: str | None = None
+
+
+@dataclass(slots=True)
+class Storage:
+    """What the script's lines say of a machine's storage.
+
+    Attributes:
+        logical: instances of ``LogicalDisk``.
+        physical: instances of ``PhysicalDisk``.
+        volumes: volume -> its line.
+        mounts: (folder or letter without the last backslash, volume).
+        disks: number -> its line.
+        media: number -> ``MediaType``.
+        caches: number -> whether the disk's own write cache is on; None: it does not say.
+        below: (letter, folder or volume without the last backslash) -> numbers of the disks it lies on.
+    """
+
+    logical: tuple[str, ...] = ()
+    physical: tuple[str, ...] = ()
+    volumes: dict[str, Line] = field(default_factory=dict)
+    mounts: list[tuple[str, str]] = field(default_factory=list)
+    disks: dict[int, Line] = field(default_factory=dict)
+    media: dict[int, int] = field(default_factory=dict)
+    caches: dict[int, bool | None] = field(default_factory=dict)
+    below: dict[str, set[int]] = field(default_factory=dict)
+
+    def take(self, line: Line) -> None:
+        """One line of the script; those of other kinds say nothing of storage."""
+        kind = line["kind"]
+        if kind == "volume":
+            self.volumes[line["volume"]] = line
+            if line.get("letter"):
+                self._mount(line["letter"], line["volume"])
+        elif kind == "mount":
+            self._mount(line["path"], line["volume"])
+        elif kind == "disk":
+            self.disks[int(line["number"])] = line
+        elif kind == "media" and str(line["number"]).isdecimal():
+            self.media[int(line["number"])] = int(line["media"])
+        elif kind == "cache" and str(line["number"]).isdecimal():
+            self.caches[int(line["number"])] = line.get("enabled")
+        elif kind == "access":
+            self.below.setdefault(_plain(line["path"]), set()).add(int(line["number"]))
+
+    def place(self, given: str) -> Place:
+        """Find a disk by its letter, by a folder on it, or by its instance's own name."""
+        named = _same(given, (*self.logical, *self.physical))
+        if named is not None and not _LETTER.match(given):
+            return Place(given, named)
+        path = given.replace("/", "\\").rstrip("\\")
+        if not _LETTER.match(path):
+            return Place(given, None, why=f"there is no such disk; there are {_listed(self._all())}")
+        at, volume = self._volume(path)
+        names = [at, *(mount for mount, one in self.mounts if one == volume)] if volume else [at]
+        device = next((one for name in names if (one := _same(name, self.logical))), None)
+        if device is None:
+            why = f"Windows counts no disk {at!r}; there are {_listed(self.logical)}"
+            return Place(given, None, volume, at, why)
+        return Place(given, device, volume, at)
+
+    def members(self, logical: str) -> list[str]:
+        """The physical disks that a logical one lies on; empty where that is not known."""
+        numbers = set(self._numbers(logical))
+        return [one for one in self.physical if _number(one) in numbers or _has_letter(one, logical)]
+
+    def facts(self, device: str) -> dict[str, Any]:
+        """What is known of a device, for the inventory; null is "not known"."""
+        if device in self.physical:
+            number = _number(device)
+            said = self.disks.get(number) if number is not None else None
+            return self._facts(number, said.get("size_bytes") if said else None, [])
+        members = self.members(device)
+        volume = self.volumes.get(self._volume(device)[1] or "")
+        only = _number(members[0]) if len(members) == 1 else None
+        return self._facts(only, volume.get("size_bytes") if volume else None, members)
+
+    def _facts(self, number: int | None, size_bytes: int | None, members: list[str]) -> dict[str, Any]:
+        said = self.disks.get(number) if number is not None else None
+        media = self.media.get(number) if number is not None else None
+        return {
+            "size_bytes": size_bytes,
+            "model": said.get("model") if said else None,
+            "rotational": {_HARD_DISK: True, _SOLID_STATE: False}.get(media) if media is not None else None,
+            "scheduler": None,
+            "write_cache": _cache(self.caches.get(number)) if number is not None else None,
+            "members": members,
+        }
+
+    def _mount(self, path: str, volume: str) -> None:
+        mount = path.rstrip("\\")
+        if (mount, volume) not in self.mounts:
+            self.mounts.append((mount, volume))
+
+    def _volume(self, path: str) -> tuple[str, str | None]:
+        """(what a path lies below, the volume): the longest mount point; the letter where none is known."""
+        within = [(mount, volume) for mount, volume in self.mounts if _is_within(path, mount)]
+        if within:
+            return max(within, key=lambda one: len(one[0]))
+        known = () if self.mounts else self.logical
+        names = [name for name in known if _is_within(path, name)]
+        return (max(names, key=len) if names else path[:2].upper()), None
+
+    def _numbers(self, logical: str) -> Iterator[int]:
+        yield from self.below.get(_plain(logical), ())
+        volume = self._volume(logical)[1]
+        if volume is not None:
+            yield from self.below.get(_plain(volume), ())
+
+    def _all(self) -> tuple[str, ...]:
+        return (*self.logical, *self.physical)
+
+
+def _same(name: str, instances: Iterable[str]) -> str | None:
+    return next((one for one in instances if _plain(one) == _plain(name)), None)
+
+
+def _is_within(path: str, mount: str) -> bool:
+    return f"{_plain(path)}\\".startswith(f"{_plain(mount)}\\")
+
+
+def _plain(path: str) -> str:
+    """A path as Windows compares it."""
+    return path.rstrip("\\").casefold()
+
+
+def _number(physical: str) -> int | None:
+    found = _NUMBERED.match(physical)
+    return int(found[1]) if found else None
+
+
+def _has_letter(physical: str, logical: str) -> bool:
+    return _plain(logical) in map(_plain, _LETTER.findall(physical))
+
+
+def _cache(enabled: bool | None) -> str | None:
+    """In the words of Linux' ``queue/write_cache``."""
+    return None if enabled is None else "write back" if enabled else "write through"
+
+
+def _listed(names: Collection[str]) -> str:
+    return ", ".join(names) or "none"

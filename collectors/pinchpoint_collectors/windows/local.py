@@ -1,0 +1,164 @@
+"""Kind ``local`` on Windows: PDH for the counters, the same script as far away for what the machine is."""
+
+from __future__ import annotations
+
+import base64
+import importlib
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.record import Collector, NotMeasured, Sample, Watch
+from pinchpoint_collectors.windows.disks import is_watched
+from pinchpoint_collectors.windows.machine import Machine, not_measured, role_places
+from pinchpoint_collectors.windows.openssh import LOADER, POWERSHELL
+from pinchpoint_collectors.windows.pdh import Pdh, PdhCounters
+from pinchpoint_collectors.windows.script import line_of, request, script
+from pinchpoint_collectors.windows.values import with_ratio
+
+_FACTS_S = 60.0
+_WHERE = "collector 'local'"
+
+
+def connect(watches: Sequence[Watch]) -> Collector:
+    """Watch this machine. Raises ``CollectorError``: pywin32 is not installed, or a disk is not there."""
+    try:
+        pdh = importlib.import_module("win32pdh")
+        error = importlib.import_module("pywintypes").error
+    except ImportError as missing:
+        raise CollectorError(
+            f"{_WHERE}: on Windows it needs pywin32, which is not installed here ({missing}); run: pip "
+            "install pinchpoint-collectors[windows]"
+        ) from missing
+    machine = ask_machine()
+    sql_instances = [str(one["instance"]) for one in machine.sql_servers if one.get("instance")]
+    return LocalWindows(watches, pdh, error, machine, sql_instances)
+
+
+def ask_machine() -> Machine:
+    """What this machine is, asked of PowerShell. What cannot be had stands in ``Machine.unknown``."""
+    machine = Machine()
+    lines = [LOADER, base64.b64encode(script().encode()).decode(), request((), 0)]
+    try:
+        done = subprocess.run(
+            POWERSHELL.split(),
+            input="".join(f"{line}\n" for line in lines),
+            capture_output=True,
+            text=True,
+            encoding="ascii",
+            errors="replace",
+            timeout=_FACTS_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        machine.unknown["host"] = f"PowerShell could not be asked: {error}"
+        return machine
+    for text in done.stdout.splitlines():
+        line = line_of(text)
+        if line is not None and line["kind"] != "end":
+            machine.take(line)
+    if not machine.said and "host" not in machine.unknown:
+        said = " ".join(done.stderr.split())[-300:] or "it did not say why"
+        machine.unknown["host"] = f"PowerShell told nothing: {said}"
+    return machine
+
+
+class LocalWindows:
+    """This machine under the names of all its hosts. See ``record.Collector``.
+
+    Args:
+        watches: the hosts that are it.
+        pdh: ``win32pdh``.
+        error: what it raises.
+        machine: what the machine is.
+        sql_instances: of SQL Server, as the registry has them.
+
+    Raises:
+        CollectorError: a disk is not there, or PDH cannot be read.
+    """
+
+    def __init__(
+        self,
+        watches: Sequence[Watch],
+        pdh: Pdh,
+        error: type[Exception],
+        machine: Machine,
+        sql_instances: Sequence[str] = (),
+    ) -> None:
+        self._watches = tuple(watches)
+        self._error = error
+        self._machine = machine
+        self._counters = PdhCounters(pdh, error, sql_instances)
+        self._read_ns: int | None = None
+        try:
+            self._collect()
+            storage = machine.storage
+            storage.logical, storage.physical = self._disks("LogicalDisk"), self._disks("PhysicalDisk")
+            self._places = {watch.host: role_places(watch, storage, _WHERE) for watch in watches}
+        except BaseException:
+            self.close()
+            raise
+        self._devices = {place.device for places in self._places.values() for place in places.values()}
+
+    def read(self) -> Sequence[Sample]:
+        """See ``record.Collector``."""
+        self._collect()
+        time_ns, now_ns = time.time_ns(), time.monotonic_ns()
+        interval_s = 0.0 if self._read_ns is None else (now_ns - self._read_ns) / 1e9
+        self._read_ns = now_ns
+        found = with_ratio(self._counters.values(interval_s), self._machine.memory_bytes)
+        return [
+            Sample(time_ns, interval_s, watch.host, *value)
+            for value in found
+            if is_watched(value.instance, self._devices)
+            for watch in self._watches
+        ]
+
+    def inventory(self) -> Mapping[str, Mapping[str, Any]]:
+        """See ``record.Collector``."""
+        storage, facts = self._machine.storage, self._machine.facts()
+        names = [*storage.physical, *(one for one in storage.logical if is_watched(one, self._devices))]
+        disks = {device: storage.facts(device) for device in names}
+        return {
+            watch.host: {
+                "tier": watch.tier,
+                **facts,
+                "tier_cores": None,
+                "tier_cap_cores": None,
+                "tier_cap_bytes": None,
+                "disks": disks,
+                "roles": {
+                    role: self._machine.role(place) for role, place in self._places[watch.host].items()
+                },
+                "not_measured": [*self._missing(watch)],
+            }
+            for watch in self._watches
+        }
+
+    def close(self) -> None:
+        """See ``record.Collector``."""
+        self._counters.close()
+
+    def _collect(self) -> None:
+        try:
+            self._counters.collect()
+        except self._error as error:
+            raise CollectorError(
+                f"{_WHERE}: Windows' counters cannot be read ({error}); rebuild them as an administrator: "
+                "lodctr /R, then winmgmt /resyncperf"
+            ) from error
+
+    def _disks(self, name: str) -> tuple[str, ...]:
+        return tuple(self._counters.instances(name))
+
+    def _missing(self, watch: Watch) -> list[dict[str, Any]]:
+        found = list(not_measured(self._machine, (), (), self._places[watch.host].items()))
+        found += [asdict(NotMeasured(metric, "", why, None)) for metric, why in self._counters.missing]
+        found.append(asdict(NotMeasured("net.errors_per_s", "", "PDH shows totals of errors only", None)))
+        if watch.processes is not None or {"process", "port"} & watch.options.keys():
+            why = "processes of a tier are not told apart on Windows"
+            found.append(asdict(NotMeasured("cpu.busy_ratio", f"tier:{watch.tier}", why, None)))
+        return found

@@ -1,0 +1,199 @@
+"""What a Windows machine is, for the inventory: from the script's first lines and the classes it has."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.record import NotMeasured, Watch
+from pinchpoint_collectors.windows.classes import Wanted
+from pinchpoint_collectors.windows.disks import Place, Storage
+from pinchpoint_collectors.windows.reading import CounterClass
+from pinchpoint_collectors.windows.script import Line
+
+_KIB, _MIB = 1024, 1024**2
+_VIRTUAL = (
+    ("VMware", ""),
+    ("Xen", ""),
+    ("QEMU", ""),
+    ("Red Hat", ""),
+    ("innotek GmbH", "VirtualBox"),
+    ("Microsoft Corporation", "Virtual Machine"),
+    ("Amazon EC2", ""),
+    ("Google", ""),
+    ("Nutanix", ""),
+    ("oVirt", ""),
+)
+"""Makers and models of virtual machines. That there is a hypervisor says nothing: Windows itself may run on
+its own (Hyper-V's parent, virtualisation-based security)."""
+
+NOT_OF_WINDOWS = (
+    NotMeasured("cpu.steal_ratio", "", "Windows does not tell what its hypervisor keeps from it", None),
+    NotMeasured("cpu.wait_ratio", "", "Windows has no such time", None),
+    NotMeasured("cpu.run_queue", "", "Windows counts those that wait: cpu.waiting_threads", None),
+    NotMeasured("disk.flush*", "", "Windows does not count flushes", None),
+    NotMeasured("pressure.*", "", "Windows has no such figures", None),
+)
+
+_REBUILD = (
+    "rebuild them on that machine as an administrator: lodctr /R, then winmgmt /resyncperf; a user who is no "
+    "administrator must be a member of Performance Monitor Users"
+)
+_REMEDIES: Mapping[str, tuple[str, str]] = {
+    "volumes": ("roles' file systems", "ask as a user who may (an administrator)"),
+    "disks": ("disks' models", "ask as a user who may (an administrator)"),
+    "caches": ("disks' write caches", "none before Windows Server 2019; else ask as an administrator"),
+    "sql_servers": ("SQL Server's version", "let the user read the registry's key of SQL Server"),
+    "host": ("the machine's facts", "ask as a user who may use WMI (Remote Management Users)"),
+}
+
+
+@dataclass(slots=True)
+class Machine:
+    """A machine as its first lines describe it.
+
+    Attributes:
+        said: the line ``host``; empty where that could not be had.
+        storage: its disks.
+        sql_servers: the lines ``sql_server``.
+        unknown: what could not be found out -> why.
+    """
+
+    said: Line = field(default_factory=dict)
+    storage: Storage = field(default_factory=Storage)
+    sql_servers: list[Line] = field(default_factory=list)
+    unknown: dict[str, str] = field(default_factory=dict)
+
+    def take(self, line: Line) -> None:
+        """One line of the script."""
+        kind = line["kind"]
+        if kind == "host":
+            self.said = line
+        elif kind == "sql_server":
+            self.sql_servers.append(line)
+        elif kind == "unknown":
+            self.unknown[str(line.get("what"))] = str(line.get("why"))
+        else:
+            self.storage.take(line)
+
+    @property
+    def memory_bytes(self) -> int | None:
+        """What of the memory Windows may use; None where that is not known."""
+        kib = self.said.get("memory_kib")
+        return int(kib) * _KIB if kib else None
+
+    def facts(self) -> dict[str, Any]:
+        """What is the same for every host that is this machine (collectors/README.md, "Inventory")."""
+        said, cores = self.said, self.said.get("cores")
+        paging = said.get("paging_mib")
+        return {
+            "machine_id": f"{said['uuid']} {said['hostname']}" if said.get("uuid") else None,
+            "hostname": said.get("hostname"),
+            "cpu_model": _words(said.get("cpu_model")),
+            "cores": cores,
+            "usable_cores": list(range(cores)) if cores else [],
+            "memory_bytes": self.memory_bytes,
+            "swap_bytes": None if paging is None else int(paging) * _MIB,
+            "kernel": said.get("kernel"),
+            "os": _words(said.get("os")),
+            "virtualisation": self._virtualisation(),
+            "clock_source": None,
+            "sql_servers": [
+                {name: one.get(name) for name in ("instance", "version", "edition")}
+                for one in self.sql_servers
+            ],
+        }
+
+    def role(self, place: Place) -> dict[str, Any]:
+        """A disk role's facts. What Windows counts as a write carries data: flushes are no writes there."""
+        volume = self.storage.volumes.get(place.volume or "", {})
+        return {
+            "given": place.given,
+            "device": place.device,
+            "mount_point": place.mount_point,
+            "file_system": volume.get("file_system"),
+            "allocation_unit_bytes": volume.get("block_bytes"),
+            "mount_options": None,
+            "data_io": "kernel",
+            "why": place.why,
+        }
+
+    def _virtualisation(self) -> str | None:
+        maker, model = (str(self.said.get(key) or "") for key in ("manufacturer", "model"))
+        virtual = any(maker.startswith(name) and kind in model for name, kind in _VIRTUAL)
+        return f"{maker} {model}".strip() if virtual else None
+
+
+def not_measured(
+    machine: Machine,
+    wanted: Iterable[Wanted],
+    classes: Sequence[CounterClass],
+    places: Collection[tuple[str, Place]],
+) -> Iterator[dict[str, Any]]:
+    """Everything this machine does not give, why, and what to do.
+
+    Args:
+        machine: the machine.
+        wanted: what was asked for.
+        classes: what it has of it.
+        places: (role, where it lies) of a host.
+    """
+    yield from (asdict(one) for one in (*NOT_OF_WINDOWS, *_missing(wanted, classes)))
+    for what, why in machine.unknown.items():
+        name, remedy = _REMEDIES.get(what, (what, "see what the machine says"))
+        yield asdict(NotMeasured(name, "", why, remedy))
+    for role, place in places:
+        if place.device is None:
+            remedy = "correct `device:` (a letter, as L:) or `path:` in farm.yaml"
+            yield asdict(NotMeasured("disk.*", role, f"{place.given}: {place.why}", remedy))
+
+
+def _missing(wanted: Iterable[Wanted], classes: Sequence[CounterClass]) -> Iterator[NotMeasured]:
+    found = {one.wanted.object: one for one in classes}
+    for asked in wanted:
+        counted = found.get(asked.object)
+        if counted is None and asked.needed:
+            why = (
+                f"Windows has no counters of {asked.object}: they are damaged, or this user may not see them"
+            )
+            for metric in sorted({means.metric for means in asked.counters.values()}):
+                yield NotMeasured(metric, "", why, _REBUILD)
+        elif counted is not None:
+            yield from _missing_of(counted)
+
+
+def _missing_of(counted: CounterClass) -> Iterator[NotMeasured]:
+    used = {means.metric for _, means in counted.counters}
+    for metric in sorted({means.metric for means in counted.wanted.counters.values()} - used):
+        odd = [
+            f"{name} is of type {kind or 'none'}"
+            for name, kind in counted.unknown.items()
+            if name in counted.wanted.counters and counted.wanted.counters[name].metric == metric
+        ]
+        why = f"{counted.name}: " + (
+            f"{odd[0]}, which is not understood" if odd else "it has no such counter"
+        )
+        yield NotMeasured(metric, counted.sql_instance or "", why, None if odd else _REBUILD)
+
+
+def role_places(watch: Watch, storage: Storage, where: str) -> dict[str, Place]:
+    """Role -> where it lies, of one host.
+
+    Raises:
+        CollectorError: Windows counts no such disk. Where it counts none at all, that is "not measured".
+    """
+    places = {role: storage.place(given) for role, given in watch.disks.items()}
+    for role, place in places.items():
+        if place.device is None and storage.logical:
+            raise CollectorError(
+                f"{where}: host {watch.host!r}, role {role!r}: {place.why}; correct `device:` (a letter, as "
+                "L:) or `path:`. A drive whose root the user may not read has no counters for that user"
+            )
+    return places
+
+
+def _words(text: Any) -> str | None:
+    """Processors are told with many blanks."""
+    return " ".join(str(text).split()) if text else None

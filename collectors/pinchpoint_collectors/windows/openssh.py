@@ -1,0 +1,87 @@
+"""The script over OpenSSH: the system's own ssh, its configuration, keys and known hosts.
+
+``powershell -Command -`` reads commands from standard input line by line. The only one it is given reads the
+next two lines, the script and what it is asked, and runs it; from then on the script listens by itself.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+import time
+
+from pinchpoint_collectors.remote import ssh
+from pinchpoint_collectors.remote.link import Link as Process
+from pinchpoint_collectors.windows.link import Arrived, LinkLost
+from pinchpoint_collectors.windows.script import line_of, script
+
+POWERSHELL = "powershell -NoProfile -NonInteractive -ExecutionPolicy Bypass -Command -"
+LOADER = (
+    "& ([ScriptBlock]::Create([Text.Encoding]::UTF8.GetString([Convert]::FromBase64String("
+    "[Console]::In.ReadLine())))) -Listen -Request ([Console]::In.ReadLine())"
+)
+_WAIT_S = 1.0
+_NO_POWERSHELL = re.compile(r"powershell.*(not found|not recognized)", re.IGNORECASE)
+
+
+class SshLink:
+    """See ``Link``.
+
+    Args:
+        address: the machine.
+        request: what the script is asked.
+
+    Raises:
+        CollectorError: this machine has no ssh.
+    """
+
+    def __init__(self, address: ssh.Address, request: str) -> None:
+        self._address = address
+        self._process = Process(ssh.argv(address, POWERSHELL))
+        self._said: list[str] = []
+        text = base64.b64encode(script().encode()).decode()
+        self._process.write(f"{LOADER}\n{text}\n{request}\n")
+
+    @property
+    def received_bytes(self) -> int:
+        """See ``Link``."""
+        return self._process.received_bytes
+
+    def receive(self) -> list[Arrived]:
+        """See ``Link``."""
+        self._process.pump(_WAIT_S)
+        now_ns = time.time_ns()
+        found = []
+        for text in self._process.pieces():
+            line = line_of(text)
+            if line is None:
+                self._said = [*self._said[-9:], text.strip()]
+                continue
+            if line["kind"] == "end":
+                raise LinkLost(
+                    f"{self._address}: the script has ended: {line.get('why') or 'it was told to'}"
+                )
+            found.append(Arrived(now_ns, line))
+        if not found and self._process.ended:
+            raise LinkLost(self._why())
+        return found
+
+    def ask(self) -> None:
+        """See ``Link``. Before the line ``ready`` it is PowerShell that reads what is said."""
+        if not self._process.write(f"time {time.time_ns()}\n"):
+            raise LinkLost(self._why())
+
+    def close(self) -> None:
+        """See ``Link``. The end of its input ends the script, and with it the session."""
+        self._process.close()
+
+    def _why(self) -> str:
+        status = self._process.status()
+        said = self._process.errors or "\n".join(self._said)
+        if status in (126, 127) or _NO_POWERSHELL.search(said):
+            return (
+                f"{self._address}: there is no PowerShell; is it a Windows machine? ({said.strip()[-200:]})"
+            )
+        if status == 0:
+            return f"{self._address}: the session has ended" + (f": {said.strip()[-300:]}" if said else "")
+        return ssh.why(self._address, status, said)

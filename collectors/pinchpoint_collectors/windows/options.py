@@ -1,0 +1,140 @@
+"""What farm.yaml says of a Windows machine: how to get there, checked before anything is tried."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.remote import ssh
+
+TRANSPORTS = ("winrm", "ssh")
+AUTHS = ("negotiate", "ntlm", "kerberos", "basic")
+_PORTS = {True: 5986, False: 5985}
+_INTERVAL = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s)")
+_SHORTEST_S, _LONGEST_S = 0.2, 60.0
+_WINRM = frozenset({"auth", "password", "tls", "ca", "cert_validation", "configuration"})
+_SSH = ssh.OPTIONS - {"address", "user", "port"}
+
+OPTIONS = frozenset({"address", "transport", "user", "port", "interval"}) | _WINRM | _SSH
+"""The keys of a ``collect`` entry."""
+
+
+@dataclass(frozen=True, slots=True)
+class WinRm:
+    r"""A machine reached over WinRM.
+
+    Attributes:
+        host: its name or address.
+        port: 5986 with TLS, 5985 without, where nothing is said.
+        tls: without, every message is sealed by the login itself (never with ``basic``).
+        auth: one of ``AUTHS``; ``negotiate`` takes Kerberos where it works, else NTLM.
+        user: ``DOMAIN\user`` or ``user@DOMAIN``; None: whoever has a Kerberos ticket here.
+        password: shown nowhere.
+        ca: a file with the authority of the machine's certificate; None: those the system trusts.
+        cert_validation: whether the certificate must be good.
+        configuration: the session configuration; None: PowerShell's own.
+    """
+
+    host: str
+    port: int
+    tls: bool = True
+    auth: str = "negotiate"
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+    ca: str | None = None
+    cert_validation: bool = True
+    configuration: str | None = None
+
+    def __str__(self) -> str:
+        return f"{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
+
+
+def transport(options: Mapping[str, Any]) -> WinRm | ssh.Address:
+    """The way to a machine. Raises ``CollectorError`` that names the key, what was found, what is allowed."""
+    way = options.get("transport", "winrm")
+    if way not in TRANSPORTS:
+        raise CollectorError(f"transport: found {way!r}; allowed: {' or '.join(TRANSPORTS)}")
+    foreign = (_SSH if way == "winrm" else _WINRM) & options.keys()
+    if foreign:
+        name, other = min(foreign), "ssh" if way == "winrm" else "winrm"
+        hint = (
+            "; ssh takes keys only, as `identity:` or from its agent" if name == "password" else ""
+        )  # a password would have to stand on a command line
+        raise CollectorError(f"{name}: given with the transport {way}; it is of `transport: {other}`{hint}")
+    return _winrm(options) if way == "winrm" else ssh.Address.of(options)
+
+
+def interval_s(options: Mapping[str, Any]) -> float:
+    """Seconds between two readings, 1 where nothing is said. Raises ``CollectorError``."""
+    given = options.get("interval", "1s")
+    found = _INTERVAL.fullmatch(given) if isinstance(given, str) else None
+    seconds = float(found[1]) * (0.001 if found[2] == "ms" else 1.0) if found else 0.0
+    if not _SHORTEST_S <= seconds <= _LONGEST_S:
+        raise CollectorError(f"interval: found {given!r}; allowed: a duration from 200ms to 60s")
+    return seconds
+
+
+def _winrm(options: Mapping[str, Any]) -> WinRm:
+    host = _text(options, "address")
+    if host is None:
+        raise CollectorError("address: missing; needed: the machine's name or address")
+    tls, auth = _flag(options, "tls"), _text(options, "auth") or "negotiate"
+    if auth not in AUTHS:
+        raise CollectorError(f"auth: found {auth!r}; allowed: {', '.join(AUTHS)}")
+    if auth == "basic" and not tls:
+        raise CollectorError(
+            "auth: basic without TLS would send the password for all to read; allowed: ntlm, kerberos or "
+            "negotiate, or `tls: true`"
+        )
+    user, password = _text(options, "user"), _text(options, "password")
+    if auth in ("basic", "ntlm") and (user is None or password is None):
+        raise CollectorError(f"auth: {auth} needs `user:` and `password:`, as ${{NAME}} of the environment")
+    if user is not None and password is None and auth == "negotiate":
+        raise CollectorError("password: missing beside `user:`; give it as ${NAME}, or say `auth: kerberos`")
+    port = options.get("port", _PORTS[tls])
+    if type(port) is not int or not 1 <= port <= 65535:
+        raise CollectorError(f"port: found {port!r}; allowed: a number from 1 to 65535")
+    return WinRm(
+        host=host,
+        port=port,
+        tls=tls,
+        auth=auth,
+        user=user,
+        password=password,
+        ca=_file(options, "ca"),
+        cert_validation=_flag(options, "cert_validation"),
+        configuration=_text(options, "configuration"),
+    )
+
+
+def _text(options: Mapping[str, Any], name: str) -> str | None:
+    value = options.get(name)
+    if value is None:
+        return None
+    shown = "a value (not shown)" if name == "password" else repr(value)
+    if not isinstance(value, str) or not value or "\0" in value:
+        raise CollectorError(f"{name}: found {shown}; allowed: text that is not empty")
+    if name == "address" and ("/" in value or any(letter.isspace() for letter in value)):
+        raise CollectorError(f"address: found {shown}; allowed: a name or an address, without a scheme")
+    return value
+
+
+def _flag(options: Mapping[str, Any], name: str) -> bool:
+    value = options.get(name, True)
+    if not isinstance(value, bool):
+        raise CollectorError(f"{name}: found {value!r}; allowed: true or false")
+    return value
+
+
+def _file(options: Mapping[str, Any], name: str) -> str | None:
+    value = _text(options, name)
+    if value is None:
+        return None
+    path = Path(value).expanduser()
+    if not path.is_absolute() or not path.is_file():
+        raise CollectorError(f"{name}: {value} is no file on this machine; allowed: an absolute path to one")
+    return str(path)

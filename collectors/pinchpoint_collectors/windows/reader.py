@@ -1,0 +1,216 @@
+"""What a machine's script says becomes samples, with the machine's own times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from pinchpoint_collectors.imports.perfmon_counters import TOTAL
+from pinchpoint_collectors.proc.value import Value
+from pinchpoint_collectors.record import Incident, Sample
+from pinchpoint_collectors.remote.clock import WARN_OFFSET_S, HostClock
+from pinchpoint_collectors.times import utc
+from pinchpoint_collectors.windows.classes import Wanted
+from pinchpoint_collectors.windows.disks import is_watched
+from pinchpoint_collectors.windows.link import Arrived
+from pinchpoint_collectors.windows.machine import Machine
+from pinchpoint_collectors.windows.reading import CounterClass, Rows, class_of, rows_of
+from pinchpoint_collectors.windows.script import Line, unix_ns
+from pinchpoint_collectors.windows.values import interval_s, not_read, values, with_ratio
+
+KIND = "windows"
+_GAP_INTERVALS = 2.5
+_NS = 1_000_000_000
+_STEP_NS = 15_625_000
+"""How far Windows' clock goes on at once, at most: 64 times a second."""
+_BUSY = "it was too busy to read itself in time; what was read covers all of it"
+_OF_READINGS = ("rows", "failed", "ready", "time")
+
+
+@dataclass(slots=True)
+class _Session:
+    """What is known from one link: a new one begins anew.
+
+    Attributes:
+        number: of the link.
+        classes: class -> its counters.
+        widths: class -> how many columns its rows have.
+        before: class -> its last rows.
+        read_ns: when the last reading ended, by our clock.
+        reading: its number.
+        cpu_s: what the script had spent by then.
+    """
+
+    number: int
+    classes: dict[str, CounterClass] = field(default_factory=dict)
+    widths: dict[str, int] = field(default_factory=dict)
+    before: dict[str, Rows] = field(default_factory=dict)
+    read_ns: int | None = None
+    reading: int = 0
+    cpu_s: float | None = None
+
+
+class Reader:
+    """Takes a machine's lines, in the order in which they came.
+
+    Args:
+        hosts: under which names the samples are told.
+        wanted: what the script was asked for.
+        every_s: seconds between two readings.
+
+    Attributes:
+        machine: what the machine is, as far as it has said.
+        clock: its clock.
+        devices: volumes without a letter or folder on which a role lies, and any others.
+        measured: whether there were two readings of anything.
+        incidents: what happened and nobody has taken away yet.
+        lost: why the last link was lost; "" where none was, or the reason is not known.
+    """
+
+    def __init__(self, hosts: Sequence[str], wanted: Sequence[Wanted], every_s: float) -> None:
+        self.machine = Machine()
+        self.clock = HostClock()
+        self.devices: frozenset[str | None] = frozenset()
+        self.measured = False
+        self.incidents: list[Incident] = []
+        self.lost = ""
+        self._hosts = tuple(hosts)
+        self._wanted = tuple(wanted)
+        self._every_s = every_s
+        self._session = _Session(0)
+        self._waiting: list[tuple[int, Arrived]] = []
+        self._told_ns: int | None = None
+        self._warned = False
+
+    @property
+    def has_read(self) -> bool:
+        """Whether there was a whole reading over this link."""
+        return self._session.reading > 0
+
+    @property
+    def classes(self) -> list[CounterClass]:
+        """What this machine has of what it was asked for."""
+        return list(self._session.classes.values())
+
+    def samples(self, lines: Sequence[tuple[int, Arrived]]) -> list[Sample]:
+        """What lines say, each with the number of its link.
+
+        They are held back until the machine's clock is known, as they have its times.
+        """
+        for _, arrived in lines:
+            if arrived.line["kind"] == "time":
+                self._observe(int(arrived.line["asked"]), int(arrived.line["utc"]), arrived.received_ns)
+        self._waiting += lines
+        if not self.clock.known:
+            return []
+        waiting, self._waiting = self._waiting, []
+        samples: list[Sample] = []
+        for number, arrived in waiting:
+            if number != self._session.number:
+                self._session, self.machine = _Session(number), Machine()
+            samples += self._line(arrived.line)
+        return samples
+
+    def _line(self, line: Line) -> list[Sample]:
+        kind, session = line["kind"], self._session
+        known = line.get("class") in session.classes
+        if kind == "class":
+            counted = class_of(line, self._wanted)
+            if counted is not None:
+                session.classes[counted.name] = counted
+                session.widths[counted.name] = len(str(line["columns"]).split(","))
+        elif kind == "rows" and known:
+            return self._rows(line)
+        elif kind == "failed" and known:
+            name = line["class"]
+            lost = not_read(session.classes[name], session.before.get(name), only_instance=self._only())
+            return self._fanned(int(line["utc"]), self._every_s, lost)
+        elif kind == "reading":
+            return self._reading(line)
+        elif kind not in _OF_READINGS:
+            self.machine.take(line)
+        return []
+
+    def _rows(self, line: Line) -> list[Sample]:
+        session, name = self._session, line["class"]
+        counted, before = session.classes[name], session.before.get(name)
+        after = session.before[name] = rows_of(line, session.widths[name])
+        storage = self.machine.storage
+        if counted.wanted.object == "LogicalDisk":
+            storage.logical = _disks(after)
+        elif counted.wanted.object == "PhysicalDisk":
+            storage.physical = _disks(after)
+        passed_s = 0.0
+        if before is not None:
+            steady_s = interval_s(before, after)
+            passed_s = (after.utc - before.utc) / 1e7 if steady_s is None else steady_s
+            self.measured = True
+        if passed_s < 0:  # the machine was restarted: what was before is of no use
+            before, passed_s = None, 0.0
+        if before is None and self._told_ns is not None:
+            return []  # the first after a gap covers no time: it would stand for an instant among seconds
+        found = values(counted, before, after, only_instance=self._only())
+        return self._fanned(after.utc, passed_s, found)
+
+    def _reading(self, line: Line) -> list[Sample]:
+        """The end of a reading: what it cost there, and whether others should have come before it."""
+        session, now_ns = self._session, self._ours(int(line["utc"]))
+        spent_s = float(line["cpu_s"])
+        cost_s = None if session.cpu_s is None else spent_s - session.cpu_s
+        interval = 0.0 if session.read_ns is None else (now_ns - session.read_ns) / _NS
+        self._tell_gap(now_ns, same_link=session.read_ns is not None)
+        session.reading, session.read_ns, session.cpu_s = int(line["number"]), now_ns, spent_s
+        self._told_ns = now_ns
+        if cost_s is None:
+            return []
+        return [
+            Sample(now_ns, interval, host, "collector.cpu_s", f"{KIND}/host", cost_s) for host in self._hosts
+        ]
+
+    def _tell_gap(self, now_ns: int, *, same_link: bool) -> None:
+        if self._told_ns is None:
+            return
+        passed_s = (now_ns - self._told_ns) / _NS
+        if same_link and passed_s < _GAP_INTERVALS * self._every_s:
+            return
+        why = _BUSY if same_link else self.lost
+        fields = {
+            "from": utc(self._told_ns),
+            "to": utc(now_ns),
+            "missed": max(1, round(passed_s / self._every_s) - 1),
+            "interval_s": self._every_s,
+            "why": why or "the link was lost",
+        }
+        self.incidents.append(Incident("gap", fields))
+
+    def _observe(self, asked_ns: int, stamp: int, received_ns: int) -> None:
+        """The machine's time at some moment of its clock's step: half of it widens what we know."""
+        half_ns = _STEP_NS // 2
+        self.clock.observe(asked_ns - half_ns, unix_ns(stamp) + half_ns, received_ns + half_ns)
+        offset_s, error_s = self.clock.offset_ns / _NS, self.clock.error_ns / _NS
+        far = abs(offset_s) - error_s > WARN_OFFSET_S
+        if far and not self._warned:
+            self.incidents.append(Incident("clock_offset", {"offset_s": offset_s, "error_s": error_s}))
+        self._warned = far
+
+    def _ours(self, stamp: int) -> int:
+        return self.clock.to_ours(unix_ns(stamp) + _STEP_NS // 2)
+
+    def _fanned(self, stamp: int, passed_s: float, found: Iterable[Value]) -> list[Sample]:
+        """Under the names of all hosts that are this machine."""
+        time_ns = self._ours(stamp)
+        return [
+            Sample(time_ns, passed_s, host, *value)
+            for value in with_ratio(found, self.machine.memory_bytes)
+            if is_watched(value.instance, self.devices)
+            for host in self._hosts
+        ]
+
+    def _only(self) -> bool:
+        """Whether there is one instance of SQL Server at most."""
+        found = {one.sql_instance for one in self._session.classes.values()} - {None}
+        return len(found) <= 1
+
+
+def _disks(rows: Rows) -> tuple[str, ...]:
+    return tuple(name for name in rows.by_name if name.casefold() != TOTAL)

@@ -1,0 +1,51 @@
+"""The script that is sent to a Windows machine, what it is asked, and the lines it answers with."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from pinchpoint_collectors.windows.classes import Wanted
+
+SCRIPT = "counters.ps1"
+LEASE_S = 60
+"""A script that hears nothing for so long takes its link for lost, and ends."""
+
+Line = Mapping[str, Any]
+
+_EPOCH_100NS = 116_444_736_000_000_000
+"""1970 in FILETIME, 100 ns since 1601 (learn.microsoft.com/windows/win32/sysinfo/file-times)."""
+
+
+@cache
+def script() -> str:
+    """Its text."""
+    return (files(__package__) / SCRIPT).read_text("utf-8")
+
+
+def request(wanted: Collection[Wanted], interval_s: float) -> str:
+    """What the script is asked, as one line of ASCII; an interval of 0 asks what the machine is, alone."""
+    classes = [
+        {"pattern": one.pattern, "properties": ",".join([*one.counters, *one.errors])} for one in wanted
+    ]
+    asked = {"interval_ms": round(interval_s * 1000), "lease_s": LEASE_S, "classes": classes}
+    return json.dumps(asked, ensure_ascii=True)
+
+
+def line_of(text: str) -> Line | None:
+    """A line of the script; None for what a profile or a cmdlet has printed beside."""
+    if not text.lstrip().startswith("{"):
+        return None
+    try:
+        line = json.loads(text)
+    except ValueError:
+        return None
+    return line if isinstance(line, dict) and isinstance(line.get("kind"), str) else None
+
+
+def unix_ns(utc: int) -> int:
+    """UTC nanoseconds since 1970 of a time of the script."""
+    return (utc - _EPOCH_100NS) * 100

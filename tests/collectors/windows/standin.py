@@ -1,0 +1,266 @@
+"""A Windows machine as far as its script shows it: it answers a request with the script's lines.
+
+What its counters grow by in a second is known, so that every value is. The types are those that Windows' own
+classes have (learn.microsoft.com/previous-versions/aa394307(v=vs.85) and its neighbours). Started as a
+program it is ``powershell`` at the other end of ssh.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import select
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any
+
+from pinchpoint_collectors.windows.openssh import LOADER
+from pinchpoint_collectors.windows.script import script
+
+PERF_PER_S = 10_000_000
+BEGUN = 5_000_000_000_000
+EPOCH = 116_444_736_000_000_000
+RAW, LARGE_RAW, RATE, BULK = 65536, 65792, 272696320, 272696576
+AVERAGE, AVERAGE_BASE, IDLE_TIMER = 805438464, 1073939458, 558957824
+QUEUE, PRECISION, PRECISION_BASE = 5571840, 542573824, 1073939712
+FRACTION, FRACTION_BASE = 537003264, 1073939712
+
+Grows = tuple[int, int, int]
+"""(counter type, value at the begin, growth per second)"""
+
+DISK: Mapping[str, Grows] = {
+    "AvgDiskQueueLength": (QUEUE, 7_000_000_000, 6_000_000),  # 0.2 s of reads and 0.4 s of writes
+    "AvgDisksecPerRead": (AVERAGE, 1_000, 2_000_000),  # 100 reads of 2 ms
+    "AvgDisksecPerRead_Base": (AVERAGE_BASE, 40_000, 100),
+    "AvgDisksecPerWrite": (
+        AVERAGE,
+        2**32 - 6_000_000,
+        4_000_000,
+    ),  # 50 writes of 8 ms; wraps in the second second
+    "AvgDisksecPerWrite_Base": (AVERAGE_BASE, 2**32 - 25, 50),
+    "CurrentDiskQueueLength": (RAW, 1, 0),
+    "DiskReadBytesPersec": (BULK, 2**40, 819_200),
+    "DiskReadsPersec": (RATE, 40_000, 100),
+    "DiskWriteBytesPersec": (BULK, 2**33, 3_276_800),
+    "DiskWritesPersec": (RATE, 2**32 - 25, 50),
+    "PercentIdleTime": (PRECISION, 9_000_000_000, 4_000_000),  # of 10,000,000: busy 0.6
+    "PercentIdleTime_Base": (PRECISION_BASE, 133_000_000_000_000_000, 10_000_000),
+}
+CLASSES: Mapping[str, tuple[tuple[str | None, ...], Mapping[str, Grows]]] = {
+    "PerfDisk_LogicalDisk": (("C:", "L:", "C:\\mnt\\tempdb", "HarddiskVolume1", "_Total"), DISK),
+    "PerfDisk_PhysicalDisk": (("0 C:", "1 L:", "2", "_Total"), DISK),
+    "Counters_ProcessorInformation": (
+        ("0,0", "0,1", "0,_Total", "_Total"),
+        {"PercentProcessorTime": (IDLE_TIMER, 3_000_000_000, 7_500_000)},
+    ),
+    "PerfOS_Processor": (("0", "_Total"), {"PercentProcessorTime": (IDLE_TIMER, 0, 0)}),
+    "PerfOS_Memory": (
+        (None,),
+        {
+            "AvailableBytes": (LARGE_RAW, 4 * 2**30, 0),
+            "AvailableKBytes": (LARGE_RAW, 4 * 2**20, 0),
+            "AvailableMBytes": (LARGE_RAW, 4 * 2**10, 0),
+            "PagesInputPersec": (RATE, 2**32 - 1, 256),
+            "PagesOutputPersec": (RATE, 5, 0),
+        },
+    ),
+    "PerfOS_System": ((None,), {"ProcessorQueueLength": (RAW, 3, 0)}),
+    "Tcpip_NetworkInterface": (
+        ("vmxnet3 Ethernet Adapter", "isatap.{1E7A-0001}"),
+        {
+            "BytesReceivedPersec": (BULK, 2**34, 125_000),
+            "BytesSentPersec": (BULK, 2**35, 250_000),
+            "CurrentBandwidth": (LARGE_RAW, 10_000_000_000, 0),
+            "PacketsReceivedErrors": (RAW, 7, 2),
+            "PacketsOutboundErrors": (RAW, 9, 1),
+        },
+    ),
+    "MSSQLSERVER_SQLServerBufferManager": (
+        (None,),
+        {
+            "Buffercachehitratio": (FRACTION, 950, 0),
+            "Buffercachehitratio_Base": (FRACTION_BASE, 1000, 0),
+            "Pagelifeexpectancy": (LARGE_RAW, 3600, 0),
+            "LazywritesPersec": (BULK, 10, 4),
+        },
+    ),
+    "MSSQLSERVER_SQLServerDatabases": (
+        ("orders", "_Total"),
+        {"LogFlushesPersec": (BULK, 100, 20), "LogBytesFlushedPersec": (BULK, 2**33, 81_920)},
+    ),
+    "MSSQLSERVER_SQLServerDatabasesMirroring": ((None,), {"LogFlushesPersec": (BULK, 1, 1)}),
+}
+HOST = {
+    "hostname": "SQL1",
+    "os": "Microsoft Windows Server 2022 Standard",
+    "kernel": "10.0.20348",
+    "started": 133_000_000_000_000_000,
+    "uuid": "4C4C4544-0042",
+    "cpu_model": "Intel(R) Xeon(R) Gold 6130 CPU @  2.10GHz",
+    "cores": 2,
+    "memory_kib": 8 * 2**20,
+    "paging_mib": 1024,
+    "manufacturer": "VMware, Inc.",
+    "model": "VMware7,1",
+    "hypervisor": True,
+}
+VOLUME = "\\\\?\\Volume{%s}\\"
+FACTS: tuple[tuple[str, Mapping[str, Any]], ...] = (
+    ("host", HOST),
+    (
+        "volume",
+        {
+            "volume": VOLUME % "c",
+            "letter": "C:",
+            "file_system": "NTFS",
+            "block_bytes": 4096,
+            "size_bytes": 10**11,
+        },
+    ),
+    (
+        "volume",
+        {
+            "volume": VOLUME % "log",
+            "letter": "L:",
+            "file_system": "NTFS",
+            "block_bytes": 65536,
+            "size_bytes": 2 * 10**11,
+        },
+    ),
+    (
+        "volume",
+        {
+            "volume": VOLUME % "t",
+            "letter": None,
+            "file_system": "ReFS",
+            "block_bytes": 65536,
+            "size_bytes": 10**10,
+        },
+    ),
+    ("mount", {"volume": VOLUME % "c", "path": "C:\\"}),
+    ("mount", {"volume": VOLUME % "log", "path": "L:\\"}),
+    ("mount", {"volume": VOLUME % "t", "path": "C:\\mnt\\tempdb"}),
+    ("disk", {"number": 0, "model": "VMware Virtual disk", "size_bytes": 10**11}),
+    ("disk", {"number": 1, "model": "INTEL SSDPE2KX010T8", "size_bytes": 2 * 10**11}),
+    ("disk", {"number": 2, "model": "VMware Virtual disk", "size_bytes": 10**10}),
+    ("media", {"number": "0", "media": 0}),
+    ("media", {"number": "1", "media": 4}),
+    ("media", {"number": "2", "media": 3}),
+    ("access", {"number": 2, "path": "C:\\mnt\\tempdb\\"}),
+    ("access", {"number": 2, "path": VOLUME % "t"}),
+    ("cache", {"number": "1", "enabled": False}),
+    ("sql_server", {"instance": "MSSQLSERVER", "version": "15.0.2000.5", "edition": "Standard Edition"}),
+    ("unknown", {"what": "caches", "why": "Access denied"}),
+)
+
+
+@dataclass
+class Machine:
+    """The machine.
+
+    Attributes:
+        ahead_s: its clock minus ours.
+        failing: classes that cannot be read now.
+        without: classes it does not have.
+        asked: the requests it was given.
+    """
+
+    ahead_s: float = 0.0
+    failing: set[str] = field(default_factory=set)
+    without: set[str] = field(default_factory=set)
+    asked: list[dict[str, Any]] = field(default_factory=list)
+    classes: dict[str, list[str]] = field(default_factory=dict)
+    readings: int = 0
+    cpu_s: float = 0.5
+
+    def utc(self) -> int:
+        """Its time, 100 ns since 1601."""
+        return EPOCH + int((time.time() + self.ahead_s) * 1e7)
+
+    def hello(self, request: str) -> Iterator[str]:
+        """What it says before the first reading."""
+        asked = json.loads(request)
+        self.asked.append(asked)
+        for kind, facts in FACTS:
+            yield line(kind, **facts)
+        self.classes = {}
+        for one in asked["classes"]:
+            for name, (_, counters) in CLASSES.items():
+                if name in self.without or not fnmatchcase(name, one["pattern"]):
+                    continue
+                columns = [column for column in one["properties"].split(",") if column in counters]
+                columns += [f"{column}_Base" for column in columns if f"{column}_Base" in counters]
+                if columns:
+                    self.classes[name] = columns
+                    types = ",".join(str(counters[column][0]) for column in columns)
+                    shown = {"class": name, "pattern": one["pattern"]}
+                    yield line("class", **shown, columns=",".join(columns), types=types)
+        if asked["interval_ms"]:
+            yield line("ready", utc=self.utc())
+
+    def reading(self) -> Iterator[str]:
+        """One reading; each is a second after the one before, whatever time it is."""
+        for name, columns in self.classes.items():
+            if name in self.failing:
+                yield line("failed", **{"class": name}, utc=self.utc(), why="Generic failure")
+                continue
+            instances, counters = CLASSES[name]
+            stamps = [BEGUN + self.readings * PERF_PER_S, self.utc(), PERF_PER_S]
+            cells = [self._value(counters[column]) for column in columns]
+            rows = [[instance or "", *stamps, *cells] for instance in instances]
+            # Processors' times are in the 100 ns of their stamps: these must be a second apart, too.
+            for row in rows:
+                row[2] = BEGUN + self.readings * 10_000_000
+            yield line("rows", **{"class": name}, utc=self.utc(), rows=rows)
+        self.readings += 1
+        self.cpu_s += 0.02
+        yield line("reading", number=self.readings, utc=self.utc(), cpu_s=self.cpu_s)
+
+    def time(self, asked: str) -> str:
+        """Its answer to "time N"."""
+        return line("time", asked=int(asked), utc=self.utc())
+
+    def _value(self, grows: Grows) -> int:
+        kind, begin, growth = grows
+        value = begin + self.readings * growth
+        return value if kind & 0x100 else value % 2**32
+
+
+def line(kind: str, /, **fields: Any) -> str:
+    """A line as the script writes it."""
+    return json.dumps({"kind": kind, **fields}, ensure_ascii=True, separators=(",", ":"))
+
+
+def serve(every_s: float) -> None:
+    """Be ``powershell -Command -``, given the loader, the script and a request."""
+    machine = Machine()
+    loader, sent, request = (sys.stdin.buffer.readline().decode().strip() for _ in range(3))
+    if loader != LOADER or base64.b64decode(sent).decode() != script():
+        print(line("end", why=f"the stand-in was given another loader or script: {loader}"), flush=True)
+        return
+    print("Welcome to SQL1\r\n{ not json\r\n[1, 2]\r")  # as a profile does
+    for text in machine.hello(request):
+        print(text, end="\r\n", flush=True)
+    if json.loads(request)["interval_ms"] == 0:
+        print(line("end", why=None), flush=True)
+        return
+    waiting = b""
+    while True:
+        for text in machine.reading():
+            print(text, end="\r\n", flush=True)
+        if select.select([sys.stdin], [], [], every_s)[0]:
+            data = os.read(sys.stdin.fileno(), 4096)  # nothing is held back by Python
+            if not data:
+                return
+            waiting += data
+            while b"\n" in waiting:
+                said, _, waiting = waiting.partition(b"\n")
+                print(machine.time(said.decode().split()[1]), end="\r\n", flush=True)
+
+
+if __name__ == "__main__":
+    serve(float(sys.argv[1]))

@@ -1,0 +1,68 @@
+"""From the counters of the Performance Monitor's logs to CIM classes, and back."""
+
+from __future__ import annotations
+
+import pytest
+
+from pinchpoint_collectors.imports.perfmon_counters import COUNTERS
+from pinchpoint_collectors.windows.classes import Wanted, chosen, property_name, sql_instance, wanted
+
+BY_OBJECT = {one.object: one for one in wanted()}
+
+
+@pytest.mark.parametrize(
+    ("counter", "name"),
+    [
+        ("Avg. Disk sec/Write", "AvgDisksecPerWrite"),
+        ("Disk Reads/sec", "DiskReadsPersec"),
+        ("% Idle Time", "PercentIdleTime"),
+        ("Current Disk Queue Length", "CurrentDiskQueueLength"),
+        ("Pages Input/sec", "PagesInputPersec"),
+        ("Number of Deadlocks/sec", "NumberofDeadlocksPersec"),
+        ("Buffer cache hit ratio", "Buffercachehitratio"),
+        ("MSSQL$MICROSOFT##WID:Access Methods", "MSSQLMICROSOFTNumberNumberWIDAccessMethods"),
+        ("Search Gatherer Projects - SharePointServerSearch", "SearchGathererProjectsSharePointServerSearch"),
+    ],
+)
+def test_names_are_spelt_as_wmi_spells_them(counter: str, name: str) -> None:
+    """Properties and classes as generators of class bindings found them on real systems."""
+    assert property_name(counter) == name
+
+
+def test_every_object_of_the_logs_is_asked_for() -> None:
+    """A counter that is added for logs is read from machines as well: there is one table."""
+    assert set(BY_OBJECT) == set(COUNTERS) - {"Processor"}
+    assert BY_OBJECT["LogicalDisk"].pattern == "PerfDisk_LogicalDisk"
+    assert BY_OBJECT["Processor Information"].pattern == "Counters_ProcessorInformation"
+    assert BY_OBJECT["SQLServer:Locks"].pattern == "MSSQL*_*Locks"
+    gatherer = BY_OBJECT["Search Gatherer - SharePointServerSearch"]
+    assert gatherer.pattern == "*_SearchGathererSharePointServerSearch"
+    assert not gatherer.needed
+    assert "disk.transfers_per_s" not in {
+        means.metric for means in BY_OBJECT["PhysicalDisk"].counters.values()
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "instance"),
+    [
+        ("MSSQLSERVER_SQLServerLocks", ""),
+        ("MSSQLPROD_MSSQLPRODLocks", "PROD"),
+        ("MSSQLMY_ONE_MSSQLMY_ONELocks", "MY_ONE"),
+        ("MSSQLServerOLAPService_MSAS2008Locks", None),
+        ("MSSQLSERVER_SQLServerDeprecatedLocks", None),
+    ],
+)
+def test_an_instance_of_sql_server_is_told_by_its_class(name: str, instance: str | None) -> None:
+    """Also one with an underscore; what only looks like one is none."""
+    assert sql_instance(BY_OBJECT["SQLServer:Locks"], name) == instance
+
+
+def test_of_several_counters_for_one_metric_the_finest_is_taken() -> None:
+    """Available memory in bytes, where the machine has it; and each of two spellings of a counter."""
+    memory = BY_OBJECT["Memory"]
+    present = {"AvailableMBytes": 65792, "AvailableKBytes": 65792, "PagesInputPersec": 272696320}
+    assert set(chosen(memory, present)) == {"AvailableKBytes", "PagesInputPersec"}
+    gatherer = BY_OBJECT["Search Gatherer - SharePointServerSearch"]
+    assert set(chosen(gatherer, {"ThreadsIdle": 65536})) == {"ThreadsIdle"}
+    assert chosen(Wanted("Memory", "PerfOS_Memory", {}), present) == {}

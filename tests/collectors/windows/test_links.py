@@ -1,0 +1,246 @@
+"""The kind over both transports: WinRM as pypsrp speaks it, SSH by the system's client."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from collectors.windows.sshhost import SshHost, ssh_host
+from collectors.windows.standin import Machine
+from collectors.windows.winrmhost import WinRmHost, winrm_host
+from scenarios.full_crawl.native.winrmfarm import PASSWORD
+
+from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.record import Collector, Sample, Telling, Watch
+from pinchpoint_collectors.registry import kind
+from pinchpoint_collectors.windows import winrm
+
+pytestmark = pytest.mark.timeout(90)
+
+BOTH = pytest.mark.parametrize("way", ["winrm", "ssh"])
+
+
+@pytest.fixture(autouse=True)
+def nothing_open() -> Iterator[None]:
+    """What a link leaves open is found by the test that left it, not by a later one."""
+    yield
+    gc.collect()
+
+
+@contextmanager
+def standing(way: str, folder: Path) -> Iterator[WinRmHost | SshHost]:
+    """The machine behind one of the two."""
+    if way == "ssh":
+        with ssh_host(folder) as ssh:
+            yield ssh
+    else:
+        with winrm_host(Machine(), folder) as winrm_server:
+            yield winrm_server
+
+
+@contextmanager
+def watching(server: WinRmHost | SshHost, *hosts: str, **options: Any) -> Iterator[Collector]:
+    """A collector of it, under the names of these hosts."""
+    disks = {"log": "L:", "tempdb": "C:\\mnt\\tempdb\\files"}
+    given = server.options(interval="200ms", **options)
+    collector = kind("windows").connect(
+        [Watch(host, "sql", disks=disks, options=given) for host in hosts or ("sql1",)]
+    )
+    try:
+        yield collector
+    finally:
+        collector.close()
+        collector.close()
+
+
+def read_until(collector: Collector, enough: Callable[[list[Sample]], bool], within_s: float = 30) -> None:
+    """Read as the sampler does, failures included, until it is enough."""
+    deadline = time.monotonic() + within_s
+    while True:
+        try:
+            samples = list(collector.read())
+        except CollectorError:
+            samples = []
+        if enough(samples):
+            return
+        assert time.monotonic() < deadline, "it did not come to that in time"
+        time.sleep(0.1)
+
+
+def read_for(collector: Collector, within_s: float) -> None:
+    """Read once and again."""
+    deadline = time.monotonic() + within_s
+    while time.monotonic() < deadline:
+        collector.read()
+        time.sleep(0.1)
+
+
+def has(metric: str) -> Callable[[list[Sample]], bool]:
+    return lambda samples: any(sample.metric == metric and sample.value is not None for sample in samples)
+
+
+@BOTH
+def test_a_machine_is_watched_over_a_real_connection(way: str, tmp_path: Path) -> None:
+    """The script arrives whole, its lines become samples of every host, and what watching costs is told."""
+    with standing(way, tmp_path) as server, watching(server, "sql1", "report1") as collector:
+        samples = list(collector.read())
+        found = {(one.host, one.metric, one.instance): one.value for one in samples}
+        for host in ("sql1", "report1"):
+            assert found[host, "disk.write_latency_s", "L:"] == pytest.approx(0.008)
+            assert found[host, "disk.writes_per_s", "C:\\mnt\\tempdb"] == 50
+            assert found[host, "cpu.busy_ratio", ""] == pytest.approx(0.25)
+            assert found[host, "collector.clock_error_s", "windows"] is not None
+            assert abs(found[host, "collector.clock_offset_s", "windows"] or 0) < 1
+            assert (found[host, "collector.received_bytes", "windows"] or 0) > 1000
+            assert (found[host, "collector.cpu_s", "windows/client"] or 0) > 0
+        read_until(collector, has("disk.write_latency_s"))
+        facts = collector.inventory()["report1"]
+        assert facts["os"] == "Microsoft Windows Server 2022 Standard"
+        assert facts["roles"]["tempdb"]["device"] == "C:\\mnt\\tempdb"
+        assert facts["disks"]["L:"]["members"] == ["1 L:"]
+        assert "HarddiskVolume1" not in facts["disks"]
+        assert facts["clock"]["error_s"] > 0
+        assert {
+            "metric": "disk.flush*",
+            "instance": "",
+            "why": "Windows does not count flushes",
+            "remedy": None,
+        } in facts["not_measured"]
+
+
+@BOTH
+def test_a_link_that_is_cut_comes_back_and_its_gap_is_told(way: str, tmp_path: Path) -> None:
+    """Readings fail meanwhile with the reason; then they work again, and nothing was made up between."""
+    with standing(way, tmp_path) as server, watching(server) as collector:
+        list(collector.read())
+        if isinstance(server, SshHost):
+            server.cut()
+        else:
+            server.forget()
+        read_until(collector, lambda samples: not has("disk.writes_per_s")(samples))
+        read_until(collector, has("disk.writes_per_s"))
+        assert isinstance(collector, Telling)
+        gaps = [one for one in collector.incidents() if one.event == "gap"]
+        assert len(gaps) == 1
+        assert gaps[0].fields["missed"] >= 1
+        assert "127.0.0.1" in gaps[0].fields["why"]
+
+
+@BOTH
+def test_nothing_is_left_on_the_machine(way: str, tmp_path: Path) -> None:
+    """Neither after an orderly end nor after a link that was cut."""
+    with standing(way, tmp_path) as server:
+        with watching(server) as collector:
+            list(collector.read())
+            if isinstance(server, SshHost):
+                assert len(server.running()) == 1
+                server.cut()
+                read_until(collector, has("disk.writes_per_s"))
+                assert len(server.running()) == 1, "the one before has ended"
+            else:
+                assert [shell.running for shell in server.hosts.values()]
+        deadline = time.monotonic() + 10
+        while server.running() if isinstance(server, SshHost) else server.hosts:
+            assert time.monotonic() < deadline, "something is left there"
+            time.sleep(0.05)
+        if isinstance(server, WinRmHost):
+            assert server.actions[-1] == "Delete"
+            assert set(server.idle) == {"PT60S"}, "what was cut off is ended by Windows after a minute"
+
+
+@BOTH
+def test_a_machine_that_is_not_there_says_so_at_once(way: str, tmp_path: Path) -> None:
+    """With the host, the place and the reason."""
+    with standing(way, tmp_path) as server:
+        options = server.options()
+    options.pop("config", None)
+    with pytest.raises(CollectorError, match=r"host 'sql1', collector 'windows': .*127\.0\.0\.1.*") as caught:
+        kind("windows").connect([Watch("sql1", "sql", options=options)])
+    assert "refused" in str(caught.value).lower() or "nobody listens" in str(caught.value)
+
+
+@BOTH
+def test_a_drive_that_is_not_there_is_said_with_those_that_are(way: str, tmp_path: Path) -> None:
+    """Before the run, and the session is ended."""
+    with standing(way, tmp_path) as server:
+        watch = Watch("sql1", "sql", disks={"log": "X:\\log"}, options=server.options(interval="200ms"))
+        with pytest.raises(
+            CollectorError, match=r"role 'log': Windows counts no disk 'X:'; there are C:, L:"
+        ):
+            kind("windows").connect([watch])
+        if isinstance(server, WinRmHost):
+            assert not server.hosts
+
+
+def test_winrm_fetches_what_windows_held_while_the_link_was_cut(tmp_path: Path) -> None:
+    """Connections drop for a second; the session and what it said meanwhile are still there: no gap."""
+    with winrm_host(Machine(), tmp_path) as server, watching(server) as collector:
+        list(collector.read())
+        server.cut.set()
+        time.sleep(1.0)
+        readings = server.machine.readings
+        server.cut.clear()
+        late: list[Sample] = []
+        read_until(
+            collector,
+            lambda samples: late.extend(samples) or server.machine.readings > readings + 10,  # type: ignore[func-returns-value]
+        )
+        assert len(server.idle) == 1, "the session is the same"
+        assert isinstance(collector, Telling)
+        assert [one.event for one in collector.incidents()] == []
+        times = sorted({one.time_ns for one in late if one.metric == "cpu.waiting_threads"})
+        assert len(times) >= 10
+
+
+# requests gives no connection back whose answer a login's hook has thrown: it is closed when it is collected.
+@pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("tls", [True, False])
+def test_winrm_logs_in_by_ntlm(tls: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a peer checks it; without TLS every message is sealed. A wrong password is said, and not shown."""
+    users = tmp_path / "users"
+    users.write_text(f"FARM:loader:{PASSWORD}\n")
+    monkeypatch.setenv("NTLM_USER_FILE", str(users))
+    with winrm_host(Machine(), tmp_path, tls=tls, login="ntlm") as server:
+        with watching(server, auth="ntlm") as collector:
+            read_until(collector, has("disk.writes_per_s"))
+        with pytest.raises(
+            CollectorError, match=r"the login was refused.*Performance Monitor Users"
+        ) as caught:
+            kind("windows").connect(
+                [Watch("sql1", "sql", options=server.options(auth="ntlm", password="hunter2"))]
+            )
+        assert "hunter2" not in str(caught.value)
+        assert PASSWORD not in str(caught.value)
+
+
+def test_winrm_trusts_no_certificate_by_itself(tmp_path: Path) -> None:
+    """One that nobody vouches for is refused, with the remedy, unless the user says it does not matter."""
+    with winrm_host(Machine(), tmp_path) as server:
+        options = {key: value for key, value in server.options().items() if key != "ca"}
+        with pytest.raises(CollectorError, match=r"not one that is trusted here; .*`ca:`"):
+            kind("windows").connect([Watch("sql1", "sql", options=options)])
+        assert server.actions == []
+        collector = kind("windows").connect(
+            [Watch("sql1", "sql", options={**options, "cert_validation": False})]
+        )
+        collector.close()
+
+
+def test_a_machine_that_says_nothing_more_is_a_failure_with_its_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The link stands, and no reading comes: that is said after a while, and no empty reading goes on."""
+    monkeypatch.setattr("pinchpoint_collectors.windows.collector._SILENT_S", 0.5)
+    monkeypatch.setattr(winrm, "_ANSWER_S", 3)
+    with winrm_host(Machine(), tmp_path) as server, watching(server) as collector:
+        list(collector.read())
+        for shell in server.hosts.values():
+            shell.running.clear()  # it hangs
+        with pytest.raises(CollectorError, match=r"nothing has come for \d+ s"):
+            read_for(collector, 20)

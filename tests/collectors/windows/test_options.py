@@ -1,0 +1,98 @@
+"""What farm.yaml may say of a Windows machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.record import Watch
+from pinchpoint_collectors.registry import kind
+from pinchpoint_collectors.remote.ssh import Address
+from pinchpoint_collectors.windows.options import WinRm, interval_s, transport
+
+LOGIN = {"user": "FARM\\watcher", "password": "hunter2"}
+
+
+def test_the_defaults_are_the_safe_ones() -> None:
+    """TLS, a certificate that must be good, and whichever login the machine takes."""
+    assert transport({"address": "sql1", **LOGIN}) == WinRm(
+        host="sql1", port=5986, tls=True, auth="negotiate", user="FARM\\watcher", password="hunter2"
+    )
+    assert transport({"address": "sql1", **LOGIN, "tls": False}) == WinRm(
+        host="sql1", port=5985, tls=False, auth="negotiate", user="FARM\\watcher", password="hunter2"
+    )
+    assert transport({"address": "sql1", "transport": "ssh", "user": "w"}) == Address("sql1", user="w")
+    assert transport({"address": "sql1", "auth": "kerberos"}) == WinRm(
+        host="sql1", port=5986, auth="kerberos"
+    )
+
+
+def test_a_password_is_shown_nowhere() -> None:
+    """Not in what Python prints of the record."""
+    assert "hunter2" not in repr(transport({"address": "sql1", **LOGIN}))
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({}, "address: missing"),
+        ({"address": "http://sql1"}, "address: found 'http://sql1'; allowed: a name"),
+        ({"address": "sql1", "transport": "telnet"}, "transport: found 'telnet'; allowed: winrm or ssh"),
+        ({"address": "sql1", "auth": "digest"}, "auth: found 'digest'; allowed: negotiate, ntlm"),
+        ({"address": "sql1", "auth": "basic", "tls": False}, "without TLS would send the password"),
+        ({"address": "sql1", "auth": "ntlm"}, "needs `user:` and `password:`"),
+        ({"address": "sql1", "user": "w"}, "password: missing beside `user:`"),
+        ({"address": "sql1", "tls": "no"}, "tls: found 'no'; allowed: true or false"),
+        ({"address": "sql1", "port": 0}, "port: found 0; allowed: a number"),
+        ({"address": "sql1", "ca": "/nowhere/ca.pem"}, "ca: /nowhere/ca.pem is no file"),
+        ({"address": "sql1", "password": 7, "user": "w"}, r"password: found a value \(not shown\)"),
+        ({"address": "sql1", "identity": "/k"}, "identity: given with the transport winrm"),
+        (
+            {"address": "sql1", "transport": "ssh", "password": "x"},
+            "password: given with the transport ssh.*ssh takes keys only",
+        ),
+        ({"address": "-oProxyCommand=x", "transport": "ssh"}, "address: found"),
+    ],
+)
+def test_what_is_wrong_is_said_before_anything_is_tried(options: dict[str, Any], says: str) -> None:
+    """With the key, what was found and what is allowed; a secret is not shown."""
+    with pytest.raises(CollectorError, match=says):
+        transport(options)
+
+
+def test_how_often_it_is_read() -> None:
+    """A duration; once a second where nothing is said."""
+    assert [interval_s(options) for options in ({}, {"interval": "500ms"}, {"interval": "5s"})] == [1, 0.5, 5]
+    for wrong in ("100ms", "2m", 5, True, "fast"):
+        with pytest.raises(
+            CollectorError, match=r"interval: found .*; allowed: a duration from 200ms to 60s"
+        ):
+            interval_s({"interval": wrong})
+
+
+def test_hosts_of_one_address_are_one_machine() -> None:
+    """They share a connection; what they say differently is an error."""
+    windows = kind("windows")
+    one, two = (Watch(name, "sql", options={"address": "sql1", **LOGIN}) for name in ("a", "b"))
+    other = Watch("c", "sql", options={"address": "sql2", **LOGIN})
+    assert windows.machine(one) == windows.machine(two) != windows.machine(other)
+    assert "hunter2" not in windows.machine(one)
+    with pytest.raises(CollectorError, match="more than once"):
+        windows.connect([one, one])
+    slow = Watch("b", "sql", options={"address": "sql1", "interval": "5s"})
+    with pytest.raises(CollectorError, match="say different things"):
+        windows.connect([one, slow])
+    with pytest.raises(CollectorError, match=r"host 'd', collector 'windows': address: missing"):
+        windows.connect([Watch("d", "sql")])
+
+
+def test_a_file_of_an_authority_must_be_there(tmp_path: Path) -> None:
+    """It is taken where it is."""
+    path = tmp_path / "ca.pem"
+    path.write_text("-")
+    found = transport({"address": "sql1", **LOGIN, "ca": str(path), "cert_validation": False})
+    assert isinstance(found, WinRm)
+    assert (found.ca, found.cert_validation) == (str(path), False)

@@ -1,0 +1,144 @@
+"""The PowerShell script: it parses, it calls only what Windows PowerShell has, and it speaks the protocol.
+
+There is no PowerShell to run it with: its grammar is checked by tree-sitter, and what it says is compared
+with what the stand-in says.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+import tree_sitter_powershell
+from collectors.windows.standin import CLASSES, Machine
+from tree_sitter import Language, Node, Parser
+
+from pinchpoint_collectors.windows import openssh, winrm
+from pinchpoint_collectors.windows.classes import PREFIX, wanted
+from pinchpoint_collectors.windows.script import SCRIPT, line_of, request, script, unix_ns
+
+COMMANDS = {
+    *("ConvertFrom-Json", "ConvertTo-Json", "ForEach-Object", "Where-Object", "Write-Output", "New-Object"),
+    *("Get-CimClass", "Get-CimInstance", "Get-Command", "Get-Item", "Get-ItemProperty", "Test-Path"),
+    *("Get-PhysicalDisk", "Get-StorageAdvancedProperty", "Start-Sleep"),
+}
+"""Cmdlets of Windows PowerShell 5.1 and its modules CimCmdlets and Storage."""
+
+
+def parse(text: str) -> Node:
+    return Parser(Language(tree_sitter_powershell.language())).parse(text.encode()).root_node
+
+
+def walk(node: Node) -> Iterator[Node]:
+    yield node
+    for child in node.children:
+        yield from walk(child)
+
+
+def named(text: str, kind: str) -> list[str]:
+    return [
+        one.decode()
+        for one in (node.text for node in walk(parse(text)) if node.type == kind)
+        if one is not None
+    ]
+
+
+def wrong(text: str) -> list[tuple[int, bytes | None]]:
+    return [
+        (node.start_point.row + 1, node.text)
+        for node in walk(parse(text))
+        if node.is_error or node.is_missing
+    ]
+
+
+def test_the_script_parses() -> None:
+    """No error and no missing token; a script with a brace too few is found out."""
+    assert not wrong(script())
+    assert parse(script().replace("\n}\n", "\n", 1)).has_error
+
+
+def test_what_is_said_around_it_parses() -> None:
+    """The loader over SSH is one line; the question for the time is one, too."""
+    assert not wrong(openssh.LOADER)
+    assert not wrong(winrm.TIME.format(asked=1))
+    assert "\n" not in openssh.LOADER
+    assert "\n" not in winrm.TIME
+
+
+def test_the_script_is_one_file_of_ascii_that_the_console_cannot_spoil() -> None:
+    """Windows PowerShell reads a file without a mark as the system's code page."""
+    assert SCRIPT.endswith(".ps1")
+    assert script().isascii()
+    assert "\t" not in script()
+
+
+def test_every_command_is_its_own_or_powershell_s() -> None:
+    """A function that is called and not defined would be found only on a Windows machine."""
+    defined = set(re.findall(r"^function ([\w-]+)", script(), re.MULTILINE))
+    called = {name for name in named(script(), "command_name") if "-" in name}
+    own = {name for name in called if "Pinchpoint" in name}
+    assert own == defined, "none is missing, and none is left over"
+    assert called - own <= COMMANDS
+
+
+def test_it_changes_nothing_on_the_machine() -> None:
+    """It reads only: no command that sets, removes, installs or writes a file, and no file of its own."""
+    verbs = {name.partition("-")[0] for name in named(script(), "command_name") if "-" in name}
+    assert verbs.isdisjoint({"Set", "Remove", "Add", "Install", "Register", "Out", "Copy", "Import"})
+    assert not re.search(r"WriteAll|Out-File|Add-Type|Set-Content|>>|Temp", script())
+
+
+def test_it_reads_the_classes_that_are_asked_for() -> None:
+    """The prefix stands in both, and every need of the formulas: the stamps and the frequency."""
+    assert f"$Prefix = '{PREFIX}'" in script()
+    for stamp in ("Timestamp_PerfTime", "Timestamp_Sys100NS", "Frequency_PerfTime"):
+        assert stamp in script()
+
+
+def test_the_stand_in_speaks_as_the_script_does() -> None:
+    """Every kind of line has the same fields in both, so that what is tested is what Windows would say."""
+    said: dict[str, set[str]] = {}
+    machine = Machine(failing={"PerfOS_System"})
+    texts = [*machine.hello(request(wanted(), 1)), *machine.reading(), machine.time("1")]
+    for line in map(json.loads, texts):
+        said.setdefault(line["kind"], set()).update(set(line) - {"kind"})
+    written: dict[str, set[str]] = {}
+    for kind, body in re.findall(r"Write-PinchpointLine '(\w+)' @\{(.*?)\}", script(), re.DOTALL):
+        written.setdefault(kind, set()).update(re.findall(r"(?:^|;|\n)\s*(\w+) = ", body))
+    rows = re.search(r'Write-Output "\{(""kind"":""rows"".*)\}"', script())
+    assert rows is not None
+    written["rows"] = set(re.findall(r'""(\w+)"":', rows[1])) - {"kind"}
+    assert written.pop("end") == {"why"}
+    assert said == written
+
+
+def test_a_request_is_one_line_that_the_script_understands() -> None:
+    """What the script takes from it, and nothing else; ASCII, as it goes through a console."""
+    text = request(wanted(), 0.5)
+    assert text.isascii()
+    assert "\n" not in text
+    asked = json.loads(text)
+    assert asked["interval_ms"] == 500
+    used = set(re.findall(r"\$asked\.(\w+)", script()))
+    assert used == set(asked)
+    assert set(re.findall(r"\$wanted\.(\w+)", script())) == set(asked["classes"][0])
+
+
+def test_every_column_of_the_stand_in_is_asked_for() -> None:
+    """The stand-in has no column that nobody reads, but for those of another rank."""
+    asked = {name for one in wanted() for name in (*one.counters, *one.errors)}
+    columns = {name.removesuffix("_Base") for _, counters in CLASSES.values() for name in counters}
+    assert columns <= asked
+
+
+def test_what_a_profile_prints_is_no_line() -> None:
+    """Only objects with a kind are."""
+    for text in ("Welcome", "{ not json", "[1]", '{"a": 1}', '{"kind": 3}', ""):
+        assert line_of(text) is None
+    assert line_of(' {"kind": "ready"}\r') == {"kind": "ready"}
+
+
+def test_windows_time_becomes_ours() -> None:
+    """FILETIME of 2023-02-09T11:11:22.71Z, as a recorded counter's base has it."""
+    assert unix_ns(133_204_146_827_100_000) == 1_675_941_082_710_000_000
