@@ -227,14 +227,17 @@ def _check_scenario(plan: Document, name: str) -> Iterator[Problem]:
     elif use not in scenarios.SCENARIOS:
         yield _unknown((*place, "use"), "scenario", use, scenarios.SCENARIOS)
         return
-    params = plan.mapping(*place, "params")
     model = scenario_class(use).params_model
+    params = with_places(model, plan.mapping(*place, "params"), plan.location.parent)
     try:
         validated = model.model_validate(params)
         if isinstance(validated, FileParams):
             validated.read_files()
     except ValidationError as error:
         yield from explain(error, model, params, (*place, "params"))
+    except ScenarioError as error:
+        yield Problem((*place, "params"), str(error))
+    yield from check_replay(plan, name)
 
 
 def _check_sources(farm: Document, plan: Document, name: str, offered: set[str]) -> Iterator[Problem]:
@@ -243,14 +246,10 @@ def _check_sources(farm: Document, plan: Document, name: str, offered: set[str])
     sources = plan.at(*place)
     places = sorted(set(ENDPOINT_OF.values()))
     if not sources and offered.isdisjoint(places):
-    params = with_places(model, plan.mapping(*place, "params"), plan.location.parent)
         yield Problem(
             ("scenarios", name, "use"),
             f"{farm.file} has nothing to crawl",
             f"add endpoints.{' or endpoints.'.join(places)} there, or params.sources here",
-    except ScenarioError as error:
-        yield Problem((*place, "params"), str(error))
-    yield from check_replay(plan, name)
         )
     for position, source in enumerate(sources if isinstance(sources, list) else []):
         if not isinstance(source, dict) or source.keys() & {"url", "path"}:
