@@ -25,7 +25,20 @@ def verdict_of(directory: Path) -> tuple[StoredRun, Verdict]:
         write_json(directory / VERDICT, verdict.to_json())
     except OSError as error:
         raise InputError(f"{directory / VERDICT}: cannot be written: {error.strerror}") from error
+    write_probes(run)
     return run, verdict
+
+
+def write_probes(run: StoredRun) -> None:
+    """The probes that were scenarios of the plan, judged in folders of their own. Raises InputError."""
+    if not any(event.get("event") == "probed" for event in run.events):
+        return
+    from pinchpoint.probe import in_run  # noqa: PLC0415 -- its charts take a second, and most runs probe nothing
+
+    try:
+        in_run.write_probes(run)
+    except OSError as error:
+        raise InputError(f"{run.directory}: cannot be written: {error.strerror}") from error
 
 
 def saved_verdict(directory: Path) -> tuple[StoredRun, dict[str, Any]]:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Callable, Iterator
+import socket
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import ModuleType
@@ -19,6 +20,7 @@ from pinchpoint.plan import Collect, Farm, Host
 from pinchpoint.plan.expand import expanded
 from pinchpoint_collectors import registry as collector_kinds
 from pinchpoint_collectors.record import Processes, Watch
+from pinchpoint_scenarios.storage_probe.scenario import DISK
 
 TIER_ENDPOINT = {"web": "sharepoint"}
 """The endpoint a tier answers, where it is not the one of its own name."""
@@ -103,6 +105,13 @@ def _embedded(farm: Farm, status: Any) -> LiveFarm:
     ]
     # A server watched from within has a role for that, which scenarios are not given.
     endpoints = _given(farm) | {name: dict(given) for name, given in status.endpoints.items()}
+    endpoints |= _disks(
+        {
+            f"{tier}.{role}": status.emulated.get(f"{tier}.{role}", {}).get("mount", folder)
+            for tier, roles in status.disks.items()
+            for role, folder in roles.items()
+        }
+    )
     monitors = {name: url for name, given in endpoints.items() if (url := given.pop("monitor", None))}
     watches += [
         (_WATCHED_BY[urlsplit(url).scheme], Watch(tier.host, tier.name, options={"url": url}))
@@ -131,9 +140,24 @@ def _declared(farm: Farm) -> LiveFarm:
         for name, host in declared.hosts.items()
         for collect in host.collect
     ]
+    endpoints |= _disks(
+        {
+            f"{tier}.{role}": disk.path
+            for tier, declared in farm.tiers.items()
+            for host in declared.hosts.values()
+            for role, disk in host.disks.items()
+            if disk.path and any(collect.kind == "local" for collect in host.collect)
+        }
+    )
     usable = sorted(os.sched_getaffinity(0))
     # A generator on its own core; the farm's servers, if they run here at all, are not ours to pin.
     return LiveFarm(endpoints, watches, tuple(usable[-1:]) if len(usable) > 1 else ())
+
+
+def _disks(folders: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """Disks of this machine, as endpoints of whoever probes them."""
+    host = socket.gethostname()
+    return {f"{DISK}{name}": {"url": folder, "host": host} for name, folder in folders.items()}
 
 
 def _given(farm: Farm) -> dict[str, dict[str, str]]:

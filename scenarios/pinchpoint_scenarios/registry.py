@@ -12,6 +12,7 @@ from .nosql_burst import NosqlBurst
 from .sql_mix import SqlMix
 from .sql_replay import SqlReplay
 from .sql_script import SqlScript
+from .storage_probe.scenario import StorageProbe
 
 
 def table(scenarios: Iterable[type[Scenario]]) -> dict[str, type[Scenario]]:
@@ -26,7 +27,9 @@ def table(scenarios: Iterable[type[Scenario]]) -> dict[str, type[Scenario]]:
     return by_use
 
 
-SCENARIOS: dict[str, type[Scenario]] = table((FullCrawl, SqlMix, NosqlBurst, SqlScript, SqlReplay))
+SCENARIOS: dict[str, type[Scenario]] = table(
+    (FullCrawl, SqlMix, NosqlBurst, StorageProbe, SqlScript, SqlReplay)
+)
 
 
 def scenario(use: str) -> type[Scenario]:

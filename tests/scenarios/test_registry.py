@@ -15,6 +15,7 @@ def test_the_scenarios_are_there_and_say_what_they_need() -> None:
         "full-crawl": {"sql", "search"},
         "sql-mix": {"sql"},
         "nosql-burst": {"nosql"},
+        "storage-probe": set(),
         "sql-script": {"sql"},
         "sql-replay": {"sql"},
     }
@@ -38,5 +39,6 @@ def test_an_unknown_name_lists_all_and_the_nearest() -> None:
     with pytest.raises(ScenarioError) as caught:
         scenario("sqlmix")
     assert str(caught.value) == (
-        "unknown scenario 'sqlmix'; allowed: full-crawl, nosql-burst, sql-mix, sql-replay, sql-script; nearest: sql-mix"
+        "unknown scenario 'sqlmix'; allowed: full-crawl, nosql-burst, sql-mix, sql-replay, sql-script, "
+        "storage-probe; nearest: sql-mix"
     )

@@ -8,11 +8,16 @@ from pinchpoint.analysis import summary
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.conclusion import failures
 from pinchpoint.analysis.confidence import stolen, unseen
+from pinchpoint.analysis.curve import expected_s
 from pinchpoint.analysis.durability import losses
 from pinchpoint.analysis.inputs import Inputs
 from pinchpoint.analysis.machine_disks import unknown_machines
-from pinchpoint.analysis.thresholds import MEMORY_CRITICAL
+from pinchpoint.analysis.measures import measure_disk
+from pinchpoint.analysis.thresholds import LARGE_IO_BYTES, MEMORY_CRITICAL, NO_LATENCY_S
 from pinchpoint.report import units
+
+SLOWER = 2.0
+"""A disk is slower than it was probed from twice the latency on (our value)."""
 
 
 def caveats(case: Case) -> Iterator[str]:
@@ -43,7 +48,25 @@ def caveats(case: Case) -> Iterator[str]:
             yield f"{flow.load.scenario}: {share} of the operations failed"
         if flow.dropped:
             yield f"{flow.load.scenario}: {flow.dropped:,} operations could not start in time"
+    yield from _slower_than_probed(case)
     yield from _memory(inputs)
+
+
+def _slower_than_probed(case: Case) -> Iterator[str]:
+    """Disks that take far longer than they did with as much outstanding when a probe had them for itself."""
+    for resource in case.resources if case.stage else ():
+        curve = resource.roles[0].curve if resource.type == "disk" and resource.roles else ()
+        found = measure_disk(resource, case.stage.rows) if curve and case.stage else None
+        if found is None or not found.io or found.outstanding is None:
+            continue
+        each_s, expected = found.outstanding / found.io, expected_s(curve, found.outstanding)
+        small = found.size_bytes is None or found.size_bytes <= LARGE_IO_BYTES.value
+        if expected is not None and small and each_s > max(SLOWER * expected, NO_LATENCY_S.value):
+            yield (
+                f"{resource.roles[0].tier}.{resource.role}: an I/O takes {units.seconds(each_s)} with "
+                f"{found.outstanding:.2g} outstanding, where the probe in farm.yaml found "
+                f"{units.seconds(expected)}: somebody else uses the disk, or it is not what it was"
+            )
 
 
 def _memory(inputs: Inputs) -> Iterator[str]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from pinchpoint.analysis.capacity import SAME
+from pinchpoint.analysis.curve import most_per_s
 from pinchpoint.analysis.disk_types import (
     AT_LEAST,
     Profile,
@@ -237,12 +238,15 @@ def _concurrency(ground: Ground, found: DiskMeasures, held: Held) -> Iterator[Ad
     way = "reads" if at_least(found.reads_ratio, MOSTLY_READS) else "writes"
     outstanding = f"{found.outstanding:.2g} outstanding now" if found.outstanding is not None else "few now"
     what = f"Let {resource.tiers[0]} issue more {way} to {held.target} at once ({outstanding})"
-    own = 1 / found.utilisation if found.utilisation else None
+    own, whose = (1 / found.utilisation if found.utilisation else None), "the declared limit of that disk"
+    if own is None and resource.roles and found.io:
+        probed = most_per_s(resource.roles[0].curve)
+        own, whose = (max(1.0, probed / found.io) if probed else None), "what a probe got out of that disk"
     if own is None:
         why = f"what {held.target} can do is not known"
         yield advise("disk_concurrency", held.target, what, Gain(None, None, why))
     else:
-        gain = ground.until(own, "the declared limit of that disk", f"{SAME}; its latency stays as it is")
+        gain = ground.until(own, whose, f"{SAME}; its latency stays as it is")
         yield advise("disk_concurrency", held.target, what, gain)
 
 

@@ -29,6 +29,9 @@ from pinchpoint.store.schema import SEND
 
 RECORDED = "generator.recorder_ok"
 
+WAITS_BY_ITSELF = ("full-crawl", "storage-probe")
+"""Scenarios whose sessions wait without an operation going on."""
+
 
 @dataclass(frozen=True, slots=True)
 class Gate:
@@ -131,7 +134,8 @@ def _little(inputs: Inputs, flow: Flow) -> Iterator[Gate]:
 
     Operations that straddle the window's ends widen the tolerance, by as much of it as the longest takes (a
     stall of the farm holds all users at once), and so does the client's own work between two operations,
-    which shows where operations take a millisecond. A crawl's sessions wait for its frontier, and those of a
+    which shows where operations take a millisecond. A crawl's sessions wait for its frontier, a probe's for
+    each other and between repetitions, and those of a
     failing farm before they connect again, without an operation going on: there only an excess is an error.
     The users of a locustfile wait as long, and do as much at once, as the file says: nothing follows there.
     """
@@ -147,7 +151,7 @@ def _little(inputs: Inputs, flow: Flow) -> Iterator[Gate]:
     rate = flow.finished / inputs.window.seconds
     accounted = rate * (flow.service.mean_s + flow.load.think_s)
     gap = (users - accounted) / users
-    if gap > 0 and (flow.load.use == "full-crawl" or flow.failures):
+    if gap > 0 and (flow.load.use in WAITS_BY_ITSELF or flow.failures):
         return
     edge = flow.service.longest_s / inputs.window.seconds + _users_left(inputs, flow)
     client = rate * CLIENT_TIME_S.value / users

@@ -50,6 +50,8 @@ class DiskRole:
         profile: the entry of the catalogue that was declared, None where figures or nothing were.
         stripes: so many disks of that profile it is declared to be made of.
         attached: which caps of its machine its I/O counts to: ``network``, ``cached``, or none (``local``).
+        curve: (outstanding I/Os, seconds each) as a probe found them; empty where none did.
+        seen: whether a collector looked at the device; of a managed database nobody can.
     """
 
     tier: str
@@ -63,6 +65,8 @@ class DiskRole:
     profile: str | None = None
     stripes: int = 1
     attached: str = "network"
+    curve: tuple[tuple[float, float], ...] = ()
+    seen: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,6 +311,8 @@ def _disks(manifest: Mapping[str, Any], declared: Mapping[tuple[str, str], Any])
                 profile=said.get("profile"),
                 stripes=said.get("stripes") or 1,
                 attached=said.get("attached") or "network",
+                curve=_curve(said),
+                seen=bool(found),
             )
 
 
@@ -317,6 +323,13 @@ def _limits(said: Mapping[str, Any]) -> Limits | None:
         return None
     iops, rate, unit = (given.get(key) for key in ("iops", "bytes_per_s", "io_unit_bytes"))
     return Limits(iops, rate, unit) if iops or rate else None
+
+
+def _curve(said: Mapping[str, Any]) -> tuple[tuple[float, float], ...]:
+    """Latency over outstanding I/Os, where a probe wrote it into farm.yaml."""
+    given = said.get("limits")
+    found = given.get("latency") if isinstance(given, Mapping) else None
+    return tuple((float(depth), float(latency_s)) for depth, latency_s in found or ())
 
 
 def _load(name: str, spec: Mapping[str, Any]) -> Load:

@@ -1,4 +1,4 @@
-"""``pinchpoint report``: a run, or a comparison, for people who were not there."""
+"""``pinchpoint report``: a run, a comparison, or a probe, for people who were not there."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import click
 from pinchpoint.cli.arguments import RUN_OR_COMPARISON
 from pinchpoint.comparison import saved
 from pinchpoint.conclude import saved_verdict, write_reports
+from pinchpoint.probe.compared import are_of_a_probe
 from pinchpoint.report import registry
 
 
@@ -28,8 +29,14 @@ from pinchpoint.report import registry
     help="Where to write; the directory itself by default.",
 )
 def report(directory: Path, formats: str, out: Path | None) -> None:
-    """Write the report of RUN, or of a comparison, from the saved files alone; prints each file's path."""
+    """Write the report of RUN, a comparison or a probe, from the saved files; prints each file's path."""
     wanted = [name.strip() for name in formats.split(",") if name.strip()]
+    if are_of_a_probe(directory):
+        from pinchpoint.probe.reports import write_reports as of_a_probe  # noqa: PLC0415 -- its charts take a second
+
+        for path in of_a_probe(directory, wanted, out or directory):
+            click.echo(path)
+        return
     for name in wanted:
         registry.format_named(name)  # every unknown name is refused before the first file is written
     if saved.is_comparison(directory):

@@ -12,6 +12,7 @@ from pinchpoint.errors import InputError
 from pinchpoint.plan.problems import Unfit, nearest, quoted
 from pinchpoint.plan.redact import redacted_text
 from pinchpoint_scenarios.contract import Endpoint
+from pinchpoint_scenarios.storage_probe.scenario import DISK
 
 SCHEMES: Mapping[str, tuple[str, ...]] = {
     "sharepoint": ("http", "https"),
@@ -98,6 +99,8 @@ def _has_host(url: str) -> bool:
 
 
 def _url(name: str, text: str, environ: Mapping[str, str]) -> str:
+    if name.startswith(DISK):
+        return text  # a folder of this machine, from a farm that is up
     if name == "files" and not text.startswith("smb://"):
         folder = Path(_text(text, environ))
         if not folder.is_absolute():

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
+    BeforeValidator,
     ConfigDict,
     Discriminator,
     Field,
@@ -16,6 +17,7 @@ from pydantic import (
     model_validator,
 )
 
+from pinchpoint.plan import units
 from pinchpoint.plan.embedded import Embedded
 from pinchpoint.plan.endpoints import Endpoints
 from pinchpoint.plan.problems import Unfit, nearest, quoted
@@ -32,6 +34,35 @@ from pinchpoint.plan.record import (
 from pinchpoint_infra.catalogue import profile
 
 
+
+def _curve(value: object, info: ValidationInfo) -> object:
+    """``{1: 2ms, 8: 16ms}`` of a file, or the pairs of JSON, as pairs in order of what is outstanding."""
+    if isinstance(info.context, FileContext):
+        if not isinstance(value, Mapping) or not value:
+            raise Unfit(f"found {units.found(value)}", f"allowed: {_CURVE}")
+        pairs = [(_depth(depth), units.duration(latency)) for depth, latency in value.items()]
+    elif isinstance(value, (list, tuple)):
+        pairs = [(float(depth), float(latency_s)) for depth, latency_s in value]
+    else:
+        return value
+    if any(latency_s <= 0 for _, latency_s in pairs):
+        raise Unfit("a latency of nothing", f"allowed: {_CURVE}")
+    return tuple(sorted(pairs))
+
+
+def _depth(value: object) -> float:
+    number = int(value) if isinstance(value, str) and value.isdecimal() else value
+    if type(number) is not int or number < 1:
+        raise Unfit(f"found {units.found(value)} outstanding", "allowed: whole numbers from 1 on")
+    return float(number)
+
+
+_CURVE = "mean latency by I/Os outstanding, such as {1: 2ms, 8: 16ms}"
+
+Curve = Annotated[tuple[tuple[float, float], ...], BeforeValidator(_curve)]
+"""(outstanding I/Os, mean latency in seconds), by what is outstanding."""
+
+
 class Limits(Record):
     """What a disk, or a whole machine's storage, can do at most.
 
@@ -39,16 +70,21 @@ class Limits(Record):
         iops: I/Os per second.
         bytes_per_s: bytes per second, reads and writes together.
         io_unit_bytes: an I/O counts as one per so many bytes begun; ``None`` where an I/O of any size is one.
+        latency: how long an I/O takes with so many outstanding, as a probe found it; no limit by itself.
     """
 
     iops: float | None = Field(default=None, gt=0)
     bytes_per_s: BytesPerSecond | None = Field(default=None, gt=0)
     io_unit_bytes: Bytes | None = Field(default=None, alias="io_unit", gt=0)
+    latency: Curve | None = None
 
     @model_validator(mode="after")
     def _limit_something(self) -> Self:
-        if self.iops is None and self.bytes_per_s is None:
-            raise Unfit("limits that limit nothing", "needed: iops, bytes_per_s or both; or the word unknown")
+        if self.iops is None and self.bytes_per_s is None and self.latency is None:
+            raise Unfit(
+                "limits that limit nothing",
+                "needed: iops, bytes_per_s or both, or the latency that a probe found; or the word unknown",
+            )
         return self
 
 

@@ -1,7 +1,9 @@
-"""A probe's caps written into farm.yaml, as the ``limits`` of a disk that nothing is declared of."""
+"""What a probe found written into farm.yaml, as the ``limits`` of a disk that nothing is declared of."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,22 +13,28 @@ from ruamel.yaml.error import YAMLError
 
 from pinchpoint.analysis.disk_types import limits_words
 from pinchpoint.analysis.inputs import Limits
+from pinchpoint.analysis.resources import COMMIT_ROLES
 from pinchpoint.errors import InputError
+from pinchpoint.probe.figures import figures
 from pinchpoint.probe.record import Probe
 from pinchpoint.probe.verdict import Verdict
+from pinchpoint_scenarios.storage_probe import Cell
+
+_PAGE = 8192
+_READS = 0.7
 
 
 def calibrate(farm_file: Path, probe: Probe, verdict: Verdict) -> str:
     """Write what was found into ``tiers`` of the farm.yaml; what was done, in a sentence.
 
-    Comments and order of the file stay. Nothing is written where no cap was found. Raises InputError where
-    the disk is declared already, or the file cannot be written.
+    Caps, where there are any, and the latency over outstanding I/Os. Comments and order of the file stay.
+    Raises InputError where the disk is declared already, or the file cannot be written.
     """
-    limits = verdict.caps.limits
+    limits, curve = verdict.caps.limits, latency_curve(probe)
     disk = str(probe.where.disk)
-    if limits is None:
-        return f"{farm_file}: no cap of {disk} was found, so nothing was written"
-    found = limits_words(limits.iops, limits.bytes_per_s)
+    if limits is None and not curve:
+        return f"{farm_file}: neither a cap of {disk} nor its latency was found, so nothing was written"
+    found = limits_words(limits.iops, limits.bytes_per_s) if limits else "no cap"
     yaml = YAML()
     yaml.preserve_quotes = True
     yaml.width = 4096
@@ -39,7 +47,7 @@ def calibrate(farm_file: Path, probe: Probe, verdict: Verdict) -> str:
                 f"{farm_file}: {disk} is declared already ({', '.join(said)}); a calibration does not "
                 f"overrule that: take it out, or compare it with what was found ({found})"
             )
-        entry["limits"] = _figures(limits)
+        entry["limits"] = _figures(limits, curve)
         partial = farm_file.with_name(f".{farm_file.name}.partial")
         with partial.open("w", encoding="utf-8") as file:
             yaml.dump(content, file)
@@ -47,7 +55,35 @@ def calibrate(farm_file: Path, probe: Probe, verdict: Verdict) -> str:
         partial.replace(farm_file)
     except (OSError, YAMLError) as error:
         raise InputError(f"{farm_file}: cannot be changed: {error}") from error
-    return f"{farm_file}: {disk} has now limits of {found}, as measured"
+    latency = f", and its latency over {len(curve)} depths" if curve else ""
+    return f"{farm_file}: {disk} has now limits of {found}{latency}, as measured"
+
+
+def latency_curve(probe: Probe) -> tuple[tuple[int, float], ...]:
+    """(outstanding, mean latency) of the workload most like the disk's role; empty where none was measured.
+
+    Of a log small writes, each on the disk before the next; of any other role 8 KiB, at random, 70 % of them
+    reads, or what is nearest to that.
+    """
+    log = str(probe.where.disk).rpartition(".")[2] in COMMIT_ROLES
+    by_workload: dict[str, list[Cell]] = {}
+    found = figures(probe)
+    for cell, one in found.items():
+        if one.mean_s and cell.outstanding and cell.block_bytes and (cell.role == "log") == log:
+            by_workload.setdefault(cell.workload, []).append(cell)
+    if not by_workload:
+        return ()
+    chosen = min(by_workload.values(), key=lambda cells: _apart(cells[0], log=log))
+    pairs = ((cell.outstanding or 1, found[cell].mean_s or 0.0) for cell in chosen)
+    return tuple(sorted(pairs))
+
+
+def _apart(cell: Cell, *, log: bool) -> tuple[float, float]:
+    """How far a workload is from what such a disk is asked for: by kind, then by size."""
+    kind = abs((cell.read_ratio or 0.0) - (0.0 if log else _READS)) + abs(
+        (cell.random_ratio or 0.0) - (not log)
+    )
+    return kind, abs(math.log2((cell.block_bytes or _PAGE) / (_PAGE / 2 if log else _PAGE)))
 
 
 def _entry(content: CommentedMap, disk: str) -> CommentedMap:
@@ -67,13 +103,19 @@ def _within(mapping: CommentedMap, key: str) -> CommentedMap:
     return found
 
 
-def _figures(limits: Limits) -> CommentedMap:
+def _figures(limits: Limits | None, curve: Sequence[tuple[int, float]]) -> CommentedMap:
     """Three digits: what a measurement carries."""
     found: dict[str, Any] = {}
-    if limits.iops:
+    if limits and limits.iops:
         found["iops"] = int(float(f"{limits.iops:.3g}")) if limits.iops >= 1 else limits.iops
-    if limits.bytes_per_s:
+    if limits and limits.bytes_per_s:
         found["bytes_per_s"] = f"{float(f'{limits.bytes_per_s / 1e6:.3g}'):g}MB/s"
+    if limits and limits.io_unit_bytes:
+        found["io_unit"] = f"{round(limits.io_unit_bytes / 1024)}KiB"
+    if curve:
+        latencies = CommentedMap({depth: f"{latency_s * 1000:.3g}ms" for depth, latency_s in curve})
+        latencies.fa.set_flow_style()
+        found["latency"] = latencies
     made = CommentedMap(found)
     made.fa.set_flow_style()
     return made

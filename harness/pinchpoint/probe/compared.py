@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import time
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
 from pinchpoint.errors import InputError
-from pinchpoint.probe.compare import CellChange, ProbeComparison, compare
-from pinchpoint.probe.record import PROBE, load
+from pinchpoint.probe import record
+from pinchpoint.probe.compare import SCHEMA, CellChange, ProbeComparison, compare
+from pinchpoint.probe.record import PROBE
 from pinchpoint.probe.text import drawn
 from pinchpoint.probe.words import KINDS, rate
 from pinchpoint.report import units
 from pinchpoint.report.tables import Column, Table, number
 from pinchpoint.report.terminal import wrapped
-from pinchpoint.store.write import write_json
+from pinchpoint.store.schema import REPORT
+from pinchpoint.store.write import free_path, write_json
 
 COMPARISON = "comparison.json"
 
@@ -30,6 +32,11 @@ def are_probes(directories: Sequence[Path]) -> bool:
     return bool(probes)
 
 
+def are_of_a_probe(directory: Path) -> bool:
+    """Whether a directory holds a probe, or a comparison of probes."""
+    return (directory / PROBE).exists() or _schema(directory / COMPARISON) == SCHEMA
+
+
 def compared(base: Sequence[Path], other: Sequence[Path]) -> ProbeComparison:
     """One probe with another. Raises InputError."""
     if len(base) != 1 or len(other) != 1:
@@ -37,15 +44,19 @@ def compared(base: Sequence[Path], other: Sequence[Path]) -> ProbeComparison:
             f"compare: found {len(base)} and {len(other)} probes; a comparison of probes takes one on each "
             "side (its repetitions are in it)"
         )
-    return compare(load(base[0]), load(other[0]))
+    return compare(record.load(base[0]), record.load(other[0]))
 
 
 def saved(found: ProbeComparison, parent: Path) -> Path:
-    """Make a directory with comparison.json; its path. Raises InputError."""
-    directory = parent / f"probe-comparison-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
+    """Make a directory with comparison.json and report.html; its path. Raises InputError."""
+    # Charts take a second to import, and whoever compares runs needs none of these.
+    from pinchpoint.probe.compared_page import compared_page  # noqa: PLC0415
+
+    directory = free_path(parent, "probe-comparison")
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        directory.mkdir(parents=True)
         write_json(directory / COMPARISON, found.to_json())
+        (directory / REPORT).write_text(compared_page(found), encoding="utf-8")
     except OSError as error:
         raise InputError(
             f"{directory}: cannot be written: {error.strerror}; give another with --out"
@@ -53,10 +64,21 @@ def saved(found: ProbeComparison, parent: Path) -> Path:
     return directory
 
 
+def load(directory: Path) -> ProbeComparison:
+    """A comparison's directory, read back. Raises InputError."""
+    path = directory / COMPARISON
+    try:
+        return ProbeComparison.from_json(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            f"{path}: is damaged: {error!r}; `pinchpoint compare PROBE --with PROBE` makes it anew"
+        ) from error
+
+
 def comparison_text(found: ProbeComparison) -> str:
     """Summary, cells, what moved, what else differs, warnings."""
-    table = _table(found)
-    blocks = [wrapped(found.summary), drawn(table, tuple(column.key for column in table.columns))]
+    cells = table(found)
+    blocks = [wrapped(found.summary), drawn(cells, tuple(column.key for column in cells.columns))]
     moved = [
         wrapped(f"{workload}: {_kind(base)}; now {_kind(other)}", "  - ")
         for workload, (base, other) in found.moved.items()
@@ -69,7 +91,26 @@ def comparison_text(found: ProbeComparison) -> str:
     return "\n\n".join(blocks)
 
 
-def _table(found: ProbeComparison) -> Table:
+def moved_table(found: ProbeComparison) -> Table:
+    """Workloads that something else limits now."""
+    return Table(
+        name="moved",
+        title="What limits is another thing",
+        columns=(
+            Column("workload", "workload"),
+            Column("base", found.labels[0]),
+            Column("other", found.labels[1]),
+        ),
+        rows=[
+            {"workload": workload, "base": _kind(base), "other": _kind(other)}
+            for workload, (base, other) in found.moved.items()
+        ],
+        empty="The same thing limits each workload on both sides.",
+    )
+
+
+def table(found: ProbeComparison) -> Table:
+    """Cell by cell."""
     return Table(
         name="changes",
         title="Cell by cell",
@@ -101,3 +142,12 @@ def _row(one: CellChange) -> dict[str, object]:
 
 def _kind(kind: str | None) -> str:
     return KINDS.get(kind, kind) if kind else "it did not tell"
+
+
+def _schema(path: Path) -> object:
+    """What a file says it is; None where it is not there, or no JSON: whoever reads it says so."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found.get("schema") if isinstance(found, dict) else None

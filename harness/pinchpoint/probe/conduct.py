@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 from pinchpoint.errors import ExitStatus, InputError
 from pinchpoint.interrupts import Interrupts
-from pinchpoint.probe import driver, place, record
+from pinchpoint.probe import driver, record
 from pinchpoint.probe.driver import Driver, Watch
 from pinchpoint.probe.figures import figures
 from pinchpoint.probe.judge import judge
@@ -22,7 +21,7 @@ from pinchpoint.probe.text import estimate_text
 from pinchpoint.probe.verdict import Verdict
 from pinchpoint.report import units
 from pinchpoint.store.schema import REPORT
-from pinchpoint.store.write import utc
+from pinchpoint.store.write import free_path, utc
 from pinchpoint_scenarios.errors import ScenarioError
 from pinchpoint_scenarios.storage_probe import Suite, suite
 
@@ -47,7 +46,7 @@ def begun(
     line_s: float,
 ) -> Probe:
     """A probe of which nothing is measured yet; None: as the suite has it. Raises InputError."""
-    size = driver.sized(chosen, size_bytes)
+    size = driver.sized(chosen, size_bytes, target.memory_bytes)
     if size < LEAST_BYTES:
         least = units.bytes_(LEAST_BYTES)
         raise InputError(
@@ -70,19 +69,17 @@ def begun(
 
 def new_directory(parent: Path, probe: Probe) -> Path:
     """A directory for it, made: ``probe-database-20260101T000000Z``. Raises InputError."""
-    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-    first = wanted = parent / f"probe-{probe.suite}-{stamp}"
-    number = 1
-    try:
-        parent.mkdir(parents=True, exist_ok=True)
-        while True:
-            with suppress(FileExistsError):  # another one of this second: the next number
+    while True:
+        wanted = free_path(parent, f"probe-{probe.suite}")
+        try:
+            parent.mkdir(parents=True, exist_ok=True)
+            with suppress(FileExistsError):  # another one of this instant: the next number
                 wanted.mkdir()
                 return wanted
-            number += 1
-            wanted = first.with_name(f"{first.name}-{number}")
-    except OSError as error:
-        raise InputError(f"{wanted}: cannot be made: {error.strerror}; give another with --out") from error
+        except OSError as error:
+            raise InputError(
+                f"{wanted}: cannot be made: {error.strerror}; give another with --out"
+            ) from error
 
 
 def run(target: Target, probe: Probe, directory: Path, interrupts: Interrupts) -> Verdict:
@@ -106,8 +103,7 @@ def _measure(chosen: Suite, target: Target, probe: Probe, directory: Path, inter
     expected = driver.estimate(chosen, probe)
     with Shown(probe, expected["jobs"]) as shown:
         shown.say(estimate_text(expected))
-        with place.own_folder(target.folder) as folder:
-            place.check_space(folder, expected["longest_bytes"])
+        with target.opened(expected["longest_bytes"]) as machine:
             watch = Watch(
                 stop=lambda: interrupts.requested,
                 say=shown.say,
@@ -116,7 +112,7 @@ def _measure(chosen: Suite, target: Target, probe: Probe, directory: Path, inter
                 save=lambda made: record.save(directory, made.to_json()),
             )
             interrupts.graceful = True
-            Driver(chosen, probe, folder, watch).run()
+            Driver(chosen, probe, machine, watch).run()
             interrupts.graceful = False
 
 

@@ -6,13 +6,10 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
-import psutil
-
 from pinchpoint.errors import FarmUnavailable
-from pinchpoint.probe.process import Stopped, run
+from pinchpoint.probe.machine import Machine
 from pinchpoint.probe.record import Probe, Trial
 from pinchpoint.store.write import utc
 from pinchpoint_scenarios.storage_probe import (
@@ -26,6 +23,7 @@ from pinchpoint_scenarios.storage_probe import (
     ToolFailed,
     ToolMissing,
 )
+from pinchpoint_scenarios.storage_probe.process import Stopped
 from pinchpoint_scenarios.storage_probe.tools.fio import settles
 
 _SAVE_EVERY_S = 5.0
@@ -55,18 +53,18 @@ class Watch:
 
 @dataclass(slots=True)
 class Driver:
-    """One suite on one folder.
+    """One suite on one disk.
 
     Args:
         suite: what is run.
         probe: what was measured until now; filled further.
-        folder: the probe's own folder.
+        machine: where its tools run.
         watch: who is told.
     """
 
     suite: Suite
     probe: Probe
-    folder: Path
+    machine: Machine
     watch: Watch
     _saved: float = field(default=0.0, init=False)
 
@@ -98,7 +96,8 @@ class Driver:
         found: dict[str, str] = {}
         for name in dict.fromkeys(job.tool for job in jobs):
             try:
-                said = run(TOOLS[name].version(), self.folder, lambda: False)
+                tool = TOOLS[name]
+                said = self.machine.run(tool, tool.version(), lambda: False)
                 self.probe.versions[name] = version_of(said.stdout + said.stderr)
             except ToolMissing as error:
                 found[name] = str(error)
@@ -123,7 +122,7 @@ class Driver:
         if not command:
             return
         begun = time.monotonic()
-        self._called(tools[0], [command], place)
+        self._called(tools[0], [command])
         lasted = time.monotonic() - begun
         self.probe.prepared = {"bytes": place.size_bytes, "seconds": lasted}
 
@@ -149,13 +148,14 @@ class Driver:
 
     def _measured(self, job: Job, trial: int) -> Mapping[Cell, Measured]:
         tool, place = TOOLS[job.tool], self._place(trial)
-        return tool.read(job, place, *self._called(tool, tool.commands(job, place), place))
+        stdout, stderr = self._called(tool, tool.commands(job, place))
+        return tool.read(job, replace(place, folder=self.machine.brought()), stdout, stderr)
 
-    def _called(self, tool: Tool, commands: Sequence[Sequence[str]], place: Place) -> tuple[str, str]:
+    def _called(self, tool: Tool, commands: Sequence[Sequence[str]]) -> tuple[str, str]:
         """Run the commands one after the other: what the last one said. Raises FarmUnavailable."""
         stdout = stderr = ""
         for command in commands:
-            said = run(command, place.folder, self.watch.stop)
+            said = self.machine.run(tool, command, self.watch.stop)
             stdout, stderr = said.stdout, said.stderr
             if said.status:
                 why = tool.why(stdout, stderr)
@@ -167,11 +167,12 @@ class Driver:
     def _place(self, trial: int) -> Place:
         device = self.probe.where.device
         return Place(
-            folder=self.folder,
+            folder=self.machine.folder,
             size_bytes=self.probe.options.size_bytes,
             device=f"/dev/{device}" if device else None,
-            memory_bytes=psutil.virtual_memory().total,
+            memory_bytes=self.machine.memory_bytes,
             trial=trial,
+            root=self.machine.root,
         )
 
     def _pause(self, pause_s: float) -> None:
@@ -195,13 +196,13 @@ def version_of(text: str) -> str:
     return next((line for line in lines if re.search(r"\d+\.\d+", line)), lines[0])
 
 
-def sized(suite: Suite, size_bytes: int | None) -> int:
+def sized(suite: Suite, size_bytes: int | None, memory_bytes: int) -> int:
     """The size of the file: as given, else the suite's own, else more than twice the memory (whole MiB)."""
     if size_bytes is not None:
         return size_bytes
     if suite.size_bytes is not None:
         return suite.size_bytes
-    return int(psutil.virtual_memory().total * 2.1) // 2**20 * 2**20
+    return int(memory_bytes * 2.1) // 2**20 * 2**20
 
 
 def estimate(suite: Suite, probe: Probe) -> dict[str, Any]:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-
-import psutil
 
 from pinchpoint.errors import FarmUnavailable, GuardError, InputError
 from pinchpoint.probe.record import Where
@@ -18,11 +14,7 @@ from pinchpoint.report import units
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.linux.disks import Disks
 from pinchpoint_collectors.proc import mountinfo
-
-FOLDER = "pinchpoint-probe"
-_OWNER = "owner.json"
-_SPARE_RATIO = 0.05
-"""Of the file system stays free: full ones are slow, and others use it."""
+from pinchpoint_scenarios.storage_probe.folder import SPARE_RATIO, NoRoom, NotOurs, claim
 
 
 def check(folder: Path) -> Path:
@@ -72,14 +64,12 @@ def mount_of_device(device: str) -> Path | None:
     return Path(mount.mount_point) if mount else None
 
 
-def check_space(folder: Path, needed_bytes: int) -> None:
+def check_space(folder: str, needed_bytes: int, free_bytes: int, total_bytes: int) -> None:
     """Raises FarmUnavailable where the file would not fit, or fill the file system."""
-    usage = shutil.disk_usage(folder)
-    room = usage.free - usage.total * _SPARE_RATIO
-    if needed_bytes > room:
+    if needed_bytes > free_bytes - total_bytes * SPARE_RATIO:
         raise FarmUnavailable(
-            f"{folder}: a file of {units.bytes_(needed_bytes)} does not fit: {units.bytes_(usage.free)} are "
-            f"free, of which {units.percent(_SPARE_RATIO)} of the file system stay so; make room, or give a "
+            f"{folder}: a file of {units.bytes_(needed_bytes)} does not fit: {units.bytes_(free_bytes)} are "
+            f"free, of which {units.percent(SPARE_RATIO)} of the file system stay so; make room, or give a "
             "smaller --size"
         )
 
@@ -91,49 +81,13 @@ def own_folder(parent: Path) -> Iterator[Path]:
     One that a killed probe left is removed first. Raises GuardError where a folder of that name is not ours,
     or another probe works in it.
     """
-    folder = parent / FOLDER
-    if folder.exists() or folder.is_symlink():
-        _remove_left(folder)
     try:
-        folder.mkdir(mode=0o700)
-        owner = {"pid": os.getpid(), "began": psutil.Process().create_time(), "host": socket.gethostname()}
-        (folder / _OWNER).write_text(json.dumps(owner), encoding="utf-8")
-    except OSError as error:
-        raise FarmUnavailable(f"{folder}: cannot be made: {error.strerror}; give another folder") from error
+        claimed = claim(parent)
+    except NotOurs as error:
+        raise GuardError(str(error)) from error
+    except NoRoom as error:
+        raise FarmUnavailable(str(error)) from error
     try:
-        yield folder
+        yield claimed.path
     finally:
-        shutil.rmtree(folder)
-
-
-def _remove_left(folder: Path) -> None:
-    """What a killed probe left goes; whatever else has that name stays."""
-    owner = _owner(folder)
-    if owner is None:
-        raise GuardError(
-            f"{folder}: is there already, and not by Pinchpoint, so nothing is written to it or removed; "
-            "move it away, or give another folder"
-        )
-    if owner.get("host") != socket.gethostname() or _lives(owner):
-        raise GuardError(
-            f"{folder}: another probe works there (process {owner.get('pid')} on {owner.get('host')}); "
-            "wait for its end. Where it is certain that there is none any more, remove that folder"
-        )
-    shutil.rmtree(folder)
-
-
-def _owner(folder: Path) -> dict[str, object] | None:
-    if folder.is_symlink() or not folder.is_dir():
-        return None
-    try:
-        found = json.loads((folder / _OWNER).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None  # not ours, as far as can be told: the caller leaves it alone
-    return found if isinstance(found, dict) else None
-
-
-def _lives(owner: dict[str, object]) -> bool:
-    try:
-        return psutil.Process(int(str(owner["pid"]))).create_time() == owner["began"]
-    except (psutil.NoSuchProcess, KeyError, ValueError):
-        return False
+        claimed.release()

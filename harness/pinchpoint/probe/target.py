@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from pinchpoint.analysis.inputs import Limits
 from pinchpoint.errors import GuardError, InputError
@@ -13,10 +15,14 @@ from pinchpoint.live import embedded
 from pinchpoint.plan import Disk, Farm
 from pinchpoint.plan.problems import nearest
 from pinchpoint.probe import place
+from pinchpoint.probe.machine import Machine, here, memory_bytes
 from pinchpoint.probe.record import Declared, Where
+from pinchpoint.probe.remote import look, there
+from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.remote.ssh import OPTIONS, Address
 from pinchpoint_infra.catalogue import Profile, UnknownProfile, profile
 
-_HERE = "local"
+_HERE, _THERE = "local", "ssh"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,14 +30,16 @@ class Target:
     """One disk.
 
     Attributes:
-        folder: on it; where the probe's own folder is made.
         where: the disk, described.
         declared: what it is said to be able to do.
+        memory_bytes: of the machine it belongs to.
+        opened: given the bytes that are needed, makes the probe's own folder on it for a while.
     """
 
-    folder: Path
     where: Where
     declared: Declared
+    memory_bytes: int
+    opened: Callable[[int], AbstractContextManager[Machine]]
 
 
 def of_folder(folder: Path, profile_name: str | None) -> Target:
@@ -43,7 +51,7 @@ def of_folder(folder: Path, profile_name: str | None) -> Target:
         raise InputError(f"--profile: {error}") from error
     if profile_name and profile(profile_name).kind != "disk":
         raise InputError(f"--profile: {profile_name!r} is a machine; a disk's type is needed")
-    return Target(found, place.described(found), said)
+    return _here(found, place.described(found), said)
 
 
 @contextmanager
@@ -80,7 +88,7 @@ def of_farm(farm: Farm, name: str | None, say: Callable[[str], None]) -> Iterato
         said = next((host.disks[role] for host in hosts.values() if role in host.disks), None)
         embedded().limit(farm.identity, hold=True)
         try:
-            yield Target(folder, place.described(folder, farm.name, chosen), _declared(said))
+            yield _here(folder, place.described(folder, farm.name, chosen), _declared(said))
         finally:
             embedded().limit(farm.identity, hold=False)
 
@@ -109,10 +117,14 @@ def _declared_disk(farm: Farm, name: str | None) -> Target:
     }
     chosen = _chosen(farm, name, disks)
     host, disk = disks[chosen]
+    there = next((each for each in host.collect if each.kind == _THERE), None)
+    if there is not None:
+        return _remote(farm, chosen, disk, there.options)
     if not any(each.kind == _HERE for each in host.collect):
         raise InputError(
-            f"{farm.identity}: {chosen} is on another machine (its host has no collector of kind {_HERE}), "
-            "and a probe runs where the disk is; log on there and give `pinchpoint probe` a folder on it"
+            f"{farm.identity}: {chosen} is on another machine, and its host has neither a collector of kind "
+            f"{_THERE}, by which a probe would go there, nor one of kind {_HERE}; add one, or log on there "
+            "and give `pinchpoint probe` a folder on it"
         )
     given = Path(disk.path) if disk.path else place.mount_of_device(str(disk.device)) if disk.device else None
     if given is None:
@@ -121,7 +133,25 @@ def _declared_disk(farm: Farm, name: str | None) -> Target:
             "it instead"
         )
     folder = place.check(given)
-    return Target(folder, place.described(folder, farm.name, chosen), _declared(disk))
+    return _here(folder, place.described(folder, farm.name, chosen), _declared(disk))
+
+
+def _here(folder: Path, where: Where, said: Declared) -> Target:
+    return Target(where, said, memory_bytes(), partial(here, folder))
+
+
+def _remote(farm: Farm, chosen: str, disk: Disk, options: Mapping[str, Any]) -> Target:
+    """A disk that is reached over ssh, as the host's collector is."""
+    if not (disk.path or disk.device):
+        raise InputError(
+            f"{farm.identity}: {chosen} has neither path nor device; say one of them under tiers"
+        )
+    try:
+        address = Address.of({key: value for key, value in options.items() if key in OPTIONS})
+    except CollectorError as error:
+        raise InputError(f"{farm.identity}: {chosen}: {error}") from error
+    looked = look(address, disk.path, disk.device, farm.name, chosen)
+    return Target(looked.where, _declared(disk), looked.memory_bytes, partial(there, address, looked))
 
 
 def _declared(disk: Disk | None) -> Declared:
@@ -130,7 +160,7 @@ def _declared(disk: Disk | None) -> Declared:
     if disk.profile:
         return declared(profile(disk.profile), disk.stripes or 1)
     limits = disk.resolved_limits
-    if limits is None:
+    if limits is None or (limits.iops is None and limits.bytes_per_s is None):
         return Declared()
     return Declared(limits=Limits(limits.iops, limits.bytes_per_s, limits.io_unit_bytes))
 

@@ -26,6 +26,7 @@ _SECTIONS = (
             "crawl_log",
             "bursts",
             "writes",
+            "probes",
             "errors",
             "operations",
         ),

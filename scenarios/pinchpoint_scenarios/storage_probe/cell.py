@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -84,6 +85,7 @@ class Place:
         device: the block device below it (``/dev/sdb1``); None where it has none (tmpfs, a network share).
         memory_bytes: the machine's memory.
         trial: which repetition this is, from 1: random positions differ from trial to trial.
+        root: whether the tools run as root there.
     """
 
     folder: Path
@@ -91,6 +93,7 @@ class Place:
     device: str | None
     memory_bytes: int
     trial: int = 1
+    root: bool = field(default_factory=lambda: os.geteuid() == 0)
 
     @property
     def file(self) -> Path:

@@ -31,7 +31,7 @@ class Tool(Protocol):
     """Debian's name of what it is installed with."""
 
     def version(self) -> Sequence[str]:
-        """The command that prints its version."""
+        """The command that prints its version. Each command begins with ``program``, for ``resolved``."""
         ...
 
     def prepare(self, place: Place) -> Sequence[str]:
@@ -60,6 +60,11 @@ def installed(tool: Tool) -> str:
             f"{tool.package} (Debian and Ubuntu: apt-get install {tool.package})"
         )
     return found
+
+
+def resolved(tool: Tool, command: Sequence[str]) -> list[str]:
+    """The command with the program's path on this machine. Raises ``ToolMissing``."""
+    return [installed(tool), *command[1:]]
 
 
 def find(program: str) -> str | None:

@@ -11,6 +11,7 @@ from harness.probe.build import Disk, probe_of
 from pinchpoint.errors import InputError
 from pinchpoint.plan import load_farm
 from pinchpoint.probe.calibrate import calibrate
+from pinchpoint.probe.caps import Caps
 from pinchpoint.probe.judge import judge
 from pinchpoint.probe.record import Probe
 
@@ -78,8 +79,48 @@ def test_what_is_declared_is_not_overruled(tmp_path: Path) -> None:
     assert (tmp_path / "farm.yaml").read_text() == FARM
 
 
-def test_no_cap_no_limits(tmp_path: Path) -> None:
-    """A disk that nothing holds: the file stays as it is, and that is said."""
-    file, said = done(tmp_path, FARM, probe_on("sql.log", Disk(0.001)))
-    assert "no cap of sql.log was found" in said
+def test_no_cap_but_a_curve(tmp_path: Path) -> None:
+    """A disk that nothing holds: its latency over outstanding I/Os alone."""
+    file, said = done(tmp_path, FARM, probe_on("sql.data", Disk(0.001)))
+    assert "no cap" in said
+    assert "its latency over 2 depths" in said
+    limits = load_farm(file).tiers["sql"].hosts["sql1"].disks["data"].resolved_limits
+    assert limits is not None
+    assert limits.iops is None
+    assert limits.latency == ((1.0, 0.001), (32.0, 0.001))
+
+
+@pytest.mark.parametrize(("role", "depths"), [("log", [1.0]), ("data", [1.0, 4.0, 16.0, 64.0])])
+def test_the_curve_is_that_of_the_role(tmp_path: Path, role: str, depths: list[float]) -> None:
+    """Of a log its flushed writes, one at a time; of data 8 KiB, mostly reads, at every depth."""
+    probe = probe_of(Disk(0.002, iops=1000), suite="database")
+    probe.where = replace(probe.where, farm="dev", disk=f"sql.{role}")
+    file, _ = done(tmp_path, FARM, probe)
+    limits = load_farm(file).tiers["sql"].hosts["sql1"].disks[role].resolved_limits
+    assert limits is not None
+    assert limits.latency is not None
+    assert [depth for depth, _ in limits.latency] == depths
+    assert limits.latency[0][1] == pytest.approx(0.002)
+
+
+def test_what_an_io_counts_as_is_kept(tmp_path: Path) -> None:
+    """A cap that counts large I/Os in parts is written with the part."""
+    probe = probe_on("sql.data", Disk(0.0005, 500, 60e6))
+    verdict = judge(probe)
+    assert verdict.caps.iops is not None
+    parts = replace(verdict.caps.iops, unit_bytes=131072)
+    file = tmp_path / "farm.yaml"
+    file.write_text(FARM)
+    calibrate(file, probe, replace(verdict, caps=Caps(parts, None)))
+    limits = load_farm(file).tiers["sql"].hosts["sql1"].disks["data"].resolved_limits
+    assert limits is not None
+    assert limits.io_unit_bytes == 131072
+
+
+def test_neither_cap_nor_latency(tmp_path: Path) -> None:
+    """Where nothing was measured: the file stays as it is, and that is said."""
+    probe = probe_on("sql.log", Disk(0.001))
+    probe.cells = {}
+    file, said = done(tmp_path, FARM, probe)
+    assert "nothing was written" in said
     assert file.read_text() == FARM

@@ -9,10 +9,10 @@ import pytest
 from harness.probe.build import Disk, probe_of
 
 from pinchpoint.errors import FarmUnavailable
-from pinchpoint.probe import process
 from pinchpoint.probe.driver import Driver, Watch, estimate, version_of
+from pinchpoint.probe.machine import Here
 from pinchpoint.probe.record import Options, Probe
-from pinchpoint_scenarios.storage_probe import SUITES, tool
+from pinchpoint_scenarios.storage_probe import SUITES, process, tool
 
 
 def probe_in(folder: Path, suite: str) -> Probe:
@@ -36,7 +36,7 @@ def test_a_suite_whose_only_tool_is_missing_is_an_error(
 ) -> None:
     """The program and Debian's package are named; nothing was run."""
     without(monkeypatch, "fio")
-    driver = Driver(SUITES["database"], probe_in(tmp_path, "database"), tmp_path, watching([]))
+    driver = Driver(SUITES["database"], probe_in(tmp_path, "database"), Here(tmp_path), watching([]))
     with pytest.raises(FarmUnavailable, match=r"fio is not installed here.*apt-get install fio"):
         driver.run()
     assert not list(tmp_path.iterdir())
@@ -46,7 +46,7 @@ def test_one_of_several_tools_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_pa
     """Without hdparm dd still measures; the row says which package is missing, and so does a warning."""
     without(monkeypatch, "hdparm")
     probe, said = probe_in(tmp_path, "sequential"), list[str]()
-    Driver(SUITES["sequential"], probe, tmp_path, watching(said)).run()
+    Driver(SUITES["sequential"], probe, Here(tmp_path), watching(said)).run()
     assert probe.state == "finished"
     failed = {cell.name: trials[0].failed for cell, trials in probe.cells.items()}
     assert "apt-get install hdparm" in (failed["hdparm read"] or "")
@@ -61,7 +61,7 @@ def test_a_failing_tool_s_own_words_are_kept(tmp_path: Path) -> None:
     gone.mkdir()
     (gone / "probe.data").mkdir()  # no file to write to
     with pytest.raises(FarmUnavailable, match=r"dd failed with exit status 1: .*Is a directory"):
-        Driver(SUITES["sequential"], probe_in(gone, "sequential"), gone, watching([])).run()
+        Driver(SUITES["sequential"], probe_in(gone, "sequential"), Here(gone), watching([])).run()
 
 
 def test_stopping_ends_the_process_at_once(tmp_path: Path) -> None:

@@ -4,54 +4,39 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from support import require, run_cli
+from emulateddisks import EmulatedDisks, emulated_disks
+from support import run_cli
 
 from pinchpoint.plan import load_farm
 from pinchpoint_infra.catalogue import Burst
-from pinchpoint_infra.disks import Device, DiskSpec, WarmUp, loop, support
-from pinchpoint_infra.disks.emulated import EmulatedDisk, remove_all
-from pinchpoint_infra.disks.way import Way, choose
+from pinchpoint_infra.disks import Device, DiskSpec, WarmUp
 
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root: loop devices and mounts"),
     pytest.mark.slow,  # each takes half a minute or more, and rates to 3 % need a machine that is not busy
 ]
 
-FARM_ID = "0123456789ac"
-
 
 class Probed:
     """Makes one disk after the other and probes it."""
 
-    def __init__(self, place: Path) -> None:
-        self.place = place
-        self.disks: list[EmulatedDisk] = []
+    def __init__(self, disks: EmulatedDisks) -> None:
+        self.place = disks.place
+        self._disks = disks
 
     def __call__(self, spec: DiskSpec, suite: str, *options: str) -> dict[str, Any]:
         """probe.json of a suite on such a disk."""
-        chosen = choose(spec, support())
-        assert isinstance(chosen, Way), chosen
-        name = f"sql.disk{len(self.disks)}"
-        folder, mount = self.place / "disks" / name, self.place.joinpath(*name.split("."))
-        disk = EmulatedDisk(name, FARM_ID, spec, chosen, folder, mount, dict(os.environ))
-        disk.build()
-        self.disks.append(disk)
+        disk = self._disks.build(spec)
         disk.apply(on=True, group=None)
+        mount = self._disks.mount(disk)
         done = run_cli(
             "probe",
             mount,
-            "--suite",
-            suite,
-            "--size",
-            "64MiB",
-            *options,
-            "--json",
+            *("--suite", suite, "--size", "64MiB", *options, "--json"),
             "--out",
             self.place / "runs",
             timeout_s=170,
@@ -65,20 +50,8 @@ class Probed:
 @pytest.fixture
 def probed() -> Iterator[Probed]:
     """A prober whose disks are gone afterwards, which is part of every test."""
-    require("fio", "fio")
-    require("fusermount3", "fuse3")
-    place = Path("/var/tmp") / f"pinchpoint-probes-{os.getpid()}"
-    place.mkdir()
-    making = Probed(place)
-    try:
-        yield making
-    finally:
-        remove_all(FARM_ID, place)
-        for disk in making.disks:
-            disk.close()
-        left = loop.devices_of(FARM_ID, place) + [m.mount_point for m in loop.mounts_below(place)]
-        shutil.rmtree(place)
-        assert left == []
+    with emulated_disks() as disks:
+        yield Probed(disks)
 
 
 def workload(content: dict[str, Any], name: str) -> dict[str, Any]:

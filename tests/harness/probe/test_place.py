@@ -11,6 +11,7 @@ import pytest
 
 from pinchpoint.errors import FarmUnavailable, GuardError, InputError
 from pinchpoint.probe import place
+from pinchpoint_scenarios.storage_probe.folder import FOLDER
 
 
 def test_the_folder_is_gone_afterwards(tmp_path: Path) -> None:
@@ -22,7 +23,7 @@ def test_the_folder_is_gone_afterwards(tmp_path: Path) -> None:
 
 
 def test_a_folder_of_that_name_that_is_not_ours_stays(tmp_path: Path) -> None:
-    theirs = tmp_path / place.FOLDER
+    theirs = tmp_path / FOLDER
     theirs.mkdir()
     (theirs / "precious").write_text("x")
     with pytest.raises(GuardError, match="not by Pinchpoint"), place.own_folder(tmp_path):
@@ -35,14 +36,14 @@ def test_a_link_of_that_name_is_not_followed(tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "owner.json").write_text("{}")
-    (tmp_path / place.FOLDER).symlink_to(elsewhere)
+    (tmp_path / FOLDER).symlink_to(elsewhere)
     with pytest.raises(GuardError), place.own_folder(tmp_path):
         pass
     assert elsewhere.exists()
 
 
 def test_what_a_killed_probe_left_is_removed(tmp_path: Path) -> None:
-    left = tmp_path / place.FOLDER
+    left = tmp_path / FOLDER
     left.mkdir()
     owner = {"pid": 2**22 - 1, "began": 1.0, "host": socket.gethostname()}
     (left / "owner.json").write_text(json.dumps(owner))
@@ -85,8 +86,8 @@ def test_a_folder_one_may_not_write_to() -> None:
 def test_a_file_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     """Nor one that would leave less than a twentieth of the file system."""
     with pytest.raises(FarmUnavailable, match="does not fit"):
-        place.check_space(tmp_path, 10**18)
-    place.check_space(tmp_path, 1)
+        place.check_space(str(tmp_path), 96, 100, 1000)
+    place.check_space(str(tmp_path), 49, 100, 1000)
 
 
 def test_the_disk_is_described(tmp_path: Path) -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from harness.probe.build import declared, probe_of, trial_of
 
 from pinchpoint.analysis.inputs import Limits
+from pinchpoint.probe.compare import compare
 from pinchpoint.probe.judge import judge
 from pinchpoint.probe.record import Declared, Probe, Trial
 from pinchpoint_infra.catalogue import profile
-from pinchpoint_scenarios.storage_probe import Cell, Series
+from pinchpoint_scenarios.storage_probe import SUITES, Cell, Series
 
 PAGE = 8192
 QOS = Declared(limits=Limits(500, None, PAGE))
@@ -39,6 +42,32 @@ def test_the_hard_disk_under_the_same_cap() -> None:
     sequential = Cell("8K sequential write", PAGE, 0.0, 0.0, 1024)
     verdict = judge(published({random: 2.36e6 / PAGE, sequential: 4.09e6 / PAGE}, QOS))
     assert verdict.kinds == {"disk_device": ("8K random write",), "disk_cap": ("8K sequential write",)}
+
+
+def test_the_free_hard_disk_s_sequential_writes() -> None:
+    """Up to 128 outstanding below 20 ms, 135 ms at 1,024: a relatively heavy load holds."""
+    cells = {depth: Cell("8K sequential write", PAGE, 0.0, 0.0, depth) for depth in (8, 128, 1024)}
+    rates = {8: 7000.0, 128: 128 / 0.0169, 1024: 1024 / 0.135}
+    [workload] = judge(published({cells[depth]: rate for depth, rate in rates.items()})).workloads
+    assert (workload.line_holds_to, workload.line_crossed_at) == (128, 1024)
+    assert workload.load_class == "relatively heavy"
+
+
+def test_the_free_ssd() -> None:
+    """128.14 MB/s in blocks of 8 KB: 20 ms hold up to 256 outstanding, 69.37 ms at 1,024."""
+    cells = {depth: Cell("8K random write", PAGE, 0.0, 1.0, depth) for depth in (256, 1024)}
+    [workload] = judge(published({cells[256]: 128.14e6 / PAGE, cells[1024]: 1024 / 0.06937})).workloads
+    assert (workload.line_holds_to, workload.line_crossed_at) == (256, 1024)
+    assert workload.load_class == "heavy"
+
+
+def test_its_points_are_consistent_and_name_nothing_by_that() -> None:
+    """15.99 ms x 500/s = 8, 2.05 s x 500/s = 1,024: Little's law, which holds for every disk."""
+    for outstanding, latency_s in ((8, 0.01599), (1024, 2.05)):
+        cell = Cell("8K random write", PAGE, 0.0, 1.0, outstanding)
+        assert 500 * latency_s == pytest.approx(outstanding, rel=0.01)
+        [workload] = judge(published({cell: outstanding / latency_s})).workloads
+        assert workload.kind is None
 
 
 def p10_writes() -> dict[Cell, float]:
@@ -112,3 +141,40 @@ def test_a_server_that_takes_half_an_hour_to_full_speed() -> None:
     assert 300 < workload.course.at_s < 1800
     assert workload.outliers is not None
     assert workload.outliers.count == 0
+
+
+def test_an_array_that_is_still_warming_up_is_no_array_s_gain() -> None:
+    """Eight drives write 4.5 times what one does, and are new: the gain is confounded, and that is said."""
+    cell = Cell("8K random write", PAGE, 0.0, 1.0, 8)
+    one = probe_of(lambda _cell, _trial: 400.0, [cell], "stability", repeat=1, seconds=600.0)
+    eight = probe_of(lambda _cell, _trial: 1800.0, [cell], "stability", repeat=1, seconds=600.0)
+    for probe, rises in ((one, False), (eight, True)):
+        rates = tuple(
+            (400.0 if not rises else 900.0 + 1200 * min(1.0, step / 500)) + step % 5 for step in range(600)
+        )
+        [trial] = probe.cells[cell]
+        course = Series(1.0, rates, tuple(8 / rate for rate in rates))
+        probe.cells[cell] = [replace(trial, series=course)]
+    found = compare(one, eight)
+    assert found.changes[0].ratio == pytest.approx(4.5)
+    assert found.changes[0].call == "inconclusive"
+    assert any("still warming up" in warning for warning in found.warnings)
+
+
+def test_the_same_rate_whatever_the_level_is_a_cap() -> None:
+    """350 to 450 a second for every RAID level, of two drives or eight: no device's doing."""
+    cells = {depth: Cell("8K random write", PAGE, 0.0, 1.0, depth) for depth in (8, 32, 256)}
+    more = {depth: Cell("8K random read", PAGE, 1.0, 1.0, depth) for depth in (8, 32, 256)}
+    verdict = judge(published({cell: 400.0 for each in (cells, more) for cell in each.values()}))
+    assert verdict.caps.iops is not None
+    assert verdict.caps.iops.value == pytest.approx(400)
+
+
+def test_each_published_test_is_one_documented_command() -> None:
+    """The table of harness/README.md names suites that are there."""
+    text = (Path(__file__).parents[3] / "harness" / "README.md").read_text(encoding="utf-8")
+    rows = [line for line in text.splitlines() if line.startswith("|") and "pinchpoint probe DIR" in line]
+    named = {name for row in rows for name in re.findall(r"--suite ([a-z-]+)", row)}
+    assert len(rows) == 4
+    assert named == {"iometer", "bonnie", "stability", "crystaldiskmark", "sequential"}
+    assert named <= set(SUITES)

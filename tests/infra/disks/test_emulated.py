@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import time
@@ -15,16 +14,15 @@ from typing import Any
 
 import psutil
 import pytest
-from support import require
+from emulateddisks import EmulatedDisks, emulated_disks
 
 from pinchpoint_collectors.proc import diskstats
 from pinchpoint_infra.disks import Device, DiskSpec, loop, support, throttle
 from pinchpoint_infra.disks.emulated import EmulatedDisk, remove_all
-from pinchpoint_infra.disks.way import Way, choose, without_caps
+from pinchpoint_infra.disks.way import Way, without_caps
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: loop devices and mounts")
 
-FARM_ID = "0123456789ab"
 SECONDS = 2
 
 
@@ -41,21 +39,17 @@ class Done:
 
 
 class Made:
-    """Makes disks and takes them away."""
+    """Makes disks and drives them."""
 
-    def __init__(self, place: Path) -> None:
-        self.place = place
-        self.disks: list[EmulatedDisk] = []
+    def __init__(self, disks: EmulatedDisks) -> None:
+        self.place = disks.place
+        self.farm_id = disks.farm_id
+        self._disks = disks
 
     def make(self, spec: DiskSpec, name: str = "sql.log", way: Way | None = None) -> EmulatedDisk:
         """A disk whose limits hold."""
-        chosen = way or choose(spec, support())
-        assert isinstance(chosen, Way), chosen
-        folder, mount = self.place / "disks" / name, self.place.joinpath(*name.split("."))
-        disk = EmulatedDisk(name, FARM_ID, spec, chosen, folder, mount, dict(os.environ))
-        disk.build()
-        self.disks.append(disk)
-        job(start_fio(mount, "--rw=write", "--bs=1M", "--end_fsync=1"))  # the file's blocks
+        disk = self._disks.build(spec, name, way)
+        job(start_fio(self._disks.mount(disk), "--rw=write", "--bs=1M", "--end_fsync=1"))  # the file's blocks
         disk.apply(on=True, group=None)
         return disk
 
@@ -103,22 +97,10 @@ def job(running: subprocess.Popen[str]) -> dict[str, Any]:
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Iterator[Made]:
+def made() -> Iterator[Made]:
     """Disks that are gone afterwards, which is part of every test."""
-    require("fio", "fio")
-    require("fusermount3", "fuse3")
-    place = Path("/var/tmp") / f"pinchpoint-disks-{os.getpid()}"  # a real disk, not memory
-    place.mkdir()
-    making = Made(place)
-    try:
-        yield making
-    finally:
-        remove_all(FARM_ID, place)
-        for disk in making.disks:
-            disk.close()
-        left = loop.devices_of(FARM_ID, place) + [m.mount_point for m in loop.mounts_below(place)]
-        shutil.rmtree(place)
-        assert left == []
+    with emulated_disks() as disks:
+        yield Made(disks)
 
 
 RANDOM = ("--rw=randwrite", "--bs=8k", "--direct=1", "--ioengine=libaio")
@@ -234,10 +216,10 @@ def test_a_disk_whose_process_was_killed_is_removed(made: Made) -> None:
         model.send_signal(signal.SIGKILL)
     writer.kill()
     writer.wait()
-    said = remove_all(FARM_ID, made.place)
+    said = remove_all(made.farm_id, made.place)
     assert any("unmounted 4" in sentence for sentence in said)
     assert (root / "blkio.throttle.write_iops_device").read_text().count("3000") == 0
-    assert remove_all(FARM_ID, made.place) == []
+    assert remove_all(made.farm_id, made.place) == []
 
 
 def test_a_strangers_loop_device_is_left_alone(made: Made) -> None:
@@ -248,7 +230,7 @@ def test_a_strangers_loop_device_is_left_alone(made: Made) -> None:
     name = loop.attach(stranger)
     try:
         made.make(DiskSpec(iops=50))
-        remove_all(FARM_ID, made.place)
+        remove_all(made.farm_id, made.place)
         assert name in dict(loop._backing_files())
     finally:
         loop.detach(name)

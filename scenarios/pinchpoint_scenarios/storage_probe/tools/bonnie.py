@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping, Sequence
 
 from ..cell import Cell, Job, Measured, Place
-from ..tool import ToolFailed, installed, last_words
+from ..tool import ToolFailed, last_words
 
 _FORMAT = "1.98"
 _FIELDS = 50
@@ -45,7 +44,7 @@ class Bonnie:
 
     def version(self) -> Sequence[str]:
         """Its help names it, whatever its exit status."""
-        return [installed(self), "-h"]
+        return [self.program, "-h"]
 
     def prepare(self, place: Place) -> Sequence[str]:  # noqa: ARG002 -- Tool's
         """It makes its own."""
@@ -59,8 +58,8 @@ class Bonnie:
             largest, smallest = _SMALL_BYTES
             sizes = ["-s0", f"-n{small}:{largest}:{smallest}:{small}"]
         memory = [f"-r{_memory_mib(place)}"]
-        user = ["-uroot"] if os.geteuid() == 0 else []
-        return [[installed(self), "-q", "-f", "-mprobe", f"-d{place.folder}", *sizes, *memory, *user]]
+        user = ["-uroot"] if place.root else []
+        return [[self.program, "-q", "-f", "-mprobe", f"-d{place.folder}", *sizes, *memory, *user]]
 
     def read(self, job: Job, place: Place, stdout: str, stderr: str) -> Mapping[Cell, Measured]:  # noqa: ARG002 -- Tool's
         """The CSV; a figure that was too fast to tell has no cell."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from ..cell import Cell, Job, Measured, Place
-from ..tool import ToolFailed, installed, last_words
+from ..tool import ToolFailed, last_words
 
 _BLOCK = 2**20
 _SAID = re.compile(r"^(\d+) bytes .*copied, ([0-9.e+-]+) s,", re.MULTILINE)
@@ -20,7 +20,7 @@ class Dd:
 
     def version(self) -> Sequence[str]:
         """``dd (coreutils) 9.1``."""
-        return [installed(self), "--version"]
+        return [self.program, "--version"]
 
     def prepare(self, place: Place) -> Sequence[str]:
         """Every block is written once, so that no trial meets a file that is new."""
@@ -30,12 +30,12 @@ class Dd:
         """Before reading, the page cache is told to let go of the file (``oflag=nocache``, no data)."""
         if job.options["of"] == "write":
             return [self._write(place)]
-        let_go = [installed(self), f"of={place.file}", "oflag=nocache", "conv=notrunc,fdatasync", "count=0"]
-        return [let_go, [installed(self), f"if={place.file}", "of=/dev/null", *_blocks(place)]]
+        let_go = [self.program, f"of={place.file}", "oflag=nocache", "conv=notrunc,fdatasync", "count=0"]
+        return [let_go, [self.program, f"if={place.file}", "of=/dev/null", *_blocks(place)]]
 
     def _write(self, place: Place) -> list[str]:
         how = ["if=/dev/zero", f"of={place.file}", "oflag=direct", "conv=notrunc,fdatasync"]
-        return [installed(self), *how, *_blocks(place)]
+        return [self.program, *how, *_blocks(place)]
 
     def read(self, job: Job, place: Place, stdout: str, stderr: str) -> Mapping[Cell, Measured]:  # noqa: ARG002 -- Tool's
         """Its last line: ``1073741824 bytes (1.1 GB, 1.0 GiB) copied, 0.5 s, 2.1 GB/s``."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..cell import Cell, Job, Measured, Place, Series
-from ..tool import ToolFailed, installed, last_words
+from ..tool import ToolFailed, last_words
 
 LONG_S = 3600.0
 """From so long on a job's course is kept in steps of ten seconds instead of one."""
@@ -29,7 +29,7 @@ class Fio:
 
     def version(self) -> Sequence[str]:
         """``fio-3.33``."""
-        return [installed(self), "--version"]
+        return [self.program, "--version"]
 
     def prepare(self, place: Place) -> Sequence[str]:
         """The command that writes the whole file: blocks that were never written would cost extra later."""
@@ -88,7 +88,7 @@ class Fio:
 
     def _begin(self, name: str, place: Place) -> list[str]:
         return [
-            installed(self),
+            self.program,
             f"--name={name}",
             f"--filename={place.file}",
             f"--size={place.size_bytes}",

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from ..cell import Cell, Job, Measured, Place
-from ..tool import ToolFailed, installed, last_words
+from ..tool import ToolFailed, last_words
 
 _SAID = re.compile(r"Timing buffered disk reads:\s*(\d+) MB in\s*([0-9.]+) seconds")
 _MIB = 2**20
@@ -19,7 +19,7 @@ class Hdparm:
 
     def version(self) -> Sequence[str]:
         """``hdparm v9.65``."""
-        return [installed(self), "-V"]
+        return [self.program, "-V"]
 
     def prepare(self, place: Place) -> Sequence[str]:  # noqa: ARG002 -- Tool's
         """It reads the device, no file."""
@@ -31,7 +31,7 @@ class Hdparm:
             raise ToolFailed(
                 "the folder lies on no block device (memory, a network share), so hdparm reads none"
             )
-        return [[installed(self), "-t", place.device]]
+        return [[self.program, "-t", place.device]]
 
     def read(self, job: Job, place: Place, stdout: str, stderr: str) -> Mapping[Cell, Measured]:  # noqa: ARG002 -- Tool's
         """`` Timing buffered disk reads: 602 MB in  3.00 seconds = 200.47 MB/sec``; its MB are MiB."""

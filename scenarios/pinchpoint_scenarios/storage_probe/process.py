@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pinchpoint_scenarios.storage_probe.tool import find
+from .tool import find
 
 _LOOK_S = 0.2
 _END_S = 10.0

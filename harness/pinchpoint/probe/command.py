@@ -1,0 +1,149 @@
+"""What ``pinchpoint probe`` was asked for, checked, and done."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import click
+
+from pinchpoint.errors import ExitStatus, InputError
+from pinchpoint.interrupts import Interrupts
+from pinchpoint.plan import load_farm
+from pinchpoint.plan.problems import Unfit
+from pinchpoint.plan.units import duration, size
+from pinchpoint.probe import conduct, target
+from pinchpoint.probe.bridge.disk import probed_disk
+from pinchpoint.probe.bridge.forecast import predict
+from pinchpoint.probe.bridge.mix import mix_of
+from pinchpoint.probe.bridge.told import prediction_text
+from pinchpoint.probe.calibrate import calibrate
+from pinchpoint.probe.record import Probe, load
+from pinchpoint.probe.target import Target
+from pinchpoint.probe.text import probe_text
+from pinchpoint.probe.verdict import Verdict
+from pinchpoint.store.read import open_run
+from pinchpoint_scenarios.storage_probe import SUITES
+
+Number = TypeVar("Number", int, float)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The command's argument and options, as typed (``cli/probe.py`` says what each is)."""
+
+    folder: Path | None
+    farm_file: Path | None
+    disk: str | None
+    suite: str | None
+    profile: str | None
+    repeat: int | None
+    time_per_cell: str | None
+    size: str | None
+    line: str
+    resume: Path | None
+    predict: Path | None
+    calibrate: bool
+    as_json: bool
+    out: Path
+
+
+def execute(asked: Asked) -> ExitStatus:
+    """Do it. Raises InputError, GuardError, FarmUnavailable, Interrupted."""
+    if asked.predict is not None:
+        return _predict(asked, asked.predict)
+    _check(asked)
+    seconds = _read("--time-per-cell", asked.time_per_cell, duration) if asked.time_per_cell else None
+    size_bytes = _read("--size", asked.size, size) if asked.size else None
+    line_s = _read("--line", asked.line, duration)
+    with Interrupts() as interrupts, _target(asked) as chosen:
+        if asked.resume:
+            made, directory = conduct.to_resume(asked.resume, chosen), asked.resume
+        else:
+            suite = conduct.named(str(asked.suite))
+            made = conduct.begun(suite, chosen, asked.repeat, seconds, size_bytes, line_s)
+            directory = conduct.new_directory(asked.out, made)
+        verdict = conduct.run(chosen, made, directory, interrupts)
+    _print(made, verdict, directory, as_json=asked.as_json)
+    if asked.calibrate and asked.farm_file:
+        click.echo(calibrate(asked.farm_file, made, verdict), err=True)
+    return conduct.status(made)
+
+
+def _predict(asked: Asked, run: Path) -> ExitStatus:
+    """A run carried over to the disk of a probe that was made before."""
+    given = {
+        "--farm": asked.farm_file,
+        "--suite": asked.suite,
+        "--resume": asked.resume,
+        "--calibrate": asked.calibrate,
+        "--profile": asked.profile,
+    }
+    unfit = [name for name, value in given.items() if value]
+    if unfit or asked.folder is None:
+        said = ", ".join(unfit) or "no probe"
+        raise InputError(
+            f"--predict: found {said}; needed: `pinchpoint probe PROBE --predict RUN --disk TIER.ROLE`, "
+            "PROBE being the directory of a probe that was made"
+        )
+    probe = load(asked.folder)
+    found = predict(probed_disk(probe), mix_of(open_run(run), asked.disk or probe.where.disk))
+    click.echo(json.dumps(found.to_json(), indent=1) if asked.as_json else prediction_text(found))
+    return ExitStatus.FINE
+
+
+def _read(option: str, text: str, read: Callable[[object], Number]) -> Number:
+    """A duration or size as people write it, in base units; more than 0."""
+    try:
+        found = read(text)
+    except Unfit as error:
+        raise InputError(f"{option}: {error.found}; {error.allowed}") from error
+    if not found:
+        raise InputError(f"{option}: {text!r} is nothing; give more than 0")
+    return found
+
+
+def _check(asked: Asked) -> None:
+    """What belongs together, said before anything is looked at."""
+    if asked.resume is None and (asked.folder is None) == (asked.farm_file is None):
+        raise InputError("probe: give either DIR, a folder on the disk, or --farm with a farm.yaml")
+    if asked.folder is not None and asked.disk is not None:
+        raise InputError("--disk: names a disk of a farm; give it with --farm, or with --predict")
+    if asked.farm_file is not None and asked.profile is not None:
+        raise InputError("--profile: of a farm's disk the farm.yaml says it, under tiers")
+    if (asked.suite is None) == (asked.resume is None):
+        raise InputError(f"--suite: needed, one of {', '.join(SUITES)}; or --resume with a probe's directory")
+    if asked.suite is not None:
+        conduct.named(asked.suite)
+    if asked.calibrate and asked.farm_file is None:
+        raise InputError("--calibrate: writes into a farm.yaml; give it with --farm")
+
+
+@contextmanager
+def _target(asked: Asked) -> Iterator[Target]:
+    folder, profile = asked.folder, asked.profile
+    if asked.resume is not None and folder is None and asked.farm_file is None:
+        before = load(asked.resume)
+        if before.where.farm is not None:
+            raise InputError(
+                f"--resume: {asked.resume} is of a farm's disk; give its --farm and --disk again"
+            )
+        folder, profile = Path(before.where.folder), before.declared.profile
+    if asked.farm_file is None:
+        yield target.of_folder(Path(str(folder)), profile)
+        return
+    farm = load_farm(asked.farm_file)
+    with target.of_farm(farm, asked.disk, lambda said: click.echo(said, err=True)) as chosen:
+        yield chosen
+
+
+def _print(made: Probe, verdict: Verdict, directory: Path, *, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(conduct.content(made, verdict), indent=1))
+    else:
+        click.echo(probe_text(made, verdict))
+    click.echo(directory, err=as_json)

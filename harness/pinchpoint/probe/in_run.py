@@ -1,0 +1,91 @@
+"""Storage probes that were scenarios of a plan: each a probe of its own, in a folder of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pinchpoint.probe import conduct
+from pinchpoint.probe.record import Declared, Options, Probe, Trial, Where
+from pinchpoint.store.read import StoredRun
+from pinchpoint_scenarios.storage_probe import SUITES, Cell, Series
+from pinchpoint_scenarios.storage_probe.params import StorageProbeParams
+from pinchpoint_scenarios.storage_probe.scenario import PROBED, StorageProbe
+
+_LINE_S = 0.020
+
+
+def write_probes(run: StoredRun) -> list[Path]:
+    """Judge each; write ``probe-NAME/probe.json`` and its page; the folders. Raises InputError, OSError."""
+    written = []
+    for name, probe in probes_of(run):
+        directory = run.directory / f"probe-{name}"
+        directory.mkdir(exist_ok=True)
+        conduct.conclude(probe, directory)
+        written.append(directory)
+    return written
+
+
+def probes_of(run: StoredRun) -> Iterator[tuple[str, Probe]]:
+    """(the scenario's name, its probe) of each that measured anything."""
+    scenarios = (run.manifest.get("plan") or {}).get("scenarios") or {}
+    for name, planned in scenarios.items():
+        events = [
+            event for event in run.events if event.get("event") == PROBED and event.get("scenario") == name
+        ]
+        if planned.get("use") == StorageProbe.use and events:
+            yield name, _probe(run, planned.get("params") or {}, events)
+
+
+def _probe(run: StoredRun, params: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> Probe:
+    given, first = StorageProbeParams.model_validate(params), events[0]
+    chosen = SUITES[first["suite"]]
+    cells: dict[Cell, list[Trial]] = {cell: [] for job in chosen.jobs(given.seconds) for cell in job.cells}
+    for event in events:
+        cells.setdefault(Cell(**event["cell"]), []).append(_trial(event))
+    farm = run.manifest.get("farm") or {}
+    asked = max((len(trials) for trials in cells.values()), default=1)
+    return Probe(
+        suite=chosen.name,
+        where=Where(
+            folder=first["folder"],
+            host=str(first.get("host") or farm.get("name")),
+            farm=farm.get("name"),
+            disk=first.get("disk"),
+        ),
+        options=Options(asked, given.seconds, first["size_bytes"], _LINE_S),
+        declared=Declared(),
+        started=_utc(first["started_s"]),
+        ended=_utc(events[-1]["started_s"]),
+        state="finished" if all(cells.values()) else "interrupted",
+        cells=cells,
+        warnings=[
+            "measured while the rest of a plan went on: what the disk has left, not what it can do by itself"
+        ],
+    )
+
+
+def _trial(event: Mapping[str, Any]) -> Trial:
+    series = event.get("series")
+    names = (
+        "seconds",
+        "reads_per_s",
+        "writes_per_s",
+        "read_bytes_per_s",
+        "write_bytes_per_s",
+        "mean_s",
+        "max_s",
+    )
+    course = Series(series["step_s"], tuple(series["iops"]), tuple(series["latency_s"])) if series else None
+    return Trial(
+        number=event["trial"],
+        started=_utc(event["started_s"]),
+        series=course,
+        **{name: event.get(name) for name in names},
+    )
+
+
+def _utc(time_s: float) -> str:
+    return datetime.fromtimestamp(time_s, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

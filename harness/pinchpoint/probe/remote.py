@@ -1,0 +1,310 @@
+"""A probe on another machine, over the system's ssh: its tools run there, and nothing of ours stays there.
+
+A *keeper* (a POSIX shell, one connection as long as the probe) makes the folder and removes it at its end:
+when we say so, when the link is cut, and when it has heard nothing of us for a minute; what runs in it is
+killed first. Each command is a connection of its own, and leaves its process id in the folder for that.
+"""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+from pinchpoint.errors import FarmUnavailable, GuardError, InputError
+from pinchpoint.probe import place
+from pinchpoint.probe.record import Where
+from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.remote import ssh
+from pinchpoint_collectors.remote.ssh import Address
+from pinchpoint_scenarios.storage_probe import Tool, ToolMissing
+from pinchpoint_scenarios.storage_probe.folder import FOLDER, OWNER
+from pinchpoint_scenarios.storage_probe.process import Said, Stopped, run
+
+_BEAT_S = 5.0
+_SILENT_S = 60
+"""The keeper gives us up after so long: ssh itself gives up a silent link after 15 s."""
+_END_S = 20.0
+_MISSING = 127
+_PATH = "PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin; export PATH"
+
+_LOOK = (
+    'p={path}; [ -n "$p" ] || p=$(grep "^/dev/{device}[0-9p]* " /proc/mounts | head -n 1 | cut -d " " -f 2); '
+    '[ -n "$p" ] || {{ echo unmounted; exit 0; }}; cd "$p" 2>/dev/null || {{ echo missing "$p"; exit 0; }}; '
+    "[ -w . ] || {{ echo forbidden; exit 0; }}; "
+    's=$(df -Pk . | tail -n 1); n=$(basename "$(readlink -f "${{s%% *}}")"); b=/sys/class/block/$n; '
+    'if [ -e "$b/partition" ]; then n=$(basename "$(readlink -f "$b/..")"); fi; [ -e "$b" ] || n=; '
+    'echo ok; pwd; hostname; id -u; echo "$s"; grep MemTotal /proc/meminfo; '
+    'stat -f -c %T . || echo; echo "$n"; cat "/sys/class/block/$n/device/model" 2>/dev/null || true'
+)
+"""Where the disk is mounted, who we are there, and what there is: one line each."""
+
+_KEEP = (
+    'cd {parent} || exit 3; f={folder}; trap "" HUP PIPE; refuse() {{ echo "refused $1"; exit 0; }}; '
+    "if [ -L $f ]; then refuse theirs; fi; "
+    "if [ -e $f ]; then grep -q pid $f/{owner} 2>/dev/null || refuse theirs; "
+    "o=$(grep -o '\"pid\": *[0-9]*' $f/{owner} | grep -o '[0-9]*$'); "
+    'if [ -n "$o" ] && kill -0 "$o" 2>/dev/null || [ -d "/proc/${{o:-none}}" ]; then refuse "$o"; fi; '
+    'grep -qF "$(hostname)" $f/{owner} || refuse "${{o:-0}}"; '
+    "rm -rf $f || refuse left; fi; mkdir -m 700 $f || refuse unmade; "
+    'echo "{{@pid@: $$, @host@: @$(hostname)@, @remote@: true}}" | tr @ {quote} > $f/{owner}; '
+    "stop() {{ if [ -f $f/running ]; then kill -9 $(cat $f/running) 2>/dev/null; fi; }}; "
+    "t=; if command -v timeout >/dev/null; then t='timeout {silent}'; fi; echo ready; "
+    "while line=$($t sh -c 'read -r l && echo $l'); do if [ \"$line\" = stop ]; then stop; fi; done; "
+    "stop; rm -rf $f || {{ sleep 1; rm -rf $f; }}"
+)
+
+_RUN = (
+    "cd {folder} || exit 3; {path}; LC_ALL=C; export LC_ALL; "
+    "command -v {program} >/dev/null || exit {missing}; "
+    "sh -c {command}; s=$?; rm -f running; exit $s"
+)
+
+_BRING = 'cd {folder} && for f in log_*.log; do if [ -f $f ]; then echo "== $f"; cat $f; rm -f $f; fi; done'
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """A disk of another machine.
+
+    Attributes:
+        folder: where it is mounted there, or the path that was given.
+        where: as in probe.json.
+        memory_bytes: the machine's.
+        root: whether we are root there.
+        free_bytes: of the file system.
+        total_bytes: likewise.
+    """
+
+    folder: PurePosixPath
+    where: Where
+    memory_bytes: int
+    root: bool
+    free_bytes: int
+    total_bytes: int
+
+
+def look(address: Address, path: str | None, device: str | None, farm: str, disk: str) -> Looked:
+    """What is known of the disk there. Raises InputError, FarmUnavailable."""
+    script = _LOOK.format(path=shlex.quote(path or ""), device=device or "none")
+    try:
+        said = ssh.run(address, ssh.shell(script)).splitlines()
+    except CollectorError as error:
+        raise FarmUnavailable(str(error)) from error
+    state = said[0].split(" ")[0] if said else ""
+    wrong = {
+        "unmounted": f"its device {device} is not mounted there; give its path in farm.yaml",
+        "missing": f"{path} is no folder there; correct path: in farm.yaml",
+        "forbidden": f"you may not write to {path or device} there; log in as somebody who may",
+    }
+    if state in wrong:
+        raise InputError(f"{disk} on {address}: {wrong[state]}")
+    if state != "ok" or len(said) < 8:
+        raise FarmUnavailable(
+            f"{address}: did not tell about {disk}: {' '.join(said)[:200] or 'it said nothing'}"
+        )
+    folder, host, user, space, memory, file_system, name, *model = said[1:]
+    _, total, _, free, *_ = space.split()
+    where = Where(
+        folder=folder,
+        host=host,
+        device=name or None,
+        file_system=file_system or None,
+        model=model[0].strip() if model else None,
+        farm=farm,
+        disk=disk,
+    )
+    return Looked(
+        folder=PurePosixPath(folder),
+        where=where,
+        memory_bytes=int(memory.split()[1]) * 1024,
+        root=user.strip() == "0",
+        free_bytes=int(free) * 1024,
+        total_bytes=int(total) * 1024,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class There:
+    """Another machine, with a folder of ours.
+
+    Attributes:
+        address: how it is reached.
+        looked: its disk.
+        copies: a folder of this machine for what tools leave behind there.
+        keeper: the process that holds the folder.
+    """
+
+    address: Address
+    looked: Looked
+    copies: Path
+    keeper: subprocess.Popen[str]
+    _speaking: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def folder(self) -> Path:
+        """The probe's own folder, there."""
+        return Path(self.looked.folder / FOLDER)
+
+    @property
+    def memory_bytes(self) -> int:
+        """The machine's."""
+        return self.looked.memory_bytes
+
+    @property
+    def root(self) -> bool:
+        """Whether we are root there."""
+        return self.looked.root
+
+    def run(self, tool: Tool, command: Sequence[str], stop: Callable[[], bool]) -> Said:
+        """See ``Machine``."""
+        script = _RUN.format(
+            folder=shlex.quote(str(self.folder)),
+            path=_PATH,
+            program=shlex.quote(command[0]),
+            missing=_MISSING,
+            command=shlex.quote(f"echo $$ > running; exec {shlex.join(command)}"),
+        )
+        try:
+            said = run(ssh.argv(self.address, ssh.shell(script)), self.copies, stop)
+        except Stopped:
+            self.tell("stop")
+            raise
+        except FileNotFoundError as error:
+            raise FarmUnavailable(str(ssh.no_ssh())) from error
+        if said.status == ssh.SSH_FAILED:
+            raise FarmUnavailable(ssh.why(self.address, said.status, said.stderr))
+        if said.status == _MISSING:
+            raise ToolMissing(
+                f"{tool.program} is not installed on {self.address}, and this suite's I/O is done by it; "
+                f"install the package {tool.package} there (Debian, Ubuntu: apt-get install {tool.package})"
+            )
+        return said
+
+    def brought(self) -> Path:
+        """Logs of the last command, copied; they are removed there."""
+        script = _BRING.format(folder=shlex.quote(str(self.folder)))
+        try:
+            said = ssh.run(self.address, ssh.shell(script))
+        except CollectorError as error:
+            raise FarmUnavailable(str(error)) from error
+        for part in said.split("== ")[1:]:
+            name, _, text = part.partition("\n")
+            (self.copies / PurePosixPath(name.strip()).name).write_text(text, encoding="utf-8")
+        return self.copies
+
+    def tell(self, word: str) -> None:
+        """Say something to the keeper; one that has ended hears nothing."""
+        assert self.keeper.stdin is not None  # noqa: S101 -- a pipe was asked for
+        with self._speaking, suppress(BrokenPipeError, ValueError):
+            self.keeper.stdin.write(f"{word}\n")
+            self.keeper.stdin.flush()
+
+
+@contextmanager
+def there(address: Address, looked: Looked, needed_bytes: int) -> Iterator[There]:
+    """The machine, with a folder of ours that has room; it is gone afterwards.
+
+    Raises GuardError where the folder there is not ours, FarmUnavailable.
+    """
+    place.check_space(
+        f"{looked.where.host}:{looked.folder}", needed_bytes, looked.free_bytes, looked.total_bytes
+    )
+    with ExitStack() as stack:
+        copies = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pinchpoint-probe-")))
+        keeper = stack.enter_context(_kept(address, looked))
+        made = There(address, looked, copies, keeper)
+        stack.enter_context(_beating(made))
+        yield made
+
+
+@contextmanager
+def _kept(address: Address, looked: Looked) -> Iterator[subprocess.Popen[str]]:
+    """The keeper's connection. Raises GuardError, FarmUnavailable."""
+    script = _KEEP.format(
+        parent=shlex.quote(str(looked.folder)),
+        folder=FOLDER,
+        owner=OWNER,
+        silent=_SILENT_S,
+        quote="'\"'",
+    )
+    try:
+        keeper = subprocess.Popen(
+            ssh.argv(address, ssh.shell(script)),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            start_new_session=True,  # Ctrl-C is ours to act upon
+        )
+    except FileNotFoundError as error:
+        raise FarmUnavailable(str(ssh.no_ssh())) from error
+    try:
+        _begin(address, looked, keeper)
+        yield keeper
+    finally:
+        _end(keeper)
+
+
+def _begin(address: Address, looked: Looked, keeper: subprocess.Popen[str]) -> None:
+    assert keeper.stdout is not None  # noqa: S101 -- a pipe was asked for
+    said = keeper.stdout.readline().strip()
+    folder = f"{looked.where.host}:{looked.folder / FOLDER}"
+    if said == "ready":
+        return
+    _, stderr = keeper.communicate(timeout=_END_S)
+    match said.partition(" ")[2]:
+        case "theirs":
+            raise GuardError(
+                f"{folder}: is there already, and not by Pinchpoint, so nothing is written to it or removed; "
+                "move it away, or give another path"
+            )
+        case number if number.isdecimal():
+            raise GuardError(
+                f"{folder}: another probe works there (process {number}); wait for its end. Where it is "
+                "certain that there is none any more, remove that folder"
+            )
+        case "left" | "unmade":
+            raise FarmUnavailable(
+                f"{folder}: cannot be made or cleared: {stderr.strip() or 'no reason given'}"
+            )
+    raise FarmUnavailable(ssh.why(address, keeper.returncode or ssh.SSH_FAILED, stderr))
+
+
+def _end(keeper: subprocess.Popen[str]) -> None:
+    """The end of its input is its sign to clear away, which we wait for."""
+    assert keeper.stdin is not None  # noqa: S101 -- a pipe was asked for
+    with suppress(BrokenPipeError):
+        keeper.stdin.close()
+    try:
+        keeper.wait(timeout=_END_S)
+    except subprocess.TimeoutExpired:  # the link is cut: the keeper there ends by itself
+        keeper.kill()
+        keeper.wait()
+    for stream in (keeper.stdout, keeper.stderr):
+        if stream is not None:
+            stream.close()
+
+
+@contextmanager
+def _beating(made: There) -> Iterator[None]:
+    """Tell the keeper every few seconds that we are there."""
+    ended = threading.Event()
+
+    def beat() -> None:
+        while not ended.wait(_BEAT_S):
+            made.tell("beat")
+
+    thread = threading.Thread(target=beat, name="probe-keeper", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()

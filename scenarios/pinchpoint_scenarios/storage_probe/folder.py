@@ -1,0 +1,120 @@
+"""The folder a probe works in: its own, made by it, on the disk that is asked about, and gone afterwards."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from ..errors import ScenarioError
+
+FOLDER = "pinchpoint-probe"
+OWNER = "owner.json"
+SPARE_RATIO = 0.05
+"""Of the file system stays free: full ones are slow, and others use it."""
+_MIB = 2**20
+
+
+class NotOurs(ScenarioError):  # noqa: N818 -- a state of the folder, named as such
+    """A folder of that name is there that is not ours, or in which another probe works."""
+
+
+class NoRoom(ScenarioError):  # noqa: N818 -- likewise
+    """The folder cannot be made, or the file does not fit."""
+
+
+@dataclass(slots=True)
+class Claimed:
+    """A folder of ours, until it is released.
+
+    Attributes:
+        path: the folder.
+    """
+
+    path: Path
+    _mark: IO[str]
+
+    def release(self) -> None:
+        """Remove the folder with all that is in it. Safe to call twice."""
+        if not self._mark.closed:
+            shutil.rmtree(self.path)
+            self._mark.close()
+
+
+def claim(parent: Path) -> Claimed:
+    """Make a folder of ours in ``parent``.
+
+    It holds a file that says whose it is, which is locked while its owner lives: one that a killed probe left
+    is removed first. Raises NotOurs, NoRoom.
+    """
+    folder = parent / FOLDER
+    if folder.exists() or folder.is_symlink():
+        remove_left(folder)
+    try:
+        folder.mkdir(mode=0o700)
+        mark = (folder / OWNER).open("w", encoding="utf-8")
+        fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        json.dump({"pid": os.getpid(), "host": socket.gethostname()}, mark)
+        mark.flush()
+    except OSError as error:
+        raise NoRoom(f"{folder}: cannot be made: {error.strerror}; give another folder") from error
+    return Claimed(folder, mark)
+
+
+def remove_left(folder: Path) -> None:
+    """What a killed probe left goes; whatever else has that name stays. Raises NotOurs."""
+    owner = _owner(folder)
+    if owner is None:
+        raise NotOurs(
+            f"{folder}: is there already, and not by Pinchpoint, so nothing is written to it or removed; "
+            "move it away, or give another folder"
+        )
+    if owner.get("host") != socket.gethostname() or _lives(folder, owner):
+        raise NotOurs(
+            f"{folder}: another probe works there (process {owner.get('pid')} on {owner.get('host')}); "
+            "wait for its end. Where it is certain that there is none any more, remove that folder"
+        )
+    shutil.rmtree(folder)
+
+
+def check_space(folder: Path, needed_bytes: int) -> None:
+    """Raises NoRoom where the file would not fit, or fill the file system."""
+    usage = shutil.disk_usage(folder)
+    if needed_bytes > usage.free - usage.total * SPARE_RATIO:
+        raise NoRoom(
+            f"{folder}: a file of {needed_bytes // _MIB:,} MiB does not fit: {usage.free // _MIB:,} MiB are "
+            f"free, of which {SPARE_RATIO:.0%} of the file system stay so; make room, or give a smaller size"
+        )
+
+
+def _owner(folder: Path) -> dict[str, object] | None:
+    if folder.is_symlink() or not folder.is_dir():
+        return None
+    try:
+        found = json.loads((folder / OWNER).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None  # not ours, as far as can be told: the caller leaves it alone
+    return found if isinstance(found, dict) else None
+
+
+def _lives(folder: Path, owner: dict[str, object]) -> bool:
+    """Whether its owner still holds the mark; one that came over ssh holds none, and is looked for."""
+    with (folder / OWNER).open(encoding="utf-8") as mark:
+        try:
+            fcntl.flock(mark, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    if not owner.get("remote"):
+        return False
+    try:
+        os.kill(int(str(owner.get("pid"))), 0)
+    except (ProcessLookupError, ValueError):
+        return False
+    except PermissionError:  # there is one, of somebody else
+        return True
+    return True

@@ -1,0 +1,81 @@
+"""The parameters of storage-probe in a plan."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, field_validator, model_validator
+
+from ..contract import Params
+from ..duration import Seconds
+from ..names import unknown
+from ..sizes import Bytes
+from .registry import SUITES
+from .suite import Suite
+
+LEAST_BYTES = 16 * 2**20
+"""Sixteen of the largest I/Os of any suite: less is no place to be random in."""
+_DEFAULT = "database"
+
+
+class StorageProbeParams(Params):
+    """``params`` of storage-probe.
+
+    Attributes:
+        suite: a name of ``SUITES``.
+        disk: ``tier.role``, a disk of the farm that is on this machine; without it and ``folder`` the only
+            one.
+        folder: an absolute path on this machine, in place of ``disk``.
+        repeat: repetitions of the suite; without it as the suite has it.
+        time_per_cell: how long a cell is measured; likewise.
+        size: size of the file; likewise.
+    """
+
+    suite: str = _DEFAULT
+    disk: str | None = None
+    folder: str | None = None
+    repeat: Annotated[int, Field(ge=1, le=1000)] | None = None
+    time_per_cell: Seconds | None = None
+    size: Bytes | None = None
+
+    @field_validator("suite")
+    @classmethod
+    def _known_suite(cls, suite: str) -> str:
+        if suite not in SUITES:
+            raise ValueError(unknown("suite", suite, SUITES))
+        return suite
+
+    @field_validator("folder")
+    @classmethod
+    def _absolute(cls, folder: str | None) -> str | None:
+        if folder is not None and not folder.startswith("/"):
+            raise ValueError(f"{folder!r} is no absolute path; allowed: a path such as /srv/data")
+        return folder
+
+    @field_validator("size")
+    @classmethod
+    def _large_enough(cls, size: int | None) -> int | None:
+        if size is not None and size < LEAST_BYTES:
+            raise ValueError(f"{size} bytes are too few to tell anything; allowed: from 16MiB on")
+        return size
+
+    @model_validator(mode="after")
+    def _one_place(self) -> StorageProbeParams:
+        if self.disk is not None and self.folder is not None:
+            raise ValueError("both disk and folder are given; allowed is one of them: remove the other")
+        return self
+
+    @property
+    def chosen(self) -> Suite:
+        """The suite."""
+        return SUITES[self.suite]
+
+    @property
+    def repetitions(self) -> int:
+        """How often all of it is done."""
+        return self.repeat or self.chosen.repetitions
+
+    @property
+    def seconds(self) -> float:
+        """How long a cell is measured."""
+        return self.time_per_cell or self.chosen.seconds

@@ -1,0 +1,73 @@
+"""Emulated disks for tests of several folders: built on a real disk, and gone afterwards."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from support import require
+
+from pinchpoint_infra.disks import DiskSpec, loop, support
+from pinchpoint_infra.disks.emulated import EmulatedDisk, remove_all
+from pinchpoint_infra.disks.way import Way, choose
+
+
+class EmulatedDisks:
+    """Builds disks, and takes them away.
+
+    Args:
+        place: a folder on a real disk.
+
+    Attributes:
+        farm_id: what their loop devices are marked with: no two tests have the same.
+    """
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self.farm_id = f"{os.getpid():06x}{abs(hash(place)) % 2**24:06x}"
+        self._disks: list[EmulatedDisk] = []
+
+    def build(self, spec: DiskSpec, name: str | None = None, way: Way | None = None) -> EmulatedDisk:
+        """A disk that is mounted, its limits not yet in force (``apply``)."""
+        named = name or f"sql.disk{len(self._disks)}"
+        chosen = way or choose(spec, support())
+        assert isinstance(chosen, Way), chosen
+        folder, mount = self.place / "disks" / named, self.place.joinpath(*named.split("."))
+        disk = EmulatedDisk(named, self.farm_id, spec, chosen, folder, mount, dict(os.environ))
+        disk.build()
+        self._disks.append(disk)
+        return disk
+
+    def mount(self, disk: EmulatedDisk) -> Path:
+        """Where it is mounted."""
+        return Path(disk.describe()["mount"])
+
+    def close(self) -> None:
+        """Take them away; what is left behind is an error."""
+        remove_all(self.farm_id, self.place)
+        for disk in self._disks:
+            disk.close()
+        left = loop.devices_of(self.farm_id, self.place)
+        left += [mount.mount_point for mount in loop.mounts_below(self.place)]
+        assert left == []
+
+
+@contextmanager
+def emulated_disks() -> Iterator[EmulatedDisks]:
+    """Disks that are gone afterwards, which is part of every test; needs root."""
+    require("fio", "fio")
+    require("fusermount3", "fuse3")
+    place = Path(tempfile.mkdtemp(prefix="pinchpoint-disks-", dir="/var/tmp"))  # a real disk, not memory
+    place.chmod(0o755)
+    disks = EmulatedDisks(place)
+    try:
+        yield disks
+    finally:
+        try:
+            disks.close()
+        finally:
+            shutil.rmtree(place)

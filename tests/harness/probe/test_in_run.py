@@ -1,0 +1,118 @@
+"""A probe that is a scenario of a plan: its figures in the report, its verdict in a folder of the run."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from harness.analysis.build import START_S, Build
+from harness.probe.build import Disk, cells_of, trial_of
+from support import require, run_cli
+
+from pinchpoint.analysis import analyse
+from pinchpoint.cli.report import report as report_command
+from pinchpoint.probe.in_run import probes_of, write_probes
+from pinchpoint.report.probe_tables import probes
+from pinchpoint.report.registry import render
+from pinchpoint.store.read import StoredRun
+
+DISK = Disk(0.0005, 500, 60e6)
+
+
+def run_with_a_probe(folder: Path, repeat: int = 2) -> StoredRun:
+    """A run whose only scenario probed a disk of that formula."""
+    build = Build(measure_s=40).host("sql1", "sql", disks={"log": "sdb"}).cpu("sql1", busy=0.1)
+    build.closed("disks", "storage-probe", 1).generator(cpu=0.05)
+    build.manifest["plan"]["scenarios"]["disks"]["params"] = {"suite": "crystaldiskmark", "disk": "sql.log"}
+    for trial in range(1, repeat + 1):
+        for number, cell in enumerate(cells_of("crystaldiskmark")):
+            one = asdict(trial_of(cell, trial, DISK(cell, trial)))
+            figures = {key: one[key] for key in one if key.endswith(("_per_s", "_s")) or key == "seconds"}
+            build.event(
+                "probed",
+                second=number,
+                scenario="disks",
+                worker="generator1",
+                suite="crystaldiskmark",
+                disk="sql.log",
+                folder="/srv/log",
+                host="sql1",
+                size_bytes=2**30,
+                cell=asdict(cell),
+                name=cell.name,
+                trial=trial,
+                started_s=START_S + number,
+                series=None,
+                p50_s=one["mean_s"],
+                p99_s=one["mean_s"],
+                **figures,
+            )
+    build.operations("disks", "RND4K write, 32 outstanding", 1, 0.9, noise=0.0)
+    return replace(build.run(), directory=folder)
+
+
+def test_its_verdict_lies_beside_the_run(tmp_path: Path) -> None:
+    """Judged as any probe: the cap is found; it can be reported, and says that it was not alone."""
+    [written] = write_probes(run_with_a_probe(tmp_path))
+    assert written == tmp_path / "probe-disks"
+    content = json.loads((written / "probe.json").read_text())
+    assert content["verdict"]["caps"]["iops"]["value"] == pytest.approx(500, rel=0.01)
+    assert content["where"]["disk"] == "sql.log"
+    assert content["options"]["repeat"] == 2
+    assert any("while the rest of a plan went on" in warning for warning in content["warnings"])
+    done = CliRunner().invoke(report_command, [str(written)], catch_exceptions=False)
+    assert done.output.strip() == str(written / "report.html")
+
+
+def test_its_cells_are_rows_of_the_report(tmp_path: Path) -> None:
+    run = run_with_a_probe(tmp_path)
+    table = probes(run)
+    assert len(table.rows) == len(cells_of("crystaldiskmark"))
+    [row] = [row for row in table.rows if row["cell"] == "RND4K write, 32 outstanding"]
+    assert (row["trials"], row["disk"], row["scenario"]) == (2, "sql.log", "disks")
+    assert row["iops"] == pytest.approx(500)
+    verdict = analyse(run).to_json()
+    for name in ("html", "md"):
+        assert "What storage probes measured" in render(run, verdict, name)
+
+
+def test_a_run_without_probes_shows_none(tmp_path: Path) -> None:
+    run = replace(Build().closed("a", "sql-mix", 1).run(), directory=tmp_path)
+    assert write_probes(run) == []
+    assert not list(probes_of(run))
+    assert "What storage probes measured" not in render(run, analyse(run).to_json(), "md")
+
+
+def test_what_was_cut_short_is_not_finished(tmp_path: Path) -> None:
+    run = run_with_a_probe(tmp_path)
+    [(_, probe)] = probes_of(replace(run, events=run.events[:5]))
+    assert probe.state == "interrupted"
+
+
+@pytest.mark.farm
+@pytest.mark.slow  # a farm, thirteen cells and their run: most of a minute
+@pytest.mark.parametrize("where", ["disk", "folder"])
+def test_a_plan_that_probes_a_farm_s_disk(tmp_path: Path, where: str) -> None:
+    """Done when all cells are measured; the folder is gone, the report has the cells."""
+    require("fio", "fio")
+    farm, plan, folder = tmp_path / "farm.yaml", tmp_path / "plan.yaml", tmp_path / "disk"
+    folder.mkdir()
+    farm.write_text(json.dumps({"name": "dev", "environment": "test", "embedded": {"tiers": ["nosql"]}}))
+    place = {"disk": "nosql.data"} if where == "disk" else {"folder": str(folder)}
+    params = {"suite": "database", "repeat": 1, "time_per_cell": "300ms", "size": "16MiB", **place}
+    scenario = {"use": "storage-probe", "load": {"model": "closed", "users": 1}, "params": params}
+    phases = {"warm_up": "0s", "measure": {"until": "done", "at_most": "120s"}}
+    plan.write_text(json.dumps({"name": "probing", "scenarios": {"disks": scenario}, "phases": phases}))
+    done = run_cli("run", plan, "--farm", farm, "--out", tmp_path / "runs", timeout_s=170)
+    assert done.returncode in (0, 3), done.stderr[-3000:]
+    directory = Path(done.stdout.splitlines()[-1])
+    content = json.loads((directory / "probe-disks" / "probe.json").read_text())
+    assert content["state"] == "finished"
+    assert len(content["cells"]) == 13
+    assert all(row["figures"]["iops"]["mean"] > 0 for row in content["cells"])
+    assert "What storage probes measured" in (directory / "report.html").read_text()
+    assert not list(folder.iterdir())
+    assert "invalid" not in json.loads((directory / "verdict.json").read_text())["outcome"]

@@ -1,0 +1,266 @@
+"""A probe of another machine's disk, over ssh and a real sshd on loopback: nothing stays there."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+import psutil
+import pytest
+from harness.probe.build import Disk, probe_of
+from sshd_hosts import SshdHost, sshd_host, sshd_hosts
+from support import require
+
+from pinchpoint.errors import FarmUnavailable, GuardError, InputError
+from pinchpoint.plan import load_farm
+from pinchpoint.probe import remote, target
+from pinchpoint.probe.driver import Driver, Watch
+from pinchpoint.probe.record import Options
+from pinchpoint.probe.remote import Looked, There, look, there
+from pinchpoint_collectors.remote import ssh
+from pinchpoint_collectors.remote.ssh import Address
+from pinchpoint_scenarios.storage_probe import SUITES, TOOLS, ToolMissing
+from pinchpoint_scenarios.storage_probe.folder import FOLDER, NotOurs, claim
+from pinchpoint_scenarios.storage_probe.process import Stopped
+
+SIZE = 16 * 2**20
+
+
+@dataclass(frozen=True)
+class Host:
+    """A machine that is reached over ssh (this one), and a folder on a real disk of it."""
+
+    sshd: SshdHost
+    folder: Path
+
+    @property
+    def address(self) -> Address:
+        return Address.of(self.sshd.options())
+
+    def looked(self) -> Looked:
+        return look(self.address, str(self.folder), None, "dev", "sql.log")
+
+
+@contextmanager
+def disk() -> Iterator[Path]:
+    """A folder on a real disk, which probes leave as they found it."""
+    folder = Path(tempfile.mkdtemp(prefix="pinchpoint-probed-", dir="/var/tmp"))
+    try:
+        yield folder
+        left = [path.name for path in folder.iterdir()]
+    finally:
+        shutil.rmtree(folder)
+    assert left == []
+
+
+@pytest.fixture(scope="module")
+def host() -> Iterator[Host]:
+    """A real sshd on loopback."""
+    require("fio", "fio")
+    with disk() as folder, sshd_host() as sshd:
+        yield Host(sshd, folder)
+
+
+def wait_for(holds: Callable[[], object], what: str, timeout_s: float = 20.0) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not holds():
+        assert time.monotonic() < deadline, f"not within {timeout_s} s: {what}"
+        time.sleep(0.1)
+
+
+def tools_in(folder: Path) -> list[int]:
+    """Processes of fio that work there."""
+    return [
+        one.pid
+        for one in psutil.process_iter(["name", "cmdline"])
+        if one.info["name"] == "fio" and any(str(folder) in word for word in one.info["cmdline"] or ())
+    ]
+
+
+def fio(machine: There, seconds: int) -> list[str]:
+    """A command of fio that writes for so long."""
+    return [
+        *(
+            "fio",
+            "--name=cell",
+            f"--filename={machine.folder / 'probe.data'}",
+            "--size=16M",
+            "--rw=randwrite",
+        ),
+        *(
+            "--bs=8k",
+            "--direct=1",
+            "--time_based",
+            f"--runtime={seconds}",
+            "--thread",
+            "--output-format=json+",
+        ),
+    ]
+
+
+def test_the_disk_is_described(host: Host) -> None:
+    """As it is known there: folder, machine, memory, room, rights."""
+    found = host.looked()
+    assert found.folder == PurePosixPath(host.folder)
+    assert found.where.host == socket.gethostname()
+    assert found.memory_bytes == psutil.virtual_memory().total
+    assert found.root == (os.geteuid() == 0)
+    assert found.total_bytes == pytest.approx(shutil.disk_usage(host.folder).total, rel=0.1)
+    assert found.where.file_system
+
+
+@pytest.mark.parametrize(
+    ("path", "device", "says"),
+    [("/no/such/folder", None, "is no folder there"), (None, "nosuchdisk9", "is not mounted there")],
+)
+def test_a_disk_that_is_not_there(host: Host, path: str | None, device: str | None, says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        look(host.address, path, device, "dev", "sql.log")
+
+
+def test_a_suite_runs_there(host: Host) -> None:
+    """Figures with percentiles and their course, as of this machine; the folder is gone afterwards."""
+    probe = probe_of(Disk(), [], "stability")
+    probe.options = Options(1, 7.0, SIZE, 0.02)
+    watch = Watch(lambda: False, lambda _: None, lambda *_: None, lambda _: None, lambda _: None)
+    with there(host.address, host.looked(), SIZE) as machine:
+        Driver(SUITES["stability"], probe, machine, watch).run()
+        assert machine.folder.is_dir()
+    assert probe.state == "finished"
+    [[trial]] = probe.cells.values()
+    assert trial.iops is not None
+    assert trial.iops > 10
+    assert trial.latency is not None
+    assert trial.series is not None
+    assert probe.versions["fio"].startswith("fio-")
+
+
+def test_what_runs_is_ended_at_once(host: Host) -> None:
+    """Ctrl-C: fio is gone there, and so is the folder."""
+    with there(host.address, host.looked(), SIZE) as machine:
+        folder = machine.folder
+        with pytest.raises(Stopped):
+            machine.run(TOOLS["fio"], fio(machine, 60), lambda: bool(tools_in(folder)))
+        wait_for(lambda: not tools_in(folder), "fio has ended")
+    assert not folder.exists()
+
+
+def test_a_cut_link_leaves_nothing_there(host: Host) -> None:
+    """Both ends of the link are killed in mid-write: what runs there ends, and the folder goes."""
+    with there(host.address, host.looked(), SIZE) as machine:
+        folder = machine.folder
+        failed: list[BaseException] = []
+
+        def work() -> None:
+            try:
+                machine.run(TOOLS["fio"], fio(machine, 60), lambda: False)
+            except FarmUnavailable as error:
+                failed.append(error)
+
+        working = threading.Thread(target=work)
+        working.start()
+        wait_for(lambda: tools_in(folder), "fio runs")
+        for one in psutil.Process().children():
+            if one.name() == "ssh":
+                one.send_signal(signal.SIGKILL)
+        wait_for(lambda: not folder.exists(), "the folder is gone")
+        wait_for(lambda: not tools_in(folder), "fio has ended")
+        working.join(timeout=20)
+        assert not working.is_alive()
+
+
+def test_a_link_on_which_packets_vanish_leaves_nothing_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody is told that the link is cut: the keeper has heard nothing for a while, and clears away."""
+    require("fio", "fio")
+    monkeypatch.setattr(remote, "_BEAT_S", 0.5)
+    monkeypatch.setattr(remote, "_SILENT_S", 4)
+    monkeypatch.setattr(remote, "_END_S", 1.0)
+    with disk() as folder, sshd_hosts(1) as [sshd]:
+        host = Host(sshd, folder)
+        with there(host.address, host.looked(), SIZE) as machine:
+            own = machine.folder
+            command = ssh.argv(host.address, ssh.shell(f"cd {own} && exec sleep 60"))
+            with subprocess.Popen(command, stdin=subprocess.DEVNULL) as running:
+                time.sleep(1.0)
+                assert own.is_dir()
+                sshd.cut()
+                wait_for(lambda: not own.exists(), "the folder is gone")
+                running.kill()
+
+
+def test_what_is_not_ours_stays(host: Host) -> None:
+    """A folder of that name without our mark, and one in which a probe of that machine works."""
+    looked = host.looked()
+    theirs = host.folder / FOLDER
+    theirs.mkdir()
+    (theirs / "precious").write_text("x")
+    with pytest.raises(GuardError, match="not by Pinchpoint"), there(host.address, looked, SIZE):
+        pass
+    assert (theirs / "precious").read_text() == "x"
+    shutil.rmtree(theirs)
+    here = claim(host.folder)
+    try:
+        with pytest.raises(GuardError, match="another probe works there"), there(host.address, looked, SIZE):
+            pass
+    finally:
+        here.release()
+
+
+def test_a_probe_on_that_machine_does_not_meet_one_that_came_over_ssh(host: Host) -> None:
+    with there(host.address, host.looked(), SIZE) as machine:
+        with pytest.raises(NotOurs, match="another probe works there"):
+            claim(host.folder)
+        assert machine.folder.is_dir()
+
+
+def test_a_tool_that_is_missing_there(host: Host) -> None:
+    """The machine, the program and its package are named."""
+    with there(host.address, host.looked(), SIZE) as machine, pytest.raises(ToolMissing) as caught:
+        machine.run(TOOLS["bonnie++"], ["no-such-program"], lambda: False)
+    assert "not installed on" in str(caught.value)
+    assert "apt-get install bonnie++" in str(caught.value)
+
+
+def test_a_file_that_does_not_fit_there(host: Host) -> None:
+    with pytest.raises(FarmUnavailable, match="does not fit"), there(host.address, host.looked(), 10**18):
+        pass
+
+
+def test_nobody_is_there(tmp_path: Path) -> None:
+    """What ssh said, and the remedy."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # bound, and nobody listens
+        nobody = Address.of({"address": "127.0.0.1", "port": int(taken.getsockname()[1])})
+    with pytest.raises(FarmUnavailable, match="nobody listens there"):
+        look(nobody, str(tmp_path), None, "dev", "sql.log")
+
+
+def test_a_farm_s_disk_on_another_machine(host: Host, tmp_path: Path) -> None:
+    """The host's collector says how to get there; the disk is found by its path."""
+    disks = {"log": {"path": str(host.folder), "profile": "azure/p10"}}
+    collect = [{"kind": "ssh", **host.sshd.options()}]
+    content = {
+        "name": "prod",
+        "environment": "staging",
+        "endpoints": {"sql": {"url": "postgresql://loader@127.0.0.1/loadtest"}},
+        "tiers": {"sql": {"hosts": {"sql1": {"collect": collect, "disks": disks}}}},
+    }
+    file = tmp_path / "farm.yaml"
+    file.write_text(json.dumps(content))
+    with target.of_farm(load_farm(file), "sql.log", lambda _: None) as chosen:
+        assert chosen.where.label == "sql.log of prod"
+        assert chosen.declared.profile == "azure/p10"
+        with chosen.opened(SIZE) as machine:
+            said = machine.run(TOOLS["fio"], TOOLS["fio"].version(), lambda: False)
+            assert said.stdout.startswith("fio-")

@@ -1,0 +1,194 @@
+"""storage-probe in a plan: its jobs as operations, its figures as events, its folder gone afterwards."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+from scenarios.support import Events, Recorder
+from support import require
+
+from pinchpoint_scenarios.contract import Context, Endpoint
+from pinchpoint_scenarios.errors import EndpointUnreachable
+from pinchpoint_scenarios.storage_probe.folder import FOLDER, NotOurs
+from pinchpoint_scenarios.storage_probe.params import StorageProbeParams
+from pinchpoint_scenarios.storage_probe.scenario import PROBED, StorageProbe, quantile_s
+
+SHORT: dict[str, Any] = {"suite": "stability", "repeat": 2, "time_per_cell": "300ms", "size": "16MiB"}
+
+
+@pytest.fixture
+def disk() -> Iterator[Path]:
+    """A folder on a real disk, which the probe leaves as it found it."""
+    folder = Path(tempfile.mkdtemp(prefix="pinchpoint-probed-", dir="/var/tmp"))
+    try:
+        yield folder
+        left = list(folder.iterdir())
+    finally:
+        shutil.rmtree(folder)
+    assert left == []
+
+
+def made(
+    params: dict[str, Any],
+    endpoints: dict[str, Endpoint] | None = None,
+    events: Events | None = None,
+    worker: int = 0,
+    repeat_s: float | None = 0,
+) -> StorageProbe:
+    model = StorageProbeParams.model_validate(params)
+    return StorageProbe(Context("disks", endpoints or {}, model, 1, worker, 1, repeat_s, events or Events()))
+
+
+def at(folder: Path, name: str = "sql.log", host: str | None = None) -> dict[str, Endpoint]:
+    """A farm whose only disk on this machine is that folder's."""
+    options = {"host": host or socket.gethostname()}
+    return {f"disk:{name}": Endpoint(f"disk:{name}", str(folder), options)}
+
+
+def test_each_job_is_an_operation_and_each_cell_an_event(disk: Path) -> None:
+    """Until all is measured; then there is nothing left to do, and the folder is gone."""
+    require("fio", "fio")
+    events, record = Events(), Recorder()
+    probe = made({**SHORT, "disk": "sql.log"}, at(disk), events)
+    assert probe.check() == {"fio": {"server": "fio"}}
+    probe.prepare(lambda _: None)
+    session = probe.session(0)
+    while session.perform(record):
+        pass
+    session.close()
+    probe.finish(keep_data=False)
+    [name] = {row.operation for row in record.rows}
+    assert record.counts() == {(name, "ok"): 2}
+    assert name == "8K random write, 8 outstanding"
+    lines = events.named(PROBED)
+    assert [line["trial"] for line in lines] == [1, 2]
+    for line, row in zip(lines, record.rows, strict=True):
+        assert line["name"] == name
+        assert line["disk"] == "sql.log"
+        assert line["writes_per_s"] > 0
+        assert 0 < line["p50_s"] <= line["p99_s"] <= line["max_s"] * 1.05
+        assert row.size_bytes == pytest.approx(line["write_bytes_per_s"] * line["seconds"], rel=0.01)
+
+
+def test_without_a_disk_s_name_the_only_one_is_taken(disk: Path) -> None:
+    require("fio", "fio")
+    assert made({}, at(disk)).check() == {"fio": {"server": "fio"}}
+
+
+@pytest.mark.parametrize(
+    ("params", "names", "says"),
+    [
+        ({}, ("sql.log", "sql.data"), "several disks, or none.*sql.data, sql.log"),
+        ({"disk": "sql.tempdb"}, ("sql.log",), "no disk 'sql.tempdb'.*sql.log"),
+        ({}, (), "one of: none"),
+        ({"folder": "/no/such/folder"}, (), "is no folder that this user may write to"),
+    ],
+)
+def test_which_disk_is_not_clear(
+    tmp_path: Path, params: dict[str, Any], names: tuple[str, ...], says: str
+) -> None:
+    """Said before anything is written, with what there is."""
+    endpoints = {key: one for name in names for key, one in at(tmp_path, name).items()}
+    with pytest.raises(EndpointUnreachable, match=says):
+        made(params, endpoints).check()
+
+
+def test_a_disk_of_another_machine_is_not_this_one_s(tmp_path: Path) -> None:
+    with pytest.raises(EndpointUnreachable, match="a disk of elsewhere"):
+        made({}, at(tmp_path, host="elsewhere")).check()
+
+
+@pytest.mark.parametrize(
+    ("params", "says"),
+    [
+        ({"suite": "databse"}, "nearest: database"),
+        ({"folder": "data"}, "no absolute path"),
+        ({"disk": "sql.log", "folder": "/srv"}, "both disk and folder"),
+        ({"size": "1MiB"}, "from 16MiB on"),
+        ({"time_per_cell": "0s"}, "no duration above zero"),
+        ({"sizes": "1GiB"}, "Extra inputs"),
+    ],
+)
+def test_params_that_are_none(params: dict[str, Any], says: str) -> None:
+    with pytest.raises(ValidationError, match=says):
+        StorageProbeParams.model_validate(params)
+
+
+def test_what_is_not_ours_stays(disk: Path) -> None:
+    """Nothing is written beside a folder of that name that somebody else made."""
+    theirs = disk / FOLDER
+    theirs.mkdir()
+    with pytest.raises(NotOurs):
+        made({"folder": str(disk), **SHORT}).prepare(lambda _: None)
+    theirs.rmdir()
+
+
+def test_a_session_that_is_closed_ends_its_job(disk: Path) -> None:
+    """In mid-job: fio is gone within a second or two, and half a job is no operation."""
+    require("fio", "fio")
+    record = Recorder()
+    probe = made({"folder": str(disk), **SHORT, "time_per_cell": "60s"})
+    probe.prepare(lambda _: None)
+    session = probe.session(0)
+    working = threading.Thread(target=session.perform, args=(record,))
+    working.start()
+    time.sleep(1.5)
+    session.close()
+    working.join(timeout=15)
+    assert not working.is_alive()
+    probe.finish(keep_data=False)
+    assert record.rows == []
+
+
+def test_jobs_follow_each_other(disk: Path) -> None:
+    """Two sessions at once: no two jobs overlap."""
+    require("fio", "fio")
+    record = Recorder()
+    probe = made({"folder": str(disk), **SHORT})
+    probe.prepare(lambda _: None)
+    sessions = [probe.session(number) for number in range(2)]
+    threads = [threading.Thread(target=session.perform, args=(record,)) for session in sessions]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=60)
+    probe.finish(keep_data=False)
+    first, second = sorted(record.rows, key=lambda row: row.start_ns)
+    assert first.end_ns <= second.start_ns
+
+
+def test_one_process_does_them_all(tmp_path: Path) -> None:
+    """Others that share the load have nothing to do."""
+    probe = made({"folder": str(tmp_path), **SHORT}, worker=1)
+    assert probe.session(1).perform(Recorder()) is False
+
+
+def test_a_tool_that_fails_is_an_outcome(disk: Path) -> None:
+    """The farm's failure, with the tool's own words; the session goes on."""
+    require("fio", "fio")
+    events, record = Events(), Recorder()
+    probe = made({"folder": str(disk), **SHORT}, events=events)
+    probe.prepare(lambda _: None)
+    (disk / FOLDER / "probe.data").unlink()
+    (disk / FOLDER / "probe.data").mkdir()
+    assert probe.session(0).perform(record)
+    probe.finish(keep_data=False)
+    assert [row.outcome for row in record.rows] == ["tool_failed"]
+    [line] = events.named("probe_failed")
+    assert "fio" in line["why"]
+
+
+def test_quantiles_of_a_histogram() -> None:
+    assert quantile_s({1000: 50, 2000: 49, 9000: 1}, 0.5) == 1e-6
+    assert quantile_s({1000: 50, 2000: 49, 9000: 1}, 0.99) == 2e-6
+    assert quantile_s({1000: 50, 2000: 49, 9000: 1}, 1.0) == 9e-6
+    assert quantile_s(None, 0.5) is None
