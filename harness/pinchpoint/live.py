@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from pinchpoint.errors import FarmUnavailable, InputError
 from pinchpoint.plan import Collect, Farm, Host
-from pinchpoint.plan.expand import expanded
+from pinchpoint.plan.expand import expanded, filled
 from pinchpoint_collectors import registry as collector_kinds
 from pinchpoint_collectors.record import Processes, Watch
 from pinchpoint_scenarios.storage_probe.scenario import DISK
@@ -166,20 +166,23 @@ def _given(farm: Farm) -> dict[str, dict[str, str]]:
 
 
 def _options(endpoints: dict[str, dict[str, str]], tier: str, host: str, collect: Collect) -> dict[str, Any]:
-    """A collector's options; where it asks an endpoint, with ``url``, ``user`` and ``password`` filled in.
+    """A collector's options, ``${ENV}`` filled in; where it asks an endpoint, with its ``url`` and login.
 
     Raises InputError where a variable is not set.
     """
     own = dict(collect.options)
+    here = f"tiers.{tier}.hosts.{host}.collect.{collect.kind}"
     if "endpoint" not in collector_kinds.kind(collect.kind).options:
-        return own
+        values, unfit = filled(own, os.environ)
+        if unfit:
+            raise InputError(*(f"{here}.{key}: {why}" for key, why in unfit.items()))
+        return values
     name = own.get("endpoint", TIER_ENDPOINT.get(tier, tier))
     if name not in endpoints:
         return own  # the collector says what it lacks
     login = {key: str(own[key]) for key in ("user", "password") if key in own}
     endpoint, unfit = expanded(name, endpoints[name] | login, os.environ)
     if unfit:
-        here = f"tiers.{tier}.hosts.{host}.collect.{collect.kind}"
         raise InputError(
             *(f"{here if key in login else f'endpoints.{name}'}.{key}: {why}" for key, why in unfit.items())
         )

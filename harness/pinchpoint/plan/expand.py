@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 from pinchpoint.errors import InputError
@@ -60,6 +61,18 @@ def expanded(
         except Unfit as why:
             unfit[key] = why
     return Endpoint(name, values.pop("url", ""), values), unfit
+
+
+def filled(given: Mapping[str, Any], environ: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, Unfit]]:
+    """Options whose texts are taken as they are, ``${ENV}`` filled in; what is wrong with each key."""
+    values: dict[str, Any] = {}
+    unfit: dict[str, Unfit] = {}
+    for key, value in given.items():
+        try:
+            values[key] = _text(value, environ) if isinstance(value, str) else value
+        except Unfit as why:
+            unfit[key] = why
+    return values, unfit
 
 
 def check_variables(text: str) -> None:

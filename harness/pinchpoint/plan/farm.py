@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
@@ -33,6 +34,10 @@ from pinchpoint.plan.record import (
 )
 from pinchpoint_infra.catalogue import profile
 
+
+
+_ABSOLUTE = re.compile(r"/|[A-Za-z]:[\\/]")
+"""How a path begins on Linux, and on Windows."""
 
 
 def _curve(value: object, info: ValidationInfo) -> object:
@@ -137,7 +142,7 @@ class Disk(Record):
     @field_validator("path")
     @classmethod
     def _path_is_absolute(cls, value: str | None) -> str | None:
-        if value is not None and (not value.startswith("/") or "\0" in value):
+        if value is not None and (not _ABSOLUTE.match(value) or "\0" in value):
             raise Unfit(f"the path {quoted(value)}", "allowed: an absolute path on that host")
         return value
 
