@@ -1,7 +1,7 @@
 """Real sshd hosts on this machine: in network namespaces of their own with links that can be cut, or without.
 
-A namespace has no name: it lives and dies with its sshd, and its end of the link with it. All hosts share this
-machine's processes and disks; what is another machine's there is the network.
+A namespace has no name: it lives and dies with its sshd, and its end of the link with it. All hosts share
+this machine's processes and disks; what is another machine's there is the network.
 """
 
 from __future__ import annotations
@@ -25,7 +25,11 @@ import psutil
 import pytest
 from support import missing, require
 
+from pinchpoint_infra.embedded.tiers.contract import free_port
+
 _READY_S = 20.0
+_OWN_RUN = "mount -t tmpfs none /run && mkdir -p /run/sshd"
+"""A folder that sshd wants as root, in a mount namespace of its own: nothing of it is left."""
 _numbers = random.SystemRandom()
 
 
@@ -94,8 +98,10 @@ def sshd_host(shell: str | None = None) -> Iterator[SshdHost]:
         shell: what every login gets in place of its shell (sshd's ForceCommand).
     """
     with _folder() as folder:
-        port = _free_port()
+        port = free_port()
         command = _prepared(folder, "127.0.0.1", port, shell)
+        if os.geteuid() == 0:
+            command = ["unshare", "--mount", "sh", "-c", f'{_OWN_RUN} && exec "$@"', "sh", *command]
         with _running(command, folder) as process:
             host = SshdHost("127.0.0.1", port, getuser(), folder, folder / "client_config", process.pid)
             _wait_ready(host)
@@ -121,11 +127,8 @@ def _namespaced() -> Iterator[SshdHost]:
     link = f"ppt{number:x}"
     with _folder() as folder:
         sshd = _prepared(folder, "0.0.0.0", 22, None)
-        # Its own /run has sshd's folder for the dropping of rights; its own /sys shows its own interfaces.
-        inside = (
-            "mount -t tmpfs none /run && mkdir -p /run/sshd && mount -t sysfs none /sys && "
-            'ip link set lo up && exec "$@"'
-        )
+        # Its own /sys shows its own interfaces.
+        inside = f'{_OWN_RUN} && mount -t sysfs none /sys && ip link set lo up && exec "$@"'
         command = ["unshare", "--net", "--mount", "sh", "-c", inside, "sh", *sshd]
         with _running(command, folder) as process:
             host = SshdHost(theirs, 22, "root", folder, folder / "client_config", process.pid, link)
@@ -231,10 +234,3 @@ def _wait(until: Any, words: str) -> None:
     while not until():
         assert time.monotonic() < deadline, words
         time.sleep(0.05)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

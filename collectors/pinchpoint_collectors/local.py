@@ -1,7 +1,8 @@
-"""Kind ``local``: this machine, read from /proc and /sys, once for all hosts that are really it."""
+"""Kind ``local``: this machine, on Linux read from /proc and /sys, once for all hosts that are really it."""
 
 from __future__ import annotations
 
+import os
 import platform
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.linux import roles
 from pinchpoint_collectors.linux.cgroups import CpuCaps
 from pinchpoint_collectors.linux.data_io import DataIo, verify_data_io
 from pinchpoint_collectors.linux.disks import Disks, Place
@@ -22,6 +24,7 @@ from pinchpoint_collectors.linux.tiers import Tier
 from pinchpoint_collectors.proc import mountinfo
 from pinchpoint_collectors.proc.process import Process, children
 from pinchpoint_collectors.record import Collector, NotMeasured, Processes, Sample, Watch
+from pinchpoint_collectors.windows import local as windows
 
 
 class LocalKind:
@@ -41,10 +44,10 @@ class LocalKind:
 
     def connect(self, watches: Sequence[Watch]) -> Collector:
         """Resolve disks and find processes. Raises ``CollectorError`` for a disk or option that is wrong."""
-        if platform.system() != "Linux":
+        if platform.system() not in ("Linux", "Windows"):
             raise CollectorError(
-                f"collector kind 'local' reads Linux's /proc and /sys, and this is {platform.system()}; "
-                "run Pinchpoint on Linux, or leave `collect` out for this host (it is then not seen)"
+                f"collector kind 'local' reads Linux and Windows, and this is {platform.system()}; run "
+                "Pinchpoint on one of them, or leave `collect` out for this host (it is then not seen)"
             )
         hosts = [watch.host for watch in watches]
         for host in hosts:
@@ -53,7 +56,7 @@ class LocalKind:
                     f"host {host!r} is watched by 'local' more than once; list `local` once for a host, "
                     "and give the hosts of different tiers different names (one machine may have many)"
                 )
-        return LocalCollector(watches)
+        return windows.connect(watches) if platform.system() == "Windows" else LocalCollector(watches)
 
 
 class LocalCollector:
@@ -62,12 +65,18 @@ class LocalCollector:
     def __init__(self, watches: Sequence[Watch]) -> None:
         self._watches = tuple(watches)
         self._disks = Disks(mountinfo.parse(read_text("/proc/self/mountinfo")))
-        self._places = {watch.host: _places(self._disks, watch) for watch in watches}
+        self._places = {watch.host: roles.places(self._disks, watch) for watch in watches}
         tried: dict[tuple[str, str], DataIo] = {}
         self._data_io = {watch.host: _verify(watch, self._places[watch.host], tried) for watch in watches}
-        self._devices = self._devices_to_watch()
+        self._devices = roles.devices(self._disks, self._places)
         self._speeds = interfaces()
-        sources = machine_sources(usable_cores(), self._devices, self._flushes_are_writes(), self._speeds)
+        sources = machine_sources(
+            usable_cores(),
+            self._devices,
+            self._flushes_are_writes(),
+            self._speeds,
+            os.sysconf("SC_PAGE_SIZE"),
+        )
         self._missing = {source: missing for source in sources if (missing := source.probe())}
         self._sources = [source for source in sources if source not in self._missing]
         self._table = ProcessTable()
@@ -115,11 +124,6 @@ class LocalCollector:
             for value in tier.read(table, by_parent, before, interval_s):
                 yield Sample(time_ns, interval_s, host, *value)
 
-    def _devices_to_watch(self) -> list[str]:
-        """All whole disks, and any other device that a role lies on."""
-        with_role = {place.device for places in self._places.values() for place in places.values()}
-        return sorted({*self._disks.whole(), *(device for device in with_role if device)})
-
     def _flushes_are_writes(self) -> set[str]:
         """Devices on which every role that was tried out said so."""
         answers: dict[str, set[str]] = {}
@@ -145,7 +149,7 @@ class LocalCollector:
             "tier_cap_bytes": tier.cap_bytes() if tier else None,
             "disks": disks,
             "roles": {
-                role: _role_facts(place, self._data_io[watch.host].get(role))
+                role: roles.role_facts(place, self._data_io[watch.host].get(role))
                 for role, place in places.items()
             },
             "not_measured": [asdict(missing) for missing in self._not_measured(watch, tier)],
@@ -153,14 +157,7 @@ class LocalCollector:
 
     def _not_measured(self, watch: Watch, tier: Tier | None) -> Iterable[NotMeasured]:
         yield from self._missing.values()
-        for name, speed in self._speeds.items():
-            if speed is None:
-                yield NotMeasured("net.speed_bytes_per_s", name, "the interface tells no speed", None)
-        for role, place in self._places[watch.host].items():
-            if place.device is None:
-                yield NotMeasured(
-                    "disk.*", role, f"{place.given}: {place.why}", "say `device:` for this disk if it has one"
-                )
+        yield from roles.not_measured(self._places[watch.host], self._speeds)
         missing = tier.missing() if tier else None
         if missing is not None:
             yield NotMeasured("cpu.busy_ratio", f"tier:{watch.tier}", missing.why, missing.remedy)
@@ -172,26 +169,14 @@ def tier_processes(watch: Watch) -> Processes | None:
     where = f"host {watch.host!r}, collector 'local'"
     if name is not None and port is not None:
         raise CollectorError(f"{where}: `process` and `port` are both given; allowed: one of them")
-    if name is not None:
-        names = [name] if isinstance(name, str) else name
-        if not (isinstance(names, list | tuple) and names and all(n and isinstance(n, str) for n in names)):
-            raise CollectorError(f"{where}: process: found {name!r}; allowed: a name or a list of names")
-        return Processes(names=tuple(names))
+    names = roles.process_names(watch, "local")
+    if names is not None:
+        return Processes(names=names)
     if port is not None:
         if type(port) is not int or not 1 <= port <= 65535:
             raise CollectorError(f"{where}: port: found {port!r}; allowed: a number from 1 to 65535")
         return Processes(port=port)
     return watch.processes
-
-
-def _places(disks: Disks, watch: Watch) -> dict[str, Place]:
-    places = {}
-    for role, given in watch.disks.items():
-        try:
-            places[role] = disks.place(given)
-        except CollectorError as error:
-            raise CollectorError(f"host {watch.host!r}, role {role!r}: {error}") from error
-    return places
 
 
 def _verify(
@@ -213,16 +198,3 @@ def _verify(
             tried[where] = verify_data_io(folder, place.device)
         answers[role] = tried[where]
     return answers
-
-
-def _role_facts(place: Place, data_io: DataIo | None) -> dict[str, Any]:
-    mount = place.mount
-    return {
-        "given": place.given,
-        "device": place.device,
-        "mount_point": mount.mount_point if mount else None,
-        "file_system": mount.file_system if mount else None,
-        "mount_options": f"{mount.options},{mount.super_options}" if mount else None,
-        "data_io": data_io.counted if data_io else "not verified",
-        "why": data_io.why if data_io else place.why,
-    }

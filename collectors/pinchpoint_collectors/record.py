@@ -52,6 +52,7 @@ class Watch:
         disks: disk role -> device name (``nvme1n1``, ``/dev/sdb1``) or an absolute path that lies on it.
         processes: the tier's processes, or ``None`` where the whole host is the tier.
         options: the remaining keys of the farm.yaml ``collect`` entry (address, endpoint, ...).
+        required: whether the run is to end when the host can no longer be read.
     """
 
     host: str
@@ -59,6 +60,7 @@ class Watch:
     disks: Mapping[str, str] = field(default_factory=dict)
     processes: Processes | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    required: bool = False
 
 
 @dataclass(frozen=True, slots=True)

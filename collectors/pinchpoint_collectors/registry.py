@@ -14,6 +14,8 @@ from pinchpoint_collectors.record import Kind
 
 _KINDS: dict[str, Kind] = {}
 
+from pinchpoint_collectors.ssh import SshKind
+from pinchpoint_collectors.windows.kind import WindowsKind
 
 def register(kind: Kind) -> None:
     """Make a kind known by its name. Raises ``ValueError`` when the name is taken."""

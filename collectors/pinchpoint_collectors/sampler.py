@@ -5,11 +5,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, Self
 
 from pinchpoint_collectors.errors import CollectorError
-from pinchpoint_collectors.record import Collector, Sample
+from pinchpoint_collectors.record import Collector, Sample, Telling
+from pinchpoint_collectors.times import utc
 
 _NS = 1_000_000_000
 
@@ -66,17 +68,19 @@ class Sampler:
     """A thread that reads one collector every ``interval_s`` and hands the samples on.
 
     A reading that fails costs its samples only: ``collector.ok`` is 0, and an event tells the reason when
-    readings begin to fail and when they work again. A sink (or ``on_event``) that raises ends the sampler,
-    and ``error`` holds the exception: who started it must look there, as a run without its samples is no
-    evidence.
+    readings begin to fail and when they work again. The time between is told as a gap, by the collector
+    itself where it is ``Telling``: what it brings late is none. A sink (or ``on_event``) that raises ends the
+    sampler, and ``error`` holds the exception: who started it must look there, as a run without its samples
+    is no evidence.
 
     Args:
         collector: what is read. The sampler never closes it.
         kind: the collector's kind: the instance of its own metrics.
         hosts: the hosts it watches; each gets ``collector.cpu_s``, ``.duration_s`` and ``.ok``.
         sink: takes the samples of one reading, in this thread.
-        on_event: takes ``collector_failed`` (kind, hosts, why), ``collector_recovered`` (kind, hosts) and
-            ``gap`` (kind, hosts, missed, interval_s, why).
+        on_event: takes ``collector_failed`` (kind, hosts, why), ``collector_recovered`` (kind, hosts),
+            ``gap`` (kind, hosts, missed, interval_s, why; from and to in UTC where readings failed), and what
+            the collector tells (``record.Incident``).
         interval_s: seconds between readings.
         clock: for tests.
     """
@@ -100,7 +104,8 @@ class Sampler:
         self._on_event = on_event
         self._interval_s = interval_s
         self._clock = clock or Clock()
-        self._ok = True
+        self._failing: _Failing | None = None
+        self._worked_ns = self._clock.time_ns()
         self._before_ns: int | None = None
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"sampler-{kind}", daemon=True)
@@ -124,6 +129,18 @@ class Sampler:
                 f"{timeout_s:g} s; its machine does not answer"
             )
 
+    @property
+    def failing_s(self) -> float:
+        """For how long readings have failed; 0 where the last one worked."""
+        failing = self._failing
+        return 0.0 if failing is None else (self._clock.monotonic_ns() - failing.since_ns) / _NS
+
+    @property
+    def why(self) -> str:
+        """Why readings began to fail; "" where the last one worked."""
+        failing = self._failing
+        return "" if failing is None else failing.why
+
     def __enter__(self) -> Self:
         return self.start()
 
@@ -140,7 +157,9 @@ class Sampler:
                 self.tick()
                 missed = schedule.advance(self._clock.monotonic_ns())
                 if missed:
-                    self._tell_gap(missed)
+                    self._tell("gap", missed=missed, interval_s=self._interval_s, why=_late(missed))
+            if self._failing is not None:
+                self._tell_blind(self._failing)
         except Exception as error:  # noqa: BLE001 - whatever the sink raised must reach who polls `error`
             self.error = error
 
@@ -177,18 +196,47 @@ class Sampler:
 
     def _tell_change(self, why: str | None) -> None:
         """One event when readings begin to fail and one when they work again, not one a second."""
-        if why and self._ok:
-            self._on_event("collector_failed", kind=self._kind, hosts=list(self._hosts), why=why)
-        elif not why and not self._ok:
-            self._on_event("collector_recovered", kind=self._kind, hosts=list(self._hosts))
-        self._ok = why is None
+        if isinstance(self._collector, Telling):
+            for incident in self._collector.incidents():
+                self._tell(incident.event, **incident.fields)
+        now_ns = self._clock.time_ns()
+        if why is None:
+            failing, self._failing, self._worked_ns = self._failing, None, now_ns
+            if failing is not None:
+                self._tell("collector_recovered")
+                if not isinstance(self._collector, Telling):
+                    self._tell_blind(failing)
+        elif self._failing is None:
+            self._failing = _Failing(self._worked_ns, self._clock.monotonic_ns(), why)
+            self._tell("collector_failed", why=why)
+        else:
+            self._failing.readings += 1
 
-    def _tell_gap(self, missed: int) -> None:
-        self._on_event(
-            "gap",
-            kind=self._kind,
-            hosts=list(self._hosts),
-            missed=missed,
-            interval_s=self._interval_s,
-            why=f"{missed} reading(s) missed: the one before was late or slow",
-        )
+    def _tell_blind(self, failing: _Failing) -> None:
+        """The gap that readings which failed have left, up to now."""
+        span = {"from": utc(failing.worked_ns), "to": utc(self._clock.time_ns())}
+        self._tell("gap", **span, missed=failing.readings, interval_s=self._interval_s, why=failing.why)
+
+    def _tell(self, event: str, **fields: object) -> None:
+        self._on_event(event, kind=self._kind, hosts=list(self._hosts), **fields)
+
+
+@dataclass(slots=True)
+class _Failing:
+    """Readings that fail, one after the other.
+
+    Attributes:
+        worked_ns: when the last one that worked was read (UTC).
+        since_ns: when the first one failed (monotonic).
+        why: why it did.
+        readings: how many have failed.
+    """
+
+    worked_ns: int
+    since_ns: int
+    why: str
+    readings: int = 1
+
+
+def _late(missed: int) -> str:
+    return f"{missed} reading(s) missed: the one before was late or slow"

@@ -10,7 +10,7 @@ import os
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import Any
 from urllib.parse import urlsplit
@@ -135,7 +135,13 @@ def _embedded(farm: Farm, status: Any) -> LiveFarm:
 def _declared(farm: Farm) -> LiveFarm:
     endpoints = _given(farm)
     watches = [
-        (collect.kind, _watch(endpoints, tier, name, host, _options(endpoints, tier, name, collect)))
+        (
+            collect.kind,
+            replace(
+                _watch(endpoints, tier, name, host, _options(endpoints, tier, name, collect)),
+                required=collect.required,
+            ),
+        )
         for tier, declared in farm.tiers.items()
         for name, host in declared.hosts.items()
         for collect in host.collect

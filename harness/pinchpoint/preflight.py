@@ -41,11 +41,13 @@ class Connected:
         kind: its kind.
         hosts: the hosts it reads.
         collector: itself.
+        required: whether the run is to end when it can no longer read one of them.
     """
 
     kind: str
     hosts: tuple[str, ...]
     collector: Collector
+    required: bool = False
 
 
 def check_scenarios(made: Mapping[str, Scenario]) -> tuple[list[Check], dict[str, Any]]:
@@ -89,7 +91,8 @@ def connect(
             yield Check(what, ok=False, found=str(error)), None
         else:
             found = f"{len(samples)} values in a reading"
-            yield Check(what, ok=True, found=found), Connected(kind, hosts, collector)
+            required = any(watch.required for watch in group)
+            yield Check(what, ok=True, found=found), Connected(kind, hosts, collector, required)
 
 
 def check_space(out: Path) -> Check:

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from pinchpoint import preflight
+from pinchpoint.collecting import Collectors
 from pinchpoint.errors import ExitStatus, FarmUnavailable
 from pinchpoint.interrupts import Interrupts
 from pinchpoint.live import LiveFarm, live_farm
 from pinchpoint.loadgen.crew import ONE_EACH, Assignments, Crew, assign
 from pinchpoint.loadgen.load import make_scenario, planned_scenarios
 from pinchpoint.loadgen.pool import GeneratorPool
-from pinchpoint.manifest import INTERVAL_S, first_manifest
+from pinchpoint.manifest import first_manifest
 from pinchpoint.phases import Phases
 from pinchpoint.plan import Farm, Plan, guard, guard_proof
 from pinchpoint.preflight import Connected
@@ -25,8 +26,6 @@ from pinchpoint.prove import Prover, restore_leftover
 from pinchpoint.seconds import LiveSeconds, longest_look_s
 from pinchpoint.stopping import StopRules
 from pinchpoint.store.write import RunWriter, free_path
-from pinchpoint_collectors.record import Sample
-from pinchpoint_collectors.sampler import Sampler
 from pinchpoint_scenarios.contract import Resumable, Scenario
 from pinchpoint_scenarios.errors import ScenarioError
 
@@ -157,9 +156,9 @@ class _Stage:
         self._board = board
         self._interrupts = interrupts
         self._ended = ended
-        self._samplers: list[Sampler] = []
         self._told = LiveSeconds(longest_look_s(plan))
         self._rules = StopRules((), {}, (), self._told)
+        self._collectors = Collectors(store, ())
         self.prover: Prover | None = None
 
     def left_slower(self, why: str) -> None:
@@ -182,6 +181,7 @@ class _Stage:
         self._rules = StopRules(
             self._plan.stop_when, self._store.manifest["hosts"], list(self._plan.scenarios), self._told
         )
+        self._collectors = Collectors(self._store, (self._board.samples, self._rules.samples))
         pool = GeneratorPool(
             [replace(assignment, journal=journal) for assignment in assignments.here],
             os.environ,
@@ -197,7 +197,7 @@ class _Stage:
             for pid in pool.local_pids:
                 self._live.confine(pid)
             pool.wait_ready(lambda: self._interrupts.requested)
-            self._start_collectors(connected)
+            self._collectors.start(connected)
             self._interrupts.graceful = True
             self._progress.watch(self._instances())
             self._live.limit(True)
@@ -213,8 +213,7 @@ class _Stage:
         finally:
             self._interrupts.graceful = False
             pool.kill()
-            for sampler in self._samplers:
-                sampler.stop()
+            self._collectors.stop()
             self._progress.end_live()
         self._note_failures(pool)
 
@@ -301,7 +300,10 @@ class _Stage:
                 ExitStatus.ENVIRONMENT, f"tier {tier} crashed; the end of its log:\n{log_tail}"
             )
             self._store.event("tier_crashed", tier=tier, host=host, log_tail=log_tail)
-        return bool(self._ended.statuses or pool.failures() or any(s.error for s in self._samplers))
+        if why := self._collectors.lost():
+            self._ended.cut_short(ExitStatus.ENVIRONMENT, why)
+            self._store.event("required_collector_failed", why=why)
+        return bool(self._ended.statuses or pool.failures() or self._collectors.errors)
 
     def _note_failures(self, pool: GeneratorPool) -> None:
         """Whatever made the evidence worthless, or ended it, goes to the events and to the person."""
@@ -311,28 +313,9 @@ class _Stage:
             else:
                 self._ended.cut_short(ExitStatus.NOT_EVIDENCE, f"{worker} failed: {why}")
                 self._store.event("recorder_failed", worker=worker, why=why)
-        for sampler in self._samplers:
-            if sampler.error:
-                self._ended.cut_short(ExitStatus.NOT_EVIDENCE, f"the recorder failed: {sampler.error}")
-                self._store.event("recorder_failed", worker="controller", why=str(sampler.error))
-
-    def _start_collectors(self, connected: Sequence[Connected]) -> None:
-        def sink(samples: Sequence[Sample]) -> None:
-            self._store.samples(samples)
-            self._board.samples(samples)
-            self._rules.samples(samples)
-
-        for source in connected:
-            sampler = Sampler(
-                source.collector,
-                source.kind,
-                source.hosts,
-                sink,
-                interval_s=INTERVAL_S,
-                on_event=self._store.event,
-            )
-            sampler.start()
-            self._samplers.append(sampler)
+        for error in self._collectors.errors:
+            self._ended.cut_short(ExitStatus.NOT_EVIDENCE, f"the recorder failed: {error}")
+            self._store.event("recorder_failed", worker="controller", why=str(error))
 
     def _instances(self) -> dict[str, set[str]]:
         """What the progress display shows of each host: its tier's CPU, the devices its roles lie on."""

@@ -11,7 +11,19 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench import commits, crawl, latency, nosql, recording, scaling, share, storage, verdict
+from bench import (
+    bridge,
+    collecting,
+    commits,
+    crawl,
+    latency,
+    nosql,
+    recording,
+    scaling,
+    share,
+    storage,
+    verdict,
+)
 from bench.load import BenchError
 from bench.rows import Row, heading, line, write
 from bench.server import free_disk
@@ -48,7 +60,24 @@ def stores() -> Iterator[Row]:
     yield from _or_why_not("durable writes to NoSQL stores", nosql.rows())
 
 
-SUITES = {"engine": engine, "crawl": crawl_client, "nosql": stores, "verdict": whole_verdict}
+def predictions() -> Iterator[Row]:
+    """What probes predict, beside what is measured then."""
+    yield from _or_why_not("predictions from probes", bridge.rows())
+
+
+def collectors() -> Iterator[Row]:
+    """The rows of watching alone."""
+    yield from _or_why_not("watching", collecting.rows())
+
+
+SUITES = {
+    "engine": engine,
+    "bridge": predictions,
+    "collectors": collectors,
+    "crawl": crawl_client,
+    "nosql": stores,
+    "verdict": whole_verdict,
+}
 """By the name that ``make bench SUITE=NAME`` takes."""
 
 

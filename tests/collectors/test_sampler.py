@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from pinchpoint_collectors.errors import CollectorError
-from pinchpoint_collectors.record import Sample
+from pinchpoint_collectors.record import Incident, Sample
 from pinchpoint_collectors.sampler import Clock, Sampler, Schedule
 
 S = 1_000_000_000
@@ -130,7 +130,7 @@ def test_each_reading_tells_its_own_cost_for_each_host() -> None:
 
 
 def test_a_failing_reading_is_survived_and_told_once() -> None:
-    """Four failures, two of a driver's own kind: `ok` is 0 each time, one event at each end."""
+    """Four failures, two of a driver's own kind: `ok` is 0 each time, one event at each end, and the gap."""
     failures = [CollectorError("sql1: connection refused; is sshd up?")] * 2 + [
         ZeroDivisionError("x / 0")
     ] * 2
@@ -140,14 +140,67 @@ def test_a_failing_reading_is_survived_and_told_once() -> None:
         sampler.tick()
     ok = [each.value for each in got if each.metric == "collector.ok"]
     assert ok == [0, 0, 0, 0, 1, 1]
-    assert events == [
+    assert events[:2] == [
         (
             "collector_failed",
             {"kind": "ssh", "hosts": ["sql1"], "why": "sql1: connection refused; is sshd up?"},
         ),
         ("collector_recovered", {"kind": "ssh", "hosts": ["sql1"]}),
     ]
+    ((event, gap),) = events[2:]
+    assert event == "gap"
+    assert (gap["missed"], gap["why"]) == (4, "sql1: connection refused; is sshd up?")
     assert sampler.error is None
+
+
+class TellingScripted(Scripted):
+    """One that tells its gaps itself."""
+
+    def incidents(self) -> Sequence[Incident]:
+        return [Incident("gap", {"from": "a", "to": "b", "missed": 7})] if self.reads == 3 else []
+
+
+def test_a_collector_that_tells_its_own_gaps_is_believed() -> None:
+    """What came late is no gap: the sampler adds none of its own for readings that failed."""
+    events = Events()
+    sampler = Sampler(
+        TellingScripted(CollectorError("late")),
+        "ssh",
+        ["sql1"],
+        lambda _: None,
+        on_event=events,
+        clock=FakeClock(),
+    )
+    for _ in range(3):
+        sampler.tick()
+    assert events.names() == ["collector_failed", "collector_recovered", "gap"]
+    assert events[2][1] == {"kind": "ssh", "hosts": ["sql1"], "from": "a", "to": "b", "missed": 7}
+
+
+def test_how_long_readings_have_failed() -> None:
+    """Since the first that failed; nothing once one works."""
+    clock = FakeClock()
+    sampler = Sampler(
+        Scripted(*[CollectorError("gone")] * 3), "ssh", ["h"], lambda _: None, on_event=Events(), clock=clock
+    )
+    for _ in range(3):
+        clock.now_ns += 2 * S
+        sampler.tick()
+    assert (sampler.failing_s, sampler.why) == (4.0, "gone")
+    sampler.tick()
+    assert (sampler.failing_s, sampler.why) == (0.0, "")
+
+
+def test_who_fails_until_the_end_leaves_a_gap_too() -> None:
+    """It is told when the sampler is stopped, up to then."""
+    events = Events()
+    failures = [CollectorError("gone")] * 1000
+    with Sampler(Scripted(None, *failures), "ssh", ["h"], lambda _: None, on_event=events, interval_s=0.02):
+        assert waited(lambda: "collector_failed" in events.names())
+        time.sleep(0.1)
+    assert events.names()[0] == "collector_failed"
+    assert events.names()[-1] == "gap"
+    assert str(events[-1][1]["from"]) < str(events[-1][1]["to"])
 
 
 def test_an_error_of_a_driver_is_told_by_its_name() -> None:

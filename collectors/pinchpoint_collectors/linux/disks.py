@@ -1,18 +1,16 @@
-"""Block devices of this machine: which are whole disks, and on which of them a path lies."""
+"""Block devices of a machine: which are whole disks, and on which of them a path lies."""
 
 from __future__ import annotations
 
 import difflib
-import os
 import re
-import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from pinchpoint_collectors.errors import CollectorError
-from pinchpoint_collectors.linux.files import read_fact
+from pinchpoint_collectors.linux.files import HERE, Files
 from pinchpoint_collectors.proc.diskstats import SECTOR_BYTES
 from pinchpoint_collectors.proc.mountinfo import Mount, mount_of
 
@@ -42,37 +40,39 @@ class Place:
 
 
 class Disks:
-    """Looks devices up in /sys. ``mounts`` is this process's mount table."""
+    """Looks devices up in /sys.
 
-    def __init__(self, mounts: Sequence[Mount], sys: Path = Path("/sys")) -> None:
+    Args:
+        mounts: the mount table of a process of that machine.
+        sys: where its /sys is.
+        files: the machine's files.
+    """
+
+    def __init__(self, mounts: Sequence[Mount], sys: str | Path = "/sys", files: Files = HERE) -> None:
         self._mounts = mounts
-        self._sys = sys
+        self._sys = str(sys)
+        self._files = files
 
     def whole(self) -> list[str]:
         """The disks: no partitions, virtual devices, empty slots, or hidden paths to a disk."""
-        block = self._sys / "block"
-        return sorted(
-            entry.name
-            for entry in (block.iterdir() if block.is_dir() else ())
-            if not _VIRTUAL.match(entry.name)
-            and read_fact(f"{entry}/size") not in (None, "0")
-            and read_fact(f"{entry}/hidden") != "1"
-        )
+        block = f"{self._sys}/block"
+        return [
+            name
+            for name in self._files.names(block)
+            if not _VIRTUAL.match(name)
+            and self._files.fact(f"{block}/{name}/size") not in (None, "0")
+            and self._files.fact(f"{block}/{name}/hidden") != "1"
+        ]
 
     def place(self, given: str) -> Place:
         """Where a role lies. Raises ``CollectorError`` for a device or path that is not there."""
         if not given.startswith("/"):
             return self._named(given, given)
-        try:
-            found = os.stat(given)  # noqa: PTH116 - the result is a number pair, not a path
-        except OSError as error:
-            raise CollectorError(
-                f"disk {given!r}: {error.strerror}; give a path or device that is there"
-            ) from error
-        if stat.S_ISBLK(found.st_mode):
-            return self._named(given, self._by_number(found.st_rdev) or given)
-        mount = mount_of(os.path.realpath(given), self._mounts)
-        device = self._by_number(found.st_dev)
+        found = self._files.find(given)
+        if found.is_device:
+            return self._named(given, self._by_number(found.number) or given)
+        mount = mount_of(found.real, self._mounts)
+        device = self._by_number(found.number)
         if device is None and mount is not None:
             # btrfs and overlays give numbers that are no device's: the mount table names what is behind them.
             device = self._by_source(mount.source)
@@ -83,10 +83,9 @@ class Disks:
     def below(self, device: str) -> list[str]:
         """The whole disks a virtual device is made of, on every level; of a loop device its file's disk."""
         found: list[str] = []
-        slaves = self._sys / "block" / device / "slaves"
-        parts = [self._disk_of(entry.name) for entry in slaves.iterdir()] if slaves.is_dir() else []
-        backing = read_fact(f"{self._sys}/block/{device}/loop/backing_file")
-        if backing and Path(backing).exists():
+        parts = [self._disk_of(name) for name in self._files.names(f"{self._sys}/block/{device}/slaves")]
+        backing = self._files.fact(f"{self._sys}/block/{device}/loop/backing_file")
+        if backing and self._files.real(backing):
             behind = self.place(backing).device
             parts += [behind] if behind else []
         for part in parts:
@@ -96,47 +95,48 @@ class Disks:
     def facts(self, device: str) -> dict[str, Any]:
         """What the kernel knows about a disk; None for what it does not."""
         path = f"{self._sys}/block/{device}"
-        size, rotational = read_fact(f"{path}/size"), read_fact(f"{path}/queue/rotational")
-        scheduler = re.search(r"\[(.+?)\]", read_fact(f"{path}/queue/scheduler") or "")
+        fact = self._files.fact
+        size, rotational = fact(f"{path}/size"), fact(f"{path}/queue/rotational")
+        scheduler = re.search(r"\[(.+?)\]", fact(f"{path}/queue/scheduler") or "")
         return {
             "size_bytes": int(size) * SECTOR_BYTES if size else None,
-            "model": read_fact(f"{path}/device/model"),
+            "model": fact(f"{path}/device/model"),
             "rotational": None if rotational is None else rotational == "1",
             "scheduler": scheduler[1] if scheduler else None,
-            "write_cache": read_fact(f"{path}/queue/write_cache"),
+            "write_cache": fact(f"{path}/queue/write_cache"),
             "members": self.below(device),
         }
 
     def _named(self, given: str, name: str) -> Place:
         device = name.removeprefix("/dev/").replace("/", "!")
-        path = self._sys / "class" / "block" / device
-        if not path.exists():
-            known = sorted(entry.name for entry in (self._sys / "class" / "block").glob("*"))
-            nearest = difflib.get_close_matches(device, known, n=1)
+        folder = f"{self._sys}/class/block"
+        if self._files.real(f"{folder}/{device}") is None:
+            nearest = difflib.get_close_matches(device, self._files.names(folder), n=1)
             hint = f"; nearest: {nearest[0]}" if nearest else ""
             allowed = ", ".join(self.whole()) or "none"
             raise CollectorError(
                 f"disk {given!r}: no such device; disks here: {allowed}{hint}; a path must begin with /"
             )
-        number = read_fact(f"{path}/dev")
+        number = self._files.fact(f"{folder}/{device}/dev")
         mount = next((mount for mount in self._mounts if mount.device == number), None)
         return Place(given, self._disk_of(device), mount)
 
-    def _by_number(self, number: int) -> str | None:
-        link = self._sys / "dev" / "block" / f"{os.major(number)}:{os.minor(number)}"
-        return link.resolve().name if link.exists() else None
+    def _by_number(self, number: str | None) -> str | None:
+        real = self._files.real(f"{self._sys}/dev/block/{number}") if number else None
+        return PurePosixPath(real).name if real else None
 
     def _by_source(self, source: str) -> str | None:
         try:
-            found = os.stat(source)  # noqa: PTH116 - as above
-        except OSError:  # no device file by that name ("overlay", "server:/share"): the caller says so
+            found = self._files.find(source)
+        except CollectorError:  # no device file by that name ("overlay", "server:/share"): the caller says so
             return None
-        return self._by_number(found.st_rdev) if stat.S_ISBLK(found.st_mode) else None
+        return self._by_number(found.number) if found.is_device else None
 
     def _disk_of(self, device: str) -> str:
         """The disk of a partition; a disk is its own."""
-        path = (self._sys / "class" / "block" / device).resolve()
-        return path.parent.name if (path / "partition").exists() else path.name
+        path = f"{self._sys}/class/block/{device}"
+        real = PurePosixPath(self._files.real(path) or path)
+        return real.parent.name if self._files.fact(f"{path}/partition") else real.name
 
 
 def _no_device(mount: Mount | None) -> str:

@@ -1,8 +1,79 @@
-"""Reading the small files of /proc and /sys."""
+"""The small files of /proc and /sys of one Linux machine: of this one, or as another one told them."""
 
 from __future__ import annotations
 
 import os
+import stat
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from pinchpoint_collectors.errors import CollectorError
+
+
+class Found(NamedTuple):
+    """A path that is there.
+
+    Attributes:
+        real: without symbolic links.
+        is_device: whether it is a block device's file.
+        number: ``major:minor`` of that device, or of the one it lies on; None where nobody says.
+    """
+
+    real: str
+    is_device: bool
+    number: str | None
+
+
+class Files(Protocol):
+    """What is asked of a machine's files, once, when it is looked at."""
+
+    def fact(self, path: str) -> str | None:
+        """The stripped text of a file; None where it is missing, empty or refused."""
+        ...
+
+    def names(self, folder: str) -> list[str]:
+        """The names in a folder, sorted; none where it is missing."""
+        ...
+
+    def real(self, path: str) -> str | None:
+        """The path without symbolic links; None where it is missing."""
+        ...
+
+    def find(self, path: str) -> Found:
+        """What a path is and where it lies. Raises ``CollectorError`` where it is not there."""
+        ...
+
+
+class Here:
+    """This machine's files."""
+
+    def fact(self, path: str) -> str | None:
+        """See ``Files``."""
+        return read_fact(path)
+
+    def names(self, folder: str) -> list[str]:
+        """See ``Files``."""
+        return sorted(entry.name for entry in Path(folder).iterdir()) if Path(folder).is_dir() else []
+
+    def real(self, path: str) -> str | None:
+        """See ``Files``."""
+        # Path.exists raises where a folder on the way may not be searched.
+        return os.path.realpath(path) if os.path.exists(path) else None  # noqa: PTH110 - as said
+
+    def find(self, path: str) -> Found:
+        """See ``Files``."""
+        try:
+            found = os.stat(path)  # noqa: PTH116 - the result is a number pair, not a path
+        except OSError as error:
+            raise CollectorError(
+                f"disk {path!r}: {error.strerror}; give a path or device that is there"
+            ) from error
+        is_device = stat.S_ISBLK(found.st_mode)
+        number = found.st_rdev if is_device else found.st_dev
+        return Found(os.path.realpath(path), is_device, f"{os.major(number)}:{os.minor(number)}")
+
+
+HERE = Here()
 
 
 def read_text(path: str) -> str:

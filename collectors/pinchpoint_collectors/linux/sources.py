@@ -1,8 +1,7 @@
-"""The files of /proc that say how the machine as a whole is doing, read again and again."""
+"""The files of /proc that say how a machine as a whole is doing, read again and again, here or elsewhere."""
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -52,24 +51,43 @@ class Source:
         self._before_ns = 0
 
     def probe(self) -> NotMeasured | None:
-        """Why the machine does not give these metrics at all; None when it does."""
+        """Why this machine does not give these metrics at all; None when it does."""
         try:
             text = read_text(self.path)
         except (
             OSError
         ) as error:  # EOPNOTSUPP, too: pressure files exist where the kernel was told to stop them
-            return NotMeasured(self.metrics, "", f"{self.path}: {error.strerror}", self.remedy)
+            return self.missing(str(error.strerror))
         self._understand(text)
         return None
 
+    def missing(self, why: str) -> NotMeasured:
+        """What is not measured where the file cannot be read."""
+        return NotMeasured(self.metrics, "", f"{self.path}: {why}", self.remedy)
+
     def read(self) -> Reading:
-        """The values since the reading before. Raises ``CollectorError`` when the file cannot be had."""
+        """The values since the reading before, of this machine.
+
+        Raises ``CollectorError`` when the file cannot be had.
+        """
         try:
             text = read_text(self.path)
         except OSError as error:
             raise CollectorError(f"{self.path} can no longer be read: {error.strerror}") from error
         # Each file has its own stamp: when the machine is short of CPU, much time may pass between two files.
-        time_ns, now_ns = time.time_ns(), time.monotonic_ns()
+        return self.take(text, time.time_ns(), time.monotonic_ns())
+
+    def take(self, text: str, time_ns: int, now_ns: int) -> Reading:
+        """The values since the text before.
+
+        Args:
+            text: the file's.
+            time_ns: when it was read, UTC.
+            now_ns: the same by a clock that is never set.
+
+        Raises:
+            CollectorError: it is not written as is known.
+        """
         after = self._understand(text)
         interval_s = 0.0 if self._before is None else (now_ns - self._before_ns) / 1e9
         values = list(self._values(self._before, after, interval_s))
@@ -88,6 +106,7 @@ def machine_sources(
     devices: Collection[str],
     flushes_are_writes: Collection[str],
     speeds: Mapping[str, float | None],
+    page_bytes: int,
 ) -> list[Source]:
     """Every source of the machine.
 
@@ -96,8 +115,8 @@ def machine_sources(
         devices: the disks to watch.
         flushes_are_writes: those of them whose flushes are counted as writes, too.
         speeds: the interfaces to watch, with their speed in bytes/s.
+        page_bytes: the size of a page of its memory.
     """
-    page_bytes = os.sysconf("SC_PAGE_SIZE")
     sources = [
         Source("/proc/stat", "cpu.*", stat.parse, lambda old, new, _s: stat.values(old, new, cores)),
         Source("/proc/meminfo", "mem.available_*", meminfo.parse, meminfo.values),

@@ -59,6 +59,15 @@ class HostClock:
             self._latest.clear()
         self._latest.append(new)
 
+    def shift(self, by_ns: int, error_ns: int) -> None:
+        """The host's clock was set by so much, give or take ``error_ns``: what is known is moved along."""
+        moved = [
+            _Observation(one.offset_ns + by_ns, one.error_ns + error_ns, one.received_ns)
+            for one in self._latest
+        ]
+        self._latest.clear()
+        self._latest.extend(moved)
+
     @property
     def known(self) -> bool:
         """Whether the host has answered at all."""

@@ -74,6 +74,11 @@ class Link:
             del self._out[: found + len(end)]
             yield piece.decode("utf-8", "replace")
 
+    @property
+    def rest(self) -> str:
+        """What standard output holds that has no end yet."""
+        return self._out.decode("utf-8", "replace")
+
     def error_lines(self) -> list[str]:
         """Take away the whole lines of standard error."""
         whole, newline, rest = self.errors.rpartition("\n")
@@ -90,6 +95,11 @@ class Link:
         except (BrokenPipeError, ValueError):  # it has ended, or we have closed it: `ended` tells
             return False
         return True
+
+    @property
+    def pid(self) -> int:
+        """The process here."""
+        return self._process.pid
 
     @property
     def ended(self) -> bool:

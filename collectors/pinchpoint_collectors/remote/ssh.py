@@ -149,7 +149,7 @@ def run(address: Address, command: str, *, given: str = "", timeout_s: float = 3
             "is the host overloaded?"
         ) from error
     if done.returncode != 0:
-        raise CollectorError(why(address, done.returncode, done.stderr))
+        raise CollectorError(why(address, done.returncode, done.stderr or done.stdout))
     return done.stdout
 
 

@@ -204,7 +204,7 @@ def _check_collectors(farm: Document, place: Path) -> Iterator[Problem]:
         if kind not in collectors.names():
             yield _unknown((*here, "kind"), "collector kind", kind, collectors.names())
             continue
-        options = {"kind", *collectors.kind(kind).options}
+        options = {"kind", "required", *collectors.kind(kind).options}
         for option in entry.keys() - options:
             yield Problem(
                 (*here, option),

@@ -174,11 +174,13 @@ class Collect(Record):
     """One collector that watches a host.
 
     Attributes:
+        required: whether the run is to end when the host can no longer be read.
         kind: its name in the collectors' registry.
     """
 
     model_config = ConfigDict(extra="allow")
 
+    required: bool = False
     kind: str = Field(description="the kind of collector, such as local")
 
     @property

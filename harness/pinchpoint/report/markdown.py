@@ -32,7 +32,7 @@ _SECTIONS = (
         ),
     ),
     ("Tiers", ("demand", "disks", "cpus", "stores")),
-    ("Data quality", ("generators", "collectors", "imports", "incidents", "not_measured")),
+    ("Data quality", ("generators", "collectors", "clocks", "blind", "imports", "incidents", "not_measured")),
     ("Environment", ("hosts", "host_disks", "versions", "content")),
 )
 

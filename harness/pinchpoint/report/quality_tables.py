@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import duckdb
 
+from pinchpoint.analysis.inputs import seconds_of
 from pinchpoint.report import units
 from pinchpoint.report.clock import Clock
 from pinchpoint.report.tables import Column, Row, Table, duration, number, share, text
@@ -82,14 +84,95 @@ def collectors(run: StoredRun, clock: Clock) -> Table:
             duration("interval_s", "interval"),
             number("readings", "readings"),
             number("failed", "failed"),
-            duration("cpu_s", "CPU used"),
+            duration("cpu_s", "CPU used here"),
             share("cost_ratio", "of one core"),
+            *_far(rows),
         ),
         rows,
         empty="No collector of ours ran: what was measured was imported."
         if run.manifest.get("imports")
         else "No collector ran: nothing but the load itself was measured.",
     )
+
+
+def _far(rows: Sequence[Row]) -> tuple[Column, ...]:
+    """What only collectors of other machines tell."""
+    if not any(row.get("received_bytes") is not None for row in rows):
+        return ()
+    return (
+        number("host_cpu_s", "CPU used there", units.seconds),
+        number("received_bytes", "received", units.bytes_),
+    )
+
+
+def clocks(run: StoredRun) -> Table:
+    """How far the hosts' clocks were off, and how well that is known."""
+    rows = [
+        {"host": host, "kind": kind, "spread_s": _spread_s(told), **told}
+        for host, kinds in (run.manifest.get("data_quality") or {}).items()
+        for kind, told in kinds.items()
+        if told.get("clock_offset_s") is not None
+    ]
+    return Table(
+        "clocks",
+        "Clocks of the hosts",
+        (
+            Column("host", "host"),
+            Column("kind", "collector"),
+            duration("clock_offset_s", "ahead of ours"),
+            duration("clock_error_s", "known to within"),
+            duration("spread_s", "moved during the run by"),
+        ),
+        rows,
+        note="Samples carry the host's time, corrected by what is known of its clock.",
+        empty="",
+    )
+
+
+def _spread_s(told: Row) -> float | None:
+    between = told.get("clock_offset_between_s")
+    return between[1] - between[0] if between else None
+
+
+def blind(run: StoredRun) -> Table:
+    """What was not seen, and when; a gap that was filled afterwards says by what."""
+    rows = [
+        {
+            "host": host,
+            "kind": kind,
+            **{key: gap.get(key) for key in ("from", "to", "missed", "why")},
+            "lasted_s": seconds_of(gap["to"]) - seconds_of(gap["from"]),
+            "filled": _filled(gap.get("filled")),
+        }
+        for host, kinds in (run.manifest.get("data_quality") or {}).items()
+        for kind, told in kinds.items()
+        for gap in told.get("gaps") or ()
+    ]
+    return Table(
+        "blind",
+        "What was not seen, and when",
+        (
+            Column("host", "host"),
+            Column("kind", "collector"),
+            Column("from", "from (UTC)"),
+            Column("to", "to"),
+            duration("lasted_s", "for"),
+            number("missed", "readings missed"),
+            Column("why", "why"),
+            Column("filled", "filled afterwards", absent="no"),
+        ),
+        rows,
+        note="Nothing is made up for it: where nobody looked, there are no samples.",
+        empty="",
+    )
+
+
+def _filled(found: Row | None) -> str | None:
+    if not found:
+        return None
+    if not found.get("by"):
+        return f"no: {found.get('why')}"
+    return f"by {found['by']}, {found['readings']} readings of {units.seconds(found['interval_s'])}"
 
 
 _QUIET = frozenset({"phase", "crawl_started", "crawl_ended", "step", "steps_ended", "warmed_up"})

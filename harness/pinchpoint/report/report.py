@@ -119,6 +119,8 @@ def gather(run: StoredRun, verdict: Mapping[str, Any]) -> Report:
         quality_tables.incidents(run),
         quality_tables.not_measured(run),
         environment_tables.hosts(run),
+        quality_tables.clocks(run),
+        quality_tables.blind(run),
         environment_tables.host_disks(run),
         environment_tables.versions(run),
         environment_tables.content(run),

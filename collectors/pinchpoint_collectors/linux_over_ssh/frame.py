@@ -1,0 +1,89 @@
+"""One reading of all files, as it comes over the wire, and when by our clock each file was read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.remote.clock import HostClock
+
+END = b"\n#e\n"
+
+_UPTIME = re.compile(r"^(\d+)\.(\d\d) \d+\.\d\d\n", re.MULTILINE)
+"""/proc/uptime: no other file that is read has such a line."""
+_STEP_NS = 10_000_000
+"""The uptime's resolution."""
+_SET_NS = 50_000_000
+"""Beyond this the clock of the day and the uptime differ because the clock was set."""
+_SET_RATIO = 1e-3
+
+
+class Section(NamedTuple):
+    """One file's text, and the uptime just before it was read (ns)."""
+
+    uptime_ns: int
+    text: str
+
+
+class Frame(NamedTuple):
+    """One reading.
+
+    Attributes:
+        stamp_ns: the host's clock at its begin.
+        sections: its files in their order.
+        processes: /proc/PID/stat of every process; None where nobody wants them.
+    """
+
+    stamp_ns: int
+    sections: tuple[Section, ...]
+    processes: str | None = None
+
+
+def parse(text: str) -> Frame:
+    """From what comes before ``END``. Raises ``CollectorError`` where it is damaged."""
+    head, _, rest = text.partition("\n")
+    word, _, stamp = head.partition(" ")
+    files, with_processes, processes = rest.partition("\n#p\n")
+    before, *parts = _UPTIME.split(f"{files}\n")
+    if word != "#f" or not stamp.isdigit() or before.strip() or not parts:
+        raise CollectorError(f"a reading came damaged: {text[:80]!r}")
+    sections = (
+        Section((int(parts[at]) * 100 + int(parts[at + 1])) * _STEP_NS, parts[at + 2])
+        for at in range(0, len(parts), 3)
+    )
+    return Frame(int(stamp), tuple(sections), processes if with_processes else None)
+
+
+class Timeline:
+    """When readings were taken: by our clock, and by one that is never set.
+
+    The host's clock of the day is fine but may be set; its uptime is never set but goes in steps of 10 ms.
+    """
+
+    def __init__(self, clock: HostClock) -> None:
+        self._clock = clock
+        self._before: Frame | None = None
+        self._set_ns = 0
+
+    def times(self, frame: Frame) -> Iterator[tuple[int, int]]:
+        """Of each section: UTC ns by our clock, and ns by one that is never set."""
+        self._follow(frame)
+        time_ns = self._clock.to_ours(frame.stamp_ns)
+        now_ns = frame.stamp_ns - self._set_ns
+        for section in frame.sections:
+            # Where the host is short of CPU, much time may pass between two files.
+            later_ns = section.uptime_ns - frame.sections[0].uptime_ns
+            later_ns = later_ns if later_ns > _STEP_NS else 0
+            yield time_ns + later_ns, now_ns + later_ns
+
+    def _follow(self, frame: Frame) -> None:
+        before, self._before = self._before, frame
+        if before is None:
+            return
+        passed_ns = frame.sections[0].uptime_ns - before.sections[0].uptime_ns
+        jump_ns = frame.stamp_ns - before.stamp_ns - passed_ns
+        if abs(jump_ns) > _SET_NS + passed_ns * _SET_RATIO:
+            self._set_ns += jump_ns
+            self._clock.shift(jump_ns, _STEP_NS)

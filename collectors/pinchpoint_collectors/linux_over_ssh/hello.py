@@ -1,0 +1,150 @@
+"""What a host says of itself once, before its first reading."""
+
+from __future__ import annotations
+
+import posixpath
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.linux.files import Found
+from pinchpoint_collectors.proc import mountinfo
+
+BEGINS = "#pinchpoint\n"
+_BLOCK = "/sys/class/block"
+
+
+class Recorded:
+    """Another machine's files, as it told them: what was not asked for is not there.
+
+    Args:
+        facts: path -> text.
+        links: path -> where it leads.
+        others: paths that are there without a text.
+        places: path -> (``none``, ``path`` or ``device``; the path without symbolic links).
+    """
+
+    def __init__(
+        self,
+        facts: Mapping[str, str],
+        links: Mapping[str, str],
+        others: Iterable[str],
+        places: Mapping[str, tuple[str, str]],
+    ) -> None:
+        self._facts = facts
+        self._places = places
+        self._links = dict(links)
+        self._mounts = mountinfo.parse(facts.get("/proc/self/mountinfo", ""))
+        for path, leads in links.items():
+            if number := facts.get(f"{path}/dev"):
+                self._links[f"/sys/dev/block/{number}"] = leads
+        self._children: dict[str, set[str]] = defaultdict(set)
+        for path in (*facts, *links, *others):
+            below = path
+            while below != "/":
+                above, name = posixpath.split(below)
+                self._children[above].add(name)
+                below = above
+
+    def fact(self, path: str) -> str | None:
+        """See ``Files``."""
+        return self._facts.get(path, "").strip() or None
+
+    def names(self, folder: str) -> list[str]:
+        """See ``Files``."""
+        return sorted(self._children.get(folder, ()))
+
+    def real(self, path: str) -> str | None:
+        """See ``Files``."""
+        if path in self._links:
+            return self._links[path]
+        kind, real = self._places.get(path, ("none", ""))
+        if kind != "none":
+            return real
+        return path if path in self._facts or path in self._children else None
+
+    def find(self, path: str) -> Found:
+        """See ``Files``."""
+        kind, real = self._places.get(path, ("none", ""))
+        if kind == "none" or not real:
+            raise CollectorError(
+                f"disk {path!r}: no such path on the host, or its user may not look into the folder; "
+                "give a path or device that is there"
+            )
+        if kind == "device":
+            name = real.removeprefix("/dev/").replace("/", "!")
+            return Found(real, is_device=True, number=self.fact(f"{_BLOCK}/{name}/dev"))
+        mount = mountinfo.mount_of(real, self._mounts)
+        return Found(real, is_device=False, number=mount.device if mount else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """A host at the begin of a session.
+
+    Attributes:
+        files: what it told of /proc and /sys.
+        missing: of the files that are read over and over those it does not give -> why.
+        fractions: whether its sleep knows fractions of a second.
+        nanoseconds: whether readings are stamped to the nanosecond; else to 10 ms.
+        sysstat: whether ``sadf`` is there.
+        page_bytes: a page of its memory.
+        ticks_per_s: its clock ticks, which CPU time is counted in.
+    """
+
+    files: Recorded
+    missing: Mapping[str, str]
+    fractions: bool
+    nanoseconds: bool
+    sysstat: bool
+    page_bytes: int
+    ticks_per_s: int
+
+
+def parse(text: str) -> Hello:
+    """From what ``hello`` of loop.sh prints; whatever the login shell says before it is left out.
+
+    Raises ``CollectorError`` where it is not that.
+    """
+    _greeting, begins, rest = text.partition(BEGINS)
+    if not begins:
+        raise CollectorError(f"its shell answered otherwise than expected: {text.strip()[:200]!r}")
+    facts: dict[str, list[str]] = defaultdict(list)
+    links: dict[str, str] = {}
+    places: dict[str, tuple[str, str]] = {}
+    missing: dict[str, str] = {}
+    others: list[str] = []
+    told: dict[str, str] = {}
+    for line in rest.splitlines():
+        word, _, said = line.partition(" ")
+        if line.startswith("/"):
+            path, _, content = line.partition(":")
+            facts[path].append(content)
+        elif line.startswith("place\t"):
+            _, kind, real, path = line.split("\t", 3)
+            places[path] = kind, real
+        elif word == "link":
+            path, _, leads = said.partition(" ")
+            links[path] = posixpath.normpath(posixpath.join(posixpath.dirname(path), leads))
+        elif word == "missing":
+            path, _, why = said.partition(" ")
+            missing[path] = why
+        elif word == "name":
+            others.append(said)
+        else:
+            told[word] = said
+    try:
+        return Hello(
+            Recorded({path: "\n".join(lines) for path, lines in facts.items()}, links, others, places),
+            missing,
+            told["fractions"] == "yes",
+            told["nanoseconds"] == "yes",
+            told["sysstat"] == "yes",
+            int(told["page_bytes"]),
+            int(told["ticks_per_s"]),
+        )
+    except (KeyError, ValueError) as error:
+        raise CollectorError(
+            f"its shell did not tell what was asked ({error}): {text.strip()[:200]!r}"
+        ) from error

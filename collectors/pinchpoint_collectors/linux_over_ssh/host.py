@@ -1,0 +1,153 @@
+"""A Linux host as one session sees it: its disks and roles, and what each of its readings says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.linux import roles
+from pinchpoint_collectors.linux.disks import Disks
+from pinchpoint_collectors.linux.inventory import interfaces, machine_facts, usable_cores
+from pinchpoint_collectors.linux.sources import machine_sources
+from pinchpoint_collectors.linux_over_ssh.frame import Frame, Section, Timeline
+from pinchpoint_collectors.linux_over_ssh.hello import Hello
+from pinchpoint_collectors.linux_over_ssh.history import Wanted
+from pinchpoint_collectors.linux_over_ssh.tier import NamedTier, kernel_names, parse_all
+from pinchpoint_collectors.proc import mountinfo, process
+from pinchpoint_collectors.proc.process import Process
+from pinchpoint_collectors.record import NotMeasured, Sample, Watch
+from pinchpoint_collectors.remote.clock import HostClock
+
+FILES = tuple(source.path for source in machine_sources((), (), (), {}, page_bytes=1))
+"""What is read over and over, in the order of a reading's sections; then come our own processes there."""
+
+
+class Host:
+    """One host, from its first words on.
+
+    Args:
+        hello: what it said of itself.
+        watches: what is watched there.
+        clock: of what its readings are stamped with.
+
+    Raises:
+        CollectorError: a disk of farm.yaml is not there.
+    """
+
+    def __init__(self, hello: Hello, watches: Sequence[Watch], clock: HostClock) -> None:
+        self._hello = hello
+        self._watches = tuple(watches)
+        files = hello.files
+        self._disks = Disks(mountinfo.parse(files.fact("/proc/self/mountinfo") or ""), files=files)
+        self._places = {watch.host: roles.places(self._disks, watch) for watch in watches}
+        self._devices = roles.devices(self._disks, self._places)
+        self._speeds = interfaces(files)
+        self._sources = machine_sources(
+            usable_cores(files), self._devices, (), self._speeds, hello.page_bytes
+        )
+        self._timeline = Timeline(clock)
+        self._ours_before: dict[int, Process] | None = None
+        self._table_before: dict[int, Process] | None = None
+        cores = len(usable_cores(files))
+        self._tiers = {
+            watch.host: NamedTier(watch.tier, watch.processes.names, cores, hello.ticks_per_s)
+            for watch in watches
+            if watch.processes is not None and watch.processes.names
+        }
+
+    @property
+    def machine_id(self) -> str | None:
+        """Another after the host was started anew."""
+        return self._hello.files.fact("/proc/sys/kernel/random/boot_id")
+
+    @property
+    def fractions(self) -> bool:
+        """Whether it can read itself more often than once a second."""
+        return self._hello.fractions
+
+    @property
+    def sysstat(self) -> bool:
+        """Whether it may have records of its own."""
+        return self._hello.sysstat
+
+    @property
+    def wanted(self) -> Wanted:
+        """What its own records are of use for."""
+        hosts = tuple(watch.host for watch in self._watches)
+        files = self._hello.files
+        return Wanted(hosts, usable_cores(files), self._devices, tuple(self._speeds), files)
+
+    def samples(self, frame: Frame) -> list[Sample]:
+        """What a reading says, since the one before; of the first only what needs no difference.
+
+        Raises ``CollectorError`` for one that is not understood.
+        """
+        if len(frame.sections) <= len(FILES):
+            raise CollectorError(f"a reading came with {len(frame.sections)} of more than {len(FILES)} parts")
+        times = list(self._timeline.times(frame))
+        found: list[Sample] = []
+        interval_s = 0.0
+        for source, section, (time_ns, now_ns) in zip(self._sources, frame.sections, times, strict=False):
+            if source.path in self._hello.missing:
+                continue
+            if not section.text:
+                raise CollectorError(f"{source.path} can no longer be read")
+            reading = source.take(section.text, time_ns, now_ns)
+            interval_s = reading.interval_s
+            for watch in self._watches:
+                found += [Sample(reading.time_ns, interval_s, watch.host, *value) for value in reading.values]
+        if frame.processes is not None:
+            found += self._of_tiers(frame.processes, times[-1][0], interval_s)
+        return [*found, *self._own(frame.sections[len(FILES) :], times[0][0], interval_s)]
+
+    def facts(self, watch: Watch, first: Frame) -> dict[str, Any]:
+        """One host for the inventory; see collectors/README.md, "Inventory". ``first``: a reading of it."""
+        found = self._places[watch.host]
+        return {
+            "tier": watch.tier,
+            **machine_facts(self._hello.files),
+            "tier_cores": None,
+            "tier_cap_cores": None,
+            "tier_cap_bytes": None,
+            "disks": {device: self._disks.facts(device) for device in self._devices},
+            "roles": {role: roles.role_facts(place) for role, place in found.items()},
+            "not_measured": [asdict(missing) for missing in self._not_measured(watch, first)],
+        }
+
+    def _not_measured(self, watch: Watch, first: Frame) -> Iterator[NotMeasured]:
+        for source in self._sources:
+            if source.path in self._hello.missing:
+                yield source.missing(self._hello.missing[source.path])
+        yield from roles.not_measured(self._places[watch.host], self._speeds)
+        if watch.processes is not None:
+            running = {each.name for each in parse_all(first.processes or "").values()}
+            if not running & kernel_names(watch.processes.names):
+                yield roles.no_process(watch.tier, watch.processes.names)
+
+    def _of_tiers(self, processes: str, time_ns: int, interval_s: float) -> Iterator[Sample]:
+        """CPU of the tiers that are only part of the host."""
+        before, self._table_before = self._table_before, parse_all(processes)
+        for host, tier in self._tiers.items():
+            for value in tier.values(before, self._table_before, interval_s):
+                yield Sample(time_ns, interval_s, host, *value)
+
+    def _own(self, sections: Sequence[Section], time_ns: int, interval_s: float) -> Iterator[Sample]:
+        """CPU time of what runs there for us: the loop and what it starts, its shell, and sshd's session."""
+        ours = {one.pid: one for one in (process.parse(each.text) for each in sections if each.text)}
+        before, self._ours_before = self._ours_before, ours
+        if before is None:
+            return
+        used_s = _ticks(before, ours) / self._hello.ticks_per_s
+        for watch in self._watches:
+            yield Sample(time_ns, interval_s, watch.host, "collector.cpu_s", "ssh/host", used_s)
+
+
+def _ticks(before: Mapping[int, Process], after: Mapping[int, Process]) -> int:
+    """Ticks that processes used, ended children included."""
+    return sum(
+        now.own + now.reaped - before[pid].own - before[pid].reaped
+        for pid, now in after.items()
+        if pid in before and before[pid].start == now.start
+    )

@@ -1,0 +1,141 @@
+# Pinchpoint watches this machine: /proc and /sys as text, until the connection that asked for it ends. Writes no
+# file. Before this text stand: interval (ns), silence (s without a question after which it ends), files (to be
+# sent over and over), processes (yes: all of them as well), places (paths whose disk is wanted), records (where
+# sysstat keeps its files, or nothing).
+LC_ALL=C
+PATH=$PATH:/bin:/usr/bin:/sbin:/usr/sbin
+export LC_ALL PATH
+
+# What this system can do: fractions in sleep, nanoseconds in date, 64 bits in the shell.
+fractions=no
+sleep 0.01 2>/dev/null && [ "$((8589934592 / 2))" = 4294967296 ] && fractions=yes
+case $(date +%s%N 2>/dev/null) in
+  *[!0-9]*) nanoseconds=no ;;
+  ???????????????????*) nanoseconds=yes ;;
+  *) nanoseconds=no ;;
+esac
+
+# The clock that readings are stamped with, in nanoseconds, as `now`: that of the day, or the time since the
+# start in steps of 10 ms.
+look() {
+  if [ $nanoseconds = yes ]; then
+    now=$(date +%s%N)
+  else
+    read -r now idle </proc/uptime
+    now=${now%.*}${now#*.}0000000
+  fi
+}
+
+place() {
+  what=none
+  [ -e "$1" ] && what=path
+  [ -b "$1" ] && what=device
+  printf '%s\t%s\t%s\t%s\n' place "$what" "$(readlink -f "$1" 2>/dev/null)" "$1"
+}
+
+# Once: what must be known of the machine. Lines `path:content`, and those that begin with a word.
+hello() {
+  echo "#pinchpoint"
+  echo "fractions $fractions"
+  echo "nanoseconds $nanoseconds"
+  echo "page_bytes $(getconf PAGESIZE 2>/dev/null || echo 4096)"
+  echo "ticks_per_s $(getconf CLK_TCK 2>/dev/null || echo 100)"
+  if command -v sadf >/dev/null 2>&1; then echo "sysstat yes"; else echo "sysstat no"; fi
+  for file in $files; do
+    why=$(cat "$file" 2>&1 >/dev/null) || echo "missing $file ${why##*: }"
+  done
+  echo "/proc/sys/kernel/arch:$(uname -m)"
+  sed -n '1,/^$/p' /proc/cpuinfo | sed 's|^|/proc/cpuinfo:|'
+  grep -s '' /proc/meminfo /proc/1/status /proc/self/mountinfo /proc/sys/kernel/hostname \
+    /proc/sys/kernel/osrelease /proc/sys/kernel/random/boot_id /etc/os-release /usr/lib/os-release \
+    /sys/devices/system/cpu/online /sys/devices/system/clocksource/clocksource0/current_clocksource \
+    /sys/class/dmi/id/sys_vendor /sys/class/dmi/id/product_name \
+    /sys/block/*/size /sys/block/*/hidden /sys/block/*/device/model /sys/block/*/queue/rotational \
+    /sys/block/*/queue/scheduler /sys/block/*/queue/write_cache /sys/block/*/loop/backing_file \
+    /sys/class/block/*/dev /sys/class/block/*/partition \
+    /sys/class/net/*/operstate /sys/class/net/*/speed 2>/dev/null
+  ls -l /sys/class/block/ | sed -n 's|.* \([^ ]*\) -> \(.*\)|link /sys/class/block/\1 \2|p'
+  for slave in /sys/block/*/slaves/*; do
+    [ -e "$slave" ] && echo "name $slave"
+  done
+  { # what mounts and loop devices lie on, and what the farm names
+    sed -n 's|.* - [^ ]* \(/dev/[^ ]*\) .*|\1|p' /proc/self/mountinfo
+    cat /sys/block/loop*/loop/backing_file 2>/dev/null
+    printf '%s' "$places"
+  } | sort -u | while IFS= read -r path; do place "$path"; done
+  echo "#e"
+}
+
+# Over and over: all files in one go, between two of them the uptime, which tells them apart and when each was
+# read.
+readings() {
+  read -r me others </proc/self/stat
+  list=
+  for file in $files /proc/$me/stat /proc/$$/stat /proc/$PPID/stat; do list="$list /proc/uptime $file"; done
+  while :; do
+    look
+    echo "#f $now" || exit
+    cat $list 2>/dev/null
+    if [ $processes = yes ]; then
+      echo "#p"
+      cat /proc/[0-9]*/stat 2>/dev/null
+    fi
+    echo "#e" || exit
+    if [ $fractions = yes ]; then
+      rest=$((interval - now % interval))
+      [ $rest -lt $((interval / 10)) ] && rest=$((rest + interval))
+      part=$((1000000000 + rest % 1000000000))
+      sleep $((rest / 1000000000)).${part#1}
+    else
+      sleep $(((interval + 999999999) / 1000000000))
+    fi
+  done
+}
+
+# Ends all when nobody has asked for so long: the link was cut, and nothing else tells this side. All is one
+# process group, and nothing else is in it: also what hangs in a pipe that nobody empties.
+watchdog() {
+  trap 'kill $nap 2>/dev/null; exit' TERM
+  trap 'kill $nap 2>/dev/null' USR1
+  while :; do
+    sleep $silence &
+    nap=$!
+    wait $nap && break
+  done
+  kill 0
+}
+
+# What sysstat has of the days and times (UTC seconds) from $1 to $2.
+recorded() {
+  for day in $(for at in "$1" "$2"; do date -d "@$at" +%d; done | sort -u); do
+    from=00:00:00 to=23:59:59
+    [ "$day" = "$(date -d "@$1" +%d)" ] && from=$(date -d "@$1" +%H:%M:%S)
+    [ "$day" = "$(date -d "@$2" +%d)" ] && to=$(date -d "@$2" +%H:%M:%S)
+    for folder in $records /var/log/sysstat /var/log/sa; do
+      [ -r "$folder/sa$day" ] || continue
+      sadf -j -s "$from" -e "$to" "$folder/sa$day" -- -u -P ALL -q -r -W -d -n DEV,EDEV | tr -d '\n\t'
+      echo
+      break
+    done
+  done
+}
+
+hello
+trap '' USR1
+readings </dev/null &
+watchdog </dev/null >/dev/null 2>&1 &
+dog=$!
+while read -r what number from to; do
+  case $what in
+    t)
+      look
+      echo "#t $number $now $(date +%s)" >&2
+      kill -USR1 $dog
+      ;;
+    h)
+      recorded "$from" "$to" 2>&1 | sed "s|^|#h $number |" >&2
+      echo "#H $number" >&2
+      ;;
+  esac
+done
+kill 0

@@ -1,0 +1,54 @@
+"""The shell script that runs on a host, and the one line that receives it there."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Collection
+from importlib import resources
+
+from pinchpoint_collectors.remote.ssh import shell
+
+END = "#end"
+
+RECEIVE = shell(
+    'eval "$(while IFS= read -r l; do case $l in ("' + END + '") break;; esac; printf "%s\\n" "$l"; done)"'
+)
+"""Reads the script line by line up to ``END``, and no further: what follows is read by the script itself.
+
+So it never stands on a command line, whose length and quoting differ from login shell to login shell.
+"""
+
+_LOOP = (
+    resources.files("pinchpoint_collectors.linux_over_ssh").joinpath("loop.sh").read_text(encoding="utf-8")
+)
+
+
+def script(
+    interval_s: float,
+    silence_s: float,
+    files: Collection[str],
+    places: Collection[str],
+    records: str | None,
+    *,
+    processes: bool,
+) -> str:
+    """What is to be sent to ``RECEIVE``.
+
+    Args:
+        interval_s: seconds between two readings; whole ones where the host's sleep knows no others.
+        silence_s: after so long without a question of ours the host ends it all.
+        files: what is read over and over.
+        places: paths whose disk is wanted.
+        records: the folder of sysstat's files; None: the usual ones.
+        processes: whether every process is read, too.
+    """
+    given = {
+        "interval": str(round(interval_s * 1e9)),
+        "silence": f"{silence_s:.0f}",
+        "files": " ".join(files),
+        "processes": "yes" if processes else "no",
+        "places": "".join(f"{place}\n" for place in places),
+        "records": records or "",
+    }
+    lines = [f"{name}={shlex.quote(value)}\n" for name, value in given.items()]
+    return f"{''.join(lines)}{_LOOP}{END}\n"

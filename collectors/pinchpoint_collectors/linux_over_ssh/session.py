@@ -1,0 +1,159 @@
+"""One connection to a host: the loop at its other end, its clock, and what it sends."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+
+import psutil
+
+from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.linux_over_ssh import frame, hello
+from pinchpoint_collectors.linux_over_ssh.frame import Frame
+from pinchpoint_collectors.linux_over_ssh.hello import Hello
+from pinchpoint_collectors.linux_over_ssh.script import RECEIVE
+from pinchpoint_collectors.remote import ssh
+from pinchpoint_collectors.remote.clock import HostClock
+from pinchpoint_collectors.remote.link import Link
+from pinchpoint_collectors.remote.ssh import Address
+
+_HALF_STEP_NS = 5_000_000
+_HALF_SECOND_NS = 500_000_000
+_SAID_LINES = 20
+
+
+class Session:
+    """One ssh process. It waits for nothing by itself: ``wait`` does, for as long as it is told.
+
+    Args:
+        address: the host.
+        script: what runs there (``script.script``).
+
+    Raises:
+        CollectorError: there is no ssh on this machine.
+    """
+
+    def __init__(self, address: Address, script: str) -> None:
+        self.hello: Hello | None = None
+        self.frames: deque[Frame] = deque()
+        self.answers: dict[int, list[str]] = {}
+        """What the host had recorded, line by line, by the number of the question; complete ones only."""
+        self.stamps = HostClock()
+        """The clock that readings are stamped with."""
+        self._address = address
+        self._seconds = HostClock()
+        self._asked_ns: dict[int, int] = {}
+        self._number = 0
+        self._answering: dict[int, list[str]] = {}
+        self._said: deque[str] = deque(maxlen=_SAID_LINES)
+        self._link = Link(ssh.argv(address, RECEIVE))
+        self._link.write(script)
+
+    def wait(self, until_s: float, enough: Callable[[], bool]) -> None:
+        """Take what comes until it is enough, the link ends, or it is ``until_s`` (monotonic clock)."""
+        self._take(0.0)
+        while not enough() and not self._link.ended:
+            left_s = until_s - time.monotonic()
+            if left_s <= 0:
+                return
+            self._take(left_s)
+
+    def ask_time(self) -> None:
+        """Ask for the host's time; the answer goes to its clock. It also keeps the other end alive."""
+        self._number += 1
+        self._asked_ns[self._number] = time.time_ns()
+        self._link.write(f"t {self._number}\n")
+
+    def ask_records(self, from_s: int, to_s: int) -> int:
+        """Ask for what the host recorded by itself between two times of its clock; the question's number."""
+        self._number += 1
+        self._link.write(f"h {self._number} {from_s} {to_s}\n")
+        return self._number
+
+    @property
+    def wall(self) -> HostClock:
+        """The host's clock of the day: that of the stamps, where it tells nanoseconds."""
+        return self.stamps if self.hello is not None and self.hello.nanoseconds else self._seconds
+
+    @property
+    def answered(self) -> bool:
+        """Whether no question for the time is open."""
+        return not self._asked_ns
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more will come."""
+        return self._link.ended
+
+    @property
+    def received_bytes(self) -> int:
+        """All that came, ssh's own protocol not counted."""
+        return self._link.received_bytes
+
+    def cpu_s(self) -> float | None:
+        """CPU seconds of the ssh process here; None where it has ended."""
+        try:
+            used = psutil.Process(self._link.pid).cpu_times()
+        except psutil.Error:
+            return None
+        return used.user + used.system
+
+    def why_ended(self) -> str:
+        """Why the link ended, with the remedy."""
+        # Some login shells that are none say so on standard output.
+        rest = self._link.rest if self.hello is None else ""
+        said = "\n".join([rest, *self._said, self._link.errors])
+        status = self._link.status()
+        # ssh has the same status for a link that failed and for a command that a signal ended, but no words.
+        if self.hello is not None and (status != ssh.SSH_FAILED or not said.strip()):
+            return f"{self._address}: what runs on the host for us was ended there (status {status})"
+        return ssh.why(self._address, status, said)
+
+    def close(self) -> None:
+        """End it, here and on the host. Safe to call twice."""
+        self._link.close()
+
+    def _take(self, timeout_s: float) -> None:
+        self._link.pump(timeout_s)
+        now_ns = time.time_ns()
+        for piece in self._link.pieces(frame.END):
+            if self.hello is None and hello.BEGINS not in piece:
+                self._said.append(piece)  # a banner
+            elif self.hello is None:
+                self.hello = self._understood(piece)
+            else:
+                self.frames.append(frame.parse(piece))
+        for line in self._link.error_lines():
+            self._hear(line, now_ns)
+
+    def _understood(self, piece: str) -> Hello:
+        try:
+            return hello.parse(piece)
+        except CollectorError as error:
+            raise CollectorError(
+                f"{self._address}: {error}; is it a Linux host with a POSIX shell?"
+            ) from error
+
+    def _hear(self, line: str, now_ns: int) -> None:
+        word, _, said = line.partition(" ")
+        number, _, rest = said.partition(" ")
+        if word == "#t":
+            self._hear_time(int(number), rest, now_ns)
+        elif word == "#h":
+            self._answering.setdefault(int(number), []).append(rest)
+        elif word == "#H":
+            self.answers[int(number)] = self._answering.pop(int(number), [])
+        else:
+            self._said.append(line)
+
+    def _hear_time(self, number: int, said: str, now_ns: int) -> None:
+        sent_ns = self._asked_ns.pop(number)
+        stamp, seconds = (int(word) for word in said.split())
+        if self.hello is not None and self.hello.nanoseconds:
+            self.stamps.observe(sent_ns, stamp, now_ns)
+            return
+        # What goes in steps is off by half a step to either side, on top of half the round trip.
+        self.stamps.observe(sent_ns - _HALF_STEP_NS, stamp + _HALF_STEP_NS, now_ns + _HALF_STEP_NS)
+        day_ns = seconds * 1_000_000_000 + _HALF_SECOND_NS
+        self._seconds.observe(sent_ns - _HALF_SECOND_NS, day_ns, now_ns + _HALF_SECOND_NS)

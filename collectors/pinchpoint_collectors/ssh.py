@@ -1,0 +1,282 @@
+"""Kind ``ssh``: a Linux host with nothing of ours on it, over the system's own ssh.
+
+A small shell loop runs there while we are connected (``linux_over_ssh/loop.sh``) and sends the same text that
+``local`` reads here; the same parsers read it. Its stamps are corrected by what is known of its clock.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.linux import roles
+from pinchpoint_collectors.linux_over_ssh.connection import CONNECT_S, Connection
+from pinchpoint_collectors.linux_over_ssh.frame import Frame
+from pinchpoint_collectors.linux_over_ssh.history import History
+from pinchpoint_collectors.linux_over_ssh.host import FILES, Host
+from pinchpoint_collectors.linux_over_ssh.script import script
+from pinchpoint_collectors.linux_over_ssh.session import Session
+from pinchpoint_collectors.record import Collector, Incident, Processes, Sample, Watch
+from pinchpoint_collectors.remote import ssh
+from pinchpoint_collectors.remote.clock import WARN_OFFSET_S
+from pinchpoint_collectors.remote.ssh import Address
+from pinchpoint_collectors.times import utc
+
+_NS = 1_000_000_000
+_INTERVAL = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s)")
+_SHORTEST_S, _LONGEST_S = 0.1, 1.0
+
+_PATIENCE_S = 0.8
+"""A reading waits so long for what is about to come: no longer than the run's second."""
+_IDLE_S = 20.0
+"""Where nobody has read for so long (a run that prepares its data), there was no gap: nobody looked."""
+_SILENCE_S = 40.0
+"""The host ends what runs for us when it has not been asked for so long."""
+_GAP_INTERVALS = 2.5
+_WHOLE = "the host's sleep takes whole seconds only"
+
+
+class SshKind:
+    """The kind ``ssh`` of farm.yaml.
+
+    Its options there: those of an ``Address``; ``interval`` (``200ms``: how often the host reads itself, by
+    default 1s); ``process`` (a name or a list of names: which processes are the tier's, where the host runs
+    more); ``sysstat`` (the folder of sysstat's files on the host, where that is not the usual one).
+    """
+
+    name = "ssh"
+    options = ssh.OPTIONS | {"interval", "process", "sysstat"}
+
+    def machine(self, watch: Watch) -> str:
+        """Watches of one address are about one machine."""
+        return " ".join(f"{key}={watch.options[key]}" for key in sorted(ssh.OPTIONS & watch.options.keys()))
+
+    def connect(self, watches: Sequence[Watch]) -> Collector:
+        """Log in, and look at the host. Raises ``CollectorError`` with the remedy."""
+        first = watches[0]
+        where = f"host {first.host!r}, collector 'ssh'"
+        if sys.platform == "win32":
+            raise CollectorError(
+                f"{where}: runs on Linux and macOS; run Pinchpoint there, or watch this host by `kind: agent`"
+            )
+        hosts = [watch.host for watch in watches]
+        for host in hosts:
+            if hosts.count(host) > 1:
+                raise CollectorError(
+                    f"host {host!r} is watched by 'ssh' more than once; list it once for a host"
+                )
+        for option in ("interval", "sysstat"):
+            if len({watch.options.get(option) for watch in watches}) > 1:
+                raise CollectorError(
+                    f"{where}: {option}: {', '.join(hosts)} are one machine and say different things; "
+                    "say the same for all of them"
+                )
+        try:
+            address = Address.of(first.options)
+            interval_s, records = _interval_s(first.options), _records(first.options)
+        except CollectorError as error:
+            raise CollectorError(f"{where}: {error}") from error
+        return SshCollector(watches, address, interval_s, records)
+
+
+class SshCollector:
+    """Watches one machine, under the names of all hosts that are it.
+
+    Args:
+        watches: what is watched, all on this machine.
+        address: where it is.
+        interval_s: seconds between two readings there.
+        records: where sysstat keeps its files there; None: the usual places.
+        silence_s: the host ends by itself when it has not been asked for so long.
+
+    Raises:
+        CollectorError: the host cannot be reached, or is not what farm.yaml says.
+    """
+
+    def __init__(
+        self,
+        watches: Sequence[Watch],
+        address: Address,
+        interval_s: float = 1.0,
+        records: str | None = None,
+        silence_s: float = _SILENCE_S,
+    ) -> None:
+        self._hosts = tuple(watch.host for watch in watches)
+        self._address = address
+        self._interval_s = interval_s
+        places = sorted({place for watch in watches for place in watch.disks.values() if place[0] == "/"})
+        watches = [_named(watch) for watch in watches]
+        wanted = any(watch.processes is not None for watch in watches)
+        text = script(interval_s, silence_s, FILES, places, records, processes=wanted)
+        self._connection = Connection(address, text, watches)
+        self._history = History()
+        self._incidents: list[Incident] = []
+        self._session: Session | None = None
+        self._is_first_reading = True
+        self._cost = _Cost()
+        self._last_ns: int | None = None
+        self._told_offset_s = 0.0
+        self._read_s = time.monotonic()
+        try:
+            session, host = self._connection.open(CONNECT_S)
+            self._connection.ask()
+            first = self._first_frame(session)
+            self._inventory = {
+                watch.host: {**host.facts(watch, first), "clock": session.wall.facts()} for watch in watches
+            }
+        except CollectorError:
+            self.close()
+            raise
+
+    def read(self) -> Sequence[Sample]:
+        """What came since the reading before; see ``record.Collector``. Waits at most about a second."""
+        now_s = time.monotonic()
+        idle, self._read_s = now_s - self._read_s > _IDLE_S, now_s
+        if idle:
+            self._connection.close()
+            self._last_ns = None
+        session, host = self._connection.open(CONNECT_S if idle else _PATIENCE_S)
+        if session is not self._session:
+            self._begin(session, host)
+        self._connection.ask()
+        until_s = time.monotonic() + _PATIENCE_S
+        session.wait(until_s, lambda: bool(session.frames) and session.stamps.known)
+        samples = self._taken(session, host)
+        session.wait(until_s, lambda: session.answered)
+        filled, told = self._history.go_on(session, host.wanted, now_s)
+        self._incidents += told
+        return [*samples, *filled, *self._own(session)]
+
+    def incidents(self) -> Sequence[Incident]:
+        """See ``record.Telling``."""
+        told, self._incidents = self._incidents, []
+        return told
+
+    def inventory(self) -> Mapping[str, Mapping[str, Any]]:
+        """Facts about each host when it was connected. See collectors/README.md, "Inventory"."""
+        return self._inventory
+
+    def close(self) -> None:
+        """End what runs on the host, and the link. Safe to call twice."""
+        self._connection.close()
+
+    def _first_frame(self, session: Session) -> Frame:
+        """A reading that stays there for ``read``, and an answer of the host's clock."""
+        session.wait(time.monotonic() + CONNECT_S, lambda: session.answered and bool(session.frames))
+        if not session.frames:
+            raise CollectorError(f"{self._address}: it told what it is, but sent no reading")
+        return session.frames[0]
+
+    def _begin(self, session: Session, host: Host) -> None:
+        """A session that was not there at the reading before."""
+        self._session = session
+        self._is_first_reading = True
+        self._cost = _Cost()
+        self._history.unplug()
+        if not host.fractions and self._interval_s < 1:
+            self._incidents.append(
+                Incident(
+                    "interval_not_kept", {"wanted_s": self._interval_s, "interval_s": 1.0, "why": _WHOLE}
+                )
+            )
+            self._interval_s = 1.0
+
+    def _taken(self, session: Session, host: Host) -> list[Sample]:
+        """The samples of the readings that have come. Raises ``CollectorError`` where none did for long."""
+        if not session.frames or not session.stamps.known:
+            self._connection.nothing_came()
+            return []
+        self._connection.came()
+        found: list[Sample] = []
+        while session.frames:
+            samples = host.samples(session.frames.popleft())
+            # After a gap the first reading covers no time: it would stand for an instant among seconds.
+            found += () if self._is_first_reading and self._last_ns is not None else samples
+            self._note_gap(samples[0].time_ns, host)
+        return found
+
+    def _note_gap(self, time_ns: int, host: Host) -> None:
+        """Tell the gap there is before the reading of that time."""
+        before_ns, self._last_ns = self._last_ns, time_ns
+        is_first, self._is_first_reading = self._is_first_reading, False
+        if before_ns is None:
+            return
+        if is_first:
+            asked = (
+                "sysstat there is asked for it" if host.sysstat else "nothing there has kept it (no sysstat)"
+            )
+            self._tell_gap(before_ns, time_ns, f"{self._connection.why}; {asked}")
+            if host.sysstat:
+                self._history.missed(before_ns, time_ns, time.monotonic())
+        elif time_ns - before_ns > _GAP_INTERVALS * self._interval_s * _NS:
+            why = f"{self._address}: it was too busy to read itself in time; what was read covers all of it"
+            self._tell_gap(before_ns, time_ns, why)
+
+    def _tell_gap(self, from_ns: int, to_ns: int, why: str) -> None:
+        missed = max(0, round((to_ns - from_ns) / _NS / self._interval_s) - 1)
+        span = {"from": utc(from_ns), "to": utc(to_ns)}
+        self._incidents.append(
+            Incident("gap", {**span, "missed": missed, "interval_s": self._interval_s, "why": why})
+        )
+
+    def _own(self, session: Session) -> Iterator[Sample]:
+        """What watching costs here beside this thread, and how far the host's clock is off."""
+        time_ns = time.time_ns()
+        interval_s, cpu_s, received_bytes = self._cost.since(session)
+        for host in self._hosts:
+            yield Sample(time_ns, interval_s, host, "collector.cpu_s", "ssh/client", cpu_s)
+            yield Sample(time_ns, interval_s, host, "collector.received_bytes", "ssh", received_bytes)
+        yield from session.wall.samples(time_ns, interval_s, self._hosts, "ssh")
+        if not session.wall.known:
+            return
+        offset_s = session.wall.offset_ns / _NS
+        if abs(offset_s) > WARN_OFFSET_S and abs(offset_s - self._told_offset_s) > WARN_OFFSET_S:
+            self._told_offset_s = offset_s
+            self._incidents.append(Incident("clock_offset", session.wall.facts()))
+
+
+class _Cost:
+    """What a session used since it was asked before."""
+
+    def __init__(self) -> None:
+        self._at_s = time.monotonic()
+        self._cpu_s: float | None = 0.0
+        self._bytes = 0
+
+    def since(self, session: Session) -> tuple[float, float | None, float]:
+        """Seconds, CPU seconds of ssh's process (None: not known), bytes received."""
+        at_s, cpu_s, received = time.monotonic(), session.cpu_s(), session.received_bytes
+        passed_s = at_s - self._at_s
+        used_s = None if cpu_s is None or self._cpu_s is None else cpu_s - self._cpu_s
+        new = received - self._bytes
+        self._at_s, self._cpu_s, self._bytes = at_s, cpu_s, received
+        return passed_s, used_s, float(new)
+
+
+def _interval_s(options: Mapping[str, Any]) -> float:
+    given = options.get("interval", "1s")
+    found = _INTERVAL.fullmatch(given) if isinstance(given, str) else None
+    interval_s = float(found[1]) * (0.001 if found[2] == "ms" else 1.0) if found else 0.0
+    if not _SHORTEST_S <= interval_s <= _LONGEST_S:
+        raise CollectorError(f"interval: found {given!r}; allowed: a duration from 100ms to 1s")
+    return interval_s
+
+
+def _named(watch: Watch) -> Watch:
+    """With the processes that farm.yaml names, or none: who listens here is nothing to another machine."""
+    names = roles.process_names(watch, "ssh")
+    return replace(watch, processes=Processes(names=names) if names else None)
+
+
+def _records(options: Mapping[str, Any]) -> str | None:
+    given = options.get("sysstat")
+    if given is not None and not (isinstance(given, str) and re.fullmatch(r"/\S*", given)):
+        raise CollectorError(
+            f"sysstat: found {given!r}; allowed: the absolute path of a folder, without spaces"
+        )
+    return given

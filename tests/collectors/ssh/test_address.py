@@ -1,0 +1,145 @@
+"""Where a host is, the command line that gets there, and ssh's own words as sentences for people."""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.remote import ssh
+from pinchpoint_collectors.remote.ssh import Address
+
+
+def test_the_command_line_asks_nobody_and_holds_no_secret(tmp_path: Path) -> None:
+    """BatchMode, bounded waiting, no master left behind; user, port, key, configuration as given."""
+    key, config = tmp_path / "key", tmp_path / "config"
+    key.touch()
+    config.touch()
+    address = Address.of(
+        {"address": "sql1", "user": "w", "port": 2222, "identity": str(key), "config": str(config)}
+    )
+    line = ssh.argv(address, "uptime")
+    assert line[:2] == ["ssh", "-T"]
+    assert line[-3:] == ["--", "sql1", "uptime"]
+    for setting in ("BatchMode=yes", "ConnectTimeout=10", "ServerAliveInterval=5", "ControlMaster=no"):
+        assert line[line.index(setting) - 1] == "-o"
+    pairs = list(itertools.pairwise(line))
+    for pair in (("-F", str(config)), ("-i", str(key)), ("-l", "w"), ("-p", "2222")):
+        assert pair in pairs
+    assert not any("StrictHostKeyChecking" in word or "UserKnownHostsFile" in word for word in line)
+
+
+def test_what_is_not_given_is_left_to_the_users_configuration() -> None:
+    """An alias of ~/.ssh/config is enough."""
+    line = ssh.argv(Address.of({"address": "db-behind-bastion"}), "uptime")
+    assert not {"-F", "-i", "-l", "-p"} & set(line)
+
+
+def test_user_at_host() -> None:
+    """As people write it; IPv6 with a port in brackets."""
+    assert Address.of({"address": "admin@sql1"}) == Address("sql1", user="admin")
+    assert str(Address("fe80::1", "admin", 22)) == "admin@[fe80::1]:22"
+    assert str(Address("sql1")) == "sql1"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "address: missing"),
+        ({"address": "-oProxyCommand=reboot"}, "address: found '-oProxyCommand=reboot'"),
+        ({"address": "sql1 reboot"}, "address: found 'sql1 reboot'"),
+        ({"address": "a@sql1", "user": "b"}, "user: found 'b' beside 'a@sql1'"),
+        ({"address": "@sql1"}, "allowed: HOST or USER@HOST"),
+        ({"address": "sql1", "port": "22"}, "port: found '22'; allowed: a number from 1 to 65535"),
+        ({"address": "sql1", "port": True}, "port: found True"),
+        ({"address": "sql1", "identity": "key"}, "identity: found 'key'; allowed: an absolute path"),
+        ({"address": "sql1", "config": "/no/such/file"}, "config: /no/such/file is no file"),
+    ],
+)
+def test_wrong_options_are_named(options: dict[str, Any], message: str) -> None:
+    """The field, what was found, what is allowed; nothing that ssh could take for an option of its own."""
+    with pytest.raises(CollectorError) as caught:
+        Address.of(options)
+    assert message in str(caught.value)
+
+
+_CHANGED = """\
+@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@
+@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @
+@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@
+Host key for sql1 has changed and you have requested strict checking.
+Host key verification failed.
+"""
+_ALL = (
+    "No ED25519 host key is known for sql1 and you have requested strict checking.\n"
+    "Host key verification failed.\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "words"),
+    [
+        (255, _ALL, "host key is not known here; connect once by hand (`ssh sql1`)"),
+        (255, _CHANGED, "its host key is another than known_hosts says"),
+        (
+            255,
+            "w@sql1: Permission denied (publickey,password).",
+            "no key of ours (it takes publickey,password)",
+        ),
+        (255, "ssh: connect to host sql1 port 22: Connection refused", "nobody listens there; start sshd"),
+        (255, "ssh: connect to host sql1 port 22: Connection timed out", "did not answer within 10 s"),
+        (255, "ssh: connect to host sql1 port 22: No route to host", "no way leads there"),
+        (
+            255,
+            "ssh: Could not resolve hostname sql1: Name or service not known",
+            "its name is not known here",
+        ),
+        (255, "Timeout, server sql1 not responding.", "the link was cut"),
+        (255, "Connection closed by 10.0.0.1 port 22", "sshd closed the connection"),
+        (255, "", "ssh failed: it did not say why; try `ssh sql1`"),
+        (1, "This account is currently not available.", "there is no shell that runs our commands"),
+        (127, "sh: 1: exec: /bin/sh: not found", "there is no shell that runs our commands"),
+        (2, "cat: /x: Permission denied", "the command ended with status 2: cat: /x: Permission denied"),
+    ],
+)
+def test_failures_are_sentences_with_a_remedy(status: int, said: str, words: str) -> None:
+    """As OpenSSH 9.2 words them; its own last line is kept for who knows it."""
+    sentence = ssh.why(Address("sql1"), status, said)
+    assert sentence.startswith("sql1: ")
+    assert words in sentence
+    if said and status == 255:
+        assert said.strip().splitlines()[-1] in sentence
+
+
+def test_a_machine_without_ssh_is_told_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """An answer, no traceback."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(CollectorError, match="install OpenSSH's client"):
+        ssh.run(Address("sql1"), "uptime")
+
+
+def test_a_command_that_does_not_end_is_given_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Whoever waits is told for how long; here `ssh` is a program that sleeps."""
+    fake = tmp_path / "ssh"
+    fake.write_text("#!/bin/sh\nexec /bin/sleep 20\n")
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(CollectorError, match=r"did not end within 0\.2 s"):
+        ssh.run(Address("sql1"), "uptime", timeout_s=0.2)
+
+
+@pytest.mark.parametrize("shell", ["sh", "dash", "bash", "csh", "tcsh", "fish", "zsh"])
+def test_a_script_reaches_a_posix_shell_through_any_login_shell(shell: str) -> None:
+    """What sshd does: the login shell gets the whole command as one word after -c."""
+    command = ssh.shell('printf "%s|" "$0" *.nothing; case $1 in ("") echo "it is";; esac')
+    try:
+        done = subprocess.run([shell, "-c", command], capture_output=True, text=True, check=True, cwd="/")
+    except FileNotFoundError:
+        pytest.skip(f"{shell} is not installed")
+    assert done.stdout == "/bin/sh|*.nothing|it is\n"

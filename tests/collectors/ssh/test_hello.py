@@ -1,0 +1,136 @@
+"""A host from what it says of itself: its disks behind LVM, RAID, multipath, btrfs; its facts."""
+
+from __future__ import annotations
+
+import pytest
+from collectors.ssh.recorded import hello
+
+from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.linux.disks import Disks
+from pinchpoint_collectors.linux.inventory import interfaces, machine_facts
+from pinchpoint_collectors.linux_over_ssh.frame import Frame
+from pinchpoint_collectors.linux_over_ssh.hello import Hello, parse
+from pinchpoint_collectors.linux_over_ssh.host import FILES, Host
+from pinchpoint_collectors.proc import mountinfo
+from pinchpoint_collectors.record import Processes, Watch
+from pinchpoint_collectors.remote.clock import HostClock
+
+FRAME = Frame(0, ())
+POSTGRES = "612 (postgres) S 1 612 612 0 -1 4194560 5 0 0 0 250 50 10 5 20 0 1 0 900 1 2" + " 0" * 30
+
+
+def disks(found: Hello) -> Disks:
+    return Disks(mountinfo.parse(found.files.fact("/proc/self/mountinfo") or ""), files=found.files)
+
+
+@pytest.mark.parametrize(
+    ("given", "device", "members"),
+    [
+        ("/var/lib/postgresql", "dm-0", ["sdb", "sdc"]),  # a logical volume on a partition and a disk
+        ("/dev/mapper/vg0-data", "dm-0", ["sdb", "sdc"]),
+        ("/wal", "md0", ["sdc", "sdd"]),  # software RAID
+        ("/san/data", "dm-2", ["sde", "sdf"]),  # two paths to one disk of a SAN
+        ("/content", "sdg", []),  # btrfs: the number of its folders is no device's
+        ("/image", "loop0", ["dm-0", "sdb", "sdc"]),  # an image file on the logical volume
+        ("sdb1", "sdb", []),
+        ("/dev/sdg1", "sdg", []),
+    ],
+)
+def test_a_role_leads_to_whole_devices(given: str, device: str, members: list[str]) -> None:
+    """As on this machine itself: the same code on what the host told."""
+    found = disks(parse(hello()))
+    assert found.place(given).device == device
+    assert found.facts(device)["members"] == members
+
+
+@pytest.mark.parametrize(("given", "why"), [("/tmp", "in memory"), ("/share", "on another machine")])
+def test_a_role_on_no_device_says_why(given: str, why: str) -> None:
+    """No guess."""
+    place = disks(parse(hello())).place(given)
+    assert place.device is None
+    assert why in (place.why or "")
+
+
+def test_a_path_that_is_not_there_names_host_and_role() -> None:
+    """The place in farm.yaml, and that it may be a matter of rights."""
+    watch = Watch("sql1", "sql", disks={"log": "/no/such"})
+    message = "host 'sql1', role 'log': disk '/no/such': no such path on the host, or its user may not look"
+    with pytest.raises(CollectorError, match=message):
+        Host(parse(hello()), [watch], HostClock())
+
+
+def test_an_unknown_device_lists_those_there_are() -> None:
+    """Whole ones, and the nearest."""
+    with pytest.raises(CollectorError, match="disks here: sda, sdb, sdc, sdd, sde, sdf, sdg; nearest: sdb"):
+        disks(parse(hello())).place("sdb9")
+
+
+def test_facts_of_the_machine() -> None:
+    """The keys of this machine's facts, from what a host told; usable cores, interfaces that are up."""
+    found = parse(hello()).files
+    facts = machine_facts(found)
+    assert facts.keys() == machine_facts().keys()
+    assert facts["cpu_model"] == "Intel(R) Xeon(R) Platinum 8272CL CPU @ 2.60GHz"
+    assert (facts["cores"], facts["usable_cores"]) == (4, [0, 1, 2, 4])
+    assert facts["memory_bytes"] == 16384000 * 1024
+    assert facts["os"] == "Debian GNU/Linux 12 (bookworm)"
+    assert facts["virtualisation"] == "Microsoft Corporation Virtual Machine"
+    assert facts["machine_id"] == "7c3b7b8e-2a1f-4f0e-9f59-0c1df0a7a6c1"
+    assert interfaces(found) == {"eth0": 1.25e9, "lo": None}
+
+
+def test_facts_of_disks_and_roles() -> None:
+    """Model, scheduler, cache; mount point, file system, options."""
+    host = Host(parse(hello()), [Watch("sql1", "sql", {"data": "/var/lib/postgresql"})], HostClock())
+    facts = host.facts(Watch("sql1", "sql", {"data": "/var/lib/postgresql"}), FRAME)
+    assert facts["disks"]["sdb"]["model"] == "Virtual Disk"
+    assert facts["disks"]["sdb"]["write_cache"] == "write back"
+    assert facts["disks"]["sda"]["scheduler"] == "mq-deadline"
+    assert facts["disks"]["sda"]["rotational"] is True
+    assert set(facts["disks"]) == {"dm-0", "sda", "sdb", "sdc", "sdd", "sde", "sdf", "sdg"}
+    assert facts["roles"]["data"] == {
+        "given": "/var/lib/postgresql",
+        "device": "dm-0",
+        "mount_point": "/var/lib/postgresql",
+        "file_system": "xfs",
+        "mount_options": "rw,noatime,rw,attr2",
+        "data_io": "not verified",
+        "why": None,
+    }
+
+
+def test_a_file_that_is_missing_is_not_measured_with_its_remedy() -> None:
+    """A kernel without pressure files."""
+    found = parse(hello("missing /proc/pressure/io No such file or directory"))
+    facts = Host(found, [Watch("sql1", "sql")], HostClock()).facts(Watch("sql1", "sql"), FRAME)
+    (missing,) = (each for each in facts["not_measured"] if each["metric"] == "pressure.io_ratio")
+    assert missing["why"] == "/proc/pressure/io: No such file or directory"
+    assert "psi=1" in missing["remedy"]
+
+
+def test_what_the_host_can_do() -> None:
+    """Whole seconds in sleep, steps of 10 ms in the clock, sysstat."""
+    found = parse(hello(fractions="no", nanoseconds="no", sysstat="yes"))
+    assert (found.fractions, found.nanoseconds, found.sysstat) == (False, False, True)
+
+
+@pytest.mark.parametrize("said", ["", "Last login: Mon", "#pinchpoint\nfractions yes"])
+def test_another_shell_than_expected_is_said(said: str) -> None:
+    """With what it said."""
+    with pytest.raises(CollectorError, match="its shell"):
+        parse(said)
+
+
+def test_what_is_read_over_and_over_is_what_local_reads() -> None:
+    """One list for both."""
+    assert FILES[0] == "/proc/stat"
+    assert set(FILES) >= {"/proc/meminfo", "/proc/vmstat", "/proc/diskstats", "/proc/net/dev"}
+    assert len(FILES) == 8
+
+
+def test_a_tier_whose_processes_are_not_there_is_not_measured() -> None:
+    """With the name that was looked for; one that is there is not said."""
+    for name, said in (("mysqld", ["no process named mysqld runs there"]), ("postgres", [])):
+        watch = Watch("sql1", "sql", processes=Processes(names=(name,)))
+        facts = Host(parse(hello()), [watch], HostClock()).facts(watch, Frame(0, (), POSTGRES))
+        assert [each["why"] for each in facts["not_measured"] if each["metric"] == "cpu.busy_ratio"] == said

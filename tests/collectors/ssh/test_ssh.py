@@ -1,0 +1,336 @@
+"""The collector against a real sshd on this machine: what ``local`` says there, it says from afar."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sshd_hosts import SshdHost, sshd_host
+from support import require
+
+from pinchpoint_collectors import registry
+from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.linux_over_ssh import script as scripts
+from pinchpoint_collectors.local import LocalKind
+from pinchpoint_collectors.record import Collector, Sample, Telling, Watch
+from pinchpoint_collectors.ssh import SshKind
+
+
+@pytest.fixture(scope="module")
+def host() -> Iterator[SshdHost]:
+    with sshd_host() as found:
+        yield found
+
+
+def watch(host: SshdHost, name: str = "sql1", disks: dict[str, str] | None = None, **more: Any) -> Watch:
+    return Watch(name, "sql", disks or {}, options=host.options(**more))
+
+
+def gone(host: SshdHost, within_s: float = 10.0) -> bool:
+    """Whether nothing of ours is left on the host."""
+    return waited(lambda: not host.ours(), within_s)
+
+
+def waited(condition: Callable[[], bool], within_s: float = 10.0) -> bool:
+    end = time.monotonic() + within_s
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.1)
+    return condition()
+
+
+def is_busy(sample: Sample) -> bool:
+    return (sample.metric, sample.instance) == ("cpu.busy_ratio", "")
+
+
+def read_often(collector: Collector, times: int = 5) -> None:
+    for _ in range(times):
+        collector.read()
+
+
+def second_reading(collector: Collector) -> Sequence[Sample]:
+    """A reading with rates in it."""
+    collector.read()
+    while True:
+        found = collector.read()
+        if any(each.metric == "cpu.busy_ratio" for each in found):
+            return found
+
+
+def test_it_says_what_local_says(host: SshdHost, tmp_path: Path) -> None:
+    """The same metrics and instances; the same machine; the same inventory."""
+    disks = {"data": str(tmp_path)}
+    here = LocalKind().connect([Watch("sql1", "sql", disks)])
+    here.read()
+    time.sleep(0.05)
+    mine = {(each.metric, each.instance) for each in here.read()}
+    there = SshKind().connect([watch(host, disks=disks)])
+    try:
+        theirs = second_reading(there)
+        facts, ours = there.inventory()["sql1"], here.inventory()["sql1"]
+    finally:
+        there.close()
+    said = {(each.metric, each.instance) for each in theirs}
+    own = {name for name in said if name[0].startswith("collector.")}
+    assert said - own == mine
+    assert own == {
+        ("collector.cpu_s", "ssh/host"),
+        ("collector.cpu_s", "ssh/client"),
+        ("collector.received_bytes", "ssh"),
+        ("collector.clock_offset_s", "ssh"),
+        ("collector.clock_error_s", "ssh"),
+    }
+    assert facts.keys() - ours.keys() == {"clock"}
+    assert {key: facts[key] for key in ours} == ours
+    assert gone(host)
+
+
+def test_two_hosts_of_one_address_are_read_once(host: SshdHost) -> None:
+    """One machine, one link, one session; each host gets every sample under its own name."""
+    kind = registry.kind("ssh")
+    watches = [watch(host, "sql1"), watch(host, "web1")]
+    assert len({kind.machine(each) for each in watches}) == 1
+    collector = kind.connect(watches)
+    try:
+        samples = second_reading(collector)
+        ours = host.ours()
+        tops = [one for one in ours if one.ppid() not in {other.pid for other in ours}]
+        assert len(tops) == 1
+    finally:
+        collector.close()
+    by_host = {
+        name: [each._replace(host="") for each in samples if each.host == name] for name in ("sql1", "web1")
+    }
+    assert len(by_host["sql1"]) > 20
+    assert {each[3:5] for each in by_host["sql1"]} == {each[3:5] for each in by_host["web1"]}
+
+
+def test_readings_stand_at_whole_intervals_and_come_often(host: SshdHost) -> None:
+    """Five a second, none lost, evenly spaced by the host's own clock."""
+    collector = SshKind().connect([watch(host, interval="200ms")])
+    try:
+        end = time.monotonic() + 2.5
+        samples: list[Sample] = []
+        while time.monotonic() < end:
+            samples += [each for each in collector.read() if is_busy(each)]
+    finally:
+        collector.close()
+    spaced = [each.interval_s for each in samples[1:]]
+    assert len(samples) >= 8
+    assert sum(spaced) / len(spaced) == pytest.approx(0.2, rel=0.3)
+    covered_s = (samples[-1].time_ns - samples[0].time_ns) / 1e9
+    assert covered_s == pytest.approx(sum(spaced), abs=0.02)
+
+
+def test_the_clock_of_this_machine_is_right(host: SshdHost) -> None:
+    """Host and controller are one: the offset is nothing, within what is said of its error."""
+    collector = SshKind().connect([watch(host)])
+    try:
+        for _ in range(4):
+            samples = collector.read()
+        found = {each.metric: each.value for each in samples if each.metric.startswith("collector.clock")}
+    finally:
+        collector.close()
+    error_s = found["collector.clock_error_s"]
+    offset_s = found["collector.clock_offset_s"]
+    assert error_s is not None
+    assert offset_s is not None
+    assert 0 < error_s < 0.5
+    assert abs(offset_s) <= error_s
+    assert isinstance(collector, Telling)
+    assert [each.event for each in collector.incidents() if each.event == "clock_offset"] == []
+
+
+def test_what_watching_costs_is_said(host: SshdHost) -> None:
+    """Bytes of each reading; CPU there and of ssh here, counted in ticks, so that only the sum is above 0."""
+    collector = SshKind().connect([watch(host)])
+    try:
+        readings = [collector.read() for _ in range(5)]
+    finally:
+        collector.close()
+    received = [
+        each.value or 0 for found in readings for each in found if each.metric == "collector.received_bytes"
+    ]
+    assert 5_000 < sum(received) < 1_000_000
+    costs = [each.value for found in readings for each in found if each.metric == "collector.cpu_s"]
+    assert all(value is not None and value >= 0 for value in costs)
+
+
+def test_nothing_is_left_when_we_are_killed(host: SshdHost) -> None:
+    """As by SIGKILL: ssh's input ends, and with it all that runs there."""
+    collector: Any = SshKind().connect([watch(host)])
+    collector.read()
+    assert host.ours()
+    process = collector._connection._session._link._process
+    process.kill()
+    process.wait()
+    assert gone(host)
+    collector.close()
+
+
+def test_what_was_ended_on_the_host_is_started_again(host: SshdHost) -> None:
+    """Somebody there kills it: one reading fails and says so, a later one works, the gap between is told."""
+    collector = SshKind().connect([watch(host)])
+    try:
+        second_reading(collector)
+        for one in host.ours():
+            one.kill()
+        with pytest.raises(CollectorError, match="was ended there"):
+            read_often(collector)
+        found: list[str] = []
+
+        def told() -> bool:
+            try:
+                collector.read()
+            except CollectorError:
+                return False
+            assert isinstance(collector, Telling)
+            found.extend(each.event for each in collector.incidents())
+            return "gap" in found
+
+        assert waited(told, 20)
+        assert second_reading(collector)
+    finally:
+        collector.close()
+    assert gone(host)
+
+
+@pytest.mark.slow  # three shells, three servers; the other tests run in dash
+@pytest.mark.parametrize("shell", ["dash", "busybox ash", "bash --posix"])
+def test_it_runs_in_every_posix_shell(shell: str, tmp_path: Path) -> None:
+    """The same samples; here every login gets that shell, and its own small tools where it brings them."""
+    program = shell.split(maxsplit=1)[0]
+    require(program, program)
+    path = tmp_path / "bin"
+    path.mkdir()
+    tmp_path.chmod(0o755)
+    (path / "sh").write_text(f'#!/bin/sh\nexec {shutil.which(program)} {" ".join(shell.split()[1:])} "$@"\n')
+    (path / "sh").chmod(0o755)
+    if program == "busybox":
+        busybox = shutil.which("busybox")
+        assert busybox is not None
+        for tool in ("cat", "date", "grep", "sed", "sleep", "ls", "readlink", "sort", "uname"):
+            (path / tool).symlink_to(busybox)
+    begin = (
+        f'PATH={path}:$PATH; eval "$(printf "%s\\n" "$SSH_ORIGINAL_COMMAND" | sed "s|/bin/sh|{path}/sh|g")"'
+    )
+    wrapper = tmp_path / "login"
+    wrapper.write_text(f"#!/bin/sh\n{begin}\n")
+    wrapper.chmod(0o755)
+    with sshd_host(str(wrapper)) as other:
+        collector = SshKind().connect([watch(other, disks={"data": "/"})])
+        try:
+            samples = second_reading(collector)
+        finally:
+            collector.close()
+        assert gone(other)
+    metrics = {each.metric for each in samples}
+    assert {"cpu.busy_ratio", "mem.available_bytes", "net.received_bytes_per_s"} <= metrics
+
+
+def test_a_host_whose_sleep_and_date_know_whole_seconds_only(tmp_path: Path) -> None:
+    """Old small systems: it reads itself once a second, in steps of 10 ms of its uptime, and that is said."""
+    path = tmp_path / "bin"
+    path.mkdir()
+    tmp_path.chmod(0o755)
+    sleep, date = shutil.which("sleep"), shutil.which("date")
+    (path / "sleep").write_text(f'#!/bin/sh\ncase $1 in *.*) exit 1 ;; esac\nexec {sleep} "$@"\n')
+    (path / "date").write_text(f'#!/bin/sh\n[ "$1" = +%s%N ] && exec {date} +%sN\nexec {date} "$@"\n')
+    for tool in ("sleep", "date"):
+        (path / tool).chmod(0o755)
+    wrapper = tmp_path / "login"
+    wrapper.write_text(f'#!/bin/sh\nPATH={path}:$PATH\nexport PATH\neval "$SSH_ORIGINAL_COMMAND"\n')
+    wrapper.chmod(0o755)
+    with sshd_host(str(wrapper)) as other:
+        collector = SshKind().connect([watch(other, interval="200ms")])
+        try:
+            busy = [each for _ in range(2) for each in second_reading(collector) if is_busy(each)]
+            assert isinstance(collector, Telling)
+            (incident,) = (each for each in collector.incidents() if each.event == "interval_not_kept")
+            facts = collector.inventory()["sql1"]
+        finally:
+            collector.close()
+    assert incident.fields["interval_s"] == 1.0
+    assert all(0.9 < each.interval_s < 5 for each in busy)
+    assert all(abs(each.time_ns - time.time_ns()) < 20e9 for each in busy)
+    assert facts["clock"]["error_s"] >= 0.5
+
+
+def test_a_wrong_key_is_a_sentence(host: SshdHost, tmp_path: Path) -> None:
+    """What sshd takes, what to do."""
+    config = tmp_path / "config"
+    config.write_text((host.folder / "client_config").read_text().replace(f"{host.folder}/key", "/dev/null"))
+    with pytest.raises(CollectorError, match=r"accepts no key of ours \(it takes publickey\)"):
+        SshKind().connect([watch(host, config=str(config))])
+
+
+def test_an_unknown_host_key_is_a_sentence(host: SshdHost, tmp_path: Path) -> None:
+    """known_hosts is respected: nobody is trusted at first sight."""
+    config = tmp_path / "config"
+    config.write_text(
+        (host.folder / "client_config").read_text().replace("known_hosts\n", "nobody_knows\n", 1)
+    )
+    with pytest.raises(CollectorError, match="its host key is not known here"):
+        SshKind().connect([watch(host, config=str(config))])
+
+
+def test_nobody_listens_there(host: SshdHost) -> None:
+    """With the remedy."""
+    with pytest.raises(CollectorError, match="nobody listens there; start sshd"):
+        SshKind().connect([Watch("sql1", "sql", options={"address": "127.0.0.1", "port": 1})])
+
+
+def test_an_account_without_a_shell_is_a_sentence() -> None:
+    """The login works, and that is all."""
+    nologin = require("nologin", "login")
+    words = "there is no shell that runs our commands"
+    with sshd_host(nologin) as other, pytest.raises(CollectorError, match=words):
+        SshKind().connect([watch(other)])
+
+
+def test_a_banner_of_the_login_shell_is_no_reading(tmp_path: Path) -> None:
+    """Whatever stands in its start-up files is passed over."""
+    wrapper = tmp_path / "login"
+    tmp_path.chmod(0o755)
+    wrapper.write_text('#!/bin/sh\necho "Welcome. #e"; echo "#e"\neval "$SSH_ORIGINAL_COMMAND"\n')
+    wrapper.chmod(0o755)
+    with sshd_host(str(wrapper)) as other:
+        collector = SshKind().connect([watch(other)])
+        try:
+            assert second_reading(collector)
+        finally:
+            collector.close()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"interval": "5s"}, "interval: found '5s'; allowed: a duration from 100ms to 1s"),
+        ({"interval": 1}, "interval: found 1"),
+        ({"sysstat": "var/log/sa"}, "sysstat: found 'var/log/sa'; allowed: the absolute path"),
+        ({"address": None}, "address: missing"),
+    ],
+)
+def test_wrong_options_name_host_and_collector(options: dict[str, Any], message: str) -> None:
+    """The place in farm.yaml."""
+    with pytest.raises(CollectorError, match=f"host 'sql1', collector 'ssh': {message}"):
+        SshKind().connect([Watch("sql1", "sql", options={"address": "sql1", **options})])
+
+
+def test_one_host_twice_is_refused() -> None:
+    """Its samples would be there twice."""
+    twice = [Watch("sql1", name, options={"address": "sql1"}) for name in ("sql", "nosql")]
+    with pytest.raises(CollectorError, match="'sql1' is watched by 'ssh' more than once"):
+        SshKind().connect(twice)
+
+
+def test_the_script_writes_no_file_and_names_no_secret() -> None:
+    """Nothing in it redirects into a file but /dev/null."""
+    text = scripts.script(1.0, 40.0, ("/proc/stat",), ("/it's here",), None, processes=False)
+    targets = set(re.findall(r"(?<!-)>+\s*([^\s;)'\"]+)", text))
+    assert targets == {"/dev/null", "&1", "&2"}
+    assert "places='/it'\"'\"'s here\n'" in text

@@ -1,0 +1,156 @@
+"""What collectors tell of themselves, up to the manifest; and the one a run cannot do without."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pinchpoint import collecting
+from pinchpoint.collecting import Collectors
+from pinchpoint.preflight import Connected
+from pinchpoint.store.write import RunWriter
+from pinchpoint.watching import Watching
+from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.record import Incident, Sample
+
+
+class Scripted:
+    """A collector that fails for as long as it is told to, and tells what it is given to tell."""
+
+    def __init__(self, *incidents: Incident) -> None:
+        self.fails = False
+        self._incidents = list(incidents)
+
+    def read(self) -> Sequence[Sample]:
+        if self.fails:
+            raise CollectorError("sql1: the link was cut")
+        return [Sample(time.time_ns(), 1.0, "sql1", "mem.available_bytes", "", 5.0)]
+
+    def incidents(self) -> Sequence[Incident]:
+        told, self._incidents = self._incidents, []
+        return told
+
+    def inventory(self) -> dict[str, dict[str, Any]]:
+        return {}
+
+    def close(self) -> None:
+        return
+
+
+def waited(condition: Callable[[], object], within_s: float = 15.0) -> bool:
+    end = time.monotonic() + within_s
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.05)
+    return bool(condition())
+
+
+def sample(metric: str, value: float | None, instance: str = "ssh", host: str = "sql1") -> Sample:
+    return Sample(1, 1.0, host, metric, instance, value)
+
+
+def test_what_collectors_came_to() -> None:
+    """Readings and failures counted, costs added, here and there apart; the clock's worst error."""
+    watching = Watching()
+    for ok, offset_s, error_s in ((1.0, 0.5, 0.010), (0.0, None, None), (1.0, -0.1, 0.002)):
+        watching.samples(
+            [
+                sample("collector.ok", ok),
+                sample("collector.cpu_s", 0.001),
+                sample("collector.cpu_s", 0.002, "ssh/client"),
+                sample("collector.cpu_s", 0.004, "ssh/host"),
+                sample("collector.received_bytes", 1000.0),
+                sample("collector.clock_offset_s", offset_s),
+                sample("collector.clock_error_s", error_s),
+                sample("cpu.busy_ratio", 0.5, ""),
+            ]
+        )
+    (row,) = watching.collectors([Connected("ssh", ("sql1",), Scripted())], 1.0)
+    assert row == {
+        "kind": "ssh",
+        "hosts": ["sql1"],
+        "interval_s": 1.0,
+        "readings": 3,
+        "failed": 1,
+        "cpu_s": pytest.approx(0.009),
+        "host_cpu_s": pytest.approx(0.012),
+        "received_bytes": 3000.0,
+    }
+    told = watching.quality()["sql1"]["ssh"]
+    assert (told["clock_offset_s"], told["clock_error_s"]) == (-0.1, 0.010)
+    assert told["clock_offset_between_s"] == (-0.1, 0.5)
+
+
+def test_a_collector_that_never_read_has_no_figures() -> None:
+    """Not measured is not 0."""
+    (row,) = Watching().collectors([Connected("ssh", ("sql1",), Scripted())], 1.0)
+    assert row == {"kind": "ssh", "hosts": ["sql1"], "interval_s": 1.0}
+
+
+def test_gaps_and_what_filled_them() -> None:
+    """By host and kind; a slow reading, which lost nothing, is none."""
+    watching = Watching()
+    common = {"kind": "ssh", "hosts": ["sql1", "web1"]}
+    gap = {"from": "2026-01-01T00:00:05.000Z", "to": "2026-01-01T00:00:25.000Z", "missed": 19, "why": "cut"}
+    watching.event("gap", {**common, **gap})
+    watching.event("gap", {**common, "missed": 1, "why": "slow"})
+    watching.event("gap_filled", {**common, **gap, "by": "sysstat", "readings": 3, "interval_s": 5.0})
+    for host in ("sql1", "web1"):
+        (found,) = watching.quality()[host]["ssh"]["gaps"]
+        assert found["missed"] == 19
+        assert found["filled"]["by"] == "sysstat"
+
+
+def test_gaps_without_end_are_counted() -> None:
+    """A host that is lost every few seconds all night does not fill the manifest."""
+    watching = Watching()
+    for number in range(1100):
+        gap = {"from": str(number), "to": str(number + 1), "missed": 1}
+        watching.event("gap", {"kind": "ssh", "hosts": ["sql1"], **gap})
+    told = watching.quality()["sql1"]["ssh"]
+    assert (len(told["gaps"]), told["more_gaps"]) == (1000, 100)
+
+
+def test_a_run_goes_on_without_a_host_but_not_without_a_required_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both fail alike; after a while only the required one says that the run must end, and why."""
+    monkeypatch.setattr(collecting, "REQUIRED_S", 0.5)
+    easy, needed = Scripted(), Scripted()
+    with_store = RunWriter(tmp_path / "run", {"warnings": []})
+    found = Collectors(with_store, ())
+    found.start([Connected("ssh", ("web1",), easy), Connected("ssh", ("sql1",), needed, required=True)])
+    try:
+        easy.fails = True
+        time.sleep(2.0)
+        assert found.lost() is None
+        needed.fails = True
+        assert waited(found.lost)
+        assert found.errors == []
+    finally:
+        found.stop()
+    said = found.lost()
+    assert said == "sql1: not seen for 0 s, and the collector ssh is required: sql1: the link was cut"
+    with_store.close()
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
+    assert [row["kind"] for row in manifest["collectors"]] == ["ssh", "ssh"]
+    (gap,) = manifest["data_quality"]["sql1"]["ssh"]["gaps"]
+    assert gap["why"] == "sql1: the link was cut"
+
+
+def test_a_clock_that_is_off_is_a_warning_of_the_run(tmp_path: Path) -> None:
+    """More than a second: the sentence names the host, how far, how well it is corrected, what to do."""
+    store = RunWriter(tmp_path / "run", {"warnings": []})
+    far = Scripted(Incident("clock_offset", {"offset_s": 61.5, "error_s": 0.004}))
+    found = Collectors(store, ())
+    found.start([Connected("ssh", ("sql1",), far)])
+    assert waited(lambda: store.manifest["warnings"])
+    found.stop()
+    store.close()
+    (warning,) = store.manifest["warnings"]
+    assert warning.startswith("the clock of sql1 is +61.50 s off ours")
+    assert "NTP" in warning
