@@ -11,11 +11,11 @@ from pinchpoint_collectors.databases.valkey import ValkeyKind
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.local import LocalKind
 from pinchpoint_collectors.record import Kind
+from pinchpoint_collectors.ssh import SshKind
+from pinchpoint_collectors.windows.kind import WindowsKind
 
 _KINDS: dict[str, Kind] = {}
 
-from pinchpoint_collectors.ssh import SshKind
-from pinchpoint_collectors.windows.kind import WindowsKind
 
 def register(kind: Kind) -> None:
     """Make a kind known by its name. Raises ``ValueError`` when the name is taken."""
@@ -40,7 +40,9 @@ def kind(name: str) -> Kind:
 
 
 register(LocalKind())
+register(SshKind())
 register(PostgresKind())
 register(ValkeyKind())
 register(CassandraKind())
 register(MongodbKind())
+register(WindowsKind())
