@@ -46,8 +46,8 @@ class LocalKind:
         """Resolve disks and find processes. Raises ``CollectorError`` for a disk or option that is wrong."""
         if platform.system() not in ("Linux", "Windows"):
             raise CollectorError(
-                f"collector kind 'local' reads Linux and Windows, and this is {platform.system()}; run "
-                "Pinchpoint on one of them, or leave `collect` out for this host (it is then not seen)"
+                f"collector kind 'local' reads Linux and Windows, and this is {platform.system()}; "
+                "run Pinchpoint on Linux or Windows, or leave `collect` out for this host (it is then not seen)"
             )
         hosts = [watch.host for watch in watches]
         for host in hosts:
