@@ -67,7 +67,9 @@ def _said(facts: Mapping[str, Any]) -> str:
     found = []
     for endpoint, said in facts.items():
         words = [str(said[key]) for key in ("server", "version") if said.get(key)] if said else []
+        words += [f"by {said['driver']}"] if said and said.get("driver") else []
         found.append(f"{endpoint}: {' '.join(words) or 'reachable'}")
+        found += said.get("rights", []) if said else []
         found += said.get("warnings", []) if said else []
     return "; ".join(found)
 

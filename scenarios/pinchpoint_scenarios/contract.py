@@ -3,15 +3,16 @@
 A *scenario* is made once in every process that takes part; exactly one process calls ``prepare`` and
 ``finish``. A *session* is one connection's worth of it: one user of a closed load, one slot of an open one.
 Whoever drives decides when a session performs; the session decides what it performs and takes the clock.
-Drivers block the ordinary way (sockets, ``time.sleep``): the load engine makes blocking cooperative.
+Drivers block the ordinary way (sockets, ``time.sleep``): the load engine makes blocking cooperative;
+those that wait inside C code say so (``Blocking``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol, runtime_checkable
 from pathlib import Path
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict
 
@@ -25,7 +26,6 @@ class Params(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-@dataclass(frozen=True, slots=True)
 class FileParams(Params):
     """Base of parameters that name files of the user's.
 
@@ -45,6 +45,7 @@ class FileParams(Params):
         raise NotImplementedError
 
 
+@dataclass(frozen=True, slots=True)
 class Endpoint:
     """One entry of farm.yaml's ``endpoints``, with its ``${ENV}`` already expanded.
 
@@ -186,5 +187,19 @@ class Verified(Protocol):
 
         Called once in every process that opened sessions, when the load has ended and they are closed; the
         farm may have crashed and come back meanwhile.
+        """
+        ...
+
+
+@runtime_checkable
+class Blocking(Protocol):
+    """What a scenario offers beside ``Scenario`` where its driver may wait inside C code, as ODBC's do."""
+
+    @property
+    def blocks(self) -> bool:
+        """Whether it does: then each session is opened, performs and is closed in threads, one at a time.
+
+        Whoever drives gives as many threads as there are sessions. Sessions take the clock themselves, there,
+        so what it takes to get into a thread and out of it is no part of an operation.
         """
         ...

@@ -90,7 +90,11 @@ def _problem(model: type[Any], given: dict[str, Any]) -> str:
         (SqlMixParams, {"hold": "10"}, "no duration"),
         (SqlMixParams, {"lock_rows": 2}, "at most as many lock_rows as hot_rows"),
         (SqlMixParams, {"skew": "80"}, "two percentages such as 80/20"),
-        (SqlMixParams, {"isolation": "snapshot"}, "'read_committed', 'repeatable_read' or 'serializable'"),
+        (
+            SqlMixParams,
+            {"isolation": "read_uncommitted"},
+            "'read_committed', 'repeatable_read', 'serializable' or 'snapshot'",
+        ),
         (SqlMixParams, {"row_bytes": "200"}, "no size"),
         (SqlMixParams, {"spill_bytes": "8KiB"}, "greater than or equal to 1048576"),
         (SqlMixParams, {"copy_rows": 100_000, "row_bytes": "1KiB"}, "98 MiB in one statement"),

@@ -23,8 +23,9 @@ from pinchpoint.loadgen.load import session_numbers, starts, user_start_s
 from pinchpoint.loadgen.recorder import Recorder
 from pinchpoint.loadgen.schedule import Arrival, Schedule
 from pinchpoint.loadgen.shares import slot
+from pinchpoint.loadgen.threads import STRETCH_S, ThreadedSession, Threads
 from pinchpoint.store.schema import SEND, SENT
-from pinchpoint_scenarios.contract import Scenario, Session
+from pinchpoint_scenarios.contract import Blocking, Scenario, Session
 
 _BREATH = 1_000  # arrivals of others walked past before the loop gets a turn
 _AHEAD_S = 0.5  # a schedule is looked into so far
@@ -79,6 +80,8 @@ class ScenarioLoad:
         self._recorder = recorder
         self._numbers = deque(session_numbers(load, worker, slots))
         self.users = len(self._numbers)
+        blocks = isinstance(scenario, Blocking) and scenario.blocks
+        self._threads = Threads(self.users) if blocks else None
         self._begin_ns: int | None = None
         self._begun = Event()
         self._stop = Event()
@@ -112,6 +115,8 @@ class ScenarioLoad:
         gained = session_numbers(self._load, self._worker, slots, before)
         self._numbers.extend(gained)
         self.users += len(gained)
+        if self._threads is not None:
+            self._threads.grow(len(gained))
         if self._schedule is not None:
             missed, late = self._schedule.own(slots, from_ns, since_ns)
             for arrival in missed:
@@ -135,13 +140,19 @@ class ScenarioLoad:
     def work(self) -> None:
         """One user's life: open a session, wait for the start, perform, again; until load or work ends."""
         number = self._numbers.popleft()
-        session = self._scenario.session(number)
+        session = self._opened(number)
         self.open_users += 1
         try:
             self._begun.wait()
             self._perform(session, number)
         finally:
             session.close()
+
+    def _opened(self, number: int) -> Session:
+        if self._threads is None:
+            return self._scenario.session(number)
+        at_once = self._starts is None and not self._think_s
+        return ThreadedSession(self._threads, self._scenario, number, STRETCH_S if at_once else 0.0)
 
     def _perform(self, session: Session, number: int) -> None:
         record = self._recorder.user(self.name)

@@ -91,7 +91,11 @@ class WebEndpoint(SiteEndpoint):
 
 
 class SqlEndpoint(EndpointSpec):
-    """The database that SQL scenarios load and that holds a crawl's queue."""
+    """The database that SQL scenarios load and that holds a crawl's queue.
+
+    ``postgresql://``, or by an ODBC driver: ``mssql+odbc://``, ``mysql+odbc://`` (``mariadb+odbc://``),
+    ``postgresql+odbc://USER:PASSWORD@HOST:PORT/DATABASE?KEYWORD=VALUE``, and ``odbc:///?dsn=NAME``.
+    """
 
     endpoint = "sql"
 

@@ -13,11 +13,12 @@ from pinchpoint.errors import InputError
 from pinchpoint.plan.problems import Unfit, nearest, quoted
 from pinchpoint.plan.redact import redacted_text
 from pinchpoint_scenarios.contract import Endpoint
+from pinchpoint_scenarios.databases.odbc import address as odbc
 from pinchpoint_scenarios.storage_probe.scenario import DISK
 
 SCHEMES: Mapping[str, tuple[str, ...]] = {
     "sharepoint": ("http", "https"),
-    "sql": ("postgresql",),
+    "sql": ("postgresql", *odbc.SCHEMES),
     "nosql": ("valkey", "redis", "cassandra", "scylla", "mongodb", "mongodb+srv"),
     "search": ("http", "https"),
     "web": ("http", "https"),
@@ -26,6 +27,8 @@ SCHEMES: Mapping[str, tuple[str, ...]] = {
 }
 """The URL schemes of each endpoint; ``files`` may be a path as well, which has none."""
 
+_FORMS = {"odbc": "odbc:///?dsn=NAME"}
+"""Schemes that need no host, and what they need: a data source of the system's knows it."""
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
@@ -84,7 +87,7 @@ def check_variables(text: str) -> None:
 def check_url(name: str, url: str) -> None:
     """Raise ``Unfit`` unless the URL fits the endpoint of that name: its scheme, a host, a sensible port."""
     schemes = SCHEMES[name]
-    allowed = "allowed: " + " or ".join(f"{scheme}://HOST" for scheme in schemes)
+    allowed = "allowed: " + " or ".join(_FORMS.get(scheme, f"{scheme}://HOST") for scheme in schemes)
     shown = quoted(redacted_text(url))
     scheme, separator, _ = url.partition("://")
     if not separator:
@@ -93,11 +96,20 @@ def check_url(name: str, url: str) -> None:
         raise Unfit(f"{shown} has the scheme {quoted(scheme)}", allowed, nearest(scheme, schemes))
     if any(character.isspace() or not character.isprintable() for character in url):
         raise Unfit(f"{shown} holds white space", f"{allowed}; write %20 for a space")
-    if not _has_host(url):
+    if not _has_host(url) and scheme not in _FORMS:
         raise Unfit(
             f"{shown} has no host, or a wrong port",
             f"{allowed}; a port is a number up to 65535; in a password write %2F for '/', %40 for '@'",
         )
+    if odbc.is_odbc(url) and "${" not in url:
+        _check_odbc(name, url)
+
+
+def _check_odbc(name: str, url: str) -> None:
+    try:
+        odbc.parse(Endpoint(name, url))
+    except odbc.AddressError as error:
+        raise Unfit(error.cause, error.remedy) from error
 
 
 def _has_host(url: str) -> bool:

@@ -8,12 +8,12 @@ from typing import Any
 
 HIDDEN = "***"
 
-_SECRET_KEY = re.compile(r"pass(word|wd|phrase)?$|secret|token|api_?key|credential", re.IGNORECASE)
+_SECRET_KEY = re.compile(r"pass(word|wd|phrase)?$|pwd$|secret|token|api_?key|credential", re.IGNORECASE)
 _AUTHORITY = re.compile(r"(?<=://)(?P<user>[^:@/?#\s]*):(?P<password>[^@/?#\s]*(?:@[^@/?#\s]*)*)@")
 # A password with an unencoded '/', '?' or '#' is no valid URL, but shows the secret all the same.
 _BROKEN_AUTHORITY = re.compile(r"(?<=://)(?P<user>[^:@/?#\s]*):(?P<password>(?!\d*(?:[/?#]|$)).*)@")
 _QUERY = re.compile(
-    r"(?P<key>[?&;][^=&;\s]*(?:pass|secret|token|key)[^=&;\s]*=)(?P<password>[^&;#\s]*)", re.IGNORECASE
+    r"(?P<key>[?&;][^=&;\s]*(?:pass|pwd|secret|token|key)[^=&;\s]*=)(?P<password>[^&;#\s]*)", re.IGNORECASE
 )
 _VARIABLES = re.compile(r"(?:\$\{[A-Za-z_][A-Za-z0-9_]*\})*")
 

@@ -59,6 +59,18 @@ class SqlConnection(Protocol):
         """
         ...
 
+    def transaction(self) -> AbstractContextManager[None]:
+        """A transaction around several statements: committed at the end, rolled back by an exception."""
+        ...
+
+    def close(self) -> None:
+        """Close the connection. Safe to call twice."""
+        ...
+
+
+class CopyingConnection(SqlConnection, Protocol):
+    """A connection to a server that takes many rows as one stream (PostgreSQL's COPY)."""
+
     def copy(self, statement: LiteralString, content: bytes) -> Result:
         """Run ``COPY ... FROM STDIN`` with ``content`` as its whole input, in the format the statement names.
 
@@ -66,10 +78,13 @@ class SqlConnection(Protocol):
         """
         ...
 
-    def transaction(self) -> AbstractContextManager[None]:
-        """A transaction around several statements: committed at the end, rolled back by an exception."""
-        ...
 
-    def close(self) -> None:
-        """Close the connection. Safe to call twice."""
+class LoadingConnection(SqlConnection, Protocol):
+    """A connection whose driver sends many rows of parameters at once (ODBC's arrays of parameters)."""
+
+    def insert_many(self, statement: LiteralString, rows: Sequence[Sequence[Any]]) -> Result:
+        """Run one prepared statement with each of the rows as its parameters.
+
+        Outside ``transaction()`` all of them are one transaction: returned means committed.
+        """
         ...

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, LiteralString, cast
 
 import psycopg
@@ -17,12 +15,12 @@ from ..backoff import Backoff
 from ..contract import Endpoint
 from ..errors import EndpointUnreachable
 from .contract import DatabaseFailure, Result
+from .refusals import CONNECT_TIMEOUT_S, found_in, refusal
 
 Connection = psycopg.Connection[TupleRow]
 Cursor = psycopg.RawCursor[TupleRow]
 
 CONNECTION_LOST = "connection_lost"
-CONNECT_TIMEOUT_S = 5
 TCP_USER_TIMEOUT_MS = 30_000  # a peer that acknowledges nothing for so long is gone
 
 OUTCOMES = {
@@ -46,68 +44,57 @@ OUTCOMES = {
 """SQLSTATE, or its class, -> the name of the failure (PostgreSQL manual, appendix A)."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Refusal:
-    """Why a server does not let us in. libpq gives no SQLSTATE for that, only its text."""
-
-    pattern: re.Pattern[str]
-    outcome: str
-    cause: str
-    remedy: str
-
-
-_REFUSALS = (
-    _Refusal(
-        re.compile(
-            r"password authentication failed|no password supplied|role \".*\" does not exist", re.IGNORECASE
-        ),
+REFUSALS = (
+    refusal(
+        r"password authentication failed|no password supplied|role \".*\" does not exist",
         "authentication",
         "the server refused the user or the password",
         "correct them in farm.yaml",
     ),
-    _Refusal(
-        re.compile(r"no pg_hba\.conf entry", re.IGNORECASE),
+    refusal(
+        r"no pg_hba\.conf entry",
         "authentication",
         "the server lets this user, database or client address in by no rule of its pg_hba.conf",
         "add a rule there, or correct the url in farm.yaml",
     ),
-    _Refusal(
-        re.compile(r"database \".*\" does not exist", re.IGNORECASE),
+    refusal(
+        r"database \".*\" does not exist",
         "unknown_database",
         "the database of the url does not exist",
         "create it, or correct the url in farm.yaml",
     ),
-    _Refusal(
-        re.compile(r"too many (clients|connections)|remaining connection slots", re.IGNORECASE),
+    refusal(
+        r"too many (clients|connections)|remaining connection slots",
         "too_many_connections",
         "the server has no connection left",
         "raise max_connections, or use fewer users",
     ),
-    _Refusal(
-        re.compile(r"starting up|shutting down|not yet accepting|recovery mode", re.IGNORECASE),
+    refusal(
+        r"starting up|shutting down|not yet accepting|recovery mode",
         "unreachable",
         "the server is starting or stopping",
         "wait until it accepts connections",
     ),
-    _Refusal(
-        re.compile(r"connection refused", re.IGNORECASE),
+    refusal(
+        r"connection refused",
         "unreachable",
         "connection refused",
         "start the server, or correct host and port in farm.yaml",
     ),
-    _Refusal(
-        re.compile(r"failed to resolve|could not translate host|name or service", re.IGNORECASE),
+    refusal(
+        r"failed to resolve|could not translate host|name or service",
         "unreachable",
         "the host name cannot be resolved",
         "correct it in farm.yaml",
     ),
-    _Refusal(
-        re.compile(r"timeout expired|timed out", re.IGNORECASE),
+    refusal(
+        r"timeout expired|timed out",
         "unreachable",
         f"no answer within {CONNECT_TIMEOUT_S} s",
         "check the address and the firewalls between",
     ),
 )
+"""Why a server does not let us in. libpq gives no SQLSTATE for that, only its text."""
 
 
 def outcome_of(error: psycopg.Error, *, connecting: bool = False) -> str:
@@ -122,15 +109,15 @@ def outcome_of(error: psycopg.Error, *, connecting: bool = False) -> str:
         raise error
     if not connecting:
         return CONNECTION_LOST
-    refusal = _refusal(error)
-    return refusal.outcome if refusal else "unreachable"
+    why = found_in(REFUSALS, str(error))
+    return why.outcome if why else "unreachable"
 
 
 def refused(endpoint: Endpoint, error: psycopg.Error) -> EndpointUnreachable:
     """The sentence for a person whose server does not let us in."""
-    refusal = _refusal(error)
-    if refusal:
-        return unreachable(endpoint, refusal.cause, refusal.remedy)
+    why = found_in(REFUSALS, str(error))
+    if why:
+        return unreachable(endpoint, why.cause, why.remedy)
     text = without_secrets(first_line(error), endpoint)
     return unreachable(endpoint, f"the server said: {text}", "correct the url in farm.yaml")
 
@@ -138,11 +125,6 @@ def refused(endpoint: Endpoint, error: psycopg.Error) -> EndpointUnreachable:
 def first_line(error: psycopg.Error) -> str:
     """What the server, or libpq, said, without its further lines."""
     return (error.diag.message_primary or str(error)).strip().partition("\n")[0] or type(error).__name__
-
-
-def _refusal(error: psycopg.Error) -> _Refusal | None:
-    text = str(error)
-    return next((each for each in _REFUSALS if each.pattern.search(text)), None)
 
 
 def connect(endpoint: Endpoint, application: str) -> Connection:

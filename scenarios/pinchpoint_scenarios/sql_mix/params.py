@@ -13,7 +13,7 @@ from .operations import OPERATIONS
 from .presets import DEFAULT, PRESETS
 from .shape import Shape
 
-Isolation = Literal["read_committed", "repeatable_read", "serializable"]
+Isolation = Literal["read_committed", "repeatable_read", "serializable", "snapshot"]
 
 
 class SqlMixParams(Shape):
@@ -25,9 +25,9 @@ class SqlMixParams(Shape):
         scale: the data table's size, in multiples of the server's buffer cache.
         loaders: connections that load it at once.
         timeout_s: after so long the server gives a statement up (outcome ``statement_timeout``).
-        isolation: the isolation level of every transaction.
+        isolation: of every transaction; what PostgreSQL calls repeatable read is ``snapshot``, too.
         retries: how often an operation that met a deadlock or a serialization failure is made again.
-        driver: ``fast`` (libpq itself), or ``psycopg``, the reference it is compared with.
+        driver: of ``postgresql://``: ``fast`` (libpq itself), or ``psycopg``, which it is compared with.
     """
 
     preset: str | None = None

@@ -7,10 +7,11 @@ from bisect import bisect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import Any
 
 from ..contract import OK, Record
 from ..databases.contract import DatabaseFailure, SqlConnection
-from .dialects.postgresql.operations import SAYINGS, Run
+from .dialects.contract import Saying
 from .operations import OPERATIONS, Drawn, State
 
 MISSING_ROW = "missing_row"
@@ -27,7 +28,7 @@ class _Step:
 
     name: str
     draw: Callable[[State], Drawn]
-    run: Run
+    run: Callable[[Any, Drawn], int]
     rows: int
     size_bytes: int
 
@@ -37,16 +38,22 @@ class SqlMixSession:
 
     Args:
         connection: its own.
+        sayings: operation name -> how it is done on such a connection.
         weights: operation name -> weight.
         state: what its operations draw on.
         retries: how often an operation is made again after a failure of ``TRIED_AGAIN``.
     """
 
     def __init__(
-        self, connection: SqlConnection, weights: Mapping[str, float], state: State, retries: int
+        self,
+        connection: SqlConnection,
+        sayings: Mapping[str, Saying[Any]],
+        weights: Mapping[str, float],
+        state: State,
+        retries: int,
     ) -> None:
         self._connection = connection
-        self._steps = [_step(name, state) for name in weights]
+        self._steps = [_step(name, sayings[name], state) for name in weights]
         *self._bounds, self._whole = accumulate(weights.values())
         self._state = state
         self._retries = retries
@@ -85,8 +92,8 @@ class SqlMixSession:
         return outcome
 
 
-def _step(name: str, state: State) -> _Step:
-    operation, saying, shape = OPERATIONS[name], SAYINGS[name], state.shape
+def _step(name: str, saying: Saying[Any], state: State) -> _Step:
+    operation, shape = OPERATIONS[name], state.shape
     draw, encode = operation.draw, saying.encode
     encoded = (lambda state: encode(draw(state))) if encode else draw
     return _Step(name, encoded, saying.run, operation.rows(shape), operation.size_bytes(shape))

@@ -41,8 +41,8 @@ def test_a_whole_url_may_be_a_variable() -> None:
     assert expand("sql", given, {"SQL_URL": "postgresql://u:p@h/d"}).url == "postgresql://u:p@h/d"
     with pytest.raises(InputError) as raised:
         expand("sql", given, {"SQL_URL": "mysql://u:hunter2@h/d"})
-    assert str(raised.value) == (
-        'endpoints.sql.url: "mysql://u:***@h/d" has the scheme "mysql"; allowed: postgresql://HOST'
+    assert str(raised.value).startswith(
+        'endpoints.sql.url: "mysql://u:***@h/d" has the scheme "mysql"; allowed: postgresql://HOST or mssql'
     )
 
 
@@ -51,3 +51,37 @@ def test_a_folder_may_come_from_a_variable() -> None:
     assert expand("files", {"url": "${DOCS}/a"}, {"DOCS": "/srv"}).url == "/srv/a"
     with pytest.raises(InputError, match="an absolute path"):
         expand("files", {"url": "${DOCS}"}, {"DOCS": "docs"})
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "mssql+odbc://sa:${PW}@sql1%5CINST/loadtest?Encrypt=strict",
+        "mysql+odbc://u:${PW}@db:3306/d",
+        "odbc:///?dsn=Payroll",
+        "odbc://u:${PW}@/?dsn=Payroll&dialect=mssql",
+    ],
+)
+def test_an_odbc_endpoint_is_a_url_or_a_data_source(url: str) -> None:
+    """Its password is filled in where a URL has it; a data source needs no host."""
+    assert expand("sql", {"url": url}, {"PW": "a;b@c"}).url == url.replace("${PW}", "a%3Bb%40c")
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        (
+            "mssql+odbc://h/d?PWD=hunter2",
+            "the keyword PWD in the url's query; write the password before the '@'",
+        ),
+        ("odbc:///?driver=x", "an odbc:// url without a data source; write odbc:///?dsn=NAME"),
+        ("mssql+odbc:///d?UID=x", "has no host"),
+        ("mysql+odbc://h:0/d", "has no host, or a wrong port"),
+    ],
+)
+def test_what_has_its_place_in_the_url_is_not_a_keyword(url: str, words: str) -> None:
+    """A password in the query would be shown by what hides passwords in URLs; so it is refused, unshown."""
+    with pytest.raises(InputError) as raised:
+        expand("sql", {"url": url}, {})
+    assert words in str(raised.value)
+    assert "hunter2" not in str(raised.value)

@@ -18,6 +18,7 @@ from pinchpoint.plan.redact import redacted_text
         ("postgresql://u:${PW}@h/db", "postgresql://u:${PW}@h/db"),
         ("postgresql://u:x${PW}@h/db", "postgresql://u:***@h/db"),
         ("postgresql://h/db?user=u&password=pw&x=1", "postgresql://h/db?user=u&password=***&x=1"),
+        ("mssql+odbc://h/db?UID=u&PWD=pw", "mssql+odbc://h/db?UID=u&PWD=***"),
         ("http://host:8080/a@b", "http://host:8080/a@b"),
         ("http://host/path", "http://host/path"),
         ("no url: at all @ x", "no url: at all @ x"),

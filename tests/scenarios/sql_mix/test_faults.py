@@ -21,6 +21,7 @@ from scenarios.sql_mix.helpers import (
     with_options,
 )
 from scenarios.sql_mix.server import Server, small_tablespace
+from scenarios.sql_servers.targets import by_odbc, need_driver
 from scenarios.support import Recorder, made
 
 from pinchpoint_scenarios.contract import Endpoint
@@ -231,3 +232,45 @@ def test_a_full_disk_is_an_outcome_until_there_is_room_again(server: Server) -> 
             session.close()
             assert after.counts() == {("log_batch", "ok"): 1}
             assert number(endpoint, LOG_ROWS) == full + 200
+
+
+def test_by_odbc_the_load_outlives_a_restart_of_the_server(server: Server) -> None:
+    """Errors are counted under the same names as by the server's own library; the load goes on by itself."""
+    need_driver("PostgreSQL", package="odbc-postgresql")
+    endpoint = Endpoint("sql", by_odbc(server.endpoint.url))
+    with prepared(endpoint, LOG_ONLY) as driver:
+        with loaded(driver, 3, 30.0) as recorder:
+            while len(recorder.rows) < 30:
+                time.sleep(0.05)
+            server.stop()
+            time.sleep(0.3)
+            server.start()
+            back = len(recorder.rows)
+            while [row.outcome for row in recorder.rows[back:]].count("ok") < 60:
+                time.sleep(0.05)
+        counts, rows = recorder.counts(), number(server.endpoint, LOG_ROWS)
+    ok, lost = counts["log_append", "ok"], counts["log_append", "connection_lost"]
+    assert {outcome for _, outcome in counts} == {"ok", "connection_lost", "unreachable"}
+    assert ok <= rows <= ok + lost
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: a small file system is mounted for the server")
+def test_by_odbc_a_full_disk_is_an_outcome_and_what_is_there_was_counted(server: Server) -> None:
+    """The same name as by the server's own library; a session goes on."""
+    need_driver("PostgreSQL", package="odbc-postgresql")
+    params = {"operations": {"bulk_load": 1}, "copy_rows": 200, "row_bytes": "1KiB"}
+    with small_tablespace(server, 12):
+        ask(server.admin, "ALTER ROLE loader SET default_tablespace = 'small'")
+        try:
+            with prepared(Endpoint("sql", by_odbc(server.endpoint.url)), params) as driver:
+                session, recorder = driver.session(0), Recorder()
+                while recorder.counts()["bulk_load", "disk_full"] < 2:
+                    assert len(recorder.rows) < 200
+                    session.perform(recorder)
+                session.close()
+                rows = number(server.endpoint, "SELECT count(*) FROM pinchpoint_test.bulk")
+        finally:
+            ask(server.admin, "ALTER ROLE loader RESET default_tablespace")
+    assert set(recorder.counts()) == {("bulk_load", "ok"), ("bulk_load", "disk_full")}
+    assert rows == 200 * recorder.counts()["bulk_load", "ok"] > 0

@@ -1,0 +1,150 @@
+"""What the URL of an ODBC endpoint says, and the connection string it becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+
+from ...addresses import place
+from ...contract import Endpoint
+from ...errors import ScenarioError
+from ...names import unknown
+
+MSSQL = "mssql"
+MYSQL = "mysql"
+POSTGRESQL = "postgresql"
+KINDS = (MSSQL, MYSQL, POSTGRESQL)
+"""Kinds of servers: SQL Server, MariaDB and MySQL, PostgreSQL."""
+
+SCHEMES: Mapping[str, str | None] = {
+    "mssql+odbc": MSSQL,
+    "mysql+odbc": MYSQL,
+    "mariadb+odbc": MYSQL,
+    "postgresql+odbc": POSTGRESQL,
+    "odbc": None,
+}
+"""Scheme of an endpoint's URL -> kind of server; None: the data source knows."""
+
+_IN_THE_URL = {
+    **dict.fromkeys(("uid", "user", "username"), "the user before the '@'"),
+    **dict.fromkeys(("pwd", "password", "passwd"), "the password before the '@', after a ':'"),
+    **dict.fromkeys(("server", "servername", "address", "addr", "port"), "host and port after the '@'"),
+    **dict.fromkeys(("database", "db"), "the database after the '/'"),
+}
+"""ODBC keywords that have their place in the URL: a password there is hidden from every message."""
+_OURS = ("dsn", "dialect", "driver")
+_SPECIAL = frozenset("[]{}(),;?*=!@")
+
+
+def is_odbc(url: str) -> bool:
+    """Whether a URL is one of an ODBC endpoint."""
+    return url.partition("://")[0] in SCHEMES
+
+
+class AddressError(ScenarioError):
+    """A URL that says what is not allowed, or not enough; the message never shows a password.
+
+    Attributes:
+        cause: what was found.
+        remedy: what is allowed.
+    """
+
+    def __init__(self, endpoint: Endpoint, cause: str, remedy: str) -> None:
+        super().__init__(f"{place(endpoint)}: {cause}; {remedy}")
+        self.cause = cause
+        self.remedy = remedy
+
+
+@dataclass(frozen=True, slots=True)
+class OdbcAddress:
+    """A URL, taken apart.
+
+    Attributes:
+        kind: one of ``KINDS``; None: to be asked of the server.
+        host: empty where the data source knows.
+        port: None: the driver's default.
+        database: empty: the user's default.
+        user: None: none is given.
+        password: likewise.
+        dsn: the name of a data source of the system's; empty: none.
+        driver: the name or path of a driver that is to be used; empty: whichever is found.
+        options: the other keywords of the query, as they are given.
+    """
+
+    kind: str | None
+    host: str
+    port: int | None
+    database: str
+    user: str | None
+    password: str | None = field(repr=False)
+    dsn: str
+    driver: str
+    options: Mapping[str, str]
+
+    def option(self, name: str) -> str | None:
+        """The value of a keyword, upper and lower case alike; None: it is not given."""
+        return next((value for key, value in self.options.items() if key.lower() == name.lower()), None)
+
+
+def parse(endpoint: Endpoint) -> OdbcAddress:
+    """Take the URL of an ODBC endpoint apart.
+
+    ``SCHEME://USER:PASSWORD@HOST:PORT/DATABASE?KEYWORD=VALUE&...`` or
+    ``odbc://USER:PASSWORD@/DATABASE?dsn=NAME``; what is special in a URL is percent-encoded
+    (``HOST%5CINSTANCE``).
+
+    Raises:
+        AddressError: a keyword is not allowed there, or one is missing.
+    """
+    parts = urlsplit(endpoint.url)
+    given = dict(parse_qsl(parts.query, keep_blank_values=True))
+    ours = {key.lower(): value for key, value in given.items() if key.lower() in _OURS}
+    options = {key: value for key, value in given.items() if key.lower() not in _OURS}
+    for key in options:
+        if where := _IN_THE_URL.get(key.lower()):
+            raise AddressError(endpoint, f"the keyword {key} in the url's query", f"write {where}")
+    kind = SCHEMES[parts.scheme]
+    dialect = ours.get("dialect")
+    if dialect is not None and dialect not in KINDS:
+        cause, _, remedy = unknown("dialect", dialect, KINDS).partition("; ")
+        raise AddressError(endpoint, cause, remedy)
+    if kind is None and not ours.get("dsn"):
+        raise AddressError(endpoint, "an odbc:// url without a data source", "write odbc:///?dsn=NAME")
+    if kind is not None and not parts.hostname and not ours.get("dsn"):
+        raise AddressError(endpoint, "a url without a host", f"write {parts.scheme}://HOST/DATABASE")
+    try:
+        port = parts.port
+    except ValueError as error:
+        raise AddressError(endpoint, "a wrong port", "a port is a number up to 65535") from error
+    login, _, _ = parts.netloc.rpartition("@")
+    user, has_password, password = login.partition(":")
+    return OdbcAddress(
+        kind=kind or dialect,
+        host=unquote(_host(parts)),
+        port=port,
+        database=unquote(parts.path.strip("/")),
+        user=unquote(user) or endpoint.options.get("user"),
+        password=unquote(password) if has_password else endpoint.options.get("password"),
+        dsn=ours.get("dsn", ""),
+        driver=ours.get("driver", ""),
+        options=options,
+    )
+
+
+def _host(parts: SplitResult) -> str:
+    """The host as it is written: an instance's name may have capitals."""
+    host, place = parts.hostname or "", parts.netloc.rpartition("@")[2]
+    at = place.lower().find(host.lower())
+    return place[at : at + len(host)]
+
+
+def connection_string(keywords: Mapping[str, str]) -> str:
+    """``KEYWORD=value;...``, values quoted where ODBC asks for it (SQLDriverConnect, "Comments")."""
+    return "".join(f"{key}={_quoted(value)};" for key, value in keywords.items())
+
+
+def _quoted(value: str) -> str:
+    if _SPECIAL.isdisjoint(value) and value == value.strip():
+        return value
+    return "{" + value.replace("}", "}}") + "}"

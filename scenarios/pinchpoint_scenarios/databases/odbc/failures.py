@@ -1,0 +1,237 @@
+"""What a driver says went wrong, as the name of a failure, or as a sentence for a person.
+
+A driver's error is a SQLSTATE and a text that ends in the server's own number: ``[40001] [vendor]... (1205)
+(SQLExecDirectW)``. The number says more than the SQLSTATE (SQL Server and MariaDB call a deadlock 40001,
+which is PostgreSQL's serialization failure), so it comes first.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyodbc
+
+from ...addresses import unreachable, without_secrets
+from ...contract import Endpoint
+from ...errors import EndpointUnreachable
+from ..postgresql import CONNECTION_LOST
+from ..postgresql import OUTCOMES as POSTGRESQL_STATES
+from ..postgresql import REFUSALS as POSTGRESQL_REFUSALS
+from ..refusals import CONNECT_TIMEOUT_S, Refusal, found_in, refusal
+from .address import MSSQL, MYSQL, POSTGRESQL
+
+_NUMBERS = {
+    # sys.messages of SQL Server; 4xxxx are Azure SQL's
+    MSSQL: {
+        1205: "deadlock",
+        1222: "lock_timeout",
+        **dict.fromkeys((3960, 3961, 3962, 41302, 41305, 41325), "serialization"),
+        **dict.fromkeys((1101, 1105, 3257, 9002, 40544), "disk_full"),
+        **dict.fromkeys((701, 802, 8645, 8651), "out_of_memory"),
+        **dict.fromkeys((10928, 10929, 17809, 40501), "too_many_connections"),
+        **dict.fromkeys((229, 230, 262, 297, 300, 916), "permission"),
+        **dict.fromkeys((18452, 18456, 18470, 18486, 18488), "authentication"),
+        **dict.fromkeys((911, 4060, 4064), "unknown_database"),
+        **dict.fromkeys((3906, 3908), "read_only"),
+        **dict.fromkeys((596, 6005, 10053, 10054, 40197), CONNECTION_LOST),
+        **dict.fromkeys((17142, 40613), "unreachable"),
+    },
+    # mysqld_error.h and errmsg.h of MariaDB and MySQL
+    MYSQL: {
+        1213: "deadlock",
+        1205: "lock_timeout",
+        1020: "serialization",
+        **dict.fromkeys((1969, 3024), "statement_timeout"),
+        **dict.fromkeys((1021, 1114, 1026), "disk_full"),
+        **dict.fromkeys((1037, 1038, 1041), "out_of_memory"),
+        **dict.fromkeys((1040, 1203, 1226), "too_many_connections"),
+        **dict.fromkeys((1044, 1142, 1143, 1227, 1370), "permission"),
+        **dict.fromkeys((1045, 1698), "authentication"),
+        1049: "unknown_database",
+        **dict.fromkeys((1290, 1792, 1836), "read_only"),
+        **dict.fromkeys((1053, 1927, 2006, 2013, 2055, 4031), CONNECTION_LOST),
+        **dict.fromkeys((2002, 2003, 2005), "unreachable"),
+    },
+    POSTGRESQL: {},
+}
+_STATES: Mapping[str, Mapping[str, str]] = {
+    MSSQL: {},
+    MYSQL: {},
+    POSTGRESQL: POSTGRESQL_STATES,
+}
+_ODBC_STATES = {
+    "08001": "unreachable",
+    "08004": "unreachable",
+    "HYT01": CONNECTION_LOST,
+    "08": CONNECTION_LOST,
+    "HYT00": "statement_timeout",
+    "HY008": "statement_timeout",  # cancelled, which nobody but the timeout does
+    "28": "authentication",
+    "IM": "unreachable",
+}
+"""SQLSTATE, or its class, -> the name of the failure (ODBC reference, appendix A), whatever the server."""
+_LOST = re.compile(
+    r"server closed the connection|no connection to the server|could not (send|receive) |communication link|"
+    r"server has gone away|lost connection|connection was killed|dbprocess is dead|bad connection|"
+    r"terminating connection|connection not open|socket (is )?closed",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(r"\((-?\d+)\) \(SQL\w+\)")
+_VENDORS = re.compile(r"^(\[[^\]]*\]\s*)+")
+_TRUST = {
+    MSSQL: "have this machine trust the authority that issued it, or name the host it was issued for "
+    "(?HostNameInCertificate=NAME), or accept any certificate (?TrustServerCertificate=yes)",
+    MYSQL: "name the authority that issued it (?SSLCA=FILE), or accept any certificate (?SSLVERIFY=0)",
+    POSTGRESQL: "name the authority that issued it (?pqopt=sslrootcert%3DFILE), or accept any certificate "
+    "(?SSLmode=require)",
+}
+_ENCRYPT = {
+    MSSQL: "write ?Encrypt=no (or optional) where the server has no TLS, ?Encrypt=yes (or strict) where it "
+    "insists on it",
+    MYSQL: "write ?FORCETLS=1 where the server insists on TLS, and leave it out where it has none",
+    POSTGRESQL: "write ?SSLmode=disable where the server has no TLS, ?SSLmode=require where it insists on it",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a driver said.
+
+    Attributes:
+        state: the SQLSTATE.
+        numbers: the server's own numbers, in order.
+        text: the sentence of the first of them, without vendors' names and codes.
+    """
+
+    state: str
+    numbers: tuple[int, ...]
+    text: str
+
+
+def said(error: pyodbc.Error) -> Said:
+    """Take a driver's error apart.
+
+    Raises ``error`` again where no driver saw the statement: that is an error of ours.
+    """
+    state, whole = (str(error.args[0]), str(error.args[-1])) if error.args else ("", str(error))
+    if not whole.startswith("["):
+        raise error  # pyodbc's own words: a wrong number of parameters, a closed cursor
+    numbers = tuple(int(number) for number in _NUMBER.findall(whole))
+    text = _NUMBER.split(_VENDORS.sub("", whole))[0].strip()
+    return Said(state, numbers, text.partition("\n")[0].rstrip(" ;."))
+
+
+def outcome_of(error: pyodbc.Error, kind: str, *, connecting: bool = False) -> str:
+    """The name of a failure; ``sqlstate_XXXXX`` where it has no name here.
+
+    Raises ``error`` again where it is ours.
+    """
+    found = said(error)
+    known = _NUMBERS[kind]
+    by_number = next((known[number] for number in found.numbers if number in known), None)
+    if by_number:
+        return by_number
+    if why := found_in(refusals(kind), str(error.args[-1])) if connecting else None:
+        return why.outcome
+    states = _STATES[kind]
+    by_state = states.get(found.state) or states.get(found.state[:2])
+    if by_state and not (connecting and by_state == CONNECTION_LOST):
+        return by_state
+    if connecting:
+        return "unreachable"
+    if _LOST.search(found.text):
+        return CONNECTION_LOST
+    by_odbc = _ODBC_STATES.get(found.state) or _ODBC_STATES.get(found.state[:2])
+    return by_odbc or f"sqlstate_{found.state}"
+
+
+def refused(endpoint: Endpoint, error: pyodbc.Error, kind: str) -> EndpointUnreachable:
+    """The sentence for a person whose server, or whose driver, does not let us in."""
+    found = said(error)
+    text = without_secrets(found.text, endpoint)
+    why = found_in(refusals(kind), str(error.args[-1]))
+    if why:
+        return unreachable(endpoint, f"{why.cause} ({text})", why.remedy)
+    return unreachable(endpoint, f"the driver said: {text}", "correct the url in farm.yaml")
+
+
+@functools.cache
+def refusals(kind: str) -> tuple[Refusal, ...]:
+    """Why one is not let in, by the words of the drivers for a kind of server."""
+    return (
+        refusal(
+            r"can't open lib|specified driver could not be (loaded|connected)",
+            "unreachable",
+            "the ODBC driver cannot be loaded",
+            "install it, or name another (?driver=NAME, as `odbcinst -q -d` lists them)",
+        ),
+        refusal(
+            r"data source name not found",
+            "unreachable",
+            "no data source, or no driver, of this name is registered on this machine",
+            "`odbcinst -q -s` lists data sources, `odbcinst -q -d` drivers",
+        ),
+        refusal(
+            r"certificate verif|certificate chain|self[- ]signed|certificate (has )?expired|"
+            r"target principal name|host ?name mismatch|certificate.*(not trusted|does not match)|"
+            r"does not match host",
+            "tls",
+            "the server's TLS certificate is not trusted here",
+            _TRUST[kind],
+        ),
+        refusal(
+            r"SSL Provider|TLS/SSL error|SSL is required|does not support SSL|encryption not supported|"
+            r"insecure transport|no encryption|SSL off|unsupported protocol|require_secure_transport|sslmode",
+            "tls",
+            "the driver and the server do not agree on encryption",
+            _ENCRYPT[kind],
+        ),
+        refusal(
+            r"SSPI Provider|SSPI context|Kerberos|GSSAPI|GSS[- ]?API",
+            "authentication",
+            "the integrated login needs a Kerberos ticket that the server accepts",
+            "get one (kinit USER@REALM), or write USER:PASSWORD@ into the url",
+        ),
+        refusal(
+            r"AADSTS\d+|in Active Directory|Entra|invalid value specified for connection string attribute "
+            r"'Authentication'",
+            "authentication",
+            "the Entra login failed",
+            "correct Authentication=ActiveDirectory... and the user in the url",
+        ),
+        refusal(
+            r"login failed for user|access denied for user|not associated with a trusted",
+            "authentication",
+            "the server refused the user or the password",
+            "correct them in farm.yaml",
+        ),
+        refusal(
+            r"cannot open database|unknown database",
+            "unknown_database",
+            "the database of the url does not exist, or this user may not open it",
+            "create it, or correct the url in farm.yaml",
+        ),
+        refusal(
+            r"too many connections|maximum number of user connections",
+            "too_many_connections",
+            "the server has no connection left",
+            "raise its limit, or use fewer users",
+        ),
+        refusal(
+            r"name resolution|unknown (mysql |server )?(server )?host|no such host|nodename nor servname",
+            "unreachable",
+            "the host name cannot be resolved",
+            "correct it in farm.yaml",
+        ),
+        refusal(
+            r"login timeout expired|adaptive server is unavailable|error code 0x(6F|274D)\b|\(111\b|"
+            r"can't connect to",
+            "unreachable",
+            f"nobody answered there within {CONNECT_TIMEOUT_S} s",
+            "start the server, or correct host and port in farm.yaml",
+        ),
+        *POSTGRESQL_REFUSALS,
+    )

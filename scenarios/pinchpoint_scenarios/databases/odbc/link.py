@@ -1,0 +1,265 @@
+"""One open ODBC connection: statements with ``$1`` placeholders, many rows at once, transactions.
+
+It raises ``pyodbc.Error``; who names failures and comes back after them is ``connection``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any
+
+import pyodbc
+
+from ...addresses import unreachable
+from ...contract import Endpoint
+from ..refusals import CONNECT_TIMEOUT_S
+from . import drivers
+from .address import MSSQL, POSTGRESQL, OdbcAddress, connection_string
+from .drivers import FREETDS, MICROSOFT, Driver, NoDriver
+
+# A connection that is given back must be closed: who holds it holds locks.
+pyodbc.pooling = False
+
+_PLACEHOLDER = re.compile(r"\$(\d+)")
+_LIBPQ = (
+    f"connect_timeout={CONNECT_TIMEOUT_S} tcp_user_timeout=30000 keepalives_idle=10 keepalives_interval=5 "
+    "keepalives_count=3"
+)
+_ROW_BY_ROW = frozenset({FREETDS})
+"""Families of drivers that do not send arrays of parameters."""
+
+
+_LONGEST_SHORT = 8000
+"""Bytes of the longest value that SQL Server does not count among the long ones."""
+
+
+class Answer:
+    """What a statement gave, all of it: the ``Result`` of an ODBC connection."""
+
+    __slots__ = ("_next", "_rows", "rowcount")
+
+    def __init__(self, rowcount: int, rows: Sequence[Any]) -> None:
+        self.rowcount = rowcount
+        self._rows = rows
+        self._next = 0
+
+    def fetchone(self) -> tuple[Any, ...] | None:
+        """The next row; None after the last."""
+        if self._next >= len(self._rows):
+            return None
+        self._next += 1
+        return tuple(self._rows[self._next - 1])
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        """All further rows."""
+        rows = [tuple(row) for row in self._rows[self._next :]]
+        self._next = len(self._rows)
+        return rows
+
+
+@dataclass(frozen=True, slots=True)
+class _Statement:
+    """A statement as ODBC has it.
+
+    Attributes:
+        text: with ``?`` placeholders.
+        cursor: its own: pyodbc keeps a cursor's last statement prepared.
+        order: which of the parameters each ``?`` is; None: all of them, in their order.
+        count: how many parameters there are.
+    """
+
+    text: str
+    cursor: pyodbc.Cursor
+    order: tuple[int, ...] | None
+    count: int
+
+    def arranged(self, parameters: Sequence[Any]) -> Sequence[Any]:
+        if len(parameters) != self.count:
+            raise ValueError(
+                f"{len(parameters)} parameters for a statement that takes {self.count}: {self.text!r}"
+            )
+        if self.order is None:
+            return parameters
+        if len(self.order) == 1:
+            return (parameters[self.order[0]],)
+        return itemgetter(*self.order)(parameters)  # type: ignore[no-any-return]  # a tuple, for there are two or more
+
+
+class OdbcLink:
+    """An open connection, in autocommit mode but for ``transaction()``.
+
+    Args:
+        connection: it.
+        driver: the family of its driver.
+    """
+
+    def __init__(self, connection: pyodbc.Connection, driver: str) -> None:
+        self._connection = connection
+        self._fast = driver not in _ROW_BY_ROW
+        self._statements: dict[str, _Statement] = {}
+        self._inside = False
+
+    def execute(self, statement: str, parameters: Sequence[Any] = ()) -> Answer:
+        """Run one statement (``$1`` placeholders) to its end, fetching all it gives."""
+        known = self._statements.get(statement) or self._known(statement)
+        cursor = known.cursor
+        if known.count or parameters:
+            cursor.execute(known.text, known.arranged(parameters))
+        else:
+            cursor.execute(known.text)
+        rows, rowcount = None, cursor.rowcount
+        while True:
+            if rows is None and cursor.description:
+                rows = cursor.fetchall()
+                rowcount = len(rows)
+            if not cursor.nextset():  # of a batch: what fails in its later part is told here
+                return Answer(rowcount, rows or ())
+
+    def insert_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> Answer:
+        """Run one statement with each of the rows, as one transaction."""
+        known = self._statements.get(statement) or self._known(statement)
+        arranged = rows if known.order is None else [known.arranged(row) for row in rows]
+        known.cursor.fast_executemany = self._fast
+        known.cursor.setinputsizes([_size(column) for column in zip(*arranged, strict=True)])
+        if self._inside:
+            known.cursor.executemany(known.text, arranged)
+        else:
+            with self.transaction():
+                known.cursor.executemany(known.text, arranged)
+        return Answer(len(rows), ())  # drivers count the last row, the last array or nothing
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Committed at the end, rolled back by an exception."""
+        self._connection.autocommit = False
+        self._inside = True
+        try:
+            yield
+            self._connection.commit()
+        except BaseException:
+            # Where even that fails the connection is gone, and the server has rolled back.
+            with contextlib.suppress(pyodbc.Error):
+                self._connection.rollback()
+            raise
+        finally:
+            self._inside = False
+            with contextlib.suppress(pyodbc.Error):
+                self._connection.autocommit = True
+
+    def limit(self, seconds: float) -> None:
+        """Have the driver give a statement up after so long (whole seconds)."""
+        self._connection.timeout = max(1, math.ceil(seconds))
+
+    @property
+    def server(self) -> str:
+        """What the server calls itself."""
+        return str(self._connection.getinfo(pyodbc.SQL_DBMS_NAME))
+
+    @property
+    def library(self) -> str:
+        """The driver's library and version."""
+        info = self._connection.getinfo
+        return f"{info(pyodbc.SQL_DRIVER_NAME)} {info(pyodbc.SQL_DRIVER_VER)}"
+
+    def close(self) -> None:
+        """Close the connection; what fails of that is no concern of anybody's. Safe to call twice."""
+        with contextlib.suppress(pyodbc.Error):
+            self._connection.close()
+
+    def _known(self, statement: str) -> _Statement:
+        order = tuple(int(number) - 1 for number in _PLACEHOLDER.findall(statement))
+        count = max(order, default=-1) + 1
+        known = _Statement(
+            text=_PLACEHOLDER.sub("?", statement),
+            cursor=self._connection.cursor(),
+            order=None if order == tuple(range(count)) else order,
+            count=count,
+        )
+        self._statements[statement] = known
+        return known
+
+
+def _size(column: Sequence[Any]) -> tuple[int, int, int]:
+    """The type of a column of parameters and the width of its widest value: not every driver knows them."""
+    kinds = {type(value) for value in column if value is not None}
+    if kinds <= {int, bool}:
+        return pyodbc.SQL_BIGINT, 0, 0
+    if kinds <= {int, bool, float}:
+        return pyodbc.SQL_DOUBLE, 0, 0
+    width = max(1, *(len(value) for value in column if value is not None))
+    if kinds == {bytes}:
+        return (pyodbc.SQL_VARBINARY if width <= _LONGEST_SHORT else pyodbc.SQL_LONGVARBINARY), width, 0
+    return (pyodbc.SQL_WVARCHAR if width <= _LONGEST_SHORT // 2 else pyodbc.SQL_WLONGVARCHAR), width, 0
+
+
+def found_driver(endpoint: Endpoint, address: OdbcAddress) -> Driver | None:
+    """The driver for an address; None: the data source names it. Raises ``EndpointUnreachable``."""
+    try:
+        return drivers.find(address, pyodbc.drivers())
+    except NoDriver as missing:
+        raise unreachable(endpoint, missing.cause, missing.remedy) from missing
+
+
+def open_link(address: OdbcAddress, driver: Driver | None, application: str) -> OdbcLink:
+    """A new connection, shown by the server as ``application`` where the driver can tell it.
+
+    Raises ``pyodbc.Error``.
+    """
+    connection = pyodbc.connect(
+        connection_string(keywords(address, driver, application)), autocommit=True, timeout=CONNECT_TIMEOUT_S
+    )
+    family = driver.family if driver else drivers.family_of(str(connection.getinfo(pyodbc.SQL_DRIVER_NAME)))
+    return OdbcLink(connection, family)
+
+
+def keywords(address: OdbcAddress, driver: Driver | None, application: str) -> dict[str, str]:
+    """The connection string's keywords; those of the URL's query come last and replace ours."""
+    found: dict[str, str] = {"DSN": address.dsn} if driver is None else {"DRIVER": driver.keyword}
+    if address.dsn and driver is not None:
+        found["DSN"] = address.dsn
+    family = driver.family if driver else ""
+    if address.host:
+        found |= _server(address, family)
+    if address.database:
+        found["DATABASE"] = address.database
+    if address.user is not None:
+        found["UID"] = address.user
+    if address.password is not None:
+        found["PWD"] = address.password
+    found |= _ours(address, family, application)
+    given = {key.lower() for key in address.options}
+    return {key: value for key, value in found.items() if key.lower() not in given} | dict(address.options)
+
+
+def _server(address: OdbcAddress, family: str) -> dict[str, str]:
+    if family == MICROSOFT:
+        return {"SERVER": f"{address.host},{address.port}" if address.port else address.host}
+    default = {"PORT": "1433"} if family == FREETDS and "\\" not in address.host else {}
+    return {"SERVER": address.host} | ({"PORT": str(address.port)} if address.port else default)
+
+
+def _ours(address: OdbcAddress, family: str, application: str) -> dict[str, str]:
+    """What we ask of a driver, whatever the server."""
+    found: dict[str, str] = {}
+    if address.kind == MSSQL and family in (MICROSOFT, FREETDS):
+        found["APP"] = application
+        if address.user is None and address.option("Authentication") is None:
+            found["Trusted_Connection"] = "yes"
+    if family == MICROSOFT:
+        # The driver would hide lost connections, and with them what a session has set.
+        found["ConnectRetryCount"] = "0"
+    if family == FREETDS:
+        found |= {"TDS_Version": "7.4", "ClientCharset": "UTF-8"}
+        encrypt = (address.option("Encrypt") or "").lower()
+        if encrypt in ("yes", "mandatory", "true"):
+            found["Encryption"] = "require"
+    if family == POSTGRESQL:
+        # A failed statement ends the transaction: no savepoint before each, as psycopg has none.
+        found |= {"Protocol": "7.4-1", "pqopt": _LIBPQ}
+    return found

@@ -1,0 +1,19 @@
+"""What differs between kinds of servers before a table is made: one file each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..address import MSSQL, MYSQL, POSTGRESQL
+from . import mariadb, postgresql, tsql
+from .contract import ServerSql
+
+SERVERS: Mapping[str, ServerSql] = {MSSQL: tsql.SQL, MYSQL: mariadb.SQL, POSTGRESQL: postgresql.SQL}
+"""Kind of server -> its statements."""
+
+_NAMES = {"microsoft sql server": MSSQL, "mariadb": MYSQL, "mysql": MYSQL, "postgresql": POSTGRESQL}
+
+
+def kind_of(name: str) -> str | None:
+    """The kind of a server that calls itself so (``SQL_DBMS_NAME``); None: none that is known."""
+    return next((kind for known, kind in _NAMES.items() if known in name.lower()), None)

@@ -1,0 +1,74 @@
+"""What a kind of server is asked, in its own words, whatever a scenario does there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Asked = tuple[str, tuple[Any, ...]]
+"""A statement and its parameters."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSql:
+    """The statements for one kind of server.
+
+    ``$1`` is a parameter. A text with braces is filled in first: ``{schema}`` and ``{table}`` are quoted
+    names, ``{name}`` is the schema's name in a string, ``{marker}`` the mark that says it is ours.
+
+    Attributes:
+        name: what it is called in a message and in the manifest.
+        quotes: what stands before and after a name, and what its end is doubled to inside.
+        longest_name: characters of a schema's name.
+        version: one row: its version.
+        settings: rows of (name, value): what a reader of a report must know of it.
+        durable: setting -> the values with which a commit waits for the disk.
+        files: rows of (what for, path): where it says that its files are; it may need rights.
+        find: ``$1``: a schema's name; one row of (its mark, whether this user may drop it), or none.
+        may_create: one row of (whether this user may make a schema, the user, the database).
+        grant: the statement that lets it: ``{user}``, ``{database}``.
+        lock: ``$1``: a name; one row: 1 where this connection has it now, to its end.
+        create: makes the schema with its mark.
+        enter: makes it the one that names are looked up in; none where every name is qualified.
+        others: ``$1``: a schema's name; rows: what lies there, but for the mark.
+        drop_table: drops a table of the schema if it is there.
+        drop: drops the schema, which is empty.
+        greet: statements for a new connection: (application name, timeout in s); what the driver must do
+            about the timeout where the server has none is ``driver_times_out``.
+        driver_times_out: whether it is the driver that gives statements up.
+        patient: statements for a connection that makes data, which takes as long as it takes.
+        isolation: isolation level of a plan -> statements.
+        snapshot_off: one row: 1 where the level ``snapshot`` is not to be had; empty: it always is.
+        snapshot_on: the statement that allows it: ``{database}``.
+        free: one row: bytes free where the data goes; empty: it has no way to tell.
+    """
+
+    name: str
+    quotes: tuple[str, str, str]
+    longest_name: int
+    version: str
+    settings: str
+    durable: Mapping[str, frozenset[str]]
+    files: str
+    find: str
+    may_create: str
+    grant: str
+    lock: str
+    create: tuple[str, ...]
+    enter: tuple[str, ...]
+    others: str
+    drop_table: str
+    drop: tuple[str, ...]
+    greet: Callable[[str, float], tuple[Asked, ...]]
+    driver_times_out: bool
+    patient: tuple[str, ...]
+    isolation: Mapping[str, tuple[str, ...]]
+    snapshot_off: str = ""
+    snapshot_on: str = ""
+    free: str = ""
+
+    def quoted(self, name: str) -> str:
+        """A name as this server wants it written."""
+        before, after, doubled = self.quotes
+        return f"{before}{name.replace(after, doubled)}{after}"

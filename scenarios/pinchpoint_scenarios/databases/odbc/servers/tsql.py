@@ -1,0 +1,80 @@
+"""SQL Server (2016 and later), as far as no scenario's tables are concerned: schemas, rights, settings.
+
+No SQL Server has run these statements yet: they are parsed by the tests.
+"""
+
+from __future__ import annotations
+
+from .contract import Asked, ServerSql
+
+
+def _greet(application: str, timeout_s: float) -> tuple[Asked, ...]:
+    del application, timeout_s  # the driver does both: APP=, and an attention when the time is over
+    # A batch is all or nothing.
+    return (("SET XACT_ABORT ON", ()),)
+
+
+def _isolation(level: str) -> tuple[str, ...]:
+    return (f"SET TRANSACTION ISOLATION LEVEL {level}",)
+
+
+SQL = ServerSql(
+    name="sqlserver",
+    quotes=("[", "]", "]]"),
+    longest_name=128,
+    version="""SELECT CAST(SERVERPROPERTY('ProductVersion') AS nvarchar(128)) + ' '
+        + CAST(SERVERPROPERTY('Edition') AS nvarchar(128))""",
+    settings="""SELECT name, CAST(value_in_use AS nvarchar(128)) FROM sys.configurations
+        WHERE name IN ('max server memory (MB)', 'max degree of parallelism',
+            'cost threshold for parallelism', 'user connections', 'recovery interval (min)')
+        UNION ALL SELECT 'recovery_model', recovery_model_desc FROM sys.databases WHERE database_id = DB_ID()
+        UNION ALL SELECT 'delayed_durability', delayed_durability_desc
+        FROM sys.databases WHERE database_id = DB_ID()
+        UNION ALL SELECT 'snapshot_isolation', snapshot_isolation_state_desc
+        FROM sys.databases WHERE database_id = DB_ID()
+        UNION ALL SELECT 'read_committed_snapshot', CAST(is_read_committed_snapshot_on AS nvarchar(1))
+        FROM sys.databases WHERE database_id = DB_ID()
+        UNION ALL SELECT 'compatibility_level', CAST(compatibility_level AS nvarchar(10))
+        FROM sys.databases WHERE database_id = DB_ID()""",
+    durable={"delayed_durability": frozenset({"DISABLED", "ALLOWED"})},
+    files="""SELECT CASE type WHEN 1 THEN 'log ' ELSE 'data ' END + name, physical_name
+        FROM sys.database_files
+        UNION ALL SELECT 'tempdb ' + name, physical_name FROM tempdb.sys.database_files""",
+    find="""SELECT (SELECT CAST(p.value AS nvarchar(400)) FROM sys.extended_properties AS p
+            WHERE p.class = 3 AND p.major_id = s.schema_id AND p.minor_id = 0 AND p.name = N'pinchpoint'),
+        CASE WHEN HAS_PERMS_BY_NAME(QUOTENAME(s.name), 'SCHEMA', 'CONTROL') = 1 THEN 1 ELSE 0 END
+        FROM sys.schemas AS s WHERE s.name = $1""",
+    may_create="""SELECT CASE WHEN HAS_PERMS_BY_NAME(DB_NAME(), 'DATABASE', 'CREATE SCHEMA') = 1
+            AND HAS_PERMS_BY_NAME(DB_NAME(), 'DATABASE', 'CREATE TABLE') = 1 THEN 1 ELSE 0 END,
+        USER_NAME(), DB_NAME()""",
+    grant="USE [{database}]; GRANT CREATE SCHEMA, CREATE TABLE TO [{user}]",
+    lock="""SET NOCOUNT ON;
+        DECLARE @name nvarchar(255) = $1, @got int;
+        EXEC @got = sp_getapplock @Resource = @name, @LockMode = 'Exclusive', @LockOwner = 'Session',
+            @LockTimeout = 0;
+        SELECT CASE WHEN @got >= 0 THEN 1 ELSE 0 END""",
+    create=(
+        "CREATE SCHEMA {schema}",
+        """EXEC sp_addextendedproperty @name = N'pinchpoint', @value = N'{marker}', @level0type = N'SCHEMA',
+        @level0name = N'{name}'""",
+    ),
+    enter=(),
+    others="SELECT o.name FROM sys.objects AS o JOIN sys.schemas AS s ON s.schema_id = o.schema_id "
+    "WHERE s.name = $1 AND o.parent_object_id = 0",
+    drop_table="DROP TABLE IF EXISTS {table}",
+    drop=("DROP SCHEMA {schema}",),
+    greet=_greet,
+    driver_times_out=True,
+    patient=("SET XACT_ABORT ON",),
+    isolation={
+        "read_committed": _isolation("READ COMMITTED"),
+        "repeatable_read": _isolation("REPEATABLE READ"),
+        "serializable": _isolation("SERIALIZABLE"),
+        "snapshot": _isolation("SNAPSHOT"),
+    },
+    snapshot_off="""SELECT CASE WHEN snapshot_isolation_state IN (1, 3) THEN 0 ELSE 1 END
+        FROM sys.databases WHERE database_id = DB_ID()""",
+    snapshot_on="ALTER DATABASE [{database}] SET ALLOW_SNAPSHOT_ISOLATION ON",
+    free="SELECT MIN(available_bytes) FROM sys.dm_os_volume_stats(DB_ID(), 1)",
+)
+"""The statements of ``ServerSql``."""

@@ -1,0 +1,147 @@
+"""sql-mix on MariaDB and MySQL (InnoDB). MariaDB was driven for real; MySQL's own server never was.
+
+Rows of the data table are clustered by their id. They are as wide as two thousand bytes, so that the table is
+as large as on other servers for as many rows; eight of them fill a page of 16 KiB, which is what an operation
+reads or dirties.
+"""
+
+# ruff: noqa: S608 - SQL put together of parts of ours alone; parameters travel apart from it
+
+from __future__ import annotations
+
+from ...databases.contract import LoadingConnection
+from ..operations import BULK, DATA, DATA_PAYLOAD_BYTES, HOT, LOG, Drawn
+from .contract import OdbcMixSql, Saying, counting, statement
+from .postgresql.odbc import as_rows
+
+_FILLER_BYTES = 944
+_SPILL_FACTOR = (
+    8  # the least a sort buffer may be is 1 KiB; a session that spills has an eighth of what it sorts
+)
+_ROW_OVERHEAD_BYTES = 40  # of a bulk row: its head, key, two numbers and its share of a page
+
+_DIGITS = " UNION ALL SELECT ".join(["SELECT 0 AS digit", *map(str, range(1, 10))])
+# Numbers from 0, in blocks of a hundred: no server table is needed, and recursion is short.
+_NUMBERS = f"""(WITH RECURSIVE block (number) AS (
+        SELECT 0 UNION ALL
+        SELECT number + 1 FROM block WHERE (number + 1) * 100 < CAST($count AS SIGNED))
+    SELECT block.number * 100 + tens.digit * 10 + ones.digit AS n
+    FROM block CROSS JOIN ({_DIGITS}) tens CROSS JOIN ({_DIGITS}) ones
+    WHERE block.number * 100 + tens.digit * 10 + ones.digit < CAST($count AS SIGNED)) numbers"""
+
+
+def _numbers(count: str) -> str:
+    return _NUMBERS.replace("$count", count)
+
+
+_TABLES = {
+    LOG: """CREATE TABLE log (
+        id bigint NOT NULL AUTO_INCREMENT PRIMARY KEY, session int NOT NULL, sequence int NOT NULL,
+        at datetime(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6), payload longblob NOT NULL)
+        ENGINE = InnoDB""",
+    BULK: """CREATE TABLE bulk (
+        id bigint NOT NULL AUTO_INCREMENT PRIMARY KEY, session int NOT NULL, `load` int NOT NULL,
+        payload longblob NOT NULL) ENGINE = InnoDB""",
+    HOT: """CREATE TABLE hot (
+        id int NOT NULL PRIMARY KEY, version bigint NOT NULL, changed datetime(6) NOT NULL)
+        ENGINE = InnoDB""",
+    DATA: f"""CREATE TABLE data (
+        id bigint NOT NULL PRIMARY KEY, version int NOT NULL, changed datetime(6) NOT NULL,
+        payload varbinary({DATA_PAYLOAD_BYTES}) NOT NULL, filler varbinary({_FILLER_BYTES}) NOT NULL)
+        ENGINE = InnoDB""",
+}
+
+# The pause is part of what is computed for the row, which is locked by then.
+_HOLD = """UPDATE hot SET version = version + 1 + SLEEP(CAST($2 AS DOUBLE)), changed = NOW(6)
+    WHERE id = CAST($1 AS SIGNED)"""
+_BULK_LOAD = "INSERT INTO bulk (session, `load`, payload) VALUES ($1, $2, $3)"
+
+
+def _lock_contend(connection: LoadingConnection, drawn: Drawn) -> int:
+    *rows, hold_s = drawn
+    if len(rows) == 1:
+        return connection.execute(_HOLD, drawn).rowcount
+    with connection.transaction():
+        return sum(connection.execute(_HOLD, (row, hold_s)).rowcount for row in rows)
+
+
+def _bulk_load(connection: LoadingConnection, drawn: Drawn) -> int:
+    bound_bytes, rows = drawn
+    # The server's own sizes of tables are estimates, up to a day old: rows are counted by their keys.
+    most = bound_bytes // (len(rows[0][2]) + _ROW_OVERHEAD_BYTES)
+    if _last_key(connection) > most:
+        connection.execute("SELECT GET_LOCK(CONCAT(DATABASE(), '.bulk'), 30)")
+        try:
+            # Whoever else saw it grow so large, and had the lock before us, has emptied it.
+            if _last_key(connection) > most:
+                connection.execute("TRUNCATE TABLE bulk")
+        finally:
+            connection.execute("SELECT RELEASE_LOCK(CONCAT(DATABASE(), '.bulk'))")
+    return connection.insert_many(_BULK_LOAD, rows).rowcount
+
+
+def _last_key(connection: LoadingConnection) -> int:
+    found = connection.execute("SELECT COALESCE(MAX(id), 0) FROM bulk").fetchone()
+    return int(found[0]) if found else 0
+
+
+_SAYINGS: dict[str, Saying[LoadingConnection]] = {
+    "log_append": Saying(statement("INSERT INTO log (session, sequence, payload) VALUES ($1, $2, $3)")),
+    "log_batch": Saying(
+        statement(f"""INSERT INTO log (session, sequence, payload)
+            SELECT CAST($1 AS SIGNED), CAST($2 AS SIGNED) + n,
+                SUBSTRING(whole.content, n * CAST($4 AS SIGNED) + 1, CAST($4 AS SIGNED))
+            FROM {_numbers("$3")} CROSS JOIN (SELECT CAST($5 AS BINARY) AS content) whole""")
+    ),
+    "data_update": Saying(
+        statement("UPDATE data SET version = version + 1, changed = NOW(6) WHERE id = CAST($1 AS SIGNED)")
+    ),
+    "bulk_load": Saying(_bulk_load, as_rows),
+    "point_read": Saying(statement("SELECT version, payload FROM data WHERE id = CAST($1 AS SIGNED)")),
+    "range_scan": Saying(
+        counting("""SELECT COUNT(*), SUM(version) FROM data
+            WHERE id BETWEEN CAST($1 AS SIGNED) AND CAST($2 AS SIGNED)""")
+    ),
+    # Without its LIMIT an inner ORDER BY would not be done.
+    "spill": Saying(
+        counting(f"""SELECT COUNT(*), SUM(n) FROM (
+            SELECT n, REPEAT(MD5(CAST($1 AS SIGNED) + n), 32) AS content FROM {_numbers("$2")}
+            ORDER BY content LIMIT 18446744073709551615) sorted""")
+    ),
+    "lock_contend": Saying(_lock_contend),
+}
+
+SQL = OdbcMixSql(
+    make={name: (f"DROP TABLE IF EXISTS {name}", made) for name, made in _TABLES.items()},
+    fill_hot=f"INSERT INTO hot SELECT n + 1, 0, NOW(6) FROM {_numbers('$1')}",
+    cache_bytes="SELECT @@innodb_buffer_pool_size",
+    may_know_cache="",
+    data_there="""SELECT MAX(t.TABLE_COMMENT), MAX(t.DATA_LENGTH), (
+            SELECT COUNT(*) > 0 FROM information_schema.STATISTICS
+            WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'data' AND INDEX_NAME = 'PRIMARY')
+        FROM information_schema.TABLES t WHERE t.TABLE_SCHEMA = DATABASE() AND t.TABLE_NAME = 'data'""",
+    data_count="SELECT COUNT(*), MIN(id), MAX(id) FROM data",
+    data_fill=f"""INSERT INTO data (id, version, changed, payload, filler)
+        SELECT CAST($1 AS SIGNED) + n, 0, NOW(6),
+            RANDOM_BYTES({DATA_PAYLOAD_BYTES}), RANDOM_BYTES({_FILLER_BYTES})
+        FROM {_numbers("($2 - $1 + 1)")} ORDER BY n""",
+    fill_fast=(),
+    data_complete=("ANALYZE TABLE data", "ALTER TABLE data COMMENT = '{label}'"),
+    spill=(
+        (
+            "SET SESSION sort_buffer_size = "
+            f"LEAST(@@sort_buffer_size, GREATEST(65536, {{bytes}} DIV {_SPILL_FACTOR}))"
+        ),
+    ),
+    sayings=_SAYINGS,
+)
+
+
+def mix_sql(schema: str) -> OdbcMixSql:
+    """The statements; names are found in the database that is in use.
+
+    Args:
+        schema: the quoted name of the schema.
+    """
+    del schema
+    return SQL

@@ -1,0 +1,153 @@
+"""sql-mix on SQL Server (2016 and later). None has run these statements yet: the tests parse them."""
+
+# ruff: noqa: S608 - SQL put together of parts of ours alone; parameters travel apart from it
+
+from __future__ import annotations
+
+from ...databases.contract import LoadingConnection, SqlConnection
+from ..operations import BULK, DATA, DATA_PAYLOAD_BYTES, HOT, LOG, Drawn
+from .contract import OdbcMixSql, Saying, counting, statement
+from .postgresql.odbc import as_rows
+
+_PAGE_BYTES = 8192
+_DIGITS = f"(VALUES {', '.join(f'({digit})' for digit in range(16))})"
+_LENGTH = 8  # sixteen to the power of this many numbers
+
+
+def _numbers(count: str) -> str:
+    """``numbers.n`` from 0 to so many; the server stops multiplying when it has them."""
+    digits = " CROSS JOIN ".join(f"{_DIGITS} AS d{place}(digit)" for place in range(_LENGTH))
+    return f"""(SELECT TOP (CAST({count} AS int)) ROW_NUMBER() OVER (ORDER BY (SELECT NULL)) - 1 AS n
+        FROM {digits}) AS numbers"""
+
+
+def _tables(schema: str) -> dict[str, str]:
+    return {
+        LOG: f"""CREATE TABLE {schema}.log (
+            id bigint IDENTITY PRIMARY KEY, session int NOT NULL, sequence int NOT NULL,
+            at datetime2 NOT NULL DEFAULT SYSUTCDATETIME(), payload varbinary(max) NOT NULL)""",
+        # A heap: what is loaded goes to its end.
+        BULK: f"""CREATE TABLE {schema}.bulk (
+            session int NOT NULL, load int NOT NULL, payload varbinary(max) NOT NULL)""",
+        HOT: f"""CREATE TABLE {schema}.hot (
+            id int PRIMARY KEY, version bigint NOT NULL, changed datetime2 NOT NULL)""",
+        DATA: f"""CREATE TABLE {schema}.data (
+            id bigint NOT NULL, version int NOT NULL, changed datetime2 NOT NULL,
+            payload binary({DATA_PAYLOAD_BYTES}) NOT NULL)""",
+    }
+
+
+def _lock_contend(hold: str, connection: SqlConnection, drawn: Drawn) -> int:
+    *rows, hold_s = drawn
+    with connection.transaction():
+        found = [connection.execute(hold, (row, hold_s)).fetchone() for row in rows]
+    return sum(int(row[0]) for row in found if row)
+
+
+def _as_delay(drawn: Drawn) -> Drawn:
+    """The hold as WAITFOR takes it: ``hh:mm:ss.mmm``."""
+    *rows, hold_s = drawn
+    seconds, milliseconds = divmod(round(hold_s * 1000), 1000)
+    minutes, seconds = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    return (*rows, f"{hours:02}:{minutes:02}:{seconds:02}.{milliseconds:03}")
+
+
+def _sayings(schema: str) -> dict[str, Saying[LoadingConnection]]:
+    # The row is locked, then the application's thinking is waited for on the server; the client commits.
+    hold = f"""SET NOCOUNT ON;
+        DECLARE @rows int, @hold varchar(16) = $2;
+        UPDATE {schema}.hot WITH (ROWLOCK) SET version = version + 1, changed = SYSUTCDATETIME()
+        WHERE id = $1;
+        SET @rows = @@ROWCOUNT;
+        WAITFOR DELAY @hold;
+        SELECT @rows"""
+    size = f"""SELECT COALESCE(SUM(a.total_pages), 0) * {_PAGE_BYTES} FROM sys.partitions AS p
+        JOIN sys.allocation_units AS a ON a.container_id = p.partition_id OR a.container_id = p.hobt_id
+        WHERE p.object_id = OBJECT_ID('{schema.replace("'", "''")}.bulk')"""
+    bulk_load = f"INSERT INTO {schema}.bulk (session, load, payload) VALUES ($1, $2, $3)"
+
+    def bulk_bytes(connection: SqlConnection) -> int:
+        found = connection.execute(size).fetchone()
+        return int(found[0]) if found else 0
+
+    def load(connection: LoadingConnection, drawn: Drawn) -> int:
+        bound_bytes, rows = drawn
+        if bulk_bytes(connection) > bound_bytes:
+            with connection.transaction():
+                connection.execute(f"SELECT TOP (0) 1 FROM {schema}.bulk WITH (TABLOCKX, HOLDLOCK)")
+                # Whoever else saw it grow so large, and had the lock before us, has emptied it.
+                if bulk_bytes(connection) > bound_bytes:
+                    connection.execute(f"TRUNCATE TABLE {schema}.bulk")
+        return connection.insert_many(bulk_load, rows).rowcount
+
+    return {
+        "log_append": Saying(
+            statement(f"INSERT INTO {schema}.log (session, sequence, payload) VALUES ($1, $2, $3)")
+        ),
+        "log_batch": Saying(
+            statement(f"""INSERT INTO {schema}.log (session, sequence, payload)
+                SELECT CAST($1 AS int), CAST($2 AS int) + n,
+                    SUBSTRING(whole.content, n * CAST($4 AS int) + 1, CAST($4 AS int))
+                FROM {_numbers("$3")} CROSS JOIN (SELECT CAST($5 AS varbinary(max)) AS content) AS whole""")
+        ),
+        "data_update": Saying(
+            statement(f"""UPDATE {schema}.data WITH (ROWLOCK)
+                SET version = version + 1, changed = SYSUTCDATETIME() WHERE id = $1""")
+        ),
+        "bulk_load": Saying(load, as_rows),
+        "point_read": Saying(statement(f"SELECT version, payload FROM {schema}.data WHERE id = $1")),
+        "range_scan": Saying(
+            counting(f"""SELECT COUNT_BIG(*), SUM(CAST(version AS bigint)) FROM {schema}.data
+                WHERE id BETWEEN $1 AND $2""")
+        ),
+        # Without its TOP an inner ORDER BY is no SQL; granted the least memory there is it sorts in tempdb.
+        "spill": Saying(
+            counting(f"""SELECT COUNT_BIG(*), CHECKSUM_AGG(CHECKSUM(content)) FROM (
+                SELECT TOP (CAST($2 AS int)) n, REPLICATE(CONVERT(varchar(64), HASHBYTES('SHA2_256',
+                    CAST(CAST($1 AS bigint) + n AS varchar(20))), 2), 16) AS content
+                FROM {_numbers("$2")} ORDER BY content) AS sorted
+                OPTION (MAX_GRANT_PERCENT = 0, MAXDOP 1)""")
+        ),
+        "lock_contend": Saying(lambda connection, drawn: _lock_contend(hold, connection, drawn), _as_delay),
+    }
+
+
+def mix_sql(schema: str) -> OdbcMixSql:
+    """The statements; every name is qualified, for a session has no schema of its own here.
+
+    Args:
+        schema: the quoted name of the schema.
+    """
+    label = "@name = N'pinchpoint', @value = N'{label}', @level0type = N'SCHEMA', @level0name = N'"
+    name = schema[1:-1].replace("]]", "]").replace("'", "''")
+    on_table = f"{label}{name}', @level1type = N'TABLE', @level1name = N'data'"
+    where = f"OBJECT_ID('{schema.replace(chr(39), chr(39) * 2)}.data')"
+    return OdbcMixSql(
+        make={
+            table: (f"DROP TABLE IF EXISTS {schema}.{table}", made) for table, made in _tables(schema).items()
+        },
+        fill_hot=f"INSERT INTO {schema}.hot SELECT n + 1, 0, SYSUTCDATETIME() FROM {_numbers('$1')}",
+        cache_bytes="SELECT committed_target_kb * CAST(1024 AS bigint) FROM sys.dm_os_sys_info",
+        may_know_cache="GRANT VIEW SERVER STATE TO the user (of Azure SQL: VIEW DATABASE STATE)",
+        data_there=f"""SELECT (SELECT CAST(e.value AS nvarchar(400)) FROM sys.extended_properties AS e
+                WHERE e.class = 1 AND e.major_id = {where} AND e.minor_id = 0 AND e.name = N'pinchpoint'),
+            (SELECT SUM(a.total_pages) * CAST({_PAGE_BYTES} AS bigint) FROM sys.partitions AS p
+                JOIN sys.allocation_units AS a ON a.container_id = p.partition_id
+                WHERE p.object_id = {where}),
+            (SELECT COUNT(*) FROM sys.indexes AS i WHERE i.object_id = {where} AND i.is_primary_key = 1)""",
+        data_count=f"SELECT COUNT_BIG(*), MIN(id), MAX(id) FROM {schema}.data",
+        data_fill=f"""INSERT INTO {schema}.data (id, version, changed, payload)
+            SELECT CAST($1 AS bigint) + n, 0, SYSUTCDATETIME(), CRYPT_GEN_RANDOM({DATA_PAYLOAD_BYTES})
+            FROM {_numbers("(CAST($2 AS bigint) - CAST($1 AS bigint) + 1)")}""",
+        fill_fast=(),
+        data_complete=(
+            # Half of each page is left free: four rows to a page, as everywhere.
+            f"""ALTER TABLE {schema}.data ADD CONSTRAINT data_pkey PRIMARY KEY CLUSTERED (id)
+                WITH (FILLFACTOR = 50)""",
+            f"UPDATE STATISTICS {schema}.data",
+            f"EXEC sp_addextendedproperty {on_table}",
+        ),
+        spill=(),
+        sayings=_sayings(schema),
+    )

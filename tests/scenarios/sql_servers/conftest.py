@@ -1,0 +1,80 @@
+"""Each server of the contract, clean before and after a test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeVar
+
+import pytest
+from mariadbserver import MariaDb, mariadb
+from scenarios.sql_servers.targets import (
+    MSSQL_URL,
+    Maria,
+    Mssql,
+    Postgres,
+    Target,
+    by_odbc,
+    mssql_endpoint,
+    need_driver,
+)
+
+from pinchpoint_scenarios.contract import Endpoint
+
+Cleaned = TypeVar("Cleaned", bound=Target)
+TARGETS = ("postgresql", "postgresql+odbc", "mysql+odbc", "mssql+odbc")
+
+
+@pytest.fixture(scope="session")
+def maria_server() -> Iterator[MariaDb]:
+    """One MariaDB for all tests of a session."""
+    need_driver("MariaDB", package="odbc-mariadb")
+    with mariadb() as server:
+        yield server
+
+
+@pytest.fixture
+def maria(maria_server: MariaDb) -> Iterator[Maria]:
+    """MariaDB by ODBC."""
+    yield from _clean(Maria(maria_server))
+
+
+@pytest.fixture
+def postgres_odbc(sql_server: Endpoint) -> Iterator[Postgres]:
+    """PostgreSQL by ODBC."""
+    need_driver("PostgreSQL", package="odbc-postgresql")
+    yield from _clean(Postgres(sql_server, Endpoint("sql", by_odbc(sql_server.url))))
+
+
+@pytest.fixture(params=TARGETS)
+def target(request: pytest.FixtureRequest) -> Iterator[Target]:
+    """Every server in turn."""
+    yield from _target(request, request.param)
+
+
+@pytest.fixture(params=TARGETS[1:])
+def odbc_target(request: pytest.FixtureRequest) -> Iterator[Target]:
+    """Every server that is reached by ODBC in turn."""
+    yield from _target(request, request.param)
+
+
+def _target(request: pytest.FixtureRequest, name: str) -> Iterator[Target]:
+    match name:
+        case "postgresql":
+            server: Endpoint = request.getfixturevalue("sql_server")
+            yield from _clean(Postgres(server, server))
+        case "postgresql+odbc":
+            yield request.getfixturevalue("postgres_odbc")
+        case "mysql+odbc":
+            yield request.getfixturevalue("maria")
+        case _:
+            endpoint = mssql_endpoint()
+            if endpoint is None:
+                pytest.skip(f"no SQL Server is to be had as a package: {MSSQL_URL} names one")
+            need_driver("SQL Server", "FreeTDS", package="tdsodbc")
+            yield from _clean(Mssql(endpoint))
+
+
+def _clean(target: Cleaned) -> Iterator[Cleaned]:
+    target.clear()
+    yield target
+    target.clear()

@@ -1,0 +1,247 @@
+"""What sql-mix does is the same on every server: what is counted is there, nobody else's is touched."""
+
+# ruff: noqa: S608 - the tests ask in SQL of their own
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+from typing import Any
+
+import pytest
+from scenarios.sql_mix.helpers import LOG_ONLY, SMALL, loaded, performed, prepared
+from scenarios.sql_servers.targets import SCHEMA, Postgres, Target
+from scenarios.support import made, quiet
+
+from pinchpoint_scenarios.errors import ScenarioError
+from pinchpoint_scenarios.sql_mix import SqlMixParams
+from pinchpoint_scenarios.sql_mix.operations import OPERATIONS, State
+from pinchpoint_scenarios.sql_mix.presets import PRESETS
+
+SIZES: dict[str, Any] = {
+    "scale": SMALL,
+    "copy_rows": 60,
+    "batch_rows": 30,
+    "scan_rows": 100,
+    "spill_bytes": "1MiB",
+    "hot_rows": 3,
+    "lock_rows": 2,
+    "hold": "1ms",
+}
+TIMES, SESSION = 4, 5
+
+
+def number(target: Target, statement: str) -> int:
+    ((found,),) = target.ask(statement)
+    return int(found or 0)
+
+
+def snapshot_is_to_be_had(target: Target) -> bool:
+    """Whether the server has that level; where it has not, the sentence says so."""
+    driver = made("sql-mix", {"sql": target.endpoint}, {**LOG_ONLY, "isolation": "snapshot"})
+    try:
+        driver.check()
+    except ScenarioError as error:
+        if "isolation snapshot is not to be had" not in str(error):
+            raise
+        return False
+    return True
+
+
+def drawn(operation: str) -> list[tuple[Any, ...]]:
+    """The values a session draws for its first operations."""
+    params = SqlMixParams.model_validate({"operations": {operation: 1}, **SIZES})
+    state = State(Random(f"1:{SESSION}"), SESSION, params)
+    values = []
+    for _ in range(TIMES):
+        state.random.random()  # which operation comes next
+        values.append(OPERATIONS[operation].draw(state))
+    return values
+
+
+def test_check_tells_server_version_driver_and_changes_nothing(target: Target) -> None:
+    """Facts for the manifest and for whoever runs ``check``; afterwards nothing of ours is there."""
+    facts = made("sql-mix", {"sql": target.endpoint}, {"scale": SMALL}).check()["sql"]
+    assert facts["server"] in ("postgresql", "mariadb", "sqlserver")
+    assert facts["version"][0].isdigit()
+    assert facts["settings"]
+    assert facts["warnings"] == []
+    if "+odbc" in target.endpoint.url:
+        assert ".so" in facts["driver"] or ".dll" in facts["driver"].lower()
+        assert facts["rights"] == ["may make its schema", "may know the size of the buffer cache"]
+    assert target.schemas() == set()
+
+
+def test_what_is_appended_is_there_byte_by_byte(target: Target) -> None:
+    """Rows of ``log_append`` hold what was drawn; as many as were ok."""
+    with prepared(target.endpoint, LOG_ONLY) as driver:
+        assert target.tables() == {"log"}
+        counts = performed(driver, TIMES, SESSION).counts()
+        found = target.ask(f"SELECT session, sequence, payload FROM {SCHEMA}.log ORDER BY sequence")
+    assert counts == {("log_append", "ok"): TIMES}
+    assert [(a, b, bytes(c)) for a, b, c in found] == [
+        (SESSION, sequence, payload) for _, sequence, payload in drawn("log_append")
+    ]
+
+
+def test_a_batch_is_cut_up_on_the_server(target: Target) -> None:
+    """Every row of a ``log_batch`` has its own part of what was sent, in order."""
+    with prepared(target.endpoint, {"operations": {"log_batch": 1}, **SIZES}) as driver:
+        counts = performed(driver, TIMES, SESSION).counts()
+        found = target.ask(f"SELECT sequence, payload FROM {SCHEMA}.log ORDER BY sequence")
+    assert counts == {("log_batch", "ok"): TIMES}
+    sent = [
+        (first + row, content[row * width : (row + 1) * width])
+        for _, first, rows, width, content in drawn("log_batch")
+        for row in range(rows)
+    ]
+    assert [(sequence, bytes(payload)) for sequence, payload in found] == sent
+
+
+def test_a_bulk_load_is_there_whole(target: Target) -> None:
+    """Every row of each load, with its bytes."""
+    with prepared(target.endpoint, {"operations": {"bulk_load": 1}, **SIZES}) as driver:
+        counts = performed(driver, TIMES, SESSION).counts()
+        column = "`load`" if target.endpoint.url.startswith("mysql") else "load"
+        found = target.ask(f"SELECT {column}, payload FROM {SCHEMA}.bulk")
+    assert counts == {("bulk_load", "ok"): TIMES}
+    sent = Counter((load, payload) for _, _, load, payloads in drawn("bulk_load") for payload in payloads)
+    assert Counter((load, bytes(payload)) for load, payload in found) == sent
+
+
+def test_the_bulk_table_never_grows_without_bound(target: Target) -> None:
+    """Sessions that load at once keep it below its bound and one load each; no load is there in part."""
+    params = {"operations": {"bulk_load": 1}, "copy_rows": 300, "bulk_bytes": "256KiB"}
+    with prepared(target.endpoint, params) as driver:
+        with loaded(driver, 3, 10.0) as recorder:
+            while len(recorder.rows) < 24:
+                assert set(recorder.counts()) <= {("bulk_load", "ok")}
+        left = number(target, f"SELECT COUNT(*) FROM {SCHEMA}.bulk")
+    assert set(recorder.counts()) == {("bulk_load", "ok")}
+    assert left < 300 * len(recorder.rows), "it was emptied on the way"
+    assert left % 300 == 0
+
+
+def test_data_is_loaded_changed_read_and_used_again(target: Target) -> None:
+    """The table has the size of the plan; changes count; the next run takes it as it is, damaged anew."""
+    params = {"operations": {"data_update": 2, "point_read": 1, "range_scan": 1}, **SIZES}
+    versions = f"SELECT SUM(version) FROM {SCHEMA}.data"
+    driver = made("sql-mix", {"sql": target.endpoint}, params)
+    driver.prepare(quiet)
+    counts = performed(driver, 60).counts()
+    driver.finish(keep_data=True)
+    rows = number(target, f"SELECT COUNT(*) FROM {SCHEMA}.data")
+    assert {outcome for _, outcome in counts} == {"ok"}
+    assert len(counts) == 3
+    assert rows % 4 == 0
+    assert number(target, versions) == counts["data_update", "ok"] > 0
+    said: list[str] = []
+    again = made("sql-mix", {"sql": target.endpoint}, params)
+    again.prepare(said.append)
+    again.finish(keep_data=True)
+    assert "it is used again" in "\n".join(said)
+    assert number(target, versions) == counts["data_update", "ok"]
+    target.ask(f"DELETE FROM {SCHEMA}.data WHERE id = 17")
+    with prepared(target.endpoint, params) as third:
+        assert number(target, versions) == 0
+        assert number(target, f"SELECT COUNT(*) FROM {SCHEMA}.data") == rows
+        target.ask(f"DELETE FROM {SCHEMA}.data WHERE id > 4")
+        outcomes = performed(third, 40).counts()
+    assert outcomes["range_scan", "missing_row"] > 0
+    assert target.schemas() == set()
+
+
+def test_hot_rows_are_changed_once_for_each_lock(target: Target) -> None:
+    """Two rows an operation, with several sessions: no change is lost, a deadlock is made again."""
+    params = {"operations": {"lock_contend": 1}, **SIZES, "retries": 50}
+    with prepared(target.endpoint, params) as driver:
+        with loaded(driver, 3, 10.0) as recorder:
+            while len(recorder.rows) < 60:
+                pass
+        changes = number(target, f"SELECT SUM(version) FROM {SCHEMA}.hot")
+    assert set(recorder.counts()) == {("lock_contend", "ok")}
+    assert changes == 2 * recorder.counts()["lock_contend", "ok"]
+    assert all(row.end_ns - row.start_ns >= 2e6 for row in recorder.rows if "/" not in row.operation), (
+        "both holds are service time"
+    )
+
+
+@pytest.mark.parametrize("preset", sorted(PRESETS))
+def test_every_preset_runs(odbc_target: Target, preset: str) -> None:
+    """All its operations, none of which fails."""
+    with prepared(odbc_target.endpoint, {"preset": preset, **SIZES}) as driver:
+        counts = performed(driver, 30).counts()
+    assert {outcome for _, outcome in counts} == {"ok"}
+    assert {operation for operation, _ in counts} <= set(PRESETS[preset])
+
+
+def test_every_isolation_level_is_taken(target: Target) -> None:
+    """Each level of a plan is one the server has, or a sentence says how to have it."""
+    for level in ("read_committed", "repeatable_read", "serializable", "snapshot"):
+        if level == "snapshot" and not snapshot_is_to_be_had(target):
+            continue
+        with prepared(target.endpoint, {**LOG_ONLY, "isolation": level}) as ready:
+            assert performed(ready, 2).counts() == {("log_append", "ok"): 2}
+
+
+def test_a_schema_without_our_mark_is_left_alone(target: Target) -> None:
+    """Somebody's schema of that name stops the run, and survives ``finish``."""
+    target.ask(f"CREATE {'DATABASE' if 'mysql' in target.endpoint.url else 'SCHEMA'} {SCHEMA}")
+    target.ask(f"CREATE TABLE {SCHEMA}.log (theirs int)")
+    driver = made("sql-mix", {"sql": target.endpoint}, LOG_ONLY)
+    for action in (driver.check, lambda: driver.prepare(quiet), lambda: driver.finish(keep_data=False)):
+        with pytest.raises(ScenarioError, match="'pinchpoint_test' is there already and was not made by"):
+            action()
+    assert target.tables() == {"log"}
+
+
+def test_what_others_put_into_our_schema_survives(target: Target) -> None:
+    """Only our tables are dropped; the schema stays while anything else lies in it, and that is said."""
+    driver = made("sql-mix", {"sql": target.endpoint}, LOG_ONLY)
+    driver.prepare(quiet)
+    target.ask(f"CREATE TABLE {SCHEMA}.theirs (id int)")
+    with pytest.raises(ScenarioError, match="was kept: something that is not Pinchpoint's"):
+        driver.finish(keep_data=False)
+    assert target.tables() == {"theirs"}
+
+
+def test_two_runs_do_not_share_a_schema(target: Target) -> None:
+    """The second run of the same scenario name is told so; after the first has finished it may."""
+    with prepared(target.endpoint, LOG_ONLY):
+        second = made("sql-mix", {"sql": target.endpoint}, LOG_ONLY)
+        with pytest.raises(ScenarioError, match="another run is using schema 'pinchpoint_test'"):
+            second.prepare(quiet)
+        second.finish(keep_data=True)
+    with prepared(target.endpoint, LOG_ONLY):
+        pass
+
+
+def test_names_with_dashes_and_capitals_work(target: Target) -> None:
+    """A scenario's name is quoted, not spelt into SQL."""
+    with prepared(target.endpoint, LOG_ONLY, name="My-Orders") as driver:
+        assert performed(driver, 1).counts() == {("log_append", "ok"): 1}
+        assert {name.lower() for name in target.schemas()} == {"pinchpoint_my-orders"}
+    assert target.schemas() == set()
+    with pytest.raises(ScenarioError, match="shorter name"):
+        made("sql-mix", {"sql": target.endpoint}, LOG_ONLY, name="x" * 130).check()
+
+
+def test_by_odbc_the_same_is_written_as_by_the_servers_own_library(postgres_odbc: Postgres) -> None:
+    """From the same seed, the same rows on the same server."""
+    seen = []
+    for endpoint in (postgres_odbc.server, postgres_odbc.endpoint):
+        params = {"operations": {"log_append": 1, "log_batch": 1, "data_update": 1}, **SIZES}
+        with prepared(endpoint, params) as driver:
+            rows = [
+                (row.operation, row.outcome, row.size_bytes) for row in performed(driver, 12, SESSION).rows
+            ]
+            seen.append(
+                (
+                    rows,
+                    postgres_odbc.ask(
+                        f"SELECT session, sequence, md5(payload) FROM {SCHEMA}.log ORDER BY 1, 2"
+                    ),
+                    postgres_odbc.ask(f"SELECT id, version, md5(payload) FROM {SCHEMA}.data ORDER BY 1"),
+                )
+            )
+    assert seen[0] == seen[1]

@@ -1,0 +1,151 @@
+"""The statements for SQL Server, which no test can run without one: parsed by a parser of T-SQL."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import fields
+from random import Random
+from typing import Any
+
+import pytest
+import sqlglot
+from sqlglot import exp
+
+from pinchpoint_scenarios.databases.odbc.servers.contract import ServerSql
+from pinchpoint_scenarios.databases.odbc.servers.tsql import SQL as SERVER
+from pinchpoint_scenarios.sql_mix import SqlMixParams
+from pinchpoint_scenarios.sql_mix.dialects.tsql import mix_sql
+from pinchpoint_scenarios.sql_mix.operations import OPERATIONS, State
+
+MIX = mix_sql("[pinchpoint_test]")
+PROCEDURAL = ("lock", "create[1]", "data_complete[2]")
+"""Statements around a stored procedure: the parser passes EXEC on."""
+
+
+class Overheard:
+    """A connection that keeps what it is told, and answers that the bulk table is too large."""
+
+    rowcount = 1
+
+    def __init__(self) -> None:
+        self.statements: list[str] = []
+        self.parameters: list[int] = []
+
+    def execute(self, statement: str, parameters: Sequence[Any] = ()) -> Overheard:
+        self.statements.append(statement)
+        self.parameters.append(len(parameters))
+        return self
+
+    def insert_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> Overheard:
+        return self.execute(statement, rows[0])
+
+    def fetchone(self) -> tuple[int]:
+        return (2**40,)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        yield
+
+
+def overheard() -> dict[str, tuple[str, int]]:
+    """Operation and place -> each statement it would run, and how many parameters it gives."""
+    found = {}
+    params = SqlMixParams.model_validate(
+        {"operations": dict.fromkeys(OPERATIONS, 1), "hot_rows": 2, "lock_rows": 2}
+    )
+    for name, saying in MIX.sayings.items():
+        drawn = OPERATIONS[name].draw(State(Random(1), 1, params))
+        connection: Any = Overheard()
+        saying.run(connection, saying.encode(drawn) if saying.encode else drawn)
+        for place, statement in enumerate(connection.statements):
+            found[f"{name}[{place}]"] = (statement, connection.parameters[place])
+    return found
+
+
+def filled(text: str) -> str:
+    return text.format(
+        schema="[s]", table="[s].[t]", name="s", marker="mark", label="label", database="d", user="u"
+    )
+
+
+def said_of(sql: Any) -> Iterator[tuple[str, str]]:
+    """Every statement of a dialect, by its name there."""
+    for field in fields(sql):
+        value = getattr(sql, field.name)
+        texts = value if isinstance(value, tuple) else (value,)
+        if field.name in ("make", "isolation"):
+            texts = tuple(text for each in value.values() for text in each)
+        for place, text in enumerate(texts):
+            if isinstance(text, str) and " " in text and field.name not in ("may_know_cache", "quotes"):
+                yield (f"{field.name}[{place}]" if len(texts) > 1 else field.name), filled(text)
+
+
+STATEMENTS = {
+    **{f"server {name}": text for name, text in said_of(SERVER)},
+    **{f"mix {name}": text for name, text in said_of(MIX)},
+    **{name: text for name, (text, _) in overheard().items()},
+}
+
+
+BEYOND = (r"WAITFOR DELAY @\w+;", r"SET TRANSACTION ISOLATION LEVEL SNAPSHOT")
+"""What is T-SQL and the parser does not know: taken out before."""
+
+
+def parsed(text: str) -> list[exp.Expr]:
+    """The statements of a text, placeholders as ODBC has them."""
+    for pattern in BEYOND:
+        text = re.sub(pattern, "SELECT 1;", text)
+    return [each for each in sqlglot.parse(re.sub(r"\$\d+", "?", text), read="tsql") if each is not None]
+
+
+def test_no_statement_is_forgotten() -> None:
+    """Every field of both dialects that holds a statement is among those that are parsed."""
+    named = {re.sub(r"\[.*", "", name.partition(" ")[2]) for name in STATEMENTS}
+    not_sql = {"name", "quotes", "longest_name", "durable", "greet", "driver_times_out", "enter"}
+    assert {field.name for field in fields(ServerSql)} - named == not_sql
+    assert {field.name for field in fields(MIX)} - named == {
+        "may_know_cache",
+        "fill_fast",
+        "spill",
+        "sayings",
+    }
+    assert {name.partition("[")[0] for name in overheard()} == set(OPERATIONS)
+
+
+@pytest.mark.parametrize("name", sorted(STATEMENTS))
+def test_every_statement_is_tsql(name: str) -> None:
+    """It is parsed whole: nothing of it falls back to a command that the parser only passes on."""
+    statements = parsed(STATEMENTS[name])
+    assert statements
+    commands = [each.sql(dialect="tsql") for each in statements for each in each.find_all(exp.Command)]
+    allowed = ("EXEC", "WAITFOR", "UPDATE STATISTICS", "GRANT", "SET", "ALTER DATABASE")
+    assert not [each for each in commands if not each.upper().startswith(allowed)], commands
+
+
+def test_placeholders_are_the_parameters() -> None:
+    """Each statement of an operation takes as many parameters as it is given."""
+    for name, (text, given) in overheard().items():
+        assert max((int(found) for found in re.findall(r"\$(\d+)", text)), default=0) == given, name
+
+
+def test_every_table_is_qualified() -> None:
+    """A session has no schema of its own: what is not the system's stands in ours."""
+    for name, (text, _) in overheard().items():
+        for statement in parsed(text):
+            for table in statement.find_all(exp.Table):
+                if isinstance(table.this, exp.Identifier) and table.name not in (
+                    "numbers",
+                    "whole",
+                    "sorted",
+                ):
+                    assert table.db in ("pinchpoint_test", "sys"), f"{name}: {table.sql()}"
+
+
+def test_rows_are_locked_one_by_one_and_the_bulk_table_as_a_whole() -> None:
+    """ROWLOCK where rows are changed, TABLOCKX where the table is emptied."""
+    hints = {name: set(re.findall(r"WITH \(([A-Z, ]+)\)", text)) for name, (text, _) in overheard().items()}
+    assert hints["data_update[0]"] == {"ROWLOCK"}
+    assert hints["lock_contend[0]"] == {"ROWLOCK"}
+    assert any("TABLOCKX, HOLDLOCK" in each for name, each in hints.items() if name.startswith("bulk_load"))
