@@ -2,7 +2,9 @@
 
 Ours and the peer take turns in one run; a figure is the median of five pairs. Both run on the machine's last
 core, the server on the others. A goal that is missed is printed as it is. With ``SUITE=verdict`` it is the
-analysis that is timed, with ``SUITE=nosql`` the writes to NoSQL stores alone.
+analysis that is timed, with ``SUITE=nosql`` the writes to NoSQL stores alone, with ``SUITE=odbc`` commits by
+ODBC, with ``SUITE=bridge`` what a probe predicts of an application is held against what is measured then,
+with ``SUITE=collectors`` it is what watching costs.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from bench import (
     crawl,
     latency,
     nosql,
+    odbc,
     recording,
     scaling,
     share,
@@ -70,10 +73,16 @@ def collectors() -> Iterator[Row]:
     yield from _or_why_not("watching", collecting.rows())
 
 
+def by_odbc() -> Iterator[Row]:
+    """The rows of ODBC alone."""
+    yield from _or_why_not("commits by ODBC", odbc.rows())
+
+
 SUITES = {
     "engine": engine,
     "bridge": predictions,
     "collectors": collectors,
+    "odbc": by_odbc,
     "crawl": crawl_client,
     "nosql": stores,
     "verdict": whole_verdict,
