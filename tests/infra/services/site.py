@@ -22,7 +22,7 @@ FILES: dict[bytes, bytes] = {
     b"case/read.txt": b"lower",
     b"case/empty": b"",
     b"case/page.html": b"<!doctype html><title>t</title>",
-    b"case/page.gz": gzip.compress(b"packed"),
+    b"case/page.gz": gzip.compress(b"packed", mtime=0),
     b"deep/" + b"/".join(["ü".encode() * 120] * 14): b"long",
     **{b"many/%03d.txt" % number: b"number %d" % number for number in range(25)},
 }
