@@ -47,7 +47,7 @@ class LocalKind:
         if platform.system() not in ("Linux", "Windows"):
             raise CollectorError(
                 f"collector kind 'local' reads Linux and Windows, and this is {platform.system()}; "
-                "run Pinchpoint on Linux or Windows, or leave `collect` out for this host (it is then not seen)"
+                "run Pinchpoint on Linux or Windows, or leave `collect` out: the host is then not seen"
             )
         hosts = [watch.host for watch in watches]
         for host in hosts:

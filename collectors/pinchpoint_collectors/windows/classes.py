@@ -61,9 +61,13 @@ class Wanted:
     needed: bool = True
 
 
-def wanted() -> tuple[Wanted, ...]:
-    """Every object that is understood, ``Processor`` aside: it sees one group of 64 processors only."""
-    return tuple(_wanted())
+def wanted(*, sql_server: bool = True) -> tuple[Wanted, ...]:
+    """Every object that is understood, ``Processor`` aside: it sees one group of 64 processors only.
+
+    Args:
+        sql_server: whether SQL Server's are among them.
+    """
+    return tuple(one for one in _wanted() if sql_server or not one.object.startswith(SQL_SERVER))
 
 
 def _wanted() -> Iterator[Wanted]:

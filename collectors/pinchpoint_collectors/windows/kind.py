@@ -13,7 +13,7 @@ from pinchpoint_collectors.windows.classes import wanted
 from pinchpoint_collectors.windows.collector import WindowsCollector
 from pinchpoint_collectors.windows.link import Link
 from pinchpoint_collectors.windows.openssh import SshLink
-from pinchpoint_collectors.windows.options import OPTIONS, WinRm, interval_s, transport
+from pinchpoint_collectors.windows.options import OPTIONS, WinRm, interval_s, sql_server, transport
 from pinchpoint_collectors.windows.reader import KIND
 from pinchpoint_collectors.windows.script import request
 from pinchpoint_collectors.windows.stream import Stream
@@ -50,9 +50,9 @@ class WindowsKind:
             )
         try:
             address, every_s = transport(first.options), interval_s(first.options)
+            asked = wanted(sql_server=sql_server(first.options))
         except CollectorError as error:
             raise CollectorError(f"{where}: {error}") from error
-        asked = wanted()
         open_link = _opener(address, request(asked, every_s), where)
         return WindowsCollector(watches, Stream(first.host, open_link), asked, every_s, where)
 

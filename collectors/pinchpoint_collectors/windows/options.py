@@ -19,7 +19,7 @@ _SHORTEST_S, _LONGEST_S = 0.2, 60.0
 _WINRM = frozenset({"auth", "password", "tls", "ca", "cert_validation", "configuration"})
 _SSH = ssh.OPTIONS - {"address", "user", "port"}
 
-OPTIONS = frozenset({"address", "transport", "user", "port", "interval"}) | _WINRM | _SSH
+OPTIONS = frozenset({"address", "transport", "user", "port", "interval", "sql_server"}) | _WINRM | _SSH
 """The keys of a ``collect`` entry."""
 
 
@@ -76,6 +76,11 @@ def interval_s(options: Mapping[str, Any]) -> float:
     if not _SHORTEST_S <= seconds <= _LONGEST_S:
         raise CollectorError(f"interval: found {given!r}; allowed: a duration from 200ms to 60s")
     return seconds
+
+
+def sql_server(options: Mapping[str, Any]) -> bool:
+    """Whether SQL Server's counters are read as well. Raises ``CollectorError``."""
+    return _flag(options, "sql_server")
 
 
 def _winrm(options: Mapping[str, Any]) -> WinRm:

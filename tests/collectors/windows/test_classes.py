@@ -43,6 +43,12 @@ def test_every_object_of_the_logs_is_asked_for() -> None:
     }
 
 
+def test_sql_server_may_be_left_to_its_own_kind() -> None:
+    """Of the others nothing is left out."""
+    left = {one.object for one in wanted(sql_server=False)}
+    assert left == {name for name in BY_OBJECT if not name.startswith("SQLServer:")}
+
+
 @pytest.mark.parametrize(
     ("name", "instance"),
     [

@@ -46,6 +46,7 @@ def test_a_password_is_shown_nowhere() -> None:
         ({"address": "sql1", "auth": "ntlm"}, "needs `user:` and `password:`"),
         ({"address": "sql1", "user": "w"}, "password: missing beside `user:`"),
         ({"address": "sql1", "tls": "no"}, "tls: found 'no'; allowed: true or false"),
+        ({"address": "sql1", "cert_validation": 1}, "cert_validation: found 1; allowed: true or false"),
         ({"address": "sql1", "port": 0}, "port: found 0; allowed: a number"),
         ({"address": "sql1", "ca": "/nowhere/ca.pem"}, "ca: /nowhere/ca.pem is no file"),
         ({"address": "sql1", "password": 7, "user": "w"}, r"password: found a value \(not shown\)"),
