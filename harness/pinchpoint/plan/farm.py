@@ -174,14 +174,14 @@ class Collect(Record):
     """One collector that watches a host.
 
     Attributes:
-        required: whether the run is to end when the host can no longer be read.
         kind: its name in the collectors' registry.
+        required: whether the run is to end when the host can no longer be read.
     """
 
     model_config = ConfigDict(extra="allow")
 
-    required: bool = False
     kind: str = Field(description="the kind of collector, such as local")
+    required: bool = False
 
     @property
     def options(self) -> dict[str, Any]:
