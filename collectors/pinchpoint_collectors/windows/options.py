@@ -15,7 +15,7 @@ TRANSPORTS = ("winrm", "ssh")
 AUTHS = ("negotiate", "ntlm", "kerberos", "basic")
 _PORTS = {True: 5986, False: 5985}
 _INTERVAL = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s)")
-_SHORTEST_S, _LONGEST_S = 0.2, 60.0
+_SHORTEST_S, _LONGEST_S = 0.2, 15.0
 _WINRM = frozenset({"auth", "password", "tls", "ca", "cert_validation", "configuration"})
 _SSH = ssh.OPTIONS - {"address", "user", "port"}
 
@@ -74,7 +74,7 @@ def interval_s(options: Mapping[str, Any]) -> float:
     found = _INTERVAL.fullmatch(given) if isinstance(given, str) else None
     seconds = float(found[1]) * (0.001 if found[2] == "ms" else 1.0) if found else 0.0
     if not _SHORTEST_S <= seconds <= _LONGEST_S:
-        raise CollectorError(f"interval: found {given!r}; allowed: a duration from 200ms to 60s")
+        raise CollectorError(f"interval: found {given!r}; allowed: a duration from 200ms to 15s")
     return seconds
 
 
