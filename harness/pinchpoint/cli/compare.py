@@ -7,19 +7,33 @@ from pathlib import Path
 
 import click
 
-from pinchpoint.comparison import Comparison, check_factor, exit_status, read_sides
+from pinchpoint.comparison import (
+    Comparison,
+    check_factor,
+    check_metrics,
+    exit_status,
+    read_again,
+    read_sides,
+)
 from pinchpoint.comparison import compare as compare_sides
+from pinchpoint.comparison.foreseen import predicted
 from pinchpoint.comparison.saved import beside, directory_for, save, write_reports
+from pinchpoint.comparison.statistics import ENOUGH, RUN_TO_RUN
 from pinchpoint.errors import ExitStatus, InputError
 from pinchpoint.probe.compared import are_probes, compared, saved
 from pinchpoint.probe.compared import comparison_text as probe_comparison_text
 from pinchpoint.report.compared.terminal import comparison_text
+from pinchpoint.run_set import SET, is_set, load_set
 
 _DIRECTORY = click.Path(path_type=Path)
 
 
+_MANY = ("--with", "--aa")
+"""Options that take every argument up to the next option."""
+
+
 class TwoSides(click.Command):
-    """A command whose ``--with`` takes every argument up to the next option."""
+    """A command with such options."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """``A --with B C`` is read as ``A --with B --with C``."""
@@ -27,17 +41,17 @@ class TwoSides(click.Command):
 
 
 def spread(args: list[str]) -> list[str]:
-    """Repeat ``--with`` before each of the arguments that follow it."""
-    spreading = False
+    """Repeat ``--with`` before each of the arguments that follow it; ``--aa`` likewise."""
+    spreading = ""
     found: list[str] = []
     for argument in args:
         if argument.startswith("-") and argument != "-":
-            spreading = argument == "--with"
+            spreading = argument if argument in _MANY else ""
             found += [] if spreading else [argument]
         else:
-            found += ["--with", argument] if spreading else [argument]
+            found += [spreading, argument] if spreading else [argument]
     # One that nothing follows is left for click to complain of.
-    return [*found, "--with"] if spreading and args[-1] == "--with" else found
+    return [*found, spreading] if spreading and args[-1] == spreading else found
 
 
 @click.command(cls=TwoSides)
@@ -47,15 +61,35 @@ def spread(args: list[str]) -> list[str]:
     "other",
     metavar="OTHER...",
     multiple=True,
-    required=True,
     type=_DIRECTORY,
-    help="The other side: runs, or directories of repeats.",
+    help="The other side: runs, or directories of repeats. A set of runs alone needs none.",
+)
+@click.option(
+    "--aa",
+    metavar="AGAIN...",
+    multiple=True,
+    type=_DIRECTORY,
+    help="Further runs of BASE's farm: how much it differs from itself is no change.",
 )
 @click.option(
     "--factor",
     "factors",
     multiple=True,
     help="What is studied, such as disks; any other difference weakens the claim. May be given again.",
+)
+@click.option(
+    "--metric",
+    "metrics",
+    multiple=True,
+    help="A figure that is to be judged, such as scenario.crawl.throughput_per_s; six at most, by default "
+    "what each scenario is judged by, the studied disks' writes, p95. May be given again.",
+)
+@click.option(
+    "--bound",
+    type=click.FloatRange(min=1),
+    default=RUN_TO_RUN,
+    show_default=True,
+    help=f"With fewer than {ENOUGH} runs on a side: how many times as much one run may be as the next.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print comparison.json's content and nothing else.")
 @click.option(
@@ -71,10 +105,13 @@ def spread(args: list[str]) -> list[str]:
     default=None,
     help="Exit with 1 when something got worse.",
 )
-def compare(
+def compare(  # noqa: PLR0913 - one for each option
     base: tuple[Path, ...],
     other: tuple[Path, ...],
+    aa: tuple[Path, ...],
     factors: tuple[str, ...],
+    metrics: tuple[str, ...],
+    bound: float,
     out: Path | None,
     fail_on: str | None,
     *,
@@ -82,39 +119,86 @@ def compare(
 ) -> int:
     """Compare the runs of BASE with those of OTHER: what differs, what changed, whether the bottleneck moved.
 
-    BASE and OTHER are run directories, or directories of repeats; or one probe each. The last line is the
-    directory made.
+    BASE and OTHER are run directories, or directories of repeats; or one probe each. Or BASE alone is a set
+    of runs of two farms (run --farm A --farm B), and has all of it. The last line is the directory made.
     """
     if are_probes([*base, *other]):
-        return _probes(base, other, factors, out or beside(base), fail_on, as_json=as_json)
+        return _probes(base, other, (*factors, *metrics, *aa), out or beside(base), fail_on, as_json=as_json)
     for name in factors:
         check_factor(name)  # before minutes of analysis
-    found = compare_sides(read_sides(base, other), factors)
+    check_metrics(metrics)
+    if not other:
+        base, other, aa, factors, metrics = _of_set(base, aa, factors, metrics)
+    sides = read_sides(base, other)
+    again = read_again(sides.base, aa) if aa else None
+    found = compare_sides(
+        sides,
+        factors,
+        metrics=metrics,
+        bound=bound,
+        again=again,
+        what_if=predicted(sides),
+    )
     directory = write_comparison(found, out or beside(base))
     content = found.to_json()
     click.echo(json.dumps(content, indent=1) if as_json else comparison_text(content))
     click.echo(directory, err=as_json)
-    if fail_on and not any(one.ci95 for one in found.changes):
+    if fail_on and not any(one.judged.call and one.judged.ci95 for one in found.changes):
         click.echo(
-            "--fail-on worse: no change can be called worse yet, as ratios have no interval; "
+            "--fail-on worse: no figure that was to be judged has an interval, so none can be called worse; "
             "this comparison cannot fail by it",
             err=True,
         )
     return exit_status(found, fail_on_worse=fail_on is not None)
 
 
+_Given = tuple[tuple[Path, ...], tuple[Path, ...], tuple[Path, ...], tuple[str, ...], tuple[str, ...]]
+
+
+def _of_set(
+    base: tuple[Path, ...], aa: tuple[Path, ...], factors: tuple[str, ...], metrics: tuple[str, ...]
+) -> _Given:
+    """Base, other, A/A, factors and metrics of a set; what the command line says of them goes first."""
+    if len(base) != 1 or not is_set(base[0]):
+        raise InputError(
+            "--with: is missing: give the runs of the other side, or one set of runs (its directory holds "
+            f"{SET}) in place of both"
+        )
+    made = load_set(base[0])
+    folders = [str(folder) for folder in made.sides]
+    again = made.again
+    if len(folders) == 1 and again is not None:
+        folders, again = [*folders, str(again)], None
+    if len(folders) == 1:
+        raise InputError(f"{base[0]}: is a set of one farm; give the runs of another --with")
+    if len(folders) > 2:
+        pair = " --with ".join(folders[:2])
+        raise InputError(f"{base[0]}: is a set of {len(folders)} farms; compare two of them: {pair}")
+    return (
+        (Path(folders[0]),),
+        (Path(folders[1]),),
+        aa or ((again,) if again else ()),
+        factors or made.factors,
+        metrics or made.metrics,
+    )
+
+
 def _probes(
     base: tuple[Path, ...],
     other: tuple[Path, ...],
-    factors: tuple[str, ...],
+    of_runs: tuple[object, ...],
     out: Path,
     fail_on: str | None,
     *,
     as_json: bool,
 ) -> int:
     """Two storage probes, cell by cell."""
-    if factors:
-        raise InputError("--factor: is for runs; what differs between two probes is their disk")
+    if of_runs:
+        raise InputError(
+            "--factor, --metric, --aa: are for runs; what differs between two probes is their disk"
+        )
+    if not other:
+        raise InputError("--with: is missing: give the probe of the other side")
     found = compared(base, other)
     directory = saved(found, out)
     click.echo(json.dumps(found.to_json(), indent=1) if as_json else probe_comparison_text(found))

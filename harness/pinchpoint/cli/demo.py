@@ -51,18 +51,29 @@ PLAN: dict[str, Any] = {
     help="Run one plan on two farms that differ in their disks only, and compare (root, Linux).",
 )
 @click.option(
+    "--repeat",
+    type=click.IntRange(1, 20),
+    default=1,
+    show_default=True,
+    help="Of --dev-vs-prod: so many runs of each farm, by turns. Five make a comparison (half an hour).",
+)
+@click.option(
     "--stripes",
     "striped",
     is_flag=True,
     help="Run one burst of writes on 1, 2, 4 and 8 stripes of a disk, twice each (root, Linux; 15 minutes).",
 )
-def demo(out: Path, corpus: Path | None, *, both: bool, striped: bool) -> int:
+def demo(out: Path, corpus: Path | None, *, both: bool, repeat: int, striped: bool) -> int:
     """Start the embedded farm, load it with all three scenarios, say what gives way first.
 
     Its last line is the path of report.html.
     """
     if both and striped:
         raise InputError("--dev-vs-prod and --stripes: two demonstrations; give one of them")
+    if repeat > 1 and not both:
+        raise InputError(
+            "--repeat: is of --dev-vs-prod, which compares; `pinchpoint run --repeat` repeats any"
+        )
     if striped:
         return stripes.run_all(
             lambda number: _loaded(out / f"stripes-{number}", stripes.farm(number), stripes.PLAN, None), out
@@ -74,6 +85,7 @@ def demo(out: Path, corpus: Path | None, *, both: bool, striped: bool) -> int:
                 for name in dev_vs_prod.DISKS
             ],
             out,
+            repeat,
         )
     directory, status = run_and_report(*_loaded(out / "demo", FARM, PLAN, corpus), out)
     click.echo(directory / REPORT)

@@ -8,13 +8,12 @@ from typing import Any
 
 import click
 
-from pinchpoint.cli.compare import write_comparison
 from pinchpoint.cli.run import run_and_report
-from pinchpoint.comparison import compare, exit_status, read_sides
-from pinchpoint.errors import ExitStatus, FarmUnavailable, gravest
+from pinchpoint.cli.run_set import compare_farms, conduct
+from pinchpoint.errors import FarmUnavailable, gravest
 from pinchpoint.live import embedded
 from pinchpoint.plan import Farm, Plan
-from pinchpoint.report.compared.terminal import comparison_text
+from pinchpoint.run_set import new_set
 from pinchpoint.store.schema import REPORT
 from pinchpoint_infra.disks import support
 from pinchpoint_infra.disks.way import choose
@@ -71,30 +70,28 @@ def farm(name: str) -> dict[str, Any]:
     }
 
 
-def run_both(farms: Sequence[tuple[Farm, Plan]], out: Path) -> int:
-    """Run the plan on each farm, one after the other, compare; the last line is the comparison's page.
+def run_both(farms: Sequence[tuple[Farm, Plan]], out: Path, repeat: int = 1) -> int:
+    """Run the plan on each farm by turns, compare; the last line is the comparison's page.
+
+    Args:
+        farms: both, with their plan.
+        out: where the set of runs goes.
+        repeat: so many runs of each.
 
     Raises:
         FarmUnavailable: this machine has no means for such disks: both farms would be the same.
     """
     for described, _ in farms:
         check_means(described)
-    directories, statuses = [], []
-    for described, plan in farms:
-        click.echo(f"{described.name}:")
-        directory, status = run_and_report(described, plan, out)
-        click.echo("")
-        directories.append(directory)
-        statuses.append(status)
-        if status not in (ExitStatus.FINE, ExitStatus.OBJECTIVES_MISSED, ExitStatus.NOT_EVIDENCE):
-            click.echo(f"{described.name} did not run to its end, so there is nothing to compare", err=True)
-            click.echo(directory)
-            return status
-    found = compare(read_sides(directories[:1], directories[1:]), ["disks"])
-    written = write_comparison(found, out)
-    click.echo(comparison_text(found.to_json()))
-    click.echo(written / REPORT)
-    return gravest([*statuses, exit_status(found)])
+    names = [(described.name, Path(described.identity)) for described, _ in farms]
+    made = new_set(out, str(PLAN["name"]), names, repeat=repeat, aa=False, factors=["disks"])
+    statuses = conduct(made, farms, run_and_report)
+    if made.state != "finished":
+        click.echo(made.directory)
+        return gravest(statuses)
+    written, status = compare_farms(made)
+    click.echo(written[0] / REPORT)
+    return gravest([*statuses, status])
 
 
 def check_means(described: Farm) -> None:

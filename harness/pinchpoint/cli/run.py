@@ -1,13 +1,15 @@
-"""``pinchpoint run``: one plan against one farm."""
+"""``pinchpoint run``: one plan against one farm; or a set of runs, of several farms or repeated."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import click
 
 from pinchpoint.analysis import exit_status
-from pinchpoint.cli.arguments import FARM, OUT, PLAN
+from pinchpoint.cli.arguments import OUT, PLAN
 from pinchpoint.cli.worker import address
 from pinchpoint.conclude import verdict_of, write_reports
 from pinchpoint.errors import ExitStatus, InputError, gravest
@@ -15,14 +17,49 @@ from pinchpoint.loadgen.crew import DEFAULT_PORT, ONE_EACH, Crew
 from pinchpoint.loadgen.locustfile import scenario_class
 from pinchpoint.plan import Farm, Plan, ScenarioPlan, expand_all, load
 from pinchpoint.progress import Board, Progress
-from pinchpoint.report.terminal import verdict_text
+from pinchpoint.report.clock import clock_of
+from pinchpoint.report.replay_tables import replayed
+from pinchpoint.report.similarity_tables import similarity
+from pinchpoint.report.terminal import table_text, verdict_text
 from pinchpoint.run import run as run_plan
+from pinchpoint.run_set import new_set
+
+MOST_REPEATS = 1000
 
 
 @click.command()
 @PLAN
-@FARM
+@click.option(
+    "--farm",
+    "farm_files",
+    type=click.Path(path_type=Path),
+    required=True,
+    multiple=True,
+    help="The farm's farm.yaml. Given again: runs of all of them take turns, and the first is the base.",
+)
 @OUT
+@click.option(
+    "--repeat",
+    type=click.IntRange(1, MOST_REPEATS),
+    help="Run it so many times on each farm: a set of runs. Five make a comparison.",
+)
+@click.option(
+    "--aa",
+    is_flag=True,
+    help="Run the first farm twice in each round: how much it differs from itself is no change.",
+)
+@click.option(
+    "--factor",
+    "factors",
+    multiple=True,
+    help="What a set of several farms studies, such as disks; see compare. May be given again.",
+)
+@click.option(
+    "--metric",
+    "metrics",
+    multiple=True,
+    help="A figure that is to be judged, such as scenario.crawl.throughput_per_s; see compare.",
+)
 @click.option(
     "--prove",
     is_flag=True,
@@ -62,9 +99,13 @@ from pinchpoint.run import run as run_plan
 )
 def run(  # noqa: PLR0913 - one for each option
     plan_file: Path,
-    farm_file: Path,
+    farm_files: tuple[Path, ...],
     out: Path,
     *,
+    repeat: int | None,
+    aa: bool,
+    factors: tuple[str, ...],
+    metrics: tuple[str, ...],
     prove: bool,
     resume: bool,
     reset_index: str | None,
@@ -73,10 +114,78 @@ def run(  # noqa: PLR0913 - one for each option
     remote_workers: int | None,
     listen: str | None,
 ) -> int:
-    """Run PLAN against a farm, analyse and report; the last line is the run directory."""
+    """Run PLAN against a farm, analyse and report; the last line is the run directory.
+
+    With --repeat, --aa or several farms it is that of a set: a folder for each farm, set.json, and the
+    comparison of each farm with the first.
+    """
     crew = _crew(workers, remote_workers, listen)
-    farm, plan = load(farm_file, plan_file)
-    expand_all(farm)  # a variable that is not set is said with its line, before anything starts
+    as_set = repeat is not None or aa or len(farm_files) > 1
+    _check_set_options(as_set=as_set, resume=resume, factors=factors, metrics=metrics)
+    members = _loaded(farm_files, plan_file)
+    plan = members[0][1]
+    _check_fits(plan, resume=resume, reset_index=reset_index)
+    run_one = partial(
+        run_and_report,
+        keep_data=keep_data,
+        crew=crew,
+        prove=prove,
+        resume=resume,
+        reset_index=reset_index,
+    )
+    if not as_set:
+        directory, status = run_one(*members[0], out)
+        click.echo(directory)
+        return status
+    from pinchpoint.cli import run_set  # noqa: PLC0415 -- comparing loads the charts, and most runs need none
+
+    farms = [(farm.name, Path(farm.identity)) for farm, _ in members]
+    made = new_set(out, plan.name, farms, repeat=repeat or 1, aa=aa, factors=factors, metrics=metrics)
+    statuses = run_set.conduct(made, members, run_one)
+    click.echo(run_set.spread_text(made))
+    if made.state == "finished" and len(made.places) > 1:
+        click.echo("")
+        statuses.append(run_set.compare_farms(made)[1])
+    click.echo(made.directory)
+    return gravest(statuses)
+
+
+def _check_set_options(*, as_set: bool, resume: bool, factors: Sequence[str], metrics: Sequence[str]) -> None:
+    """What is for sets, and what is not; said before anything starts."""
+    if resume and as_set:
+        raise InputError("--resume: goes on with one run on one farm; run it without --repeat, --aa, --farm")
+    if (factors or metrics) and not as_set:
+        raise InputError(
+            "--factor, --metric: are for a set of runs, which is compared; add --repeat, or another --farm"
+        )
+    if factors or metrics:
+        from pinchpoint.comparison import check_factor, check_metrics  # noqa: PLC0415 -- as above
+
+        for name in factors:
+            check_factor(name)
+        check_metrics(metrics)
+
+
+def _loaded(farm_files: Sequence[Path], plan_file: Path) -> list[tuple[Farm, Plan]]:
+    """Every farm with the plan; all problems of all files at once. Raises InputError."""
+    members: list[tuple[Farm, Plan]] = []
+    problems: list[str] = []
+    for farm_file in farm_files:
+        try:
+            farm, plan = load(farm_file, plan_file)
+            expand_all(farm)  # a variable that is not set is said with its line, before anything starts
+            members.append((farm, plan))
+        except InputError as error:
+            problems += error.problems
+    if len({farm.identity for farm, _ in members}) < len(members):
+        problems.append("--farm: the same file twice; --aa runs the first farm twice in each round")
+    if problems:
+        raise InputError(*dict.fromkeys(problems))
+    return members
+
+
+def _check_fits(plan: Plan, *, resume: bool, reset_index: str | None) -> None:
+    """What the plan must have for these options. Raises InputError."""
     if resume and not any(scenario_class(planned.use).ends for planned in plan.scenarios.values()):
         raise InputError(
             "--resume: no scenario of this plan is work that ends, so there is nothing to go on with; "
@@ -87,18 +196,6 @@ def run(  # noqa: PLR0913 - one for each option
             "--reset-index: no scenario of this plan is a farm's own crawl (params: {drive: native}); one "
             "that Pinchpoint makes resets its own index by itself: run without --reset-index"
         )
-    directory, status = run_and_report(
-        farm,
-        plan,
-        out,
-        keep_data=keep_data,
-        crew=crew,
-        prove=prove,
-        resume=resume,
-        reset_index=reset_index,
-    )
-    click.echo(directory)
-    return status
 
 
 def _is_native(planned: ScenarioPlan) -> bool:
@@ -148,4 +245,7 @@ def run_and_report(
         stored, verdict = verdict_of(ended.directory)
         write_reports(stored, verdict.to_json(), ["html"], ended.directory)
     click.echo(verdict_text(verdict.to_json()))
+    for table in (similarity(stored, clock_of(stored)), replayed(stored)):
+        if table.rows:
+            click.echo(f"\n{table_text(table)}")
     return ended.directory, gravest([*ended.statuses, ExitStatus(exit_status(verdict))])

@@ -1,7 +1,8 @@
 """Two sets of runs: what differs, what changed, whether the bottleneck moved, and what may be claimed."""
 
 from pinchpoint.comparison.comparison import SCHEMA, Comparison, check_factor, compare, exit_status
-from pinchpoint.comparison.sides import Run, Side, Sides, read_sides, sides_of
+from pinchpoint.comparison.judged import check_metrics
+from pinchpoint.comparison.sides import Run, Side, Sides, read_again, read_sides, sides_of
 
 __all__ = [
     "SCHEMA",
@@ -10,8 +11,10 @@ __all__ = [
     "Side",
     "Sides",
     "check_factor",
+    "check_metrics",
     "compare",
     "exit_status",
+    "read_again",
     "read_sides",
     "sides_of",
 ]

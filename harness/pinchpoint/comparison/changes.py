@@ -1,16 +1,19 @@
-"""What changed: the figures of sources, disks, tiers and scenarios, both sides beside each other."""
+"""What changed: the figures of sources, disks, tiers, scenarios and bursts, both sides beside each other."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Any, Literal
 
+from pinchpoint.comparison.courses import Key
 from pinchpoint.comparison.hosts import Place, Places
-from pinchpoint.comparison.sides import Sides
-from pinchpoint.comparison.values import Better, Call, Pair, pair
+from pinchpoint.comparison.sides import Run, Sides
+from pinchpoint.comparison.statistics import Better, Call
+from pinchpoint.comparison.values import Pair, pair
 
-About = Literal["source", "disk", "cpu", "scenario"]
+About = Literal["source", "disk", "cpu", "scenario", "burst"]
 Row = Mapping[str, Any]
 
 SOURCE: Mapping[str, Better | None] = {
@@ -26,8 +29,44 @@ DISK: Mapping[str, Better | None] = {
     "read_latency_mean_s": "lower",
     "iops_mean": None,
     "iops_max": None,
+    "io_per_operation": "lower",
 }
 CPU: Mapping[str, Better | None] = {"busy_mean_ratio": None, "busy_max_ratio": None}
+BURST: Mapping[str, Better | None] = {
+    "done": "higher",
+    "p50_s": "lower",
+    "p99_s": "lower",
+    "backlog": "lower",
+    "recovery_s": "lower",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What may be said of a figure's ratio.
+
+    Attributes:
+        ci95: its 95 % interval; None: not known.
+        interval: what it covers: how runs differ from one another (``between_runs``), or only chance within
+            the runs there are (``within_run``); None without one.
+        why_no_interval: why there is none, one sentence.
+        declared: whether it is one of the figures that were to be judged.
+        margin_ratio: from 1/margin to margin the sides count as the same; None: not judged.
+        floor_ratio: how many times as much the same farm differed from itself; None: not known.
+        p: of the ratio lying within the margin, corrected for the number of declared figures.
+        call: what may be said; None where the figure was not declared.
+        confidence: of a change that is called: ``high`` between runs, else ``medium``.
+    """
+
+    ci95: tuple[float, float] | None = None
+    interval: Literal["between_runs", "within_run"] | None = None
+    why_no_interval: str | None = None
+    declared: bool = False
+    margin_ratio: float | None = None
+    floor_ratio: float | None = None
+    p: float | None = None
+    call: Call | None = None
+    confidence: Literal["high", "medium"] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +76,7 @@ class Change:
     Attributes:
         about: what kind of thing it is.
         metric: the figure; its ending is its unit.
+        name: what ``--metric`` names it: ``scenario.crawl.throughput_per_s``.
         pair: its values.
         source: the crawl source, where it is one.
         scenario: the scenario, where it is one.
@@ -44,12 +84,12 @@ class Change:
         place: the host, likewise.
         role: the disk's role.
         better: which way is better; None: neither (more I/O is not better by itself).
-        ci95: the ratio's 95 % interval; None: not known.
-        call: what may be said of it.
+        judged: what may be said of it.
     """
 
     about: About
     metric: str
+    name: str
     pair: Pair
     source: str | None = None
     scenario: str | None = None
@@ -57,22 +97,32 @@ class Change:
     place: Place | None = None
     role: str | None = None
     better: Better | None = None
-    ci95: tuple[float, float] | None = None
-    call: Call = "inconclusive"
+    judged: Judgement = Judgement()
+
+    def key(self, side: str) -> Key:
+        """Whose figure it is in the runs of a side (``base`` or ``other``)."""
+        host = getattr(self.place, side) if self.place else None
+        return self.about, self.source or self.scenario or self.tier, host, self.role, self.metric
 
 
 def changes(sides: Sides, places: Places) -> tuple[Change, ...]:
-    """Every figure of both sides: sources, disks, CPUs, scenarios, in this order."""
-    return (*_sources(sides), *_disks(sides, places), *_cpus(sides, places), *_scenarios(sides))
+    """Every figure of both sides: sources, disks, CPUs, scenarios, bursts, in this order."""
+    return (
+        *_sources(sides),
+        *_disks(sides, places),
+        *_cpus(sides, places),
+        *_scenarios(sides),
+        *_bursts(sides),
+    )
 
 
 class _Rows:
     """The rows of one of the verdicts' tables, by what they are about, run by run."""
 
-    def __init__(self, sides: Sides, read: Callable[[Row, str], Iterator[tuple[Any, Row]]]) -> None:
+    def __init__(self, sides: Sides, read: Callable[[Run, str], Iterator[tuple[Any, Row]]]) -> None:
         self._labels = sides.base.label, sides.other.label
-        self._base = [dict(read(verdict, "base")) for verdict in sides.base.verdicts]
-        self._other = [dict(read(verdict, "other")) for verdict in sides.other.verdicts]
+        self._base = [dict(read(run, "base")) for run in sides.base.runs]
+        self._other = [dict(read(run, "other")) for run in sides.other.runs]
 
     def __iter__(self) -> Iterator[Any]:
         return iter(dict.fromkeys(key for rows in (*self._base, *self._other) for key in rows))
@@ -92,32 +142,42 @@ class _Rows:
 
 
 def _sources(sides: Sides) -> Iterator[Change]:
-    rows = _Rows(sides, lambda verdict, _: ((row["source"], row) for row in verdict.get("crawl") or ()))
+    rows = _Rows(sides, lambda run, _: ((row["source"], row) for row in run.verdict.get("crawl") or ()))
     for source in rows:
         ended = all(rows.all(source, "complete"))
         for metric, better in SOURCE.items():
             cut = None
             if not ended and metric in ("count", "failures", "duration_s"):
                 cut = "not every crawl of it ended, so there is no ratio"
-            yield Change("source", metric, rows.pair(source, metric, cut), source=source, better=better)
+            found = rows.pair(source, metric, cut)
+            yield Change("source", metric, f"source.{source}.{metric}", found, source=source, better=better)
 
 
 def _disks(sides: Sides, places: Places) -> Iterator[Change]:
-    def read(verdict: Row, side: str) -> Iterator[tuple[Any, Row]]:
-        for row in verdict.get("disks") or ():
-            yield (places.of(row["tier"], row["host"], side), row["role"]), row
+    def read(run: Run, side: str) -> Iterator[tuple[Any, Row]]:
+        done_per_s = _done_per_s(run)
+        for row in run.verdict.get("disks") or ():
+            each = row["iops_mean"] / done_per_s if done_per_s and row["iops_mean"] is not None else None
+            yield (places.of(row["tier"], row["host"], side), row["role"]), {**row, "io_per_operation": each}
 
     rows = _Rows(sides, read)
     for place, role in rows:
         counted = rows.unlike((place, role), "iops_source", "I/O is counted in two ways")
         for metric, better in DISK.items():
-            found = rows.pair((place, role), metric, counted if metric.startswith("iops") else None)
-            yield Change("disk", metric, found, tier=place.tier, place=place, role=role, better=better)
+            found = rows.pair((place, role), metric, counted if metric.startswith("io") else None)
+            name = f"disk.{places.short(place)}.{role}.{metric}"
+            yield Change("disk", metric, name, found, tier=place.tier, place=place, role=role, better=better)
+
+
+def _done_per_s(run: Run) -> float | None:
+    """Operations per second of a run's only scenario: of several nobody knows whose I/O it is."""
+    every = list((run.verdict.get("scenarios") or {}).values())
+    return every[0].get("throughput_per_s") if len(every) == 1 else None
 
 
 def _cpus(sides: Sides, places: Places) -> Iterator[Change]:
-    def read(verdict: Row, side: str) -> Iterator[tuple[Any, Row]]:
-        for row in verdict.get("cpus") or ():
+    def read(run: Run, side: str) -> Iterator[tuple[Any, Row]]:
+        for row in run.verdict.get("cpus") or ():
             yield places.of(row["tier"], row["host"], side), row
 
     rows = _Rows(sides, read)
@@ -125,17 +185,41 @@ def _cpus(sides: Sides, places: Places) -> Iterator[Change]:
         mixed = rows.unlike(place, "of", "it is a share of two different things")
         for metric, better in CPU.items():
             found = rows.pair(place, metric, mixed)
-            yield Change("cpu", metric, found, tier=place.tier, place=place, better=better)
+            name = f"cpu.{places.short(place)}.{metric}"
+            yield Change("cpu", metric, name, found, tier=place.tier, place=place, better=better)
 
 
 def _scenarios(sides: Sides) -> Iterator[Change]:
-    rows = _Rows(sides, lambda verdict, _: iter((verdict.get("scenarios") or {}).items()))
-    for name in rows:
-        kind = time_kind(rows.all(name, "response_p95_s"))
+    rows = _Rows(sides, lambda run, _: iter((run.verdict.get("scenarios") or {}).items()))
+    for scenario in rows:
+        kind = time_kind(rows.all(scenario, "response_p95_s"))
         metrics: dict[str, Better] = {"throughput_per_s": "higher"}
         metrics |= {f"{kind}_p50_s": "lower", f"{kind}_p95_s": "lower"}
         for metric, better in metrics.items():
-            yield Change("scenario", metric, rows.pair(name, metric), scenario=name, better=better)
+            name, found = f"scenario.{scenario}.{metric}", rows.pair(scenario, metric)
+            yield Change("scenario", metric, name, found, scenario=scenario, better=better)
+
+
+def _bursts(sides: Sides) -> Iterator[Change]:
+    """Per burst: the median burst of each run."""
+
+    def read(run: Run, _: str) -> Iterator[tuple[Any, Row]]:
+        for name, row in (run.verdict.get("scenarios") or {}).items():
+            if row.get("bursts"):
+                yield name, {metric: _median_burst(row["bursts"], metric) for metric in BURST}
+
+    rows = _Rows(sides, read)
+    for scenario in rows:
+        for metric, better in BURST.items():
+            name, found = f"burst.{scenario}.{metric}", rows.pair(scenario, metric)
+            yield Change("burst", metric, name, found, scenario=scenario, better=better)
+
+
+def _median_burst(bursts: Sequence[Row], metric: str) -> float | None:
+    """None where a burst lacks it: one that was not recovered from took longer than any that was."""
+    values = [burst.get(metric) for burst in bursts]
+    known = [value for value in values if value is not None]
+    return float(median(known)) if known and len(known) == len(values) else None
 
 
 def time_kind(response: Sequence[float | None]) -> str:

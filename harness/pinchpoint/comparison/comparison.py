@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import difflib
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
-from pinchpoint.comparison import summary
+from pinchpoint.comparison import document, summary
+from pinchpoint.comparison.capacity import Capacity, capacities, not_kept_up
 from pinchpoint.comparison.changes import Change, changes
 from pinchpoint.comparison.claim import Claim, claim
-from pinchpoint.comparison.confounders import Blamed, Confounder, blamed_of, confounders, everyone_names
-from pinchpoint.comparison.hosts import Place, pair_hosts
+from pinchpoint.comparison.confounders import Confounder, blamed_of, confounders, everyone_names
+from pinchpoint.comparison.document import SCHEMA
+from pinchpoint.comparison.hosts import pair_hosts
+from pinchpoint.comparison.judged import declared, judged
 from pinchpoint.comparison.manifests import AREAS, Difference, differences
 from pinchpoint.comparison.moved import Movement, movement
-from pinchpoint.comparison.sides import Run, Side, Sides
+from pinchpoint.comparison.sides import Sides
+from pinchpoint.comparison.statistics import RUN_TO_RUN
 from pinchpoint.comparison.work import Work, work_done
 from pinchpoint.errors import ExitStatus, InputError
 
-SCHEMA = "pinchpoint.comparison/1"
+__all__ = ["SCHEMA", "Comparison", "check_factor", "compare", "exit_status"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +35,14 @@ class Comparison:
         studied: the differences in them.
         confounders: all others, those that touch a blamed resource first.
         work: what was done, by source and scenario.
+        metrics: the names of the figures that are judged.
+        bound: with few runs, how many times as much one may be as the next.
         changes: the figures, both sides beside each other.
+        capacity: what each side can do at most.
         bottleneck: whether it moved.
-        main_changes: the changes to look at first, each with its thing and both values, in words.
+        main_changes: the figures that are judged, each with its thing, both values and the call, in words.
         claim: what may be said to be the cause.
+        what_if: the other side predicted from the base, beside what was measured; None: nobody asked.
         summary: all of it in a few sentences.
         warnings: what a reader must know beside them.
     """
@@ -45,10 +52,14 @@ class Comparison:
     studied: tuple[Difference, ...]
     confounders: tuple[Confounder, ...]
     work: tuple[Work, ...]
+    metrics: tuple[str, ...]
+    bound: float
     changes: tuple[Change, ...]
+    capacity: tuple[Capacity, ...]
     bottleneck: Movement
     main_changes: tuple[str, ...]
     claim: Claim
+    what_if: Mapping[str, Any] | None
     summary: str
     warnings: tuple[str, ...]
 
@@ -58,42 +69,30 @@ class Comparison:
         Raises:
             ValueError: a number is not finite; such a value has no place in a comparison.
         """
-        content = {
-            "schema": SCHEMA,
-            "base": _side(self.sides.base),
-            "other": _side(self.sides.other),
-            "factors": self.factors,
-            "studied": [_difference(one) for one in self.studied],
-            "confounders": [
-                {
-                    **_difference(one.difference),
-                    "matters": one.matters,
-                    "touches": [_blamed(resource) for resource in one.touches],
-                }
-                for one in self.confounders
-            ],
-            "work": [asdict(one) for one in self.work],
-            "changes": [_change(one) for one in self.changes],
-            "bottleneck": asdict(self.bottleneck),
-            "main_changes": self.main_changes,
-            "claim": self.claim.kind,
-            "claim_because": self.claim.because,
-            "summary": self.summary,
-            "warnings": self.warnings,
-        }
-        result: dict[str, Any] = json.loads(json.dumps(content, allow_nan=False))
-        return result
+        return document.content(self)
 
 
-def compare(sides: Sides, factors: Sequence[str] = ()) -> Comparison:
+def compare(
+    sides: Sides,
+    factors: Sequence[str] = (),
+    *,
+    metrics: Sequence[str] = (),
+    bound: float = RUN_TO_RUN,
+    again: Sides | None = None,
+    what_if: Mapping[str, Any] | None = None,
+) -> Comparison:
     """Hold two sides against each other, from records alone: no clock, no files, no global state.
 
     Args:
         sides: the runs of both, with their verdicts.
         factors: the areas that are studied (``AREAS``); any other difference is a confounder.
+        metrics: the figures to judge, by name, six at most; by default ``judged.default_metrics``.
+        bound: with fewer than five runs on a side, how many times as much one run may be as the next.
+        again: the base beside further runs of its farm (``read_again``): an A/A pair.
+        what_if: the other side predicted from the base (``foreseen.predicted``).
 
     Raises:
-        InputError: a factor is not known.
+        InputError: a factor or a metric is not known.
     """
     for name in factors:
         check_factor(name)
@@ -103,23 +102,42 @@ def compare(sides: Sides, factors: Sequence[str] = ()) -> Comparison:
     rest = [one for one in differing if one.area not in factors]
     confounding = confounders(rest, blamed_of(sides, places), named=everyone_names(sides))
     work = work_done(sides)
-    found = changes(sides, places)
+    figures = changes(sides, places)
+    names = declared(figures, metrics, sides, studied)
+    found = judged(figures, names, sides, bound, _again(again))
     moved = movement(sides, places)
-    main = tuple(summary.main_changes(sides, found, studied))
+    main = tuple(summary.main_changes(found, names))
     claimed = claim(sides, factors, studied, confounding, work)
+    capacity = tuple(capacities(sides))
+    warnings = (
+        *summary.warnings(sides, found, differing, bound, again),
+        *not_kept_up(capacity, sides),
+        *summary.told(sides),
+    )
     return Comparison(
         sides=sides,
         factors=tuple(factors),
         studied=studied,
         confounders=confounding,
         work=work,
+        metrics=tuple(names),
+        bound=bound,
         changes=found,
+        capacity=capacity,
         bottleneck=moved,
         main_changes=main,
         claim=claimed,
+        what_if=what_if,
         summary=summary.summary(sides, moved, main, claimed, factors),
-        warnings=tuple(dict.fromkeys(summary.warnings(sides, found, differing))),
+        warnings=tuple(dict.fromkeys(warnings)),
     )
+
+
+def _again(again: Sides | None) -> tuple[Change, ...]:
+    """The figures of an A/A pair; none without one."""
+    if again is None:
+        return ()
+    return changes(again, pair_hosts(again.base.manifests[0], again.other.manifests[0]))
 
 
 def check_factor(name: str) -> None:
@@ -136,73 +154,5 @@ def exit_status(comparison: Comparison, *, fail_on_worse: bool = False) -> ExitS
     """3 where a run is no valid evidence, 1 where something got worse and that was asked for, else 0."""
     if comparison.claim.kind is None:
         return ExitStatus.NOT_EVIDENCE
-    worse = any(one.call == "worse" for one in comparison.changes)
+    worse = any(one.judged.call == "worse" for one in comparison.changes)
     return ExitStatus.OBJECTIVES_MISSED if fail_on_worse and worse else ExitStatus.FINE
-
-
-def _side(side: Side) -> dict[str, Any]:
-    return {"label": side.label, "runs": [_run(run) for run in side.runs]}
-
-
-def _run(run: Run) -> dict[str, Any]:
-    manifest, verdict = run.manifest, run.verdict
-    return {
-        "directory": run.directory,
-        "plan": (manifest.get("plan") or {}).get("name"),
-        "farm": (manifest.get("farm") or {}).get("name"),
-        "seed": manifest.get("seed"),
-        "started": manifest.get("started"),
-        "ended": manifest.get("ended"),
-        "outcome": verdict["outcome"],
-        "candidates": verdict.get("candidates") or [],
-        "experiment": verdict.get("experiment"),
-        "next": verdict.get("next"),
-        "headroom_ratio": verdict.get("headroom_ratio"),
-        "summary": verdict["summary"],
-    }
-
-
-def _difference(one: Difference) -> dict[str, Any]:
-    return {
-        "area": one.area,
-        "what": one.what,
-        "tier": one.tier,
-        "hosts": [place.name for place in one.places],
-        "role": one.role,
-        "base": _values(one.base),
-        "other": _values(one.other),
-    }
-
-
-def _values(values: tuple[Any, ...]) -> Any:
-    """The one value of a side; None where none was recorded; a list where its runs differ."""
-    if len(values) > 1:
-        return list(values)
-    return values[0] if values else None
-
-
-def _blamed(resource: Blamed) -> dict[str, Any]:
-    return {
-        "kind": resource.kind,
-        "tier": resource.tier,
-        "host": resource.place.name if resource.place else None,
-        "role": resource.role,
-    }
-
-
-def _change(one: Change) -> dict[str, Any]:
-    place: Place | None = one.place
-    figures: Mapping[str, Any] = asdict(one.pair)
-    return {
-        "about": one.about,
-        "metric": one.metric,
-        "source": one.source,
-        "scenario": one.scenario,
-        "tier": one.tier,
-        "host": place.name if place else None,
-        "role": one.role,
-        "better": one.better,
-        **figures,
-        "ci95": one.ci95,
-        "call": one.call,
-    }

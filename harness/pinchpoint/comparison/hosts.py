@@ -41,6 +41,11 @@ class Places:
                 return place
         return Place(tier, host, None) if side == "base" else Place(tier, None, host)
 
+    def short(self, place: Place) -> str:
+        """``sql``, or ``sql.sql1`` where its tier has several hosts."""
+        alone = sum(one.tier == place.tier for one in self.all) <= 1
+        return place.tier if alone else f"{place.tier}.{place.name.replace(' / ', '/')}"
+
 
 def pair_hosts(base: Mapping[str, Any], other: Mapping[str, Any]) -> Places:
     """Pair the hosts of two manifests, tier by tier."""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pinchpoint.analysis import analyse
+from pinchpoint.comparison.course import Course
+from pinchpoint.comparison.courses import Key, courses_of
+from pinchpoint.comparison.timelines import Timeline, timeline_of
 from pinchpoint.errors import InputError
 from pinchpoint.store.read import open_run, read_manifest
 from pinchpoint.store.schema import MANIFEST
@@ -21,11 +24,15 @@ class Run:
         directory: where it lies, as it was given.
         manifest: manifest.json's content.
         verdict: verdict.json's content, as the analysis reaches it now (the saved one may be older than it).
+        courses: of its figures, step by step; empty where there are other runs to compare it with.
+        timeline: what happened when; None where it was not asked for.
     """
 
     directory: str
     manifest: Mapping[str, Any]
     verdict: Mapping[str, Any]
+    courses: Mapping[Key, Course] = field(default_factory=dict)
+    timeline: Timeline | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +106,35 @@ def read_sides(base: Sequence[Path], other: Sequence[Path]) -> Sides:
     runs = [list({path.resolve(): path for path in paths}.values()) for paths in found]
     there = {path.resolve() for path in runs[1]}
     same = [str(path) for path in runs[0] if path.resolve() in there]
-    read = {path.resolve(): _read(path) for path in (*runs[0], *runs[1])}
+    # Only where runs cannot be held against each other does chance within them stand in.
+    alone = min(map(len, runs)) < 2
+    shown = {paths[0].resolve() for paths in runs}
+    read = {
+        path.resolve(): _read(path, alone=alone, shown=path.resolve() in shown)
+        for path in (*runs[0], *runs[1])
+    }
     first, second = ([read[path.resolve()] for path in paths] for paths in runs)
     return sides_of(first, second, same)
+
+
+def read_again(base: Side, again: Sequence[Path]) -> Sides:
+    """The base beside further runs of the same farm: an A/A pair, which shows what differs by chance.
+
+    Raises:
+        InputError: as ``read_sides``; or the runs are of another farm, or are the base's own.
+    """
+    found = sorted({path.resolve(): path for given in again for path in _finished_runs(given)}.values())
+    runs = [_read(path, alone=False, shown=False) for path in found]
+    mine = {Path(run.directory).resolve() for run in base.runs}
+    own = [run.directory for run in runs if Path(run.directory).resolve() in mine]
+    if own:
+        raise InputError(f"--aa: {own[0]} is one of the base's own runs; give further runs of its farm")
+    farms = {_name([run]) for run in (*base.runs, *runs)}
+    if len(farms) > 1:
+        raise InputError(
+            f"--aa: found runs of {', '.join(sorted(farms))}; an A/A pair is of the base's farm alone"
+        )
+    return Sides(base, Side(f"{base.label} (again)", tuple(runs)))
 
 
 def _name(runs: Sequence[Run]) -> str:
@@ -141,6 +174,13 @@ def _unfinished(run: Path, state: str) -> str:
     )
 
 
-def _read(directory: Path) -> Run:
+def _read(directory: Path, *, alone: bool, shown: bool) -> Run:
     stored = open_run(directory)
-    return Run(str(directory), stored.manifest, analyse(stored).to_json())
+    verdict = analyse(stored).to_json()
+    return Run(
+        str(directory),
+        stored.manifest,
+        verdict,
+        courses_of(stored, verdict) if alone else {},
+        timeline_of(stored) if shown else None,
+    )

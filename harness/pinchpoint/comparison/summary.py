@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pinchpoint.comparison import changes as change
 from pinchpoint.comparison.changes import Change
 from pinchpoint.comparison.claim import Claim
 from pinchpoint.comparison.manifests import Difference
 from pinchpoint.comparison.moved import Movement
 from pinchpoint.comparison.sides import Sides
+from pinchpoint.comparison.statistics import ENOUGH
 from pinchpoint.report import units, words
 
 
@@ -21,6 +21,7 @@ def summary(
     said = [movement_words(sides, movement)]
     if main and claimed.kind:
         said.append(f"From {sides.base.label} to {sides.other.label}: {'; '.join(main)}.")
+    said += [*gain_words(sides, movement)] if claimed.kind else []
     said.append(claim_words(claimed, factors))
     return " ".join(said)
 
@@ -36,35 +37,74 @@ def movement_words(sides: Sides, movement: Movement) -> str:
     return f"The bottleneck did not move: on both sides {base} gives way first{note}."
 
 
-def main_changes(sides: Sides, found: Sequence[Change], studied: Sequence[Difference]) -> Iterator[str]:
-    """What each scenario is judged by, and what the studied disks did."""
-    plans = [manifest.get("plan") or {} for side in sides for manifest in side.manifests]
-    planned: Mapping[str, Any] = plans[0].get("scenarios") or {}
-    for name in dict.fromkeys(one.scenario for one in found if one.scenario):
-        # Users who wait for each other do more or less; a schedule is kept, and takes longer or shorter.
-        closed = ((planned.get(name) or {}).get("load") or {}).get("model", "closed") == "closed"
-        one = change.of(found, scenario=name, metric="throughput_per_s") if closed else _p95(found, name)
-        if one and one.pair.ratio is not None:
-            yield f"{name}{'' if closed else ' p95'} {shift(one)}"
-    disks = {(one.tier, one.role): None for one in studied if one.area == "disks" and one.role}
-    for tier, role in disks:
-        one = change.of(found, about="disk", tier=tier, role=role, metric="write_latency_mean_s")
-        if one and one.pair.ratio is not None:
-            yield f"a write to the {role} disk of {tier} {shift(one)}"
+def gain_words(sides: Sides, movement: Movement) -> Iterator[str]:
+    """What a second step would buy, and what was foreseen of the first."""
+    step = movement.second_step
+    if step and movement.other:
+        yield (
+            f"A second step, from {thing(movement.other)} on, buys at most {units.percent(step.gain_ratio)} "
+            f"more throughput, until {thing(step.until)} gives way."
+        )
+    before = movement.foreseen
+    if before and movement.base and movement.moved:
+        yield (
+            f"Of {thing(movement.base)} the verdict of {sides.base.label} had promised at most "
+            f"{units.percent(before.gain_ratio)}, until {thing(before.until)} gives way."
+        )
+
+
+def main_changes(found: Sequence[Change], names: Sequence[str]) -> Iterator[str]:
+    """The figures that are judged, in the order in which they were declared."""
+    by_name = {one.name: one for one in found}
+    for name in names:
+        one = by_name[name]
+        if one.pair.ratio is not None:
+            yield f"{figure_words(one)} {shift(one)}"
+
+
+FIGURES: Mapping[str, str] = {
+    "throughput_per_s": "",
+    "rate_per_s": "",
+    "busy_mean_ratio": "busy, mean",
+    "busy_max_ratio": "busy at most",
+    "iops_mean": "IOPS",
+    "iops_max": "IOPS at most",
+    "write_latency_mean_s": "a write",
+    "write_latency_max_s": "the longest writes",
+    "read_latency_mean_s": "a read",
+    "io_per_operation": "I/O per operation",
+    "duration_s": "duration",
+    "repository_latency_s": "repository latency",
+    "recovery_s": "time to recover",
+}
+
+
+def figure_words(one: Change) -> str:
+    """Whose figure, and which: ``crawl``, ``crawl p95``, ``a write to the log disk of sql``."""
+    plain = one.metric.removeprefix("response_").removeprefix("service_").removesuffix("_s")
+    figure = FIGURES.get(one.metric, plain.replace("_", " "))
+    if one.about == "disk":
+        joint = "to" if "write" in one.metric else "from" if "read" in one.metric else "of"
+        return f"{figure} {joint} the {one.role} disk of {one.tier}"
+    if one.about == "cpu":
+        return f"CPU of {one.tier} {figure}"
+    burst = "a burst of " if one.about == "burst" else ""
+    return f"{burst}{one.source or one.scenario} {figure}".rstrip()
 
 
 def shift(one: Change) -> str:
-    """Both medians and how many times as much the other one is."""
+    """Both medians, how many times as much the other one is, and what may be said of that."""
     values = (units.of_metric(one.metric, value) for value in (one.pair.base, one.pair.other))
-    return f"{' → '.join(values)} ({units.times(one.pair.ratio)})"
+    ratio = units.times(one.pair.ratio)
+    if one.judged.ci95:
+        ratio += f", {interval_words(one.judged.ci95)}"
+    called = f": {one.judged.call}" if one.judged.call else ""
+    return f"{' → '.join(values)} ({ratio}){called}"
 
 
-def _p95(found: Sequence[Change], name: str) -> Change | None:
-    for metric in ("response_p95_s", "service_p95_s"):
-        one = change.of(found, scenario=name, metric=metric)
-        if one:
-            return one
-    return None
+def interval_words(ci95: Sequence[float]) -> str:
+    """``4.2 to 4.8``: the 95 % interval of a ratio."""
+    return " to ".join(units.times(end).split(" ")[0] for end in ci95)
 
 
 def claim_words(claimed: Claim, factors: Sequence[str]) -> str:
@@ -84,20 +124,33 @@ def thing(suspect: Mapping[str, Any]) -> str:
     return words.place({**suspect, "host": None, "instance": ""})
 
 
-def warnings(sides: Sides, found: Sequence[Change], differing: Sequence[Difference]) -> Iterator[str]:
+def warnings(
+    sides: Sides, found: Sequence[Change], differing: Sequence[Difference], bound: float, again: Sides | None
+) -> Iterator[str]:
     """What a reader must know beside the figures."""
-    if any(one.ci95 is None for one in found):
-        counts = ", ".join(f"{side.label}: {len(side.runs)}" for side in sides)
+    counts = ", ".join(f"{side.label}: {len(side.runs)}" for side in sides)
+    if min(len(side.runs) for side in sides) < ENOUGH:
+        within = any(one.judged.interval == "within_run" for one in found)
         yield (
-            "No change is called better, worse or equivalent: ratios have no 95 % interval yet. They say "
-            f"what these runs measured ({counts}), not what another run would. Whether the bottleneck moved "
-            "rests on the verdicts alone."
+            f"Fewer than {ENOUGH} runs on a side ({counts}): "
+            + ("95 % intervals hold within these runs only, " if within else "")
+            + f"what changed is called so beyond {units.times(bound)} alone, as one run may differ so much "
+            f"from the next, and nothing is called equivalent. `run --repeat {ENOUGH}` would tell."
+        )
+    elif again is None:
+        yield (
+            f"No A/A pair was made ({counts}): how much the same farm differs from itself is taken from "
+            "each side's own runs, one half against the other. `run --aa` makes one."
         )
     for directory in sides.same_runs:
         yield f"{directory} stands on both sides: held against itself, it can show no difference"
     mixed: list[str] = sorted({one.area for one in differing if one.mixed})
     if mixed:
         yield f"runs of one side differ among themselves in {words.listed(mixed)}: they are no plain repeats"
+
+
+def told(sides: Sides) -> Iterator[str]:
+    """The warnings of the runs' own verdicts."""
     for side in sides:
         for warning in dict.fromkeys(str(one) for verdict in side.verdicts for one in verdict["warnings"]):
             yield f"{side.label}: {warning}"

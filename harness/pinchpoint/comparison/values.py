@@ -5,10 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Literal
-
-Call = Literal["better", "worse", "equivalent", "inconclusive"]
-Better = Literal["higher", "lower"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +26,15 @@ class Pair:
     other_values: tuple[float | None, ...]
     ratio: float | None
     why: str | None
+
+    @property
+    def measured(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """The values of both sides' runs that measured it."""
+        base, other = (
+            tuple(value for value in values if value is not None)
+            for values in (self.base_values, self.other_values)
+        )
+        return base, other
 
 
 def pair(

@@ -23,7 +23,7 @@ _SECONDS = (
     "datum.value == 0 ? '0' : datum.value < 0.00099 ? format(datum.value * 1e6, '~g') + ' µs'"
     " : datum.value < 0.99 ? format(datum.value * 1e3, '~g') + ' ms' : format(datum.value, '~g') + ' s'"
 )
-_LABELS: Mapping[Axis, str] = {
+LABELS: Mapping[Axis, str] = {
     "latency": _SECONDS,
     "rate": "format(datum.value, '~s') + '/s'",
     "ratio": "format(datum.value, '.0%')",
@@ -57,47 +57,54 @@ def timeline_chart(panels: Sequence[Panel], clock: Clock) -> Chart | None:
     if not drawn:
         return None
     title = "Timeline: load, latency and the tiers' key metrics"
-    return Chart("timeline", title, _stack(drawn, clock, hover=True), _svg(_stack(drawn, clock, hover=False)))
+    return Chart(
+        "timeline", title, _stack(drawn, clock, hover=True), svg_of(_stack(drawn, clock, hover=False))
+    )
 
 
 def distribution_chart(scenario: str, kinds: Sequence[Distribution]) -> Chart:
     """How long the operations of one scenario took, on a logarithmic axis."""
     spec = _distribution(scenario, kinds)
-    return Chart(f"latency-{scenario}", f"Latency of {scenario}", spec, _svg(spec))
+    return Chart(f"latency-{scenario}", f"Latency of {scenario}", spec, svg_of(spec))
 
 
 def burst_chart(scenario: str, bursts: Sequence[Mapping[str, Any]]) -> Chart:
     """Each burst of a scenario: what latency it met, what waited at its end, how long it took to recover."""
     spec = _bursts(bursts)
-    return Chart(f"bursts-{scenario}", f"Bursts of {scenario}", spec, _svg(spec))
+    return Chart(f"bursts-{scenario}", f"Bursts of {scenario}", spec, svg_of(spec))
 
 
-class _Datasets(dict[str, list[Mapping[str, Any]]]):
+class Datasets(dict[str, list[Mapping[str, Any]]]):
     """The rows behind a chart, by name: Altair copies what it is given over and over; names are cheap."""
 
     def named(self, rows: Sequence[Mapping[str, Any]]) -> alt.NamedData:
+        """What a chart refers to them by."""
         name = f"rows{len(self)}"
         self[name] = list(rows)
         return alt.NamedData(name=name)
 
 
-def _svg(spec: Mapping[str, Any]) -> str:
+def svg_of(spec: Mapping[str, Any]) -> str:
+    """A specification as a picture; nothing is loaded for it."""
     drawn: str = vl_convert.vegalite_to_svg(dict(spec), allowed_base_urls=[])
     return drawn
 
 
 def _stack(panels: Sequence[Panel], clock: Clock, *, hover: bool) -> dict[str, Any]:
-    data = _Datasets()
+    data = Datasets()
     rows = [
         _panel(panel, clock, data, hover=hover, first=place == 0, last=place == len(panels) - 1)
         for place, panel in enumerate(panels)
     ]
-    return _finished(
+    return finished(
         alt.vconcat(*rows, spacing=14).resolve_scale(color="independent", strokeDash="independent"), data
     )
 
 
-def _finished(chart: alt.VConcatChart | alt.LayerChart | alt.FacetChart, data: _Datasets) -> dict[str, Any]:
+def finished(
+    chart: alt.VConcatChart | alt.HConcatChart | alt.LayerChart | alt.FacetChart, data: Datasets
+) -> dict[str, Any]:
+    """A chart as the specification that is drawn: fonts, colours, the rows behind it."""
     configured = (
         chart.configure(font="system-ui, 'Segoe UI', Helvetica, Arial, sans-serif", background="white")
         .configure_axis(
@@ -114,7 +121,7 @@ def _finished(chart: alt.VConcatChart | alt.LayerChart | alt.FacetChart, data: _
 
 
 def _panel(
-    panel: Panel, clock: Clock, data: _Datasets, *, hover: bool, first: bool, last: bool
+    panel: Panel, clock: Clock, data: Datasets, *, hover: bool, first: bool, last: bool
 ) -> alt.LayerChart | alt.FacetChart:
     x = alt.X(
         "t:Q",
@@ -133,7 +140,7 @@ def _panel(
     )
 
 
-def _phases(clock: Clock, data: _Datasets, *, named: bool) -> list[alt.Chart]:
+def _phases(clock: Clock, data: Datasets, *, named: bool) -> list[alt.Chart]:
     """Everything that is not the measure phase is shaded; the first panel also names the phases."""
     rows = [
         {"from": phase.from_s, "to": min(phase.to_s, clock.length_s), "name": phase.name.replace("_", "-")}
@@ -156,7 +163,7 @@ def _phases(clock: Clock, data: _Datasets, *, named: bool) -> list[alt.Chart]:
     return [shade, words]
 
 
-def _lines(panel: Panel, clock: Clock, data: _Datasets, x: alt.X) -> list[alt.Chart]:
+def _lines(panel: Panel, clock: Clock, data: Datasets, x: alt.X) -> list[alt.Chart]:
     rows = [row for place, series in enumerate(panel.series) for row in _rows(series, place, clock)]
     names = [series.name for series in panel.series]
     colour = alt.Color(
@@ -236,7 +243,7 @@ def _y_axis(panel: Panel) -> alt.Axis:
     ticks = {"values": _decades(panel)} if panel.logarithmic else {"tickCount": 4}
     return alt.Axis(
         title=None,
-        labelExpr=_LABELS[panel.axis],
+        labelExpr=LABELS[panel.axis],
         minExtent=_AXIS_WIDTH,
         maxExtent=_AXIS_WIDTH,
         labelOverlap=True,
@@ -256,7 +263,7 @@ def decades(values: Sequence[float]) -> list[float]:
     return [float(f"{step}e{power}") for power in range(low, high) for step in steps] + [float(f"1e{high}")]
 
 
-def _hover(panel: Panel, clock: Clock, data: _Datasets) -> alt.Chart:
+def _hover(panel: Panel, clock: Clock, data: Datasets) -> alt.Chart:
     """A column per bucket that lights up under the pointer and tells every line's value and the UTC time.
 
     Columns, not Vega-Lite's nearest point: its tooltips lose every field that is no number.
@@ -298,7 +305,7 @@ def _told(point: Point, show: Any) -> str:
 
 
 def _distribution(scenario: str, kinds: Sequence[Distribution]) -> dict[str, Any]:
-    data = _Datasets()
+    data = Datasets()
     names = [f"{each.kind} time" for each in kinds]
     colour = alt.Color(
         "name:N",
@@ -353,11 +360,11 @@ def _distribution(scenario: str, kinds: Sequence[Distribution]) -> dict[str, Any
         .mark_text(dy=-6, fontSize=10, color="#333")
         .encode(x="at:Q", y=alt.value(0), text="word:N")
     )
-    return _finished(alt.layer(*columns, rules, words).properties(width=460, height=170), data)
+    return finished(alt.layer(*columns, rules, words).properties(width=460, height=170), data)
 
 
 def _bursts(bursts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    data = _Datasets()
+    data = Datasets()
     x = alt.X("number:O", axis=alt.Axis(title="burst", labelAngle=0))
     latencies = [
         {"number": number, "name": name, "value": burst[key], "told": SHOW["latency"](burst[key])}
@@ -394,4 +401,4 @@ def _bursts(bursts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         .encode(x=x, y=alt.Y("value:Q", axis=alt.Axis(title="waiting at its end", tickCount=3)))
         .properties(width=460, height=_HEIGHT // 2)
     )
-    return _finished(alt.vconcat(lines, bars), data)
+    return finished(alt.vconcat(lines, bars), data)

@@ -14,7 +14,7 @@ from support import run_cli
 from pinchpoint.cli import dev_vs_prod
 from pinchpoint.cli.compare import spread
 from pinchpoint.cli.dev_vs_prod import DISKS, PLAN, farm
-from pinchpoint.comparison import read_sides
+from pinchpoint.comparison import read_again, read_sides
 from pinchpoint.errors import FarmUnavailable, InputError
 from pinchpoint.plan import load
 from pinchpoint_infra.disks import Support
@@ -71,11 +71,47 @@ def test_directories_of_repeats_are_their_runs(runs: Path, tmp_path: Path) -> No
     assert {len(row["base_values"]) for row in content["changes"]} == {3}
 
 
-def test_fail_on_worse_says_that_it_cannot_fail_yet(runs: Path, tmp_path: Path) -> None:
-    """No change is called worse without an interval: a silent 0 would be taken for a passed check."""
-    done = run_cli("compare", runs / "one", "--with", runs / "two", "--fail-on", "worse", "--out", tmp_path)
-    assert done.returncode == 0
-    assert "no change can be called worse yet" in done.stderr
+def test_fail_on_worse_fails_where_something_got_worse(tmp_path: Path) -> None:
+    """One run each: three times slower is worse, exit status 1 where that is asked for; not the other way."""
+    for name, per_s in (("fast", 240.0), ("slow", 80.0)):
+        build = Build(measure_s=60, seed=len(name) * int(per_s)).host("sql1", "sql").cpu("sql1", 0.3, 0.2)
+        build.closed("orders", "sql-mix", 8)
+        build.operations("orders", "log_append", per_s, 8 / per_s, noise=0.01).generator()
+        saved(build.run(), tmp_path / name)
+    given = ("--fail-on", "worse", "--out", tmp_path / "out", "--json")
+    done = run_cli("compare", tmp_path / "fast", "--with", tmp_path / "slow", *given)
+    assert done.returncode == 1, done.stderr
+    rows = {row["name"]: row for row in json.loads(done.stdout)["changes"]}
+    assert rows["scenario.orders.throughput_per_s"]["call"] == "worse"
+    assert rows["scenario.orders.service_p95_s"]["call"] == "worse"
+    assert rows["scenario.orders.throughput_per_s"]["interval"] == "within_run"
+    back = run_cli("compare", tmp_path / "slow", "--with", tmp_path / "fast", *given)
+    assert back.returncode == 0, back.stderr
+
+
+def test_metrics_and_the_bound_are_taken_from_the_command_line(runs: Path, tmp_path: Path) -> None:
+    """What is to be judged, and how much one run may differ from the next."""
+    name = "cpu.search.busy_mean_ratio"
+    done = run_cli(
+        *("compare", runs / "one", "--with", runs / "two", "--metric", name, "--bound", "2"),
+        *("--json", "--out", tmp_path),
+    )
+    assert done.returncode == 0, done.stderr
+    content = json.loads(done.stdout)
+    assert (content["metrics"], content["bound_ratio"]) == ([name], 2.0)
+    wrong = run_cli("compare", runs / "one", "--with", runs / "two", "--metric", "cpu", "--out", tmp_path)
+    assert wrong.returncode == 2
+    assert "'cpu' is no figure of these runs; allowed:" in wrong.stderr
+
+
+def test_an_aa_pair_must_be_further_runs_of_the_base(runs: Path) -> None:
+    """Neither the base itself nor another farm's runs."""
+    sides = read_sides([runs / "one"], [runs / "two"])
+    assert len(read_again(sides.base, [runs / "set"]).other.runs) == 2
+    with pytest.raises(InputError, match="is one of the base's own runs"):
+        read_again(sides.base, [runs / "one"])
+    with pytest.raises(InputError, match="found runs of dev, prod"):
+        read_again(sides.base, [runs / "two"])
 
 
 def test_an_invalid_run_ends_with_3(runs: Path, tmp_path: Path) -> None:
@@ -128,6 +164,7 @@ def test_a_run_that_was_killed_is_not_touched(tmp_path: Path, runs: Path) -> Non
         (["--factor", "disks", "a", "--with", "c"], ["--factor", "disks", "a", "--with", "c"]),
         (["a", "--with=c", "--json"], ["a", "--with=c", "--json"]),
         (["a", "--with"], ["a", "--with"]),
+        (["a", "--with", "b", "--aa", "c", "d"], ["a", "--with", "b", "--aa", "c", "--aa", "d"]),
     ],
 )
 def test_with_takes_every_argument_up_to_the_next_option(given: list[str], read: list[str]) -> None:

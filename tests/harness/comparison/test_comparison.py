@@ -60,11 +60,48 @@ def test_every_figure_has_both_values_and_a_ratio_or_a_reason() -> None:
 
 
 def test_no_change_is_called_without_an_interval_and_the_reader_is_told() -> None:
-    """A thirteenfold change of one run each stays inconclusive; only the verdicts speak."""
+    """A thirteenfold change of one run each, of whose course nothing is known, stays inconclusive."""
     done = compare(alike(), ["disks"])
-    assert {row["call"] for row in done.to_json()["changes"]} == {"inconclusive"}
-    assert {row["ci95"] for row in done.to_json()["changes"]} == {None}
-    assert "ratios have no 95 % interval yet" in done.warnings[0]
+    rows = done.to_json()["changes"]
+    assert {row["call"] for row in rows if row["declared"]} == {"inconclusive"}
+    assert {row["call"] for row in rows if not row["declared"]} == {None}
+    assert {row["ci95"] for row in rows} == {None}
+    assert all(row["why_no_interval"] for row in rows)
+    assert done.warnings[0].startswith("Fewer than 5 runs on a side (dev: 1, prod: 1)")
+
+
+def test_what_the_second_step_buys_and_what_was_promised_of_the_first() -> None:
+    """By each side's own verdict; a run that does not know, or runs that disagree, promise nothing."""
+    after_log = {**SEARCH, "gain_ratio": 3.2, "assumes": "the same mix"}
+    after_cpu = {**LOG, "tier": "search", "role": "index", "gain_ratio": 0.38, "assumes": "the same mix"}
+    sides = sides_of([run("dev", next=after_log)], [run("prod", next=after_cpu)])
+    done = compare(sides, ["disks"])
+    step, before = done.bottleneck.second_step, done.bottleneck.foreseen
+    assert step is not None
+    assert before is not None
+    assert (step.gain_ratio, before.gain_ratio) == (0.38, 3.2)
+    assert (
+        "from the CPU of search on, buys at most 38 % more throughput, until the index disk" in done.summary
+    )
+    assert "of dev had promised at most 320 %" in done.summary
+    mixed = sides_of([run("dev", next=after_log)], [run("prod", next=after_cpu), run("prod", next=None)])
+    assert compare(mixed).bottleneck.second_step is None
+
+
+def test_capacity_is_what_was_reached_and_apart_from_the_load_that_was_offered() -> None:
+    """Users at a full CPU show what it can do; a rate shows it only where it is not served."""
+    done = compare(alike())
+    (crawl,) = done.capacity
+    assert (crawl.base_how, crawl.other_how) == ("at_least", "reached"), "a slow log is no end, a full CPU is"
+    assert (crawl.pair.base, crawl.pair.other, crawl.pair.ratio) == (3.4, 15.2, None)
+    sides = alike()
+    for side in sides:
+        side.runs[0].manifest["plan"]["scenarios"]["crawl"]["load"] = {"model": "open", "rate_per_s": 15.0}
+    done = compare(sides)
+    (crawl,) = done.capacity
+    assert (crawl.base_how, crawl.other_how) == ("reached", "at_least")
+    assert crawl.kept_up == (False, True)
+    assert any(one.startswith("crawl: dev did not keep up") for one in done.warnings)
 
 
 def test_a_side_of_several_runs_is_its_median_and_keeps_every_value() -> None:
@@ -202,6 +239,6 @@ def test_the_document_is_plain_json() -> None:
     assert json.loads(json.dumps(content, allow_nan=False)) == content
     wanted = {"changes", "bottleneck", "confounders", "claim", "summary", "warnings"}
     assert wanted <= content.keys()
-    row = {"metric", "tier", "host", "role", "base", "other", "ratio", "ci95", "call"}
+    row = {"name", "metric", "tier", "host", "role", "base", "other", "ratio", "ci95", "call"}
     assert all(row <= each.keys() for each in content["changes"])
     assert content["bottleneck"]["base"] == LOG

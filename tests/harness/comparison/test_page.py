@@ -56,7 +56,7 @@ def test_the_cells_of_the_tables_are_the_data(browser: webdriver.Chrome, tmp_pat
         assert cells == table.cells()
     places = [
         browser.find_element(By.ID, name).location["y"]
-        for name in ("differences", "work", "figures", "evidence")
+        for name in ("differences", "work", "ratios", "figures", "evidence")
     ]
     assert places == sorted(places)
     assert _log(browser, "browser") == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
+from pinchpoint.report.compared.charts import ratio_chart, timeline_chart
 from pinchpoint.report.compared.report import ComparisonReport
 from pinchpoint.report.html import environment, policy, template_file
 
@@ -24,6 +25,8 @@ def write(report: ComparisonReport) -> str:
             base=report.sides[0],
             other=report.sides[1],
             look=look,
+            ratios=ratio_chart(content),
+            timelines=timeline_chart(content),
             style=Markup(template_file("style.css")),  # noqa: S704 - our own file
             policy=policy([]),
         )

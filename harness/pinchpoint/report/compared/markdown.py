@@ -11,7 +11,8 @@ from pinchpoint.report.markdown import escaped, table_lines
 _SECTIONS = (
     ("What differs between the sides", ("studied", "confounders")),
     ("The work that was done", ("work",)),
-    ("Both sides beside each other", ("sources", "disks", "cpus", "scenarios")),
+    ("How much changed, and how sure that is", ("judged", "what_if", "capacity")),
+    ("Both sides beside each other", ("sources", "disks", "cpus", "scenarios", "bursts")),
 )
 
 
@@ -31,7 +32,8 @@ def _lines(report: ComparisonReport) -> Iterator[str]:
     for title, names in _SECTIONS:
         yield from (f"## {title}", "")
         for name in names:
-            yield from table_lines(report.tables[name])
+            if name in report.tables:
+                yield from table_lines(report.tables[name])
     yield from ("## What each side's verdict rests on", "")
     for side in report.sides:
         yield from _side(side)
@@ -47,7 +49,9 @@ def _answers(report: ComparisonReport) -> Iterator[str]:
     yield f"- Did the bottleneck move? **{report.moved_words}**: {' → '.join(names)}"
     if report.content["bottleneck"]["why"]:
         yield f"  ({escaped(report.content['bottleneck']['why'])})"
+    yield from (f"- {escaped(each)}" for each in report.gains)
     yield f"- How sure? **{report.claim_words}**: {escaped('; '.join(report.content['claim_because']))}"
+    yield f"- {escaped(report.runs_words)}; {escaped(report.sure_words)}"
     yield ""
 
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pinchpoint.report import words
-from pinchpoint.report.compared import tables
+from pinchpoint.report import units, words
+from pinchpoint.report.compared import predicted, tables
 from pinchpoint.report.evidence import Finding, findings
 from pinchpoint.report.tables import Table
 
@@ -15,6 +15,11 @@ CLAIM: Mapping[str | None, str] = {
     "caused_by": "Caused by what was studied",
     "associated_with": "Came together, cause not shown",
     None: "Nothing is claimed: a run is not valid evidence",
+}
+SURE: Mapping[str | None, str] = {
+    "between_runs": "runs were held against runs (Welch on logarithms, Holm over the declared figures)",
+    "within_run": "intervals hold within these runs only (block bootstrap): another run may differ",
+    None: "no ratio has an interval, so no change is called",
 }
 MOVED: Mapping[bool | None, str] = {True: "It moved", False: "It did not move", None: "Cannot be said"}
 
@@ -71,6 +76,32 @@ class ComparisonReport:
         return MOVED[self.content["bottleneck"]["moved"]]
 
     @property
+    def sure_words(self) -> str:
+        """What the intervals of the figures that are judged rest on; of several kinds the weaker one."""
+        kinds = {row["interval"] for row in self.content["changes"] if row["declared"] and row["interval"]}
+        return SURE[next((kind for kind in ("within_run", "between_runs") if kind in kinds), None)]
+
+    @property
+    def gains(self) -> tuple[str, ...]:
+        """What the change bought by the verdicts' model, and what a second step would buy; sentences."""
+        moved = self.content["bottleneck"]
+        base, other = self.sides
+        found = []
+        if moved["second_step"]:
+            step = moved["second_step"]
+            found.append(
+                f"A second step ({other.named}) buys at most {units.percent(step['gain_ratio'])} more, until "
+                f"{_thing(step['until'])} gives way, by the verdict of {other.label}."
+            )
+        if moved["foreseen"]:
+            step = moved["foreseen"]
+            found.append(
+                f"Of {base.named} the verdict of {base.label} had promised at most "
+                f"{units.percent(step['gain_ratio'])}, until {_thing(step['until'])} gives way."
+            )
+        return tuple(found)
+
+    @property
     def runs_words(self) -> str:
         """How many runs stand behind it: ``dev: 1 run, prod: 1 run``."""
         counts = [(side.label, len(side.runs)) for side in self.sides]
@@ -88,6 +119,10 @@ def gather(content: Mapping[str, Any]) -> ComparisonReport:
         tables.disks(content),
         tables.cpus(content),
         tables.scenarios(content),
+        tables.bursts(content),
+        tables.capacity(content),
+        tables.judged(content),
+        *predicted.tables(content),
     )
     invalid = [
         f"The run {run['directory']} ({side['label']}) is not valid evidence: its figures are shown, "
@@ -106,6 +141,11 @@ def gather(content: Mapping[str, Any]) -> ComparisonReport:
     )
 
 
+def _thing(blame: Mapping[str, Any]) -> str:
+    """A resource without its host and device."""
+    return words.place({**blame, "host": None, "instance": ""})
+
+
 def _side(content: Mapping[str, Any], name: str) -> SideWords:
     side, blame = content[name], content["bottleneck"][name]
     first = side["runs"][0]
@@ -118,7 +158,7 @@ def _side(content: Mapping[str, Any], name: str) -> SideWords:
     return SideWords(
         label=side["label"],
         runs=tuple({**run, "outcome_words": words.OUTCOME[run["outcome"]]} for run in side["runs"]),
-        named=words.place({**blame, "host": None, "instance": ""}) if blame else "",
+        named=_thing(blame) if blame else "",
         confidence=str((blame or {}).get("confidence") or ""),
         findings=findings(verdict),
         next_words=words.following(verdict),

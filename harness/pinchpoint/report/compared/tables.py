@@ -12,6 +12,18 @@ from pinchpoint.report.tables import Column, Row, Table, number, text
 RATIO = "ratio"
 _SIDE = "side"
 _NO_RATIO = "no ratio"
+_INTERVAL = "_ci95"
+
+COVERS: Mapping[str, str] = {
+    "between_runs": "between runs",
+    "within_run": "within a run",
+}
+HOW: Mapping[str, str] = {
+    "reached": "all it can do",
+    "at_least": "at least, its end was not reached",
+    "unknown": "not measured",
+}
+KEPT: Mapping[bool | None, str] = {True: "yes", False: "no", None: "no rate was offered"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +35,24 @@ class Figure(Column):
         value = row.get(self.key)
         if row.get(_SIDE) != RATIO:
             return self.absent if value is None else self.show(value)
-        return _NO_RATIO if value is None else units.times(value)
+        if value is None:
+            return _NO_RATIO
+        ends = row.get(f"{self.key}{_INTERVAL}")
+        return units.times(value) + (f" ({interval(ends)})" if ends else "")
+
+
+@dataclass(frozen=True, slots=True)
+class OfMetric(Column):
+    """A figure whose unit is that of the row's metric."""
+
+    def cell(self, row: Row) -> str:
+        """The figure with its unit."""
+        return units.of_metric(row["metric"], row[self.key])
+
+
+def interval(ends: Sequence[float]) -> str:
+    """``4.2 to 4.8``: the two ends of a ratio's 95 % interval."""
+    return " to ".join(units.times(end).split(" ")[0] for end in ends)
 
 
 def _figure(metric: str, title: str) -> Figure:
@@ -206,8 +235,10 @@ def disks(content: Row) -> Table:
             "read_latency_mean_s": "read latency",
             "iops_mean": "IOPS, mean",
             "iops_max": "max",
+            "io_per_operation": "I/O per operation",
         },
-        note="Over the measure phase, latency weighted by the number of operations.",
+        note="Over the measure phase, latency weighted by the number of operations. I/O per operation is "
+        "told of plans with one scenario: of several nobody knows whose I/O it is.",
         empty="No disk with a role was measured.",
     )
 
@@ -223,6 +254,100 @@ def cpus(content: Row) -> Table:
         {"busy_mean_ratio": "busy, mean", "busy_max_ratio": "max"},
         note="Of the cores the tier may use, where its processes were watched; else of the whole machine.",
         empty="No CPU was measured.",
+    )
+
+
+def judged(content: Row) -> Table:
+    """The figures that were declared, and what may be said of each."""
+    by_name = {row["name"]: row for row in content["changes"]}
+    labels = content["base"]["label"], content["other"]["label"]
+    rows = [_judged(by_name[name]) for name in content["metrics"]]
+    said = any(row["why_no_interval"] for row in rows)
+    return Table(
+        "judged",
+        "The figures that were to be judged",
+        (
+            Column("name", "figure"),
+            OfMetric("base", labels[0], numeric=True),
+            OfMetric("other", labels[1], numeric=True),
+            number("ratio", "ratio", units.times, absent=_NO_RATIO),
+            number("ci95", "95 % interval", interval, absent="none"),
+            Column("covers", "of chance", absent="-"),
+            number("margin_ratio", "the same within", _within),
+            number("floor_ratio", "A/A", units.times, absent="not known"),
+            number("p", "p, corrected", lambda p: f"{p:.2g}" if p >= 0.0001 else "< .0001", absent="-"),
+            Column("call", "so it is"),
+            *([Column("why_no_interval", "why no more", absent="")] if said else []),
+        ),
+        rows,
+        note="Medians of the runs, ratio other ÷ base. Between runs: Welch's interval on logarithms of run "
+        "values; within one: circular block bootstrap. p: of a ratio that lies within what counts as the "
+        "same, after Holm's correction over these figures. Everything else on this page has intervals too, "
+        "uncorrected, and is not called.",
+        empty="No figure was measured on both sides.",
+    )
+
+
+def _judged(row: Row) -> Row:
+    return {**row, "covers": COVERS.get(row["interval"])}
+
+
+def _within(margin: float) -> str:
+    """``0.952 to 1.05``: within it two sides count as the same."""
+    return interval((1 / margin, margin))
+
+
+def bursts(content: Row) -> Table:
+    """Bursts: the median burst of each run."""
+    return _beside(
+        "bursts",
+        "Bursts",
+        content,
+        "burst",
+        (Column("scenario", "scenario"),),
+        {
+            "done": "done in a burst",
+            "p50_s": "p50",
+            "p99_s": "p99",
+            "backlog": "waiting at its end",
+            "recovery_s": "time to recover",
+        },
+        note="Of each run the median burst; medians over the runs.",
+        empty="",
+    )
+
+
+def capacity(content: Row) -> Table:
+    """What each side can do at most, apart from how it does what is asked of it."""
+    rows = [
+        {
+            "scenario": row["scenario"],
+            _SIDE: content[side]["label"],
+            "value": row[side],
+            "how": HOW[row[f"{side}_how"]],
+            "kept": KEPT[row["kept_up"][place]],
+            "ratio": row["ratio"] if side == "other" else None,
+            "why": (row["why"] or "") if side == "other" and row["ratio"] is None else "",
+        }
+        for row in content["capacity"]
+        for place, side in enumerate(("base", "other"))
+    ]
+    return Table(
+        "capacity",
+        "Capacity",
+        (
+            Column("scenario", "scenario"),
+            Column(_SIDE, "side"),
+            number("value", "most that was done", units.per_second),
+            Column("how", "which is"),
+            Column("kept", "kept up with what was offered"),
+            number("ratio", "ratio", units.times, absent=""),
+            Column("why", "why no ratio"),
+        ),
+        rows,
+        note="A load with a rate shows its capacity only where it does not keep up, one of users where what "
+        "gives way is used up.",
+        empty="No scenario was run.",
     )
 
 
@@ -280,7 +405,10 @@ def _triples(rows: Iterable[Row], names: Sequence[str], labels: tuple[str, str])
     for thing, figures in things.items():
         fixed = dict(zip(names, thing, strict=True))
         for key, label in (("base", labels[0]), ("other", labels[1]), (RATIO, RATIO)):
-            yield {**fixed, _SIDE: label, **{metric: row[key] for metric, row in figures.items()}}
+            row = {**fixed, _SIDE: label, **{metric: row[key] for metric, row in figures.items()}}
+            if key == RATIO:
+                row |= {f"{name}{_INTERVAL}": one["ci95"] for name, one in figures.items() if one["ci95"]}
+            yield row
 
 
 def _reasons(rows: Iterable[Row], metrics: Mapping[str, str]) -> list[str]:

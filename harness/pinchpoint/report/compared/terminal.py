@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pinchpoint.report.compared.report import gather
+from pinchpoint.report.compared.report import ComparisonReport, gather
 from pinchpoint.report.terminal import wrapped
 
 
 def comparison_text(content: Mapping[str, Any]) -> str:
     """What a comparison found, wrapped at 88 columns; ``content`` is comparison.json's.
 
-    In this order: the answer, what else differs, in what the work differs, warnings. The figures are in the
-    report. The last line has no line end.
+    In this order: the answer, what else differs, in what the work differs, the figures that were judged,
+    warnings. All other figures are in the report. The last line has no line end.
     """
     report = gather(content)
     blocks = [f"{report.claim_words}.", wrapped(str(content["summary"]))]
@@ -25,10 +25,29 @@ def comparison_text(content: Mapping[str, Any]) -> str:
     if unlike:
         lines = [wrapped(f"{row['about']} {row['name']}: {row['unlike']}", "  - ") for row in unlike]
         blocks.append("\n".join(["Not the same work:", *lines]))
+    blocks += [_judged(report)] if report.tables["judged"].rows else []
     if content["warnings"]:
         lines = [wrapped(str(warning), "  ! ") for warning in content["warnings"]]
         blocks.append("\n".join(["Warnings:", *lines]))
     return "\n\n".join(blocks)
+
+
+def _judged(report: ComparisonReport) -> str:
+    """One line a figure: its ratio, the interval, the call."""
+    table = report.tables["judged"]
+    cells = {column.key: column for column in table.columns}
+    lines = []
+    for row in table.rows:
+        said = {key: cells[key].cell(row) for key in ("name", "base", "other", "ratio", "ci95", "call")}
+        why = f" ({row['why_no_interval']})" if row["why_no_interval"] else ""
+        lines.append(
+            wrapped(
+                f"{said['name']}: {said['base']} → {said['other']}, {said['ratio']}, 95 % interval "
+                f"{said['ci95']}: {said['call']}{why}",
+                "  - ",
+            )
+        )
+    return "\n".join([f"Judged ({report.sure_words}):", *lines])
 
 
 def _fact(row: Mapping[str, Any]) -> str:

@@ -1,0 +1,119 @@
+"""The runs of a set, one after the other, and the comparison of its farms."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import click
+
+from pinchpoint.cli.compare import write_comparison
+from pinchpoint.comparison import compare, exit_status, read_again, read_sides
+from pinchpoint.comparison.foreseen import predicted
+from pinchpoint.errors import ExitStatus, gravest
+from pinchpoint.plan import Farm, Plan
+from pinchpoint.report import units
+from pinchpoint.report.compared.terminal import comparison_text
+from pinchpoint.run_set import RunSet, turns
+from pinchpoint.store.schema import VERDICT
+
+RunOne = Callable[[Farm, Plan, Path], tuple[Path, ExitStatus]]
+
+GO_ON = (ExitStatus.FINE, ExitStatus.OBJECTIVES_MISSED, ExitStatus.NOT_EVIDENCE)
+"""How a run may end without ending its set: it was made whole, whatever it shows."""
+
+
+def conduct(made: RunSet, members: Sequence[tuple[Farm, Plan]], run_one: RunOne) -> list[ExitStatus]:
+    """Make the runs of a set; one that fails ends it, and what was measured stays.
+
+    Args:
+        made: the set.
+        members: farm and plan of each of its farms, in the set's order, A/A repetition left out.
+        run_one: makes a run of a farm and a plan in a folder.
+
+    Returns:
+        The exit status of each run.
+    """
+    by_identity = {str(farm.identity): (farm, plan) for farm, plan in members}
+    made.save()
+    statuses: list[ExitStatus] = []
+    whole = False
+    try:
+        for number, place in turns(made.places, made.repeat):
+            click.echo(f"{place.folder}, round {number} of {made.repeat}:")
+            directory, status = run_one(*by_identity[place.identity], made.directory / place.folder)
+            click.echo("")
+            made.note(place, number, directory, status)
+            statuses.append(status)
+            if status not in GO_ON:
+                click.echo(
+                    f"{directory}: this run did not come to its end, so the set ends here; what was "
+                    "measured is kept",
+                    err=True,
+                )
+                return statuses
+        whole = True
+    finally:
+        made.end(whole=whole)
+    return statuses
+
+
+def compare_farms(made: RunSet) -> tuple[list[Path], ExitStatus]:
+    """Hold the first farm of a set against each of the others: (the comparisons' directories, exit status).
+
+    A set of one farm with an A/A repetition is held against that: it should show no change.
+    """
+    base, *others = made.sides
+    again = made.again
+    if not others and again is not None:
+        others, again = [again], None
+    written, statuses = [], []
+    for other in others:
+        sides = read_sides([base], [other])
+        aa = read_again(sides.base, [again]) if again else None
+        found = compare(
+            sides,
+            made.factors,
+            metrics=made.metrics,
+            again=aa,
+            what_if=predicted(sides),
+        )
+        written.append(write_comparison(found, made.directory))
+        statuses.append(exit_status(found))
+        click.echo(comparison_text(found.to_json()))
+    return written, gravest(statuses)
+
+
+_SHOWN = ("throughput_per_s", "response_p95_s", "service_p95_s")
+
+
+def spread_text(made: RunSet) -> str:
+    """How much the runs of each farm differ from one another, by scenario: median, smallest and largest."""
+    lines = []
+    for folder in made.sides:
+        verdicts = _verdicts(made, folder)
+        lines.append(f"{len(verdicts)} run{'s'[: len(verdicts) > 1]} of {folder.name}:")
+        for name in dict.fromkeys(name for verdict in verdicts for name in verdict["scenarios"]):
+            for metric in _SHOWN:
+                values = [verdict["scenarios"].get(name, {}).get(metric) for verdict in verdicts]
+                known = [value for value in values if value is not None]
+                if known:
+                    lines.append(f"  {name} {_plain(metric)}: {_spread(metric, known)}")
+    return "\n".join(lines)
+
+
+def _verdicts(made: RunSet, folder: Path) -> list[dict[str, Any]]:
+    names = [str(run["run"]) for run in made.runs if run["folder"] == folder.name]
+    return [json.loads((folder / name / VERDICT).read_text(encoding="utf-8")) for name in names]
+
+
+def _plain(metric: str) -> str:
+    return metric.removesuffix("_per_s").removesuffix("_s").replace("_", " ")
+
+
+def _spread(metric: str, values: Sequence[float]) -> str:
+    ends = " to ".join(units.of_metric(metric, value) for value in (min(values), max(values)))
+    return f"{units.of_metric(metric, median(values))} ({ends})"

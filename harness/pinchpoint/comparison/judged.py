@@ -1,0 +1,228 @@
+"""Which figures are judged, and what may be said of each: METHOD 4.2 and 4.4."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from statistics import fmean
+from typing import Any
+
+from pinchpoint.comparison.changes import Change, Judgement
+from pinchpoint.comparison.changes import of as first_of
+from pinchpoint.comparison.course import widest
+from pinchpoint.comparison.manifests import Difference
+from pinchpoint.comparison.sides import Sides
+from pinchpoint.comparison.statistics import (
+    ENOUGH,
+    MOST_METRICS,
+    RUN_TO_RUN,
+    SAME,
+    Estimate,
+    call_of,
+    combined,
+    holm,
+    welch,
+)
+from pinchpoint.errors import InputError
+
+_SPLIT = 4
+"""So many runs of a side make two halves of two."""
+
+
+def declared(
+    found: Sequence[Change], metrics: Sequence[str], sides: Sides, studied: Sequence[Difference]
+) -> list[str]:
+    """The names of the figures that are judged: those that were asked for, else the default ones.
+
+    Raises:
+        InputError: too many are asked for, or a name is none of the figures'.
+    """
+    if not metrics:
+        return default_metrics(found, sides, studied)
+    check_metrics(metrics)
+    names = [one.name for one in found]
+    unknown = [name for name in metrics if name not in names]
+    if unknown:
+        raise InputError(*(_unknown(name, names) for name in unknown))
+    return list(dict.fromkeys(metrics))
+
+
+def check_metrics(names: Sequence[str]) -> None:
+    """Raises InputError where there are too many."""
+    if len(set(names)) > MOST_METRICS:
+        raise InputError(
+            f"--metric: found {len(set(names))}; allowed: {MOST_METRICS} at most, as each further question "
+            "makes an answer by chance more likely. All other figures are shown with their intervals"
+        )
+
+
+def _unknown(name: str, names: Sequence[str]) -> str:
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.4)
+    hint = f"; nearest: {near[0]}" if near else ""
+    return f"--metric: {name!r} is no figure of these runs; allowed: {', '.join(names)}{hint}"
+
+
+def default_metrics(found: Sequence[Change], sides: Sides, studied: Sequence[Difference]) -> list[str]:
+    """The six that are judged where none are named: by plan and factor, never by what was measured.
+
+    What each scenario is judged by (users who wait for each other do more or less; a schedule is kept, and
+    takes longer or shorter), then the studied disks' writes, then the p95 of the others; without a scenario
+    the crawl sources' rates, the disks' writes and the CPUs.
+    """
+    every = [*_of_scenarios(found, sides), *_of_disks(found, studied), *_p95s(found)]
+    if not any(one.about == "scenario" for one in found):
+        every += [one for one in found if one.metric == "rate_per_s"]
+        every += [one for one in found if one.metric == "write_latency_mean_s"]
+        every += [one for one in found if one.metric in ("busy_mean_ratio", "iops_mean")]
+    both = [one.name for one in every if one.pair.ratio is not None]
+    return list(dict.fromkeys(both))[:MOST_METRICS]
+
+
+def _of_scenarios(found: Sequence[Change], sides: Sides) -> Iterator[Change]:
+    planned = planned_scenarios(sides)
+    for name in dict.fromkeys([*planned, *(one.scenario for one in found if one.scenario)]):
+        closed = is_closed(planned.get(name))
+        for one in found:
+            wanted = "throughput_per_s" if closed else "_p95_s"
+            if one.about == "scenario" and one.scenario == name and one.metric.endswith(wanted):
+                yield one
+
+
+def _of_disks(found: Sequence[Change], studied: Sequence[Difference]) -> Iterator[Change]:
+    disks = dict.fromkeys((one.tier, one.role) for one in studied if one.area == "disks" and one.role)
+    # Commits wait for a log; what is written to data files is mostly waited for by nobody.
+    for tier, role in sorted(disks, key=lambda disk: disk[1] != "log"):
+        one = first_of(found, about="disk", tier=tier, role=role, metric="write_latency_mean_s")
+        if one:
+            yield one
+
+
+def _p95s(found: Sequence[Change]) -> Iterator[Change]:
+    yield from (one for one in found if one.about == "scenario" and one.metric.endswith("_p95_s"))
+
+
+def planned_scenarios(sides: Sides) -> Mapping[str, Any]:
+    """The scenarios of the plan of the first run."""
+    return (sides.base.manifests[0].get("plan") or {}).get("scenarios") or {}
+
+
+def is_closed(planned: Mapping[str, Any] | None) -> bool:
+    """Whether a scenario's load is one of users: what it gets done is a result, not a task."""
+    load = (planned or {}).get("load") or {}
+    top = load.get("to") or load.get("start") or {}
+    return load.get("model", "closed") == "closed" or "users" in {key for key, v in top.items() if v}
+
+
+def judged(
+    found: Sequence[Change],
+    names: Sequence[str],
+    sides: Sides,
+    bound: float = RUN_TO_RUN,
+    again: Sequence[Change] = (),
+) -> tuple[Change, ...]:
+    """Every change with its interval; those that were declared with what may be said of them.
+
+    Args:
+        found: the figures of both sides.
+        names: those that were declared.
+        sides: their runs, with the courses of their figures where a side has too few.
+        bound: with fewer than ``ENOUGH`` runs on a side, how many times as much one run may be as the next.
+        again: the same figures of the base (as base) and of its A/A runs (as other); empty: none were made.
+    """
+    same_farm = {one.name: one for one in again}
+    estimates = {one.name: _estimate(one, sides) for one in found}
+    first = [_with_interval(one, estimates[one.name]) for one in found]
+    enough = min(len(side.runs) for side in sides) >= ENOUGH
+    margins: dict[str, tuple[float, float | None]] = {}
+    for one in found:
+        floor = _floor(one, same_farm.get(one.name))
+        margins[one.name] = (max(1 + SAME, floor or 1.0) if enough else bound, floor)
+    wanted = [name for name in dict.fromkeys(names) if estimates.get(name)]
+    p = dict(zip(wanted, holm([_p(estimates[name], margins[name][0]) for name in wanted]), strict=True))
+    return tuple(
+        _called(one, estimates[one.name], p.get(one.name), margins[one.name], enough=enough)
+        if one.name in names
+        else one
+        for one in first
+    )
+
+
+def _p(estimate: Estimate | None, margin: float) -> float:
+    return estimate.p_within(margin) if estimate else 1.0
+
+
+def _estimate(one: Change, sides: Sides) -> Estimate | None:
+    """Of the runs' values where each side has several; else by chance within the runs there are."""
+    if one.pair.ratio is None or one.pair.ratio <= 0:
+        return None
+    base, other = one.pair.measured
+    if min(len(base), len(other)) >= 2:
+        return welch(base, other)
+    spreads = [
+        widest([run.courses.get(one.key(name)) for run in side.runs])
+        for name, side in (("base", sides.base), ("other", sides.other))
+    ]
+    known = [spread for spread in spreads if spread is not None]
+    if len(known) < 2:
+        return None
+    return combined(math.log(one.pair.ratio), [each[0] for each in known], [each[1] for each in known])
+
+
+def _with_interval(one: Change, estimate: Estimate | None) -> Change:
+    if estimate is None:
+        return replace(one, judged=Judgement(why_no_interval=_why_none(one)))
+    between = min(map(len, one.pair.measured)) >= 2
+    return replace(
+        one, judged=Judgement(ci95=estimate.ci95, interval="between_runs" if between else "within_run")
+    )
+
+
+def _why_none(one: Change) -> str:
+    if one.pair.ratio is None:
+        return one.pair.why or "there is no ratio"
+    if min(*(value for side in one.pair.measured for value in side)) <= 0:
+        return "a run has 0 of it, and 0 has no logarithm"
+    # Means and percentiles have a course; maxima, counts, bursts, and what is of a part of the run have none.
+    return "one run on a side, and chance within it says nothing of this figure: repeat the runs"
+
+
+def _floor(one: Change, again: Change | None) -> float | None:
+    """How many times as much the same farm differed from itself.
+
+    Of A/A runs the two means; without them each side's own runs, every second one against the others, and
+    the larger of both sides. None where nothing tells.
+    """
+    if again is not None:
+        base, other = again.pair.measured
+        return _apart(base, other)
+    halves = [(side[0::2], side[1::2]) for side in one.pair.measured if len(side) >= _SPLIT]
+    known = [apart for half in halves if (apart := _apart(*half)) is not None]
+    return max(known) if known else None
+
+
+def _apart(base: Sequence[float], other: Sequence[float]) -> float | None:
+    if not base or not other or min(*base, *other) <= 0:
+        return None
+    return math.exp(abs(fmean(map(math.log, other)) - fmean(map(math.log, base))))
+
+
+def _called(
+    one: Change,
+    estimate: Estimate | None,
+    p: float | None,
+    margin: tuple[float, float | None],
+    *,
+    enough: bool,
+) -> Change:
+    told = replace(
+        one.judged, declared=True, margin_ratio=margin[0], floor_ratio=margin[1], call="inconclusive"
+    )
+    if estimate is not None and p is not None:
+        # Of fewer runs than make a comparison nothing is known to be the same: the next may differ.
+        call = call_of(estimate, p, same=margin[0] if enough else None, better=one.better)
+        told = replace(told, p=p, call=call)
+        if call not in ("equivalent", "inconclusive"):
+            told = replace(told, confidence="high" if enough else "medium")
+    return replace(one, judged=told)

@@ -1,0 +1,123 @@
+"""What may be said of two sides' values of one figure: interval of the ratio, Holm's correction, the call.
+
+One module for runs, probes and what else is compared. Everything is done on logarithms: twice as much and
+half as much are equally far from no change, and swapping the sides swaps the answer and nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import scipy  # which loads its parts when they are used
+
+Call = Literal["better", "worse", "changed", "equivalent", "inconclusive"]
+"""``changed``: of a figure of which neither more nor less is better by itself."""
+Better = Literal["higher", "lower"]
+
+ENOUGH = 5
+"""Runs, or repetitions, on each side that make a comparison (METHOD 4.2)."""
+SAME = 0.05
+"""Within 5 % of each other two sides are equivalent (METHOD 4.4)."""
+RUN_TO_RUN = 1.5
+"""With fewer runs: a run may differ by so many times from the next one of the same farm (METHOD 4.2)."""
+SIGNIFICANT = 0.05
+MOST_METRICS = 6
+"""So many are called at most: the more questions, the more often chance answers one (METHOD 4.4)."""
+
+_HALF_OUTSIDE = 0.975
+_FARTHEST = 100.0  # an interval to e^100 says nothing, and is still a number
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """The logarithm of a ratio, other ÷ base, as it was estimated.
+
+    Attributes:
+        shift: itself.
+        error: its standard error.
+        freedom: degrees of freedom of that, above 0.
+    """
+
+    shift: float
+    error: float
+    freedom: float
+
+    @property
+    def ci95(self) -> tuple[float, float]:
+        """The ratio's 95 % interval, by Student's t."""
+        half = float(scipy.stats.t.ppf(_HALF_OUTSIDE, self.freedom)) * self.error if self.error else 0.0
+        low, high = (
+            math.exp(min(max(end, -_FARTHEST), _FARTHEST)) for end in (self.shift - half, self.shift + half)
+        )
+        return low, high
+
+    def p_within(self, margin: float) -> float:
+        """How probable a shift as far out is where the true ratio lies within 1/margin to margin.
+
+        Two-sided: below .05 where, and only where, the 95 % interval lies outside the margin.
+
+        Args:
+            margin: a ratio of at least 1.
+        """
+        beyond = abs(self.shift) - math.log(margin)
+        if self.error == 0:
+            return 0.0 if beyond > 0 else 1.0
+        return min(1.0, 2 * float(scipy.stats.t.sf(beyond / self.error, self.freedom)))
+
+
+def welch(base: Sequence[float], other: Sequence[float]) -> Estimate | None:
+    """The ratio of two sides' geometric means, from one value per run (Welch 1947, on logarithms).
+
+    None with fewer than two values on a side, or one that is not above 0.
+    """
+    if min(len(base), len(other)) < 2 or min(*base, *other) <= 0:
+        return None
+    logs = [np.log(np.asarray(side, dtype=np.float64)) for side in (base, other)]
+    shift = float(logs[1].mean() - logs[0].mean())
+    squares = [float(side.var(ddof=1)) / len(side) for side in logs]
+    return combined(shift, squares, [len(side) - 1 for side in logs])
+
+
+def combined(shift: float, squares: Sequence[float], freedoms: Sequence[float]) -> Estimate:
+    """A shift whose error has independent parts (Welch and Satterthwaite's degrees of freedom).
+
+    Args:
+        shift: the logarithm of the ratio.
+        squares: each part's variance.
+        freedoms: each part's degrees of freedom.
+    """
+    square = sum(squares)
+    if square == 0:
+        return Estimate(shift, 0.0, sum(freedoms))
+    parts = sum((part / square) ** 2 / freedom for part, freedom in zip(squares, freedoms, strict=True))
+    return Estimate(shift, math.sqrt(square), 1 / parts)
+
+
+def holm(p: Sequence[float]) -> list[float]:
+    """Corrected for so many questions (Holm 1979): the smallest of k counts k times, the next k - 1 times."""
+    corrected, worst = [0.0] * len(p), 0.0
+    for place, index in enumerate(sorted(range(len(p)), key=p.__getitem__)):
+        worst = max(worst, min(1.0, p[index] * (len(p) - place)))
+        corrected[index] = worst
+    return corrected
+
+
+def call_of(one: Estimate, p: float, *, same: float | None, better: Better | None) -> Call:
+    """What may be said.
+
+    Args:
+        one: the estimate.
+        p: of the ratio lying within its margin, corrected.
+        same: within 1/same to same the sides are equivalent; None: nothing is known to be.
+        better: which way is better.
+    """
+    if p < SIGNIFICANT:
+        if better is None:
+            return "changed"
+        return "better" if (one.shift > 0) == (better == "higher") else "worse"
+    low, high = one.ci95
+    return "equivalent" if same is not None and 1 / same <= low and high <= same else "inconclusive"

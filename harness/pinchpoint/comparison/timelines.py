@@ -1,0 +1,105 @@
+"""A run over time, thinned out to be kept in comparison.json; 0 s is where measuring begins."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from pinchpoint.report import timeline as drawn
+from pinchpoint.report.clock import Clock, clock_of
+from pinchpoint.store.read import StoredRun
+
+MOST_POINTS = 120
+"""Two runs beside each other have half a page each."""
+SHOWN = ("throughput", "latency", "cpu", "disk_write_latency", "disk_iops")
+
+_DEVICE = re.compile(r" \([^()]*\)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line.
+
+    Attributes:
+        name: what the legend says; the same on both sides for the same thing.
+        style: ``solid`` or ``dashed``.
+        values: one for each point of time; None: not measured.
+    """
+
+    name: str
+    style: Literal["solid", "dashed"]
+    values: tuple[float | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """Lines of one quantity; see ``report.timeline.Panel``."""
+
+    name: str
+    title: str
+    axis: drawn.Axis
+    logarithmic: bool
+    lines: tuple[Line, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """One run over time.
+
+    Attributes:
+        directory: the run.
+        first_s: the middle of the first point, seconds since measuring began; below 0: before.
+        step_s: seconds from one point to the next.
+        points: how many.
+        phases: (name, from, to), seconds likewise.
+        panels: those of which anything was measured.
+    """
+
+    directory: str
+    first_s: float
+    step_s: int
+    points: int
+    phases: tuple[tuple[str, float, float], ...]
+    panels: tuple[Panel, ...]
+
+
+def timeline_of(run: StoredRun) -> Timeline:
+    """A run's timeline, on a clock whose zero is the begin of the measure phase."""
+    clock = _coarser(clock_of(run))
+    zero_s = next((phase.from_s for phase in clock.phases if phase.name == "measure"), 0.0)
+    points = max(1, math.ceil(clock.length_s / clock.bucket_s))
+    return Timeline(
+        directory=str(run.directory),
+        first_s=clock.bucket_s / 2 - zero_s,
+        step_s=clock.bucket_s,
+        points=points,
+        phases=tuple((one.name, one.from_s - zero_s, one.to_s - zero_s) for one in clock.phases),
+        panels=tuple(_panels(run, clock, points)),
+    )
+
+
+def _coarser(clock: Clock) -> Clock:
+    each = max(1, math.ceil(clock.length_s / MOST_POINTS / clock.bucket_s))
+    return replace(clock, bucket_s=clock.bucket_s * each)
+
+
+def _panels(run: StoredRun, clock: Clock, points: int) -> Iterator[Panel]:
+    for panel in drawn.panels(run, clock):
+        if panel.name in SHOWN and panel.series:
+            lines = tuple(
+                _line(series, clock, points, disk=panel.name.startswith("disk")) for series in panel.series
+            )
+            yield Panel(panel.name, panel.title, panel.axis, panel.logarithmic, lines)
+
+
+def _line(series: drawn.Series, clock: Clock, points: int, *, disk: bool) -> Line:
+    values: list[float | None] = [None] * points
+    for point in series.points:
+        at = int(point.t_s // clock.bucket_s)
+        if 0 <= at < points:
+            values[at] = float(f"{point.mean:.4g}")
+    # Devices have other names on the other side; roles are the same.
+    return Line(_DEVICE.sub("", series.name) if disk else series.name, series.style, tuple(values))

@@ -1,0 +1,179 @@
+"""A set of runs: one plan on several farms, or on one, repeated; its directory and its set.json.
+
+Runs take turns, so that whatever drifts over the hours favours no farm: round by round, every second round
+backwards. Beside set.json lies a folder for each farm, which ``compare`` takes as a side.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from pinchpoint.errors import ExitStatus, InputError
+from pinchpoint.store.write import free_path, utc, write_json
+
+SCHEMA = "pinchpoint.set/1"
+SET = "set.json"
+AGAIN = "again"
+
+State = Literal["running", "finished", "ended early"]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One side's place in a set.
+
+    Attributes:
+        folder: its folder in the set's directory.
+        farm: the farm's name.
+        identity: the farm's file.
+        again: whether it is the first farm once more: with it an A/A pair.
+    """
+
+    folder: str
+    farm: str
+    identity: str
+    again: bool = False
+
+
+@dataclass(slots=True)
+class RunSet:
+    """A set, while it is made and after.
+
+    Attributes:
+        directory: where it lies.
+        plan: the plan's name.
+        repeat: runs of each farm.
+        places: the base first; an A/A repetition of it directly after it.
+        factors: what is studied, declared before the first run.
+        metrics: the figures to judge, likewise; empty: the default ones.
+        started: UTC.
+        ended: UTC; None while it is going on.
+        state: ``ended early``: a run failed, or it was interrupted; what was measured stays.
+        runs: in the order in which they were made: ``folder``, ``round``, ``run`` (its directory's name) and
+            ``status`` (its exit status).
+    """
+
+    directory: Path
+    plan: str
+    repeat: int
+    places: tuple[Place, ...]
+    factors: tuple[str, ...] = ()
+    metrics: tuple[str, ...] = ()
+    started: str = field(default_factory=utc)
+    ended: str | None = None
+    state: State = "running"
+    runs: list[dict[str, str | int]] = field(default_factory=list)
+
+    @property
+    def sides(self) -> tuple[Path, ...]:
+        """The folders of the farms, the base first, without the A/A repetition."""
+        return tuple(self.directory / one.folder for one in self.places if not one.again)
+
+    @property
+    def again(self) -> Path | None:
+        """The folder of the A/A repetition; None where there is none."""
+        return next((self.directory / one.folder for one in self.places if one.again), None)
+
+    def note(self, place: Place, number: int, run: Path, status: ExitStatus) -> None:
+        """Write down that a run was made. Raises InputError."""
+        self.runs.append({"folder": place.folder, "round": number, "run": run.name, "status": int(status)})
+        self.save()
+
+    def end(self, *, whole: bool) -> None:
+        """Write down that no more runs come. Raises InputError."""
+        self.ended, self.state = utc(), "finished" if whole else "ended early"
+        self.save()
+
+    def save(self) -> None:
+        """Write set.json. Raises InputError."""
+        content = {"schema": SCHEMA, **asdict(self)}
+        del content["directory"]
+        path = self.directory / SET
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+            write_json(path, content)
+        except OSError as error:
+            raise InputError(
+                f"{path}: cannot be written: {error.strerror}; give another with --out"
+            ) from error
+
+
+def new_set(
+    out: Path,
+    plan: str,
+    farms: Sequence[tuple[str, Path]],
+    *,
+    repeat: int,
+    aa: bool,
+    factors: Sequence[str] = (),
+    metrics: Sequence[str] = (),
+) -> RunSet:
+    """A set that is about to be made; its directory is not taken yet.
+
+    Args:
+        out: the folder in which its directory is made.
+        plan: the plan's name.
+        farms: (name, file) of each, the base first.
+        repeat: runs of each.
+        aa: whether the first farm runs twice in each round.
+        factors: what is studied.
+        metrics: the figures to judge.
+    """
+    places = list(_places(farms))
+    if aa:
+        first = places[0]
+        places.insert(1, Place(f"{first.folder}-{AGAIN}", first.farm, first.identity, again=True))
+    names = "-".join(dict.fromkeys(name for name, _ in farms))
+    return RunSet(
+        free_path(out, f"set-{plan}-{names}"), plan, repeat, tuple(places), tuple(factors), tuple(metrics)
+    )
+
+
+def _places(farms: Sequence[tuple[str, Path]]) -> Iterator[Place]:
+    """Farms of one name are told apart by a number."""
+    taken: set[str] = set()
+    for name, identity in farms:
+        folder, number = name, 1
+        while folder in taken:
+            number += 1
+            folder = f"{name}-{number}"
+        taken.add(folder)
+        yield Place(folder, name, str(identity))
+
+
+def turns(places: Sequence[Place], repeat: int) -> Iterator[tuple[int, Place]]:
+    """(round, whose turn): every second round backwards."""
+    for number in range(repeat):
+        for place in places if number % 2 == 0 else reversed(places):
+            yield number + 1, place
+
+
+def is_set(directory: Path) -> bool:
+    """Whether a directory holds a set of runs."""
+    return (directory / SET).exists()
+
+
+def load_set(directory: Path) -> RunSet:
+    """A set's directory, read back. Raises InputError."""
+    path = directory / SET
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"{path}: cannot be read as JSON: {error}; compare the folders of its farms by themselves"
+        ) from error
+    found = content.pop("schema", None) if isinstance(content, dict) else type(content).__name__
+    if found != SCHEMA:
+        raise InputError(f"{path}: schema: found {found!r}; this version of Pinchpoint reads {SCHEMA!r}")
+    try:
+        content["places"] = tuple(Place(**place) for place in content["places"])
+        content |= {name: tuple(content[name]) for name in ("factors", "metrics")}
+        return RunSet(directory=directory, **content)
+    except (KeyError, TypeError) as error:
+        raise InputError(
+            f"{path}: is damaged: {error!r}; compare the folders of its farms by themselves"
+        ) from error

@@ -1,0 +1,199 @@
+"""Which figures are judged and what is said of them: repeats, an A/A pair, single runs."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+import pytest
+from harness.comparison.example import TIMES, alike, run, two_sides
+
+from pinchpoint.comparison import Comparison, Run, Sides, compare, exit_status, sides_of
+from pinchpoint.comparison.changes import Change
+from pinchpoint.comparison.course import Course, Mean
+from pinchpoint.comparison.courses import Key
+from pinchpoint.errors import InputError
+
+NOISE = (1.0, 1.03, 0.98, 1.01, 0.97)
+"""How five runs of one farm differ: by 2 %."""
+CRAWL, LOG = "scenario.crawl.throughput_per_s", "disk.sql.log.write_latency_mean_s"
+
+
+def scaled(farm: str, factor: float, number: int, change: float = 1.0) -> Run:
+    """One run of a farm whose crawl is ``factor`` times ``change`` as fast, and whose log as slow."""
+    one = run(farm)
+    verdict: dict[str, Any] = deepcopy(dict(one.verdict))
+    verdict["crawl"].pop(0)  # the source that failed on one side
+    verdict["scenarios"]["crawl"]["throughput_per_s"] = 10 * factor * change
+    for disk in verdict["disks"]:
+        disk["write_latency_mean_s"] = 0.005 * factor * change
+    return Run(f"runs/{farm}/{number}", one.manifest, verdict)
+
+
+def repeated(change: float, noise: tuple[float, ...] = NOISE) -> Sides:
+    """Runs of dev and of prod, which differ by ``change`` in what is judged."""
+    return sides_of(
+        [scaled("dev", each, at) for at, each in enumerate(noise)],
+        [scaled("prod", each, at, change) for at, each in enumerate(reversed(noise))],
+    )
+
+
+def of(done: Comparison, name: str) -> Change:
+    return next(one for one in done.changes if one.name == name)
+
+
+def test_repeats_that_differ_are_better_or_worse() -> None:
+    """Three times as many documents is better, three times as long a write is worse; both with intervals."""
+    done = compare(repeated(3.0), ["disks"])
+    crawl, log = of(done, CRAWL), of(done, LOG)
+    assert (crawl.judged.call, log.judged.call) == ("better", "worse")
+    assert (crawl.judged.interval, crawl.judged.confidence) == ("between_runs", "high")
+    assert crawl.judged.ci95 is not None
+    assert 2.8 < crawl.judged.ci95[0] < 3 < crawl.judged.ci95[1] < 3.2
+    assert any(text.startswith(f"crawl 10/s → 30/s (3 {TIMES}, 2.9") for text in done.main_changes)
+    assert exit_status(done, fail_on_worse=True) == 1
+    assert exit_status(done) == 0
+
+
+def test_repeats_that_are_alike_are_equivalent() -> None:
+    """Not for want of evidence: the interval lies inside what counts as the same."""
+    done = compare(repeated(1.005), ["disks"])
+    assert of(done, CRAWL).judged.call == "equivalent"
+    assert exit_status(done, fail_on_worse=True) == 0
+
+
+def test_repeats_that_scatter_are_inconclusive() -> None:
+    """A fifth more where runs differ by half: nobody can tell."""
+    done = compare(repeated(1.2, (1.0, 1.6, 0.7, 1.3, 0.8)), ["disks"])
+    assert of(done, CRAWL).judged.call == "inconclusive"
+
+
+def test_a_figure_that_was_not_declared_is_shown_and_not_called() -> None:
+    """The p95 of the service time and the data disk are declared by default; a source's rate is not."""
+    done = compare(repeated(3.0), ["disks"])
+    assert done.metrics == (
+        CRAWL,
+        LOG,
+        "disk.sql.data.write_latency_mean_s",
+        "scenario.crawl.service_p95_s",
+    )
+    other = of(done, "source.collab.rate_per_s")
+    assert (other.judged.declared, other.judged.call, other.judged.p) == (False, None, None)
+    assert other.judged.ci95 is not None
+
+
+def test_figures_are_declared_by_name() -> None:
+    """In the given order, each once; more I/O is changed, not better."""
+    names = ["disk.sql.log.iops_mean", CRAWL, CRAWL]
+    sides = repeated(3.0)
+    for number, one in enumerate(sides.other.runs):
+        one.verdict["disks"][0]["iops_mean"] = 400 + number
+    done = compare(sides, ["disks"], metrics=names)
+    assert done.metrics == ("disk.sql.log.iops_mean", CRAWL)
+    assert of(done, names[0]).judged.call == "changed"
+
+
+def test_an_unknown_figure_and_too_many_are_refused() -> None:
+    """One sentence each, with the nearest name, or the reason."""
+    with pytest.raises(InputError, match=r"'crawl.throughput' is no figure.*nearest: scenario.crawl.through"):
+        compare(two_sides(), metrics=["crawl.throughput"])
+    names = [f"cpu.search.{number}" for number in range(7)]
+    with pytest.raises(InputError, match="found 7; allowed: 6 at most"):
+        compare(two_sides(), metrics=names)
+
+
+def test_an_aa_pair_that_differs_is_the_noise_floor() -> None:
+    """Further runs of dev that were a quarter faster: a change of a quarter is no change any more."""
+    sides = repeated(1.25)
+    plain = compare(sides, ["disks"])
+    assert of(plain, CRAWL).judged.call == "better"
+    again = sides_of(sides.base.runs, [scaled("dev", each, 9 + at, 1.25) for at, each in enumerate(NOISE)])
+    floored = compare(sides, ["disks"], again=again)
+    judged = of(floored, CRAWL).judged
+    assert judged.floor_ratio == pytest.approx(1.25)
+    assert judged.margin_ratio == judged.floor_ratio
+    assert judged.call == "inconclusive"
+    assert of(compare(repeated(3.0), ["disks"], again=again), CRAWL).judged.call == "better"
+
+
+def test_without_an_aa_pair_halves_of_a_side_tell_its_noise() -> None:
+    """Every second run of a side is slower by a half: two of them cannot be told from a change."""
+    done = compare(repeated(1.6, (1.0, 1.5, 1.02, 1.49, 1.01)), ["disks"])
+    judged = of(done, CRAWL).judged
+    assert judged.floor_ratio == pytest.approx(1.48, abs=0.02)
+    assert judged.margin_ratio == judged.floor_ratio
+    assert any("No A/A pair was made" in warning for warning in done.warnings)
+
+
+def test_three_runs_are_called_only_beyond_the_bound() -> None:
+    """Fewer than five: tight intervals, but nothing is equivalent, and 1.3 times is not yet a change."""
+    few = NOISE[:3]
+    assert of(compare(repeated(3.0, few)), CRAWL).judged.call == "better"
+    assert of(compare(repeated(3.0, few)), CRAWL).judged.confidence == "medium"
+    assert of(compare(repeated(1.3, few)), CRAWL).judged.call == "inconclusive"
+    assert of(compare(repeated(1.3, few), bound=1.1), CRAWL).judged.call == "better"
+    assert of(compare(repeated(1.0, few)), CRAWL).judged.call == "inconclusive"
+
+
+def courses(level: float, seed: int) -> dict[Key, Course]:
+    """The crawl's throughput, second by second."""
+    chance = np.random.default_rng(seed)
+    course = Mean(level * (1 + 0.2 * chance.normal(size=120)), np.ones(120))
+    return {("scenario", "crawl", None, None, "throughput_per_s"): course}
+
+
+def single(change: float) -> Sides:
+    """One run each, with what happened within them."""
+    runs = [scaled("dev", 1.0, 0), scaled("prod", 1.0, 0, change)]
+    base, other = (
+        Run(one.directory, one.manifest, one.verdict, courses(10 * times, seed))
+        for one, times, seed in zip(runs, (1.0, change), (1, 2), strict=True)
+    )
+    return sides_of([base], [other])
+
+
+def test_one_run_each_is_called_changed_where_no_run_differs_so_much() -> None:
+    """Thirteen times is a change, of medium confidence; 1.4 times may be another day."""
+    big, small = compare(single(13.0)), compare(single(1.4))
+    judged = of(big, CRAWL).judged
+    assert (judged.call, judged.confidence, judged.interval) == ("better", "medium", "within_run")
+    assert of(small, CRAWL).judged.call == "inconclusive"
+    assert of(small, CRAWL).judged.ci95 is not None
+    assert any("hold within these runs only" in warning for warning in small.warnings)
+
+
+def test_a_figure_without_a_course_has_a_reason_instead_of_an_interval() -> None:
+    """One run each, and the log's course is not known: inconclusive, however much it changed."""
+    judged = of(compare(single(13.0), ["disks"]), LOG).judged
+    assert (judged.ci95, judged.call) == (None, "inconclusive")
+    assert judged.why_no_interval is not None
+    assert "repeat the runs" in judged.why_no_interval
+
+
+def test_zero_has_no_interval() -> None:
+    """No failures in one run, some in others: there is no ratio of such, and it is said."""
+    sides = repeated(1.0)
+    for number, one in enumerate((*sides.base.runs, *sides.other.runs)):
+        one.verdict["crawl"][0]["failures"] = number % 3
+    judged = of(compare(sides), "source.collab.failures").judged
+    assert (judged.ci95, judged.why_no_interval) == (None, "a run has 0 of it, and 0 has no logarithm")
+
+
+def test_samples_alone_are_judged_by_disks_and_cpus() -> None:
+    """Imported counters, no load of ours: the disks' writes and the CPUs are the figures."""
+    sides = alike(outcome="inconclusive", bottleneck=None)
+    for side in sides:
+        verdict = side.runs[0].verdict
+        assert isinstance(verdict, dict)
+        verdict |= {"scenarios": {}, "crawl": []}
+        side.runs[0].manifest["plan"].clear()
+    done = compare(sides, ["disks"])
+    assert done.metrics == (
+        LOG,
+        "disk.sql.data.write_latency_mean_s",
+        "disk.sql.log.iops_mean",
+        "disk.sql.data.iops_mean",
+        "cpu.search.busy_mean_ratio",
+    )
+    assert done.capacity == ()

@@ -1,0 +1,248 @@
+"""A set of runs: whose turn it is, what is kept, what ends it, and the comparison at its end."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from harness.analysis.build import Build
+from harness.comparison.example import saved
+from support import run_cli
+
+from pinchpoint.analysis import analyse
+from pinchpoint.cli import run as run_command
+from pinchpoint.cli.run_set import compare_farms, conduct
+from pinchpoint.errors import ExitStatus, FarmUnavailable, InputError
+from pinchpoint.plan import Farm, Plan, load
+from pinchpoint.run_set import SET, Place, is_set, load_set, new_set, turns
+from pinchpoint.store.schema import VERDICT
+from pinchpoint.store.write import write_json
+
+Member = tuple[Farm, Plan]
+PLAN = {
+    "name": "orders",
+    "scenarios": {"orders": {"use": "sql-mix", "load": {"model": "closed", "users": 8}}},
+    "phases": {"warm_up": "1s", "measure": "2s"},
+}
+
+
+def member(folder: Path, name: str) -> Member:
+    """A farm of that name with the plan, from files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    farm, plan = folder / f"{name}.yaml", folder / "plan.yaml"
+    endpoint = {"sql": {"url": "postgresql://someone@localhost/nothing"}}
+    farm.write_text(json.dumps({"name": name, "environment": "test", "endpoints": endpoint}))
+    plan.write_text(json.dumps(PLAN))
+    return load(farm, plan)
+
+
+def maker(per_s: dict[str, float], fail_at: int = 0) -> Callable[..., tuple[Path, ExitStatus]]:
+    """What makes a run's directory as a run would: operations at the farm's rate, a little different each."""
+    made = 0
+
+    def run_one(farm: Farm, plan: Plan, folder: Path, **_: object) -> tuple[Path, ExitStatus]:
+        nonlocal made
+        made += 1
+        if made == fail_at:
+            raise FarmUnavailable("the farm is gone")
+        rate = per_s[farm.name] * (1 + 0.01 * (made % 3))
+        build = Build(measure_s=30, seed=made).host("sql1", "sql").cpu("sql1", 0.3, 0.2)
+        build.closed("orders", "sql-mix", 8)
+        build.operations("orders", "log_append", rate, 8 / rate, noise=0.01).generator()
+        build.manifest["farm"]["name"], build.manifest["plan"]["name"] = farm.name, plan.name
+        build.manifest["seed"] = 1
+        build.manifest["started"] = f"2026-01-01T00:00:{made:02}Z"
+        stored = build.run()
+        directory = saved(stored, folder / f"run{made}")
+        write_json(directory / VERDICT, analyse(stored).to_json())
+        return directory, ExitStatus.OBJECTIVES_MISSED
+
+    return run_one
+
+
+def test_farms_take_turns_and_every_second_round_goes_backwards() -> None:
+    """What drifts over the hours is in both sides alike."""
+    places = [Place("a", "a", "/a"), Place("b", "b", "/b"), Place("c", "c", "/c")]
+    made = [(number, place.folder) for number, place in turns(places, 3)]
+    assert "".join(folder for _, folder in made) == "abccbaabc"
+    assert [number for number, _ in made] == [1, 1, 1, 2, 2, 2, 3, 3, 3]
+
+
+def test_a_set_is_made_compared_and_read_back(tmp_path: Path) -> None:
+    """Five runs of each of two farms and an A/A repetition: folders, set.json, the comparison's calls."""
+    members = [member(tmp_path / "files", name) for name in ("dev", "prod")]
+    farms = [(farm.name, Path(farm.identity)) for farm, _ in members]
+    made = new_set(tmp_path / "out", "orders", farms, repeat=5, aa=True, factors=["disks"])
+    statuses = conduct(made, members, maker({"dev": 80.0, "prod": 240.0}))
+    assert statuses == [ExitStatus.OBJECTIVES_MISSED] * 15
+    (comparison,), _ = compare_farms(made)
+    content = json.loads((comparison / "comparison.json").read_text())
+    rows = {row["name"]: row for row in content["changes"]}
+    crawl = rows["scenario.orders.throughput_per_s"]
+    assert (crawl["call"], crawl["interval"], crawl["confidence"]) == ("better", "between_runs", "high")
+    assert 1 < crawl["floor_ratio"] < 1.02
+    assert content["factors"] == ["disks"]
+    assert comparison.parent == made.directory
+    assert sorted(path.name for path in made.directory.iterdir() if path != comparison) == [
+        "dev",
+        "dev-again",
+        "prod",
+        SET,
+    ]
+    again = load_set(made.directory)
+    assert again == made
+    assert (again.state, len(again.runs), again.runs[0]["status"]) == ("finished", 15, 1)
+    assert is_set(made.directory)
+    assert not is_set(made.directory / "dev")
+
+
+def test_the_command_takes_a_set_in_place_of_both_sides(tmp_path: Path) -> None:
+    """``compare SET``: sides, A/A and factors are the set's."""
+    members = [member(tmp_path / "files", name) for name in ("dev", "prod")]
+    farms = [(farm.name, Path(farm.identity)) for farm, _ in members]
+    made = new_set(tmp_path / "out", "orders", farms, repeat=2, aa=True, factors=["disks"])
+    conduct(made, members, maker({"dev": 80.0, "prod": 80.0}))
+    done = run_cli("compare", made.directory, "--json", "--out", tmp_path / "compared")
+    assert done.returncode == 0, done.stderr
+    content = json.loads(done.stdout)
+    assert [content[side]["label"] for side in ("base", "other")] == ["dev", "prod"]
+    assert [len(content[side]["runs"]) for side in ("base", "other")] == [2, 2]
+    assert content["factors"] == ["disks"]
+    assert all(row["floor_ratio"] for row in content["changes"] if row["declared"])
+    alone = run_cli("compare", made.directory / "dev")
+    assert alone.returncode == 2
+    assert "--with: is missing" in alone.stderr
+
+
+def test_the_run_command_makes_a_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two farms: what each did, the comparison, and as the last line the set's directory."""
+    for name in ("dev", "prod"):
+        member(tmp_path, name)
+    monkeypatch.setattr(run_command, "run_and_report", maker({"dev": 80.0, "prod": 240.0}))
+    farms = [each for name in ("dev", "prod") for each in ("--farm", str(tmp_path / f"{name}.yaml"))]
+    given = [str(tmp_path / "plan.yaml"), *farms, "--repeat", "2", "--out", str(tmp_path / "out")]
+    assert run_command.run.main(given, standalone_mode=False) == ExitStatus.OBJECTIVES_MISSED
+    said = capsys.readouterr().out
+    assert said.index("dev, round 1 of 2:") < said.index("prod, round 1 of 2:")
+    assert said.index("prod, round 2 of 2:") < said.index("dev, round 2 of 2:")
+    assert re.search(r"2 runs of dev:\n  orders throughput: 8\d\S*/s \(8\S*/s to 8\S*/s\)", said)
+    assert "orders.throughput_per_s: 8" in said
+    assert load_set(Path(said.splitlines()[-1])).state == "finished"
+
+
+def test_one_farm_repeated_is_told_and_not_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """How much its runs differ; there is nothing to hold them against."""
+    member(tmp_path, "dev")
+    monkeypatch.setattr(run_command, "run_and_report", maker({"dev": 80.0}))
+    given = [str(tmp_path / "plan.yaml"), "--farm", str(tmp_path / "dev.yaml"), "--repeat", "3"]
+    assert run_command.run.main([*given, "--out", str(tmp_path / "out")], standalone_mode=False) == 1
+    said = capsys.readouterr().out
+    assert "3 runs of dev:" in said
+    assert "Judged" not in said
+    made = load_set(Path(said.splitlines()[-1]))
+    done = run_cli("compare", made.directory)
+    assert done.returncode == 2
+    assert "is a set of one farm" in done.stderr
+
+
+def test_one_farm_with_itself_shows_no_change(tmp_path: Path) -> None:
+    """--aa without another farm: the same farm twice, five times each, is equivalent."""
+    members = [member(tmp_path / "files", "dev")]
+    farms = [("dev", Path(members[0][0].identity))]
+    made = new_set(tmp_path / "out", "orders", farms, repeat=5, aa=True)
+    conduct(made, members, maker({"dev": 80.0}))
+    (comparison,), status = compare_farms(made)
+    content = json.loads((comparison / "comparison.json").read_text())
+    rows = {row["name"]: row for row in content["changes"]}
+    assert rows["scenario.orders.throughput_per_s"]["call"] == "equivalent"
+    assert status == ExitStatus.FINE
+
+
+def test_what_fails_ends_the_set_and_what_was_measured_stays(tmp_path: Path) -> None:
+    """The third run of six cannot be made: two runs are kept, and set.json says that it ended early."""
+    members = [member(tmp_path / "files", name) for name in ("dev", "prod")]
+    farms = [(farm.name, Path(farm.identity)) for farm, _ in members]
+    made = new_set(tmp_path / "out", "orders", farms, repeat=3, aa=False)
+    with pytest.raises(FarmUnavailable):
+        conduct(made, members, maker({"dev": 80.0, "prod": 80.0}, fail_at=3))
+    again = load_set(made.directory)
+    assert (again.state, len(again.runs)) == ("ended early", 2)
+    assert again.ended is not None
+
+
+def test_a_run_that_was_interrupted_ends_the_set(tmp_path: Path) -> None:
+    """Ctrl-C in one run is no wish for the next one."""
+    members = [member(tmp_path / "files", "dev")]
+    made = new_set(tmp_path / "out", "orders", [("dev", Path(members[0][0].identity))], repeat=3, aa=False)
+
+    def interrupted(*_: object) -> tuple[Path, ExitStatus]:
+        return tmp_path / "run", ExitStatus.INTERRUPTED
+
+    assert conduct(made, members, interrupted) == [ExitStatus.INTERRUPTED]
+    assert load_set(made.directory).state == "ended early"
+
+
+def test_farms_of_one_name_have_folders_of_their_own(tmp_path: Path) -> None:
+    """Two files may call their farm the same."""
+    farms = [("prod", tmp_path / "a.yaml"), ("prod", tmp_path / "b.yaml")]
+    made = new_set(tmp_path, "orders", farms, repeat=1, aa=True)
+    assert [place.folder for place in made.places] == ["prod", "prod-again", "prod-2"]
+    assert made.directory.name.startswith("set-orders-prod-")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "cannot be read as JSON"),
+        ('{"schema": "pinchpoint.set/9"}', "this version of Pinchpoint reads"),
+        ('{"schema": "pinchpoint.set/1", "places": []}', "is damaged"),
+    ],
+)
+def test_a_damaged_set_is_said_so(tmp_path: Path, text: str, message: str) -> None:
+    """One sentence with the remedy."""
+    (tmp_path / SET).write_text(text)
+    with pytest.raises(InputError, match=message):
+        load_set(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--repeat", "2", "--resume"], "--resume: goes on with one run on one farm"),
+        (["--factor", "disks"], "--factor, --metric: are for a set of runs"),
+        (["--repeat", "2", "--factor", "disk"], "'disk' is nothing runs can differ in"),
+        (["--farm", "{farm}"], "--farm: the same file twice"),
+        (["--repeat", "0"], "0 is not in the range"),
+    ],
+)
+def test_options_that_do_not_fit_are_one_sentence(tmp_path: Path, options: list[str], message: str) -> None:
+    """Status 2, before anything is started."""
+    member(tmp_path, "dev")
+    farm = str(tmp_path / "dev.yaml")
+    given = [option.format(farm=farm) for option in options]
+    done = run_cli("run", tmp_path / "plan.yaml", "--farm", farm, *given, "--out", tmp_path / "out")
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_problems_of_all_farms_are_said_at_once(tmp_path: Path) -> None:
+    """Two files, two problems, one answer."""
+    member(tmp_path, "dev")
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.yaml").write_text(json.dumps({"name": name, "environment": "mars"}))
+    farms = [each for name in ("one", "two") for each in ("--farm", tmp_path / f"{name}.yaml")]
+    done = run_cli("run", tmp_path / "plan.yaml", *farms, "--out", tmp_path / "out")
+    assert done.returncode == 2
+    assert {line.split(":")[0].rsplit("/")[-1] for line in done.stderr.splitlines()} >= {
+        "one.yaml",
+        "two.yaml",
+    }

@@ -1,0 +1,92 @@
+"""Timelines and charts of a comparison: aligned on the measure phase, drawn from its file alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from harness.analysis.build import Build, crawl_bound_by_search
+from harness.comparison.example import two_sides
+
+from pinchpoint.analysis import analyse
+from pinchpoint.comparison import Run, compare, sides_of
+from pinchpoint.comparison.timelines import MOST_POINTS, timeline_of
+from pinchpoint.report.compared.charts import ratio_chart, timeline_chart
+
+
+def compared(*, warm_up_s: int = 10) -> dict[str, Any]:
+    """A comparison of two runs whose warm-ups differ in length, as comparison.json has it."""
+    runs = []
+    for name, warm_up in (("dev", 10), ("prod", warm_up_s)):
+        build = Build(measure_s=60, warm_up_s=warm_up).host("sql1", "sql", disks={"log": f"{name}c"})
+        build.cpu("sql1", 0.3, 0.2).disk("sql1", f"{name}c", 200, 0.002)
+        build.closed("orders", "sql-mix", 8).operations("orders", "log_append", 100, 0.08).generator()
+        build.manifest["farm"]["name"] = name
+        stored = build.run()
+        runs.append(Run(name, stored.manifest, analyse(stored).to_json(), timeline=timeline_of(stored)))
+    return compare(sides_of(runs[:1], runs[1:]), ["disks"]).to_json()
+
+
+def test_zero_is_where_measuring_begins() -> None:
+    """A longer warm-up lies before it; the points of the measure phase stand at the same seconds."""
+    timelines = compared(warm_up_s=30)["timelines"]
+    base, other = timelines["base"], timelines["other"]
+    assert [phase[0] for phase in base["phases"]] == ["warm_up", "measure"]
+    assert base["phases"][1][1:] == other["phases"][1][1:] == [0.0, 60.0]
+    assert (base["phases"][0][1], other["phases"][0][1]) == (-10.0, -30.0)
+    for side in (base, other):
+        assert side["first_s"] - side["step_s"] / 2 == side["phases"][0][1]
+
+
+def test_lines_of_one_thing_have_one_name_on_both_sides() -> None:
+    """Devices have other names on the other side; roles are the same."""
+    timelines = compared()["timelines"]
+    names = [
+        {line["name"] for panel in timelines[side]["panels"] for line in panel["lines"]}
+        for side in ("base", "other")
+    ]
+    assert names[0] == names[1]
+    assert {"sql log", "orders", "orders p95 (service)"} <= names[0]
+
+
+def test_a_long_run_is_thinned_out() -> None:
+    """An hour has no more points than can be told apart."""
+    timeline = timeline_of(crawl_bound_by_search(measure_s=600).run())
+    assert timeline.points <= MOST_POINTS + 1
+    assert {len(line.values) for panel in timeline.panels for line in panel.lines} == {timeline.points}
+
+
+def test_both_sides_are_drawn_from_the_file() -> None:
+    """Both labels, every line and the phases are in the picture; nothing is loaded for it."""
+    chart = timeline_chart(compared())
+    assert chart is not None
+    for words in ("dev: Throughput", "prod: Throughput", "orders p95 (service)", "sql log", "warm-up"):
+        assert words in chart.svg
+    assert "http" not in chart.svg.replace("http://www.w3.org", "")
+
+
+def test_the_ratio_chart_holds_every_figure_with_an_interval() -> None:
+    """Those that are judged first; without any interval there is no chart, nor without timelines."""
+    content = compared()
+    rows = [row for row in content["changes"] if row["declared"]]
+    assert rows
+    rows[0] |= {"ci95": [1.9, 2.1], "ratio": 2.0, "call": "better"}
+    chart = ratio_chart(content)
+    assert chart is not None
+    assert rows[0]["name"] in chart.svg
+    assert "better" in chart.svg
+    bare = compare(two_sides(), ["disks"]).to_json()
+    assert ratio_chart(bare) is None
+    assert timeline_chart(bare) is None
+
+
+@pytest.mark.parametrize("missing", ["base", "other"])
+def test_a_panel_of_one_side_says_that_the_other_was_not_measured(missing: str) -> None:
+    """Not an empty box: words."""
+    content = compared()
+    panels = content["timelines"][missing]["panels"]
+    panels[:] = [panel for panel in panels if panel["name"] != "disk_write_latency"]
+    chart = timeline_chart(content)
+    assert chart is not None
+    label = content[missing]["label"]
+    assert f"{label}: Disk write latency (not measured)" in chart.svg
