@@ -9,26 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from math import exp, log
 from statistics import median
 from typing import Any
 
-from scipy.stats import ttest_ind
-
-from pinchpoint.comparison.values import Call
+from pinchpoint.comparison.statistics import ENOUGH, SAME, Call, Estimate, call_of, holm, welch
 from pinchpoint.errors import InputError
 from pinchpoint.probe.figures import Figures, figures
 from pinchpoint.probe.judge import judge
 from pinchpoint.probe.record import Probe, Trial
 from pinchpoint.probe.verdict import Verdict
+from pinchpoint.probe.words import OVER_TIME, listed
 from pinchpoint_scenarios.storage_probe import Cell
 
 SCHEMA = "pinchpoint.probe-comparison/1"
-LEAST = 5
-"""Repetitions on each side, below which nothing is called."""
-SAME = 0.05
-"""Within 5 % of each other two disks are equivalent."""
-SIGNIFICANT = 0.05
+MARGIN = 1 + SAME
+"""Two disks within it are equivalent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +37,7 @@ class CellChange:
         other: likewise.
         ratio: other ÷ base.
         ci95: the 95 % interval of the ratio of geometric means; None with too few repetitions.
-        p: of no difference; None likewise.
+        p: of a ratio within ``MARGIN``, corrected for the number of cells; None likewise.
         call: what may be said.
         latency_ratio: of mean latencies; None where the tool tells none.
     """
@@ -82,6 +77,19 @@ class ProbeComparison:
         """As plain JSON types."""
         return {"schema": SCHEMA, **asdict(self)}
 
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> ProbeComparison:
+        """What ``to_json`` made. Raises KeyError, TypeError, ValueError where it is none."""
+        if content["schema"] != SCHEMA:
+            raise ValueError(f"found schema {content['schema']!r}, not {SCHEMA!r}")
+        given = {name: tuple(content[name]) for name in ("labels", "confounders", "warnings")}
+        changes = tuple(
+            CellChange(**{**row, "ci95": tuple(row["ci95"]) if row["ci95"] else None})
+            for row in content["changes"]
+        )
+        moved = {workload: (sides[0], sides[1]) for workload, sides in content["moved"].items()}
+        return cls(**given, changes=changes, moved=moved, summary=content["summary"])
+
 
 def compare(base: Probe, other: Probe) -> ProbeComparison:
     """Put two probes of one suite beside each other. Raises InputError where they are of two suites."""
@@ -92,40 +100,52 @@ def compare(base: Probe, other: Probe) -> ProbeComparison:
         )
     sides = figures(base), figures(other)
     both = [cell for cell in base.cells if cell in other.cells]
-    changes = _corrected(
-        [
-            _change(cell, (base.cells[cell], other.cells[cell]), (sides[0][cell], sides[1][cell]))
-            for cell in both
-        ]
-    )
+    estimates = {cell: _estimate(base.cells[cell], other.cells[cell]) for cell in both}
+    p = _corrected(estimates)
+    changes = [
+        _change(
+            cell,
+            (base.cells[cell], other.cells[cell]),
+            (sides[0][cell], sides[1][cell]),
+            estimates[cell],
+            p.get(cell),
+        )
+        for cell in both
+    ]
     one, two = judge(base), judge(other)
     found = ProbeComparison(
         labels=_labels(base, other),
         changes=tuple(changes),
         moved=_moved(one, two),
         confounders=tuple(_confounders(base, other)),
-        warnings=tuple(_warnings(base, other)),
+        warnings=(*_warnings(base, other), *_unsettled(base, one), *_unsettled(other, two)),
     )
     return replace(found, summary=_summary(found))
 
 
 def _change(
-    cell: Cell, trials: tuple[Sequence[Trial], Sequence[Trial]], found: tuple[Figures, Figures]
+    cell: Cell,
+    trials: tuple[Sequence[Trial], Sequence[Trial]],
+    found: tuple[Figures, Figures],
+    estimate: Estimate | None,
+    p: float | None,
 ) -> CellChange:
     told = all(one.iops for one in found)
     base, other = (_values(side) for side in trials)
     middles = [median(values) if values else None for values in (base, other)]
     latencies = [one.mean_s for one in found]
-    ci95, p = _welch(base, other)
+    call: Call = "inconclusive"
+    if estimate is not None and p is not None:
+        call = call_of(estimate, p, same=MARGIN, better="higher")
     return CellChange(
         cell=cell.name,
         metric="iops" if told else "bytes_per_s",
         base=middles[0],
         other=middles[1],
         ratio=_ratio(*middles),
-        ci95=ci95,
+        ci95=estimate.ci95 if estimate else None,
         p=p,
-        call="inconclusive",
+        call=call,
         latency_ratio=_ratio(*latencies),
     )
 
@@ -138,41 +158,15 @@ def _values(trials: Sequence[Trial]) -> list[float]:
     return [one.figure for one in trials if one.failed is None and one.figure]
 
 
-def _welch(base: Sequence[float], other: Sequence[float]) -> tuple[tuple[float, float] | None, float | None]:
-    """(95 % interval of other ÷ base, p of no difference); of values all alike the interval is a point."""
-    if min(len(base), len(other)) < LEAST:
-        return None, None
-    ours, theirs = [log(value) for value in base], [log(value) for value in other]
-    if len(set(ours)) == len(set(theirs)) == 1:
-        ratio = exp(theirs[0] - ours[0])
-        return (ratio, ratio), 1.0 if ratio == 1 else 0.0
-    found = ttest_ind(theirs, ours, equal_var=False)
-    low, high = found.confidence_interval(0.95)
-    return (exp(float(low)), exp(float(high))), float(found.pvalue)
+def _estimate(base: Sequence[Trial], other: Sequence[Trial]) -> Estimate | None:
+    """None with too few repetitions."""
+    values = _values(base), _values(other)
+    return welch(*values) if min(map(len, values)) >= ENOUGH else None
 
 
-def _corrected(changes: Sequence[CellChange]) -> list[CellChange]:
-    """Holm: of k tests the smallest p counts k times, the next k - 1 times, none less than one before it."""
-    tested = sorted((one for one in changes if one.p is not None), key=lambda one: one.p or 0.0)
-    corrected: dict[str, float] = {}
-    worst = 0.0
-    for place, one in enumerate(tested):
-        worst = max(worst, min(1.0, (one.p or 0.0) * (len(tested) - place)))
-        corrected[one.cell] = worst
-    return [
-        replace(one, p=corrected.get(one.cell), call=_call(one, corrected.get(one.cell))) for one in changes
-    ]
-
-
-def _call(one: CellChange, p: float | None) -> Call:
-    if one.ci95 is None or p is None:
-        return "inconclusive"
-    low, high = one.ci95
-    if low >= 1 - SAME and high <= 1 + SAME:
-        return "equivalent"
-    if p < SIGNIFICANT and (low > 1 + SAME or high < 1 - SAME):
-        return "better" if low > 1 else "worse"
-    return "inconclusive"
+def _corrected(estimates: Mapping[Cell, Estimate | None]) -> dict[Cell, float]:
+    known = {cell: one.p_within(MARGIN) for cell, one in estimates.items() if one is not None}
+    return dict(zip(known, holm(list(known.values())), strict=True))
 
 
 def _moved(base: Verdict, other: Verdict) -> dict[str, tuple[str | None, str | None]]:
@@ -199,15 +193,23 @@ def _confounders(base: Probe, other: Probe) -> list[str]:
     return [f"{name}: {one} and {two}" for name, one, two in pairs if one != two]
 
 
+def _unsettled(probe: Probe, verdict: Verdict) -> list[str]:
+    """A disk that is warming up, or lives on credits, is compared as it was then, not as it will be."""
+    return [
+        f"{probe.where.label}: {listed(workloads)} {OVER_TIME[kind]}; its figures are not those it will have"
+        for kind, workloads in verdict.over_time.items()
+    ]
+
+
 def _warnings(base: Probe, other: Probe) -> list[str]:
     found = [
         f"{probe.where.label}: the probe was not finished"
         for probe in (base, other)
         if probe.state != "finished"
     ]
-    if min(base.options.repeat, other.options.repeat) < LEAST:
+    if min(base.options.repeat, other.options.repeat) < ENOUGH:
         found.append(
-            f"fewer than {LEAST} repetitions on a side: nothing is called; repeat with --repeat {LEAST}"
+            f"fewer than {ENOUGH} repetitions on a side: nothing is called; repeat with --repeat {ENOUGH}"
         )
     found.append("intervals are of repetitions within one probe: what differs from day to day is not in them")
     return found
