@@ -5,11 +5,14 @@ from __future__ import annotations
 import difflib
 
 from pinchpoint_collectors.databases.cassandra import CassandraKind
+from pinchpoint_collectors.databases.mariadb import MariadbKind
 from pinchpoint_collectors.databases.mongodb import MongodbKind
 from pinchpoint_collectors.databases.postgres import PostgresKind
+from pinchpoint_collectors.databases.sqlserver import SqlserverKind
 from pinchpoint_collectors.databases.valkey import ValkeyKind
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.local import LocalKind
+from pinchpoint_collectors.prometheus import PrometheusKind
 from pinchpoint_collectors.record import Kind
 from pinchpoint_collectors.ssh import SshKind
 from pinchpoint_collectors.windows.kind import WindowsKind
@@ -46,3 +49,6 @@ register(ValkeyKind())
 register(CassandraKind())
 register(MongodbKind())
 register(WindowsKind())
+register(MariadbKind())
+register(SqlserverKind())
+register(PrometheusKind())

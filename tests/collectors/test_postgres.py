@@ -417,7 +417,7 @@ def ordinary_place() -> Iterator[Path]:
 
 def test_looks_stop_while_nobody_reads(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """While data is loaded for minutes, the server is left alone, and nothing piles up."""
-    monkeypatch.setattr("pinchpoint_collectors.databases.postgres._IDLE_AFTER_S", 0.4)
+    monkeypatch.setattr("pinchpoint_collectors.databases.looks.IDLE_AFTER_S", 0.4)
     looks: Callable[[Collector], int] = lambda collector: len(collector._watcher._looks)  # type: ignore[attr-defined]  # noqa: E731
     with watching(server.monitor) as collector:
         time.sleep(1)

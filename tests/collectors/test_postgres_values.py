@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from pinchpoint_collectors.databases import postgres_sql, postgres_values
-from pinchpoint_collectors.databases.postgres_values import Look
+from pinchpoint_collectors.databases import looks, postgres_sql, postgres_values
+from pinchpoint_collectors.databases.looks import Look
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.proc.value import Value
 
@@ -58,14 +58,15 @@ def test_a_look_tells_waiting_from_running_and_leaves_us_out() -> None:
 
 def test_an_interval_is_the_mean_of_its_looks() -> None:
     """A wait seen in one look of four is a quarter; one not seen now is 0; the most blocked is a maximum."""
-    looks = [
+    seen = [
         looked(),
         Look(connections=10),
         Look(running=2, connections=9),
         Look({"IO:WalSync": 4}, 0, 0, 10),
     ]
     waits = ["Lock:transactionid", "IO:WalSync", "IO:DataFileRead"]
-    found = {(v.metric, v.instance): v.value for v in postgres_values.activity(looks, waits, 100)}
+    values = [*looks.activity(seen, waits), *looks.connections(looks.counted(seen), 100)]
+    found = {(v.metric, v.instance): v.value for v in values}
     assert found == {
         ("db.sessions_active", ""): (10 + 0 + 2 + 4) / 4,
         ("db.sessions_running", ""): 1.0,
@@ -138,7 +139,7 @@ def test_a_kind_of_file_first_seen_now_waits_for_the_next_reading() -> None:
 
 def test_a_value_is_what_a_sample_needs() -> None:
     """The pure part ends in the same record as that of /proc."""
-    (first, *_) = postgres_values.activity([Look()], [], 0)
+    (first, *_) = looks.activity([Look()], [])
     assert first == Value("db.sessions_active", "", 0.0)
 
 

@@ -15,6 +15,9 @@ import pytest
         ("valkey", "valkey", "valkey://h"),
         ("cassandra", "cassandra", "cassandra://h/k"),
         ("mongodb", "pymongo", "mongodb://h"),
+        ("mariadb", "pymysql", "mysql://h"),
+        ("sqlserver", "pyodbc", "mssql+odbc://h"),
+        ("prometheus", "requests", "http://h"),
     ],
 )
 def test_without_its_library_the_remedy_is_the_extra(kind: str, library: str, url: str) -> None:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import random
-import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from pinchpoint_collectors.databases import postgres_sql, postgres_values
-from pinchpoint_collectors.databases.postgres_values import Look
+from pinchpoint_collectors.databases import looks, postgres_sql, postgres_values
+from pinchpoint_collectors.databases.looks import Look, Watcher
 from pinchpoint_collectors.databases.server_kind import ServerKind
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.proc.value import Value
@@ -19,10 +17,6 @@ from pinchpoint_collectors.record import Collector, NotMeasured, Sample, Watch
 
 if TYPE_CHECKING:
     from pinchpoint_collectors.databases.postgres_connection import Server
-
-_LOOK_EVERY_S = 0.1
-_IDLE_AFTER_S = 5.0
-"""Where nobody has read for so long (data is being loaded, a report written), there are no looks."""
 
 
 class PostgresKind(ServerKind):
@@ -32,6 +26,7 @@ class PostgresKind(ServerKind):
     product = "PostgreSQL"
     schemes = ("postgresql", "postgres")
     package = "psycopg"
+    counts_files = True
 
     def _connect(self, watches: Sequence[Watch], where: str) -> Collector:
         from pinchpoint_collectors.databases.postgres_connection import Server  # noqa: PLC0415 -- an extra
@@ -60,18 +55,19 @@ class PostgresCollector:
         self._statements = postgres_sql.counters(self._about["number"])
         self._before: _Reading | None = None
         self._waits: dict[str, None] = {}  # a set that keeps its order
-        self._watcher = _Watcher(server)
+        self._watcher = Watcher("postgres-looks", self._look, self._look_if_connected)
 
     def read(self) -> Sequence[Sample]:
         """The growth of the counters, and the means of the looks, since the reading before."""
         now = _Reading(self._server, self._statements)
-        looks = self._watcher.take()
-        self._waits.update(dict.fromkeys(name for look in looks for name in look.waiting))
+        seen = self._watcher.take()
+        self._waits.update(dict.fromkeys(name for look in seen for name in look.waiting))
         before, self._before = self._before, now
         # Counters begin anew with the server.
         same = before is not None and before.totals["started"] == now.totals["started"]
         interval_s = (now.monotonic_ns - before.monotonic_ns) / 1e9 if before else 0.0
-        values = list(postgres_values.activity(looks, self._waits, self._about["connections_limit"]))
+        values = list(looks.activity(seen, self._waits))
+        values += looks.connections(looks.counted(seen), self._about["connections_limit"])
         if before is not None and same:
             values += now.since(before, interval_s)
         values.append(Value("collector.cpu_s", "postgres/looks", self._watcher.cpu_s()))
@@ -100,6 +96,13 @@ class PostgresCollector:
         """Stop looking and close the connection."""
         self._watcher.stop()
         self._server.close()
+
+    def _look(self) -> Look:
+        return postgres_values.look(self._server.ask(postgres_sql.ACTIVITY))
+
+    def _look_if_connected(self) -> Look | None:
+        rows = self._server.ask_if_connected(postgres_sql.ACTIVITY)
+        return None if rows is None else postgres_values.look(rows)
 
     def _not_measured(self, settings: Mapping[str, str]) -> Iterator[NotMeasured]:
         yield from postgres_sql.not_measured(self._about["number"])
@@ -132,57 +135,3 @@ class _Reading:
         """What grew since another reading."""
         yield from postgres_values.totals(before.totals, self.totals, interval_s)
         yield from postgres_values.files(before.files, self.files, interval_s)
-
-
-class _Watcher:
-    """A thread that looks at the sessions while somebody reads."""
-
-    def __init__(self, server: Server) -> None:
-        self._server = server
-        self._looks: list[Look] = []
-        self._lock = threading.Lock()
-        self._read_at = time.monotonic()
-        self._stopping = threading.Event()
-        self._cpu_s = 0.0  # of its thread, so far
-        self._cpu_told_s = 0.0
-        self._thread = threading.Thread(target=self._run, name="postgres-looks", daemon=True)
-        self._thread.start()
-
-    def take(self) -> list[Look]:
-        """The looks since the last call, and one made now: there is always one. Raises ``CollectorError``."""
-        self._read_at = time.monotonic()
-        last = postgres_values.look(self._server.ask(postgres_sql.ACTIVITY))
-        with self._lock:
-            looks, self._looks = self._looks, []
-        return [*looks, last]
-
-    def cpu_s(self) -> float:
-        """CPU time the looks took since the last call."""
-        told, self._cpu_told_s = self._cpu_told_s, self._cpu_s
-        return self._cpu_told_s - told
-
-    def stop(self) -> None:
-        """End the thread. Safe to call twice."""
-        self._stopping.set()
-        self._thread.join(10)
-
-    def _run(self) -> None:
-        slot = time.monotonic()
-        while True:
-            # Anywhere in its slot, so that a load that keeps a beat is not always met at one point of it.
-            at = slot + random.uniform(0, _LOOK_EVERY_S)  # noqa: S311 -- no secret
-            if self._stopping.wait(max(0.0, at - time.monotonic())):
-                return
-            slot = max(slot + _LOOK_EVERY_S, time.monotonic() - _LOOK_EVERY_S)
-            if time.monotonic() - self._read_at < _IDLE_AFTER_S:
-                self._look()
-                self._cpu_s = time.thread_time()
-
-    def _look(self) -> None:
-        try:
-            rows = self._server.ask_if_connected(postgres_sql.ACTIVITY)
-        except CollectorError:
-            return  # the next reading fails for the same reason and says it, or it was but this one look
-        if rows is not None:
-            with self._lock:
-                self._looks.append(postgres_values.look(rows))

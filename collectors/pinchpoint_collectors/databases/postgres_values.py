@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from pinchpoint_collectors.databases.looks import Look
 from pinchpoint_collectors.proc.value import Value, growth, rate
 
 Row = Mapping[str, Any]
@@ -31,28 +31,6 @@ TOTALS = {
 _OPERATIONS = ("read", "write", "extend", "fsync")
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
-    """What the client sessions, ours left out, were doing at one moment.
-
-    Attributes:
-        waiting: active sessions by what they waited for, ``type:event``.
-        running: active sessions that waited for nothing: on a CPU, or wanting one.
-        idle_in_transaction: sessions whose client keeps a transaction open and does nothing in it.
-        connections: all client sessions, ours and those that are hidden from our role included.
-    """
-
-    waiting: Mapping[str, int] = field(default_factory=dict)
-    running: int = 0
-    idle_in_transaction: int = 0
-    connections: int = 0
-
-    @property
-    def locked(self) -> int:
-        """Sessions that waited for a lock another session holds."""
-        return sum(count for name, count in self.waiting.items() if name.startswith("Lock:"))
-
-
 def look(rows: Iterable[Row]) -> Look:
     """One look, from the rows of ``postgres_sql.ACTIVITY``."""
     waiting: Counter[str] = Counter()
@@ -68,27 +46,6 @@ def look(rows: Iterable[Row]) -> Look:
         elif (row["state"] or "").startswith("idle in transaction"):
             idle += row["sessions"]
     return Look(waiting, running, idle, connections)
-
-
-def activity(looks: Sequence[Look], waits: Iterable[str], limit: int) -> Iterator[Value]:
-    """Means over the looks of one interval (at least one), and the most that were blocked in any of them.
-
-    Args:
-        looks: those of the interval.
-        waits: every wait to report, those with nobody waiting included.
-        limit: how many connections ordinary roles may have.
-    """
-    count = len(looks)
-    yield Value("db.sessions_active", "", sum(x.running + sum(x.waiting.values()) for x in looks) / count)
-    yield Value("db.sessions_running", "", sum(x.running for x in looks) / count)
-    for name in waits:
-        yield Value("db.sessions_waiting", name, sum(x.waiting.get(name, 0) for x in looks) / count)
-    yield Value("db.lock_waiters", "", sum(x.locked for x in looks) / count)
-    yield Value("db.sessions_blocked", "", max(x.locked for x in looks))
-    yield Value("db.sessions_idle_in_transaction", "", sum(x.idle_in_transaction for x in looks) / count)
-    connections = sum(x.connections for x in looks) / count
-    yield Value("db.connections", "", connections)
-    yield Value("db.connections_ratio", "", connections / limit if limit else None)
 
 
 def totals(before: Row, after: Row, interval_s: float) -> Iterator[Value]:

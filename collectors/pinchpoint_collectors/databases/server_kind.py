@@ -10,6 +10,10 @@ from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import Collector, Watch
 
 
+class RefusedError(CollectorError):
+    """Our user may not ask this, or the server does not know it: the rest can still be asked."""
+
+
 class ServerKind(ABC):
     """A kind of farm.yaml that asks one server.
 
@@ -21,12 +25,15 @@ class ServerKind(ABC):
         product: how people call what is asked.
         schemes: of the URLs that fit, the first as the example.
         package: the client library's, as it is installed; the extra is named as the kind.
+        counts_files: whether the server counts the I/O of its files, so that it can stand for a disk nobody
+            can look at.
     """
 
     name: str
     product: str
     schemes: tuple[str, ...]
     package: str
+    counts_files = False
 
     options = frozenset({"endpoint", "user", "password"})
 
@@ -91,3 +98,10 @@ class NodeKind(ServerKind):
     def _address(self, watch: Watch) -> str | None:
         given, named = watch.options.get("address"), super()._address(watch)
         return str(given) if given and named else named
+
+    def _url(self, watch: Watch) -> str:
+        """The endpoint's URL, with the address in place of its own where one is given."""
+        url, address = str(watch.options["url"]), watch.options.get("address")
+        parts = urlsplit(url)
+        login, at, _ = parts.netloc.rpartition("@")
+        return url if address is None else parts._replace(netloc=f"{login}{at}{address}").geturl()

@@ -1,0 +1,1 @@
+"""Exporters that Prometheus scrapes: what their series become, and the server that keeps these."""

@@ -1,0 +1,59 @@
+"""Prometheus' answers, taken apart (its documentation, "HTTP API"). Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.exporters.means import Points, Series
+
+_LATEST_S = 1e10
+
+
+def data_of(content: object) -> dict[str, Any]:
+    """What an answer holds. Raises ``CollectorError`` with what the server says where it is an error."""
+    if not isinstance(content, dict) or content.get("status") != "success":
+        why = content.get("error") if isinstance(content, dict) else None
+        raise CollectorError(f"it is no answer but an error of Prometheus: {why or 'status is not success'}")
+    data = content.get("data")
+    return data if isinstance(data, dict) else {}
+
+
+def matrix(content: object) -> Iterator[Series]:
+    """The series of an answer to a query with a range. Raises ``CollectorError``."""
+    data = data_of(content)
+    kind = data.get("resultType")
+    if kind != "matrix":
+        raise CollectorError(
+            f"found resultType {kind!r}; allowed: matrix: ask for a range, ...[1h] or query_range"
+        )
+    for labels, result in _results(data):
+        yield labels, _points(result.get("values") or ())
+
+
+def vector(content: object) -> Iterator[tuple[dict[str, str], float]]:
+    """(labels, value) of an answer to a query without a range. Raises ``CollectorError``."""
+    for labels, result in _results(data_of(content)):
+        for value in _points([result.get("value") or ()]).values():
+            yield labels, value
+
+
+def _results(data: dict[str, Any]) -> Iterator[tuple[dict[str, str], dict[str, Any]]]:
+    results = data.get("result")
+    for result in results if isinstance(results, list) else ():
+        labels = result.get("metric") if isinstance(result, dict) else None
+        if not isinstance(labels, dict) or not all(isinstance(label, str) for label in labels.values()):
+            raise CollectorError(f"found a series without its labels: {str(result)[:60]!r}")
+        yield labels, result
+
+
+def _points(values: Iterable[Any]) -> Points:
+    try:
+        points = {float(time_s): float(value) for time_s, value in values}
+    except (TypeError, ValueError) as error:
+        raise CollectorError(f"found a value that is no [time, number]: {error}") from error
+    if not all(0 < time_s < _LATEST_S for time_s in points):
+        raise CollectorError("found a time that is none in seconds since 1970")
+    return {time_s: value for time_s, value in points.items() if math.isfinite(value)}

@@ -1,0 +1,258 @@
+"""Series of counters and gauges, scrape by scrape, as samples: what an exporter's table says, applied. Pure.
+
+Counters become rates from one scrape to the next, nothing is smoothed; one that went back (a restart) makes
+its interval "not measured". Scrapes too far apart have a gap between them, for which nobody knows anything.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pinchpoint_collectors.record import Sample
+
+GAP = 2.5
+"""Scrapes further apart than so many usual intervals have a gap between them; it belongs to no value."""
+
+Labels = Mapping[str, str]
+Points = Mapping[float, float]
+"""UTC seconds -> value."""
+Series = tuple[Labels, Points]
+NAME = "__name__"
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What a series becomes.
+
+    Attributes:
+        metric: ours.
+        label: the label that is the instance; "": there is only one.
+        kind: ``counter`` a rate of it, ``gauge`` as it is, ``latency`` its increase ÷ that of ``per``,
+            ``idle`` 1 less its rate.
+        scale: into base units.
+        per: of a latency, the counter of its operations.
+        plus: of a counter, another one that is added to it.
+    """
+
+    metric: str
+    label: str = ""
+    kind: Literal["counter", "gauge", "latency", "idle"] = "counter"
+    scale: float = 1.0
+    per: str = ""
+    plus: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Cpu:
+    """Seconds of each core by what they went into.
+
+    Attributes:
+        name: of the series.
+        core: the label that tells the core.
+        modes: those that add up to all of the time; empty: all but ``guest`` ones, which are among others.
+        shares: mode -> the metric of its share. Busy is all but these and ``idle``.
+    """
+
+    name: str
+    core: str
+    modes: frozenset[str] = frozenset()
+    shares: Mapping[str, str] = field(default_factory=dict)
+
+    def counts(self, mode: str) -> bool:
+        """Whether this mode's time is part of all time."""
+        return mode in self.modes if self.modes else not mode.startswith("guest")
+
+
+@dataclass(frozen=True, slots=True)
+class Exporter:
+    """One exporter.
+
+    Attributes:
+        name: as people call it.
+        system: the operating system it reads.
+        means: series -> what it becomes; CPUs and the size of memory are put together apart.
+        cpu: its CPUs.
+        memory: names the size of memory has had; the first that is there.
+        available: the series of what is left of it.
+        disks: a series every disk has; its label is in ``means``.
+    """
+
+    name: str
+    system: str
+    means: Mapping[str, Means]
+    cpu: Cpu
+    memory: tuple[str, ...]
+    available: str
+    disks: str
+
+    @property
+    def names(self) -> frozenset[str]:
+        """All series it is asked for."""
+        more = {each.plus for each in self.means.values() if each.plus}
+        return frozenset({*self.means, *more, self.cpu.name, *self.memory})
+
+
+def increases(points: Points, usual_s: float | None = None) -> Iterator[tuple[float, float, float | None]]:
+    """(time, seconds since the scrape before, by how much a counter rose); None where it went back.
+
+    Intervals longer than ``GAP`` usual ones are left out: nobody knows when in them it rose.
+
+    Args:
+        points: of one series.
+        usual_s: the scrape interval; None: as the points have it.
+    """
+    times = sorted(points)
+    if usual_s is None:
+        steps = sorted(later - earlier for earlier, later in itertools.pairwise(times))
+        usual_s = steps[len(steps) // 2] if steps else 0.0
+    for earlier, later in itertools.pairwise(times):
+        if later - earlier <= GAP * usual_s:
+            more = points[later] - points[earlier]
+            yield later, later - earlier, more if more >= 0 else None
+
+
+def samples(
+    exporter: Exporter, host: str, series: Sequence[Series], usual_s: float | None = None
+) -> Iterator[Sample]:
+    """One sample per value and scrape but the first, which only begins; times are those of the scrapes.
+
+    Args:
+        exporter: whose series they are.
+        host: the samples'.
+        series: of one host; others than the exporter's are left out.
+        usual_s: the scrape interval; None: as the points have it.
+    """
+    # A series may come twice, from two jobs that scrape one exporter: the later one is taken.
+    named = {(labels.get(NAME, ""), _instance(exporter, labels)): points for labels, points in series}
+    disk = exporter.means[exporter.disks].label
+    partitions = _partitions({labels[disk] for labels, _ in series if disk in labels})
+    for (name, instance), points in named.items():
+        means = exporter.means.get(name)
+        if means is None or (means.metric.startswith("disk.") and instance in partitions):
+            continue
+        other = named.get((means.per or means.plus, instance))
+        for time_s, interval_s, value, weight in _values(means, points, other, usual_s):
+            yield Sample(round(time_s * 1e9), interval_s, host, means.metric, instance, value, weight)
+    yield from _cpus(exporter.cpu, host, series, usual_s)
+    yield from _memory(exporter, host, named, usual_s)
+
+
+def facts(exporter: Exporter, series: Iterable[Series]) -> dict[str, Any]:
+    """What series tell of the machine, for its inventory."""
+    found: dict[str, Any] = {"os": exporter.system}
+    cores, sizes = set(), []
+    for labels, points in series:
+        if labels.get(NAME) == exporter.cpu.name:
+            cores.add(core_of(labels.get(exporter.cpu.core, "")))
+        if labels.get(NAME) in exporter.memory:
+            sizes += list(points.values())
+    numbers = sorted(int(core) for core in cores if core.isdecimal())
+    if numbers:
+        found |= {"cores": len(numbers), "usable_cores": numbers}
+    if sizes:
+        found["memory_bytes"] = round(max(sizes))
+    return found
+
+
+def core_of(label: str) -> str:
+    """A core's number; Windows' has its group before it, of which the first is left out."""
+    group, comma, core = label.partition(",")
+    return core if comma and group == "0" else label
+
+
+def whole_disks(devices: Collection[str]) -> list[str]:
+    """Without partitions: ``sda1`` where ``sda`` is there, ``nvme0n1p1`` where ``nvme0n1`` is."""
+    return sorted(set(devices) - _partitions(devices))
+
+
+def _partitions(devices: Collection[str]) -> set[str]:
+    return {each for each in devices if any(is_part(each, disk) for disk in devices)}
+
+
+def is_part(device: str, disk: str) -> bool:
+    """Whether a device is a partition of a disk, as the kernel names them."""
+    rest = device.removeprefix(disk)
+    if rest == device or not rest:
+        return False
+    # Where a disk's own name ends in a digit, a p stands before the partition's number.
+    return rest.isdecimal() if not disk[-1].isdecimal() else rest[0] == "p" and rest[1:].isdecimal()
+
+
+def _instance(exporter: Exporter, labels: Labels) -> str:
+    name = labels.get(NAME, "")
+    means = exporter.means.get(name)
+    if means is None:  # a counter that is only added to another
+        means = next((each for each in exporter.means.values() if each.plus == name), None)
+    return labels.get(means.label, "") if means is not None and means.label else ""
+
+
+def _values(
+    means: Means, points: Points, other: Points | None, usual_s: float | None
+) -> Iterator[tuple[float, float, float | None, float | None]]:
+    """(time, interval, value, weight) of every scrape but the first."""
+    more_of = {time_s: more for time_s, _, more in increases(other or {}, usual_s)}
+    for time_s, interval_s, more in increases(points, usual_s):
+        if means.kind == "gauge":
+            # Of a speed that is not known an exporter says -1.
+            yield time_s, interval_s, points[time_s] * means.scale if points[time_s] >= 0 else None, None
+        elif means.kind == "latency":
+            count = more_of.get(time_s)
+            mean = more * means.scale / count if more is not None and count else None
+            yield time_s, interval_s, mean, count
+        elif means.kind == "idle":
+            yield time_s, interval_s, None if more is None else max(0.0, 1 - more / interval_s), None
+        else:
+            added = more_of.get(time_s) if means.plus else 0.0
+            total = None if more is None or added is None else more + added
+            yield time_s, interval_s, None if total is None else total / interval_s * means.scale, None
+
+
+def _cpus(cpu: Cpu, host: str, series: Iterable[Series], usual_s: float | None) -> Iterator[Sample]:
+    """Of each core and of all: shares of the time that all states together took."""
+    spent: dict[str, dict[str, dict[float, tuple[float, float | None]]]] = {}
+    for labels, points in series:
+        if labels.get(NAME) == cpu.name:
+            modes = spent.setdefault(core_of(labels.get(cpu.core, "")), {})
+            found = {at: (step, more) for at, step, more in increases(points, usual_s)}
+            modes[labels.get("mode", "")] = found
+    whole: dict[float, list[dict[str, float]]] = {}
+    steps: dict[float, float] = {}
+    for core, modes in spent.items():
+        for time_s in modes.get("idle", {}):
+            known = {mode: at[time_s] for mode, at in modes.items() if time_s in at}
+            steps[time_s] = known["idle"][0]
+            each = {mode: more for mode, (_, more) in known.items() if more is not None}
+            if len(each) == len(known):
+                whole.setdefault(time_s, []).append(each)
+            own = [each] if len(each) == len(known) else []
+            yield from _ratios(cpu, host, core, time_s, steps[time_s], own)
+    for time_s, step in steps.items():
+        yield from _ratios(cpu, host, "", time_s, step, whole.get(time_s, []))
+
+
+def _ratios(
+    cpu: Cpu, host: str, instance: str, time_s: float, interval_s: float, cores: Sequence[Mapping[str, float]]
+) -> Iterator[Sample]:
+    own = [{mode: more for mode, more in core.items() if cpu.counts(mode)} for core in cores]
+    all_s = sum(sum(core.values()) for core in own)
+    found: dict[str, float | None] = dict.fromkeys(("cpu.busy_ratio", *cpu.shares.values()))
+    if all_s > 0:
+        share = {mode: sum(core.get(mode, 0.0) for core in own) / all_s for mode in ("idle", *cpu.shares)}
+        found |= {metric: share[mode] for mode, metric in cpu.shares.items()}
+        found["cpu.busy_ratio"] = max(0.0, 1.0 - sum(share.values()))
+    for metric, value in found.items():
+        yield Sample(round(time_s * 1e9), interval_s, host, metric, instance, value)
+
+
+def _memory(
+    exporter: Exporter, host: str, named: Mapping[tuple[str, str], Points], usual_s: float | None
+) -> Iterator[Sample]:
+    total = next((points for name in exporter.memory if (points := named.get((name, "")))), {})
+    left = named.get((exporter.available, ""), {})
+    for time_s, interval_s, _ in increases(left, usual_s):
+        if total.get(time_s):
+            ratio = left[time_s] / total[time_s]
+            yield Sample(round(time_s * 1e9), interval_s, host, "mem.available_ratio", "", ratio)

@@ -1,0 +1,160 @@
+"""A Prometheus server, or whatever answers as one (Thanos, Mimir, VictoriaMetrics), asked over HTTP."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+import requests
+from requests.auth import AuthBase, HTTPBasicAuth
+
+from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.exporters.answer import data_of, matrix, vector
+from pinchpoint_collectors.exporters.means import Series
+
+CONNECT_S, ANSWER_S = 3.0, 10.0
+_HALF_MS = 500_000
+"""The server tells its time in whole milliseconds, cut off."""
+
+T = TypeVar("T")
+
+
+class _Bearer(AuthBase):
+    def __init__(self, token: str) -> None:
+        self._token = token
+
+    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        """Log in with the token."""
+        request.headers["Authorization"] = f"Bearer {self._token}"
+        return request
+
+
+class Server:
+    """One server. Not safe for several threads.
+
+    Args:
+        where: how messages name it; without secrets.
+        url: its address, with the path before ``/api/v1`` if there is one; a login in it is used.
+        options: ``token``; or ``user`` and ``password``; ``ca``: a file of certificates (PEM).
+
+    Raises:
+        CollectorError: an option is wrong.
+    """
+
+    def __init__(self, where: str, url: str, options: Mapping[str, Any]) -> None:
+        self._where = where
+        self._url, login = _taken_apart(where, url)
+        self._session = requests.Session()
+        self._session.headers["Accept"] = "application/json"
+        token, user = options.get("token"), options.get("user")
+        if token is not None and user is not None:
+            raise CollectorError(f"{where}: `token` and `user` are both given; allowed: one of the two")
+        if token is not None:
+            self._session.auth = _Bearer(str(token))
+        elif user is not None:
+            self._session.auth = HTTPBasicAuth(str(user), str(options.get("password") or ""))
+        elif login is not None:
+            self._session.auth = HTTPBasicAuth(*login)
+        self._verify: bool | str = True
+        if (ca := options.get("ca")) is not None:
+            if not Path(str(ca)).is_file():
+                raise CollectorError(f"{where}: ca: there is no file {ca}; name one of certificates (PEM)")
+            self._verify = str(ca)
+        self.received_bytes = 0
+
+    def series(self, selector: str, seconds: float, until_s: float) -> list[Series]:
+        """Every scrape of the selected series in so many seconds up to a time of the server's clock."""
+        query = {"query": f"{selector}[{max(1, round(seconds * 1000))}ms]", "time": f"{until_s:.3f}"}
+        return self._ask("query", query, lambda content: list(matrix(content)))
+
+    def latest(self, selector: str) -> list[tuple[dict[str, str], float]]:
+        """The selected series' labels and their values now: of those scraped in the last five minutes."""
+        return self._ask("query", {"query": selector}, lambda content: list(vector(content)))
+
+    def clock(self) -> tuple[int, int, int]:
+        """(when it was asked by our clock, its time, when the answer was here), UTC nanoseconds."""
+        sent_ns = time.time_ns()
+        data = self._ask("query", {"query": "time()"}, data_of)
+        received_ns = time.time_ns()
+        try:
+            host_s = float(data["result"][1])
+        except (KeyError, IndexError, TypeError, ValueError) as error:
+            raise CollectorError(f"{self._where}: the query time() was answered with no time") from error
+        return sent_ns, round(host_s * 1e9) + _HALF_MS, received_ns
+
+    def targets(self) -> list[Mapping[str, Any]]:
+        """What it scrapes, as its targets API has it; empty where a server has none."""
+        try:
+            data = self._ask("targets", {"state": "active"}, data_of)
+        except CollectorError:
+            return []  # stores of several servers' series scrape nothing themselves
+        found = data.get("activeTargets")
+        return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+    def close(self) -> None:
+        """Close the connection. Safe to call twice."""
+        self._session.close()
+
+    def _ask(self, what: str, query: Mapping[str, str], parse: Callable[[object], T]) -> T:
+        try:
+            answer = self._session.get(
+                f"{self._url}/api/v1/{what}", params=query, timeout=(CONNECT_S, ANSWER_S), verify=self._verify
+            )
+        except requests.RequestException as error:
+            raise CollectorError(f"{self._where}: {_said(error)}") from error
+        self.received_bytes += len(answer.content)
+        remedy = _STATUS.get(answer.status_code)
+        if remedy is not None:
+            raise CollectorError(f"{self._where}: HTTP {answer.status_code} {answer.reason}; {remedy}")
+        try:
+            return parse(answer.json())
+        except requests.JSONDecodeError as error:
+            raise CollectorError(
+                f"{self._where}: what answers is no Prometheus (HTTP {answer.status_code}, no JSON); correct "
+                "the url in farm.yaml: it is what stands before /api/v1"
+            ) from error
+        except CollectorError as error:
+            raise CollectorError(f"{self._where}: {error}") from error
+
+
+_STATUS = {
+    401: "give `token`, or `user` and `password`, in farm.yaml",
+    403: "this login may not query it: grant that, or give another in farm.yaml",
+    404: "correct the url in farm.yaml: it is what stands before /api/v1",
+    502: "a proxy before it does not reach it",
+    504: "a proxy before it does not reach it",
+}
+"""HTTP's status -> what to do."""
+
+_WORDS = {
+    "CERTIFICATE_VERIFY_FAILED": "its certificate is of no known authority; say ca: FILE in farm.yaml",
+    "WRONG_VERSION_NUMBER": "it does not speak TLS; correct the url in farm.yaml",
+    "SSL": "no TLS connection comes about; check its certificate, and the url in farm.yaml",
+    "NameResolution": "its name is not known; correct the host in farm.yaml",
+    "Failed to resolve": "its name is not known; correct the host in farm.yaml",
+    "refused": "connection refused; start the server, or correct host and port in farm.yaml",
+    "timed out": "nothing came back in time; check the server, the address and the firewalls between",
+}
+
+
+def _said(error: requests.RequestException) -> str:
+    text = str(error)
+    known = next((said for words, said in _WORDS.items() if words in text), None)
+    return known or f"no answer ({type(error).__name__}); check the server, and the url in farm.yaml"
+
+
+def _taken_apart(where: str, url: str) -> tuple[str, tuple[str, str] | None]:
+    """(the address without a login, the login)."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError as error:
+        raise CollectorError(f"{where}: the url cannot be read; correct it in farm.yaml") from error
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise CollectorError(f"{where}: the url is none of http:// or https://; correct it in farm.yaml")
+    login = (unquote(parts.username), unquote(parts.password or "")) if parts.username else None
+    bare = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path.rstrip("/"), "", ""))
+    return bare, login

@@ -1,0 +1,293 @@
+"""Kind ``prometheus``: a machine as node_exporter or windows_exporter shows it, out of Prometheus' store.
+
+Every scrape is fetched as it was made, with its own time. What was scraped while we did not reach the server
+is still there afterwards, and is fetched then.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.exporters import choice, means, places
+from pinchpoint_collectors.exporters.means import GAP, NAME, Series
+from pinchpoint_collectors.exporters.registry import EXPORTERS, whose
+from pinchpoint_collectors.record import Collector, Incident, NotMeasured, Sample, Watch
+from pinchpoint_collectors.remote.clock import WARN_OFFSET_S, HostClock
+from pinchpoint_collectors.times import utc
+
+if TYPE_CHECKING:
+    from pinchpoint_collectors.exporters.server import Server
+
+UP = "up"
+"""Prometheus' own series: 1 for a scrape that worked."""
+_AT_ONCE_S = 3600.0
+"""So much is fetched in one query."""
+_LOOK_BACK_S = 900.0
+_LATE_S = 0.25
+"""A scrape is in the store so long after it began, as a rule."""
+_OVERDUE_S = 5.0
+_NS = 1_000_000_000
+
+
+class PrometheusKind:
+    """The kind ``prometheus`` of farm.yaml.
+
+    Its options there: ``url``; ``instance`` (as the exporter is scraped, with its port or without; by default
+    the host's name) and ``labels`` (others it must have); ``token``, or ``user`` and ``password``; ``ca``.
+    """
+
+    name = "prometheus"
+    options = frozenset({"url", "instance", "labels", "token", "user", "password", "ca"})
+
+    def machine(self, watch: Watch) -> str:
+        """One exporter of one server."""
+        return (
+            f"{choice.shown(watch)} {watch.options.get('instance', watch.host)} {watch.options.get('labels')}"
+        )
+
+    def connect(self, watches: Sequence[Watch]) -> Collector:
+        """Find the exporter and its scrape interval. Raises ``CollectorError`` with the remedy."""
+        first = watches[0]
+        where = f"host {first.host!r}, collector {self.name!r}"
+        if not first.options.get("url"):
+            raise CollectorError(
+                f"{where}: url: missing; needed: as in `url: http://prometheus.example:9090`"
+            )
+        where = f"{where} ({choice.shown(first)})"
+        try:
+            from pinchpoint_collectors.exporters.server import Server  # noqa: PLC0415 -- an extra
+        except ImportError as error:
+            raise CollectorError(
+                f"{where}: it needs requests, which is not installed here ({error}); "
+                "run: pip install 'pinchpoint-collectors[prometheus]'"
+            ) from error
+        matchers = choice.matchers(first, where)
+        server = Server(where, str(first.options["url"]), first.options)
+        try:
+            return PrometheusCollector(watches, server, matchers, where)
+        except CollectorError:
+            server.close()
+            raise
+
+
+class PrometheusCollector:
+    """Watches one exporter under the names of all its hosts."""
+
+    def __init__(self, watches: Sequence[Watch], server: Server, matchers: str, where: str) -> None:
+        self._watches = tuple(watches)
+        self._hosts = [watch.host for watch in watches]
+        self._server = server
+        self._where = where
+        self._clock = HostClock()
+        self._told: list[Incident] = []
+        self._warned = False
+        known = {*places.INFORMS, *(name for each in EXPORTERS for name in each.names)}
+        self._found = [labels for labels, _ in server.latest(choice.selector(known, matchers))]
+        self._names = {labels.get(NAME, "") for labels in self._found}
+        exporter = whose(self._names)
+        if exporter is None:
+            raise CollectorError(f"{where}: {_nothing(matchers, server)}")
+        self._exporter = exporter
+        self._target = choice.only_target(where, self._found)
+        self._selector = choice.selector([UP, *exporter.names], matchers)
+        self._interval_s, self._interval_from = self._scrape_interval(matchers)
+        self._before: dict[frozenset[tuple[str, str]], Series] = {}
+        self._last_s: float | None = None  # of the latest scrape that is known, by the server's clock
+        self._due_ns = 0
+        self._down: str | None = None
+        self._fetch()
+
+    def read(self) -> Sequence[Sample]:
+        """Every scrape that came into the store since the reading before, each with its own time."""
+        if time.time_ns() >= self._due_ns:
+            return self._fetch()
+        if self._down is not None:
+            raise CollectorError(self._down)
+        return ()
+
+    def incidents(self) -> Sequence[Incident]:
+        """Scrapes that were not made, and a clock that is off."""
+        told, self._told = self._told, []
+        return told
+
+    def inventory(self) -> Mapping[str, Mapping[str, Any]]:
+        """What exporter and server tell of the machine. See collectors/README.md, "Inventory"."""
+        there = places.layout(self._exporter, self._found)
+        facts = means.facts(self._exporter, list(self._before.values())) | places.machine(self._found)
+        found = {}
+        for watch in self._watches:
+            roles = {role: places.role(there, given) for role, given in watch.disks.items()}
+            found[watch.host] = {
+                "tier": watch.tier,
+                **facts,
+                "disks": places.disks(there, roles.values(), self._found),
+                "roles": roles,
+                "exporter": self._exporter.name,
+                "scrape_interval_s": self._interval_s,
+                "scrape_interval_from": self._interval_from,
+                "clock": self._clock.facts(),
+                "not_measured": [asdict(each) for each in self._not_measured(watch)],
+            }
+        return found
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._server.close()
+
+    # ---- fetching -------------------------------------------------------------------------------------
+
+    def _fetch(self) -> list[Sample]:
+        self._due_ns = 0  # after a failure at the next reading
+        received_bytes = self._server.received_bytes
+        asked = self._server.clock()
+        self._clock.observe(*asked)
+        now_s = asked[1] / _NS
+        series = self._merged(self._since(now_s))
+        samples = [] if self._last_s is None else list(self._samples(series))
+        self._note_scrapes(series)
+        self._warn_clock()
+        self._down = self._why_down(now_s)
+        if self._down is not None and not samples:
+            raise CollectorError(self._down)
+        size = float(self._server.received_bytes - received_bytes)
+        kind = PrometheusKind.name
+        samples += self._clock.samples(asked[2], self._interval_s, self._hosts, kind)
+        samples += [
+            Sample(asked[2], self._interval_s, host, "collector.received_bytes", kind, size)
+            for host in self._hosts
+        ]
+        return samples
+
+    def _since(self, now_s: float) -> Iterator[Series]:
+        """What was scraped since the latest scrape that is known; at first, of two intervals."""
+        begin_s = self._last_s if self._last_s is not None else now_s - GAP * self._interval_s
+        while begin_s < now_s:
+            until_s = min(now_s, begin_s + _AT_ONCE_S)
+            yield from self._server.series(self._selector, until_s - begin_s, until_s)
+            begin_s = until_s
+
+    def _merged(self, fetched: Iterable[Series]) -> list[Series]:
+        """Each series' last point known and its new ones; the last of these is kept for the next time."""
+        new: dict[frozenset[tuple[str, str]], dict[float, float]] = {}
+        for labels, points in fetched:
+            new.setdefault(frozenset(labels.items()), {}).update(points)
+        found: list[Series] = []
+        for key, came in new.items():
+            known = dict(self._before.get(key, ({}, {}))[1])
+            points = known | {at: value for at, value in came.items() if at > max(known, default=0.0)}
+            if points:
+                last = max(points)
+                self._before[key] = dict(key), {last: points[last]}
+                found.append((dict(key), points))
+        return found
+
+    def _samples(self, series: Sequence[Series]) -> Iterator[Sample]:
+        own = [each for each in series if each[0].get(NAME) != UP]
+        for host in self._hosts:
+            for sample in means.samples(self._exporter, host, own, self._interval_s):
+                yield sample._replace(time_ns=self._clock.to_ours(sample.time_ns))
+
+    def _note_scrapes(self, series: Iterable[Series]) -> None:
+        """When the next scrape is due; and where scrapes are missing between those there are, a gap."""
+        after = self._last_s or 0.0
+        points = (points for labels, points in series if labels.get(NAME) == UP)
+        scraped = sorted({at for each in points for at in each if at > after})
+        if not scraped:
+            return
+        times = scraped if self._last_s is None else [self._last_s, *scraped]
+        self._told += [
+            Incident(
+                "gap",
+                {
+                    "from": self._iso(earlier),
+                    "to": self._iso(later),
+                    "missed": round((later - earlier) / self._interval_s) - 1,
+                    "interval_s": self._interval_s,
+                    "why": "Prometheus made no scrape meanwhile",
+                },
+            )
+            for earlier, later in itertools.pairwise(times)
+            if later - earlier > GAP * self._interval_s
+        ]
+        self._last_s = scraped[-1]
+        self._due_ns = self._clock.to_ours(round((self._last_s + self._interval_s + _LATE_S) * _NS))
+
+    # ---- what is wrong --------------------------------------------------------------------------------
+
+    def _why_down(self, now_s: float) -> str | None:
+        """Why there are no scrapes; None where there are."""
+        up = [points for labels, points in self._before.values() if labels.get(NAME) == UP]
+        latest = {at: value for points in up for at, value in points.items()}
+        if not latest or now_s - max(latest) > GAP * self._interval_s + _OVERDUE_S:
+            since = f"since {self._iso(max(latest))}" if latest else "at all"
+            return (
+                f"{self._where}: Prometheus has not scraped {self._target} {since}; look at its targets page"
+            )
+        if latest[max(latest)] == 0:
+            said = next((each.get("lastError") for each in self._own_targets()), None)
+            why = f": {said}" if said else ""
+            return (
+                f"{self._where}: Prometheus does not reach {self._target}{why}; start the exporter there, or "
+                "mend the way to it"
+            )
+        return None
+
+    def _warn_clock(self) -> None:
+        offset_s, error_s = self._clock.offset_ns / _NS, self._clock.error_ns / _NS
+        if abs(offset_s) > WARN_OFFSET_S and not self._warned:
+            self._warned = True
+            self._told.append(Incident("clock_offset", {"offset_s": offset_s, "error_s": error_s}))
+
+    def _not_measured(self, watch: Watch) -> Iterator[NotMeasured]:
+        name = self._exporter.name
+        for series, becomes in self._exporter.means.items():
+            if series not in self._names:
+                yield NotMeasured(becomes.metric, "", f"{name} gives no series {series} here", None)
+        yield NotMeasured(
+            "cpu.busy_ratio",
+            f"tier:{watch.tier}",
+            f"{name} tells nothing of single processes",
+            "add a collector that does: kind ssh or local",
+        )
+
+    # ---- the scrape interval --------------------------------------------------------------------------
+
+    def _scrape_interval(self, matchers: str) -> tuple[float, str]:
+        """(seconds, where that is from): what the server is told, else how far apart scrapes lie."""
+        for target in self._own_targets():
+            seconds = choice.duration_s(str(target.get("scrapeInterval", "")))
+            if seconds:
+                return seconds, "the server's targets"
+        now_s = self._server.clock()[1] / _NS
+        found = self._server.series(choice.selector([UP], matchers), _LOOK_BACK_S, now_s)
+        steps = sorted(
+            later - earlier for _, points in found for earlier, later in itertools.pairwise(sorted(points))
+        )
+        if not steps:
+            raise CollectorError(
+                f"{self._where}: how often {self._target} is scraped cannot be told: fewer than two scrapes "
+                "in 15 minutes; wait for the next, or scrape it more often"
+            )
+        return steps[len(steps) // 2], "the distance of scrapes"
+
+    def _own_targets(self) -> Iterator[Mapping[str, Any]]:
+        for target in self._server.targets():
+            if choice.Target.of(target.get("labels") or {}) == self._target:
+                yield target
+
+    def _iso(self, time_s: float) -> str:
+        """A time of the server's clock by ours."""
+        return utc(self._clock.to_ours(round(time_s * _NS)))
+
+
+def _nothing(matchers: str, server: Server) -> str:
+    """Why there is no exporter, with what the server scrapes instead."""
+    there = sorted({labels.get("instance", "") for labels, _ in server.latest(UP)})
+    shown = ", ".join([*there[:10], *(["..."] if len(there) > 10 else [])]) or "nothing"
+    names = " or ".join(each.name for each in EXPORTERS)
+    return f"no series of {names} with {matchers}; it scrapes {shown}; correct `instance` or `labels`"

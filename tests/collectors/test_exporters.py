@@ -1,0 +1,223 @@
+"""What exporters' series become, and where disks lie by what they tell: recorded series, no server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.exporters import answer, choice, means, places
+from pinchpoint_collectors.exporters.means import NAME, Points, Series
+from pinchpoint_collectors.exporters.node import NODE
+from pinchpoint_collectors.exporters.registry import EXPORTERS, whose
+from pinchpoint_collectors.exporters.windows import WINDOWS
+from pinchpoint_collectors.record import Watch
+
+T = 1_790_000_000.0
+
+
+def series(name: str, *values: float, every_s: float = 15.0, **labels: str) -> Series:
+    points = {T + every_s * at: value for at, value in enumerate(values)}
+    return {NAME: name, "instance": "sql1:9182", **labels}, points
+
+
+def values(
+    exporter: means.Exporter, *found: Series, usual_s: float = 15.0
+) -> dict[tuple[str, str], list[Any]]:
+    told: dict[tuple[str, str], list[Any]] = {}
+    for sample in means.samples(exporter, "sql1", found, usual_s):
+        told.setdefault((sample.metric, sample.instance), []).append(sample.value)
+    return told
+
+
+def test_windows_disks_and_cpus_become_ours() -> None:
+    """300 writes of 6 ms each and 3 s idle in 15; 12 of 15 s of a core busy, interrupts not counted twice."""
+    disk = "windows_logical_disk"
+    found = values(
+        WINDOWS,
+        series(f"{disk}_writes_total", 1000, 1300, volume="L:"),
+        series(f"{disk}_write_latency_seconds_total", 4.0, 5.8, volume="L:"),
+        series(f"{disk}_write_bytes_total", 0, 300 * 8192, volume="L:"),
+        series(f"{disk}_idle_seconds_total", 100, 103, volume="L:"),
+        series(f"{disk}_requests_queued", 3, 2, volume="L:"),
+        series("windows_cpu_time_total", 50, 53, core="0,0", mode="idle"),
+        series("windows_cpu_time_total", 10, 18, core="0,0", mode="user"),
+        series("windows_cpu_time_total", 5, 9, core="0,0", mode="privileged"),
+        series("windows_cpu_time_total", 1, 2, core="0,0", mode="dpc"),
+        series("windows_memory_available_bytes", 4e9, 2e9),
+        series("windows_cs_physical_memory_bytes", 8e9, 8e9),
+        series("windows_net_packets_received_errors_total", 0, 30, nic="Ethernet"),
+        series("windows_net_packets_outbound_errors_total", 0, 15, nic="Ethernet"),
+    )
+    assert found["disk.writes_per_s", "L:"] == [20.0]
+    assert found["disk.write_latency_s", "L:"] == [pytest.approx(0.006)]
+    assert found["disk.write_bytes_per_s", "L:"] == [20 * 8192]
+    assert found["disk.busy_ratio", "L:"] == [pytest.approx(0.8)]
+    assert found["disk.outstanding", "L:"] == [2]
+    assert found["cpu.busy_ratio", "0"] == found["cpu.busy_ratio", ""] == [pytest.approx(0.8)]
+    assert found["mem.available_ratio", ""] == [0.25]
+    assert found["net.errors_per_s", "Ethernet"] == [3.0]
+    assert ("cpu.steal_ratio", "") not in found, "Windows does not tell it"
+
+
+def test_facts_of_a_machine_are_told_by_its_series() -> None:
+    """Cores by number, the size of its memory; of a second group of processors the name says so."""
+    found = [
+        series("windows_cpu_time_total", 50, core="0,0", mode="idle"),
+        series("windows_cpu_time_total", 50, core="0,1", mode="idle"),
+        series("windows_memory_physical_total_bytes", 8e9),
+    ]
+    facts = means.facts(WINDOWS, found)
+    assert facts == {"os": "Windows", "cores": 2, "usable_cores": [0, 1], "memory_bytes": 8_000_000_000}
+    assert means.core_of("1,3") == "1,3"
+
+
+def test_an_interval_longer_than_two_and_a_half_usual_ones_is_a_gap() -> None:
+    """Two points that are all there is do not make their own distance the usual one."""
+    found: Points = {T: 0.0, T + 60: 600.0, T + 75: 615.0}
+    assert list(means.increases(found, 15.0)) == [(T + 75, 15.0, 15.0)]
+    assert list(means.increases(found, 30.0)) == [(T + 60, 60.0, 600.0), (T + 75, 15.0, 15.0)]
+
+
+def test_partitions_show_their_disk_s_io_once_more_and_are_left_out() -> None:
+    """By the kernel's names; a disk called like another one's beginning is none of its partitions."""
+    there = ("sda", "sda1", "sdaa", "nvme0n1", "nvme0n1p2", "nvme0n10", "dm-0", "mmcblk0", "mmcblk0p1")
+    assert means.whole_disks(there) == ["dm-0", "mmcblk0", "nvme0n1", "nvme0n10", "sda", "sdaa"]
+    found = values(
+        NODE,
+        *(series("node_disk_reads_completed_total", 1, 16, device=name) for name in ("sda", "sda1")),
+    )
+    assert found == {("disk.reads_per_s", "sda"): [1.0]}
+
+
+def test_whose_series_they_are_is_told_by_their_names() -> None:
+    """By most of them; of none's there is none. No series belongs to two exporters."""
+    assert whose({"node_procs_running", "up"}) is NODE
+    assert whose({"windows_cpu_time_total", "go_goroutines"}) is WINDOWS
+    assert whose({"up"}) is None
+    assert sum(len(each.names) for each in EXPORTERS) == len(
+        {name for each in EXPORTERS for name in each.names}
+    )
+
+
+LAYOUT = places.layout(
+    NODE,
+    [
+        *({NAME: NODE.disks, "device": name} for name in ("sda", "sda2", "nvme0n1", "dm-0")),
+        {NAME: places.FILE_SYSTEMS, "mountpoint": "/", "device": "/dev/sda2", "fstype": "ext4"},
+        {
+            NAME: places.FILE_SYSTEMS,
+            "mountpoint": "/var/lib/pg",
+            "device": "/dev/mapper/vg-pg",
+            "fstype": "xfs",
+        },
+        {NAME: places.FILE_SYSTEMS, "mountpoint": "/srv", "device": "nas:/export", "fstype": "nfs4"},
+        {NAME: places.MAPPER, "device": "dm-0", "name": "vg-pg"},
+    ],
+)
+
+
+@pytest.mark.parametrize(
+    ("given", "device", "mount"),
+    [
+        ("/var/lib/pg/wal", "dm-0", "/var/lib/pg"),
+        ("/var/lib/pgother", "sda", "/"),
+        ("sda2", "sda", None),
+        ("/dev/nvme0n1", "nvme0n1", None),
+        ("/srv/share", None, "/srv"),
+        ("sdz", None, None),
+    ],
+)
+def test_a_role_is_resolved_to_its_whole_device(given: str, device: str | None, mount: str | None) -> None:
+    """By the deepest file system that holds a path; what has no counters says why."""
+    found = places.role(LAYOUT, given)
+    assert (found["device"], found["mount_point"]) == (device, mount)
+    assert bool(found["why"]) == (device is None)
+
+
+@pytest.mark.parametrize(
+    ("given", "device"),
+    [("l:", "L:"), ("L:\\data", "L:"), ("C:\\mnt\\log\\x", "C:\\mnt\\log"), ("Q:\\x", None)],
+)
+def test_a_role_on_windows_is_a_drive_or_a_mounted_folder(given: str, device: str | None) -> None:
+    """Names are taken in any case, the deepest volume is the one."""
+    there = places.Layout(("C:", "C:\\mnt\\log", "L:"), {}, {})
+    assert places.role(there, given)["device"] == device
+
+
+def test_a_mapped_device_hides_the_disks_below_it() -> None:
+    """An exporter does not tell what it is made of: they must not be added to it."""
+    on_mapped, on_disk = (places.role(LAYOUT, given) for given in ("/var/lib/pg", "sda"))
+    assert list(places.disks(LAYOUT, [on_mapped], [])) == ["dm-0"]
+    assert list(places.disks(LAYOUT, [on_disk], [])) == ["nvme0n1", "sda"]
+
+
+def watch(**options: Any) -> Watch:
+    return Watch("sql1", "sql", options={"url": "http://p:9090", **options})
+
+
+@pytest.mark.parametrize(
+    ("options", "selected"),
+    [
+        ({}, 'instance=~"sql1(:[0-9]+)?"'),
+        ({"instance": "10.0.0.1:9100"}, 'instance="10.0.0.1:9100"'),
+        ({"instance": "db.example"}, 'instance=~"db\\\\.example(:[0-9]+)?"'),
+        ({"labels": {"job": 'a"b'}}, 'job="a\\"b"'),
+        ({"labels": {"job": "node"}, "instance": "x"}, 'job="node",instance=~"x(:[0-9]+)?"'),
+    ],
+)
+def test_a_host_is_selected_by_its_name_or_as_told(options: dict[str, Any], selected: str) -> None:
+    """In PromQL, where quotes and points have meanings of their own."""
+    assert choice.matchers(watch(**options), "here") == selected
+
+
+def test_labels_that_are_none_are_explained() -> None:
+    """With what is allowed."""
+    with pytest.raises(CollectorError, match="allowed: names and values"):
+        choice.matchers(watch(labels={"no-label": "x"}), "here")
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("15s", 15), ("1m30s", 90), ("500ms", 0.5), ("1h", 3600), ("", None), ("soon", None)],
+)
+def test_durations_of_prometheus(text: str, seconds: float | None) -> None:
+    """As its configuration writes them."""
+    assert choice.duration_s(text) == seconds
+
+
+def test_several_exporters_that_fit_are_listed() -> None:
+    """With what tells them apart."""
+    found = [{"job": "node", "instance": "sql1:9100"}, {"job": "other", "instance": "sql1:9200"}]
+    with pytest.raises(CollectorError, match=r"sql1:9100 \(job node\); sql1:9200 \(job other\); say which"):
+        choice.only_target("here", found)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        None,
+        {"status": "error", "error": "too many samples"},
+        {"status": "success", "data": {"resultType": "vector", "result": []}},
+        {"status": "success", "data": {"resultType": "matrix", "result": [{"values": []}]}},
+        {"status": "success", "data": {"resultType": "matrix", "result": [{"metric": {}, "values": [[1]]}]}},
+        {
+            "status": "success",
+            "data": {"resultType": "matrix", "result": [{"metric": {}, "values": [[-1, 1]]}]},
+        },
+    ],
+)
+def test_an_answer_that_is_none_is_explained(content: object) -> None:
+    """Never a crash."""
+    with pytest.raises(CollectorError):
+        list(answer.matrix(content))
+
+
+def test_what_is_no_number_is_no_point() -> None:
+    """Prometheus writes NaN where a value is not known."""
+    content = {
+        "status": "success",
+        "data": {"resultType": "matrix", "result": [{"metric": {}, "values": [[T, "NaN"], [T + 1, "2"]]}]},
+    }
+    assert list(answer.matrix(content)) == [({}, {T + 1: 2.0})]

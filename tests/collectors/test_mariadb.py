@@ -1,0 +1,301 @@
+"""The collector `mariadb` against a real server, with its performance schema and without."""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pymysql
+import pytest
+from collectors.mariadb_server import LOADER, PLAIN, WATCHER, MariaDb, mariadb
+
+from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.record import Collector, Sample, Watch
+from pinchpoint_collectors.registry import kind
+
+README = (Path(__file__).parents[2] / "collectors" / "README.md").read_text()
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[MariaDb]:
+    with mariadb("--performance-schema=ON") as running:
+        yield running
+
+
+@contextmanager
+def watching(url: str, **options: Any) -> Iterator[Collector]:
+    collector = kind("mariadb").connect([Watch("sql1", "sql", options={"url": url, **options})])
+    try:
+        collector.read()
+        yield collector
+    finally:
+        collector.close()
+
+
+def found(samples: Sequence[Sample]) -> Mapping[tuple[str, str], float | None]:
+    return {(each.metric, each.instance): each.value for each in samples}
+
+
+def times(samples: Sequence[Sample], metric: str, instance: str = "") -> float:
+    """How often something happened in the interval."""
+    value = found(samples)[metric, instance]
+    assert value is not None
+    return value * samples[0].interval_s
+
+
+@contextmanager
+def blocked(server: MariaDb, sessions: int) -> Iterator[None]:
+    """So many sessions of the load wait for a row that a silent transaction holds."""
+    with ExitStack() as stack:
+        holder = stack.enter_context(server.session())
+        holder.execute("CREATE OR REPLACE TABLE hot (id INT PRIMARY KEY, version INT) ENGINE=InnoDB")
+        holder.execute("INSERT INTO hot VALUES (1, 0)")
+        holder.execute("START TRANSACTION")
+        holder.execute("UPDATE hot SET version = 7 WHERE id = 1")
+        waiting = [stack.enter_context(server.session()) for _ in range(sessions)]
+        threads = [
+            threading.Thread(target=each.execute, args=("UPDATE hot SET version = version + 1 WHERE id = 1",))
+            for each in waiting
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            time.sleep(0.3)
+            yield
+        finally:
+            holder.execute("ROLLBACK")
+            for thread in threads:
+                thread.join()
+        holder.execute("DROP TABLE hot")
+
+
+def test_sessions_that_wait_for_a_row_are_counted_and_who_holds_it(server: MariaDb) -> None:
+    """Three blocked by one that thinks in its transaction; none before, and 0 afterwards."""
+    with watching(server.url(WATCHER)) as collector:
+        time.sleep(0.3)
+        assert found(collector.read())["db.lock_waiters", ""] == 0
+        with blocked(server, 3):
+            collector.read()
+            time.sleep(1)
+            values = found(collector.read())
+        collector.read()
+        time.sleep(0.3)
+        after = found(collector.read())
+    assert values["db.lock_waiters", ""] == 3
+    assert values["db.sessions_blocked", ""] == 3
+    assert values["db.sessions_active", ""] == 3
+    assert values["db.sessions_running", ""] == 0
+    assert values["db.sessions_waiting", "Lock:row"] == 3
+    assert values["db.sessions_idle_in_transaction", ""] == 1
+    assert values["db.connections", ""] == 5, "ours included"
+    assert values["db.connections_ratio", ""] == pytest.approx(5 / 151)
+    held = {name: value for (metric, name), value in values.items() if metric == "db.sessions_blocked_by"}
+    assert f"{LOADER}:idle" in held
+    assert sum(value or 0 for value in held.values()) >= 3
+    assert after["db.lock_waiters", ""] == 0
+    assert after["db.sessions_waiting", "Lock:row"] == 0, "a wait once seen is 0 from then on"
+    assert after["db.sessions_blocked_by", f"{LOADER}:idle"] == 0
+
+
+def test_a_table_that_is_locked_is_told_from_a_row(server: MariaDb) -> None:
+    """By the server's own words for it."""
+    with server.session() as holder, server.session() as waiting, watching(server.url(WATCHER)) as collector:
+        holder.execute("CREATE OR REPLACE TABLE locked (id INT)")
+        holder.execute("LOCK TABLES locked WRITE")
+        thread = threading.Thread(target=waiting.execute, args=("SELECT * FROM locked",))
+        thread.start()
+        time.sleep(0.5)
+        values = found(collector.read())
+        holder.execute("UNLOCK TABLES")
+        thread.join()
+        holder.execute("DROP TABLE locked")
+    assert values["db.sessions_waiting", "Lock:table metadata"] == pytest.approx(1, abs=0.8)
+
+
+def test_commits_are_seen_as_bytes_and_flushes_of_the_log(server: MariaDb) -> None:
+    """What one session did, one commit after the other, is in the counters."""
+    with server.session() as session, watching(server.url(WATCHER)) as collector:
+        session.execute("CREATE OR REPLACE TABLE notes (payload VARCHAR(300))")
+        collector.read()
+        for _ in range(300):
+            session.execute("INSERT INTO notes VALUES (REPEAT('x', 200))")
+        samples = collector.read()
+        session.execute("DROP TABLE notes")
+    assert 300 <= times(samples, "db.commits_per_s") <= 360
+    assert times(samples, "db.statements_per_s") >= 300
+    assert times(samples, "db.log_bytes_per_s") > 300 * 200
+    assert times(samples, "db.writes_per_s", "log") >= 250
+    assert times(samples, "db.write_bytes_per_s", "log") > 300 * 200
+    assert times(samples, "db.fsyncs_per_s", "innodb") >= 250
+
+
+def test_what_sessions_read_from_files_has_its_time(server: MariaDb) -> None:
+    """A table larger than the buffer: pages read and missed, by kind of file, timed by the server."""
+    with server.session() as session, watching(server.url(WATCHER)) as collector:
+        session.execute("CREATE OR REPLACE TABLE wide (id INT AUTO_INCREMENT PRIMARY KEY, payload CHAR(250))")
+        session.execute("INSERT INTO wide (payload) SELECT REPEAT('x', 250) FROM seq_1_to_80000")
+        collector.read()
+        session.execute("SELECT COUNT(*) FROM wide WHERE payload LIKE '%y%'")
+        samples = collector.read()
+        session.execute("DROP TABLE wide")
+    values = found(samples)
+    assert times(samples, "db.reads_per_s", "data") > 50
+    assert times(samples, "db.read_bytes_per_s", "data") > 1e6
+    assert (values["db.read_latency_s", "data"] or 0) > 0
+    assert values["db.sessions_waiting", "Data:read"] == values["db.read_s_per_s", "data"]
+    assert 0 <= (values["db.buffer_hit_ratio", ""] or 0) < 1
+    assert 0 < (values["db.buffer_ratio", ""] or 0) <= 1
+
+
+def test_levels_of_log_and_buffer(server: MariaDb) -> None:
+    """How much of the log a restart would go through, what of the buffer is not written yet."""
+    with watching(server.url(WATCHER)) as collector:
+        values = found(collector.read())
+    assert (values["db.checkpoint_age_bytes", ""] or 0) >= 0
+    assert 0 <= (values["db.checkpoint_age_ratio", ""] or 0) < 1
+    assert 0 <= (values["db.buffer_dirty_ratio", ""] or 0) < 1
+    assert (values["db.memory_used_bytes", ""] or 0) > 1e6
+    assert values["db.io_pending", "read"] is not None
+
+
+def test_the_documented_user_sees_all_and_may_do_nothing_else(server: MariaDb) -> None:
+    """PROCESS and reading the performance schema are enough; nobody's data is open to it."""
+    with watching(server.url(WATCHER)) as collector:
+        facts = collector.inventory()["sql1"]
+    with server.session(WATCHER) as session:
+        for refused in ("SELECT * FROM mysql.user", "CREATE TABLE loadtest.mine (id INT)", "USE loadtest"):
+            with pytest.raises(pymysql.Error, match="denied"):
+                session.execute(refused)
+    database = facts["database"]
+    assert database["sees"] == "all sessions"
+    assert database["server"] == "mariadb"
+    assert database["settings"]["innodb_flush_log_at_trx_commit"] == "1"
+    assert [each for each in facts["not_measured"] if each["remedy"]] == []
+    assert json.loads(json.dumps(facts)) == facts
+    assert "sesame" not in json.dumps(facts)
+
+
+def test_a_user_without_rights_sees_its_own_and_says_so(server: MariaDb) -> None:
+    """The counters are there; others' sessions are not; each grant is a remedy."""
+    url = server.url(WATCHER)
+    with blocked(server, 2), watching(url, user=PLAIN, password="sesame") as plain:
+        plain.read()
+        time.sleep(0.3)
+        values = found(plain.read())
+        facts = plain.inventory()["sql1"]
+    assert values["db.lock_waiters", ""] == 0
+    assert values["db.connections", ""] == 4, "that sessions are there is no secret"
+    assert values["db.commits_per_s", ""] is not None
+    assert facts["database"]["sees"] == f"sessions of {PLAIN}@127.0.0.1 only"
+    remedies = {each["remedy"] for each in facts["not_measured"]}
+    assert f"run: GRANT PROCESS ON *.* TO '{PLAIN}'@'127.0.0.1'" in remedies
+    assert f"run: GRANT SELECT ON performance_schema.* TO '{PLAIN}'@'127.0.0.1'" in remedies
+
+
+def test_every_metric_and_fact_is_in_the_readme(server: MariaDb) -> None:
+    """The table names all that is sent, the inventory's all that is told."""
+    with blocked(server, 1), watching(server.url(WATCHER)) as collector:
+        time.sleep(0.3)
+        samples = collector.read()
+        facts = collector.inventory()["sql1"]
+    assert {each.metric for each in samples if f"`{each.metric}`" not in README} == set()
+    assert [key for key in (*facts, *facts["database"]) if f"`{key}`" not in README] == []
+
+
+def test_a_lost_connection_costs_one_reading(server: MariaDb) -> None:
+    """An administrator ends our session: that reading fails and says it, the next has its differences."""
+    with watching(server.url(WATCHER)) as collector:
+        collector._watcher.stop()  # type: ignore[attr-defined]  # else a look may be what meets the loss
+        server.admin(f"KILL USER {WATCHER}")
+        with pytest.raises(CollectorError, match="host 'sql1', collector 'mariadb'") as caught:
+            collector.read()
+        assert "sesame" not in str(caught.value)
+        assert found(collector.read())["db.commits_per_s", ""] is not None
+
+
+def test_a_frozen_server_is_given_up_and_found_again(server: MariaDb) -> None:
+    """Readings fail within seconds instead of hanging with it; when it wakes, they work."""
+    with watching(server.url(WATCHER)) as collector:
+        process = psutil.Process(server.process.pid)
+        process.send_signal(signal.SIGSTOP)
+        try:
+            begun = time.monotonic()
+            with pytest.raises(CollectorError, match="nothing came back within 3 s"):
+                collector.read()
+            assert time.monotonic() - begun < 8
+        finally:
+            process.send_signal(signal.SIGCONT)
+        deadline = time.monotonic() + 10
+        while True:
+            try:
+                collector.read()
+                break
+            except CollectorError:
+                assert time.monotonic() < deadline
+                time.sleep(0.2)
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("mysql://watcher:wrong-secret@127.0.0.1:{port}/", "correct user and password in farm.yaml"),
+        ("mysql://watcher:sesame@127.0.0.1:1/", "start the server, or correct host and port"),
+        ("mysql://watcher:sesame@127.0.0.1:{port}/?tls=true", "TLS"),
+        ("mysql://watcher:sesame@127.0.0.1:{port}/?tls_ca=/nowhere.pem", "tls_ca=/nowhere.pem"),
+        ("mysql://watcher:sesame@127.0.0.1:nowhere/", "the url cannot be read"),
+    ],
+)
+def test_a_server_that_cannot_be_asked_is_explained(server: MariaDb, url: str, said: str) -> None:
+    """One sentence with the remedy, without the password."""
+    with pytest.raises(CollectorError, match="host 'sql1', collector 'mariadb'") as caught:
+        kind("mariadb").connect([Watch("sql1", "sql", options={"url": url.format(port=server.port)})])
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert "sesame" not in str(caught.value)
+    assert "wrong-secret" not in str(caught.value)
+
+
+def test_an_endpoint_s_other_ways_to_say_it(server: MariaDb) -> None:
+    """The URL scenarios use over ODBC, an address of its own, and a server's socket."""
+    options = {
+        "url": f"mysql+odbc://{WATCHER}:sesame@nowhere/loadtest",
+        "address": f"127.0.0.1:{server.port}",
+    }
+    for given in (options, {"url": f"mariadb://{WATCHER}:sesame@h/?unix_socket={server.socket}"}):
+        if "unix_socket" in given["url"]:
+            server.admin(f"CREATE OR REPLACE USER {WATCHER}@localhost IDENTIFIED BY 'sesame'")
+        collector = kind("mariadb").connect([Watch("sql1", "sql", options=given)])
+        try:
+            assert collector.inventory()["sql1"]["database"]["server"] == "mariadb"
+        finally:
+            collector.close()
+    server.admin(f"DROP USER {WATCHER}@localhost")
+
+
+def test_without_the_performance_schema_there_are_counts_and_no_times() -> None:
+    """As MariaDB comes: all files of InnoDB together, with the remedy. A restart costs one interval."""
+    with mariadb() as server, watching(server.url(WATCHER)) as collector:
+        with server.session() as session:
+            session.execute("CREATE TABLE notes (payload VARCHAR(300))")
+            for _ in range(50):
+                session.execute("INSERT INTO notes VALUES (REPEAT('x', 200))")
+        time.sleep(2)  # a server that has just begun cannot be told from one that begins again
+        samples = collector.read()
+        facts = collector.inventory()["sql1"]
+        server.process.kill()
+        server.process.start()
+        anew = found(collector.read())
+    values = found(samples)
+    assert times(samples, "db.fsyncs_per_s", "innodb") > 40
+    assert ("db.fsync_latency_s", "log") not in values
+    missing = {(each["metric"], each["instance"]): each["remedy"] for each in facts["not_measured"]}
+    assert "performance_schema=ON" in (missing["db.*_s", "data"] or "")
+    assert times(samples, "db.writes_per_s", "log") > 40
+    assert ("db.commits_per_s", "") not in anew

@@ -1,0 +1,411 @@
+"""The collector `prometheus` against a real Prometheus that scrapes a real node_exporter."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from collectors.prometheus_servers import (
+    Cable,
+    Relay,
+    certificate,
+    prometheus,
+    relayed,
+    samples_of,
+    serving,
+)
+from serverprocess import ServerProcess
+
+from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.exporters.node import NODE
+from pinchpoint_collectors.record import Collector, Incident, Sample, Telling, Watch
+from pinchpoint_collectors.registry import kind
+
+README = (Path(__file__).parents[2] / "collectors" / "README.md").read_text()
+SCRAPED = ("up", *NODE.names)
+
+
+@pytest.fixture(autouse=True)
+def straight(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Past any proxy of this machine."""
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.setenv(name, "127.0.0.1")
+
+
+@pytest.fixture(scope="module")
+def watched() -> Iterator[tuple[Relay, ServerProcess]]:
+    """A node_exporter whose scrapes are remembered, and the Prometheus that scrapes it each second."""
+    with relayed() as relay, prometheus(relay.port) as server:
+        until(lambda: len(relay.scrapes) >= 3)
+        yield relay, server
+
+
+def until(holds: Any, timeout_s: float = 30) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not holds():
+        assert time.monotonic() < deadline, "it did not come about in time"
+        time.sleep(0.05)
+
+
+def watch(url: str, relay: Relay, disks: dict[str, str] | None = None, **options: Any) -> Watch:
+    told = {"url": url, "instance": f"127.0.0.1:{relay.port}", **options}
+    return Watch("sql1", "sql", disks=disks or {}, options=told)
+
+
+@contextmanager
+def watching(*watches: Watch) -> Iterator[Collector]:
+    collector = kind("prometheus").connect(watches)
+    try:
+        yield collector
+    finally:
+        collector.close()
+
+
+def gathered(collector: Collector, seconds: float) -> list[Sample]:
+    """What comes in so long, asked for as a sampler does."""
+    found: list[Sample] = []
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        found += collector.read()
+        time.sleep(0.2)
+    return found
+
+
+def by_scrape(samples: Sequence[Sample], metric: str, instance: str = "") -> dict[int, Sample]:
+    """Time in ms -> the sample."""
+    return {
+        round(each.time_ns / 1e6): each
+        for each in samples
+        if (each.metric, each.instance) == (metric, instance)
+    }
+
+
+def test_every_value_is_what_two_pages_of_the_exporter_say(watched: tuple[Relay, ServerProcess]) -> None:
+    """Rates and latencies of each pair of scrapes, reckoned from the exporter's own pages."""
+    relay, server = watched
+    with watching(watch(server.url, relay)) as collector:
+        found = gathered(collector, 3.5)
+    pages = [(at, samples_of(text)) for at, text in relay.scrapes]
+    device = next(labels for name, labels in pages[-1][1] if name == "node_disk_writes_completed_total")
+    disk = device.split('"')[1]
+    bytes_read = by_scrape(found, "disk.read_bytes_per_s", disk)
+    written = by_scrape(found, "disk.writes_per_s", disk)
+    idle = {"node_cpu_seconds_total"}
+    compared = 0
+    for (_, old), (at, new) in pairwise(pages):
+        stamp = min(written, key=lambda ms: abs(ms - at * 1000), default=0)
+        if abs(stamp - at * 1000) > 300:
+            continue  # before the first reading, or after the last
+        sample = written[stamp]
+        name = "node_disk_writes_completed_total", device
+        assert (sample.value or 0) * sample.interval_s == pytest.approx(new[name] - old[name], abs=1e-3)
+        name = "node_disk_read_bytes_total", device
+        more = (bytes_read[stamp].value or 0) * sample.interval_s
+        assert more == pytest.approx(new[name] - old[name], abs=1e-3)
+        spent = {key: new[key] - old[key] for key in new if key[0] in idle and "guest" not in key[1]}
+        busy = 1 - sum(
+            more
+            for key, more in spent.items()
+            if any(mode in key[1] for mode in ('"idle"', '"iowait"', '"steal"'))
+        ) / sum(spent.values())
+        assert by_scrape(found, "cpu.busy_ratio")[stamp].value == pytest.approx(max(0, busy), abs=1e-6)
+        left = new["node_memory_MemAvailable_bytes", ""]
+        assert by_scrape(found, "mem.available_bytes")[stamp].value == left
+        compared += 1
+    assert compared >= 2
+
+
+def test_it_agrees_with_the_machine_itself_over_the_same_time(
+    watched: tuple[Relay, ServerProcess], tmp_path: Path
+) -> None:
+    """`local` read at the very moments of the scrapes, under a load of writes: the same within 5 %."""
+    relay, server = watched
+    here = kind("local").connect([Watch("sql1", "sql")])
+    ours: list[Sequence[Sample]] = []
+    relay.on_scrape = lambda: ours.append(here.read())
+    try:
+        with watching(watch(server.url, relay)) as collector:
+            until(lambda: len(ours) >= 2)  # from here on both have a reading before
+            begun_ms = time.time() * 1000
+            found: list[Sample] = []
+            for _ in range(20):
+                (tmp_path / "load").write_bytes(os.urandom(1 << 20))
+                descriptor = os.open(tmp_path / "load", os.O_RDONLY)
+                os.fsync(descriptor)
+                os.close(descriptor)
+                found += collector.read()
+                time.sleep(0.1)
+            found += gathered(collector, 1.5)
+    finally:
+        relay.on_scrape = lambda: None
+        here.close()
+    local = [each for reading in ours for each in reading]
+    assert _same(local, found, begun_ms, "cpu.busy_ratio", "", 0.05)
+    assert _same(local, found, begun_ms, "mem.available_ratio", "", 0.05)
+    theirs, ours_ = (
+        {each.instance for each in samples if each.metric == "disk.write_bytes_per_s"}
+        for samples in (found, local)
+    )
+    assert theirs & ours_
+    for device in theirs & ours_:
+        assert _same(local, found, begun_ms, "disk.write_bytes_per_s", device, 0.05)
+        assert _same(local, found, begun_ms, "disk.busy_ratio", device, 0.05)
+
+
+def _same(
+    local: Sequence[Sample],
+    found: Sequence[Sample],
+    begun_ms: float,
+    metric: str,
+    instance: str,
+    within: float,
+) -> bool:
+    """Whether sums over the intervals that both have agree; the scrape's own way takes some ms."""
+    theirs, ours = by_scrape(found, metric, instance), by_scrape(local, metric, instance)
+    pairs = []
+    for stamp, sample in theirs.items():
+        near = min(ours, key=lambda ms: abs(ms - stamp))
+        if stamp > begun_ms and abs(near - stamp) < 300:
+            pairs.append((sample, ours[near]))
+    assert len(pairs) >= 2, f"{metric}: nothing to compare"
+    one, other = (sum((each[side].value or 0) * each[side].interval_s for each in pairs) for side in (0, 1))
+    # A few ms more or less of a second's work on one side.
+    assert one == pytest.approx(other, rel=within, abs=within * max(1.0, 1e5 if "bytes" in metric else 0)), (
+        metric
+    )
+    return True
+
+
+def test_what_was_scraped_behind_a_cut_link_is_fetched_afterwards(
+    watched: tuple[Relay, ServerProcess],
+) -> None:
+    """Readings fail while it is cut; then every scrape of that time is there, each once, without a gap."""
+    relay, server = watched
+    cable = Cable(int(server.url.rpartition(":")[2]))
+    try:
+        with watching(watch(f"http://127.0.0.1:{cable.port}", relay)) as collector:
+            found = gathered(collector, 2.2)
+            cable.cut()
+            cut_s = time.time()
+            with pytest.raises(CollectorError, match="host 'sql1', collector 'prometheus'"):
+                gathered(collector, 5)
+            time.sleep(max(0.0, cut_s + 3.2 - time.time()))
+            cable.mend()
+            found += gathered(collector, 1.5)
+            assert isinstance(collector, Telling)
+            assert list(collector.incidents()) == []
+    finally:
+        cable.close()
+    stamps = [each.time_ns for each in found if each.metric == "mem.available_bytes"]
+    assert len(stamps) == len(set(stamps))
+    assert all(0.5e9 < later - earlier < 1.9e9 for earlier, later in pairwise(sorted(stamps)))
+    assert any(cut_s < stamp / 1e9 < cut_s + 3 for stamp in stamps)
+
+
+def test_an_exporter_that_is_gone_is_told_and_leaves_a_gap(watched: tuple[Relay, ServerProcess]) -> None:
+    """Prometheus' own words; when it is back the time between belongs to no sample."""
+    relay, server = watched
+    with watching(watch(server.url, relay)) as collector:
+        gathered(collector, 1.2)
+        relay.broken = True
+        broken_s = time.time()
+        try:
+            with pytest.raises(CollectorError, match=r"does not reach 127.*503.*start the exporter there"):
+                gathered(collector, 10)
+            time.sleep(max(0.0, broken_s + 4 - time.time()))
+        finally:
+            relay.broken = False
+        found: list[Sample] = []
+        deadline = time.monotonic() + 10
+        while not any(each.metric == "mem.available_bytes" for each in found):
+            assert time.monotonic() < deadline
+            try:
+                found += gathered(collector, 0.5)
+            except CollectorError:
+                continue
+    within = [each for each in found if broken_s + 1 < each.time_ns / 1e9 < broken_s + 3.5]
+    assert [each for each in within if not each.metric.startswith("collector.")] == []
+
+
+def test_the_scrape_interval_is_honoured_and_stated(watched: tuple[Relay, ServerProcess]) -> None:
+    """Scraped every two seconds, asked every fifth of one: a value per scrape, and next to no questions."""
+    relay, _ = watched
+    with prometheus(relay.port, "2s") as server, ExitStack() as stack:
+        ready = server.url, f"127.0.0.1:{relay.port}"
+        collector = stack.enter_context(_connected(watch(ready[0], relay)))
+        facts = collector.inventory()["sql1"]
+        found = gathered(collector, 4.5)
+    assert (facts["scrape_interval_s"], facts["scrape_interval_from"]) == (2.0, "the server's targets")
+    samples = [each for each in found if each.metric == "mem.available_bytes"]
+    assert 1 <= len(samples) <= 3
+    assert all(each.interval_s == pytest.approx(2, abs=0.1) for each in samples)
+    asked = [each for each in found if each.metric == "collector.received_bytes"]
+    assert len(asked) <= 8, "between scrapes nothing is asked"
+
+
+@contextmanager
+def _connected(one: Watch) -> Iterator[Collector]:
+    """As soon as there are scrapes."""
+    deadline = time.monotonic() + 20
+    while True:
+        try:
+            collector = kind("prometheus").connect([one])
+            break
+        except CollectorError:
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+    try:
+        yield collector
+    finally:
+        collector.close()
+
+
+def test_the_inventory_tells_machine_disks_and_clock(
+    watched: tuple[Relay, ServerProcess], tmp_path: Path
+) -> None:
+    """As `local` has it of this very machine; hosts that are one exporter share one collector."""
+    relay, server = watched
+    here = kind("local").connect([Watch("sql1", "sql", disks={"log": str(tmp_path)})])
+    local = here.inventory()["sql1"]
+    here.close()
+    watches = [
+        watch(server.url, relay, {"log": str(tmp_path)}),
+        Watch("app1", "web", options={"url": server.url, "instance": f"127.0.0.1:{relay.port}"}),
+    ]
+    assert len({kind("prometheus").machine(each) for each in watches}) == 1
+    with watching(*watches) as collector:
+        found = gathered(collector, 1.5)
+        facts = collector.inventory()
+    assert {each.host for each in found} == {"sql1", "app1"}
+    own = facts["sql1"]
+    for name in ("cores", "hostname", "kernel"):
+        assert own[name] == local[name], name
+    assert own["memory_bytes"] == pytest.approx(local["memory_bytes"], rel=0.01)
+    if local["roles"]["log"]["device"] in own["disks"]:
+        assert own["roles"]["log"]["device"] == local["roles"]["log"]["device"]
+    assert abs(own["clock"]["offset_s"]) < 0.5
+    assert own["clock"]["error_s"] < 0.5
+    assert {each.metric for each in found if f"`{each.metric}`" not in README} == set()
+    assert [key for key in own if f"`{key}`" not in README] == []
+    offsets = [each.value for each in found if each.metric == "collector.clock_offset_s"]
+    assert offsets, "measured again and again"
+
+
+def test_an_unknown_host_is_told_what_is_scraped(watched: tuple[Relay, ServerProcess]) -> None:
+    """And what to correct."""
+    relay, server = watched
+    with pytest.raises(CollectorError) as caught:
+        kind("prometheus").connect([Watch("db7", "sql", options={"url": server.url})])
+    assert f"it scrapes 127.0.0.1:{relay.port}; correct `instance` or `labels`" in str(caught.value)
+    with watching(Watch("db7", "sql", options={"url": server.url, "labels": {"rack": "r1"}})) as collector:
+        assert collector.inventory()["db7"]["exporter"] == "node_exporter"
+
+
+HASH = "$2b$04$abcdefghijklmnopqrstuuinwY/tkBVrn3xrxQI/TgnMHhkvl85RW"
+"""bcrypt of "sesame"."""
+
+
+def test_a_server_with_tls_and_a_login(watched: tuple[Relay, ServerProcess], tmp_path: Path) -> None:
+    """Refused without either, each with its remedy; no secret is in a message."""
+    relay, _ = watched
+    crt, key = certificate(tmp_path)
+    web = {
+        "tls_server_config": {"cert_file": str(crt), "key_file": str(key)},
+        "basic_auth_users": {"watcher": HASH},
+    }
+    with prometheus(relay.port, web_config=json.dumps(web), scheme="https") as server:
+        right = {"ca": str(crt), "user": "watcher", "password": "sesame"}
+        for options, said in (
+            ({**right, "ca": None}, "no known authority; say ca: FILE"),
+            ({**right, "password": "wrong-secret"}, "HTTP 401 Unauthorized; give `token`, or `user`"),
+            ({**right, "token": "t"}, "allowed: one of the two"),
+        ):
+            given = {name: value for name, value in options.items() if value is not None}
+            with pytest.raises(CollectorError) as caught:
+                kind("prometheus").connect([watch(server.url, relay, None, **given)])
+            assert said in str(caught.value)
+            assert "wrong-secret" not in str(caught.value)
+        with _connected(watch(server.url, relay, None, **right)) as collector:
+            assert collector.inventory()["sql1"]["cores"]
+        with _connected(
+            watch(server.url.replace("//", "//watcher:sesame@"), relay, None, ca=str(crt))
+        ) as collector:
+            assert collector.inventory()["sql1"]["cores"]
+
+
+def test_a_token_is_sent_and_an_answer_without_targets_is_enough() -> None:
+    """As stores of many servers' series are asked: by a stand-in that answers for one. It has no targets."""
+    seen: list[str | None] = []
+    begun = time.time() - 100
+
+    def answer(request: Any) -> tuple[int, str, str]:
+        seen.append(request.headers.get("Authorization"))
+        if "/api/v1/targets" in request.path:
+            return 404, "text/plain", "not here"
+        if "time%28%29" in request.path:
+            return 200, "application/json", _success("scalar", [time.time(), str(time.time())])
+        labels = {"instance": "sql1:9100", "job": "node"}
+        if "up" in request.path and "ms%5D" in request.path:
+            values = [[begun + 5 * at, "1"] for at in range(20)]
+            more = [[begun + 5 * at, str(at * 10)] for at in range(20)]
+            name = "node_disk_reads_completed_total"
+            found = [
+                {"metric": {"__name__": "up", **labels}, "values": values},
+                {"metric": {"__name__": name, "device": "sda", **labels}, "values": more},
+            ]
+            return 200, "application/json", _success("matrix", found)
+        one = {"metric": {"__name__": NODE.disks, "device": "sda", **labels}, "value": [begun, "1"]}
+        return 200, "application/json", _success("vector", [one])
+
+    with serving(answer) as port:
+        options = {"url": f"http://127.0.0.1:{port}/prom", "token": "opensesame"}
+        with watching(Watch("sql1", "sql", options=options)) as collector:
+            facts = collector.inventory()["sql1"]
+    assert set(seen) == {"Bearer opensesame"}
+    assert facts["scrape_interval_s"] == pytest.approx(5)
+    assert facts["scrape_interval_from"] == "the distance of scrapes"
+
+
+def _success(kind_: str, result: Any) -> str:
+    return json.dumps({"status": "success", "data": {"resultType": kind_, "result": result}})
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({}, "url: missing; needed: as in"),
+        ({"url": "prometheus:9090"}, "none of http:// or https://"),
+        ({"url": "http://127.0.0.1:1"}, "connection refused; start the server"),
+        ({"url": "http://h:port"}, "cannot be read"),
+        ({"url": "http://127.0.0.1:9", "ca": "/nowhere.pem"}, "ca: there is no file /nowhere.pem"),
+    ],
+)
+def test_a_server_that_cannot_be_asked_is_explained(options: dict[str, str], said: str) -> None:
+    """One sentence with the remedy."""
+    with pytest.raises(CollectorError, match="host 'sql1', collector 'prometheus'") as caught:
+        kind("prometheus").connect([Watch("sql1", "sql", options=options)])
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_something_else_than_prometheus_is_told_from_it() -> None:
+    """A page, and an error in Prometheus' own words."""
+    answers = {"html": (200, "text/html", "<html>"), "error": (422, "application/json", json.dumps(
+        {"status": "error", "error": "query processing would load too many samples"}
+    ))}  # fmt: skip
+    for what, said in (("html", "no Prometheus (HTTP 200, no JSON)"), ("error", "too many samples")):
+        with serving(lambda _, what=what: answers[what]) as port, pytest.raises(CollectorError) as caught:  # type: ignore[misc]
+            kind("prometheus").connect([Watch("sql1", "sql", options={"url": f"http://127.0.0.1:{port}"})])
+        assert said in str(caught.value)
+
+
+def test_an_incident_is_a_line_of_the_events() -> None:
+    """What it tells is JSON-ready."""
+    assert json.dumps(Incident("gap", {"missed": 3})._asdict())

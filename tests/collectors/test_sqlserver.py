@@ -1,0 +1,419 @@
+"""The collector `sqlserver`: its T-SQL parsed, its values computed on rows of the documented shapes.
+
+No SQL Server was at hand. With `PINCHPOINT_MSSQL_URL=mssql+odbc://...` the tests at the end meet a real one.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import socket
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlglot
+from support import missing
+
+from pinchpoint_collectors.databases import sqlserver_sql, sqlserver_values
+from pinchpoint_collectors.databases.looks import Look
+from pinchpoint_collectors.databases.sqlserver import SqlserverCollector
+from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.record import Sample, Watch
+from pinchpoint_collectors.registry import kind
+
+README = (Path(__file__).parents[2] / "collectors" / "README.md").read_text()
+URL = os.environ.get("PINCHPOINT_MSSQL_URL")
+Row = dict[str, Any]
+
+ABOUT: Row = {
+    "version": "16.0.4135.4", "edition": "Developer Edition (64-bit)", "engine": 3,
+    "updateability": "READ_WRITE", "role": "watcher", "database_name": "master", "connections_limit": 32767,
+    "sees_server": 1, "sees_performance": 1, "sees_database": 1, "sees_files": 1,
+}  # fmt: skip
+TOTALS: Row = {
+    "started": datetime.datetime.fromisoformat("2026-11-01T08:00:00"), "cores": 4, "cpu_ms": 100_000,
+    "committed_kb": 3_000_000, "target_kb": 4_000_000, "workers_limit": 512, "runnable": 3, "queued": 0,
+    "workers": 64, "used_kb": 3_100_000,
+}  # fmt: skip
+SESSIONS: list[Row] = [
+    {"status": "running", "wait_type": None, "sessions": 2},
+    {"status": "runnable", "wait_type": "SOS_SCHEDULER_YIELD", "sessions": 3},
+    {"status": "suspended", "wait_type": "WRITELOG", "sessions": 5},
+    {"status": "suspended", "wait_type": "LCK_M_X", "sessions": 4},
+    {"status": "suspended", "wait_type": "PAGEIOLATCH_SH", "sessions": 1},
+    {"status": "suspended", "wait_type": "WAITFOR", "sessions": 1},
+    {"status": "idle in transaction", "wait_type": None, "sessions": 2},
+]
+BLOCKERS: list[Row] = [
+    {"login": "loader", "status": "sleeping", "blocked": 0, "sessions": 3},
+    {"login": "loader", "status": "running", "blocked": 1, "sessions": 1},
+]
+WAITS: list[Row] = [
+    {"wait_type": "WRITELOG", "waits": 1000, "wait_ms": 5000, "signal_ms": 100},
+    {"wait_type": "LAZYWRITER_SLEEP", "waits": 900, "wait_ms": 900_000, "signal_ms": 50},
+]
+CLERKS: list[Row] = [{"type": "MEMORYCLERK_SQLBUFFERPOOL", "pages_kb": 2_000_000}]
+
+
+def file(database: str, number: int, of: int | None, writes: int, stall_ms: int, **more: Any) -> Row:
+    numbers = {"master": 1, "tempdb": 2, "loadtest": 5}
+    return {
+        "database_name": database, "database_id": numbers[database], "file_id": number, "type": of,
+        "name": f"{database}_{number}", "reads": 10, "read_bytes": 81920, "read_ms": 20, "writes": writes,
+        "write_bytes": writes * 4096, "write_ms": stall_ms, "governed_ms": 0, **more,
+    }  # fmt: skip
+
+
+FILES = [
+    file("loadtest", 1, 0, 100, 500),
+    file("loadtest", 2, 1, 1000, 4000),
+    file("tempdb", 1, 0, 50, 100),
+    file("tempdb", 2, 1, 5, 10),
+]
+
+
+def counter(of: str, name: str, value: int, kind_: int) -> Row:
+    return {"object": f"SQLServer:{of}".ljust(128), "counter": name.ljust(128), "value": value, "type": kind_}
+
+
+PERFORMANCE: list[Row] = [
+    counter("SQL Statistics", "Batch Requests/sec", 10_000, 272696576),
+    counter("Buffer Manager", "Page life expectancy", 4200, 65792),
+    counter("Buffer Manager", "Buffer cache hit ratio", 970, 537003264),
+    counter("Buffer Manager", "Buffer cache hit ratio base", 1000, 1073939712),
+    counter("General Statistics", "User Connections", 40, 65792),
+    counter("General Statistics", "Processes blocked", 4, 65792),
+    counter("Databases", "Log Flushes/sec", 700, 272696576),
+]
+
+
+class Recorded:
+    """In place of a connection: answers each statement with recorded rows, the later ones the second time."""
+
+    def __init__(self, about: Row = ABOUT, *, later: Mapping[str, list[Row]] | None = None) -> None:
+        engine = about["engine"]
+        self.answers: dict[str, list[Row]] = {
+            sqlserver_sql.ABOUT: [about],
+            sqlserver_sql.TOTALS: [TOTALS],
+            sqlserver_sql.SESSIONS: SESSIONS,
+            sqlserver_sql.BLOCKERS: BLOCKERS,
+            sqlserver_sql.CLERKS: CLERKS,
+            sqlserver_sql.SETTINGS: [{"name": "max degree of parallelism", "value": "4"}],
+            sqlserver_sql.DATABASES: [{"name": "loadtest", "recovery_model": "FULL"}],
+            sqlserver_sql.files(engine): FILES,
+            sqlserver_sql.waits(engine): WAITS,
+            sqlserver_sql.counters(sqlserver_values.OBJECTS): PERFORMANCE,
+        }
+        self.later = dict(later or {})
+        self.closed = False
+
+    def ask(self, statement: str) -> list[Mapping[str, Any]]:
+        return list(self.answers[statement])
+
+    def ask_if_connected(self, statement: str) -> list[Mapping[str, Any]] | None:
+        return self.ask(statement)
+
+    def close(self) -> None:
+        self.closed = True
+
+    def go_on(self) -> None:
+        self.answers |= self.later
+
+
+@contextmanager
+def watching(server: Recorded) -> Iterator[SqlserverCollector]:
+    collector = SqlserverCollector(
+        [Watch("sql1", "sql")], server, "host 'sql1', collector 'sqlserver' (here)"
+    )
+    try:
+        yield collector
+    finally:
+        collector.close()
+    assert server.closed
+
+
+def found(samples: Sequence[Sample]) -> dict[tuple[str, str], float | None]:
+    return {(each.metric, each.instance): each.value for each in samples}
+
+
+# ---- values -------------------------------------------------------------------------------------------
+
+
+def test_sessions_are_told_by_what_they_wait_for() -> None:
+    """Those that want a CPU run; a wait nobody knows keeps its name."""
+    assert sqlserver_values.look(SESSIONS) == Look(
+        waiting={"Log:WRITELOG": 5, "Lock:LCK_M_X": 4, "Data:PAGEIOLATCH_SH": 1, "Other:WAITFOR": 1},
+        running=5,
+        idle_in_transaction=2,
+    )
+    assert sqlserver_values.blockers(BLOCKERS) == {"loader:idle": 3, "loader:waiting": 1}
+
+
+def test_waits_grow_and_idle_threads_are_left_out() -> None:
+    """100 waits of 8 ms for the log in 2 s, a fifth of it for a CPU; and a wait met for the first time."""
+    after = [
+        {"wait_type": "WRITELOG", "waits": 1100, "wait_ms": 5800, "signal_ms": 260},
+        {"wait_type": "LAZYWRITER_SLEEP", "waits": 902, "wait_ms": 902_000, "signal_ms": 50},
+        {"wait_type": "LCK_M_U", "waits": 1, "wait_ms": 200, "signal_ms": 0},
+    ]
+    values = {(v.metric, v.instance): v for v in sqlserver_values.waits(WAITS, after, 2.0)}
+    assert values["db.waits_per_s", "Log:WRITELOG"].value == 50
+    assert values["db.wait_s_per_s", "Log:WRITELOG"].value == pytest.approx(0.4)
+    assert values["db.wait_latency_s", "Log:WRITELOG"][2:] == pytest.approx((0.008, 100))
+    assert values["db.wait_s_per_s", "Lock:LCK_M_U"].value == pytest.approx(0.1)
+    assert values["db.signal_wait_ratio", ""].value == pytest.approx(0.16)
+    assert not any("LAZYWRITER" in name for _, name in values)
+
+
+def test_waits_that_somebody_cleared_are_not_measured() -> None:
+    """DBCC SQLPERF clears them: the truth of that interval is lost."""
+    after = [{"wait_type": "WRITELOG", "waits": 3, "wait_ms": 10, "signal_ms": 0}]
+    values = {(v.metric, v.instance): v.value for v in sqlserver_values.waits(WAITS, after, 1.0)}
+    assert values["db.wait_s_per_s", "Log:WRITELOG"] is None
+    assert values["db.signal_wait_ratio", ""] is None
+
+
+def test_files_are_told_by_kind_and_one_by_one() -> None:
+    """200 writes of the log at 6 ms each in 2 s: METHOD's formula; tempdb's log is temporary too."""
+    later = [
+        file("loadtest", 1, 0, 140, 700),
+        file("loadtest", 2, 1, 1200, 5200, governed_ms=400),
+        file("tempdb", 1, 0, 60, 200),
+        file("tempdb", 2, 1, 5, 10),
+    ]
+    before, after = sqlserver_values.by_file(FILES), sqlserver_values.by_file(later)
+    values = {(v.metric, v.instance): v for v in sqlserver_values.files(before, after, 2.0)}
+    for instance in ("log", "loadtest:loadtest_2"):
+        assert values["db.writes_per_s", instance].value == 100
+        assert values["db.write_latency_s", instance][2:] == pytest.approx((0.006, 200))
+        assert values["db.write_s_per_s", instance].value == pytest.approx(0.6)
+        assert values["db.write_bytes_per_s", instance].value == 100 * 4096
+        assert values["db.governed_s_per_s", instance].value == pytest.approx(0.2)
+    assert values["db.writes_per_s", "data"].value == 20
+    assert values["db.writes_per_s", "temp"].value == 5
+    assert values["db.read_latency_s", "log"][2:] == (None, 0), "no operation, no latency"
+
+
+def test_a_file_whose_type_is_hidden_is_told_by_its_number() -> None:
+    """The first log file of a database is its second file."""
+    assert sqlserver_values.kind_of(file("loadtest", 2, None, 0, 0)) == "log"
+    assert sqlserver_values.kind_of(file("loadtest", 3, None, 0, 0)) == "data"
+    assert sqlserver_values.kind_of(file("loadtest", 3, 1, 0, 0)) == "log"
+
+
+def test_many_files_are_all_in_the_sums() -> None:
+    """The busiest are told one by one."""
+    rows = [{**file("loadtest", number, 0, number, 0), "name": f"f{number}"} for number in range(1, 81)]
+    told = sqlserver_values.by_file(rows)
+    assert len(told) == 1 + sqlserver_values.MOST_FILES
+    assert told["data"]["writes"] == sum(range(1, 81))
+    assert "loadtest:f80" in told
+    assert "loadtest:f1" not in told
+
+
+def test_performance_counters_are_those_of_an_imported_log() -> None:
+    """A count becomes a rate, a fraction is divided by its base, a level stays; of a named instance too."""
+    named = [{**row, "object": row["object"].replace("SQLServer:", "MSSQL$PROD:")} for row in PERFORMANCE]
+    before = sqlserver_values.by_name(named)
+    after = sqlserver_values.by_name(
+        [{**row, "value": row["value"] + 500} if row["type"] == 272696576 else row for row in PERFORMANCE]
+    )
+    values = {v.metric: v.value for v in sqlserver_values.counters(before, after, 2.0)}
+    assert values == {
+        "db.batches_per_s": 250,
+        "db.page_life_s": 4200,
+        "db.buffer_hit_ratio": pytest.approx(0.97),
+        "db.log_flushes_per_s": 250,
+    }
+    assert sqlserver_values.connections(after) == 40
+    first = {v.metric for v in sqlserver_values.counters(None, after, 0.0)}
+    assert first == {"db.page_life_s", "db.buffer_hit_ratio"}, "a rate needs two readings"
+
+
+def test_cpu_memory_and_schedulers() -> None:
+    """1.6 s of CPU in one second on four cores; memory against what the server aims at."""
+    later = TOTALS | {"cpu_ms": 101_600}
+    assert sqlserver_values.cpu(TOTALS, later, 1.0).value == pytest.approx(0.4)
+    values = {(v.metric, v.instance): v.value for v in sqlserver_values.levels(TOTALS, CLERKS)}
+    assert values["db.tasks_runnable", ""] == 3
+    assert values["db.workers_ratio", ""] == 0.125
+    assert values["db.memory_ratio", ""] == 0.75
+    assert values["db.memory_clerk_bytes", "MEMORYCLERK_SQLBUFFERPOOL"] == 2_048_000_000
+
+
+# ---- the collector ------------------------------------------------------------------------------------
+
+
+def test_a_reading_holds_all_of_it_and_is_in_the_readme() -> None:
+    """Differences from the second reading on; every metric and fact is documented."""
+    writes = [{**FILES[1], "writes": 1100, "write_ms": 4500}]
+    server = Recorded(later={sqlserver_sql.files(3): [*FILES[:1], *writes, *FILES[2:]]})
+    with watching(server) as collector:
+        first = found(collector.read())
+        server.go_on()
+        samples = collector.read()
+        facts = collector.inventory()["sql1"]
+    assert ("db.writes_per_s", "log") not in first
+    values = found(samples)
+    assert values["db.write_latency_s", "log"] == pytest.approx(0.005)
+    assert values["db.lock_waiters", ""] == 4
+    assert values["db.sessions_blocked_by", "loader:idle"] == 3
+    assert values["db.connections_ratio", ""] == pytest.approx(40 / 32767)
+    assert {each.metric for each in samples if f"`{each.metric}`" not in README} == set()
+    database = facts["database"]
+    assert database["databases"]["loadtest"] == {"recovery_model": "FULL"}
+    assert [key for key in (*facts, *database) if f"`{key}`" not in README] == []
+    listed = {each["metric"] for each in facts["not_measured"]}
+    assert "db.deadlocks_per_s" in listed, "a counter the server does not have"
+
+
+def test_a_restart_costs_one_interval() -> None:
+    """Counters begin anew with the server."""
+    anew = {**TOTALS, "started": TOTALS["started"] + datetime.timedelta(days=1)}
+    server = Recorded(later={sqlserver_sql.TOTALS: [anew]})
+    with watching(server) as collector:
+        collector.read()
+        server.go_on()
+        assert ("db.cpu_ratio", "") not in found(collector.read())
+        assert found(collector.read())["db.cpu_ratio", ""] == 0
+
+
+@pytest.mark.parametrize(
+    ("about", "said"),
+    [
+        ({"sees_server": 0, "sees_performance": 0}, r"GRANT VIEW SERVER STATE TO \[watcher\]"),
+        ({"version": "12.0.2000.8"}, r"SQL Server 12\.0\.2000\.8; collector kind 'sqlserver' knows 2016"),
+        ({"engine": 5, "sees_database": 0}, r"GRANT VIEW DATABASE STATE TO \[watcher\]"),
+    ],
+)
+def test_a_login_that_may_see_nothing_is_told_its_grant(about: Row, said: str) -> None:
+    """And a server too old what is known."""
+    with pytest.raises(CollectorError, match=said):
+        SqlserverCollector([Watch("sql1", "sql")], Recorded(ABOUT | about), "here")
+
+
+def test_a_database_in_azure_is_asked_for_its_own() -> None:
+    """It has no server-wide views; performance state alone is enough on a server."""
+    with watching(Recorded(ABOUT | {"engine": 5, "version": "12.0.2000.8"})) as collector:
+        assert collector.read()
+    with watching(Recorded(ABOUT | {"sees_server": 0})) as collector:
+        assert collector.read()
+    assert "dm_db_wait_stats" in sqlserver_sql.waits(5)
+    assert "master_files" not in sqlserver_sql.files(5)
+
+
+# ---- statements and the connection --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        *(sqlserver_sql.ABOUT, sqlserver_sql.TOTALS, sqlserver_sql.SESSIONS, sqlserver_sql.BLOCKERS),
+        *(sqlserver_sql.CLERKS, sqlserver_sql.SETTINGS, sqlserver_sql.DATABASES),
+        *(make(engine) for make in (sqlserver_sql.files, sqlserver_sql.waits) for engine in (3, 5)),
+        sqlserver_sql.counters(sqlserver_values.OBJECTS),
+    ],
+)
+def test_every_statement_is_t_sql_and_only_reads(statement: str) -> None:
+    """Parsed by a grammar of T-SQL."""
+    (parsed,) = sqlglot.parse(statement, read="tsql")
+    assert parsed is not None
+    assert parsed.key in {"select", "union"}
+
+
+def test_the_greeting_only_sets() -> None:
+    """No table is touched, nothing is waited for."""
+    parsed = sqlglot.parse(sqlserver_sql.GREETING, read="tsql")
+    assert len(parsed) == 3
+    assert {each.key for each in parsed if each is not None} <= {"set", "command"}
+
+
+@pytest.fixture
+def connection() -> Any:
+    try:
+        from pinchpoint_collectors.databases import sqlserver_connection  # noqa: PLC0415 -- needs libodbc
+    except ImportError as error:
+        missing(f"libodbc is missing (Debian: unixodbc): {error}")
+    return sqlserver_connection
+
+
+def test_a_url_becomes_a_connection_string(connection: Any) -> None:
+    """Microsoft's driver takes host and port in one, FreeTDS apart; special characters are in braces."""
+    url = "mssql+odbc://watcher:p%3Bw%7D@sql1:1444/loadtest?TrustServerCertificate=yes&driver=x"
+    made: Callable[..., str] = connection.connection_string
+    assert made("here", url, None, None, "ODBC Driver 18 for SQL Server") == (
+        "Driver=ODBC Driver 18 for SQL Server;Server=tcp:sql1,1444;Database=loadtest;UID=watcher;"
+        "PWD={p;w}}};APP=pinchpoint-collector;TrustServerCertificate=yes"
+    )
+    free = made("here", "mssql+odbc://h", "u", "p", "FreeTDS")
+    assert free == "Driver=FreeTDS;Server=h;Port=1433;Database=master;UID=u;PWD=p;APP=pinchpoint-collector"
+    assert connection.driver("here", url) == "x"
+
+
+_MICROSOFT = "[Microsoft][ODBC Driver 18 for SQL Server]"
+REFUSED = f"[28000] {_MICROSOFT}[SQL Server]Login failed for user 'w'. (18456) (SQLDriverConnect)"
+LATE = f"[HYT00] {_MICROSOFT}Login timeout expired (0) (SQLDriverConnect)"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "state", "said"),
+    [
+        (("28000", REFUSED), "28000", "Login failed for user 'w'"),
+        (("HYT00", LATE), "HYT00", "Login timeout expired"),
+        (("IM002",), "IM002", "IM002"),
+    ],
+)
+def test_what_a_driver_says_is_made_readable(connection: Any, arguments: Any, state: str, said: str) -> None:
+    """Without the names of all who passed it on."""
+    import pyodbc  # noqa: PLC0415 -- needs libodbc
+
+    assert connection.said_by(pyodbc.Error(*arguments)) == (state, said)
+
+
+def test_a_server_that_is_not_there_is_explained(connection: Any) -> None:
+    """By a real driver: one sentence with the remedy, without the password."""
+    import pyodbc  # noqa: PLC0415 -- needs libodbc
+
+    if not set(pyodbc.drivers()) & set(connection.DRIVERS) and connection._shipped() is None:
+        missing("no ODBC driver for SQL Server is installed (Debian: tdsodbc)")
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        url = f"mssql+odbc://watcher:wrong-secret@127.0.0.1:{nobody.getsockname()[1]}/"
+        with pytest.raises(CollectorError, match="host 'sql1', collector 'sqlserver'") as caught:
+            kind("sqlserver").connect([Watch("sql1", "sql", options={"url": url})])
+    assert "wrong-secret" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert "; " in str(caught.value), "a remedy"
+
+
+@pytest.mark.parametrize("options", [{}, {"url": "postgresql://127.0.0.1"}])
+def test_an_endpoint_that_is_no_sql_server_is_explained(options: dict[str, str]) -> None:
+    """With what has to be said in farm.yaml."""
+    with pytest.raises(CollectorError, match=r"host 'sql1'.* say `endpoint: NAME`"):
+        kind("sqlserver").connect([Watch("sql1", "sql", options=options)])
+
+
+# ---- a real one ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(
+    URL is None, reason="needs a SQL Server: PINCHPOINT_MSSQL_URL=mssql+odbc://USER:PASSWORD@HOST/DB"
+)
+def test_a_real_server_is_read(connection: Any) -> None:
+    """Two readings and the inventory; all that is sent is documented."""
+    collector = kind("sqlserver").connect([Watch("sql1", "sql", options={"url": URL})])
+    try:
+        collector.read()
+        samples = collector.read()
+        facts = collector.inventory()["sql1"]
+    finally:
+        collector.close()
+    values = found(samples)
+    assert values["db.reads_per_s", "data"] is not None
+    assert values["db.writes_per_s", "log"] is not None
+    assert values["db.connections", ""]
+    assert facts["database"]["server"] == "sqlserver"
+    assert {each.metric for each in samples if f"`{each.metric}`" not in README} == set()
