@@ -62,7 +62,7 @@ class Reader:
         machine: what the machine is, as far as it has said.
         clock: its clock.
         devices: volumes without a letter or folder on which a role lies, and any others.
-        measured: whether there were two readings of anything.
+        measured: whether there were two whole readings over one link.
         incidents: what happened and nobody has taken away yet.
         lost: why the last link was lost; "" where none was, or the reason is not known.
     """
@@ -144,7 +144,6 @@ class Reader:
         if before is not None:
             steady_s = interval_s(before, after)
             passed_s = (after.utc - before.utc) / 1e7 if steady_s is None else steady_s
-            self.measured = True
         if passed_s < 0:  # the machine was restarted: what was before is of no use
             before, passed_s = None, 0.0
         if before is None and self._told_ns is not None:
@@ -163,6 +162,7 @@ class Reader:
         self._told_ns = now_ns
         if cost_s is None:
             return []
+        self.measured = True
         return [
             Sample(now_ns, interval, host, "collector.cpu_s", f"{KIND}/host", cost_s) for host in self._hosts
         ]

@@ -101,19 +101,14 @@ def test_an_option_of_no_kind_is_named(tmp_path: Path) -> None:
 
 
 def test_check_reads_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The collector is reached and read; a wrong password is one sentence, and the environment's fault."""
+    """The collector is reached and read as a user has it done; the password is shown nowhere."""
     with winrm_host(Machine(), tmp_path) as server:
         plan, farm = write(tmp_path, collect_of(server), DISKS)
         monkeypatch.setenv("WATCHER_PASSWORD", PASSWORD)
         done = run_cli("check", plan, "--farm", farm)
         assert done.returncode == 0, done.stdout + done.stderr
         assert "collector windows (sql1)" in done.stdout
-        monkeypatch.setenv("WATCHER_PASSWORD", "hunter2")
-        done = run_cli("check", plan, "--farm", farm)
-        assert done.returncode == 5
-        assert "the login was refused" in done.stdout
-        assert "hunter2" not in done.stdout + done.stderr
-        assert "Traceback" not in done.stderr
+        assert PASSWORD not in done.stdout + done.stderr
 
 
 @pytest.mark.slow  # a whole run, half a minute
