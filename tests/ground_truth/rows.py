@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from ground_truth.cases import Answer, Case
 from ground_truth.judge import Found, Judged, what_counts, wrong
@@ -187,7 +187,14 @@ def _share(flags: Iterable[bool]) -> str:
     return f"{sum(known)} of {len(known)}"
 
 
-def write(rows: Sequence[Row], path: Path) -> None:
+class Written(Protocol):
+    """What has an entry in ground-truth.json."""
+
+    def to_json(self) -> dict[str, Any]:
+        """That entry."""
+
+
+def write(rows: Sequence[Written], path: Path) -> None:
     """Write ground-truth.json whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_suffix(".draft")

@@ -3,6 +3,8 @@
 Every case runs once and is analysed with its limits declared, withheld, and wrong by a factor of two
 both ways; it is right when all of them name what expected.yaml says, and when no noise (a collector missing,
 samples every five seconds, a fifth of them lost) makes it name anything else.
+
+Then the pairs: farms that are predicted from each other's runs (``pairs.py``).
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ground_truth import machine
+from ground_truth import machine, pairs
 from ground_truth.cases import Case, farms, select
 from ground_truth.judge import NotBlind, judge
 from ground_truth.rows import Printer, Row, confusion, summary, write
@@ -133,36 +135,71 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Entry of ``make ground-truth``; the exit status is 0 only where everything was right."""
     given = _parser().parse_args(arguments)
     try:
-        chosen = select(re.split(r"[\s,]+", given.cases.strip()) if given.cases.strip() else [])
+        chosen, paired = _chosen(re.split(r"[\s,]+", given.cases.strip()) if given.cases.strip() else [])
     except InputError as error:
         print(error, file=sys.stderr)
         return ExitStatus.BAD_INPUT
-    groups = farms(chosen, *given.shard)
-    if not groups:
+    groups, paired = farms(chosen, *given.shard), paired[given.shard[0] - 1 :: given.shard[1]]
+    if not groups and not paired:
         print(f"shard {given.shard[0]} of {given.shard[1]} has no cases: there are fewer farms than shards")
         return ExitStatus.FINE
-    whole = GroundTruth(
-        groups, BUILD, repeat=given.repeat, keep=given.keep, again=given.again, noise=given.noise
-    )
+    rows: list[Row] = []
+    runner = pairs.Runner(BUILD / "ground-truth-runs", keep=given.keep, again=given.again)
+    predicted: list[pairs.PairRow] = []
     interrupted = False
     try:
         with Interrupts():
-            whole.run()
+            if groups:
+                whole = GroundTruth(
+                    groups, BUILD, repeat=given.repeat, keep=given.keep, again=given.again, noise=given.noise
+                )
+                rows = whole.rows
+                whole.run()
+            _predict(runner, paired, given.repeat, rows, predicted)
     except Interrupted:
         interrupted = True
-    _conclude(whole.rows, interrupted=interrupted)
+    _conclude(rows, predicted, interrupted=interrupted)
     if interrupted:
         return ExitStatus.INTERRUPTED
-    return 0 if all(row.right for row in whole.rows) else 1
+    return 0 if all(row.right for row in rows) and pairs.enough(predicted) else 1
 
 
-def _conclude(rows: Sequence[Row], *, interrupted: bool) -> None:
+def _chosen(patterns: Sequence[str]) -> tuple[list[Case], list[pairs.Pair]]:
+    """The cases and the pairs that patterns mean; all of both without any. Raises InputError."""
+    names, rest = pairs.shared_out(patterns)
+    chosen = select(rest) if rest or not patterns else []
+    return chosen, [pairs.read_pair(pairs.PAIRS / name) for name in names]
+
+
+def _predict(
+    runner: pairs.Runner,
+    paired: Sequence[pairs.Pair],
+    repeat: int,
+    rows: Sequence[Row],
+    predicted: list[pairs.PairRow],
+) -> None:
+    """Run the pairs; a row is known, and saved, as soon as its pair ends."""
+    with tempfile.TemporaryDirectory(prefix="pinchpoint-pairs-") as work:
+        for row in runner.run(paired, Path(work), repeat):
+            predicted.append(row)
+            print(pairs.line(row), flush=True)
+            write([*rows, *predicted], BUILD / "ground-truth.json")
+
+
+def _conclude(rows: Sequence[Row], predicted: Sequence[pairs.PairRow], *, interrupted: bool) -> None:
     if rows:
         print(f"\n{confusion(rows)}\n")
         print("\n".join(summary(rows)))
-    right = sum(row.right for row in rows)
     stopped = "; interrupted, the rest was not run" if interrupted else ""
-    print(f"{right} of {len(rows)} right{stopped}; {BUILD / 'ground-truth.json'}")
+    if predicted:
+        near = sum(row.right for row in predicted)
+        print(f"\n{pairs.table(predicted)}\n")
+        print(
+            f"{near} of {len(predicted)} pairs predicted within {pairs.WITHIN:.0%}{'' if rows else stopped}"
+        )
+    if rows or not predicted:
+        right = sum(row.right for row in rows)
+        print(f"{right} of {len(rows)} right{stopped}; {BUILD / 'ground-truth.json'}")
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -15,19 +15,38 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from typing import Protocol
 
 from ground_truth.burner import burning
-from ground_truth.cases import Case
 
 from pinchpoint import embedded
 from pinchpoint.errors import ExitStatus
-from pinchpoint.plan import load_farm
+from pinchpoint.plan import Plan, load_farm
 
 PINCHPOINT = Path(sys.executable).with_name("pinchpoint")
 BESIDE_LOAD_S = 300.0
 """What a run may need beside its phases: to make its data, to write its reports."""
 JUDGED = (ExitStatus.FINE, ExitStatus.OBJECTIVES_MISSED, ExitStatus.NOT_EVIDENCE)
 """A run that ended so has a verdict; any other one went wrong."""
+
+
+class Runnable(Protocol):
+    """What is run: a case, or one farm of a pair.
+
+    Attributes:
+        folder: holds its farm.yaml and plan.yaml.
+        plan: as Pinchpoint reads it.
+    """
+
+    @property
+    def folder(self) -> Path: ...
+
+    @property
+    def plan(self) -> Plan: ...
+
+    @property
+    def load_s(self) -> float:
+        """How long its plan loads the farm at most."""
 
 
 class RunFailed(Exception):  # noqa: N818 -- what happened to the run
@@ -51,7 +70,7 @@ class StandingFarm:
         self._count = 0
         self.log = folder / "run.log"
 
-    def run(self, case: Case, *, burn: bool = False) -> Path:
+    def run(self, case: Runnable, *, burn: bool = False) -> Path:
         """Run a case's plan; the run's directory. Starts the farm unless it stands.
 
         Args:

@@ -451,6 +451,7 @@ def judged(directory):
     return judge.Judged(dict.fromkeys(found.variants, healthy), dict.fromkeys(found.noises, healthy))
 run.judge = judged
 run.BUILD = Path(sys.argv[1]) / "build"
+run.pairs.PAIRS = Path(sys.argv[1]) / "pairs"
 found = cases.select
 run.select = lambda patterns: found(patterns, Path(sys.argv[1]) / "cases", Path(sys.argv[1]))
 sys.exit(run.main(sys.argv[2:]))

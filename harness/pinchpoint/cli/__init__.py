@@ -20,6 +20,7 @@ COMMANDS = (
     "run",
     "analyse",
     "compare",
+    "what-if",
     "report",
     "probe",
     "import",
@@ -27,7 +28,8 @@ COMMANDS = (
     "worker",
     "runs",
 )
-"""Each is the function of that name in the module of that name; of a keyword, with a ``_`` behind it."""
+"""Each is the function of that name in the module of that name; of a keyword, with a ``_`` behind it, and
+with ``_`` for ``-``."""
 
 
 class _Commands(click.Group):
@@ -39,7 +41,7 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 -- click's
         if cmd_name not in COMMANDS:
             return None
-        name = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name
+        name = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name.replace("-", "_")
         command: click.Command = getattr(import_module(f"pinchpoint.cli.{name}"), name)
         return command
 

@@ -20,8 +20,12 @@ from pinchpoint.report.terminal import verdict_text
 def analyse(directory: Path, *, as_json: bool, explain: bool) -> None:
     """Say which resource of RUN gives way first, from what was measured.
 
-    A run whose controller was killed is recovered first.
+    A run whose controller was killed is recovered first. RUN may also be a YAML file of a report's published
+    figures (infra/examples): then what these prove, and what they lack.
     """
+    if directory.is_file():
+        _published(directory, as_json=as_json)
+        return
     _, verdict = verdict_of(directory)
     content = verdict.to_json()
     if as_json:
@@ -30,3 +34,12 @@ def analyse(directory: Path, *, as_json: bool, explain: bool) -> None:
     click.echo(verdict_text(content))
     if explain:
         click.echo(f"\n{explanation_text(content)}")
+
+
+def _published(path: Path, *, as_json: bool) -> None:
+    """Figures of a report: judged by the same rules, with no sample invented."""
+    from pinchpoint.published import judge_report, read_report  # noqa: PLC0415 -- a run needs none of it
+    from pinchpoint.published.text import published_text  # noqa: PLC0415 -- likewise
+
+    found = judge_report(read_report(path))
+    click.echo(json.dumps(found.to_json(), indent=1) if as_json else published_text(found))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -12,7 +13,7 @@ import click
 from pinchpoint.analysis import exit_status
 from pinchpoint.cli.arguments import OUT
 from pinchpoint.conclude import verdict_of, write_reports
-from pinchpoint.errors import InputError
+from pinchpoint.errors import ExitStatus, InputError
 from pinchpoint.imports import (
     import_alone,
     import_into,
@@ -30,6 +31,7 @@ from pinchpoint_collectors.imports.record import Settings
 
 _OFFSET = re.compile(r"([+-])(\d{1,2}):?(\d{2})?")
 _PATH = click.Path(path_type=Path)
+PUBLISHED = "published"
 
 
 @click.command(name="import")
@@ -98,8 +100,11 @@ def import_(  # noqa: PLR0913 - one for each option
     """Import what other tools recorded in FILE, say what it proves, and report; prints the run directory.
 
     Without --into, FILE becomes a run of samples alone. Kinds: perfmon (also typeperf), sadf, iostat,
-    node_exporter, crawl-log, csv.
+    node_exporter, crawl-log, csv; published (a report's figures in YAML, without a sample: they are judged as
+    `pinchpoint analyse FILE` does, and become no run).
     """
+    if kind == PUBLISHED:
+        return _published(files, into=run)
     known = _zone(zone)
     settings = Settings(
         zone=known,
@@ -124,6 +129,19 @@ def import_(  # noqa: PLR0913 - one for each option
     click.echo(verdict_text(verdict.to_json()))
     click.echo(directory)
     return exit_status(verdict)
+
+
+def _published(files: Sequence[Path], *, into: Path | None) -> int:
+    """A report's figures: there is no sample in them that could be kept."""
+    from pinchpoint.published import judge_report, read_report  # noqa: PLC0415 -- other imports need none of it
+    from pinchpoint.published.text import published_text  # noqa: PLC0415 -- likewise
+
+    if into is not None:
+        raise InputError("--into: published figures hold no sample that could be added; leave it out")
+    reports = [read_report(path) for path in files]
+    for report in reports:
+        click.echo(published_text(judge_report(report)))
+    return ExitStatus.FINE
 
 
 def _zone(text: str | None) -> tzinfo | None:

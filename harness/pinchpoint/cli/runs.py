@@ -1,4 +1,4 @@
-"""``pinchpoint runs``: what was run."""
+"""``pinchpoint runs``: what was run, and how a plan's figures went over many runs."""
 
 from __future__ import annotations
 
@@ -10,16 +10,76 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from pinchpoint.errors import InputError
+from pinchpoint.errors import ExitStatus, InputError
+from pinchpoint.plan import load_plan
 from pinchpoint.store.read import read_manifest
 from pinchpoint.store.schema import MANIFEST, VERDICT
 from pinchpoint.store.write import is_being_written
 
+PAGE = "trend.html"
+
 
 @click.command()
 @click.argument("directory", metavar="[DIR]", type=click.Path(path_type=Path), default=Path("runs"))
-def runs(directory: Path) -> None:
-    """List the runs in DIR (default: runs), oldest first."""
+@click.option(
+    "--trend",
+    "plan",
+    metavar="PLAN",
+    help="Over all runs of this plan (its name, or its file): when did which figure change its level?",
+)
+@click.option(
+    "--fail-on",
+    "fail_on",
+    type=click.Choice(["worse"]),
+    default=None,
+    help="With --trend: exit with 1 when a figure is worse now than before its last change.",
+)
+@click.option("--json", "as_json", is_flag=True, help="With --trend: print it as JSON and nothing else.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=None,
+    help=f"With --trend: the folder in which {PAGE} is written.",
+)
+def runs(directory: Path, plan: str | None, fail_on: str | None, out: Path | None, *, as_json: bool) -> int:
+    """List the runs in DIR (default: runs), oldest first; or follow a plan's figures over them."""
+    if plan is not None:
+        return _trend(directory, plan, out, as_json=as_json, fail=fail_on is not None)
+    given = [name for name, is_set in (("--fail-on", fail_on), ("--json", as_json), ("--out", out)) if is_set]
+    if given:
+        raise InputError(f"{', '.join(given)}: belong to --trend PLAN; add it, or leave them out")
+    _list(directory)
+    return ExitStatus.FINE
+
+
+def _trend(directory: Path, plan: str, out: Path | None, *, as_json: bool, fail: bool) -> int:
+    from pinchpoint.trend import find_trend, read_histories  # noqa: PLC0415 -- a list of runs needs no statistics
+    from pinchpoint.trend.text import trend_text  # noqa: PLC0415 -- likewise
+
+    found = find_trend(read_histories(directory, _plan_name(plan)))
+    click.echo(json.dumps(found.to_json(), indent=1) if as_json else trend_text(found))
+    if out is not None:
+        from pinchpoint.trend.page import page  # noqa: PLC0415 -- charts take a second
+
+        path = out / PAGE
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+            path.write_text(page(found), encoding="utf-8")
+        except OSError as error:
+            raise InputError(
+                f"{path}: cannot be written: {error.strerror}; give another folder with --out"
+            ) from error
+        click.echo(path, err=as_json)
+    return ExitStatus.OBJECTIVES_MISSED if fail and found.worse else ExitStatus.FINE
+
+
+def _plan_name(plan: str) -> str:
+    """The name a plan's file gives; what is no file is a name."""
+    path = Path(plan)
+    return load_plan(path).name if path.is_file() else plan
+
+
+def _list(directory: Path) -> None:
     if not directory.is_dir():
         raise InputError(f"{directory}: is no directory; `pinchpoint run` makes runs/ where it is called")
     found = sorted(directory.glob(f"*/{MANIFEST}"))

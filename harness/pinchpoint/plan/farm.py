@@ -21,6 +21,7 @@ from pydantic import (
 from pinchpoint.plan import units
 from pinchpoint.plan.embedded import Embedded
 from pinchpoint.plan.endpoints import Endpoints
+from pinchpoint.plan.prices import Prices
 from pinchpoint.plan.problems import Unfit, nearest, quoted
 from pinchpoint.plan.prove import Allowed
 from pinchpoint.plan.record import (
@@ -33,8 +34,6 @@ from pinchpoint.plan.record import (
     only_one,
 )
 from pinchpoint_infra.catalogue import profile
-
-
 
 _ABSOLUTE = re.compile(r"/|[A-Za-z]:[\\/]")
 """How a path begins on Linux, and on Windows."""
@@ -218,6 +217,7 @@ class FarmFile(Record):
     tiers: Mapping[Name, Tier] = Field(default_factory=dict)
     embedded: Embedded | None = None
     prove: Mapping[str, Allowed] = Field(default_factory=dict)
+    prices: Prices | None = None
 
 
 class Farm(FarmFile):
@@ -230,6 +230,7 @@ class Farm(FarmFile):
         tiers: tier name -> tier: hosts, what watches them, what their disks are declared to be.
         embedded: how the embedded farm is built; ``None`` where the farm is a real one.
         prove: ``tier.role``, ``tier.cpu``, ``tier.endpoint`` -> how ``run --prove`` may make it slower.
+        prices: what its disks and machines cost, as its user says; ``None`` where nothing is said.
         identity: the resolved path of its file; two files are two farms.
     """
 

@@ -40,6 +40,13 @@ def load_plan(path: Path | str) -> Plan:
     return _sound(plan, _sentences(document, problems))
 
 
+def load_as(model: type[R], path: Path | str) -> R:
+    """Read a file that is one record. Raises ``InputError`` with every problem it has."""
+    document = read_document(Path(path))
+    record, problems = _read(document, model, lambda _: ())
+    return _sound(record, _sentences(document, problems))
+
+
 def load(farm_path: Path | str, plan_path: Path | str) -> tuple[Farm, Plan]:
     """Read both files and check that they fit each other.
 

@@ -1,0 +1,61 @@
+"""What disks and machines cost: figures of the user's own, for nobody else knows their contract."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import Field, field_validator
+
+from pinchpoint.plan.problems import Unfit, quoted, unknown
+from pinchpoint.plan.record import Record
+from pinchpoint_infra.catalogue import catalogue
+
+_CURRENCY = re.compile(r"[A-Za-z€$£¥]{1,8}")
+_OWN_DISK = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*\.[A-Za-z0-9_][A-Za-z0-9_-]*")
+
+Price = Annotated[float, Field(ge=0, description="a number: per month")]
+
+
+class Prices(Record):
+    """Prices per month.
+
+    Attributes:
+        currency: its name.
+        disks: a disk of the catalogue, or one of this farm (``sql.log``) -> the price of one.
+        machines: a machine of the catalogue, or a host of this farm -> the price of one.
+    """
+
+    currency: str = Field(description="such as EUR")
+    disks: Mapping[str, Price] = Field(default_factory=dict)
+    machines: Mapping[str, Price] = Field(default_factory=dict)
+
+    @field_validator("currency")
+    @classmethod
+    def _a_word(cls, value: str) -> str:
+        if not _CURRENCY.fullmatch(value):
+            raise Unfit(f"the currency {quoted(value)}", "allowed: a word such as EUR or USD")
+        return value
+
+    @field_validator("disks")
+    @classmethod
+    def _known_disks(cls, value: Mapping[str, float]) -> Mapping[str, float]:
+        for name in value:
+            if not _OWN_DISK.fullmatch(name):
+                _in_catalogue(name, "disk")
+        return value
+
+    @field_validator("machines")
+    @classmethod
+    def _known_machines(cls, value: Mapping[str, float]) -> Mapping[str, float]:
+        for name in value:
+            if "/" in name:
+                _in_catalogue(name, "machine")
+        return value
+
+
+def _in_catalogue(name: str, kind: str) -> None:
+    names = [entry.name for entry in catalogue().values() if entry.kind == kind]
+    if name not in names:
+        raise unknown(kind, name, names)

@@ -1,0 +1,231 @@
+"""What published figures prove (``analysis.published``), where they disagree, what they lack."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from typing import Any
+
+from pinchpoint.analysis.inputs import Limits
+from pinchpoint.analysis.published import CpuMean, DiskMean, Published, SourceMean, Suspected, judge_means
+from pinchpoint.published.record import Conclusion, FarmFigures, Report, SourceFigures
+from pinchpoint.report import units
+
+SCHEMA = "pinchpoint.published/1"
+
+SAME_RATE = 0.05
+"""A published rate may be rounded, and so may a duration."""
+TOGETHER_S = 1.0
+"""Sources that end so near to each other hardly do so by chance."""
+SAME_COUNT = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a report's own conclusion rests on.
+
+    Attributes:
+        farm: whom it is about.
+        says: the conclusion in words.
+        supported: whether the figures name the same, and nothing else.
+        because: why, or why not.
+        needs: what would have to be measured; None where nothing is missing.
+    """
+
+    farm: str
+    says: str
+    supported: bool
+    because: str
+    needs: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a report comes to.
+
+    Attributes:
+        title: the report's.
+        farms: by name, what its means prove.
+        sources: a row per source: the published figures of each farm beside each other.
+        doubts: where figures disagree, in sentences.
+        differ: what else differs between the farms, as the file says.
+        conclusions: the report's own, judged.
+    """
+
+    title: str
+    farms: Mapping[str, Published]
+    sources: tuple[Mapping[str, Any], ...]
+    doubts: tuple[str, ...]
+    differ: tuple[str, ...]
+    conclusions: tuple[Answer, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON types only, null for "not published"."""
+        result: dict[str, Any] = json.loads(json.dumps({"schema": SCHEMA, **asdict(self)}, allow_nan=False))
+        return result
+
+
+def judge_report(report: Report) -> Found:
+    """Judge what was published, by the rules of a run and without a single sample."""
+    farms = {name: _judged(figures) for name, figures in report.farms.items()}
+    return Found(
+        title=report.title,
+        farms=farms,
+        sources=tuple(_rows(report)),
+        doubts=tuple(_doubts(report)),
+        differ=report.differ,
+        conclusions=tuple(
+            _answer(one, report.farms[one.farm], farms[one.farm]) for one in report.conclusions
+        ),
+    )
+
+
+def _judged(figures: FarmFigures) -> Published:
+    disks = []
+    for disk in figures.disks:
+        caps = disk.caps
+        limits = Limits(caps.iops, caps.bytes_per_s, caps.io_unit_bytes) if caps else None
+        disks.append(DiskMean(disk.tier, disk.host, disk.role, disk.latency_s, disk.iops, limits))
+    cpus = [CpuMean(cpu.tier, cpu.host, cpu.busy_ratio) for cpu in figures.cpus]
+    sources = [
+        SourceMean(one.name, one.rate_per_s, one.latency_s, one.tier)
+        for one in figures.sources
+        if one.rate_per_s and one.latency_s and not one.failed
+    ]
+    return judge_means(disks, cpus, sources)
+
+
+def counted_per_s(source: SourceFigures) -> float | None:
+    """Documents ÷ duration; None where one of them was not published."""
+    return source.count / source.duration_s if source.count and source.duration_s else None
+
+
+def _rows(report: Report) -> Iterator[dict[str, Any]]:
+    names = dict.fromkeys(one.name for farm in report.farms.values() for one in farm.sources)
+    for name in names:
+        of_each = {
+            farm: next((one for one in figures.sources if one.name == name), None)
+            for farm, figures in report.farms.items()
+        }
+        yield {
+            "source": name,
+            "farms": {
+                farm: None
+                if one is None
+                else {
+                    "count": one.count,
+                    "failed": one.failed,
+                    "duration_s": one.duration_s,
+                    "rate_per_s": one.rate_per_s,
+                    "counted_per_s": counted_per_s(one),
+                    "latency_s": one.latency_s,
+                }
+                for farm, one in of_each.items()
+            },
+        }
+
+
+# ---- where figures disagree -----------------------------------------------------------------------
+
+
+def _doubts(report: Report) -> Iterator[str]:
+    for name, farm in report.farms.items():
+        for source in farm.sources:
+            yield from _rate_doubt(name, source)
+        yield from _coupled(name, [one for one in farm.sources if not one.failed])
+    for (first, ours), (second, theirs) in combinations(report.farms.items(), 2):
+        yield from _unlike(first, ours, second, theirs)
+
+
+def _rate_doubt(farm: str, source: SourceFigures) -> Iterator[str]:
+    if source.failed:
+        yield f"{farm}: all of {source.name} failed: it says nothing of its speed"
+        return
+    counted = counted_per_s(source)
+    if counted and source.rate_per_s and abs(source.rate_per_s / counted - 1) > SAME_RATE:
+        yield (
+            f"{farm}: {source.name}: {units.per_second(source.rate_per_s)} is published, {source.count:,} "
+            f"documents in {units.seconds(source.duration_s)} are {units.per_second(counted)}"
+        )
+
+
+def _coupled(farm: str, sources: Sequence[SourceFigures]) -> Iterator[str]:
+    """Sources whose crawls took the same time to a second, the most of them together."""
+    timed = [one for one in sources if one.duration_s is not None]
+    groups = [
+        [one for one in timed if abs((one.duration_s or 0) - (first.duration_s or 0)) <= TOGETHER_S]
+        for first in timed
+    ]
+    most = max(groups, key=len, default=[])
+    if len(most) > 1:
+        names = ", ".join(one.name for one in most)
+        yield (
+            f"{farm}: {names}: their crawls ended within {units.seconds(TOGETHER_S)} of each other, so their "
+            "durations look coupled, and their rates are not each one's own"
+        )
+
+
+def _unlike(first: str, ours: FarmFigures, second: str, theirs: FarmFigures) -> Iterator[str]:
+    for one in ours.sources:
+        same = next((other for other in theirs.sources if other.name == one.name), None)
+        if same is None or one.failed or same.failed:
+            continue
+        if one.count and same.count and abs(same.count / one.count - 1) > SAME_COUNT:
+            counts = f"{one.count:,} documents in {first}, {same.count:,} in {second}"
+            yield f"{one.name}: {counts}: not the same work"
+        faster = one.latency_s and same.latency_s and same.latency_s < one.latency_s
+        if faster and one.rate_per_s and same.rate_per_s and same.rate_per_s < one.rate_per_s:
+            yield (
+                f"{one.name}: slower in {second} ({units.per_second(one.rate_per_s)}, then "
+                f"{units.per_second(same.rate_per_s)}) though its latency fell from "
+                f"{units.seconds(one.latency_s)} to {units.seconds(same.latency_s)}: its latency is not what "
+                "limits it"
+            )
+
+
+# ---- the report's own conclusion ------------------------------------------------------------------
+
+
+def _answer(one: Conclusion, figures: FarmFigures, found: Published) -> Answer:
+    what = "the CPU" if one.of == "cpu" else f"the {one.role} disks" if one.role else "the disks"
+    says = (
+        f"{what} of {one.tier} limits {one.farm}"
+        if one.of == "cpu"
+        else f"{what} of {one.tier} limit {one.farm}"
+    )
+    same = [each for each in found.candidates if _is(each, one)]
+    others = [each for each in found.candidates if not _is(each, one)]
+    if found.outcome == "bottleneck" and same:
+        return Answer(one.farm, says, supported=True, because=same[0].why, needs=None)
+    # A CPU that is blamed must have been seen; where disks are, any CPU that was not may limit as well.
+    unknown = [
+        cpu.host
+        for cpu in figures.cpus
+        if cpu.busy_ratio is None and (one.of == "disk" or cpu.tier == one.tier)
+    ]
+    why = [f"how busy the CPU of {', '.join(unknown)} was is not published"] if unknown else []
+    if not same:
+        why.append("its figures do not point there")
+    why += [f"{each.why} speaks as much for {_name(each)}" for each in others]
+    return Answer(one.farm, says, supported=False, because="; ".join(why), needs=_needs(one, unknown, others))
+
+
+def _needs(one: Conclusion, unknown: Sequence[str], others: Sequence[Suspected]) -> str:
+    wanted = ["the disks of " + one.tier] if one.of == "disk" else []
+    wanted += [f"the CPU of {', '.join(unknown) or one.tier}"] if unknown or one.of == "cpu" else []
+    wanted += [_name(each) for each in others]
+    return (
+        f"the use of {' and '.join(wanted)} over time, at several load levels: what rises with the load, "
+        "and ends, limits it"
+    )
+
+
+def _is(each: Suspected, one: Conclusion) -> bool:
+    return (each.of, each.tier) == (one.of, one.tier) and one.role in {None, each.role}
+
+
+def _name(each: Suspected) -> str:
+    what = f"the {each.role} disks" if each.of == "disk" else "the CPU"
+    return f"{what} of {each.tier} ({', '.join(each.hosts)})"

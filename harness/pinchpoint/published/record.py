@@ -1,0 +1,136 @@
+"""A report's figures as a YAML file (README.md beside this file): means of disks, CPUs, crawled sources."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from pinchpoint.plan.farm import Disk, Limits
+from pinchpoint.plan.load import load_as
+from pinchpoint.plan.problems import Unfit, unknown
+from pinchpoint.plan.record import Name, PerSecond, Ratio, Record, Seconds, only_one
+
+
+class DiskFigures(Record):
+    """A disk's means.
+
+    Attributes:
+        tier, host, role: whose it is, and what it is for.
+        latency_s: of the I/Os the report is about.
+        iops: I/Os per second.
+        profile, stripes: what it is, by the catalogue, or
+        limits: what it can do at most; neither where the report does not say.
+    """
+
+    tier: Name
+    host: Name
+    role: Name
+    latency_s: Seconds | None = Field(default=None, alias="latency", ge=0)
+    iops: float | None = Field(default=None, ge=0)
+    profile: str | None = None
+    stripes: int | None = Field(default=None, ge=1, le=64)
+    limits: Limits | None = None
+
+    @model_validator(mode="after")
+    def _known_limits(self) -> Self:
+        only_one({"profile": self.profile, "limits": self.limits})
+        if self.profile is not None:
+            _ = self.caps  # a name the catalogue does not have is refused here
+        return self
+
+    @property
+    def caps(self) -> Limits | None:
+        """What it can do at most; None where that is not known."""
+        from pinchpoint_infra.catalogue import catalogue  # noqa: PLC0415 -- reading it takes a fifth of a second
+
+        if self.profile is not None and self.profile not in catalogue():
+            names = [name for name, entry in catalogue().items() if entry.kind == "disk"]
+            raise unknown("disk", self.profile, names)
+        return Disk(profile=self.profile, stripes=self.stripes, limits=self.limits).resolved_limits
+
+
+class CpuFigures(Record):
+    """How busy a host's CPU was; nothing where the report does not say."""
+
+    tier: Name
+    host: Name
+    busy_ratio: Ratio | None = Field(default=None, alias="busy", ge=0)
+
+
+class SourceFigures(Record):
+    """A crawled source.
+
+    Attributes:
+        name: the report's.
+        tier: the tier of the farm behind it; nothing where it lies outside.
+        count: documents.
+        failed: all of it failed.
+        duration_s: of its crawl.
+        rate_per_s: as published.
+        latency_s: repository latency.
+    """
+
+    name: str = Field(min_length=1)
+    tier: Name | None = None
+    count: int | None = Field(default=None, ge=0)
+    failed: bool = False
+    duration_s: Seconds | None = Field(default=None, alias="duration", gt=0)
+    rate_per_s: PerSecond | None = Field(default=None, alias="rate", ge=0)
+    latency_s: Seconds | None = Field(default=None, alias="latency", ge=0)
+
+
+class FarmFigures(Record):
+    """One farm of the report."""
+
+    disks: tuple[DiskFigures, ...] = Field(default=(), strict=False)
+    cpus: tuple[CpuFigures, ...] = Field(default=(), strict=False)
+    sources: tuple[SourceFigures, ...] = Field(default=(), strict=False)
+
+
+class Conclusion(Record):
+    """What the report concludes limits a farm.
+
+    Attributes:
+        farm: which.
+        of: the CPU or the disks
+        tier: of this tier.
+        role: of disks, which.
+    """
+
+    farm: str
+    of: Literal["cpu", "disk"]
+    tier: Name
+    role: Name | None = None
+
+
+class Report(Record):
+    """What was published.
+
+    Attributes:
+        published: the version of this form.
+        title: of the report.
+        farms: by name, in the order in which they are to be compared.
+        conclusions: the report's own.
+        differ: what else differs between the farms, in sentences.
+    """
+
+    published: Literal[1] = Field(description="1")
+    title: str = Field(min_length=1)
+    farms: Mapping[str, FarmFigures] = Field(min_length=1, description="the farms' figures, by name")
+    conclusions: tuple[Conclusion, ...] = Field(default=(), strict=False)
+    differ: tuple[str, ...] = Field(default=(), strict=False)
+
+    @model_validator(mode="after")
+    def _conclusions_of_farms(self) -> Self:
+        for one in self.conclusions:
+            if one.farm not in self.farms:
+                raise Unfit(f"a conclusion about the farm {one.farm!r}", f"allowed: {', '.join(self.farms)}")
+        return self
+
+
+def read_report(path: Path) -> Report:
+    """Read a file of published figures. Raises InputError with every problem it has."""
+    return load_as(Report, path)

@@ -1,0 +1,89 @@
+"""What a report's figures come to, for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pinchpoint.analysis.published import Published, Suspected
+from pinchpoint.published.judge import Answer, Found
+from pinchpoint.report import units
+from pinchpoint.report.terminal import wrapped
+
+OUTCOMES = {
+    "bottleneck": "these means name a bottleneck",
+    "not_reached": "nothing in these means is near its limit",
+    "inconclusive": "inconclusive: these means do not decide what limits it",
+}
+
+
+def published_text(found: Found) -> str:
+    """Each farm's answer, the table of sources, doubts, and what the report's own conclusion rests on."""
+    blocks = [f"{found.title}: published figures, no sample."]
+    blocks += ["\n".join(_farm(name, one)) for name, one in found.farms.items()]
+    if found.sources:
+        blocks.append("\n".join(_table(found)))
+    for title, texts in (
+        ("What in these figures disagrees:", found.doubts),
+        ("What else differs:", found.differ),
+    ):
+        if texts:
+            blocks.append("\n".join([title, *(wrapped(text, "  - ") for text in texts)]))
+    blocks += [_answer(one) for one in found.conclusions]
+    return "\n\n".join(blocks)
+
+
+def _farm(name: str, one: Published) -> Iterator[str]:
+    sure = f" (confidence: {one.confidence})" if one.confidence else ""
+    yield wrapped(f"{name}: {OUTCOMES[one.outcome]}{sure}.")
+    for candidate in one.candidates:
+        yield wrapped(_suspected(candidate), "  - ")
+    for source in one.sources:
+        yield wrapped(f"{source.source} is limited by what lies outside of the farm: {source.why}", "  - ")
+    for disk, kind in one.slow:
+        rate = f" at {units.iops(disk.iops)}" if disk.iops is not None else ""
+        yield wrapped(
+            f"{disk.tier}.{disk.role} of {disk.host}: {kind}: {units.seconds(disk.latency_s)} an I/O{rate}",
+            "  - ",
+        )
+    if one.experiment:
+        yield wrapped(f"What would decide it: {one.experiment}")
+
+
+def _suspected(one: Suspected) -> str:
+    what = f"the {one.role} disks" if one.of == "disk" else "the CPU"
+    measured = "" if one.measured else ", which was not measured"
+    return f"suspected: {what} of {one.tier} ({', '.join(one.hosts)}){measured}: {one.why}"
+
+
+def _table(found: Found) -> Iterator[str]:
+    rows: list[tuple[str, ...]] = [
+        ("source", "farm", "count", "duration", "rate", "count ÷ duration", "latency")
+    ]
+    for row in found.sources:
+        for farm, one in row["farms"].items():
+            rows.append((row["source"], farm, *_cells(one)))
+    widths = [max(len(cells[place]) for cells in rows) for place in range(len(rows[0]))]
+    for cells in rows:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+
+
+def _cells(one: Mapping[str, Any] | None) -> tuple[str, ...]:
+    if one is None:
+        return ("not published",) * 5
+    count = "not published" if one["count"] is None else f"{one['count']:,}"
+    return (
+        f"{count} (all failed)" if one["failed"] else count,
+        units.seconds(one["duration_s"]),
+        units.per_second(one["rate_per_s"]),
+        units.per_second(one["counted_per_s"]),
+        units.seconds(one["latency_s"]),
+    )
+
+
+def _answer(one: Answer) -> str:
+    verb = "bear that out" if one.supported else "do not bear that out"
+    text = f"The report concludes that {one.says}. Its figures {verb}: {one.because}."
+    if one.needs:
+        text += f" That conclusion would need {one.needs}."
+    return wrapped(text)

@@ -1,0 +1,159 @@
+"""The runs of a plan in a folder, oldest first, with the figures that are followed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pinchpoint.conclude import saved_verdict
+from pinchpoint.errors import InputError
+from pinchpoint.plan.problems import listed, nearest
+from pinchpoint.store.read import read_manifest
+from pinchpoint.store.schema import MANIFEST
+
+Better = Literal["higher", "lower"]
+
+FOLLOWED: tuple[tuple[str, Better], ...] = (
+    ("throughput_per_s", "higher"),
+    ("response_p95_s", "lower"),
+    ("service_p95_s", "lower"),
+)
+"""Of each scenario; where operations have an intended start the response time, else the service time."""
+CRAWLED: tuple[tuple[str, Better], ...] = (("rate_per_s", "higher"), ("repository_latency_s", "lower"))
+"""Of each crawled source."""
+
+
+DEEPEST = 3
+"""A set of runs has a folder for each farm, and a run in that: three folders down."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """What a series is about.
+
+    Attributes:
+        farm: the farm's name: runs on different farms are no history.
+        about: the scenario, or the crawled source.
+        metric: its name ends with its unit.
+        better: which way.
+    """
+
+    farm: str
+    about: str
+    metric: str
+    better: Better
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One run's value of one series.
+
+    Attributes:
+        run: the run directory's name.
+        started: UTC, ISO.
+        value: base units.
+    """
+
+    run: str
+    started: str
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Histories:
+    """All series of a plan.
+
+    Attributes:
+        plan: its name.
+        series: oldest run first.
+        left_out: runs that are not counted, each with why.
+        warnings: what makes runs less alike than they should be.
+    """
+
+    plan: str
+    series: Mapping[Key, tuple[Entry, ...]]
+    left_out: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def read_histories(directory: Path, plan: str) -> Histories:
+    """The finished runs of a plan in a folder, sets of runs in it included.
+
+    Args:
+        directory: holds run directories.
+        plan: its name.
+
+    Raises:
+        InputError: the folder is none, or holds no run of that plan.
+    """
+    if not directory.is_dir():
+        raise InputError(f"{directory}: is no directory; `pinchpoint run` makes runs/ where it is called")
+    found, names, left_out = [], set(), []
+    for place in _run_directories(directory):
+        try:
+            manifest = read_manifest(place)
+        except InputError as error:
+            left_out.append(str(error))
+            continue
+        name = str((manifest.get("plan") or {}).get("name"))
+        names.add(name)
+        if name == plan:
+            found.append((str(manifest["started"]), place, manifest))
+    if not found:
+        near = nearest(plan, names)
+        hint = f"; nearest: {near}" if near else ""
+        raise InputError(
+            f"--trend {plan}: {directory} holds no run of it; it holds: {listed(sorted(names))}{hint}"
+        )
+    found.sort(key=lambda one: (one[0], str(one[1])))
+    return _gathered(plan, [(place, manifest) for _, place, manifest in found], left_out)
+
+
+def _run_directories(directory: Path) -> Iterator[Path]:
+    for depth in range(1, DEEPEST + 1):
+        pattern = f"{'*/' * depth}{MANIFEST}"
+        yield from (path.parent for path in sorted(directory.glob(pattern)))
+
+
+def _gathered(plan: str, runs: Iterable[tuple[Path, Mapping[str, Any]]], left_out: list[str]) -> Histories:
+    series: dict[Key, list[Entry]] = {}
+    plans: dict[str, tuple[str, Any]] = {}
+    warnings: list[str] = []
+    for place, manifest in runs:
+        if manifest["state"] != "finished":
+            left_out.append(f"{place.name}: its work is not whole ({manifest['state']})")
+            continue
+        _, verdict = saved_verdict(place)
+        if verdict["outcome"] == "invalid":
+            left_out.append(f"{place.name}: is no valid evidence")
+            continue
+        farm = str((manifest.get("farm") or {}).get("name"))
+        before = plans.get(farm)
+        if before is not None and before[1] != manifest["plan"]:
+            warnings.append(
+                f"{farm}: the plan is another one from {place.name} on than in {before[0]}: what changes "
+                "there may be its doing"
+            )
+        plans[farm] = (place.name, manifest["plan"])
+        for key, value in _figures(farm, verdict):
+            series.setdefault(key, []).append(Entry(place.name, str(manifest["started"]), value))
+    return Histories(
+        plan, {key: tuple(entries) for key, entries in series.items()}, tuple(left_out), tuple(warnings)
+    )
+
+
+def _figures(farm: str, verdict: Mapping[str, Any]) -> Iterator[tuple[Key, float]]:
+    """Every figure that was measured; 0 has no place on a scale of ratios."""
+    for scenario, figures in (verdict.get("scenarios") or {}).items():
+        timed = figures.get("response_p95_s") is not None
+        for metric, better in FOLLOWED:
+            if metric == "service_p95_s" and timed:
+                continue  # the response time says it as its users see it
+            if figures.get(metric):
+                yield Key(farm, scenario, metric, better), float(figures[metric])
+    for row in verdict.get("crawl") or ():
+        for metric, better in CRAWLED:
+            if row.get(metric):
+                yield Key(farm, str(row["source"]), metric, better), float(row[metric])

@@ -1,0 +1,70 @@
+"""A trend for a terminal: a line per figure with its course as a sparkline, then the changes as sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pinchpoint.report import units
+from pinchpoint.report.terminal import wrapped
+from pinchpoint.trend.history import Key
+from pinchpoint.trend.trend import Change, Line, Trend
+
+BARS = "▁▂▃▄▅▆▇█"
+LONGEST = 40
+"""So many of the last runs fit beside their figures."""
+
+
+def trend_text(trend: Trend) -> str:
+    """Everything that was found."""
+    blocks = [f"{trend.plan}:", "\n".join(_table(trend.lines))]
+    said = [wrapped(_sentence(line, change), "  - ") for line in trend.lines for change in line.changes]
+    blocks.append("\n".join(["Changes of level:", *said]) if said else "No change of level was found.")
+    for title, texts in (("Not counted:", trend.left_out), ("Warnings:", trend.warnings)):
+        if texts:
+            blocks.append("\n".join([title, *(wrapped(text, "  ! ") for text in texts)]))
+    return "\n\n".join(blocks)
+
+
+def sparkline(values: Sequence[float]) -> str:
+    """The last values as bars between the lowest and the highest of them."""
+    shown = values[-LONGEST:]
+    low, high = min(shown), max(shown)
+    if high == low:
+        return BARS[3] * len(shown)
+    return "".join(BARS[round((value - low) / (high - low) * (len(BARS) - 1))] for value in shown)
+
+
+def figure(key: Key) -> str:
+    """``p95 response time of orders on dev``."""
+    names = {
+        "throughput_per_s": "throughput",
+        "response_p95_s": "p95 response time",
+        "service_p95_s": "p95 service time",
+        "rate_per_s": "crawl rate",
+        "repository_latency_s": "repository latency",
+    }
+    return f"{names[key.metric]} of {key.about} on {key.farm}"
+
+
+def _table(lines: Sequence[Line]) -> Iterator[str]:
+    rows = [("figure", "runs", "level now", "course", "")]
+    for line in lines:
+        values = [entry.value for entry in line.entries]
+        state = line.why_not or (line.changes[-1].call if line.changes else "steady")
+        level = units.of_metric(line.key.metric, line.level)
+        rows.append((figure(line.key), str(len(values)), level, sparkline(values), state))
+    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
+    for row in rows:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+def _sentence(line: Line, change: Change) -> str:
+    """``throughput of orders on dev: 200/s until run-7, 160/s from run-8 on (80 %, 76 % to 84 %): worse``."""
+    before, after = (
+        units.of_metric(line.key.metric, value) for value in (change.before_value, change.after_value)
+    )
+    span = f", {units.percent(change.ci95[0])} to {units.percent(change.ci95[1])}" if change.ci95 else ""
+    return (
+        f"{figure(line.key)}: {before} until {change.after}, {after} from {change.first} "
+        f"({change.started}) on ({units.percent(change.ratio)} of it{span}): {change.call}"
+    )

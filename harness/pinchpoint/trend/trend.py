@@ -1,0 +1,175 @@
+"""Changes of level in the history of a figure: where, by how much with its interval, better or worse.
+
+The test is the one that finds changes of level within a run (``analysis.changes``): a CUSUM whose null
+distribution is drawn from the series itself. Here the run is the unit, and runs do not resemble their
+neighbours as seconds do, so they are drawn one by one. Each change is looked for between those already found.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from statistics import median
+from typing import Any, Literal
+
+import numpy as np
+import scipy  # which loads its parts when they are used
+
+from pinchpoint.analysis.changes import find_shift
+from pinchpoint.analysis.series import Floats
+from pinchpoint.trend.history import Entry, Histories, Key
+
+SCHEMA = "pinchpoint.trend/1"
+
+LEAST_RUNS = 8
+"""Four before and four after: with fewer, a change is never beyond chance."""
+LEAST_SIDE = 3
+MATTERS = 0.05
+"""A change of less is none worth waking anybody for; as in a comparison."""
+SURE = 0.95
+
+Call = Literal["better", "worse", "inconclusive"]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change of level.
+
+    Attributes:
+        at: which run is the first of the new level, from 0.
+        after: the last run of the old level.
+        first: the first run of the new one.
+        started: when that was, UTC.
+        before_value, after_value: medians of the runs on both sides, up to the next change.
+        ratio: the new level ÷ the old one (means of logarithms).
+        ci95: its interval (Welch's, on logarithms of run values); None with fewer than two runs that differ.
+        call: better or worse where the interval lies beyond 5 %.
+    """
+
+    at: int
+    after: str
+    first: str
+    started: str
+    before_value: float
+    after_value: float
+    ratio: float
+    ci95: tuple[float, float] | None
+    call: Call
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """The history of one figure.
+
+    Attributes:
+        entries: oldest run first.
+        changes: oldest first.
+        level: the median since the last change.
+        why_not: why no change can be looked for; None where one could.
+    """
+
+    key: Key
+    entries: tuple[Entry, ...]
+    changes: tuple[Change, ...]
+    level: float
+    why_not: str | None
+
+    @property
+    def worse(self) -> bool:
+        """Whether it is worse now than it was before its last change."""
+        return bool(self.changes) and self.changes[-1].call == "worse"
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """The histories of a plan's figures.
+
+    Attributes:
+        plan: its name.
+        lines: one per farm, scenario or source, and figure.
+        left_out: runs that are not counted, each with why.
+        warnings: what a reader must know.
+    """
+
+    plan: str
+    lines: tuple[Line, ...]
+    left_out: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+    @property
+    def worse(self) -> tuple[Line, ...]:
+        """What is worse now than it was."""
+        return tuple(line for line in self.lines if line.worse)
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON types only."""
+        content = {"schema": SCHEMA, **asdict(self)}
+        result: dict[str, Any] = json.loads(json.dumps(content, allow_nan=False))
+        return result
+
+
+def find_trend(histories: Histories) -> Trend:
+    """Changes of level in each series."""
+    lines = tuple(_line(key, entries) for key, entries in histories.series.items())
+    return Trend(histories.plan, lines, histories.left_out, histories.warnings)
+
+
+def _line(key: Key, entries: tuple[Entry, ...]) -> Line:
+    values = np.array([entry.value for entry in entries])
+    cuts = sorted(_cuts(values))
+    ends = [0, *cuts, len(values)]
+    changes = tuple(
+        _change(key, entries, values, begin, cut, end)
+        for begin, cut, end in zip(ends, cuts, ends[2:], strict=False)
+    )
+    few = len(values) < LEAST_RUNS
+    return Line(
+        key=key,
+        entries=entries,
+        changes=changes,
+        level=median(values[ends[-2] :].tolist()),
+        why_not=f"{len(values)} of the {LEAST_RUNS} runs that a change takes to show" if few else None,
+    )
+
+
+def _cuts(values: Floats, first: int = 0) -> Iterator[int]:
+    """Where levels begin: the change of the whole, then those on both sides of it."""
+    shift = find_shift(values, least=LEAST_RUNS, edge=LEAST_SIDE, smallest=MATTERS, alone=True)
+    if shift is None:
+        return
+    yield first + shift.at
+    yield from _cuts(values[: shift.at], first)
+    yield from _cuts(values[shift.at :], first + shift.at)
+
+
+def _change(key: Key, entries: Sequence[Entry], values: Floats, begin: int, cut: int, end: int) -> Change:
+    before, after = np.log(values[begin:cut]), np.log(values[cut:end])
+    ratio = math.exp(float(after.mean() - before.mean()))
+    ci95 = _interval(before, after)
+    return Change(
+        at=cut,
+        after=entries[cut - 1].run,
+        first=entries[cut].run,
+        started=entries[cut].started,
+        before_value=median(values[begin:cut].tolist()),
+        after_value=median(values[cut:end].tolist()),
+        ratio=ratio,
+        ci95=ci95,
+        call=_call(key, ci95),
+    )
+
+
+def _interval(before: Floats, after: Floats) -> tuple[float, float] | None:
+    if min(len(before), len(after)) < 2 or (np.ptp(before) == 0 and np.ptp(after) == 0):
+        return None
+    found = scipy.stats.ttest_ind(after, before, equal_var=False).confidence_interval(SURE)
+    return math.exp(float(found.low)), math.exp(float(found.high))
+
+
+def _call(key: Key, ci95: tuple[float, float] | None) -> Call:
+    if ci95 is None or (ci95[0] <= 1 + MATTERS and ci95[1] >= 1 - MATTERS):
+        return "inconclusive"
+    rose = ci95[0] > 1
+    return "better" if rose == (key.better == "higher") else "worse"

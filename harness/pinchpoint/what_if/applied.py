@@ -1,0 +1,315 @@
+"""What settings do to the parts of a farm, and to its loads; what cannot be told is a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pinchpoint.analysis.disk_types import caps_words, limits_words
+from pinchpoint.errors import InputError
+from pinchpoint.report import units
+from pinchpoint.what_if.measured import Measured
+from pinchpoint.what_if.model import OPEN_USERS, Users
+from pinchpoint.what_if.parts import UNQUEUED_S, Bound, Caps, Cores, Disk, Part
+from pinchpoint.what_if.settings import Known, Setting
+from pinchpoint_infra.catalogue import profile
+
+ASSUMED_LATENCY = (
+    "{target} was only seen at its limit: an I/O that none waits before is taken to be done in {seconds}; "
+    "--set {target}.latency=... says otherwise"
+)
+MAYBE_QUEUED = (
+    "no cap of {target} is known, and I/O waits behind I/O there: {seconds} is taken for its latency; were "
+    "it the time of a queue, a disk that lets more through would bring as much as the interval's end says"
+)
+LOG_STRIPES = (
+    "writes of {target} follow each other within one disk of the stripe: its I/Os per second are taken to "
+    "stay those of one, its bytes per second to grow"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """One setting with what it changes, in words.
+
+    Attributes:
+        name: of the setting.
+        before: what it is in the run; None where that is not known.
+        after: what it is to be.
+    """
+
+    name: str
+    before: str | None
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """A farm as it would be.
+
+    Attributes:
+        parts: of it.
+        loads: on it.
+        changed: what differs from the run.
+        assumes: what had to be assumed, in sentences.
+        uncertain: the same parts with what was assumed at its least and at its most.
+    """
+
+    parts: tuple[Part, ...]
+    loads: tuple[Users, ...]
+    changed: tuple[Changed, ...]
+    assumes: tuple[str, ...]
+    uncertain: tuple[tuple[Part, ...], ...]
+
+
+def known_in(measured: Measured) -> Known:
+    """What of a run can be set: what was measured, and what was not, which is refused with its reason."""
+    disks = [part.target for part in measured.parts if isinstance(part, Disk)]
+    unmeasured = [name for name in measured.unmeasured if not name.endswith(".cpu")]
+    cpus = [tier for part in measured.parts if isinstance(part, Cores) for tier in part.tiers]
+    cpus += [name.removesuffix(".cpu") for name in measured.unmeasured if name.endswith(".cpu")]
+    machines = [
+        tier for part in measured.parts if isinstance(part, Bound) and part.machine for tier in part.tiers
+    ]
+    return Known(
+        disks=tuple(dict.fromkeys([*disks, *unmeasured])),
+        tiers=tuple(dict.fromkeys(cpus)),
+        machines=tuple(dict.fromkeys(machines)),
+        scenarios={one.name: one.open for one in measured.seen},
+    )
+
+
+def apply(measured: Measured, settings: Sequence[Setting]) -> Applied:
+    """The farm and its loads with everything set.
+
+    Raises:
+        InputError: something set was not measured in this run; a sentence for each.
+    """
+    problems = [
+        f"--set {one.name}={one.text}: {_key(one)} is not in the model: {measured.unmeasured[_key(one)]}"
+        for one in settings
+        if _key(one) in measured.unmeasured
+    ]
+    parts, loads = list(measured.parts), list(measured.loads)
+    changed: list[Changed] = []
+    for one in sorted(settings, key=lambda one: one.what == "stripes"):  # of what else is set, so many
+        if _key(one) in measured.unmeasured:
+            continue
+        try:
+            if one.what in _LOADS:
+                places = [place for place, load in enumerate(loads) if load.scenario == one.target]
+                loads[places[0]], said = _of_load(loads[places[0]], one)
+            else:
+                said = _change(parts, one)
+            changed.append(said)
+        except _Untold as error:
+            problems.append(f"--set {one.name}={one.text}: {error}")
+    if problems:
+        raise InputError(*dict.fromkeys(problems))
+    order = {one.name: place for place, one in enumerate(settings)}
+    changed.sort(key=lambda one: order[one.name])
+    assumed = [part for part in parts if isinstance(part, Disk) and _matters(part, settings)]
+    let_through = {one.target for one in settings if one.what in {"profile", "iops", "bytes_per_s"}}
+    told = {one.target for one in settings if one.what == "latency_s"}
+    queued = [
+        part
+        for part in parts
+        if isinstance(part, Disk) and part.queued and part.waits and part.target in let_through - told
+    ]
+    return Applied(
+        parts=tuple(parts),
+        loads=tuple(loads),
+        changed=tuple(changed),
+        assumes=(*map(_assumed, assumed), *map(_maybe, queued), *_stripes_words(parts, settings)),
+        uncertain=tuple(_least_and_most(parts, assumed, queued, settings)),
+    )
+
+
+class _Untold(Exception):  # noqa: N818 -- ends as a sentence of an InputError
+    """What a setting asks cannot be told from this run."""
+
+
+_LOADS = ("users", "rate_per_s", "think_s")
+
+
+def _key(one: Setting) -> str:
+    return f"{one.target}.cpu" if one.what == "cores" else one.target
+
+
+def _of_load(load: Users, one: Setting) -> tuple[Users, Changed]:
+    if one.what == "users":
+        return replace(load, users=one.number), Changed(one.name, f"{load.users:,g}", one.text)
+    if one.what == "think_s":
+        return replace(load, think_s=one.number), Changed(one.name, units.seconds(load.think_s), one.text)
+    # What is waited for now is a matter of the solution: beside the thinking of so many users it is nothing.
+    think_s = OPEN_USERS / one.number - load.rest_s
+    before = OPEN_USERS / (load.think_s + load.rest_s)
+    return replace(load, think_s=think_s), Changed(one.name, units.per_second(before), one.text)
+
+
+def _change(parts: list[Part], one: Setting) -> Changed:
+    """Change every part that a setting is about; how it was and is."""
+    said: list[Changed] = []
+    for place, part in _meant(parts, one):
+        if isinstance(part, Disk):
+            parts[place] = DISK_CHANGES[one.what](part, one)
+        elif isinstance(part, Cores):
+            parts[place] = replace(part, cores=one.number)
+        else:
+            parts[place] = _machine(part, one)
+        said.append(Changed(one.name, _was(part, one), _is(parts[place], one)))
+    return said[0]
+
+
+def _meant(parts: Sequence[Part], one: Setting) -> list[tuple[int, Part]]:
+    """The parts a setting is about; a tier's cores are its allowance where it has one."""
+    if one.what == "cores":
+        pools = [(at, p) for at, p in enumerate(parts) if isinstance(p, Cores) and one.target in p.tiers]
+        allowed = [(at, pool) for at, pool in pools if pool.allowance]
+        return [(at, pool) for at, pool in allowed or pools]
+    if one.what == "machine":
+        return [
+            (at, p)
+            for at, p in enumerate(parts)
+            if isinstance(p, Bound) and p.machine and one.target in p.tiers
+        ]
+    return [(at, p) for at, p in enumerate(parts) if isinstance(p, Disk) and p.target == one.target]
+
+
+def _profile(disk: Disk, one: Setting) -> Disk:
+    """One of that type: how many are striped is a setting of its own."""
+    entry = profile(str(one.value))
+    caps = Caps(entry.iops, entry.bytes_per_s, entry.io_unit_bytes)
+    return replace(disk, profile=entry.name, stripes=1, caps=caps)
+
+
+def _striped(disk: Disk, one: Setting) -> Disk:
+    if not disk.caps.known:
+        raise _Untold(
+            f"what {disk.target} can do is not known, so neither is what {one.text} of it can; declare it in "
+            f"farm.yaml, or set {disk.target}.iops or {disk.target}.bytes"
+        )
+    factor = one.number / disk.stripes
+    caps = disk.caps.times(factor)
+    if _one_after_another(disk):
+        caps = replace(caps, iops=disk.caps.iops)
+    return replace(disk, stripes=int(one.number), caps=caps)
+
+
+def _latency(disk: Disk, one: Setting) -> Disk:
+    return replace(disk, each_s=one.number, assumed=False)
+
+
+def _iops(disk: Disk, one: Setting) -> Disk:
+    # What it was merely seen to end at is in the way of no other disk.
+    caps = Caps() if disk.seen else disk.caps
+    return replace(disk, profile=None, caps=replace(caps, iops=one.number), seen=False)
+
+
+def _bytes(disk: Disk, one: Setting) -> Disk:
+    caps = Caps() if disk.seen else disk.caps
+    return replace(disk, profile=None, caps=replace(caps, bytes_per_s=one.number), seen=False)
+
+
+DISK_CHANGES: Mapping[str, Callable[[Disk, Setting], Disk]] = {
+    "profile": _profile,
+    "stripes": _striped,
+    "latency_s": _latency,
+    "iops": _iops,
+    "bytes_per_s": _bytes,
+}
+
+
+def _machine(bound: Bound, one: Setting) -> Bound:
+    entry = profile(str(one.value))
+    cached = bound.key.endswith(":cached")
+    caps = (
+        Caps(entry.cached_iops, entry.cached_bytes_per_s) if cached else Caps(entry.iops, entry.bytes_per_s)
+    )
+    return replace(bound, machine=entry.name, caps=caps)
+
+
+def _was(part: Part, one: Setting) -> str | None:
+    """What a setting changes, as it is in the run."""
+    if isinstance(part, Cores):
+        return f"{part.cores:g}"
+    if isinstance(part, Bound):
+        return part.machine
+    if one.what == "latency_s":
+        return units.seconds(part.seen_s) if part.seen_s is not None else None
+    if one.what == "stripes":
+        return str(part.stripes)
+    return _disk_words(part)
+
+
+def _is(part: Part, one: Setting) -> str:
+    if isinstance(part, Disk) and one.what == "profile":
+        entry = profile(str(one.value))
+        times = f"{part.stripes} x " if part.stripes > 1 else ""
+        return f"{times}{entry.name} ({caps_words(entry, part.stripes)})"
+    if isinstance(part, Bound) and one.what == "machine":
+        return f"{part.machine} ({caps_words(profile(str(one.value)))})"
+    return one.text
+
+
+def _disk_words(disk: Disk) -> str | None:
+    caps = limits_words(disk.caps.iops, disk.caps.bytes_per_s)
+    if disk.profile:
+        times = f"{disk.stripes} x " if disk.stripes > 1 else ""
+        return f"{times}{disk.profile} ({caps})"
+    return caps or None
+
+
+def _matters(disk: Disk, settings: Sequence[Setting]) -> bool:
+    """Whether a latency that had to be assumed is part of the answer."""
+    return disk.assumed and any(one.target == disk.target for one in settings)
+
+
+def _assumed(disk: Disk) -> str:
+    return ASSUMED_LATENCY.format(target=disk.target, seconds=units.seconds(disk.each_s))
+
+
+def _maybe(disk: Disk) -> str:
+    return MAYBE_QUEUED.format(target=disk.target, seconds=units.seconds(disk.seen_s))
+
+
+def _stripes_words(parts: Sequence[Part], settings: Sequence[Setting]) -> Iterator[str]:
+    striped = {one.target for one in settings if one.what == "stripes"}
+    for part in parts:
+        if isinstance(part, Disk) and part.target in striped and _one_after_another(part):
+            yield LOG_STRIPES.format(target=part.target)
+
+
+def _least_and_most(
+    parts: Sequence[Part], assumed: Sequence[Disk], queued: Sequence[Disk], settings: Sequence[Setting]
+) -> Iterator[tuple[Part, ...]]:
+    """All parts with each assumed latency at nothing and at twice, and with what may be a queue's gone.
+
+    A striped log's as if it spread evenly.
+    """
+    if assumed:
+        for factor in (0.0, 2.0):
+            yield _with_latency(parts, {disk.key: (disk.each_s or 0.0) * factor for disk in assumed})
+    if queued:
+        yield _with_latency(parts, {disk.key: min(disk.seen_s or 0.0, UNQUEUED_S) for disk in queued})
+    striped = {one.target for one in settings if one.what == "stripes"}
+    if any(isinstance(part, Disk) and part.target in striped and _one_after_another(part) for part in parts):
+        yield tuple(
+            replace(part, caps=replace(part.caps, iops=part.caps.iops and part.caps.iops * part.stripes))
+            if isinstance(part, Disk) and part.target in striped and _one_after_another(part)
+            else part
+            for part in parts
+        )
+
+
+def _with_latency(parts: Sequence[Part], each_s: Mapping[str, float]) -> tuple[Part, ...]:
+    """The same parts; an I/O of some disks takes as long as that."""
+    return tuple(
+        replace(part, each_s=each_s[part.key]) if isinstance(part, Disk) and part.key in each_s else part
+        for part in parts
+    )
+
+
+def _one_after_another(disk: Disk) -> bool:
+    """Whether its small writes follow each other, so that they fall on one disk of a stripe for a while."""
+    return bool(disk.commits) and disk.small

@@ -1,0 +1,239 @@
+"""A disk of a run as a part of the model: what it lets through, who waits for it, how its log is flushed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from pinchpoint.analysis.curve import expected_s
+from pinchpoint.analysis.flows import Flow
+from pinchpoint.analysis.measures import DiskMeasures, measure_disk
+from pinchpoint.analysis.resources import Resource
+from pinchpoint.analysis.slowness import write_and_flush_s
+from pinchpoint.analysis.stages import Rows
+from pinchpoint.analysis.thresholds import (
+    CAP_MATCH,
+    MOSTLY_READS,
+    UTILISATION,
+    WAIT_SHARE,
+    WAITING_IO,
+    at_least,
+)
+from pinchpoint.analysis.verdict import Kind
+from pinchpoint.analysis.waits import waited
+from pinchpoint.what_if.commit import flush_of, occupied_ratio
+from pinchpoint.what_if.parts import UNQUEUED_S, Caps, Disk
+
+NOTICED = 0.002
+"""Whoever waits for a disk less than that share of the time is not held up by it."""
+OWN_WRITES = 1.5
+"""Writes per commit from which on commits do not share them: a log at its cap ends at so many commits."""
+NO_LIMIT_KINDS = ("disk_latency", "disk_concurrency")
+"""Kinds in which a disk holds operations up by the time it takes, and has room."""
+CHUNK_BYTES = 64 * 2**10
+"""What lies on one disk of a stripe before the next one's turn comes, as most arrays have it."""
+
+
+class Running(Protocol):
+    """What is to be known of a scenario (``measured.Seen``)."""
+
+    @property
+    def name(self) -> str:
+        """The scenario's."""
+
+    @property
+    def flow(self) -> Flow:
+        """What the analysis knows of it."""
+
+    @property
+    def per_s(self) -> float:
+        """Operations per second."""
+
+    @property
+    def time_s(self) -> float:
+        """Mean time of an operation."""
+
+    @property
+    def users(self) -> float:
+        """Who come round."""
+
+
+class Sharing(Protocol):
+    """Who does how much of what a tier does (``measured.Shares``)."""
+
+    def each(self, amount: float, tiers: Sequence[str]) -> dict[str, float]:
+        """By scenario, what one operation takes of an amount per second."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """The disk over the rows that are judged.
+
+    Attributes:
+        waits_s: by scenario, how long an operation waits for it.
+        each_s: how long one of the I/Os that are waited for takes.
+    """
+
+    resource: Resource
+    found: DiskMeasures
+    caps: Caps
+    at_limit: bool
+    waits_s: Mapping[str, float]
+    each_s: float | None
+
+
+def measured_disk(
+    resource: Resource,
+    rows: Rows,
+    flows: Sequence[Flow],
+    seen: Sequence[Running],
+    shares: Sharing,
+    kind: Kind | None = None,
+) -> Disk | str:
+    """The disk as a part of the model; a sentence where it cannot be one.
+
+    Args:
+        resource: a device with a role.
+        rows: what is judged.
+        flows: all scenarios of the case.
+        seen: those that are modelled.
+        shares: who does how much of what a tier does.
+        kind: how the verdict's steps say that it limits; None where they say nothing of it.
+    """
+    found = measure_disk(resource, rows)
+    if found.io is None:
+        return "its I/O was not measured"
+    waits = {one.name: _waited(resource, found, flows, one) for one in seen}
+    caps, at_limit = _caps(resource, found, max(waits.values(), default=0.0), kind)
+    reading = at_least(found.reads_ratio, MOSTLY_READS)
+    disk = _Seen(
+        resource=resource,
+        found=found,
+        caps=caps,
+        at_limit=at_limit,
+        waits_s={one.name: waits[one.name] * one.time_s for one in seen if waits[one.name] >= NOTICED},
+        each_s=found.read_s if reading else write_and_flush_s(resource, found),
+    )
+    if disk.waits_s and not disk.each_s:
+        return "operations wait for it, and how long its I/O takes was not measured"
+    if not disk.waits_s and disk.at_limit:
+        return "it is written in the background as fast as it goes: what a faster one changes was not seen"
+    return _log(disk, seen, shares) if _is_log(disk, seen) else _part(disk, shares)
+
+
+def _waited(resource: Resource, found: DiskMeasures, flows: Sequence[Flow], one: Running) -> float:
+    """The share of its time that one scenario waits for a disk, whether it presses the farm or not."""
+    alone = tuple(replace(flow, pressed=flow.load.scenario == one.name) for flow in flows)
+    return waited(resource, found, alone)[0] or 0.0
+
+
+def _caps(resource: Resource, found: DiskMeasures, wait: float, kind: Kind | None) -> tuple[Caps, bool]:
+    """What it lets through, as declared unless the measurement says otherwise; whether it stood there."""
+    caps = _declared(resource)
+    io, size = found.io or 0.0, found.bytes or 0.0
+    used = caps.share(io, size)
+    # A disk that idles most of the time is flat by chance.
+    held = found.held if found.busy is None or found.busy >= WAIT_SHARE.value else None
+    if used > 1 + CAP_MATCH.value:  # the declaration does not hold
+        caps = Caps(iops=io)
+    if kind in NO_LIMIT_KINDS:
+        return caps, False  # one write after the other is flat as well, without any regulator
+    if held and not abs(used - 1) <= CAP_MATCH.value:
+        level = found.moves[held].level or (io if held == "io" else size)
+        caps = Caps(iops=level) if held == "io" else Caps(bytes_per_s=level)
+    elif not caps.known and at_least(found.outstanding, WAITING_IO) and found.moves["io"].stays:
+        caps = Caps(iops=io)  # a device that does no more, whatever waits
+    # Who waits for it and then works on what it wrote leaves it idle meanwhile: it does all it may.
+    busy = min(1.0, found.busy or 1.0)
+    idle = busy if wait >= WAIT_SHARE.value and busy >= WAIT_SHARE.value else 1.0
+    return caps, caps.share(io, size) / idle >= UTILISATION.value
+
+
+def _declared(resource: Resource) -> Caps:
+    limits = resource.limits
+    return Caps(limits.iops, limits.bytes_per_s, limits.io_unit_bytes) if limits else Caps()
+
+
+def _is_log(disk: _Seen, seen: Sequence[Running]) -> bool:
+    """Whether commits share its writes: a log, unless each brings several of its own to a full disk."""
+    resource, found = disk.resource, disk.found
+    if not disk.waits_s or not resource.commit_path or at_least(found.reads_ratio, MOSTLY_READS):
+        return False
+    commits = sum(one.per_s * _commits(one) for one in seen)
+    if not commits:
+        return False
+    by_bytes = disk.at_limit and found.binding == "bytes"
+    return not (disk.at_limit and (by_bytes or (found.io or 0.0) / commits >= OWN_WRITES))
+
+
+def _commits(one: Running) -> float:
+    """Commits per operation."""
+    flow = one.flow
+    if flow.commits is None or not flow.finished:
+        return 0.0
+    return min(1.0, flow.commits.count / flow.finished) if flow.load.use != "full-crawl" else 1.0
+
+
+def _log(disk: _Seen, seen: Sequence[Running], shares: Sharing) -> Disk:
+    """How long a flush takes is found from how long the server says that commits wait (``commit.flush_of``).
+
+    Where it says nothing of that, a flush is taken to be one write.
+    """
+    there = [one for one in seen if disk.waits_s.get(one.name) and _commits(one)]
+    commits = {one.name: _commits(one) for one in there}
+    found = _part(disk, shares)
+    write_bytes = disk.found.size_bytes or 0.0
+    log = replace(
+        found,
+        waits={},
+        commits=commits,
+        writes_per_flush=1.0,
+        write_bytes=write_bytes,
+        small=write_bytes < CHUNK_BYTES,
+    )
+    if disk.found.sessions is None and disk.found.log_waits is None:
+        return replace(log, waited_s={})
+    users, per_s, counts, each_s = (
+        np.array(column, dtype=float)
+        for column in zip(
+            *(
+                (one.users, one.per_s, commits[one.name], disk.waits_s[one.name] / commits[one.name])
+                for one in there
+            ),
+            strict=True,
+        )
+    )
+    flush_s = flush_of(users, per_s, counts, each_s)
+    pace_s = disk.caps.share(1.0, write_bytes) * occupied_ratio(users, per_s, counts, each_s)
+    return replace(log, writes_per_flush=flush_s / max(log.each_s or 0.0, pace_s))
+
+
+def _part(disk: _Seen, shares: Sharing) -> Disk:
+    resource, found, role = disk.resource, disk.found, disk.resource.roles[0]
+    each_s = disk.each_s
+    alone_s = expected_s(role.curve, 1) if role.curve else None
+    assumed = disk.at_limit and alone_s is None
+    unqueued_s = alone_s if alone_s is not None else UNQUEUED_S
+    return Disk(
+        key=resource.key,
+        target=f"{role.tier}.{role.role}",
+        host=role.host,
+        profile=role.profile,
+        stripes=role.stripes,
+        attached=role.attached,
+        caps=disk.caps,
+        io=shares.each(found.io or 0.0, resource.tiers),
+        bytes=shares.each(found.bytes or 0.0, resource.tiers),
+        each_s=min(each_s, unqueued_s) if each_s is not None and disk.at_limit else each_s,
+        seen_s=each_s,
+        waits={name: wait / each_s for name, wait in disk.waits_s.items()} if each_s else {},
+        waited_s=disk.waits_s,
+        commits={},
+        at_limit=disk.at_limit,
+        assumed=assumed,
+        seen=disk.caps.known and disk.caps != _declared(resource),
+        queued=not disk.caps.known and at_least(found.outstanding, WAITING_IO),
+    )

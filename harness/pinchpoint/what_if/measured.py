@@ -1,0 +1,275 @@
+"""From a run to its model: what each operation takes of each part of the farm, as it was measured.
+
+Nothing is fitted to what is asked afterwards. Of an operation's time, what is waited for at disks is measured
+(``analysis.waits``), what CPUs take is reckoned from their use, and the rest stays what it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pinchpoint.analysis.capacity import Demand
+from pinchpoint.analysis.case import Case
+from pinchpoint.analysis.flows import Flow
+from pinchpoint.analysis.ground import limit_words
+from pinchpoint.analysis.measures import CpuMeasures, ShareMeasures, measure, measure_cpu
+from pinchpoint.analysis.resources import Resource
+from pinchpoint.analysis.series import mean
+from pinchpoint.analysis.stages import Rows
+from pinchpoint.analysis.thresholds import STARTED
+from pinchpoint.what_if.disks import measured_disk
+from pinchpoint.what_if.model import OPEN_USERS, Model, Users, fitted
+from pinchpoint.what_if.parts import Bound, Caps, Cores, Disk, Part
+
+LEAST_USED = 0.05
+"""A thread or an interface of which the load takes less ends nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One scenario as it ran.
+
+    Attributes:
+        flow: what the analysis knows of it.
+        per_s: operations per second, whatever their outcome.
+        ok_ratio: of them did what they should.
+        time_s: mean time of an operation.
+        users: of a closed load; of one that could not be kept up, those under way.
+        think_s: between two operations.
+        open: its rate is given, and was kept up.
+    """
+
+    flow: Flow
+    per_s: float
+    ok_ratio: float
+    time_s: float
+    users: float
+    think_s: float
+    open: bool
+
+    @property
+    def name(self) -> str:
+        """The scenario's."""
+        return self.flow.load.scenario
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A run as parts and loads.
+
+    Attributes:
+        seen: the scenarios.
+        parts: of the farm.
+        unmeasured: by target, why nothing can be said of it.
+        left_out: scenarios that are not modelled, in sentences.
+        loads: with the rest that no part explains.
+    """
+
+    seen: tuple[Seen, ...]
+    parts: tuple[Part, ...]
+    unmeasured: Mapping[str, str]
+    left_out: tuple[str, ...]
+    loads: tuple[Users, ...]
+
+    @property
+    def per_s(self) -> dict[str, float]:
+        """By scenario, operations per second."""
+        return {one.name: one.per_s for one in self.seen}
+
+    @property
+    def time_s(self) -> dict[str, float]:
+        """By scenario, mean time of an operation."""
+        return {one.name: one.time_s for one in self.seen}
+
+    @property
+    def model(self) -> Model:
+        """For the solver."""
+        return model_of(self.loads, self.parts)
+
+
+def model_of(loads: Sequence[Users], parts: Sequence[Part]) -> Model:
+    """Loads and parts for the solver."""
+    return Model(tuple(loads), tuple(station for part in parts for station in part.stations()))
+
+
+def take(case: Case, rows: Rows, rest: Sequence[Users] | None = None) -> Measured:
+    """What a case shows over those rows of the stage that is judged.
+
+    Args:
+        case: what is judged of a run.
+        rows: of it.
+        rest: the loads of the whole stage, whose rests are taken; None: they are found.
+    """
+    seen = tuple(_seen(case, rows))
+    shares = Shares(seen)
+    unmeasured: dict[str, str] = {}
+    parts = tuple(_parts(case, rows, seen, shares, unmeasured))
+    found = Measured(
+        seen, parts, unmeasured, tuple(_left_out(case, seen)), tuple(_with_rest(one, parts) for one in seen)
+    )
+    if rest is None:
+        return replace(found, loads=fitted(found.model, found.per_s, found.time_s).loads)
+    known = {one.scenario: one.rest_s for one in rest}
+    return replace(found, loads=tuple(replace(one, rest_s=known[one.scenario]) for one in found.loads))
+
+
+class Shares:
+    """Who is at which tier: of what is used there, each scenario is given its share of the time there.
+
+    Args:
+        seen: the scenarios.
+    """
+
+    def __init__(self, seen: Sequence[Seen]) -> None:
+        self._seen = seen
+
+    def of(self, tiers: Sequence[str]) -> dict[str, float]:
+        """By scenario, its share of what these tiers do; by operations under way where that is unknown."""
+        there = {one.name: sum(one.flow.going_on(tier) for tier in set(tiers)) for one in self._seen}
+        if not sum(there.values()):
+            there = {one.name: one.flow.in_flight for one in self._seen}
+        total = sum(there.values())
+        return {name: one / total if total else 0.0 for name, one in there.items()}
+
+    def each(self, amount: float, tiers: Sequence[str]) -> dict[str, float]:
+        """By scenario, what one operation takes of an amount per second."""
+        return {one.name: amount * self.of(tiers)[one.name] / one.per_s for one in self._seen}
+
+
+def _seen(case: Case, rows: Rows) -> Iterator[Seen]:
+    window = case.inputs.window
+    for flow in case.flows:
+        if flow.load.native or flow.service is None:
+            continue
+        steps = case.inputs.traffic.of(flow.load.scenario).whole().per_step(window)[rows]
+        per_s = float(steps.mean()) if len(steps) else 0.0
+        if per_s > 0:
+            yield _scenario(flow, per_s)
+
+
+def _scenario(flow: Flow, per_s: float) -> Seen:
+    load, ok = flow.load, flow.ok / flow.finished
+    time_s = flow.service.mean_s if flow.service else 0.0  # _seen has looked that there is one
+    if load.users:
+        # By Little's law: what the generator itself takes between two operations is in it.
+        round_s = load.users / per_s
+        return Seen(flow, per_s, ok, max(0.0, round_s - load.think_s), load.users, load.think_s, open=False)
+    if flow.started_ratio is not None and flow.started_ratio < STARTED.value:
+        return Seen(flow, per_s, ok, time_s, max(1.0, per_s * time_s), 0.0, open=False)
+    return Seen(flow, per_s, ok, time_s, OPEN_USERS, OPEN_USERS / per_s - time_s, open=True)
+
+
+def _with_rest(seen: Seen, parts: Sequence[Part]) -> Users:
+    """A first guess of what no part explains: the solver finds the rest that fits."""
+    spent = 0.0
+    for part in parts:
+        if isinstance(part, Disk):
+            spent += part.waited_s.get(seen.name, 0.0)
+        elif isinstance(part, Cores):
+            spent += part.cpu_s.get(seen.name, 0.0) * part.waited.get(seen.name, 1.0)
+    return Users(seen.name, seen.users, seen.think_s, max(0.0, seen.time_s - spent))
+
+
+def _left_out(case: Case, seen: Sequence[Seen]) -> Iterator[str]:
+    for flow in case.flows:
+        if flow.load.scenario not in {one.name for one in seen}:
+            why = "the farm sets its pace by itself" if flow.load.native else "nothing of it was timed"
+            yield f"{flow.load.scenario} is not predicted: {why}"
+
+
+def _parts(
+    case: Case, rows: Rows, seen: tuple[Seen, ...], shares: Shares, unmeasured: dict[str, str]
+) -> Iterator[Part]:
+    allowed = tuple(_allowances(case, rows, shares))
+    yield from allowed
+    limited = {tier for part in allowed for tier in part.tiers}
+    for resource in case.resources:
+        if resource.type == "cpu":
+            yield from _pool(resource, rows, shares, limited, unmeasured)
+        elif resource.type == "disk" and resource.whole is None:
+            target = f"{resource.roles[0].tier}.{resource.roles[0].role}"
+            kind = next((one.kind for one in case.found if one.resource.key == resource.key), None)
+            found = measured_disk(resource, rows, case.flows, seen, shares, kind)
+            if isinstance(found, Disk):
+                yield found
+            else:
+                unmeasured[target] = found
+        else:
+            yield from _bound(resource, rows, shares)
+
+
+def _allowances(case: Case, rows: Rows, shares: Shares) -> Iterator[Cores]:
+    """What single tiers may use of their cores, where that is less than those."""
+    for resource in (one for one in case.resources if one.type == "allowance"):
+        found, cores = measure_cpu(resource, rows), mean(resource.columns["allowed"][rows])
+        if found.quota and found.busy is not None and cores:
+            each = shares.each(found.busy * cores, resource.tiers)
+            yield Cores(
+                resource.key, resource.tiers, resource.hosts[0], cores, each, waited={}, allowance=True
+            )
+
+
+def _pool(
+    resource: Resource, rows: Rows, shares: Shares, limited: set[str], unmeasured: dict[str, str]
+) -> Iterator[Cores]:
+    """A pool of cores: what its tiers use by each operation; what others use stays what it is."""
+    found, cores = measure_cpu(resource, rows), resource.cores
+    if found.busy is None or cores is None:
+        why = "how much of its CPU is used was not measured"
+        unmeasured.update({f"{tier}.cpu": why for tier in resource.tiers})
+        return
+    used = found.busy * cores
+    by_tier = {tier: found.uses[tier] * used for tier in resource.tiers if tier in found.uses}
+    if not by_tier:
+        by_tier = {"": used}
+    cpu_s: dict[str, float] = {}
+    free_s: dict[str, float] = {}
+    for tier, amount in by_tier.items():
+        for name, each in shares.each(amount, [tier] if tier else resource.tiers).items():
+            cpu_s[name] = cpu_s.get(name, 0.0) + each
+            free_s[name] = free_s.get(name, 0.0) + (0.0 if tier in limited else each)
+    yield Cores(
+        key=resource.key,
+        tiers=resource.tiers,
+        host=resource.hosts[0],
+        cores=float(cores),
+        cpu_s=cpu_s,
+        waited={name: free_s[name] / each if each else 1.0 for name, each in cpu_s.items()},
+        base_ratio=max(0.0, min(0.95, (used - sum(by_tier.values())) / cores)),
+    )
+
+
+def _bound(resource: Resource, rows: Rows, shares: Shares) -> Iterator[Bound]:
+    """A machine's caps, an interface, a thread: what may end throughput before anything else does."""
+    if resource.type not in {"disk", "network", "thread"}:
+        return
+    found = measure(resource, rows)
+    if isinstance(found, CpuMeasures | ShareMeasures):
+        used = found.busy if isinstance(found, CpuMeasures) else found.used
+        if used is not None and used >= LEAST_USED and np.isfinite(used):
+            name = limit_words(_as_demand(resource, found, used))
+            demand = shares.each(used, resource.tiers)
+            yield Bound(resource.key, name, None, resource.hosts, resource.tiers, demand)
+        return
+    limits = resource.limits
+    if found.io is None or limits is None:
+        return
+    yield Bound(
+        key=resource.key,
+        name=f"the machine {resource.hosts[0]} ({resource.instance}), all its disks",
+        machine=resource.whole,
+        hosts=resource.hosts,
+        tiers=resource.tiers,
+        demand_s={},
+        caps=Caps(limits.iops, limits.bytes_per_s, limits.io_unit_bytes),
+        io=shares.each(found.io, resource.tiers),
+        bytes=shares.each(found.bytes or 0.0, resource.tiers),
+    )
+
+
+def _as_demand(resource: Resource, found: CpuMeasures | ShareMeasures, used: float) -> Demand:
+    """For its words alone."""
+    return Demand(resource, found, used, 0.0, None, 1.0, {}, 1, "")

@@ -1,0 +1,190 @@
+"""The farm's parts that a load goes through, as a person changes them: disks, cores, machines.
+
+Each becomes a station of the model (``model.py``); what a setting changes is a field here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from pinchpoint.what_if.model import Commit, Queue, Station
+
+UNQUEUED_S = 0.001
+"""What an I/O takes when none waits before it, of a disk that was only ever seen at its limit: the round trip
+to networked storage (a P10's at queue depth 1). A setting says otherwise (``sql.log.latency``)."""
+
+ByScenario = Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """What a disk, or all of a machine's, lets through; None: no cap, or none that is known.
+
+    Attributes:
+        iops: I/Os per second.
+        bytes_per_s: bytes per second.
+        io_unit_bytes: an I/O counts once per such unit begun; None: once.
+    """
+
+    iops: float | None = None
+    bytes_per_s: float | None = None
+    io_unit_bytes: float | None = None
+
+    @property
+    def known(self) -> bool:
+        """Whether there is any."""
+        return bool(self.iops or self.bytes_per_s)
+
+    def times(self, factor: float) -> Caps:
+        """So many times as much."""
+        return Caps(
+            self.iops and self.iops * factor,
+            self.bytes_per_s and self.bytes_per_s * factor,
+            self.io_unit_bytes,
+        )
+
+    def counted(self, io: float, size: float) -> float:
+        """I/Os in the cap's own units."""
+        return max(io, size / self.io_unit_bytes) if self.io_unit_bytes else io
+
+    def share(self, io: float, size: float) -> float:
+        """How much of the nearer cap that many I/Os and bytes (per second, or per operation) take."""
+        by_io = self.counted(io, size) / self.iops if self.iops else 0.0
+        by_size = size / self.bytes_per_s if self.bytes_per_s else 0.0
+        return max(by_io, by_size)
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """A disk that operations wait for, or may come to wait for.
+
+    Attributes:
+        key: the resource's.
+        target: ``sql.log``.
+        host: whose it is.
+        profile: the entry of the catalogue it is declared to be; None where none is.
+        stripes: how many of that are striped.
+        attached: which of its machine's caps its I/O counts to.
+        caps: what it lets through.
+        io: by scenario, I/Os per operation.
+        bytes: by scenario, bytes per operation.
+        each_s: how long one of the I/Os that are waited for takes when no other waits before it; None where
+            that was not measured.
+        seen_s: how long one took.
+        waits: by scenario, how many of them an operation waits for, one after the other; empty: none.
+        waited_s: by scenario, how long an operation was seen to wait for it, its queue included.
+        commits: of a log, by scenario, commits per operation; empty: it is none.
+        writes_per_flush: of a log, how many writes come one after the other in a flush.
+        write_bytes: of a log, the size of one.
+        at_limit: it was seen only at a limit, so that what was seen of its latency is that of a queue.
+        assumed: ``each_s`` had to be assumed: no probe found it (``limits.latency`` in farm.yaml).
+        seen: its cap is not declared: it was seen to end there, by I/Os or by bytes.
+        queued: I/O waits behind I/O, and no cap is known: what was seen may be latency, or a queue's time.
+        small: its writes follow each other within one stripe.
+    """
+
+    key: str
+    target: str
+    host: str
+    profile: str | None
+    stripes: int
+    attached: str
+    caps: Caps
+    io: ByScenario
+    bytes: ByScenario
+    each_s: float | None
+    seen_s: float | None
+    waits: ByScenario
+    waited_s: ByScenario
+    commits: ByScenario
+    writes_per_flush: float = 0.0
+    write_bytes: float = 0.0
+    at_limit: bool = False
+    assumed: bool = False
+    seen: bool = False
+    queued: bool = False
+    small: bool = False
+
+    def stations(self) -> Iterator[Station]:
+        """As stations of the model."""
+        if self.commits:
+            count = self.writes_per_flush
+            pace_s = count * self.caps.share(1.0, self.write_bytes)
+            yield Commit(self.key, count * (self.each_s or 0.0), self.commits, pace_s)
+            return
+        demand = {name: self.caps.share(self.io[name], self.bytes[name]) for name in self.io}
+        yield Queue(
+            self.key,
+            demand,
+            stay_s={name: demand[name] if self.waits.get(name) else 0.0 for name in demand},
+            delay_s={name: count * (self.each_s or 0.0) for name, count in self.waits.items()},
+            regulated=True,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Cores:
+    """Cores that one or several tiers use, or what one tier is allowed of them.
+
+    Attributes:
+        key: the resource's.
+        tiers: those that use it.
+        host: the first that has it.
+        cores: how many.
+        cpu_s: by scenario, CPU seconds per operation.
+        waited: of that the share that is waited for here: a tier with an allowance waits there.
+        base_ratio: of the cores is used whatever the load.
+        allowance: it is what one tier may use of cores that others use, too.
+    """
+
+    key: str
+    tiers: tuple[str, ...]
+    host: str
+    cores: float
+    cpu_s: ByScenario
+    waited: ByScenario
+    base_ratio: float = 0.0
+    allowance: bool = False
+
+    def stations(self) -> Iterator[Station]:
+        """As a station of the model."""
+        stay = {name: each * self.waited.get(name, 1.0) for name, each in self.cpu_s.items()}
+        yield Queue(self.key, self.cpu_s, stay, servers=self.cores, base_ratio=self.base_ratio)
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """What ends throughput and is not waited for before: a machine's caps, an interface, one thread.
+
+    Attributes:
+        key: the resource's.
+        name: in words.
+        machine: of a machine's caps, its type; else None.
+        hosts: those that have it.
+        tiers: those that use it.
+        demand_s: by scenario, the share of it times seconds that an operation takes.
+        caps: of a machine; None of anything else.
+        io: of a machine, by scenario, I/Os per operation.
+        bytes: of a machine, by scenario, bytes per operation.
+    """
+
+    key: str
+    name: str
+    machine: str | None
+    hosts: tuple[str, ...]
+    tiers: tuple[str, ...]
+    demand_s: ByScenario
+    caps: Caps | None = None
+    io: ByScenario | None = None
+    bytes: ByScenario | None = None
+
+    def stations(self) -> Iterator[Station]:
+        """As a station of the model."""
+        demand = self.demand_s
+        if self.caps is not None and self.io is not None and self.bytes is not None:
+            demand = {name: self.caps.share(self.io[name], self.bytes[name]) for name in self.io}
+        yield Queue(self.key, demand, regulated=True)
+
+
+Part = Disk | Cores | Bound

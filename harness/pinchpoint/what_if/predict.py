@@ -1,0 +1,259 @@
+"""A run and what is to differ → what would be: throughput with its interval, what binds, what it costs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pinchpoint.analysis.analyse import judged_case
+from pinchpoint.analysis.capacity import SAME
+from pinchpoint.analysis.case import Case
+from pinchpoint.analysis.conclusion import conclude
+from pinchpoint.analysis.resample import block_rows
+from pinchpoint.analysis.stages import Rows
+from pinchpoint.analysis.thresholds import UTILISATION
+from pinchpoint.errors import InputError, NotEvidenceError
+from pinchpoint.report import units
+from pinchpoint.store.read import StoredRun
+from pinchpoint.what_if.applied import Applied, apply, known_in
+from pinchpoint.what_if.cost import Prices, cost_of, cost_with, prices_of
+from pinchpoint.what_if.measured import Measured, Seen, model_of, take
+from pinchpoint.what_if.model import Solution, solve
+from pinchpoint.what_if.parts import Bound, Cores, Disk, Part
+from pinchpoint.what_if.prediction import Binding, Prediction, Throughput, Use
+from pinchpoint.what_if.settings import Known, Setting, read_settings
+
+RESAMPLES = 40
+SEED = 1
+ENDS = (0.025, 0.975)
+LEAST_ERROR, MOST_ERROR = 0.05, 0.10
+"""How far the model is off where anything changes, and where throughput doubles or halves; in between in
+proportion (in logarithms). What pairs of emulated farms showed (tests/ground_truth/pairs)."""
+MISFIT = 0.10
+"""The model reproduces the run itself within so much, or says so."""
+STAYS = f"{SAME}; what no part that was measured explains takes as long as it does now"
+SHOWS = 0.005
+
+Asked = Callable[[Known], tuple[Setting, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """A run that can be asked.
+
+    Attributes:
+        run: it.
+        case: what is judged of it.
+        rows: of the stage that is judged.
+        measured: as parts and loads.
+    """
+
+    run: StoredRun
+    case: Case
+    rows: Rows
+    measured: Measured
+
+
+def predict(run: StoredRun, given: Sequence[str], prices: Prices | None = None) -> Prediction:
+    """What would be with other disks, cores, machines or loads.
+
+    Args:
+        run: a finished run.
+        given: ``NAME=VALUE`` (``settings.py``); none: the run as the model sees it.
+        prices: of disks and machines; None: as the run's farm.yaml says.
+
+    Raises:
+        InputError: a setting cannot be, or was not measured in this run; a sentence for each.
+        NotEvidenceError: the run says nothing about its farm.
+    """
+    base = read_base(run)
+    return predict_settings(base, read_settings(given, known_in(base.measured)), prices)
+
+
+def read_base(run: StoredRun) -> Base:
+    """A run as parts and loads. Raises InputError or NotEvidenceError."""
+    case = judged_case(run)
+    if case is None or case.stage is None:
+        raise InputError(
+            f"{run.directory}: holds no measured load (samples alone, or it ended before the measuring "
+            "began); what would be is predicted from a run of a plan"
+        )
+    concluded = conclude(case)
+    if concluded.outcome == "invalid":
+        raise NotEvidenceError(
+            f"{run.directory}: is no valid evidence of its farm, so nothing follows: {concluded.summary}"
+        )
+    measured = take(case, case.stage.rows)
+    if not measured.seen:
+        why = "; ".join(measured.left_out) or "no operation was finished"
+        raise InputError(f"{run.directory}: holds no load that can be predicted: {why}")
+    return Base(run, case, case.stage.rows, measured)
+
+
+def predict_settings(
+    base: Base, settings: Sequence[Setting], prices: Prices | None = None, notes: Sequence[str] = ()
+) -> Prediction:
+    """The same with settings that were read already."""
+    measured = base.measured
+    applied = apply(measured, settings)
+    now, then = solve(measured.model), _solved(applied)
+    prices = prices or prices_of(base.run.manifest)
+    return Prediction(
+        run=str(base.run.directory),
+        changed=applied.changed,
+        scenarios=tuple(_throughputs(base, settings, applied, now, then)),
+        binds_now=_binding(measured.seen, measured.parts, now),
+        binds_then=_binding(measured.seen, applied.parts, then),
+        parts=tuple(_uses(measured.parts, applied.parts, now, then)),
+        assumes=tuple(dict.fromkeys([STAYS, *applied.assumes, *notes])),
+        cost_now=cost_of(base.run.manifest, prices) if prices else None,
+        cost_then=cost_with(base.run.manifest, settings, prices) if prices else None,
+        warnings=tuple(_warnings(measured, now)),
+    )
+
+
+def _solved(applied: Applied, parts: Sequence[Part] | None = None) -> Solution:
+    return solve(model_of(applied.loads, applied.parts if parts is None else parts))
+
+
+def _throughputs(
+    base: Base, settings: Sequence[Setting], applied: Applied, now: Solution, then: Solution
+) -> Iterator[Throughput]:
+    lows, highs = _spread(base, settings)
+    others = [_solved(applied, parts) for parts in applied.uncertain]
+    for one in base.measured.seen:
+        name = one.name
+        ratio = then.per_s[name] / now.per_s[name]
+        also = [other.per_s[name] / now.per_s[name] for other in others]
+        off = _off(ratio)
+        done = one.per_s * one.ok_ratio
+        low = min(ratio, lows.get(name, ratio), *also) / off
+        high = max(ratio, highs.get(name, ratio), *also) * off
+        kept = _kept_up(one, applied, then)
+        yield Throughput(
+            scenario=name,
+            now_per_s=done,
+            then_per_s=done * ratio,
+            low_per_s=done * low,
+            high_per_s=done * high,
+            ratio=ratio,
+            now_s=one.time_s,
+            then_s=None if kept is False else _time_s(one, applied, then),
+            kept_up=kept,
+        )
+
+
+def _off(ratio: float) -> float:
+    """How many times too high or too low the model may be."""
+    far = min(1.0, abs(math.log(ratio)) / math.log(2))
+    return 1 + LEAST_ERROR + (MOST_ERROR - LEAST_ERROR) * far if far else 1.0
+
+
+def _kept_up(one: Seen, applied: Applied, then: Solution) -> bool | None:
+    """Whether an open load would be done; None of a closed one."""
+    if not one.open:
+        return None
+    load = next(load for load in applied.loads if load.scenario == one.name)
+    return then.per_s[one.name] >= (1 - 2 * SHOWS) * load.users / (load.think_s + load.rest_s)
+
+
+def _time_s(one: Seen, applied: Applied, then: Solution) -> float:
+    """Mean time of an operation: of a closed load by Little's law, of an open one by its stations."""
+    load = next(load for load in applied.loads if load.scenario == one.name)
+    if not one.open:
+        return max(0.0, load.users / then.per_s[one.name] - load.think_s)
+    there = sum(stay for (_, name), stay in then.stays_s.items() if name == one.name)
+    return load.rest_s + there
+
+
+def _spread(base: Base, settings: Sequence[Setting]) -> tuple[Mapping[str, float], Mapping[str, float]]:
+    """The ends of the ratio over resamples of the run in blocks: neighbouring seconds resemble each other."""
+    drawn = block_rows(len(base.rows), RESAMPLES, np.random.default_rng(SEED))
+    ratios: dict[str, list[float]] = {one.name: [] for one in base.measured.seen}
+    for places in drawn:
+        measured = take(base.case, base.rows[places], base.measured.loads)
+        if {one.name for one in measured.seen} != set(ratios):
+            continue  # a resample in which a scenario did nothing tells nothing of it
+        try:
+            applied = apply(measured, settings)
+        except InputError:
+            continue  # what is to change shows in the whole run, and not in these seconds of it
+        now, then = solve(measured.model), _solved(applied)
+        for name, found in ratios.items():
+            found.append(then.per_s[name] / now.per_s[name])
+    low, high = (
+        {name: float(np.quantile(found, end)) for name, found in ratios.items() if found} for end in ENDS
+    )
+    return low, high
+
+
+# ---- what binds -----------------------------------------------------------------------------------
+
+
+def _binding(seen: Sequence[Seen], parts: Sequence[Part], found: Solution) -> Binding:
+    """The fullest of what is used up; else where operations are longest."""
+    full = {key: use for key, use in found.use.items() if use >= UTILISATION.value}
+    named = {part.key: part for part in parts}
+    if full:
+        key = max(full, key=lambda key: (key in found.at_bound, full[key]))
+        return Binding("used_up", key, part_words(named[key]), min(1.0, full[key]), None)
+    closed = [one for one in seen if not one.open]
+    if not closed:
+        return Binding("nothing", None, "nothing: all of the load that is given is done", None, None)
+    one = max(closed, key=lambda one: found.per_s[one.name] * one.time_s)
+    time_s = one.users / found.per_s[one.name]
+    stays = {key: stay / time_s for (key, name), stay in found.stays_s.items() if name == one.name}
+    key = max(stays, key=stays.__getitem__, default="")
+    elsewhere = 1 - sum(stays.values()) - one.think_s / time_s
+    if not key or stays[key] < elsewhere:
+        return Binding("elsewhere", None, "what no part that was measured explains", elsewhere, one.name)
+    return Binding("waited_for", key, part_words(named[key]), stays[key], one.name)
+
+
+def part_words(part: Part) -> str:
+    """A part in words: ``the log disk of sql``, ``the CPU that search and sql share``."""
+    if isinstance(part, Disk):
+        tier, _, role = part.target.partition(".")
+        return f"the {role} disk of {tier}"
+    if isinstance(part, Bound):
+        return part.name
+    if part.allowance:
+        return f"the CPU allowed to {part.tiers[0]}"
+    if len(part.tiers) > 1:
+        return f"the CPU that {' and '.join(part.tiers)} share"
+    return f"the CPU of {part.tiers[0]}"
+
+
+def _uses(before: Sequence[Part], after: Sequence[Part], now: Solution, then: Solution) -> Iterator[Use]:
+    for part in before:
+        stay = [
+            max((found.stays_s[key, name] for key, name in found.stays_s if key == part.key), default=0.0)
+            for found in (now, then)
+        ]
+        # Without a cap its use is 0 in the model: it is not known.
+        capped = [isinstance(one, Cores | Bound) or one.caps.known for one in (part, _same(after, part))]
+        used = [
+            found.use.get(part.key) if known else None
+            for found, known in zip((now, then), capped, strict=True)
+        ]
+        yield Use(part.key, part_words(part), used[0], used[1], stay[0], stay[1])
+
+
+def _same(parts: Sequence[Part], part: Part) -> Part:
+    return next(one for one in parts if one.key == part.key)
+
+
+def _warnings(measured: Measured, now: Solution) -> Iterator[str]:
+    yield from measured.left_out
+    for one in measured.seen:
+        ratio = now.per_s[one.name] / one.per_s
+        if abs(ratio - 1) > MISFIT:
+            yield (
+                f"{one.name}: the model makes {units.percent(ratio)} of the throughput that was measured in "
+                "the run itself; what it predicts is told from its own"
+            )
+    for target, why in measured.unmeasured.items():
+        yield f"{target} is not part of the model: {why}"

@@ -1,0 +1,200 @@
+"""``--set NAME=VALUE``: what a person wants to change, as records; every bad one is a sentence.
+
+| name | value |
+| --- | --- |
+| `TIER.ROLE` | a disk of the catalogue |
+| `TIER.ROLE.iops`, `.bytes` | what it lets through: `5000`, `200MB/s` |
+| `TIER.ROLE.latency` | how long an I/O takes when none waits before it: `2ms` |
+| `TIER.ROLE.stripes` | how many of it are striped |
+| `TIER.cpu` | cores |
+| `TIER.machine` | a machine of the catalogue |
+| `SCENARIO.users`, `.rate`, `.think` | its load: `64`, `400/s`, `1s` |
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from pinchpoint.errors import InputError
+from pinchpoint.plan.problems import Unfit, listed, nearest, quoted
+from pinchpoint.plan.units import byte_rate, duration, rate
+from pinchpoint_infra.catalogue import catalogue
+
+What = Literal[
+    "profile",
+    "iops",
+    "bytes_per_s",
+    "latency_s",
+    "stripes",
+    "cores",
+    "machine",
+    "users",
+    "rate_per_s",
+    "think_s",
+]
+
+MOST_CORES, MOST_STRIPES, MOST_USERS = 4096, 64, 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One change.
+
+    Attributes:
+        name: as it was given, without its value: ``sql.log.latency``.
+        target: ``sql.log``, ``search``, or a scenario.
+        what: which of its figures.
+        value: base units; a name of the catalogue for ``profile`` and ``machine``.
+        text: the value as it was given.
+    """
+
+    name: str
+    target: str
+    what: What
+    value: float | str
+    text: str
+
+    @property
+    def number(self) -> float:
+        """The value of a setting that is a figure."""
+        assert not isinstance(self.value, str)  # noqa: S101 -- only profile and machine are names
+        return self.value
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What can be set in a run.
+
+    Attributes:
+        disks: ``tier.role``.
+        tiers: those with CPUs.
+        machines: tiers whose hosts may be other machines.
+        scenarios: name -> whether its load is a rate (else users).
+    """
+
+    disks: tuple[str, ...]
+    tiers: tuple[str, ...]
+    machines: tuple[str, ...]
+    scenarios: Mapping[str, bool]
+
+
+def read_settings(given: Sequence[str], known: Known) -> tuple[Setting, ...]:
+    """The settings of a command. Raises InputError with a sentence for every one that is wrong."""
+    names = _names(known)
+    problems: list[str] = []
+    found: list[Setting] = []
+    for text in given:
+        try:
+            found.append(_setting(text, names))
+        except Unfit as error:
+            problems.append(f"--set {text}: {error}")
+    problems += _together(found)
+    if problems:
+        raise InputError(*problems)
+    return tuple(found)
+
+
+Place = tuple[str, What]
+
+
+def _names(known: Known) -> dict[str, Place]:
+    """Every name that can be set -> what it is."""
+    names: dict[str, Place] = {}
+    for disk in known.disks:
+        names |= {
+            disk: (disk, "profile"),
+            f"{disk}.iops": (disk, "iops"),
+            f"{disk}.bytes": (disk, "bytes_per_s"),
+        }
+        names |= {f"{disk}.latency": (disk, "latency_s"), f"{disk}.stripes": (disk, "stripes")}
+    names |= {f"{tier}.cpu": (tier, "cores") for tier in known.tiers}
+    names |= {f"{tier}.machine": (tier, "machine") for tier in known.machines}
+    for scenario, is_rate in known.scenarios.items():
+        if is_rate:
+            names[f"{scenario}.rate"] = (scenario, "rate_per_s")
+        else:
+            names |= {f"{scenario}.users": (scenario, "users"), f"{scenario}.think": (scenario, "think_s")}
+    return names
+
+
+def _setting(text: str, names: Mapping[str, Place]) -> Setting:
+    name, equals, value = (part.strip() for part in text.partition("="))
+    if not equals or not name or not value:
+        raise Unfit("is no setting", "allowed: NAME=VALUE, such as sql.log=azure/p30 or sql.log.latency=2ms")
+    if name not in names:
+        raise Unfit(f"this run has no {quoted(name)}", f"allowed: {listed(names)}", nearest(name, names))
+    target, what = names[name]
+    return Setting(name, target, what, VALUES[what](value), value)
+
+
+def _together(found: Sequence[Setting]) -> Iterator[str]:
+    """What cannot be set at once."""
+    by_name: dict[str, str] = {}
+    for one in found:
+        if one.name in by_name:
+            both = f"{by_name[one.name]} and {one.text}"
+            yield f"--set {one.name}: given twice, as {both}; allowed: one of them"
+        by_name.setdefault(one.name, one.text)
+    profiles = {one.target for one in found if one.what == "profile"}
+    for one in found:
+        if one.what in {"iops", "bytes_per_s"} and one.target in profiles:
+            yield (
+                f"--set {one.name}: {one.target} has a profile as well, which says that; allowed: one of them"
+            )
+
+
+def _of_catalogue(kind: str) -> Callable[[str], str]:
+    def known(text: str) -> str:
+        names = [name for name, entry in catalogue().items() if entry.kind == kind]
+        if text not in names:
+            raise Unfit(
+                f"the catalogue has no {kind} {quoted(text)}",
+                f"allowed: {listed(names)}",
+                nearest(text, names),
+            )
+        return text
+
+    return known
+
+
+def _count(most: int, what: str, *, whole: bool = True) -> Callable[[str], float]:
+    allowed = f"allowed: {'a whole number' if whole else 'a number'} of {what}, up to {most:,}"
+
+    def count(text: str) -> float:
+        try:
+            number = float(text)
+        except ValueError as error:
+            raise Unfit(f"{quoted(text)} is no number", allowed) from error
+        if not math.isfinite(number) or not 0 < number <= most or (whole and number != int(number)):
+            raise Unfit(f"{quoted(text)} cannot be", allowed)
+        return number
+
+    return count
+
+
+def _above_zero(read: Callable[[object], float], *, zero: bool = False) -> Callable[[str], float]:
+    def figure(text: str) -> float:
+        number = read(text)
+        if number <= 0 and not (zero and number == 0):
+            raise Unfit(f"{quoted(text)} cannot be", "allowed: more than 0")
+        return number
+
+    return figure
+
+
+VALUES: Mapping[What, Callable[[str], float | str]] = {
+    "profile": _of_catalogue("disk"),
+    "iops": _count(10_000_000, "I/Os per second", whole=False),
+    "bytes_per_s": _above_zero(byte_rate),
+    "latency_s": _above_zero(duration, zero=True),
+    "stripes": _count(MOST_STRIPES, "disks"),
+    "cores": _count(MOST_CORES, "cores", whole=False),
+    "machine": _of_catalogue("machine"),
+    "users": _count(MOST_USERS, "users"),
+    "rate_per_s": _above_zero(rate),
+    "think_s": _above_zero(duration, zero=True),
+}
+"""What may be set -> how its value is read."""

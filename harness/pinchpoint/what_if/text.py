@@ -1,0 +1,103 @@
+"""A prediction as people read it in a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pinchpoint.report import units
+from pinchpoint.report.terminal import wrapped
+from pinchpoint.what_if.cost import Cost, per_cost
+from pinchpoint.what_if.prediction import Binding, Prediction, Throughput, Use
+
+UNIT_OF_COST = 100.0
+"""Throughput is told per so many units of the currency a month."""
+
+
+def prediction_text(found: Prediction) -> str:
+    """What is changed, what throughput that brings, what limits then, what is assumed."""
+    blocks = [_changed(found), "\n".join(_throughput(one) for one in found.scenarios)]
+    blocks.append("\n".join([_binds("Now", found.binds_now), _binds("Then", found.binds_then)]))
+    blocks.append("\n".join(_table(found.parts)))
+    blocks += [block for block in ("\n".join(_cost(found)),) if block]
+    blocks.append("\n".join(["Assumed:", *(wrapped(one, "  - ") for one in found.assumes)]))
+    if found.warnings:
+        blocks.append("\n".join(["Warnings:", *(wrapped(one, "  ! ") for one in found.warnings)]))
+    return "\n\n".join(blocks)
+
+
+def _changed(found: Prediction) -> str:
+    if not found.changed:
+        return "Nothing is changed: the run as the model sees it."
+    lines = ["If this were so:"]
+    for one in found.changed:
+        now = f" (now: {one.before})" if one.before else " (now: not known)"
+        lines.append(wrapped(f"{one.name} = {one.after}{now}", "  - "))
+    return "\n".join(lines)
+
+
+def _throughput(one: Throughput) -> str:
+    if one.low_per_s == one.high_per_s:
+        span = ""
+    else:
+        span = f" ({units.per_second(one.low_per_s)} to {units.per_second(one.high_per_s)})"
+    change = units.percent(abs(one.ratio - 1))
+    sign = "+" if one.ratio >= 1 else "-"
+    times = f"{units.seconds(one.now_s)} each now"
+    times += f", {units.seconds(one.then_s)} then" if one.then_s is not None else ", more and more then"
+    kept = "" if one.kept_up is not False else "; the load that is given could not be kept up"
+    return wrapped(
+        f"{one.scenario}: {units.per_second(one.now_per_s)} now, {units.per_second(one.then_per_s)}{span} "
+        f"then ({sign}{change}); an operation takes {times}{kept}."
+    )
+
+
+def _binds(when: str, one: Binding) -> str:
+    if one.how == "nothing":
+        return wrapped(f"{when}, nothing limits: all of the load that is given is done.")
+    if one.how == "used_up":
+        return wrapped(f"{when}, {one.name} limits: {units.percent(one.ratio)} of it is used.")
+    if one.how == "elsewhere":
+        return wrapped(
+            f"{when}, {units.percent(one.ratio)} of the time of {one.scenario} goes where nothing was "
+            "measured."
+        )
+    return wrapped(
+        f"{when}, {one.name} holds {one.scenario} up longest: {units.percent(one.ratio)} of its time."
+    )
+
+
+def _table(parts: tuple[Use, ...]) -> Iterator[str]:
+    rows: list[tuple[str, ...]] = [("part", "used now", "then", "time there now", "then")]
+    for one in parts:
+        used = [_used(ratio) for ratio in (one.now_ratio, one.then_ratio)]
+        rows.append((one.name, *used, units.seconds(one.now_s), units.seconds(one.then_s)))
+    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
+    for row in rows:
+        first, *rest = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        yield "  ".join([first, *rest]).rstrip()
+
+
+def _used(ratio: float | None) -> str:
+    return "cap not known" if ratio is None else units.percent(min(1.0, ratio))
+
+
+def _cost(found: Prediction) -> Iterator[str]:
+    pairs = (("Now", found.cost_now, "now_per_s"), ("Then", found.cost_then, "then_per_s"))
+    for when, cost, figure in pairs:
+        if cost is None:
+            continue
+        text = f"{when} the farm costs {cost_words(cost)}"
+        for one in found.scenarios:
+            each = per_cost(getattr(one, figure), cost)
+            if each is not None:
+                done = units.per_second(each * UNIT_OF_COST)
+                text += f"; {one.scenario}: {done} for {UNIT_OF_COST:g} {cost.currency} a month"
+        yield wrapped(f"{text}.")
+
+
+def cost_words(cost: Cost) -> str:
+    """``1,250 EUR a month``, and what has no price."""
+    text = f"{cost.per_month:,.2f} {cost.currency} a month"
+    if cost.unpriced:
+        text += f", without {', '.join(cost.unpriced)}: no price is given"
+    return text

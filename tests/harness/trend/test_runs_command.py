@@ -1,0 +1,48 @@
+"""``pinchpoint runs --trend`` as a nightly job calls it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from harness.trend.histories import nightly, nights
+from support import run_cli
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Runs that got worse."""
+    return nightly(tmp_path_factory.mktemp("runs"), nights((200, 12), (150, 10)))
+
+
+def test_a_nightly_job_fails_where_it_got_worse(folder: Path, tmp_path: Path) -> None:
+    """Exit status 1 only where that is asked for; by the plan's name, or by its file."""
+    done = run_cli("runs", "--trend", "nightly", folder)
+    assert done.returncode == 0, done.stderr
+    assert "worse" in done.stdout
+    plan = tmp_path / "plan.yaml"
+    plan.write_text(
+        "name: nightly\nscenarios: {orders: {use: sql-mix, load: {model: closed, users: 8}}}\n"
+        "phases: {measure: 30s}\n"
+    )
+    done = run_cli("runs", "--trend", plan, folder, "--fail-on", "worse", "--out", tmp_path / "out")
+    assert done.returncode == 1, done.stderr
+    assert done.stdout.splitlines()[-1] == str(tmp_path / "out" / "trend.html")
+    assert "<svg" in (tmp_path / "out" / "trend.html").read_text()
+
+
+def test_json_is_one_document(folder: Path) -> None:
+    """Schema, lines, changes."""
+    content = json.loads(run_cli("runs", "--trend", "nightly", folder, "--json").stdout)
+    assert content["schema"] == "pinchpoint.trend/1"
+    assert {line["key"]["metric"] for line in content["lines"]} == {"throughput_per_s", "service_p95_s"}
+    assert all(line["changes"][-1]["call"] == "worse" for line in content["lines"])
+
+
+def test_options_of_a_trend_without_one_are_bad_input(folder: Path) -> None:
+    """Exit status 2 and what is missing; the list of runs stays what it was."""
+    done = run_cli("runs", folder, "--fail-on", "worse")
+    assert done.returncode == 2
+    assert "--fail-on: belong to --trend PLAN" in done.stderr
+    assert "dev-00" in run_cli("runs", folder).stdout

@@ -1,0 +1,113 @@
+"""Many runs of a plan: changes of level with their size and interval, and what is no change."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from harness.trend.histories import nightly, nights, one_run
+
+from pinchpoint.errors import InputError
+from pinchpoint.trend import Line, find_trend, read_histories
+from pinchpoint.trend.page import page
+from pinchpoint.trend.text import sparkline, trend_text
+from pinchpoint.trend.trend import _cuts
+
+
+def lines(folder: Path, throughputs: list[float]) -> dict[str, Line]:
+    found = find_trend(read_histories(nightly(folder, throughputs), "nightly"))
+    return {line.key.metric: line for line in found.lines}
+
+
+def test_a_fall_is_found_where_it_was_with_its_size(tmp_path: Path) -> None:
+    """Fifteen nights at 200/s, ten at 160/s: 80 %, and the p95 rose by as much."""
+    found = lines(tmp_path, nights((200, 15), (160, 10)))
+    [change] = found["throughput_per_s"].changes
+    assert (change.at, change.after, change.first) == (15, "dev-14", "dev-15")
+    assert change.started.startswith("2026-01-16")
+    assert change.ratio == pytest.approx(0.8, rel=0.03)
+    assert change.ci95 is not None
+    assert change.ci95[0] < 0.8 < change.ci95[1]
+    assert change.ci95[1] / change.ci95[0] < 1.08
+    assert change.call == "worse"
+    [slower] = found["service_p95_s"].changes
+    assert slower.call == "worse"
+    assert slower.ratio == pytest.approx(1.25, rel=0.03)
+    assert found["throughput_per_s"].level == pytest.approx(160, rel=0.03)
+
+
+def test_several_changes_are_told_apart(tmp_path: Path) -> None:
+    """Down, and up again: two changes, and now it is better than before the last one."""
+    found = lines(tmp_path, nights((200, 12), (150, 12), (220, 12)))["throughput_per_s"]
+    assert [change.at for change in found.changes] == [12, 24]
+    assert [change.call for change in found.changes] == ["worse", "better"]
+    assert not found.worse
+
+
+def test_steady_runs_have_no_change() -> None:
+    """Few alarms over a hundred histories of thirty nights that differ by chance alone."""
+    alarms = 0
+    for seed in range(100):
+        values = np.array(nights((200, 30), spread=0.05, seed=seed))
+        alarms += bool(list(_cuts(values)))
+    assert alarms <= 8
+
+
+def test_few_runs_are_no_history(tmp_path: Path) -> None:
+    """Seven runs, however they fell: how many more it takes is said."""
+    line = lines(tmp_path, nights((200, 4), (100, 3)))["throughput_per_s"]
+    assert line.changes == ()
+    assert line.why_not == "7 of the 8 runs that a change takes to show"
+
+
+def test_a_small_change_is_found_and_not_called(tmp_path: Path) -> None:
+    """Nine per cent with little spread is called; one whose interval reaches into 5 % is not."""
+    clear = lines(tmp_path / "a", nights((200, 15), (182, 15), spread=0.01))["throughput_per_s"]
+    assert [change.call for change in clear.changes] == ["worse"]
+    unclear = lines(tmp_path / "b", nights((200, 15), (190, 15), spread=0.03))["throughput_per_s"]
+    assert [change.call for change in unclear.changes] in ([], ["inconclusive"])
+
+
+def test_what_is_no_run_of_the_plan_is_left_out_and_said(tmp_path: Path) -> None:
+    """Invalid and interrupted runs, other plans, other farms; a plan that changed is a warning."""
+    nightly(tmp_path, nights((200, 10)))
+    one_run(tmp_path / "bad", 11, 90, outcome="invalid")
+    one_run(tmp_path / "cut", 12, 90, state="interrupted")
+    one_run(tmp_path / "other", 13, 90, plan="weekly")
+    one_run(tmp_path / "set" / "prod" / "a", 14, 400, farm="prod")
+    one_run(tmp_path / "more", 15, 200, users=16)
+    found = find_trend(read_histories(tmp_path, "nightly"))
+    counts = {(line.key.farm, line.key.metric): len(line.entries) for line in found.lines}
+    assert counts["dev", "throughput_per_s"] == 11
+    assert counts["prod", "throughput_per_s"] == 1
+    assert any("bad: is no valid evidence" in text for text in found.left_out)
+    assert any("cut: its work is not whole" in text for text in found.left_out)
+    assert any("the plan is another one from more on" in text for text in found.warnings)
+
+
+def test_a_plan_that_nobody_ran_is_bad_input(tmp_path: Path) -> None:
+    """Those there are, and the nearest."""
+    nightly(tmp_path, [200.0])
+    with pytest.raises(InputError, match=r"holds no run of it; it holds: nightly; nearest: nightly"):
+        read_histories(tmp_path, "nigthly")
+
+
+def test_a_trend_reads_as_lines_and_as_a_page(tmp_path: Path) -> None:
+    """The course as a sparkline, the change as a sentence; the page needs no network."""
+    found = find_trend(read_histories(nightly(tmp_path, nights((200, 15), (160, 10))), "nightly"))
+    text = trend_text(found)
+    assert "throughput of orders on dev" in text
+    assert "until dev-14" in text
+    assert "from dev-15" in text
+    drawn = page(found)
+    assert drawn.count("<svg") == 2
+    assert "https://" not in drawn.replace("http://www.w3.org", "")
+    assert 'class="worse"' in drawn
+
+
+def test_a_sparkline_spans_what_it_shows() -> None:
+    """Lowest and highest at its ends; what never moves is a line; at most forty of the last."""
+    assert sparkline([1, 2, 3]) == "▁▅█"
+    assert sparkline([5, 5]) == "▄▄"
+    assert len(sparkline(list(range(100)))) == 40

@@ -1,0 +1,56 @@
+"""Runs of simulated farms for the what-if: a log, a data disk, or CPUs whose truth is known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from harness.analysis.build import Build
+from harness.analysis.disks import Seconds
+
+Limits = Mapping[str, float]
+MEASURE_S = 40
+LENGTH_S = MEASURE_S + 10
+
+
+def _sql(found: Seconds, own: str, other: str, limits: Limits | None, seed: int) -> Build:
+    build = Build(measure_s=found.length - 10, seed=seed)
+    disks = {own: "loop1", other: "sdc"}
+    build.host("sql1", "sql", cores=(0, 1), disks=disks, limits={own: dict(limits)} if limits else None)
+    build.cpu("sql1", 0.03, 0.02, cores=(0, 1)).device("sql1", "loop1", found)
+    return build.disk("sql1", "sdc", 4, 0.001, busy=0.01, pressure=0.5)
+
+
+def log(
+    found: Seconds, users: int = 0, rate_per_s: float = 0.0, limits: Limits | None = None, seed: int = 1
+) -> Build:
+    """A SQL tier that commits to that disk; its CPU idles."""
+    build = _sql(found, "log", "data", limits, seed)
+    if users:
+        build.closed("orders", "sql-mix", users)
+    else:
+        build.open("orders", "sql-mix", rate_per_s)
+    return build.served("orders", "log_append", found).generator()
+
+
+def data(found: Seconds, users: int, limits: Limits | None = None, seed: int = 1) -> Build:
+    """A SQL tier whose users read pages from that disk."""
+    build = _sql(found, "data", "log", limits, seed)
+    return build.closed("orders", "sql-mix", users).served("orders", "point_read", found).generator()
+
+
+def cpu(busy: float, per_s: float, users: int, time_s: float, cores: int = 1, think_s: float = 0.0) -> Build:
+    """A search tier on cores of its own, so busy at that throughput."""
+    build = Build(measure_s=MEASURE_S)
+    build.host("search1", "search", cores=tuple(range(cores)))
+    build.manifest["hosts"]["search1"]["usable_cores"] = list(range(cores))
+    build.cpu("search1", busy, busy, cores=tuple(range(cores)), pressure=0.6)
+    build.closed("crawl", "full-crawl", users, think_s)
+    build.operations("crawl", "document:sharepoint", per_s, time_s)
+    return build.operations("crawl", "document:sharepoint/index", per_s, time_s).generator()
+
+
+def priced(build: Build, prices: Mapping[str, Any]) -> Build:
+    """The same farm with prices in its farm.yaml."""
+    build.manifest["farm"]["prices"] = dict(prices)
+    return build

@@ -1,0 +1,167 @@
+"""What a prediction says: throughput and its interval, what binds, what is assumed, what cannot be told."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from harness.analysis.build import Build
+from harness.analysis.disks import Capped, Distant, commits, reads
+from harness.what_if.farms import LENGTH_S, cpu, data, log
+
+from pinchpoint.errors import InputError, NotEvidenceError
+from pinchpoint.what_if import predict, predict_other
+from pinchpoint.what_if.beside import predict_beside
+from pinchpoint.what_if.text import prediction_text
+
+
+def test_twice_the_cores_for_who_needs_cores() -> None:
+    """Eight users on one core that is full; on two they get nearly twice as much."""
+    run = cpu(0.98, 100, 8, 0.08).run()
+    found = predict(run, ["search.cpu=2"])
+    [one] = found.scenarios
+    assert one.now_per_s == pytest.approx(100, rel=0.03)
+    assert one.ratio == pytest.approx(2, rel=0.1)
+    assert found.binds_now.how == "used_up"
+    assert found.binds_now.name == "the CPU of search"
+
+
+def test_more_cores_bring_nothing_to_who_thinks() -> None:
+    """A tenth of a core is used; what users do is think."""
+    run = cpu(0.10, 20, 10, 0.01, think_s=0.49).run()
+    [one] = predict(run, ["search.cpu=8"]).scenarios
+    assert one.ratio == pytest.approx(1, abs=0.03)
+    assert one.low_per_s <= one.then_per_s <= one.high_per_s
+
+
+def test_after_a_cap_the_cpu_binds() -> None:
+    """A data disk at 300 I/Os a second is lifted far; then the CPU that was used to a third ends it."""
+    build = data(reads(Capped(300), LENGTH_S, 16), 16, limits={"iops": 300.0})
+    build.samples = [row for row in build.samples if row[3] != "cpu.busy_ratio"]
+    build.cpu("sql1", 0.33, 0.33, cores=(0, 1))
+    found = predict(build.run(), ["sql.data.iops=20000", "sql.data.latency=200us"])
+    assert found.binds_now.name == "the data disk of sql"
+    assert found.binds_then.name == "the CPU of sql"
+    assert found.scenarios[0].ratio == pytest.approx(3, rel=0.1)
+
+
+def test_a_machine_s_cap_is_what_ends_it() -> None:
+    """A DS12 does 128 MB/s with all its disks, whatever these can do."""
+    run = _on_machine().run()
+    found = predict(run, ["sql.data=azure/p80", "sql.data.latency=500us"])
+    assert "azure/ds12" in found.binds_then.name
+    larger = predict(run, ["sql.data=azure/p80", "sql.data.latency=500us", "sql.machine=azure/ds14"])
+    assert larger.scenarios[0].then_per_s > 1.5 * found.scenarios[0].then_per_s
+
+
+def _on_machine() -> Build:
+    """Reads of 64 KiB at 60 MB/s, a disk's cap, on a machine with a cap of its own."""
+    found = reads(Capped(915), LENGTH_S, 32)
+    found.bytes *= 8
+    build = data(found, 32, limits={"bytes_per_s": 60e6})
+    build.manifest["farm"]["tiers"]["sql"]["hosts"]["sql1"]["machine"] = "azure/ds12"
+    build.manifest["hosts"]["sql1"]["disks"] = {"loop1": {}, "sdc": {}}
+    return build
+
+
+def test_an_open_load_is_done_or_not() -> None:
+    """500/s are done at 4 ms a write, faster at 1 ms; ten times that is what would have to be offered."""
+    run = log(commits(Distant(0.004, 0.0002), LENGTH_S, rate_per_s=500), rate_per_s=500).run()
+    found = predict(run, ["sql.log.latency=1ms"])
+    [one] = found.scenarios
+    assert one.then_per_s == pytest.approx(one.now_per_s, rel=0.01)
+    assert one.kept_up is True
+    assert one.then_s is not None
+    assert one.then_s < 0.5 * one.now_s
+    assert found.binds_then.how == "nothing"
+    more = predict(run, ["orders.rate=1000/s"])
+    assert more.scenarios[0].then_per_s == pytest.approx(1000, rel=0.03)
+
+
+def test_a_latency_that_was_never_seen_is_assumed_and_said() -> None:
+    """At its cap a disk shows only its queue: what is behind is assumed, and widens the interval."""
+    run = log(commits(Capped(240), LENGTH_S, users=8), 8, limits={"iops": 240.0}).run()
+    found = predict(run, ["sql.log.iops=5000"])
+    assert any("sql.log.latency" in text for text in found.assumes)
+    [one] = found.scenarios
+    assert one.high_per_s > 1.5 * one.low_per_s
+    known = predict(run, ["sql.log.iops=5000", "sql.log.latency=1ms"])
+    assert not any("sql.log.latency" in text for text in known.assumes)
+
+
+def test_nothing_set_is_the_run_itself() -> None:
+    """The model makes what was measured."""
+    found = predict(log(commits(Distant(0.01, 0.0003), LENGTH_S, users=8), 8).run(), [])
+    [one] = found.scenarios
+    assert one.ratio == 1
+    assert found.changed == ()
+    assert found.binds_now.name == "the log disk of sql"
+    assert found.warnings == ()
+
+
+def test_what_was_not_measured_is_refused_with_the_reason() -> None:
+    """A disk nobody looked at, and CPUs nobody counted."""
+    build = log(commits(Distant(0.01, 0.0003), LENGTH_S, users=8), 8)
+    build.samples = [row for row in build.samples if row[4] != "sdc" and row[3] != "cpu.busy_ratio"]
+    with pytest.raises(InputError) as refused:
+        predict(build.run(), ["sql.data=azure/p30", "sql.cpu=4"])
+    assert len(refused.value.problems) == 2
+    assert all("was not measured" in line or "were not measured" in line for line in refused.value.problems)
+
+
+def test_stripes_of_what_nobody_knows_cannot_be_told() -> None:
+    """Neither declared nor at a limit: what four of it do is not known, and what to give instead is said."""
+    run = log(commits(Distant(0.01, 0.0003), LENGTH_S, users=8), 8).run()
+    with pytest.raises(
+        InputError, match=r"sql\.log\.stripes=4: what sql\.log can do is not known.*sql\.log\.iops"
+    ):
+        predict(run, ["sql.log.stripes=4"])
+
+
+def test_a_run_that_is_no_evidence_predicts_nothing() -> None:
+    """A generator at its own limit says nothing of its farm."""
+    build = log(commits(Distant(0.01, 0.0003), LENGTH_S, users=8), 8)
+    build.samples = [row for row in build.samples if row[3] != "generator.cpu_ratio"]
+    build.metric("generator1", "generator.cpu_ratio", 0.99, noise=0.005)
+    with pytest.raises(NotEvidenceError, match="no valid evidence"):
+        predict(build.run(), [])
+
+
+def test_a_prediction_is_plain_json_and_text() -> None:
+    """Schema, finite numbers, and every part in words."""
+    run = log(commits(Capped(240), LENGTH_S, users=8), 8, limits={"iops": 240.0}).run()
+    found = predict(run, ["sql.log=azure/p30"])
+    content = json.loads(json.dumps(found.to_json(), allow_nan=False))
+    assert content["schema"] == "pinchpoint.what-if/1"
+    assert content["changed"][0]["after"] == "azure/p30 (5,000 IOPS, 200 MB/s)"
+    text = prediction_text(found)
+    for words in ("sql.log = azure/p30", "now: 240 IOPS", "Now, the log disk of sql", "Assumed:"):
+        assert words in text
+
+
+def test_the_other_side_is_put_into_the_base_s_model() -> None:
+    """Disks, cores and users as they were there; nothing where nothing differs."""
+    ours = log(commits(Capped(240), LENGTH_S, users=8), 8, limits={"iops": 240.0}).run()
+    again = log(commits(Capped(240), LENGTH_S, users=8, seed=3), 8, limits={"iops": 240.0}, seed=3).run()
+    theirs = log(commits(Distant(0.002, 0.0002), LENGTH_S, users=12), 12).run()
+    names = [one.name for one in predict_other(ours, theirs).changed]
+    assert names == ["sql.log.iops", "sql.log.latency", "orders.users"]
+    same = predict_other(ours, again)
+    assert same.changed == ()
+    assert same.scenarios[0].ratio == 1
+
+
+def test_a_comparison_s_what_if_is_a_row_per_scenario() -> None:
+    """Measured, predicted, interval, how far off; a sentence where nothing can be predicted."""
+    ours = log(commits(Distant(0.012, 0.0003), LENGTH_S, users=8), 8).run()
+    theirs = log(commits(Distant(0.003, 0.0003), LENGTH_S, users=8, seed=2), 8, seed=2).run()
+    found = predict_beside(ours, theirs)
+    [row] = found["rows"]
+    assert row["scenario"] == "orders"
+    assert abs(row["error_ratio"]) < 0.10
+    assert row["interval_per_s"][0] < row["measured_per_s"] < row["interval_per_s"][1]
+    assert any("sql.log.latency" in note for note in found["notes"])
+    assert found["why_none"] is None
+    nothing = predict_beside(Build().host("sql1", "sql").cpu("sql1", 0.5).run(), theirs)
+    assert nothing["rows"] == []
+    assert "no measured load" in nothing["why_none"]
