@@ -318,9 +318,12 @@ class _Stage:
             self._store.event("recorder_failed", worker="controller", why=str(error))
 
     def _instances(self) -> dict[str, set[str]]:
-        """What the progress display shows of each host: its tier's CPU, the devices its roles lie on."""
+        """What the progress display shows of each host: its tier's CPU, the devices its roles lie on.
+
+        The CPU is the whole host's where nothing says which processes are the tier's.
+        """
         found = {}
         for host, inventory in self._store.manifest["hosts"].items():
             devices = {role["device"] for role in inventory.get("roles", {}).values() if role["device"]}
-            found[host] = devices | {f"tier:{inventory['tier']}"}
+            found[host] = devices | {f"tier:{inventory['tier']}" if inventory.get("tier_cores") else ""}
         return found

@@ -117,9 +117,10 @@ def machine_sources(
         speeds: the interfaces to watch, with their speed in bytes/s.
         page_bytes: the size of a page of its memory.
     """
+    watched = frozenset(devices)
     sources = [
         Source("/proc/stat", "cpu.*", stat.parse, lambda old, new, _s: stat.values(old, new, cores)),
-        Source("/proc/meminfo", "mem.available_*", meminfo.parse, meminfo.values),
+        Source("/proc/meminfo", "mem.available_*", meminfo.parse_available, meminfo.values),
         Source(
             "/proc/vmstat",
             "mem.paged_*",
@@ -129,11 +130,14 @@ def machine_sources(
         Source(
             "/proc/diskstats",
             "disk.*",
-            diskstats.parse,
+            lambda text: diskstats.parse(text, watched),
             lambda old, new, s: diskstats.values(old, new, s, devices, flushes_are_writes),
         ),
         Source(
-            "/proc/net/dev", "net.*", net_dev.parse, lambda old, new, s: net_dev.values(old, new, s, speeds)
+            "/proc/net/dev",
+            "net.*",
+            lambda text: net_dev.parse(text, speeds),
+            lambda old, new, s: net_dev.values(old, new, s, speeds),
         ),
     ]
     return sources + [_pressure(resource) for resource in ("cpu", "io", "memory")]

@@ -40,8 +40,8 @@ class DiskCounters(NamedTuple):
     flush_ms: int | None  # f17
 
 
-def parse(text: str) -> dict[str, DiskCounters]:
-    """Parse to counters by device, partitions included: a reader takes the whole disks it wants.
+def parse(text: str, only: Collection[str] | None = None) -> dict[str, DiskCounters]:
+    """Parse to counters by device, partitions included where ``only`` does not say which are wanted.
 
     Lines have 14 fields, 18 with discards (kernel 4.18), 20 with flushes (5.5).
     """
@@ -52,12 +52,13 @@ def parse(text: str) -> dict[str, DiskCounters]:
             raise CollectorError(
                 f"/proc/diskstats: a line has {len(fields)} fields, expected 14 or more: {line!r}"
             )
+        # /sys writes a name's slash (cciss/c0d0) as "!"; so do we everywhere.
+        name = fields[2].replace("/", "!")
+        if only is not None and name not in only:
+            continue
         f = [0, *map(int, fields[3:])]
         flushes, flush_ms = (f[16], f[17]) if len(f) > 17 else (None, None)
-        # /sys writes a name's slash (cciss/c0d0) as "!"; so do we everywhere.
-        disks[fields[2].replace("/", "!")] = DiskCounters(
-            f[1], f[3], f[4], f[5], f[7], f[8], f[10], f[11], flushes, flush_ms
-        )
+        disks[name] = DiskCounters(f[1], f[3], f[4], f[5], f[7], f[8], f[10], f[11], flushes, flush_ms)
     return disks
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
 from pinchpoint_collectors.proc.value import Value, rate
@@ -18,13 +18,18 @@ class NetCounters(NamedTuple):
     errors: int
 
 
-def parse(text: str) -> dict[str, NetCounters]:
-    """Parse to counters by interface. A name may hold colons (``eth0:1``)."""
+def parse(text: str, only: Collection[str] | None = None) -> dict[str, NetCounters]:
+    """Parse to counters by interface, of those in ``only`` where it is given.
+
+    A name may hold colons (``eth0:1``).
+    """
     interfaces = {}
     for line in text.splitlines()[2:]:
         name, _, rest = line.rpartition(":")
-        fields = [int(field) for field in rest.split()]
-        interfaces[name.strip()] = NetCounters(fields[0], fields[8], fields[2] + fields[10])
+        name = name.strip()
+        if only is None or name in only:
+            f = rest.split()
+            interfaces[name] = NetCounters(int(f[0]), int(f[8]), int(f[2]) + int(f[10]))
     return interfaces
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -26,18 +27,18 @@ class Stat:
     running: int
 
 
+_CORE = re.compile(r"^cpu(\d+) (.*)$", re.MULTILINE)
+_RUNNING = re.compile(r"^procs_running (\d+)$", re.MULTILINE)
+
+
 def parse(text: str) -> Stat:
     """Parse /proc/stat. The summary line is left out: which cores count is the reader's business."""
     cores = {}
-    running = 0
-    for line in text.splitlines():
-        name, _, rest = line.partition(" ")
-        if name.startswith("cpu") and name != "cpu":
-            user, nice, system, idle, wait, irq, softirq, steal = (int(field) for field in rest.split()[:8])
-            cores[int(name[3:])] = CoreTimes(user + nice + system + irq + softirq, idle, wait, steal)
-        elif name == "procs_running":
-            running = int(rest)
-    return Stat(cores, running)
+    for core, times in _CORE.findall(text):
+        user, nice, system, idle, wait, irq, softirq, steal = map(int, times.split()[:8])
+        cores[int(core)] = CoreTimes(user + nice + system + irq + softirq, idle, wait, steal)
+    running = _RUNNING.search(text)
+    return Stat(cores, int(running[1]) if running else 0)
 
 
 def values(before: Stat | None, after: Stat, usable: Collection[int]) -> Iterator[Value]:

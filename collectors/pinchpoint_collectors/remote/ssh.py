@@ -21,8 +21,8 @@ OPTIONS = frozenset({"address", "user", "port", "identity", "config"})
 
 CONNECT_TIMEOUT_S = 10
 ALIVE_INTERVAL_S = 5
-ALIVE_COUNT = 3
-"""A link that is silent for ALIVE_INTERVAL_S times ALIVE_COUNT is given up by ssh itself."""
+ALIVE_COUNT = 2
+"""ssh asks a link that is silent so many times, every ALIVE_INTERVAL_S, and gives it up at the next."""
 
 SSH_FAILED = 255
 """ssh's own exit status; any other is the command's."""
