@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
 from pinchpoint.errors import FarmUnavailable, InputError
+from pinchpoint.plan.problems import Unfit
+from pinchpoint.plan.units import duration
 
 FARM = """\
 # The farm: what is tested. Durations, sizes and rates carry their unit (10s, 8KiB, 200/s).
@@ -95,15 +98,71 @@ objectives:
 """
 
 
-@click.command()
+_FROM = "--from"
+
+
+class Init(click.Command):
+    """A command whose ``--from`` takes every argument up to the next option."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """``DIR --from A B`` is read as ``DIR --from A --from B``."""
+        return super().parse_args(ctx, list(_spread(args)))
+
+
+def _spread(args: list[str]) -> Iterator[str]:
+    """Repeat ``--from`` before each of the arguments that follow it."""
+    spreading = False
+    for position, argument in enumerate(args):
+        if argument == _FROM:
+            spreading = True
+            if position + 1 == len(args):
+                yield argument  # one that nothing follows is left for click to complain of
+        elif argument.startswith("-"):
+            spreading = False
+            yield argument
+        else:
+            yield from ([_FROM, argument] if spreading else [argument])
+
+
+@click.command(cls=Init)
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
-def init(directory: Path) -> None:
+@click.option(
+    "--from",
+    "sources",
+    metavar="SOURCE...",
+    multiple=True,
+    help="Fit plan.yaml to a production server: CSV exports of pg_stat_statements (two), pg_stat_database, "
+    "pg_stat_io, SQL Server's Query Store, dm_io_virtual_file_stats; postgresql://...; logs of sar, perfmon.",
+)
+@click.option(
+    "--over", default="1m", show_default=True, metavar="DURATION", help="How long a server is watched."
+)
+def init(directory: Path, sources: tuple[str, ...], over: str) -> None:
     """Write a commented farm.yaml (embedded; a real farm commented out) and plan.yaml into DIR."""
     files = {directory / "farm.yaml": FARM, directory / "plan.yaml": PLAN}
     there = [path for path in files if os.path.lexists(path)]
     if there:
         remedy = "nothing was written; move it away, or name another folder"
         raise InputError(*(f"{path}: exists already; {remedy}" for path in there))
+    if sources:
+        files[directory / "plan.yaml"] = _fitted(sources, over)
+    _write(directory, files)
+    for path in files:
+        click.echo(path)
+    click.echo(f"next: pinchpoint run {directory / 'plan.yaml'} --farm {directory / 'farm.yaml'}", err=True)
+
+
+def _fitted(sources: tuple[str, ...], over: str) -> str:
+    from pinchpoint.fit.fit import fit  # noqa: PLC0415 -- a database driver and all importers: a plain init is quick
+
+    try:
+        over_s = duration(over)
+    except Unfit as error:
+        raise InputError(f"--over: {error}") from error
+    return fit(sources, over_s, lambda sentence: click.echo(sentence, err=True))
+
+
+def _write(directory: Path, files: dict[Path, str]) -> None:
     try:
         directory.mkdir(parents=True, exist_ok=True)
         for path, text in files.items():
@@ -116,6 +175,3 @@ def init(directory: Path) -> None:
         raise FarmUnavailable(
             f"{place}: cannot be written ({error.strerror}); name another folder"
         ) from error
-    for path in files:
-        click.echo(path)
-    click.echo(f"next: pinchpoint run {directory / 'plan.yaml'} --farm {directory / 'farm.yaml'}", err=True)

@@ -21,6 +21,8 @@ _SECTIONS = (
             "drift",
             "checkpoints",
             "scenarios",
+            "similarity",
+            "replayed",
             "crawl",
             "crawl_stages",
             "crawl_log",

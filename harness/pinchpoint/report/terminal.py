@@ -30,6 +30,12 @@ def verdict_text(verdict: Mapping[str, Any]) -> str:
     return "\n\n".join(blocks)
 
 
+def table_text(table: Table) -> str:
+    """A table under its heading; "" where it has no rows."""
+    lines = _grid(table, [column.key for column in table.columns])
+    return "\n".join([f"{table.title}:", *lines]) if table.rows else ""
+
+
 def _facts(verdict: Mapping[str, Any]) -> str:
     blame = verdict.get("bottleneck")
     lines = []

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import call
-from typing import Any, LiteralString
+from typing import Any, LiteralString, Protocol
 
 import psycopg
 from psycopg.adapt import Transformer
@@ -57,6 +57,14 @@ class Texts:
     rows: tuple[tuple[str | None, ...], ...]
 
 
+class TextResult(Protocol):
+    """What a statement gave; valid until the connection's next statement."""
+
+    def texts(self) -> Texts:
+        """Its columns and rows."""
+        ...
+
+
 class FastConnection(ReconnectingConnection):
     """One session's connection: opened, greeted, lost and named as psycopg's, each statement run by libpq.
 
@@ -73,7 +81,7 @@ class FastConnection(ReconnectingConnection):
         except psycopg.Error as error:
             raise self._failure(error) from error
 
-    def query(self, text: str) -> Texts:
+    def query(self, text: str) -> TextResult:
         """Send a text as it is, one statement or several with ``;`` between; raises ``DatabaseFailure``.
 
         Several are one transaction unless they say otherwise; what the last one gave is returned.
@@ -84,7 +92,7 @@ class FastConnection(ReconnectingConnection):
         except psycopg.Error as error:
             raise self._failure(error) from error
 
-    def execute_as_text(self, statement: str, parameters: Sequence[bytes | None]) -> Texts:
+    def execute_as_text(self, statement: str, parameters: Sequence[bytes | None]) -> TextResult:
         """Run one prepared statement whose ``$1`` placeholders are of whatever type the server finds.
 
         Args:
@@ -170,11 +178,12 @@ class _Direct:
         self._next_row = 0
         return self
 
-    def query(self, text: str) -> Texts:
+    def query(self, text: str) -> _Direct:
         self._pgconn.send_query(text.encode(self._encoding))
-        return self._texts(self._answer())
+        self._result = self._answer()
+        return self
 
-    def execute_as_text(self, statement: str, parameters: Sequence[bytes | None]) -> Texts:
+    def execute_as_text(self, statement: str, parameters: Sequence[bytes | None]) -> _Direct:
         name = self._names.get(statement)
         if name is None:
             name = self._names[statement] = b"text_%d" % len(self._names)
@@ -185,11 +194,13 @@ class _Direct:
                 del self._names[statement]
                 raise
         self._pgconn.send_query_prepared(name, parameters)
-        return self._texts(self._answer())
+        self._result = self._answer()
+        return self
 
-    def _texts(self, answer: PGresult) -> Texts:
+    def texts(self) -> Texts:
         """Every value of an answer in text format."""
-        if answer.status != _ROWS:
+        answer = self._result
+        if answer is None or answer.status != _ROWS:
             return _NO_TEXTS
         columns, encoding = range(answer.nfields), self._encoding
         names = tuple((answer.fname(column) or b"").decode(encoding) for column in columns)

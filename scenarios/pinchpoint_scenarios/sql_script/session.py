@@ -10,7 +10,7 @@ from itertools import accumulate
 from ..contract import OK, Record
 from ..databases.contract import DatabaseFailure
 from ..errors import ScenarioError
-from ..fastpath.postgresql import FastConnection, Texts
+from ..fastpath.postgresql import FastConnection, TextResult, Texts
 from ..sql_mix.session import MISSING_ROW, RETRIED, TRIED_AGAIN
 from .files import Chosen
 from .lexer import Ref
@@ -135,7 +135,7 @@ class ScriptSession:
             try:
                 found = send()
                 if sql.prefix is not None:
-                    self._keep(sql, found)
+                    self._keep(sql, found.texts())
             except DatabaseFailure as failure:
                 if several:
                     record(stage, failure.outcome, start_ns, time.perf_counter_ns())
@@ -146,7 +146,7 @@ class ScriptSession:
 
         return run
 
-    def _sending(self, sql: Sql) -> Callable[[], Texts]:
+    def _sending(self, sql: Sql) -> Callable[[], TextResult]:
         """The statement with the values in its text, as pgbench sends it by default."""
         query, scope = self._connection.query, self._scope
         if not any(isinstance(piece, Ref) for piece in sql.pieces):
@@ -164,7 +164,7 @@ class ScriptSession:
 
         return lambda: query("".join(map(filled, sql.pieces)))
 
-    def _preparing(self, sql: Sql) -> Callable[[], Texts]:
+    def _preparing(self, sql: Sql) -> Callable[[], TextResult]:
         """The statement prepared once, the values beside it."""
         names: list[str] = []
         text = ""
@@ -178,13 +178,14 @@ class ScriptSession:
                 text += f"${len(names)}"
         execute, scope = self._connection.execute_as_text, self._scope
 
-        def send() -> Texts:
+        def send() -> TextResult:
             variables = scope.variables
             return execute(text, [parameter(variables[name]) for name in names])
 
         return send
 
     def _keep(self, sql: Sql, found: Texts) -> None:
+        """The columns of a query's row become variables."""
         rows = found.rows
         if not sql.many and len(rows) != 1:
             outcome = TOO_MANY_ROWS if rows else MISSING_ROW

@@ -1,0 +1,65 @@
+"""Snapshots read from a PostgreSQL server itself: one now, one some time later."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import psycopg
+from psycopg.rows import dict_row
+
+from pinchpoint.errors import FarmUnavailable, InputError
+from pinchpoint.fit.snapshots import DATABASE, IO, STATEMENTS, WAL, Snapshot
+from pinchpoint.plan.redact import redacted_text
+
+SCHEMES = ("postgresql://", "postgres://")
+_CONNECT_S = 5
+_IO_BYTES_SINCE = 180_000  # pg_stat_io counts bytes, and the log, from version 18 on
+_EXTENSION = (
+    "pg_stat_statements is not there; needed: shared_preload_libraries = 'pg_stat_statements', a restart, "
+    "and CREATE EXTENSION pg_stat_statements in that database"
+)
+
+
+def is_server(source: str) -> bool:
+    """Whether a source is a server's URL, and not a file."""
+    return source.startswith(SCHEMES)
+
+
+def watched(url: str, over_s: float, tell: Callable[[str], None]) -> list[Snapshot]:
+    """The tables of a server, before and after ``over_s`` seconds of whatever load it has; reads only.
+
+    Raises:
+        FarmUnavailable: the server cannot be reached, or refuses the user.
+        InputError: it has no statistics of statements.
+    """
+    shown = redacted_text(url)
+    try:
+        with psycopg.connect(url, autocommit=True, connect_timeout=_CONNECT_S) as connection:
+            connection.read_only = True
+            before = _snapshots(connection, shown)
+            tell(f"watching {shown} for {over_s:.0f} s")
+            time.sleep(over_s)
+            return before + _snapshots(connection, shown)
+    except psycopg.errors.UndefinedTable as error:
+        raise InputError(f"{shown}: {_EXTENSION}") from error
+    except psycopg.errors.ObjectNotInPrerequisiteState as error:
+        raise InputError(f"{shown}: {_EXTENSION}") from error
+    except psycopg.Error as error:
+        said = (error.diag.message_primary or str(error)).strip().partition("\n")[0]
+        raise FarmUnavailable(
+            f"{shown}: {redacted_text(said)}; correct the url, or export CSV files"
+        ) from error
+
+
+def _snapshots(connection: psycopg.Connection[tuple[object, ...]], source: str) -> list[Snapshot]:
+    kinds = [STATEMENTS, DATABASE, WAL]
+    if connection.info.server_version >= _IO_BYTES_SINCE:
+        kinds.append(IO)
+    found = []
+    for kind in kinds:
+        with connection.cursor(row_factory=dict_row) as cursor:
+            rows = cursor.execute(kind.export.encode()).fetchall()
+        texts = [{name: "" if value is None else str(value) for name, value in row.items()} for row in rows]
+        found.append(Snapshot(kind, source, texts))
+    return found

@@ -1,0 +1,173 @@
+"""The operations of sql-mix that do what production's statements do.
+
+What one operation writes to the log is that of PostgreSQL 18; ``tests/harness/fit`` measures it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pinchpoint.fit.figures import LOG_BYTES_PER_WRITE, PAGE_READS_PER_OPERATION
+from pinchpoint.fit.production import COMMIT_LOG_BYTES, Production
+from pinchpoint.fit.statements import READING, WRITING, Kind, Sum
+
+APPEND_LOG_BYTES = 196.0
+"""A row of ``log_append``, its index entries and its commit, without its payload."""
+BATCH_LOG_BYTES = COMMIT_LOG_BYTES
+"""A statement of ``log_batch``: its commit."""
+BATCH_ROW_LOG_BYTES = 158.0
+"""A row of it, without its payload."""
+UPDATE_LOG_BYTES = 225.0
+"""``data_update``, between checkpoints' page images."""
+LOAD_ROW_LOG_BYTES = 22.0
+"""A row of ``bulk_load``, without its payload."""
+
+PAGE_ROWS = 4
+"""Rows of a page of sql-mix's data table (its README)."""
+_MOST_ROW_BYTES = 2**20
+_MOST_SCALE = 50.0
+_FITS, _HOT = 0.5, 0.01
+"""A data table half as large as the cache stays in it; one so much smaller is soon written to everywhere."""
+_FEW_IMAGES = 0.1
+"""Page images for an update: so few are there only where the same pages are written again and again."""
+_FOUND = 0.02
+"""So few pages are missed only where the data fit into the cache."""
+_BATCH_ROWS = 1.5
+_MIB = 2**20
+
+
+@dataclass(slots=True)
+class Mix:
+    """What sql-mix is to do.
+
+    Attributes:
+        rates: operation -> how many a second.
+        params: its other parameters.
+        why: operation or parameter -> why, in words.
+        lacking: what production does and sql-mix cannot do alike, as sentences.
+    """
+
+    rates: dict[str, float] = field(default_factory=dict)
+    params: dict[str, object] = field(default_factory=dict)
+    why: dict[str, str] = field(default_factory=dict)
+    lacking: list[str] = field(default_factory=list)
+
+
+def fitted(production: Production) -> Mix:
+    """The mix for what production did."""
+    mix = Mix()
+    _writes(production, mix)
+    _reads(production, mix)
+    _row_bytes(production, mix)
+    _scale(production, mix)
+    return mix
+
+
+def _writes(production: Production, mix: Mix) -> None:
+    """Each kind's share of the writing transactions; how many rows one of them writes."""
+    sums, length_s = production.sums, production.length_s
+    calls = sum(_sum(sums, kind).calls for kind in WRITING)
+    share = (
+        production.writes / calls if calls else 0.0
+    )  # of the transactions, where they have several statements
+    batches = Sum()
+    for kind in (Kind.APPEND, Kind.BATCH):
+        each = _sum(sums, kind)
+        transactions = each.calls * share
+        if transactions and each.rows < _BATCH_ROWS * transactions:
+            mix.rates["log_append"] = transactions / length_s
+            mix.why["log_append"] = "statements that insert a row"
+        elif transactions:
+            batches.calls += transactions
+            batches.rows += each.rows
+    if batches.calls:
+        mix.rates["log_batch"] = batches.calls / length_s
+        mix.why["log_batch"] = "transactions that insert several rows"
+        mix.params["batch_rows"] = max(2, round(batches.rows / batches.calls))
+        mix.why["batch_rows"] = f"{batches.rows / batches.calls:.1f} rows each, the mean"
+    changes = _sum(sums, Kind.CHANGE)
+    if changes.calls:
+        mix.rates["data_update"] = changes.calls * share / length_s
+        mix.why["data_update"] = "transactions that update or delete"
+        rows = changes.rows / (changes.calls * share)
+        if rows >= _BATCH_ROWS:
+            mix.lacking.append(f"a transaction changes {rows:.1f} rows in production, one here")
+    loads = _sum(sums, Kind.LOAD)
+    if loads.calls:
+        mix.rates["bulk_load"] = loads.calls * share / length_s
+        mix.why["bulk_load"] = "COPY and BULK INSERT"
+        mix.params["copy_rows"] = max(1, round(loads.rows / (loads.calls * share)))
+        mix.why["copy_rows"] = "rows of one, the mean"
+
+
+def _reads(production: Production, mix: Mix) -> None:
+    sums, length_s = production.sums, production.length_s
+    looks, scans, sorts = (_sum(sums, kind) for kind in READING)
+    if looks.calls:
+        mix.rates["point_read"] = looks.calls / length_s
+        mix.why["point_read"] = "queries that touch few pages"
+    if scans.calls:
+        mix.rates["range_scan"] = scans.calls / length_s
+        mix.why["range_scan"] = "queries that touch many pages"
+        mix.params["scan_rows"] = round(scans.pages / scans.calls * PAGE_ROWS)
+        mix.why["scan_rows"] = f"{scans.pages / scans.calls:.0f} pages each, the mean, of {PAGE_ROWS} rows"
+    if sorts.calls:
+        mix.rates["spill"] = sorts.calls / length_s
+        mix.why["spill"] = "queries with temporary files"
+        mix.params["spill_bytes"] = f"{max(1, round(sorts.temp_bytes / sorts.calls / _MIB))}MiB"
+        mix.why["spill_bytes"] = "of temporary files each, the mean"
+
+
+def _row_bytes(production: Production, mix: Mix) -> None:
+    """As much payload as makes a writing transaction as large in the log as production's."""
+    wanted = production.figures.get(LOG_BYTES_PER_WRITE)
+    rates = {
+        name: mix.rates.get(name, 0.0) for name in ("log_append", "log_batch", "data_update", "bulk_load")
+    }
+    batch, copy = (float(str(mix.params.get(name, 0))) for name in ("batch_rows", "copy_rows"))
+    rows_per_s = rates["log_append"] + rates["log_batch"] * batch + rates["bulk_load"] * copy
+    if wanted is None or not any(rates.values()):
+        return
+    if not rows_per_s:
+        mix.lacking.append(
+            f"nothing is inserted, so the log's {wanted.value:.0f} bytes for a write cannot be made alike: "
+            f"an update writes about {UPDATE_LOG_BYTES:.0f}, and page images"
+        )
+        return
+    fixed = (
+        rates["log_append"] * APPEND_LOG_BYTES
+        + rates["log_batch"] * (BATCH_LOG_BYTES + batch * BATCH_ROW_LOG_BYTES)
+        + rates["data_update"] * UPDATE_LOG_BYTES
+        + rates["bulk_load"] * (BATCH_LOG_BYTES + copy * LOAD_ROW_LOG_BYTES)
+    )
+    payload = (wanted.value * sum(rates.values()) - fixed) / rows_per_s
+    mix.params["row_bytes"] = f"{min(_MOST_ROW_BYTES, max(1, round(payload)))}B"
+    mix.why["row_bytes"] = f"makes a write {wanted.value:.0f} bytes of the log; {wanted.origin}"
+    if not 1 <= payload <= _MOST_ROW_BYTES:
+        mix.lacking.append(
+            f"a write takes {wanted.value:.0f} bytes of the log in production; rows of {payload:.0f} bytes "
+            "would be needed for that"
+        )
+
+
+def _scale(production: Production, mix: Mix) -> None:
+    """A data table so large that as many pages are not found in the server's buffers."""
+    wanted = production.figures[PAGE_READS_PER_OPERATION]
+    touching = sum(mix.rates.get(name, 0.0) for name in ("data_update", "point_read"))
+    touching += mix.rates.get("range_scan", 0.0) * float(str(mix.params.get("scan_rows", 0))) / PAGE_ROWS
+    if not touching:
+        return
+    missed = wanted.value * sum(mix.rates.values()) / touching
+    # Of a table larger than the buffers, buffers ÷ table is found in them.
+    larger = min(_MOST_SCALE, 1 / max(1 - missed, 1 / _MOST_SCALE))
+    changes = _sum(production.sums, Kind.CHANGE)
+    hot = changes.calls and changes.page_images < _FEW_IMAGES * changes.calls
+    scale = larger if missed > _FOUND else _HOT if hot else _FITS
+    mix.params["scale"] = round(scale, 2)
+    images = f", {changes.page_images / changes.calls:.2g} page images for an update" if changes.calls else ""
+    mix.why["scale"] = f"{wanted.value:.3g} pages read from the data files for an operation{images}"
+
+
+def _sum(sums: Mapping[Kind, Sum], kind: Kind) -> Sum:
+    return sums.get(kind, Sum())

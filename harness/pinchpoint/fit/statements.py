@@ -1,0 +1,121 @@
+"""What a server's statistics say of each statement, whatever server it is, and what kind of work that was."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+PAGE_BYTES = 8192
+_SCAN_PAGES = 64
+"""A query that goes through more pages than that (half a megabyte) is a scan, no look-up."""
+_SORT_BYTES = 2**20
+"""A query whose temporary files are smaller hardly leaves memory; it is also sql-mix's smallest spill."""
+_BATCH_ROWS = 2
+
+_NOISE = re.compile(r"\s+|--[^\n]*\n|/\*.*?\*/|\((?=@)(?:[^()]|\([^()]*\))*\)", re.DOTALL)
+"""Before a statement's first word: comments, and SQL Server's list of parameters."""
+_WORD = re.compile(r"\(*\s*([A-Za-z]+)")
+_CHANGES = frozenset({"update", "delete", "merge"})
+_QUERIES = frozenset({"select", "with", "values", "table", "execute", "fetch"})
+COMMITS = frozenset({"commit", "end"})
+
+
+class Kind(StrEnum):
+    """What a statement does."""
+
+    APPEND = "append"
+    BATCH = "batch"
+    CHANGE = "change"
+    LOAD = "load"
+    LOOK = "look"
+    SCAN = "scan"
+    SORT = "sort"
+    CONTROL = "control"
+
+
+WRITING = (Kind.APPEND, Kind.BATCH, Kind.CHANGE, Kind.LOAD)
+READING = (Kind.LOOK, Kind.SCAN, Kind.SORT)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement in the time between two snapshots.
+
+    Attributes:
+        text: the statement, constants left out.
+        calls: how often it was executed.
+        rows: rows it gave or changed.
+        log_bytes: what it wrote to the log.
+        pages: pages it touched; ``pages_read`` of them came from the data files.
+        temp_bytes: what it wrote to temporary files.
+        page_images: whole pages it wrote to the log, each the first time after a checkpoint; None: not told.
+    """
+
+    text: str
+    calls: float
+    rows: float
+    log_bytes: float
+    pages: float
+    pages_read: float
+    temp_bytes: float
+    page_images: float | None = None
+
+    @property
+    def word(self) -> str:
+        """Its first word, in lower case."""
+        at = 0
+        while noise := _NOISE.match(self.text, at):
+            at = noise.end()
+        match = _WORD.match(self.text, at)
+        return match[1].lower() if match else ""
+
+    @property
+    def kind(self) -> Kind:
+        """What it does, by its first word and by what one call of it costs."""
+        word = self.word
+        if word == "insert" or (word in _QUERIES and self.log_bytes and _inserts(self.text)):
+            return Kind.APPEND if self.rows < _BATCH_ROWS * self.calls else Kind.BATCH
+        if word in _CHANGES:
+            return Kind.CHANGE
+        if word in ("copy", "bulk") and self.log_bytes:
+            return Kind.LOAD
+        if word not in _QUERIES:
+            return Kind.CONTROL
+        if self.temp_bytes >= _SORT_BYTES * self.calls:
+            return Kind.SORT
+        return Kind.SCAN if self.pages >= _SCAN_PAGES * self.calls else Kind.LOOK
+
+
+def _inserts(text: str) -> bool:
+    return re.search(r"\binsert\s+into\b", text, re.IGNORECASE) is not None
+
+
+@dataclass(slots=True)
+class Sum:
+    """Statements of a kind, added up."""
+
+    calls: float = 0.0
+    rows: float = 0.0
+    log_bytes: float = 0.0
+    pages: float = 0.0
+    pages_read: float = 0.0
+    temp_bytes: float = 0.0
+    page_images: float = 0.0
+
+
+def by_kind(statements: Iterable[Statement]) -> dict[Kind, Sum]:
+    """What each kind came to."""
+    found: dict[Kind, Sum] = defaultdict(Sum)
+    for each in statements:
+        total = found[each.kind]
+        total.calls += each.calls
+        total.rows += each.rows
+        total.log_bytes += each.log_bytes
+        total.pages += each.pages
+        total.pages_read += each.pages_read
+        total.temp_bytes += each.temp_bytes
+        total.page_images += each.page_images or 0.0
+    return found
