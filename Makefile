@@ -37,7 +37,7 @@ $(UV):
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
 
 .venv/.complete: $(UV) uv.lock pyproject.toml $(wildcard */pyproject.toml)
-	$(UV) sync --quiet --locked --all-packages --all-extras
+	$(UV) sync --quiet --locked --all-packages --all-extras --no-extra microsoft-odbc
 	@touch $@
 
 demo: setup
@@ -57,7 +57,7 @@ ground-truth: setup
 	  --noise '$(NOISE)' $(if $(KEEP),--keep) $(if $(AGAIN),--again)
 
 bench: setup
-	@$(UV) sync --quiet --locked --inexact --all-packages --all-extras --group bench
+	@$(UV) sync --quiet --locked --inexact --all-packages --all-extras --no-extra microsoft-odbc --group bench
 	@cd tests && ../.venv/bin/python -m bench.run $(SUITE)
 
 lint: setup

@@ -14,8 +14,9 @@ def place(endpoint: Endpoint) -> str:
     """``endpoint sql (127.0.0.1:5432)``: the endpoint's name and its host and port, or its path."""
     if "://" not in endpoint.url:
         return f"endpoint {endpoint.name} ({endpoint.url})"
-    after_user = urlsplit(endpoint.url).netloc.rpartition("@")[2]
-    return f"endpoint {endpoint.name} ({after_user})"
+    parts = urlsplit(endpoint.url)
+    after_user = parts.netloc.rpartition("@")[2]
+    return f"endpoint {endpoint.name} ({after_user or parts.query})"  # a data source's name is in the query
 
 
 def without_secrets(text: str, endpoint: Endpoint) -> str:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -13,6 +14,8 @@ from scenarios.sql_mix.helpers import LOG_ONLY, SMALL, loaded, performed, prepar
 from scenarios.sql_servers.targets import SCHEMA, Postgres, Target
 from scenarios.support import made, quiet
 
+from pinchpoint_scenarios.contract import Endpoint
+from pinchpoint_scenarios.databases.odbc.address import parse
 from pinchpoint_scenarios.errors import ScenarioError
 from pinchpoint_scenarios.sql_mix import SqlMixParams
 from pinchpoint_scenarios.sql_mix.operations import OPERATIONS, State
@@ -245,3 +248,27 @@ def test_by_odbc_the_same_is_written_as_by_the_servers_own_library(postgres_odbc
                 )
             )
     assert seen[0] == seen[1]
+
+
+def test_a_data_source_is_asked_what_it_leads_to(
+    odbc_target: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``odbc:///?dsn=NAME``: driver, host and database are the data source's, the dialect the server's."""
+    from pinchpoint_scenarios.databases.odbc.link import found_driver, keywords  # noqa: PLC0415 - needs libodbc
+
+    given = parse(odbc_target.endpoint)
+    driver = found_driver(odbc_target.endpoint, given)
+    assert driver is not None
+    known = keywords(given, driver, "tests")
+    name = f"Payroll-{given.kind}"  # the driver manager remembers a name for a while
+    lines = [f"{key} = {value}" for key, value in known.items() if key not in ("UID", "PWD")]
+    lines.append(f"Servername = {given.host}")  # psqlodbc's word for it, in a file alone
+    (tmp_path / "odbc.ini").write_text("\n".join([f"[{name}]", *lines]) + "\n")
+    monkeypatch.setenv("ODBCINI", str(tmp_path / "odbc.ini"))
+    login = odbc_target.endpoint.url.partition("://")[2].rpartition("@")[0]
+    endpoint = Endpoint("sql", f"odbc://{login}@/?dsn={name}")
+    with prepared(endpoint, {"operations": {"log_append": 1, "lock_contend": 1}}) as scenario:
+        assert set(performed(scenario, 6).counts()) == {("log_append", "ok"), ("lock_contend", "ok")}
+        facts = scenario.check()["sql"]
+    assert facts["driver"].startswith(f"data source {name}, ")
+    assert facts["rights"] == ["the schema is there and ours"]

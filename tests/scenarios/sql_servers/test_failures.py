@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from mariadbserver import mariadb
 from scenarios.sql_mix.helpers import LOG_ONLY
-from scenarios.sql_servers.targets import Target, need_driver
+from scenarios.sql_servers.targets import Postgres, Target, need_driver
 from scenarios.support import made
-from support import run_cli
+from support import require, run_cli
 
 from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.errors import EndpointUnreachable
@@ -359,3 +361,36 @@ def test_microsofts_driver_of_the_wheel_is_loaded_by_its_path() -> None:
     with pytest.raises(EndpointUnreachable, match="nobody answered there") as caught:
         made("sql-mix", {"sql": endpoint}, LOG_ONLY).check()
     assert "hunter2" not in str(caught.value)
+
+
+def test_a_certificate_nobody_vouches_for_is_explained(tmp_path: Path) -> None:
+    """A real server with a certificate of its own: refused, with the way out; taken where nobody looks."""
+    need_driver("MariaDB", package="odbc-mariadb")
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    subprocess.run(
+        [
+            *(require("openssl", "openssl"), "req", "-x509", "-newkey", "rsa:2048", "-nodes"),
+            *("-days", "2"),
+            *("-keyout", str(key), "-out", str(certificate), "-subj", "/CN=elsewhere"),
+        ],
+        check=True,
+        capture_output=True,
+        timeout=30,
+    )
+    key.chmod(0o644)
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(0o755)
+    with mariadb(f"--ssl-cert={certificate}", f"--ssl-key={key}") as server:
+        url = f"{server.url}?FORCETLS=1&SSLVERIFY="
+        for keywords in ("1", f"1&SSLCA={certificate}"):
+            with pytest.raises(EndpointUnreachable, match="TLS certificate is not trusted here") as caught:
+                made("sql-mix", {"sql": Endpoint("sql", url + keywords)}, LOG_ONLY).check()
+            assert "or accept any certificate (?SSLVERIFY=0)" in str(caught.value)
+        assert made("sql-mix", {"sql": Endpoint("sql", url + "0")}, LOG_ONLY).check()["sql"]["version"]
+
+
+def test_a_server_without_encryption_is_explained(postgres_odbc: Postgres) -> None:
+    """The driver insists on TLS, the server has none."""
+    endpoint = Endpoint("sql", postgres_odbc.endpoint.url + "?SSLmode=require")
+    with pytest.raises(EndpointUnreachable, match=r"do not agree on encryption .*write .SSLmode=disable"):
+        made("sql-mix", {"sql": endpoint}, LOG_ONLY).check()

@@ -176,7 +176,8 @@ def refusals(kind: str) -> tuple[Refusal, ...]:
         ),
         refusal(
             r"certificate verif|certificate chain|self[- ]signed|certificate (has )?expired|"
-            r"target principal name|host ?name mismatch|certificate.*(not trusted|does not match)|"
+            r"target principal name|host ?name mismatch|validation of SSL server certificate|"
+            r"certificate.*(not trusted|does not match)|"
             r"does not match host",
             "tls",
             "the server's TLS certificate is not trusted here",
@@ -228,7 +229,7 @@ def refusals(kind: str) -> tuple[Refusal, ...]:
         ),
         refusal(
             r"login timeout expired|adaptive server is unavailable|error code 0x(6F|274D)\b|\(111\b|"
-            r"can't connect to",
+            r"can't connect to|unable to connect to data source",
             "unreachable",
             f"nobody answered there within {CONNECT_TIMEOUT_S} s",
             "start the server, or correct host and port in farm.yaml",
