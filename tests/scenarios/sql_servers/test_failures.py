@@ -2,19 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
-from mariadbserver import mariadb
-from scenarios.sql_mix.helpers import LOG_ONLY
-from scenarios.sql_servers.targets import Postgres, Target, need_driver
-from scenarios.support import made
-from support import require, run_cli
 
 from pinchpoint_scenarios.contract import Endpoint
-from pinchpoint_scenarios.errors import EndpointUnreachable
 
 try:
     import pyodbc
@@ -305,92 +295,3 @@ def test_why_nobody_is_let_in_is_explained(
     assert cause in message
     assert remedy in message
     assert "\n" not in message
-
-
-def test_a_password_is_in_no_message(odbc_target: Target) -> None:
-    """Of a server that is there and refuses it: whatever the driver says, in any spelling."""
-    scheme, _, rest = odbc_target.endpoint.url.partition("://")
-    host = rest.rpartition("@")[2]
-    for secret in ("hunter2", "hunt;er}2", "hun@ter/2"):
-        quoted = secret.replace(";", "%3B").replace("}", "%7D").replace("@", "%40").replace("/", "%2F")
-        endpoint = Endpoint("sql", f"{scheme}://nobody:{quoted}@{host}")
-        with pytest.raises(EndpointUnreachable) as caught:
-            made("sql-mix", {"sql": endpoint}, LOG_ONLY).check()
-        assert "refused the user or the password" in str(caught.value)
-        assert secret not in str(caught.value)
-        assert quoted not in str(caught.value)
-
-
-def test_without_libodbc_one_sentence_names_the_package(tmp_path: Path) -> None:
-    """``check`` in a process in which pyodbc cannot be loaded: no traceback, exit status 5."""
-    (tmp_path / "pyodbc.py").write_text("raise ImportError('libodbc.so.2: cannot open shared object file')\n")
-    (tmp_path / "farm.yaml").write_text(
-        "name: f\nenvironment: test\nendpoints: {sql: {url: 'mssql+odbc://u:p@127.0.0.1:1/d'}}\n"
-    )
-    (tmp_path / "plan.yaml").write_text(
-        "name: p\nseed: 1\nscenarios: {orders: {use: sql-mix, load: {model: closed, users: 1}}}\n"
-        "phases: {warm_up: 1s, measure: 1s, cool_down: 0s}\n"
-    )
-    done = run_cli(
-        *("check", tmp_path / "plan.yaml", "--farm", tmp_path / "farm.yaml"),
-        env={"PYTHONPATH": str(tmp_path)},
-    )
-    said = done.stdout + done.stderr
-    assert done.returncode == 5, said
-    assert "ODBC's driver manager cannot be loaded on this machine (libodbc.so.2: cannot open" in said
-    assert "apt-get install unixodbc" in said
-    assert "Traceback" not in said
-
-
-def test_freetds_says_that_nobody_is_there() -> None:
-    """A real driver, a port nobody listens on."""
-    need_driver("FreeTDS", package="tdsodbc")
-    endpoint = Endpoint("sql", "mssql+odbc://u:hunter2@127.0.0.1:1/d?driver=FreeTDS")
-    with pytest.raises(EndpointUnreachable, match="nobody answered there") as caught:
-        made("sql-mix", {"sql": endpoint}, LOG_ONLY).check()
-    assert "hunter2" not in str(caught.value)
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="the wheel's driver is looked for by its Linux path")
-def test_microsofts_driver_of_the_wheel_is_loaded_by_its_path() -> None:
-    """It says itself that nobody listens there; the endpoint's facts would name it."""
-    pytest.importorskip(
-        "mssql_python_odbc", reason="the wheel mssql-python-odbc is missing (extra microsoft-odbc)"
-    )
-    endpoint = Endpoint("sql", "mssql+odbc://u:hunter2@127.0.0.1:1/d")
-    with pytest.raises(EndpointUnreachable, match="nobody answered there") as caught:
-        made("sql-mix", {"sql": endpoint}, LOG_ONLY).check()
-    assert "hunter2" not in str(caught.value)
-
-
-def test_a_certificate_nobody_vouches_for_is_explained(tmp_path: Path) -> None:
-    """A real server with a certificate of its own: refused, with the way out; taken where nobody looks."""
-    need_driver("MariaDB", package="odbc-mariadb")
-    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
-    subprocess.run(
-        [
-            *(require("openssl", "openssl"), "req", "-x509", "-newkey", "rsa:2048", "-nodes"),
-            *("-days", "2"),
-            *("-keyout", str(key), "-out", str(certificate), "-subj", "/CN=elsewhere"),
-        ],
-        check=True,
-        capture_output=True,
-        timeout=30,
-    )
-    key.chmod(0o644)
-    for folder in (tmp_path, *tmp_path.parents[:2]):
-        folder.chmod(0o755)
-    with mariadb(f"--ssl-cert={certificate}", f"--ssl-key={key}") as server:
-        url = f"{server.url}?FORCETLS=1&SSLVERIFY="
-        for keywords in ("1", f"1&SSLCA={certificate}"):
-            with pytest.raises(EndpointUnreachable, match="TLS certificate is not trusted here") as caught:
-                made("sql-mix", {"sql": Endpoint("sql", url + keywords)}, LOG_ONLY).check()
-            assert "or accept any certificate (?SSLVERIFY=0)" in str(caught.value)
-        assert made("sql-mix", {"sql": Endpoint("sql", url + "0")}, LOG_ONLY).check()["sql"]["version"]
-
-
-def test_a_server_without_encryption_is_explained(postgres_odbc: Postgres) -> None:
-    """The driver insists on TLS, the server has none."""
-    endpoint = Endpoint("sql", postgres_odbc.endpoint.url + "?SSLmode=require")
-    with pytest.raises(EndpointUnreachable, match=r"do not agree on encryption .*write .SSLmode=disable"):
-        made("sql-mix", {"sql": endpoint}, LOG_ONLY).check()

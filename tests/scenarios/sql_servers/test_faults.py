@@ -1,37 +1,41 @@
-"""A server that fails in many ways: each is an outcome of the same name, what is counted stays true."""
+"""A server that fails, or lets nobody in, in many ways: each has its name, what is counted stays true."""
 
 # ruff: noqa: S608 - the tests ask in SQL of their own
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
-from mariadbserver import MariaDb
-from scenarios.sql_mix.helpers import LOG_ONLY, loaded, performed, prepared
-from scenarios.sql_servers.targets import SCHEMA, Maria, Target, need_driver
+from mariadbserver import MariaDb, mariadb
+from scenarios.sql_mix.helpers import LOG_ONLY, loaded, performed, prepared, wait_for
+from scenarios.sql_servers.targets import SCHEMA, Maria, Postgres, Target, need_driver
 from scenarios.support import Recorder, made
+from support import require, run_cli
 
 from pinchpoint_scenarios.contract import Endpoint
+from pinchpoint_scenarios.errors import EndpointUnreachable
 
 COUNT = f"SELECT COUNT(*) FROM {SCHEMA}.log"
 HOT: dict[str, Any] = {"operations": {"lock_contend": 1}, "hold": "2ms"}
 
 
-def test_a_killed_connection_is_an_outcome_and_the_session_goes_on(target: Target) -> None:
+def test_a_killed_connection_is_an_outcome_and_the_session_goes_on(odbc_target: Target) -> None:
     """No ok row is missing, and only a lost operation may have left a row that was not counted."""
-    with prepared(target.endpoint, LOG_ONLY) as driver:
+    with prepared(odbc_target.endpoint, LOG_ONLY) as driver:
         killed = 0
-        with loaded(driver, 3, 12.0) as recorder:
+        with loaded(driver, 3, 60.0) as recorder:
             while killed < 3:
                 time.sleep(0.2)
-                killed += target.kill_sessions()
+                killed += odbc_target.kill_sessions()
             back = len(recorder.rows)
-            while [row.outcome for row in recorder.rows[back:]].count("ok") < 60:
-                time.sleep(0.05)
+            wait_for(lambda: [row.outcome for row in recorder.rows[back:]].count("ok") >= 40)
         counts = recorder.counts()
-        ((rows,),) = target.ask(COUNT)
+        ((rows,),) = odbc_target.ask(COUNT)
     ok, lost = counts["log_append", "ok"], counts["log_append", "connection_lost"]
     assert {outcome for _, outcome in counts} == {"ok", "connection_lost"}
     assert 1 <= lost <= killed
@@ -39,11 +43,11 @@ def test_a_killed_connection_is_an_outcome_and_the_session_goes_on(target: Targe
     assert [row.outcome for row in recorder.rows[-10:]] == ["ok"] * 10, "every session came back"
 
 
-def test_a_row_that_is_locked_is_given_up_and_the_session_goes_on(target: Target) -> None:
+def test_a_row_that_is_locked_is_given_up_and_the_session_goes_on(odbc_target: Target) -> None:
     """After ``timeout_s`` the statement is over, with a name; the next one succeeds."""
-    with prepared(target.endpoint, {**HOT, "timeout_s": 1}) as driver:
+    with prepared(odbc_target.endpoint, {**HOT, "timeout_s": 1}) as driver:
         session, recorder = driver.session(0), Recorder()
-        with target.open_transaction(f"UPDATE {SCHEMA}.hot SET version = 7"):
+        with odbc_target.open_transaction(f"UPDATE {SCHEMA}.hot SET version = 7"):
             session.perform(recorder)
         session.perform(recorder)
         session.close()
@@ -66,35 +70,34 @@ def test_a_lock_timeout_of_the_servers_own_is_named(maria: Maria) -> None:
     assert [row.outcome for row in recorder.rows] == ["lock_timeout", "ok"]
 
 
-def test_without_retries_a_deadlock_is_the_outcome(target: Target) -> None:
+def test_without_retries_a_deadlock_is_the_outcome(odbc_target: Target) -> None:
     """Rows locked in any order deadlock: a victim changed nothing, and that is its outcome."""
     params = {**HOT, "hot_rows": 2, "lock_rows": 2, "hold": "20ms", "retries": 0}
-    with prepared(target.endpoint, params) as driver:
-        with loaded(driver, 3, 20.0) as recorder:
-            while not recorder.counts()["lock_contend", "deadlock"] or len(recorder.rows) < 12:
-                time.sleep(0.05)
-        ((changes,),) = target.ask(f"SELECT SUM(version) FROM {SCHEMA}.hot")
+    with prepared(odbc_target.endpoint, params) as driver:
+        with loaded(driver, 3, 60.0) as recorder:
+            wait_for(lambda: bool(recorder.counts()["lock_contend", "deadlock"]) and len(recorder.rows) >= 4)
+        ((changes,),) = odbc_target.ask(f"SELECT SUM(version) FROM {SCHEMA}.hot")
     counts = recorder.counts()
     assert set(counts) == {("lock_contend", "ok"), ("lock_contend", "deadlock")}
     assert int(changes) == 2 * counts["lock_contend", "ok"]
 
 
-def test_a_row_that_was_changed_meanwhile_is_a_serialization_failure(target: Target) -> None:
+def test_a_row_that_was_changed_meanwhile_is_a_serialization_failure(odbc_target: Target) -> None:
     """With snapshot isolation whoever comes second begins again: a stage each; no change is lost."""
     params = {**HOT, "isolation": "snapshot", "retries": 3}
-    probe = made("sql-mix", {"sql": target.endpoint}, params)
+    probe = made("sql-mix", {"sql": odbc_target.endpoint}, params)
     try:
         probe.check()
     except Exception as error:  # noqa: BLE001 - which of them it is the contract's test says
         pytest.skip(str(error))
-    with prepared(target.endpoint, params) as driver:
+    with prepared(odbc_target.endpoint, params) as driver:
         with loaded(driver, 4, 1.0) as recorder:
             time.sleep(1.0)
-        ((changes,),) = target.ask(f"SELECT SUM(version) FROM {SCHEMA}.hot")
+        ((changes,),) = odbc_target.ask(f"SELECT SUM(version) FROM {SCHEMA}.hot")
     assert int(changes) == recorder.counts()["lock_contend", "ok"] > 0
     assert set(recorder.counts(stages=True)) <= {("lock_contend/retried", "serialization")}
     if (
-        "mysql" not in target.endpoint.url
+        "mysql" not in odbc_target.endpoint.url
     ):  # one statement of MariaDB's begins its snapshot when it has the row
         assert recorder.counts(stages=True)
 
@@ -115,17 +118,104 @@ def test_a_server_that_is_away_is_an_outcome_with_pauses(scheme: str) -> None:
 def test_the_load_outlives_a_crash_of_mariadb(maria_server: MariaDb, maria: Maria) -> None:
     """Killed and started again: errors are counted, the load goes on, every ok row survived."""
     with prepared(maria.endpoint, LOG_ONLY) as driver:
-        with loaded(driver, 3, 30.0) as recorder:
-            while len(recorder.rows) < 30:
-                time.sleep(0.05)
+        with loaded(driver, 3, 60.0) as recorder:
+            wait_for(lambda: len(recorder.rows) >= 30)
             maria_server.process.kill()
             time.sleep(0.4)
             maria_server.process.start()
             back = len(recorder.rows)
-            while [row.outcome for row in recorder.rows[back:]].count("ok") < 60:
-                time.sleep(0.05)
+            wait_for(lambda: [row.outcome for row in recorder.rows[back:]].count("ok") >= 40)
         counts = recorder.counts()
         ((rows,),) = maria.ask(COUNT)
     ok, lost = counts["log_append", "ok"], counts["log_append", "connection_lost"]
     assert {outcome for _, outcome in counts} == {"ok", "connection_lost", "unreachable"}
     assert ok <= rows <= ok + lost
+
+
+def test_a_password_is_in_no_message(odbc_target: Target) -> None:
+    """Of a server that is there and refuses it: whatever the driver says, in any spelling."""
+    scheme, _, rest = odbc_target.endpoint.url.partition("://")
+    host = rest.rpartition("@")[2]
+    for secret in ("hunter2", "hunt;er}2", "hun@ter/2"):
+        quoted = secret.replace(";", "%3B").replace("}", "%7D").replace("@", "%40").replace("/", "%2F")
+        endpoint = Endpoint("sql", f"{scheme}://nobody:{quoted}@{host}")
+        with pytest.raises(EndpointUnreachable) as caught:
+            made("sql-mix", {"sql": endpoint}, LOG_ONLY).check()
+        assert "refused the user or the password" in str(caught.value)
+        assert secret not in str(caught.value)
+        assert quoted not in str(caught.value)
+
+
+def test_without_libodbc_one_sentence_names_the_package(tmp_path: Path) -> None:
+    """``check`` in a process in which pyodbc cannot be loaded: no traceback, exit status 5."""
+    (tmp_path / "pyodbc.py").write_text("raise ImportError('libodbc.so.2: cannot open shared object file')\n")
+    (tmp_path / "farm.yaml").write_text(
+        "name: f\nenvironment: test\nendpoints: {sql: {url: 'mssql+odbc://u:p@127.0.0.1:1/d'}}\n"
+    )
+    (tmp_path / "plan.yaml").write_text(
+        "name: p\nseed: 1\nscenarios: {orders: {use: sql-mix, load: {model: closed, users: 1}}}\n"
+        "phases: {warm_up: 1s, measure: 1s, cool_down: 0s}\n"
+    )
+    done = run_cli(
+        *("check", tmp_path / "plan.yaml", "--farm", tmp_path / "farm.yaml"),
+        env={"PYTHONPATH": str(tmp_path)},
+    )
+    said = done.stdout + done.stderr
+    assert done.returncode == 5, said
+    assert "ODBC's driver manager cannot be loaded on this machine (libodbc.so.2: cannot open" in said
+    assert "apt-get install unixodbc" in said
+    assert "Traceback" not in said
+
+
+def test_freetds_says_that_nobody_is_there() -> None:
+    """A real driver, a port nobody listens on."""
+    need_driver("FreeTDS", package="tdsodbc")
+    endpoint = Endpoint("sql", "mssql+odbc://u:hunter2@127.0.0.1:1/d?driver=FreeTDS")
+    with pytest.raises(EndpointUnreachable, match="nobody answered there") as caught:
+        made("sql-mix", {"sql": endpoint}, LOG_ONLY).check()
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the wheel's driver is looked for by its Linux path")
+def test_microsofts_driver_of_the_wheel_is_loaded_by_its_path() -> None:
+    """It says itself that nobody listens there; the endpoint's facts would name it."""
+    pytest.importorskip(
+        "mssql_python_odbc", reason="the wheel mssql-python-odbc is missing (extra microsoft-odbc)"
+    )
+    endpoint = Endpoint("sql", "mssql+odbc://u:hunter2@127.0.0.1:1/d")
+    with pytest.raises(EndpointUnreachable, match="nobody answered there") as caught:
+        made("sql-mix", {"sql": endpoint}, LOG_ONLY).check()
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_certificate_nobody_vouches_for_is_explained(tmp_path: Path) -> None:
+    """A real server with a certificate of its own: refused, with the way out; taken where nobody looks."""
+    need_driver("MariaDB", package="odbc-mariadb")
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    subprocess.run(
+        [
+            *(require("openssl", "openssl"), "req", "-x509", "-newkey", "rsa:2048", "-nodes"),
+            *("-days", "2"),
+            *("-keyout", str(key), "-out", str(certificate), "-subj", "/CN=elsewhere"),
+        ],
+        check=True,
+        capture_output=True,
+        timeout=30,
+    )
+    key.chmod(0o644)
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(0o755)
+    with mariadb(f"--ssl-cert={certificate}", f"--ssl-key={key}") as server:
+        url = f"{server.url}?FORCETLS=1&SSLVERIFY="
+        for keywords in ("1", f"1&SSLCA={certificate}"):
+            with pytest.raises(EndpointUnreachable, match="TLS certificate is not trusted here") as caught:
+                made("sql-mix", {"sql": Endpoint("sql", url + keywords)}, LOG_ONLY).check()
+            assert "or accept any certificate (?SSLVERIFY=0)" in str(caught.value)
+        assert made("sql-mix", {"sql": Endpoint("sql", url + "0")}, LOG_ONLY).check()["sql"]["version"]
+
+
+def test_a_server_without_encryption_is_explained(postgres_odbc: Postgres) -> None:
+    """The driver insists on TLS, the server has none."""
+    endpoint = Endpoint("sql", postgres_odbc.endpoint.url + "?SSLmode=require")
+    with pytest.raises(EndpointUnreachable, match=r"do not agree on encryption .*write .SSLmode=disable"):
+        made("sql-mix", {"sql": endpoint}, LOG_ONLY).check()
