@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from pinchpoint.analysis.capacity import used
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.evidence import cpu_limit, disk_state
-from pinchpoint.analysis.facts import facts, level_words, rate_metric, witnesses
+from pinchpoint.analysis.facts import AS_COUNTED, facts, level_words, rate_metric, witnesses
 from pinchpoint.analysis.growth import with_growth
 from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures, ShareMeasures, measure
 from pinchpoint.analysis.resources import Resource
+from pinchpoint.analysis.series import Key
 from pinchpoint.analysis.share_facts import share_facts
 from pinchpoint.analysis.signature import KINDS, Suspicion, suspect
 from pinchpoint.analysis.stages import Stage
@@ -127,7 +128,11 @@ def _witnesses(one: Suspicion) -> Iterator[Fact]:
 
 def _fact(one: Suspicion, text: str, metric: str, value: float | None, rule: Threshold) -> Fact:
     host = one.resource.hosts[0] if one.resource.hosts else ""
-    return Fact(text, metric, value, host, one.resource.instance, "context", None, rule.source, rule.says)
+    place = Key(host, metric, one.resource.instance)
+    if one.resource.by_database:
+        text, place = f"{text}{AS_COUNTED}", one.resource.told_by.get(metric, place)
+    host, metric, instance = place
+    return Fact(text, metric, value, host, instance, "context", None, rule.source, rule.says)
 
 
 def _unknown(one: Suspicion, why: str, rule: Threshold | None = None) -> Fact:

@@ -13,6 +13,7 @@ from pinchpoint.analysis.evidence import cpu_limit
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.inputs import Inputs
 from pinchpoint.analysis.knee import Knee
+from pinchpoint.analysis.managed import files_of
 from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures, ShareMeasures, told
 from pinchpoint.analysis.resample import block_rows
 from pinchpoint.analysis.resources import Resource
@@ -240,7 +241,9 @@ def unseen(inputs: Inputs) -> Iterator[str]:
     """What was to be watched and was not, for a tenth of the window or more: hosts, servers from within."""
     for host in dict.fromkeys(host.name for host in inputs.hosts):
         seen = inputs.samples.seen_ratio(host, "cpu.busy_ratio")
-        if seen == 0:
+        if seen == 0 and any(disk.host == host and files_of(inputs, disk) for disk in inputs.disks):
+            yield f"{host} was not seen, only what its database tells"
+        elif seen == 0:
             yield f"{host} was not seen"
         elif seen < SEEN.value:
             yield f"{host} was only partly seen"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import groupby
 from typing import Literal
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from pinchpoint.analysis.changes import find_shift
 from pinchpoint.analysis.inputs import DiskRole, Inputs
+from pinchpoint.analysis.managed import columns_of, files_of, told_by
 from pinchpoint.analysis.pace import find_pace
 from pinchpoint.analysis.resources import COMMIT_ROLES, ROLE_ORDER, DiskShift, Resource
 from pinchpoint.analysis.series import Floats, Samples, spread
@@ -18,37 +20,43 @@ from pinchpoint.analysis.stores import store_view
 
 
 def find_disks(inputs: Inputs) -> Iterator[Resource]:
-    """Every device with a role, once per machine."""
+    """Every device with a role, once per machine; and those that only a database tells of."""
     known = [disk for disk in inputs.disks if disk.device is not None]
     order = sorted(known, key=lambda disk: (disk.machine, disk.device or "", role_rank(disk.role)))
     for (machine, device), group in groupby(order, key=lambda disk: (disk.machine, disk.device or "")):
         roles = tuple(group)
         hosts = [host.name for host in inputs.on_machine(machine)]
-        columns = disk_columns(inputs.samples, hosts, device)
-        sessions, view = waiting_sessions(inputs, roles), store_view(inputs, roles)
-        yield Resource(
-            key=f"disk:{machine}:{device}",
-            type="disk",
-            machine=machine,
-            hosts=tuple(dict.fromkeys(role.host for role in roles)),
-            tiers=tuple(dict.fromkeys(role.tier for role in roles)),
-            instance=device,
-            roles=roles,
-            limits=next((role.limits for role in roles if role.limits), None),
-            commit_path=any(_on_commit_path(role, inputs.disks) for role in roles),
-            shift=_disk_shift(columns),
-            pace=find_pace(columns, float(inputs.window.step_s)),
-            step_s=float(inputs.window.step_s),
-            columns={
-                **columns,
-                "sessions": np.where(
-                    np.isfinite(view.waiting), np.nan_to_num(sessions) + view.waiting, sessions
-                ),
-                "log_waits": view.share,
-                "backlog": view.backlog,
-            },
-            views=view.series,
-        )
+        yield _disk(inputs, roles, device, disk_columns(inputs.samples, hosts, device))
+    for role in inputs.disks:
+        files = () if role.seen else files_of(inputs, role)
+        if files:
+            found = _disk(inputs, (role,), role.role, columns_of(inputs, role.host, files))
+            yield replace(found, told_by=told_by(inputs, role.host, files))
+
+
+def _disk(inputs: Inputs, roles: tuple[DiskRole, ...], device: str, columns: dict[str, Floats]) -> Resource:
+    sessions, view = waiting_sessions(inputs, roles), store_view(inputs, roles)
+    return Resource(
+        key=f"disk:{roles[0].machine}:{device}",
+        type="disk",
+        machine=roles[0].machine,
+        hosts=tuple(dict.fromkeys(role.host for role in roles)),
+        tiers=tuple(dict.fromkeys(role.tier for role in roles)),
+        instance=device,
+        roles=roles,
+        limits=next((role.limits for role in roles if role.limits), None),
+        commit_path=any(_on_commit_path(role, inputs.disks) for role in roles),
+        shift=_disk_shift(columns),
+        pace=find_pace(columns, float(inputs.window.step_s)),
+        step_s=float(inputs.window.step_s),
+        columns={
+            **columns,
+            "sessions": np.where(np.isfinite(view.waiting), np.nan_to_num(sessions) + view.waiting, sessions),
+            "log_waits": view.share,
+            "backlog": view.backlog,
+        },
+        views=view.series,
+    )
 
 
 def _disk_shift(columns: Mapping[str, Floats]) -> DiskShift | None:

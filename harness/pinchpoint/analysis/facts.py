@@ -33,6 +33,7 @@ SHARES_TOLD = {
     "db.journal.sync_s_per_s": "the time of a write was waiting for its journal",
 }
 """A store's metric -> what its share is of."""
+AS_COUNTED = ", as the database counts it: nobody looked at the disk"
 SPREADS = (FLAT, REGULATOR_FLAT, BY_SIZE)
 """Rules about how a rate moves: no threshold for the rate they are about."""
 
@@ -76,12 +77,13 @@ def _fact(
 ) -> Fact:
     of_limit = limit.value if limit and limit not in SPREADS else None
     series = None if resource.whole is not None else resource.instance
+    key = resource.told_by.get(metric)
     return Fact(
-        fact=text,
-        metric=metric,
+        fact=f"{text}{AS_COUNTED}" if resource.by_database and metric.startswith("disk.") else text,
+        metric=key.metric if key else metric,
         value=value,
-        host=resource.hosts[0],
-        instance=series if instance is None else instance,
+        host=key.host if key else resource.hosts[0],
+        instance=key.instance if key else series if instance is None else instance,
         evidence=evidence,
         threshold=of_limit,
         source=limit.source if limit else None,

@@ -142,7 +142,9 @@ def told(resource: Resource, rows: Rows) -> bool:
 
     How I/O moves from one second to the next tells a limit from a device and both from a mere delay.
     """
-    columns = [resource.columns[name][rows] for name in ("reads", "writes", "outstanding", "busy")]
+    # A database that times none of its I/O has counted it all the same.
+    names = ("reads", "writes") if resource.by_database else ("reads", "writes", "outstanding", "busy")
+    columns = [resource.columns[name][rows] for name in names]
     read = int(np.isfinite(columns).all(axis=0).sum())
     return read >= MIN_SAMPLES.value or read >= SEEN.value * len(rows)
 

@@ -75,6 +75,7 @@ class Resource:
         step_s: seconds per step.
         columns: one value per step of the window, NaN = not measured.
         views: the series on which rests what the server itself says of it (``stores``).
+        told_by: of a disk nobody looked at, its metric -> the database's series that tells it (``managed``).
     """
 
     key: str
@@ -95,6 +96,12 @@ class Resource:
     step_s: float = 1.0
     columns: Mapping[str, Floats] = field(default_factory=dict)
     views: tuple[Key, ...] = ()
+    told_by: Mapping[str, Key] = field(default_factory=dict)
+
+    @property
+    def by_database(self) -> bool:
+        """Whether its I/O, or a part of it, is what a database counts, as nobody looks at the device."""
+        return any(not role.seen for role in self.roles)
 
     @property
     def role(self) -> str | None:

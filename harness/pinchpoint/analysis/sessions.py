@@ -1,6 +1,7 @@
 """What a database says of its own sessions: the independent witness of who waits for what (METHOD step 4).
 
-Wait events are PostgreSQL's (its documentation, "Wait Event Types"): the collector samples them.
+Wait events are PostgreSQL's (its documentation, "Wait Event Types"): the collector samples them. Of other
+databases a collector says itself what a wait is for, in front of the server's own name for it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import numpy as np
 from pinchpoint.analysis.inputs import DiskRole, Inputs
 from pinchpoint.analysis.series import Floats
 
-LOG_WAITS = ("IO:Wal", "IO:WAL", "LWLock:WALWrite")
+LOG_WAITS = ("IO:Wal", "IO:WAL", "LWLock:WALWrite", "Log:")
 """A session writes or flushes the log, or waits for the one that does: group commit."""
 DATA_WAITS = (
     "IO:DataFile",
@@ -22,9 +23,10 @@ DATA_WAITS = (
     "BufferPin:",
     "LWLock:BufferIO",
     "IPC:BufferIo",
+    "Data:",
 )
 """A session reads or writes pages of tables, or waits for the one that reads the same page."""
-TEMPORARY_WAITS = ("IO:BufFile",)
+TEMPORARY_WAITS = ("IO:BufFile", "Temp:")
 
 WAITS = {
     "log": LOG_WAITS,

@@ -1,4 +1,4 @@
-"""What NoSQL stores tell of themselves, as figures: logs, compactions, queues, connections."""
+"""What servers tell of themselves beside sessions and files, as figures: logs, queues, connections."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 from pinchpoint.analysis.inputs import Inputs
 
-KINDS = ("valkey", "cassandra", "mongodb")
-"""Collectors that look into such a store."""
+KINDS = ("valkey", "cassandra", "mongodb", "mariadb", "sqlserver")
+"""Collectors that look into such a server."""
 
 FIGURES: Mapping[tuple[str, str], str] = {
     ("db.main_thread.busy_ratio", ""): "its one thread at work",
@@ -32,6 +32,21 @@ FIGURES: Mapping[tuple[str, str], str] = {
     ("db.tickets_queued", "read"): "reads that wait for a ticket",
     ("db.tickets_queued", "write"): "writes that wait for a ticket",
     ("db.request_latency_s", "write"): "a write, as the server sees it",
+    ("db.write_latency_s", "log"): "a write of its log",
+    ("db.fsync_latency_s", "log"): "a flush of its log",
+    ("db.log_buffer_full_per_s", ""): "writes that waited for room in the log's buffer",
+    ("db.checkpoint_age_ratio", ""): "of its log, what a restart would go through",
+    ("db.buffer_waits_per_s", ""): "sessions that waited for a free page",
+    ("db.lock_wait_latency_s", ""): "a wait for a row",
+    ("db.history_length", ""): "old versions that cannot be cleared away yet",
+    ("db.governed_s_per_s", "data"): "I/O of data held back by the resource governor, of the time",
+    ("db.governed_s_per_s", "log"): "I/O of the log held back by it",
+    ("db.signal_wait_ratio", ""): "of its waits, waiting for a CPU",
+    ("db.tasks_runnable", ""): "tasks that want a CPU",
+    ("db.cpu_ratio", ""): "of its machine's CPU used by it",
+    ("db.page_life_s", ""): "a page's life in the buffer",
+    ("db.memory_grants_pending", ""): "statements that wait for memory",
+    ("db.memory_ratio", ""): "of the memory it aims at in use",
     ("db.connections", ""): "connections",
     ("db.connections_ratio", ""): "of those it takes",
     ("db.connections_rejected_per_s", ""): "connections refused",

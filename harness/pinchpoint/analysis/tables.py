@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from pinchpoint.analysis.durability import writes_table
 from pinchpoint.analysis.inputs import DiskRole, Inputs, Load
+from pinchpoint.analysis.managed import database_row
 from pinchpoint.analysis.series import Floats, Key, Readings, Series
 from pinchpoint.analysis.stages import offered_per_s, peak_steps
 from pinchpoint.analysis.thresholds import RECOVERED, latency_limit
@@ -132,11 +133,12 @@ def _disk(inputs: Inputs, disk: DiskRole) -> dict[str, Any]:
         key = told(metric)
         return inputs.samples.readings(*key) if key else None
 
+    counted = None if disk.seen else database_row(inputs, disk)
     verified = series("data_writes_per_s") is not None
     prefix = "data_" if verified else ""
     latency = series(f"{prefix}write_latency_s")
     iops = _sum(readings(f"{prefix}writes_per_s"), readings("reads_per_s"))
-    return {
+    row = {
         "tier": disk.tier,
         "host": disk.host,
         "role": disk.role,
@@ -152,6 +154,7 @@ def _disk(inputs: Inputs, disk: DiskRole) -> dict[str, Any]:
         "latency_limit_source": latency_limit(disk.role).source,
         "why_not_measured": None if len(iops) else disk.why or "no samples of this device",
     }
+    return row if counted is None else row | counted | {"iops_source": "database", "why_not_measured": None}
 
 
 def _sum(writes: Readings | None, reads: Readings | None) -> Floats:

@@ -29,6 +29,7 @@ from pinchpoint.plan.prove import check_prove
 from pinchpoint.plan.record import with_places
 from pinchpoint.plan.replay import check_replay
 from pinchpoint_collectors import registry as collectors
+from pinchpoint_collectors.databases.server_kind import ServerKind
 from pinchpoint_infra.catalogue import catalogue
 from pinchpoint_scenarios import registry as scenarios
 from pinchpoint_scenarios.contract import FileParams, Scenario
@@ -185,13 +186,25 @@ def _check_catalogue(farm: Document, place: Path) -> Iterator[Problem]:
 
 
 def _check_places(farm: Document, place: Path) -> Iterator[Problem]:
+    known = {"device", "path", *(("profile", "limits") if _is_managed(farm, place) else ())}
     for role, disk in farm.mapping(*place, "disks").items():
-        if isinstance(disk, dict) and not disk.keys() & {"device", "path"}:
+        if isinstance(disk, dict) and not disk.keys() & known:
             yield Problem(
                 (*place, "disks", role),
                 "a disk without a place",
-                "needed: device (such as nvme1n1) or path (an absolute path that lies on it)",
+                "needed: device (such as nvme1n1) or path (an absolute path that lies on it); where nobody "
+                "can look into the machine, a collector of the database and the disk's profile or limits",
             )
+
+
+def _is_managed(farm: Document, place: Path) -> bool:
+    """Whether a host is watched through a database that counts its files' I/O, and by nothing else."""
+    entries = farm.at(*place, "collect")
+    given = [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+    names = [entry.get("kind") for entry in given]
+    kinds = [collectors.kind(name) for name in names if name in collectors.names()]
+    asked = [kind for kind in kinds if isinstance(kind, ServerKind)]
+    return any(kind.counts_files for kind in asked) and len(asked) == len(kinds)
 
 
 def _check_collectors(farm: Document, place: Path) -> Iterator[Problem]:

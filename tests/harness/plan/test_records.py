@@ -100,6 +100,33 @@ def test_striped_disks_are_declared_by_one_of_them(tmp_path: Path) -> None:
         load_farm(write(tmp_path, text.replace("profile: azure/s30, ", ""))[0])
 
 
+@pytest.mark.parametrize(
+    ("collect", "disk", "fits"),
+    [
+        ("[{kind: postgres}]", "{profile: azure/p30}", True),
+        ("[{kind: sqlserver}]", "{limits: {iops: 500}}", True),
+        ("[{kind: mariadb}]", "{limits: unknown}", True),
+        ("[{kind: mariadb}]", "{}", False),
+        ("[{kind: valkey}]", "{profile: azure/p30}", False),
+        ("[{kind: postgres}, {kind: local}]", "{profile: azure/p30}", False),
+        ("[]", "{profile: azure/p30}", False),
+    ],
+)
+def test_a_disk_without_a_place_is_one_of_a_managed_database(
+    tmp_path: Path, collect: str, disk: str, fits: bool
+) -> None:
+    """Its cap is declared and its database counts; whoever can look into the machine says where it is."""
+    host = f"db1: {{machine: azure/d12, collect: {collect}, disks: {{log: {disk}}}}}"
+    tiers = f"{{sql: {{hosts: {{{host}}}}}}}"
+    text = f"name: f\nenvironment: test\nendpoints: {{files: {{path: docs}}}}\ntiers: {tiers}\n"
+    path = write(tmp_path, text)[0]
+    if fits:
+        assert load_farm(path).tiers["sql"].hosts["db1"].disks["log"].device is None
+    else:
+        with pytest.raises(InputError, match="a disk without a place"):
+            load_farm(path)
+
+
 def test_the_embedded_farm_offers_what_its_tiers_are(tmp_path: Path) -> None:
     """Endpoints follow from tiers; the corpus is found from the file's folder, not the current one."""
     built = "embedded: {tiers: [sql, files], content: {corpus: ../docs, documents: 9}}"

@@ -1,0 +1,147 @@
+"""Disks of servers whose machine nobody looks into (a managed database): as the database counts them.
+
+A database counts what it asks its operating system for. That is not what reaches the disk: the page cache may
+join writes, or serve reads, and a file system adds its own. So a disk seen this way is judged by the same
+rules, every finding says whose count it is, and the host stays one that was not seen: low confidence at most
+(METHOD step 8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from pinchpoint.analysis.inputs import DiskRole, Inputs
+from pinchpoint.analysis.resources import COMMIT_ROLES
+from pinchpoint.analysis.series import Floats, Key
+
+LOG_FILES = ("log", "wal", "binlog")
+FILES: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(COMMIT_ROLES, LOG_FILES),
+    "data": ("data",),
+    "tempdb": ("temp",),
+}
+"""Disk role -> the kinds of files it holds, as instances of the collectors' ``db.*`` metrics."""
+
+ALL_FILES = "innodb"
+"""All files of a server that does not tell them apart (MariaDB without its performance schema)."""
+
+TIMES = ("read", "write", "extend", "fsync")
+"""What a database is timed in; sums of these times are how many of its processes were in such a call."""
+
+
+def files_of(inputs: Inputs, role: DiskRole) -> tuple[str, ...]:
+    """The kinds of files on a disk of this role that its database counted; none where nobody did.
+
+    A data disk holds the log and the temporary files too, where they have no disk of their own.
+    """
+    own = {disk.role for disk in inputs.disks if disk.host == role.host}
+    names = FILES.get(role.role, ())
+    if role.role == "data":
+        names += () if own & set(COMMIT_ROLES) else LOG_FILES
+        names += () if "tempdb" in own else FILES["tempdb"]
+    there = {key.instance for key in inputs.samples.keys("db.writes_per_s") if key.host == role.host}
+    if role.role == "data" and ALL_FILES in there and not there & set(FILES["data"]):
+        return () if own & {*COMMIT_ROLES, "tempdb"} else (ALL_FILES,)
+    return tuple(name for name in names if name in there)
+
+
+def columns_of(inputs: Inputs, host: str, files: Sequence[str]) -> dict[str, Floats]:
+    """The columns of a disk from what a database counted of these files, as ``devices.disk_columns``.
+
+    A flush is counted as no I/O of its own: it is how the write before it reaches the disk. How much of the
+    time there was I/O at all is not told: at most as much as its processes spent in it together.
+    """
+
+    def total(metric: str) -> Floats:
+        return _sum(inputs.samples.steps(host, f"db.{metric}", name) for name in files)
+
+    outstanding = _sum(total(f"{name}_s_per_s") for name in TIMES)
+    unknown = np.full(inputs.window.steps, np.nan)
+    found = {
+        "reads": total("reads_per_s"),
+        "writes": _sum((total("writes_per_s"), total("extends_per_s"))),
+        "bytes": _sum((total("read_bytes_per_s"), total("write_bytes_per_s"))),
+        "read_bytes": total("read_bytes_per_s"),
+        "outstanding": outstanding,
+        "busy": np.minimum(1.0, outstanding),
+        "pressure": unknown,
+    }
+    # Of a log no reads are counted: there are none while it is written.
+    found["reads"] = np.where(np.isfinite(found["writes"]), np.nan_to_num(found["reads"]), found["reads"])
+    for ours, theirs in (("read", "read"), ("write", "write"), ("flush", "fsync")):
+        latency, weight = _latency(inputs, host, f"db.{theirs}_latency_s", files)
+        found |= {f"{ours}_latency": latency, f"{ours}_weight": weight}
+    return found
+
+
+def told_by(inputs: Inputs, host: str, files: Sequence[str]) -> dict[str, Key]:
+    """Metric of a disk -> the database's series that tells it: of the files with the most I/O."""
+
+    def level(metric: str, name: str) -> float:
+        return inputs.samples.mean(host, metric, name) or 0.0
+
+    def most(metric: str) -> Key:
+        return Key(host, metric, max(files, key=lambda name: level(metric, name)))
+
+    keys = {
+        f"disk.{way}{of}_per_s": most(f"db.{way}{of}_per_s")
+        for way in ("read", "write")
+        for of in ("s", "_bytes")
+    }
+    spent = max((most(f"db.{name}_s_per_s") for name in TIMES), key=lambda key: level(*key[1:]))
+    durable = most("db.fsync_latency_s")
+    durable = durable if level(*durable[1:]) else most("db.write_latency_s")
+    return {
+        **keys,
+        "disk.read_latency_s": most("db.read_latency_s"),
+        "disk.write_latency_s": durable,
+        "disk.outstanding": spent,
+        "disk.busy_ratio": spent,
+    }
+
+
+def database_row(inputs: Inputs, role: DiskRole) -> dict[str, float | None] | None:
+    """What the verdict's table has of such a disk; None where its database counted nothing."""
+    files = files_of(inputs, role)
+    if not files:
+        return None
+    found = columns_of(inputs, role.host, files)
+    io = found["reads"] + found["writes"]
+    io = io[np.isfinite(io)]
+    return {
+        "write_latency_mean_s": _mean(found, "write"),
+        "write_latency_max_s": _most(found["write_latency"]),
+        "read_latency_mean_s": _mean(found, "read"),
+        "flush_latency_mean_s": _mean(found, "flush"),
+        "iops_mean": float(io.mean()) if len(io) else None,
+        "iops_max": float(io.max()) if len(io) else None,
+    }
+
+
+def _sum(parts: Iterator[Floats] | Sequence[Floats]) -> Floats:
+    """What is known of them added up; NaN where none is."""
+    stacked = np.array(list(parts))
+    known = np.isfinite(stacked).any(axis=0)
+    return np.where(known, np.nansum(stacked, axis=0), np.nan)
+
+
+def _latency(inputs: Inputs, host: str, metric: str, files: Sequence[str]) -> tuple[Floats, Floats]:
+    """(mean over all operations, how many there were) of several kinds of files together."""
+    weights = [inputs.samples.weights(host, metric, name) for name in files]
+    means = [inputs.samples.steps(host, metric, name) for name in files]
+    weight = np.sum(weights, axis=0)
+    spent = np.sum([np.nan_to_num(mean) * of for mean, of in zip(means, weights, strict=True)], axis=0)
+    return np.divide(spent, weight, out=np.full(len(weight), np.nan), where=weight > 0), weight
+
+
+def _mean(found: Mapping[str, Floats], way: str) -> float | None:
+    latency, weight = found[f"{way}_latency"], found[f"{way}_weight"]
+    usable = np.isfinite(latency) & (weight > 0)
+    return float(np.average(latency[usable], weights=weight[usable])) if usable.any() else None
+
+
+def _most(values: Floats) -> float | None:
+    known = values[np.isfinite(values)]
+    return float(known.max()) if len(known) else None

@@ -1,0 +1,112 @@
+"""A run against a database whose host nobody may look into, from farm.yaml to the verdict."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from servers import running
+from support import require, run_cli
+
+from pinchpoint import embedded
+from pinchpoint.live import standing_farm
+from pinchpoint.plan import load_farm
+from pinchpoint_infra.embedded.tiers.sql import Sql
+
+pytestmark = pytest.mark.farm
+CAP = 250
+
+
+def farm_file(folder: Path, url: str, log: dict[str, Any]) -> Path:
+    """A farm that is one database: its address, a collector of it, what its disks are declared to do."""
+    folder.mkdir(exist_ok=True)
+    host = {
+        "machine": "azure/ds12",
+        "collect": [{"kind": "postgres", "user": "monitor", "password": "${WATCHER}"}],
+        "disks": {"log": log, "data": {"profile": "azure/p30"}},
+    }
+    path = folder / "managed.yaml"
+    content = {"name": "managed", "environment": "test", "endpoints": {"sql": {"url": url}}}
+    path.write_text(json.dumps({**content, "tiers": {"sql": {"hosts": {"db1": host}}}}))
+    return path
+
+
+def measured(folder: Path, farm: Path, measure: str, users: int) -> dict[str, Any]:
+    """The verdict of a run of commits."""
+    scenario = {
+        "use": "sql-mix",
+        "load": {"model": "closed", "users": users},
+        "params": {"operations": {"log_append": 1}},
+    }
+    plan = folder / "plan.yaml"
+    phases = {"warm_up": "3s", "measure": measure}
+    plan.write_text(json.dumps({"name": "commits", "scenarios": {"orders": scenario}, "phases": phases}))
+    done = run_cli("run", plan, "--farm", farm, "--out", folder / "runs", timeout_s=150)
+    assert done.returncode in (0, 3), done.stderr
+    verdict: dict[str, Any] = json.loads((Path(done.stdout.splitlines()[-1]) / "verdict.json").read_text())
+    return verdict
+
+
+@pytest.fixture
+def sql() -> Iterator[Sql]:
+    with running(Sql) as tier:
+        assert isinstance(tier, Sql)
+        yield tier
+
+
+def test_what_the_database_counts_stands_for_its_disks(
+    sql: Sql, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Declared far above what it does: its own count against the cap, said so, and nobody else is asked."""
+    url = sql.endpoint()["url"]
+    monkeypatch.setenv("WATCHER", sql._monitor)
+    with psycopg.connect(url, autocommit=True) as owner:
+        owner.execute("GRANT CONNECT ON DATABASE loadtest TO monitor")
+    verdict = measured(tmp_path, farm_file(tmp_path, url, {"limits": {"iops": 1_000_000}}), "12s", 4)
+    rows = {row["role"]: row for row in verdict["disks"]}
+    done = verdict["scenarios"]["orders"]["throughput_per_s"]
+    assert 0 < rows["log"]["iops_mean"] <= 1.2 * done, "commits that come together share a write"
+    assert rows["log"]["iops_source"] == rows["data"]["iops_source"] == "database"
+    assert rows["log"]["flush_latency_mean_s"] > 0
+    considered = {
+        one["role"]: one for one in verdict["explanation"]["considered"] if one["resource"] == "disk"
+    }
+    assert 0 < considered["log"]["used_ratio"] < 0.1
+    saturation = considered["log"]["checks"][0]
+    assert saturation["fact"]["fact"].endswith("as the database counts it: nobody looked at the disk")
+    assert saturation["fact"]["metric"] == "db.writes_per_s"
+    assert "db1 was not seen, only what its database tells" in verdict["warnings"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: a disk with a cap")
+def test_a_capped_log_is_named_from_the_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The log's disk really is held to its declared cap, by a farm this run is told nothing of."""
+    require("fusermount3", "fuse3")
+    real = tmp_path / "real.yaml"
+    built = {"tiers": ["sql"], "disks": {"sql.log": {"limits": {"iops": CAP}}}}
+    real.write_text(json.dumps({"name": "real", "environment": "test", "embedded": built}))
+    try:
+        assert run_cli("farm", "up", real).returncode == 0
+        farm = load_farm(real)
+        live = standing_farm(farm)
+        assert live is not None
+        url, monitor = live.endpoints["sql"]["url"], dict(live.watches)["postgres"].options["url"]
+        monkeypatch.setenv("WATCHER", monitor.split("://monitor:")[1].split("@")[0])
+        with psycopg.connect(url, autocommit=True) as owner:
+            owner.execute("GRANT CONNECT ON DATABASE loadtest TO monitor")
+        embedded.limit(farm.identity, hold=True)
+        verdict = measured(tmp_path, farm_file(tmp_path, url, {"limits": {"iops": CAP}}), "40s", 16)
+    finally:
+        run_cli("farm", "down", real)
+    found = verdict["bottleneck"]
+    assert found is not None, verdict["summary"]
+    assert (found["tier"], found["host"], found["role"]) == ("sql", "db1", "log")
+    assert found["kind"] in ("disk_cap", "disk_latency", "disk_device")
+    assert found["confidence"] == "low"
+    assert any("as the database counts it" in fact["fact"] for fact in found["evidence"])
