@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from pinchpoint.cli.init import init
 from pinchpoint.errors import InputError
 from pinchpoint.fit.course import course
 from pinchpoint.fit.fit import fit
 from pinchpoint.fit.production import COMMIT_LOG_BYTES
 from pinchpoint.fit.snapshots import changes, read_csv, seconds
-from pinchpoint.plan import load_plan
+from pinchpoint.plan import load, load_plan
 
 BEFORE = "2026-11-21 20:00:00+00"
 STATEMENT = {
@@ -31,6 +33,7 @@ STATEMENT = {
     "temp_blks_written": 0,
     "wal_bytes": 0,
 }
+NOTHING = ("page_reads_per_operation", "temp_bytes_per_operation")
 LATER = "2026-11-21 20:01:40.5+00"
 
 
@@ -253,3 +256,31 @@ def test_what_will_not_do_is_said(tmp_path: Path) -> None:
     refused(r"gone\.csv: cannot be read: No such file", str(tmp_path / "gone.csv"))
     refused(r"odd\.txt", before, after, str(tmp_path / "odd.txt"))
     refused("no statement that reads or writes", *pair(tmp_path, {"query": "COMMIT", "calls": 5}))
+
+
+def test_init_writes_the_fitted_plan(tmp_path: Path) -> None:
+    """Sources up to the next option, beside a farm.yaml; nothing is written where one will not do."""
+    sources = pair(tmp_path, {"query": "SELECT 1", "calls": 1005, "rows": 1005, "shared_blks_hit": 1005})
+    place = tmp_path / "fitted"
+    done = CliRunner().invoke(init, [str(place), "--from", *sources, "--over", "5s"], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    farm, plan = load(place / "farm.yaml", place / "plan.yaml")
+    assert plan.production == {"writes_per_s": 0, "reads_per_s": 10, **dict.fromkeys(NOTHING, 0)}
+    assert farm.name == "my-farm"
+    for said, arguments in (
+        (r"1 snapshot\(s\)", ["--from", sources[0]]),
+        ("--over: ", ["--from", *sources, "--over", "soon"]),
+    ):
+        with pytest.raises(InputError, match=said):
+            CliRunner().invoke(
+                init, [str(tmp_path / "new"), *arguments], catch_exceptions=False, standalone_mode=False
+            )
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_figure_that_is_none_is_refused_by_name(tmp_path: Path) -> None:
+    """In a plan that somebody wrote by hand."""
+    text = fit(pair(tmp_path, {"query": "SELECT 1", "calls": 1005}), 1, lambda _: None)
+    (tmp_path / "plan.yaml").write_text(text.replace("reads_per_s:", "read_per_s:"))
+    with pytest.raises(InputError, match=r'unknown figure "read_per_s"; allowed: .*; nearest: reads_per_s'):
+        load_plan(tmp_path / "plan.yaml")
