@@ -33,7 +33,7 @@ def circle(
     return Circle(asked, users, think_s, flush_s, lambda _: read_s)
 
 
-def simulated(users: int, away_s: float, flush_s: float, seconds: float = 120.0) -> tuple[float, float]:
+def simulated(users: int, away_s: float, flush_s: float, seconds: float = 40.0) -> tuple[float, float]:
     """(commits, flushes) per second of users who are away for a random time, then share a flush."""
     chance = random.Random(7)
     back = [(chance.expovariate(1 / away_s), user) for user in range(users)]

@@ -46,7 +46,7 @@ class Curve:
 
     Attributes:
         workload: its name.
-        points: (outstanding, I/Os per second, seconds each), by what is outstanding; rates never fall.
+        points: (outstanding, I/Os per second, seconds each), by what is outstanding; neither ever falls.
         spread_ratio: as of ``Taken``.
     """
 
@@ -156,11 +156,23 @@ class ProbedDisk:
             one = self._figures[cell]
             per_s = max(one.iops.mean if one.iops else 0.0, points[-1][1] if points else 0.0)
             points.append((float(cell.outstanding or 1), per_s, one.mean_s or 0.0))
-        return Curve(cells[0].workload, tuple(points), max(self._spread(cell) for cell in cells))
+        spread = max(self._spread(cell) for cell in cells)
+        return Curve(cells[0].workload, _rising(points), spread)
 
     def _spread(self, cell: Cell) -> float:
         iops = self._figures[cell].iops
         return max(LEAST_SPREAD, iops.spread_ratio if iops else 0.0)
+
+
+def _rising(points: Sequence[tuple[float, float, float]]) -> tuple[tuple[float, float, float], ...]:
+    """No disk answers sooner because more is asked of it: what was slower with less met something else."""
+    found: list[tuple[float, float, float]] = []
+    for depth, per_s, latency_s in reversed(points):
+        deeper = found[-1] if found else None
+        least_s = min(latency_s, deeper[2]) if deeper else latency_s
+        rate = max(per_s, depth / least_s if least_s else per_s)
+        found.append((depth, min(rate, deeper[1]) if deeper else rate, least_s))
+    return tuple(reversed(found))
 
 
 def _apart(cell: Cell, size_bytes: float | None, reads_ratio: float, depths: int) -> tuple[float, ...]:

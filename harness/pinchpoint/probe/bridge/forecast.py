@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import product
@@ -140,8 +140,7 @@ def predict(disk: ProbedDisk, mix: Mix) -> Prediction:
         )
     carry = partial(_carried, disk, mix, work, flush_io, curve)
     middle = carry(_Choice())
-    choices = product((1.0, _HALF), (0.0, 1.0), (-1.0, 1.0), (True, False), (-1.0, 1.0), (1.0, more_ios))
-    found = [carry(_Choice(*choice)).per_s for choice in choices]
+    found = [carry(choice).per_s for choice in _choices(work, more_ios)]
     cap = _most(disk, mix, work)
     return Prediction(
         mix=mix,
@@ -160,6 +159,20 @@ def predict(disk: ProbedDisk, mix: Mix) -> Prediction:
         curve=curve,
         assumes=tuple(_assumes(mix, work, flush_io, curve, middle.shortened, notes)),
     )
+
+
+def _choices(work: Work, more_ios: float) -> Iterator[_Choice]:
+    """Every corner of what is not known exactly, as far as it makes a difference."""
+    both = (-1.0, 1.0)
+    corners = product(
+        (1.0, _HALF) if work.commits else (1.0,),
+        (0.0, 1.0) if work.reads else (MIDDLE,),
+        both,
+        (True, False) if work.cores else (True,),
+        both,
+        dict.fromkeys((1.0, more_ios)),
+    )
+    return (_Choice(*corner) for corner in corners)
 
 
 def _work(mix: Mix) -> tuple[Work, float, list[str]]:

@@ -13,6 +13,8 @@ from pinchpoint.report import units
 from pinchpoint.report.tables import Column, Table, duration, number
 from pinchpoint.report.terminal import wrapped
 
+_NEAR = 10.0
+"""What would end at more than ten times the throughput is not worth a line."""
 _LIMITED = {
     "flush": "commits, which wait for flushes of its log",
     "reads": "waiting for its reads",
@@ -48,7 +50,7 @@ def _arithmetic(found: Prediction) -> Iterator[str]:
     yield f"{_load(mix)}, {units.per_second(mix.per_s)}: {_each(mix)} each, of which {_parts(found.before)}"
     if found.flush_io:
         yield (
-            f"an operation makes {units.times(work.commits)} a commit; a flush is {work.ios_per_flush:.2f} "
+            f"{work.commits:.3g} commits an operation; a flush is {work.ios_per_flush:.2f} "
             f"I/Os of {units.seconds(mix.disk.write_s)} there, {units.seconds(found.flush_io.mean_s)} here "
             f"({', '.join(found.flush_io.cells)})"
         )
@@ -62,7 +64,8 @@ def _arithmetic(found: Prediction) -> Iterator[str]:
         ios = work.reads + work.background
         yield f"at {ios:.3g} I/Os an operation its caps allow {units.per_second(found.most_per_s)}"
     for name, at in mix.others:
-        yield f"{name} would be used up at {units.per_second(at)}"
+        if at <= _NEAR * max(found.per_s, mix.per_s):
+            yield f"{name} would be used up at {units.per_second(at)}"
     yield f"so here: {_parts(found.after)}; {_law(found)}"
 
 
