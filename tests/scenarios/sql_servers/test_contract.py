@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from scenarios.sql_mix.helpers import LOG_ONLY, SMALL, loaded, performed, prepared, wait_for
-from scenarios.sql_servers.targets import SCHEMA, Postgres, Target
+from scenarios.sql_servers.targets import SCHEMA, Maria, Postgres, Target
 from scenarios.support import made, quiet
 
 from pinchpoint_scenarios.contract import Endpoint
@@ -248,6 +248,23 @@ def test_by_odbc_the_same_is_written_as_by_the_servers_own_library(postgres_odbc
                 )
             )
     assert seen[0] == seen[1]
+
+
+def test_mariadbs_data_is_as_large_as_was_asked_for_and_its_sorts_go_to_files(maria: Maria) -> None:
+    """Eight rows to a page of 16 KiB; the server's own counts of merges grow with each spill."""
+    merges = "SHOW GLOBAL STATUS LIKE 'Sort_merge_passes'"
+    params = {"operations": {"point_read": 1, "spill": 4}, "scale": 0.25, "spill_bytes": "4MiB"}
+    with prepared(maria.endpoint, params) as driver:
+        ((size,),) = maria.ask(
+            "SELECT DATA_LENGTH FROM information_schema.TABLES "
+            f"WHERE TABLE_SCHEMA = '{SCHEMA}' AND TABLE_NAME = 'data'"
+        )
+        before = int(maria.ask(merges)[0][1])
+        counts = performed(driver, 8).counts()
+        merged = int(maria.ask(merges)[0][1]) - before
+    assert size == pytest.approx(0.25 * 64 * 2**20, rel=0.25)
+    assert set(counts) == {("point_read", "ok"), ("spill", "ok")}
+    assert merged >= counts["spill", "ok"] > 0
 
 
 def test_a_data_source_is_asked_what_it_leads_to(
