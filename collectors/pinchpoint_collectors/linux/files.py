@@ -92,6 +92,33 @@ def read_text(path: str) -> str:
     return b"".join(parts).decode("utf-8", "replace")
 
 
+class Reread:
+    """A file of /proc that is read over and over: opening it anew costs a third of a reading.
+
+    Args:
+        path: where it is.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._descriptor: int | None = None
+
+    def read(self) -> str:
+        """The whole file, as it is now. Raises ``OSError``."""
+        if self._descriptor is None:
+            self._descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+        text = b""
+        while part := os.pread(self._descriptor, 1 << 16, len(text)):
+            text += part
+        return text.decode("utf-8", "replace")
+
+    def close(self) -> None:
+        """Give the descriptor back. Safe to call twice; ``read`` opens the file again."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
 def read_fact(path: str) -> str | None:
     """The stripped text of a file that not every machine has; None where it is missing, empty or refused."""
     try:

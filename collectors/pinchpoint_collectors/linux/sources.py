@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pinchpoint_collectors.errors import CollectorError
-from pinchpoint_collectors.linux.files import read_text
+from pinchpoint_collectors.linux.files import Reread, read_text
 from pinchpoint_collectors.proc import diskstats, meminfo, net_dev, pressure, stat, vmstat
 from pinchpoint_collectors.proc.value import Value
 from pinchpoint_collectors.record import NotMeasured
@@ -47,6 +47,7 @@ class Source:
         self.remedy = remedy
         self._parse = parse
         self._values = values
+        self._file = Reread(path)
         self._before: Any = None
         self._before_ns = 0
 
@@ -61,6 +62,10 @@ class Source:
         self._understand(text)
         return None
 
+    def close(self) -> None:
+        """Give back what it holds. Safe to call twice."""
+        self._file.close()
+
     def missing(self, why: str) -> NotMeasured:
         """What is not measured where the file cannot be read."""
         return NotMeasured(self.metrics, "", f"{self.path}: {why}", self.remedy)
@@ -71,7 +76,7 @@ class Source:
         Raises ``CollectorError`` when the file cannot be had.
         """
         try:
-            text = read_text(self.path)
+            text = self._file.read()
         except OSError as error:
             raise CollectorError(f"{self.path} can no longer be read: {error.strerror}") from error
         # Each file has its own stamp: when the machine is short of CPU, much time may pass between two files.

@@ -220,9 +220,13 @@ def utc(time_s: float) -> str:
     return datetime.fromtimestamp(time_s, UTC).isoformat().replace("+00:00", "Z")
 
 
+_WATCH_HOSTS = frozenset({"local", "ssh", "agent", "windows", "prometheus"})
+"""Kinds that watch the host itself: whether it was seen is told by its CPU, whenever that came."""
+
+
 def _views(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for collector in manifest.get("collectors") or ():
-        if collector.get("kind") != "local":
+        if collector.get("kind") not in _WATCH_HOSTS:
             yield from ((collector["kind"], host) for host in collector.get("hosts") or ())
 
 
