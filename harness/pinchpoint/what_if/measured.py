@@ -238,7 +238,7 @@ def _pool(
         cores=float(cores),
         cpu_s=cpu_s,
         waited={name: free_s[name] / each if each else 1.0 for name, each in cpu_s.items()},
-        base_ratio=max(0.0, min(0.95, (used - sum(by_tier.values())) / cores)),
+        others_ratio=max(0.0, (used - sum(by_tier.values())) / cores),
     )
 
 

@@ -14,6 +14,9 @@ UNQUEUED_S = 0.001
 """What an I/O takes when none waits before it, of a disk that was only ever seen at its limit: the round trip
 to networked storage (a P10's at queue depth 1). A setting says otherwise (``sql.log.latency``)."""
 
+MOST_OF_OTHERS = 0.5
+"""Other programs use idle cores up; of those that are wanted they leave half, as a fair scheduler has it."""
+
 ByScenario = Mapping[str, float]
 
 
@@ -134,7 +137,7 @@ class Cores:
         cores: how many.
         cpu_s: by scenario, CPU seconds per operation.
         waited: of that the share that is waited for here: a tier with an allowance waits there.
-        base_ratio: of the cores is used whatever the load.
+        others_ratio: of the cores is used by others than the tiers.
         allowance: it is what one tier may use of cores that others use, too.
     """
 
@@ -144,13 +147,14 @@ class Cores:
     cores: float
     cpu_s: ByScenario
     waited: ByScenario
-    base_ratio: float = 0.0
+    others_ratio: float = 0.0
     allowance: bool = False
 
     def stations(self) -> Iterator[Station]:
         """As a station of the model."""
+        base_ratio = min(self.others_ratio, MOST_OF_OTHERS)
         stay = {name: each * self.waited.get(name, 1.0) for name, each in self.cpu_s.items()}
-        yield Queue(self.key, self.cpu_s, stay, servers=self.cores, base_ratio=self.base_ratio)
+        yield Queue(self.key, self.cpu_s, stay, servers=self.cores, base_ratio=base_ratio)
 
 
 @dataclass(frozen=True, slots=True)

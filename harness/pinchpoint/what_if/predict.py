@@ -14,7 +14,7 @@ from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.conclusion import conclude
 from pinchpoint.analysis.resample import block_rows
 from pinchpoint.analysis.stages import Rows
-from pinchpoint.analysis.thresholds import UTILISATION
+from pinchpoint.analysis.thresholds import STRANGERS, UTILISATION
 from pinchpoint.errors import InputError, NotEvidenceError
 from pinchpoint.report import units
 from pinchpoint.store.read import StoredRun
@@ -254,6 +254,12 @@ def _warnings(measured: Measured, now: Solution) -> Iterator[str]:
             yield (
                 f"{one.name}: the model makes {units.percent(ratio)} of the throughput that was measured in "
                 "the run itself; what it predicts is told from its own"
+            )
+    for part in measured.parts:
+        if isinstance(part, Cores) and part.others_ratio > STRANGERS.value:
+            yield (
+                f"{units.percent(part.others_ratio)} of {part_words(part)} is used by other programs: it is "
+                "taken that they leave half of it to who wants it"
             )
     for target, why in measured.unmeasured.items():
         yield f"{target} is not part of the model: {why}"

@@ -15,9 +15,10 @@ UNIT_OF_COST = 100.0
 
 def prediction_text(found: Prediction) -> str:
     """What is changed, what throughput that brings, what limits then, what is assumed."""
-    blocks = [_changed(found), "\n".join(_throughput(one) for one in found.scenarios)]
-    blocks.append("\n".join([_binds("Now", found.binds_now), _binds("Then", found.binds_then)]))
-    blocks.append("\n".join(_table(found.parts)))
+    as_is = not found.changed
+    blocks = [_changed(found), "\n".join(_throughput(one, as_is=as_is) for one in found.scenarios)]
+    binds = [_binds("Now", found.binds_now), *([] if as_is else [_binds("Then", found.binds_then)])]
+    blocks += ["\n".join(binds), "\n".join(_table(found.parts, as_is=as_is))]
     blocks += [block for block in ("\n".join(_cost(found)),) if block]
     blocks.append("\n".join(["Assumed:", *(wrapped(one, "  - ") for one in found.assumes)]))
     if found.warnings:
@@ -35,7 +36,10 @@ def _changed(found: Prediction) -> str:
     return "\n".join(lines)
 
 
-def _throughput(one: Throughput) -> str:
+def _throughput(one: Throughput, *, as_is: bool) -> str:
+    if as_is:
+        each = units.seconds(one.now_s)
+        return wrapped(f"{one.scenario}: {units.per_second(one.now_per_s)}; an operation takes {each}.")
     if one.low_per_s == one.high_per_s:
         span = ""
     else:
@@ -66,15 +70,16 @@ def _binds(when: str, one: Binding) -> str:
     )
 
 
-def _table(parts: tuple[Use, ...]) -> Iterator[str]:
-    rows: list[tuple[str, ...]] = [("part", "used now", "then", "time there now", "then")]
+def _table(parts: tuple[Use, ...], *, as_is: bool) -> Iterator[str]:
+    names = ("part", "used now", "then", "time there now", "then")
+    shown = (0, 1, 3) if as_is else range(len(names))
+    rows: list[tuple[str, ...]] = [names]
     for one in parts:
         used = [_used(ratio) for ratio in (one.now_ratio, one.then_ratio)]
         rows.append((one.name, *used, units.seconds(one.now_s), units.seconds(one.then_s)))
     widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
     for row in rows:
-        first, *rest = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        yield "  ".join([first, *rest]).rstrip()
+        yield "  ".join(row[place].ljust(widths[place]) for place in shown).rstrip()
 
 
 def _used(ratio: float | None) -> str:

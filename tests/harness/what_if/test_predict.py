@@ -45,6 +45,16 @@ def test_after_a_cap_the_cpu_binds() -> None:
     assert found.scenarios[0].ratio == pytest.approx(3, rel=0.1)
 
 
+def test_other_programs_leave_half_of_the_cores_to_who_wants_them() -> None:
+    """They fill the cores; the disk's cap can double all the same, and whose the cores are is said."""
+    build = data(reads(Capped(300), LENGTH_S, 16), 16, limits={"iops": 300.0})
+    build.samples = [row for row in build.samples if row[3] != "cpu.busy_ratio"]
+    build.cpu("sql1", 0.99, 0.05, cores=(0, 1))
+    found = predict(build.run(), ["sql.data.iops=600"])
+    assert found.scenarios[0].ratio == pytest.approx(2, rel=0.05)
+    assert any("is used by other programs" in text for text in found.warnings)
+
+
 def test_a_machine_s_cap_is_what_ends_it() -> None:
     """A DS12 does 128 MB/s with all its disks, whatever these can do."""
     run = _on_machine().run()
