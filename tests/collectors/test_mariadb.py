@@ -279,6 +279,7 @@ def test_an_endpoint_s_other_ways_to_say_it(server: MariaDb) -> None:
     server.admin(f"DROP USER {WATCHER}@localhost")
 
 
+@pytest.mark.slow  # a second server, started twice
 def test_without_the_performance_schema_there_are_counts_and_no_times() -> None:
     """As MariaDB comes: all files of InnoDB together, with the remedy. A restart costs one interval."""
     with mariadb() as server, watching(server.url(WATCHER)) as collector:

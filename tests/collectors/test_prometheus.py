@@ -6,7 +6,7 @@ import json
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -209,6 +209,7 @@ def test_what_was_scraped_behind_a_cut_link_is_fetched_afterwards(
     assert any(cut_s < stamp / 1e9 < cut_s + 3 for stamp in stamps)
 
 
+@pytest.mark.slow  # several scrapes have to fail
 def test_an_exporter_that_is_gone_is_told_and_leaves_a_gap(watched: tuple[Relay, ServerProcess]) -> None:
     """Prometheus' own words; when it is back the time between belongs to no sample."""
     relay, server = watched
@@ -232,22 +233,6 @@ def test_an_exporter_that_is_gone_is_told_and_leaves_a_gap(watched: tuple[Relay,
                 continue
     within = [each for each in found if broken_s + 1 < each.time_ns / 1e9 < broken_s + 3.5]
     assert [each for each in within if not each.metric.startswith("collector.")] == []
-
-
-def test_the_scrape_interval_is_honoured_and_stated(watched: tuple[Relay, ServerProcess]) -> None:
-    """Scraped every two seconds, asked every fifth of one: a value per scrape, and next to no questions."""
-    relay, _ = watched
-    with prometheus(relay.port, "2s") as server, ExitStack() as stack:
-        ready = server.url, f"127.0.0.1:{relay.port}"
-        collector = stack.enter_context(_connected(watch(ready[0], relay)))
-        facts = collector.inventory()["sql1"]
-        found = gathered(collector, 4.5)
-    assert (facts["scrape_interval_s"], facts["scrape_interval_from"]) == (2.0, "the server's targets")
-    samples = [each for each in found if each.metric == "mem.available_bytes"]
-    assert 1 <= len(samples) <= 3
-    assert all(each.interval_s == pytest.approx(2, abs=0.1) for each in samples)
-    asked = [each for each in found if each.metric == "collector.received_bytes"]
-    assert len(asked) <= 8, "between scrapes nothing is asked"
 
 
 @contextmanager
@@ -312,15 +297,20 @@ HASH = "$2b$04$abcdefghijklmnopqrstuuinwY/tkBVrn3xrxQI/TgnMHhkvl85RW"
 """bcrypt of "sesame"."""
 
 
-def test_a_server_with_tls_and_a_login(watched: tuple[Relay, ServerProcess], tmp_path: Path) -> None:
-    """Refused without either, each with its remedy; no secret is in a message."""
+def test_a_server_with_tls_a_login_and_another_scrape_interval(
+    watched: tuple[Relay, ServerProcess], tmp_path: Path
+) -> None:
+    """Refused without either, each with its remedy; no secret is in a message.
+
+    Scraped every two seconds, asked every fifth of one: a value per scrape, and next to no questions.
+    """
     relay, _ = watched
     crt, key = certificate(tmp_path)
     web = {
         "tls_server_config": {"cert_file": str(crt), "key_file": str(key)},
         "basic_auth_users": {"watcher": HASH},
     }
-    with prometheus(relay.port, web_config=json.dumps(web), scheme="https") as server:
+    with prometheus(relay.port, "2s", json.dumps(web), "https") as server:
         right = {"ca": str(crt), "user": "watcher", "password": "sesame"}
         for options, said in (
             ({**right, "ca": None}, "no known authority; say ca: FILE"),
@@ -333,11 +323,17 @@ def test_a_server_with_tls_and_a_login(watched: tuple[Relay, ServerProcess], tmp
             assert said in str(caught.value)
             assert "wrong-secret" not in str(caught.value)
         with _connected(watch(server.url, relay, None, **right)) as collector:
-            assert collector.inventory()["sql1"]["cores"]
-        with _connected(
-            watch(server.url.replace("//", "//watcher:sesame@"), relay, None, ca=str(crt))
-        ) as collector:
-            assert collector.inventory()["sql1"]["cores"]
+            facts = collector.inventory()["sql1"]
+            found = gathered(collector, 4.5)
+        login_in_url = server.url.replace("//", "//watcher:sesame@")
+        with watching(watch(login_in_url, relay, None, ca=str(crt))) as collector:
+            assert collector.inventory()["sql1"]["cores"] == facts["cores"]
+    assert (facts["scrape_interval_s"], facts["scrape_interval_from"]) == (2.0, "the server's targets")
+    samples = [each for each in found if each.metric == "mem.available_bytes"]
+    assert 1 <= len(samples) <= 3
+    assert all(each.interval_s == pytest.approx(2, abs=0.1) for each in samples)
+    asked = [each for each in found if each.metric == "collector.received_bytes"]
+    assert len(asked) <= 8, "between scrapes nothing is asked"
 
 
 def test_a_token_is_sent_and_an_answer_without_targets_is_enough() -> None:

@@ -44,7 +44,7 @@ def measured(folder: Path, farm: Path, measure: str, users: int) -> dict[str, An
         "params": {"operations": {"log_append": 1}},
     }
     plan = folder / "plan.yaml"
-    phases = {"warm_up": "3s", "measure": measure}
+    phases = {"warm_up": "1s", "measure": measure}
     plan.write_text(json.dumps({"name": "commits", "scenarios": {"orders": scenario}, "phases": phases}))
     done = run_cli("run", plan, "--farm", farm, "--out", folder / "runs", timeout_s=150)
     assert done.returncode in (0, 3), done.stderr
@@ -67,7 +67,7 @@ def test_what_the_database_counts_stands_for_its_disks(
     monkeypatch.setenv("WATCHER", sql._monitor)
     with psycopg.connect(url, autocommit=True) as owner:
         owner.execute("GRANT CONNECT ON DATABASE loadtest TO monitor")
-    verdict = measured(tmp_path, farm_file(tmp_path, url, {"limits": {"iops": 1_000_000}}), "12s", 4)
+    verdict = measured(tmp_path, farm_file(tmp_path, url, {"limits": {"iops": 1_000_000}}), "10s", 4)
     rows = {row["role"]: row for row in verdict["disks"]}
     done = verdict["scenarios"]["orders"]["throughput_per_s"]
     assert 0 < rows["log"]["iops_mean"] <= 1.2 * done, "commits that come together share a write"
