@@ -84,7 +84,7 @@ def collectors(run: StoredRun, clock: Clock) -> Table:
             duration("interval_s", "interval"),
             number("readings", "readings"),
             number("failed", "failed"),
-            duration("cpu_s", "CPU used here"),
+            duration("cpu_s", "CPU used"),
             share("cost_ratio", "of one core"),
             *_far(rows),
         ),
