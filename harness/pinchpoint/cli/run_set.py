@@ -13,11 +13,11 @@ import click
 from pinchpoint.cli.compare import write_comparison
 from pinchpoint.comparison import compare, exit_status, read_again, read_sides
 from pinchpoint.comparison.foreseen import predicted
-from pinchpoint.errors import ExitStatus, gravest
+from pinchpoint.errors import ExitStatus, PinchpointError, gravest
 from pinchpoint.plan import Farm, Plan
 from pinchpoint.report import units
 from pinchpoint.report.compared.terminal import comparison_text
-from pinchpoint.run_set import RunSet, turns
+from pinchpoint.run_set import Place, RunSet, turns
 from pinchpoint.store.schema import VERDICT
 
 RunOne = Callable[[Farm, Plan, Path], tuple[Path, ExitStatus]]
@@ -44,13 +44,11 @@ def conduct(made: RunSet, members: Sequence[tuple[Farm, Plan]], run_one: RunOne)
     try:
         for number, place in turns(made.places, made.repeat):
             click.echo(f"{place.folder}, round {number} of {made.repeat}:")
-            directory, status = run_one(*by_identity[place.identity], made.directory / place.folder)
+            statuses.append(_one(made, place, number, *by_identity[place.identity], run_one))
             click.echo("")
-            made.note(place, number, directory, status)
-            statuses.append(status)
-            if status not in GO_ON:
+            if statuses[-1] not in GO_ON:
                 click.echo(
-                    f"{directory}: this run did not come to its end, so the set ends here; what was "
+                    f"{place.folder}: this run did not come to its end, so the set ends here; what was "
                     "measured is kept",
                     err=True,
                 )
@@ -59,6 +57,17 @@ def conduct(made: RunSet, members: Sequence[tuple[Farm, Plan]], run_one: RunOne)
     finally:
         made.end(whole=whole)
     return statuses
+
+
+def _one(made: RunSet, place: Place, number: int, farm: Farm, plan: Plan, run_one: RunOne) -> ExitStatus:
+    """One run of a set; an error is said, and becomes its status: the runs before it are not lost for it."""
+    try:
+        directory, status = run_one(farm, plan, made.directory / place.folder)
+    except PinchpointError as error:
+        click.echo(str(error), err=True)
+        return error.exit_status
+    made.note(place, number, directory, status)
+    return status
 
 
 def compare_farms(made: RunSet) -> tuple[list[Path], ExitStatus]:
@@ -95,6 +104,8 @@ def spread_text(made: RunSet) -> str:
     lines = []
     for folder in made.sides:
         verdicts = _verdicts(made, folder)
+        if not verdicts:
+            continue
         lines.append(f"{len(verdicts)} run{'s'[: len(verdicts) > 1]} of {folder.name}:")
         for name in dict.fromkeys(name for verdict in verdicts for name in verdict["scenarios"]):
             for metric in _SHOWN:

@@ -54,7 +54,7 @@ _CPU = ("cpu_model", "cores")
 _MEMORY = ("memory_bytes", "swap_bytes")
 _MACHINE = ("machine_id", "kernel", "os", "virtualisation", "clock_source")
 _DEVICE = ("size_bytes", "model", "rotational", "scheduler", "write_cache")
-_MOUNT = ("file_system", "data_io")
+_MOUNT = ("file_system",)
 _ENDPOINT_TIER = {"sharepoint": "web"}
 _BUILT: Mapping[str, tuple[Area, str]] = {
     "cpus": ("cpu", "cores"),

@@ -12,6 +12,7 @@ from harness.comparison.example import saved
 from support import run_cli
 
 from pinchpoint.cli import dev_vs_prod
+from pinchpoint.cli.compare import compare as command
 from pinchpoint.cli.compare import spread
 from pinchpoint.cli.dev_vs_prod import DISKS, PLAN, farm
 from pinchpoint.comparison import read_again, read_sides
@@ -62,46 +63,67 @@ def test_the_runs_themselves_are_left_as_they_were(runs: Path) -> None:
     (runs / "one" / "verdict.json").unlink()
 
 
-def test_directories_of_repeats_are_their_runs(runs: Path, tmp_path: Path) -> None:
+def test_directories_of_repeats_are_their_runs(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """--json prints one document and nothing else; a side of a set and a run has three values."""
-    done = run_cli("compare", runs / "set", runs / "one", "--with", runs / "two", "--json", "--out", tmp_path)
-    assert done.returncode == 0, done.stderr
-    content = json.loads(done.stdout)
+    given = [str(runs / "set"), str(runs / "one"), "--with", str(runs / "two")]
+    assert command.main([*given, "--json", "--out", str(tmp_path)], standalone_mode=False) == 0
+    content = json.loads(capsys.readouterr().out)
     assert [len(content[side]["runs"]) for side in ("base", "other")] == [3, 1]
     assert {len(row["base_values"]) for row in content["changes"]} == {3}
 
 
-def test_fail_on_worse_fails_where_something_got_worse(tmp_path: Path) -> None:
+def test_fail_on_worse_fails_where_something_got_worse(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """One run each: three times slower is worse, exit status 1 where that is asked for; not the other way."""
     for name, per_s in (("fast", 240.0), ("slow", 80.0)):
         build = Build(measure_s=60, seed=len(name) * int(per_s)).host("sql1", "sql").cpu("sql1", 0.3, 0.2)
         build.closed("orders", "sql-mix", 8)
         build.operations("orders", "log_append", per_s, 8 / per_s, noise=0.01).generator()
         saved(build.run(), tmp_path / name)
-    given = ("--fail-on", "worse", "--out", tmp_path / "out", "--json")
-    done = run_cli("compare", tmp_path / "fast", "--with", tmp_path / "slow", *given)
-    assert done.returncode == 1, done.stderr
-    rows = {row["name"]: row for row in json.loads(done.stdout)["changes"]}
+    fast, slow = str(tmp_path / "fast"), str(tmp_path / "slow")
+    given = ["--fail-on", "worse", "--out", str(tmp_path / "out"), "--json"]
+    assert command.main([fast, "--with", slow, *given], standalone_mode=False) == 1
+    rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)["changes"]}
     assert rows["scenario.orders.throughput_per_s"]["call"] == "worse"
     assert rows["scenario.orders.service_p95_s"]["call"] == "worse"
     assert rows["scenario.orders.throughput_per_s"]["interval"] == "within_run"
-    back = run_cli("compare", tmp_path / "slow", "--with", tmp_path / "fast", *given)
-    assert back.returncode == 0, back.stderr
+    assert command.main([slow, "--with", fast, *given], standalone_mode=False) == 0
 
 
-def test_metrics_and_the_bound_are_taken_from_the_command_line(runs: Path, tmp_path: Path) -> None:
+def test_metrics_and_the_bound_are_taken_from_the_command_line(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """What is to be judged, and how much one run may differ from the next."""
     name = "cpu.search.busy_mean_ratio"
-    done = run_cli(
-        *("compare", runs / "one", "--with", runs / "two", "--metric", name, "--bound", "2"),
-        *("--json", "--out", tmp_path),
-    )
-    assert done.returncode == 0, done.stderr
-    content = json.loads(done.stdout)
+    sides = [str(runs / "one"), "--with", str(runs / "two"), "--json", "--out", str(tmp_path)]
+    assert command.main([*sides, "--metric", name, "--bound", "2"], standalone_mode=False) == 0
+    content = json.loads(capsys.readouterr().out)
     assert (content["metrics"], content["bound_ratio"]) == ([name], 2.0)
-    wrong = run_cli("compare", runs / "one", "--with", runs / "two", "--metric", "cpu", "--out", tmp_path)
-    assert wrong.returncode == 2
-    assert "'cpu' is no figure of these runs; allowed:" in wrong.stderr
+    with pytest.raises(InputError, match="'cpu' is no figure of these runs; allowed:"):
+        command.main([*sides, "--metric", "cpu"], standalone_mode=False)
+
+
+def test_imported_samples_are_compared_by_their_disks_and_cpus(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No load of ours on either side: a log ten times slower is worse; nothing can be predicted."""
+    for name, latency in (("before", 0.002), ("after", 0.02)):
+        build = Build(measure_s=120).host("sql1", "sql", disks={"log": "sdc"}, cores=())
+        build.cpu("sql1", 0.5).disk("sql1", "sdc", 100, latency)
+        build.manifest |= {"plan": {}, "generators": []}
+        build.manifest["farm"]["name"] = name
+        saved(build.run(), tmp_path / name)
+    given = [str(tmp_path / "before"), "--with", str(tmp_path / "after"), "--out", str(tmp_path), "--json"]
+    assert command.main([*given, "--fail-on", "worse"], standalone_mode=False) == 1
+    content = json.loads(capsys.readouterr().out)
+    rows = {row["name"]: row for row in content["changes"]}
+    assert rows["disk.sql.log.write_latency_mean_s"]["call"] == "worse"
+    assert rows["cpu.sql.busy_mean_ratio"]["call"] == "inconclusive"
+    assert content["what_if"]["why_none"]
+    assert content["what_if"]["rows"] == []
 
 
 def test_an_aa_pair_must_be_further_runs_of_the_base(runs: Path) -> None:
@@ -114,14 +136,14 @@ def test_an_aa_pair_must_be_further_runs_of_the_base(runs: Path) -> None:
         read_again(sides.base, [runs / "two"])
 
 
-def test_an_invalid_run_ends_with_3(runs: Path, tmp_path: Path) -> None:
+def test_an_invalid_run_ends_with_3(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A starved generator: the figures are shown, nothing is claimed."""
     build = Build(measure_s=30).host("sql1", "sql").cpu("sql1", 0.2, 0.1).open("crawl", "sql-mix", 100)
     build.operations("crawl", "log_append", 50, 0.004).generator(cpu=0.99, crawl=(100.0, 50.0))
     invalid = saved(build.run(), tmp_path / "invalid")
-    done = run_cli("compare", runs / "one", "--with", invalid, "--out", tmp_path)
-    assert done.returncode == 3, done.stderr
-    assert "Nothing is claimed" in done.stdout
+    given = [str(runs / "one"), "--with", str(invalid), "--out", str(tmp_path)]
+    assert command.main(given, standalone_mode=False) == 3
+    assert "Nothing is claimed" in capsys.readouterr().out
 
 
 def test_what_is_no_finished_run_is_refused_in_sentences(runs: Path, tmp_path: Path) -> None:

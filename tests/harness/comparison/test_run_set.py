@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+import click
 import pytest
 from harness.analysis.build import Build
 from harness.comparison.example import saved
@@ -14,6 +15,7 @@ from support import run_cli
 
 from pinchpoint.analysis import analyse
 from pinchpoint.cli import run as run_command
+from pinchpoint.cli.compare import compare as compare_command
 from pinchpoint.cli.run_set import compare_farms, conduct
 from pinchpoint.errors import ExitStatus, FarmUnavailable, InputError
 from pinchpoint.plan import Farm, Plan, load
@@ -99,22 +101,24 @@ def test_a_set_is_made_compared_and_read_back(tmp_path: Path) -> None:
     assert not is_set(made.directory / "dev")
 
 
-def test_the_command_takes_a_set_in_place_of_both_sides(tmp_path: Path) -> None:
+def test_the_command_takes_a_set_in_place_of_both_sides(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """``compare SET``: sides, A/A and factors are the set's."""
     members = [member(tmp_path / "files", name) for name in ("dev", "prod")]
     farms = [(farm.name, Path(farm.identity)) for farm, _ in members]
     made = new_set(tmp_path / "out", "orders", farms, repeat=2, aa=True, factors=["disks"])
     conduct(made, members, maker({"dev": 80.0, "prod": 80.0}))
-    done = run_cli("compare", made.directory, "--json", "--out", tmp_path / "compared")
-    assert done.returncode == 0, done.stderr
-    content = json.loads(done.stdout)
+    capsys.readouterr()
+    given = [str(made.directory), "--json", "--out", str(tmp_path / "compared")]
+    assert compare_command.main(given, standalone_mode=False) == 0
+    content = json.loads(capsys.readouterr().out)
     assert [content[side]["label"] for side in ("base", "other")] == ["dev", "prod"]
     assert [len(content[side]["runs"]) for side in ("base", "other")] == [2, 2]
     assert content["factors"] == ["disks"]
     assert all(row["floor_ratio"] for row in content["changes"] if row["declared"])
-    alone = run_cli("compare", made.directory / "dev")
-    assert alone.returncode == 2
-    assert "--with: is missing" in alone.stderr
+    with pytest.raises(InputError, match="--with: is missing"):
+        compare_command.main([str(made.directory / "dev")], standalone_mode=False)
 
 
 def test_the_run_command_makes_a_set(
@@ -147,9 +151,8 @@ def test_one_farm_repeated_is_told_and_not_compared(
     assert "3 runs of dev:" in said
     assert "Judged" not in said
     made = load_set(Path(said.splitlines()[-1]))
-    done = run_cli("compare", made.directory)
-    assert done.returncode == 2
-    assert "is a set of one farm" in done.stderr
+    with pytest.raises(InputError, match="is a set of one farm"):
+        compare_command.main([str(made.directory)], standalone_mode=False)
 
 
 def test_one_farm_with_itself_shows_no_change(tmp_path: Path) -> None:
@@ -165,16 +168,19 @@ def test_one_farm_with_itself_shows_no_change(tmp_path: Path) -> None:
     assert status == ExitStatus.FINE
 
 
-def test_what_fails_ends_the_set_and_what_was_measured_stays(tmp_path: Path) -> None:
+def test_what_fails_ends_the_set_and_what_was_measured_stays(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The third run of six cannot be made: two runs are kept, and set.json says that it ended early."""
     members = [member(tmp_path / "files", name) for name in ("dev", "prod")]
     farms = [(farm.name, Path(farm.identity)) for farm, _ in members]
     made = new_set(tmp_path / "out", "orders", farms, repeat=3, aa=False)
-    with pytest.raises(FarmUnavailable):
-        conduct(made, members, maker({"dev": 80.0, "prod": 80.0}, fail_at=3))
+    statuses = conduct(made, members, maker({"dev": 80.0, "prod": 80.0}, fail_at=3))
+    assert statuses == [ExitStatus.OBJECTIVES_MISSED] * 2 + [ExitStatus.ENVIRONMENT]
     again = load_set(made.directory)
     assert (again.state, len(again.runs)) == ("ended early", 2)
     assert again.ended is not None
+    assert "the farm is gone\nprod: this run did not come to its end" in capsys.readouterr().err
 
 
 def test_a_run_that_was_interrupted_ends_the_set(tmp_path: Path) -> None:
@@ -223,26 +229,26 @@ def test_a_damaged_set_is_said_so(tmp_path: Path, text: str, message: str) -> No
     ],
 )
 def test_options_that_do_not_fit_are_one_sentence(tmp_path: Path, options: list[str], message: str) -> None:
-    """Status 2, before anything is started."""
+    """Before anything is started."""
     member(tmp_path, "dev")
     farm = str(tmp_path / "dev.yaml")
     given = [option.format(farm=farm) for option in options]
-    done = run_cli("run", tmp_path / "plan.yaml", "--farm", farm, *given, "--out", tmp_path / "out")
-    assert done.returncode == 2
-    assert message in done.stderr
-    assert "Traceback" not in done.stderr
+    with pytest.raises((InputError, click.BadParameter), match=message):
+        run_command.run.main(
+            [str(tmp_path / "plan.yaml"), "--farm", farm, *given, "--out", str(tmp_path / "out")],
+            standalone_mode=False,
+        )
     assert not (tmp_path / "out").exists()
 
 
 def test_problems_of_all_farms_are_said_at_once(tmp_path: Path) -> None:
-    """Two files, two problems, one answer."""
+    """Two files, two problems, one answer; status 2, no traceback."""
     member(tmp_path, "dev")
     for name in ("one", "two"):
         (tmp_path / f"{name}.yaml").write_text(json.dumps({"name": name, "environment": "mars"}))
     farms = [each for name in ("one", "two") for each in ("--farm", tmp_path / f"{name}.yaml")]
     done = run_cli("run", tmp_path / "plan.yaml", *farms, "--out", tmp_path / "out")
     assert done.returncode == 2
-    assert {line.split(":")[0].rsplit("/")[-1] for line in done.stderr.splitlines()} >= {
-        "one.yaml",
-        "two.yaml",
-    }
+    named = {line.split(":")[0].rsplit("/")[-1] for line in done.stderr.splitlines()}
+    assert named >= {"one.yaml", "two.yaml"}
+    assert "Traceback" not in done.stderr
