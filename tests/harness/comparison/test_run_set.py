@@ -14,6 +14,7 @@ from harness.comparison.example import saved
 from support import run_cli
 
 from pinchpoint.analysis import analyse
+from pinchpoint.cli import dev_vs_prod
 from pinchpoint.cli import run as run_command
 from pinchpoint.cli.compare import compare as compare_command
 from pinchpoint.cli.run_set import compare_farms, conduct
@@ -201,6 +202,23 @@ def test_farms_of_one_name_have_folders_of_their_own(tmp_path: Path) -> None:
     made = new_set(tmp_path, "orders", farms, repeat=1, aa=True)
     assert [place.folder for place in made.places] == ["prod", "prod-again", "prod-2"]
     assert made.directory.name.startswith("set-orders-prod-")
+
+
+@pytest.mark.parametrize("repeat", [1, 2])
+def test_the_demo_of_two_farms_is_a_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], repeat: int
+) -> None:
+    """Dev and prod by turns; its last line is the comparison's page."""
+    members = [member(tmp_path / "files", name) for name in ("dev", "prod")]
+    monkeypatch.setattr(dev_vs_prod, "check_means", lambda _: None)
+    monkeypatch.setattr(dev_vs_prod, "run_and_report", maker({"dev": 80.0, "prod": 240.0}))
+    dev_vs_prod.run_both(members, tmp_path / "out", repeat)
+    page = Path(capsys.readouterr().out.splitlines()[-1])
+    assert page.name == "report.html"
+    content = json.loads((page.parent / "comparison.json").read_text())
+    assert content["factors"] == ["disks"]
+    assert [len(content[side]["runs"]) for side in ("base", "other")] == [repeat, repeat]
+    assert load_set(page.parent.parent).state == "finished"
 
 
 @pytest.mark.parametrize(
