@@ -26,11 +26,13 @@ class Check:
         what: its name for people: ``scenario orders``, ``collector local (sql1, nosql1)``.
         ok: whether a run can rely on it.
         found: what was found, with the remedy where it is not ok.
+        about: the collector kind and host of each host it concerns, where it is about a collector.
     """
 
     what: str
     ok: bool
     found: str
+    about: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,17 +86,18 @@ def connect(
     for (kind, _), group in groups.items():
         hosts = tuple(watch.host for watch in group)
         what = f"collector {kind} ({', '.join(hosts)})"
+        about = tuple((kind, host) for host in hosts)
         try:
             collector = collector_kinds.kind(kind).connect(group)
             stack.callback(collector.close)
             collector.read()
             samples = collector.read()
         except CollectorError as error:
-            yield Check(what, ok=False, found=str(error)), None
+            yield Check(what, ok=False, found=str(error), about=about), None
         else:
             found = f"{len(samples)} values in a reading"
             required = any(watch.required for watch in group)
-            yield Check(what, ok=True, found=found), Connected(kind, hosts, collector, required)
+            yield Check(what, ok=True, found=found, about=about), Connected(kind, hosts, collector, required)
 
 
 def check_space(out: Path) -> Check:

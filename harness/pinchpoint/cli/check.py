@@ -1,47 +1,88 @@
-"""``pinchpoint check``: would this plan run against this farm? Starts nothing, changes nothing."""
+"""``pinchpoint check``: would this plan run against this farm? Starts nothing, and changes no server.
+
+Every collector is proved on every host. It writes only where farm.yaml (``write_test:``) or the folder's
+origin (an embedded farm's own) allows it, 16 MiB for each disk, and removes them.
+"""
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import click
 
-from pinchpoint import preflight
+from pinchpoint import preflight, preflight_collectors
 from pinchpoint.cli.arguments import FARM, OUT, PLAN
 from pinchpoint.errors import ExitStatus
 from pinchpoint.live import LiveFarm, standing_farm
 from pinchpoint.loadgen.load import make_scenario, planned_scenarios
 from pinchpoint.plan import Plan, expand_all, guard, load
+from pinchpoint.preflight import Check
+from pinchpoint.preflight_collectors import Proof
+
+SCHEMA = "pinchpoint.check/1"
 
 
 @click.command()
 @PLAN
 @FARM
 @OUT
-def check(plan_file: Path, farm_file: Path, out: Path) -> int:
+@click.option("--json", "as_json", is_flag=True, help="Print what was found as JSON instead.")
+def check(plan_file: Path, farm_file: Path, out: Path, *, as_json: bool) -> int:
     """Check both files, every endpoint, every collector and the space for PLAN; never starts a farm."""
     farm, plan = load(farm_file, plan_file)
     expand_all(farm)  # a variable that is not set is said with its line, before anything starts
     guard(farm, plan)
     checks = [preflight.check_space(out)]
+    proofs: list[Proof] = []
     live = standing_farm(farm)
     if live is None:
         found = "is embedded and down: `pinchpoint run` starts it; its endpoints can be checked once it is up"
-        checks.append(preflight.Check(f"farm {farm.name}", ok=True, found=found))
+        checks.append(Check(f"farm {farm.name}", ok=True, found=found))
     else:
-        checks += _against(live, plan)
-    for entry in checks:
-        click.echo(f"{'ok  ' if entry.ok else 'FAIL'} {entry.what}: {entry.found}")
-    return ExitStatus.FINE if all(entry.ok for entry in checks) else ExitStatus.ENVIRONMENT
+        checks += _endpoints(live, plan)
+        collectors, proofs = preflight_collectors.prove(farm, live.watches)
+        checks += collectors
+    fine = all(entry.ok for entry in checks) and all(proof.outcome != "failed" for proof in proofs)
+    click.echo(_document(checks, proofs, fine=fine) if as_json else "\n".join(_lines(checks, proofs)))
+    return ExitStatus.FINE if fine else ExitStatus.ENVIRONMENT
 
 
-def _against(live: LiveFarm, plan: Plan) -> list[preflight.Check]:
+def _endpoints(live: LiveFarm, plan: Plan) -> list[Check]:
     made = {
         name: make_scenario(name, given, live.endpoints, plan.seed, 0, 1, lambda *_, **__: None)
         for name, given in planned_scenarios(plan).items()
     }
     checks, _ = preflight.check_scenarios(made)
-    with ExitStack() as stack:
-        checks += [entry for entry, _ in preflight.connect(live.watches, stack)]
     return checks
+
+
+def _document(checks: Sequence[Check], proofs: Sequence[Proof], *, fine: bool) -> str:
+    return json.dumps(
+        {
+            "schema": SCHEMA,
+            "ok": fine,
+            "checks": [{"what": entry.what, "ok": entry.ok, "found": entry.found} for entry in checks],
+            "collectors": [asdict(proof) for proof in proofs],
+        },
+        indent=2,
+        ensure_ascii=False,
+    )
+
+
+def _lines(checks: Sequence[Check], proofs: Sequence[Proof]) -> Iterator[str]:
+    """One line for each check, then a row for each proof; its remedy stands below it."""
+    yield from (f"{'ok  ' if entry.ok else 'FAIL'} {entry.what}: {entry.found}" for entry in checks)
+    if not proofs:
+        return
+    rows = [("host", "collector", "what", "outcome", "found")]
+    rows += [(each.host, each.kind, each.what, each.outcome, each.found) for each in proofs]
+    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+    yield ""
+    for row, remedy in zip(rows, [None, *(each.remedy for each in proofs)], strict=True):
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+        yield "  ".join([*cells, row[4]])
+        if remedy:
+            yield f"{'':{sum(widths) + 8}}to do: {remedy}"

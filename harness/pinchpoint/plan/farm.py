@@ -107,6 +107,8 @@ class Disk(Record):
         stripes: so many disks of that profile are striped (RAID 0) into this one.
         attached: ``network`` (where nothing is said) and ``cached``, through the host's cache, count against
             the machine's own caps; a ``local`` disk, in the machine itself, does not.
+        write_test: a folder there, on this disk, in which ``pinchpoint check`` may write 16 MiB and remove
+            them again, to see whether this disk counts them; without, it writes nothing.
     """
 
     device: str | None = Field(default=None, min_length=1)
@@ -121,6 +123,7 @@ class Disk(Record):
     ) = None
     stripes: int | None = Field(default=None, ge=1, le=64)
     attached: Literal["network", "cached", "local"] | None = None
+    write_test: str | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -138,7 +141,7 @@ class Disk(Record):
             raise Unfit(f"found the text {quoted(value)}", allowed, nearest(value, ["unknown"]))
         return value
 
-    @field_validator("path")
+    @field_validator("path", "write_test")
     @classmethod
     def _path_is_absolute(cls, value: str | None) -> str | None:
         if value is not None and (not _ABSOLUTE.match(value) or "\0" in value):

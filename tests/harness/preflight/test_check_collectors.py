@@ -1,0 +1,191 @@
+"""``pinchpoint check`` proves each collector of each host, as a user calls it, on real machines."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sshd_hosts import SshdHost, sshd_host
+from support import require, run_cli
+
+from pinchpoint.live import standing_farm
+from pinchpoint.plan import load_farm
+from pinchpoint.preflight import Connected
+from pinchpoint.preflight_collectors import Proof, Readings, prove
+from pinchpoint.preflight_writes import here
+from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.linux.disks import Disks
+from pinchpoint_collectors.proc import mountinfo
+from pinchpoint_collectors.record import Sample, Watch
+
+
+@pytest.fixture(scope="module")
+def host() -> Iterator[SshdHost]:
+    with sshd_host() as found:
+        yield found
+
+
+def farm_of(folder: Path, collect: dict[str, Any], disks: dict[str, Any], environment: str = "test") -> Path:
+    """farm.yaml of one host."""
+    host = {"collect": [collect], "disks": disks}
+    farm = {
+        "name": "f",
+        "environment": environment,
+        "endpoints": {"web": {"url": "http://127.0.0.1:9"}},
+        "tiers": {"sql": {"hosts": {"sql1": host}}},
+    }
+    (folder / "farm.yaml").write_text(json.dumps(farm))
+    return folder / "farm.yaml"
+
+
+def proofs(farm_file: Path) -> dict[str, Proof]:
+    """What is found of each thing that is looked at."""
+    farm = load_farm(farm_file)
+    live = standing_farm(farm)
+    assert live is not None
+    _, found = prove(farm, live.watches)
+    return {each.what: each for each in found}
+
+
+def checked(folder: Path, farm: Path, *options: str) -> tuple[int, str]:
+    """Exit status and what was said, with a plan that is quickly understood."""
+    require("fio", "fio")
+    plan = {
+        "name": "p",
+        "scenarios": {"probe": {"use": "storage-probe", "load": {"model": "closed", "users": 1}}},
+        "phases": {"warm_up": "1s", "measure": "1s"},
+    }
+    (folder / "plan.yaml").write_text(json.dumps(plan))
+    done = run_cli("check", folder / "plan.yaml", "--farm", farm, "--out", folder, *options)
+    assert "Traceback" not in done.stderr
+    return done.returncode, done.stdout + done.stderr
+
+
+def other_device(disk: str) -> str:
+    """A block device on which no test folder lies."""
+    for path in sorted(Path("/sys/class/block").iterdir()):
+        if path.name != disk and not (path / "partition").exists() and disk not in _members(path.name):
+            return path.name
+    return pytest.skip("needs a second block device (a loop device will do)")
+
+
+def _members(device: str) -> list[str]:
+    return Disks(mountinfo.parse(Path("/proc/self/mountinfo").read_text())).below(device)
+
+
+def left(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir() if path.name.startswith((".pinchpoint", "tmp"))]
+
+
+def test_a_local_host_is_proved(tmp_path: Path, real_disk: Callable[[Path], str]) -> None:
+    """Read twice, plausible, moving, on time; 16 MiB are seen on the disk they went to, and are removed."""
+    disk = real_disk(tmp_path)
+    data = {"path": str(tmp_path), "write_test": str(tmp_path)}
+    status, said = checked(tmp_path, farm_of(tmp_path, {"kind": "local"}, {"data": data}), "--json")
+    document = json.loads(said)
+    assert status == 0, said
+    assert document["schema"] == "pinchpoint.check/1"
+    assert document["ok"] is True
+    found = {each["what"]: each for each in document["collectors"]}
+    for what in ("reached", "read twice", "units", "clock"):
+        assert found[what]["outcome"] == "ok", found[what]
+    write = found["write data"]
+    assert write["outcome"] in ("ok", "warning"), write  # others may write to other disks meanwhile
+    assert f"seen on {disk}" in write["found"]
+    assert left(tmp_path) == []
+
+
+def test_a_host_over_ssh_is_proved(host: SshdHost, tmp_path: Path, real_disk: Callable[[Path], str]) -> None:
+    """Likewise from afar: its clock's offset with its error, and the write by its own tools."""
+    disk = real_disk(tmp_path)
+    data = {"path": str(tmp_path), "write_test": str(tmp_path)}
+    found = proofs(farm_of(tmp_path, {"kind": "ssh", **host.options()}, {"data": data}))
+    assert {each.outcome for each in found.values()} <= {"ok", "warning", "not measured"}
+    assert found["read twice"].outcome == "ok"
+    assert "give or take" in found["clock"].found
+    write = found["write data"]
+    assert write.outcome in ("ok", "warning"), write
+    assert f"seen on {disk}" in write.found
+    assert left(tmp_path) == []
+
+
+def test_a_role_on_the_wrong_disk_fails(tmp_path: Path, real_disk: Callable[[Path], str]) -> None:
+    """The disk that farm.yaml names is not the one that is written to: exit status 5, and which one is."""
+    disk = real_disk(tmp_path)
+    data = {"device": other_device(disk), "write_test": str(tmp_path)}
+    disks = {"data": data, "os": {"path": str(tmp_path)}}
+    status, said = checked(tmp_path, farm_of(tmp_path, {"kind": "local"}, disks))
+    assert status == 5, said
+    assert "FAIL" not in said, "the collector itself is well"
+    (line,) = (line for line in said.splitlines() if "write data" in line)
+    assert "failed" in line
+    assert disk in line
+    assert "to do: say `device:" in said
+
+
+def test_nothing_is_written_where_nobody_allowed_it(tmp_path: Path) -> None:
+    """Without `write_test:` there is no such proof; in production there is one that says why."""
+    data = {"path": str(tmp_path)}
+    assert "write data" not in proofs(farm_of(tmp_path, {"kind": "local"}, {"data": data}))
+    data["write_test"] = str(tmp_path)
+    write = proofs(farm_of(tmp_path, {"kind": "local"}, {"data": data}, "production"))["write data"]
+    assert write.outcome == "not measured"
+    assert "production" in write.found
+
+
+def test_a_folder_that_may_not_be_written_was_not_measured(
+    host: SshdHost, tmp_path: Path, real_disk: Callable[[Path], str]
+) -> None:
+    """No folder there: said with the remedy, over ssh and here; the run may go on."""
+    real_disk(tmp_path)
+    missing = str(tmp_path / "missing")
+    data = {"path": str(tmp_path), "write_test": missing}
+    write = proofs(farm_of(tmp_path, {"kind": "ssh", **host.options()}, {"data": data}))["write data"]
+    assert write.outcome == "not measured"
+    assert missing in write.found
+    assert write.remedy
+    with pytest.raises(CollectorError, match=f"cannot write in {re.escape(missing)}"):
+        here(Watch("sql1", "sql"), missing)
+
+
+def test_a_host_that_is_not_reached_fails(tmp_path: Path) -> None:
+    """Nobody listens: the proof says so."""
+    collect = {"kind": "ssh", "address": "127.0.0.1", "port": 1, "user": "nobody"}
+    found = proofs(farm_of(tmp_path, collect, {}))
+    assert list(found) == ["reached"]
+    assert found["reached"].outcome == "failed"
+    assert "nobody listens there" in found["reached"].found
+
+
+def test_a_clock_that_is_off_and_a_counter_that_is_broken(tmp_path: Path) -> None:
+    """Warned with the offset; not measured, with the remedy; failed where the collector is required."""
+    samples = [
+        Sample(at, 1.0, "sql1", metric, "", value)
+        for at in (2_000_000_000, 1_000_000_000)
+        for metric, value in (("cpu.busy_ratio", 37.0), ("mem.available_bytes", 1e9))
+    ]
+
+    class Broken:
+        """Says per cent; its clock is behind."""
+
+        def read(self) -> list[Sample]:
+            return samples
+
+        def inventory(self) -> dict[str, dict[str, Any]]:
+            return {"sql1": {"clock": {"offset_s": -3.0, "error_s": 0.01}}}
+
+        def close(self) -> None:
+            pass
+
+    readings = Readings.of(Connected("ssh", ("sql1",), Broken()))
+    found = {each.what: each for each in readings.proofs("sql1", required=False)}
+    assert found["clock"].outcome == "warning"
+    assert found["clock"].found == "3 s behind, give or take 10 ms"
+    assert found["units"].outcome == "not measured"
+    assert found["units"].remedy
+    required = {each.what: each for each in readings.proofs("sql1", required=True)}
+    assert required["units"].outcome == "failed"
