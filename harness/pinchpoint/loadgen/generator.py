@@ -22,6 +22,7 @@ from typing import Any, Protocol
 import gevent
 import numpy as np
 
+from pinchpoint.errors import InputError
 from pinchpoint.loadgen.load import Assignment, make_scenario, scenario_seed
 from pinchpoint.loadgen.locustfile import Locustfile
 from pinchpoint.loadgen.locusts import LocustLoad
@@ -196,7 +197,7 @@ class Generator:
 def say_failed(link: Link, error: BaseException) -> None:
     """Tell the controller why this generator cannot go on: the farm's fault, or the evidence's end."""
     match error:
-        case ScenarioError():
+        case ScenarioError() | InputError():
             link.say(type="failed", kind="environment", why=str(error))
         case OSError():
             why = f"its journal cannot be written: {error.strerror or error}"

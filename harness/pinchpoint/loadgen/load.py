@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from pinchpoint.errors import InputError
 from pinchpoint.loadgen.arrivals import arrival_times
 from pinchpoint.loadgen.locustfile import scenario_class
 from pinchpoint.loadgen.profiles import Bursts, Constant, Ramp, RateProfile, Steps
@@ -15,6 +16,7 @@ from pinchpoint.loadgen.shares import SLOTS, slot
 from pinchpoint.plan import Plan, expand
 from pinchpoint.plan.plan import Steps as PlannedSteps
 from pinchpoint_scenarios.contract import Context, Scenario
+from pinchpoint_scenarios.errors import ScenarioError
 
 _SESSIONS_MIN, _SESSIONS_MAX = 4, 64
 _SESSION_S = 0.1  # an open load's sessions carry its peak rate at up to this service time
@@ -91,22 +93,27 @@ def make_scenario(  # noqa: PLR0913 - a context's parts, by name where they are 
     resume: bool = False,
     reset_index: str | None = None,
 ) -> Scenario:
-    """The driver of one of the plan's scenarios (``Assignment.scenarios``), with secrets expanded."""
+    """The driver of one of the plan's scenarios (``Assignment.scenarios``), with secrets expanded.
+
+    Raises ``InputError`` where plan and farm do not go together: a crawl has no database on this server.
+    """
     use = scenario_class(given["use"])
-    return use(
-        Context(
-            name=name,
-            endpoints={key: expand(key, value) for key, value in endpoints.items()},
-            params=use.params_model.model_validate(given["params"]),
-            seed=scenario_seed(seed, name),
-            worker=worker,
-            workers=workers,
-            repeat_s=given["repeat_s"],
-            event=event,
-            resume=resume,
-            reset_index=reset_index,
-        )
+    context = Context(
+        name=name,
+        endpoints={key: expand(key, value) for key, value in endpoints.items()},
+        params=use.params_model.model_validate(given["params"]),
+        seed=scenario_seed(seed, name),
+        worker=worker,
+        workers=workers,
+        repeat_s=given["repeat_s"],
+        event=event,
+        resume=resume,
+        reset_index=reset_index,
     )
+    try:
+        return use(context)
+    except ScenarioError as error:
+        raise InputError(f"scenarios.{name}: {error}") from error
 
 
 def starts(

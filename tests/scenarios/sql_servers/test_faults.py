@@ -219,3 +219,18 @@ def test_a_server_without_encryption_is_explained(postgres_odbc: Postgres) -> No
     endpoint = Endpoint("sql", postgres_odbc.endpoint.url + "?SSLmode=require")
     with pytest.raises(EndpointUnreachable, match=r"do not agree on encryption .*write .SSLmode=disable"):
         made("sql-mix", {"sql": endpoint}, LOG_ONLY).check()
+
+
+def test_a_crawl_on_a_server_that_has_no_crawl_database_is_bad_input(tmp_path: Path) -> None:
+    """sql-mix runs there, a crawl does not: one sentence, exit status 2."""
+    (tmp_path / "farm.yaml").write_text(
+        "name: f\nenvironment: test\nendpoints: {sql: {url: 'mysql+odbc://u:p@127.0.0.1:1/d'}, "
+        "web: {url: 'http://127.0.0.1:1'}, search: {kind: none}}\n"
+    )
+    (tmp_path / "plan.yaml").write_text(
+        "name: p\nseed: 1\nscenarios: {crawl: {use: full-crawl, load: {model: closed, users: 1}}}\n"
+        "phases: {warm_up: 1s, measure: 1s, cool_down: 0s}\n"
+    )
+    done = run_cli("check", tmp_path / "plan.yaml", "--farm", tmp_path / "farm.yaml")
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "scenarios.crawl: endpoint sql: the scheme 'mysql+odbc': no crawl database is known" in done.stderr
