@@ -12,6 +12,7 @@ from rich.table import Table
 
 from pinchpoint.errors import ExitStatus, InputError
 from pinchpoint.plan import load_plan
+from pinchpoint.run_set import SET, load_set
 from pinchpoint.store.read import read_manifest
 from pinchpoint.store.schema import MANIFEST, VERDICT
 from pinchpoint.store.write import is_being_written
@@ -82,18 +83,21 @@ def _plan_name(plan: str) -> str:
 def _list(directory: Path) -> None:
     if not directory.is_dir():
         raise InputError(f"{directory}: is no directory; `pinchpoint run` makes runs/ where it is called")
-    found = sorted(directory.glob(f"*/{MANIFEST}"))
+    found = [_row(path.parent) for path in directory.glob(f"*/{MANIFEST}")]
+    found += [_row_of_set(path.parent) for path in directory.glob(f"*/{SET}")]
     if not found:
         click.echo(f"no runs in {directory}")
         return
-    rows = sorted((_row(path.parent) for path in found), key=lambda row: row[1])
+    rows = sorted(found, key=lambda row: (row[1], row[0]))
     table = Table("run", "started", "state", "outcome", "what gives way first", box=None, pad_edge=False)
     for row in rows:
         table.add_row(*row)
     # Lines are for pipes as much as for people: a name is never cut, also where there is no terminal.
     for column in table.columns:
         column.no_wrap, column.overflow = True, "ignore"
-    Console(width=None if sys.stdout.isatty() else 240, soft_wrap=True).print(table)
+    # What does not fit would push whole columns out.
+    width = sum(max(len(row[at]) for row in rows) + 2 for at in range(len(table.columns)))
+    Console(width=None if sys.stdout.isatty() else max(240, width), soft_wrap=True).print(table)
 
 
 def _row(directory: Path) -> tuple[str, str, str, str, str]:
@@ -114,3 +118,13 @@ def _row(directory: Path) -> tuple[str, str, str, str, str]:
     limit = content.get("bottleneck") or {}
     words = " ".join(str(limit[key]) for key in ("tier", "role", "resource", "kind") if limit.get(key))
     return directory.name, manifest["started"], state, content.get("outcome", ""), words
+
+
+def _row_of_set(directory: Path) -> tuple[str, str, str, str, str]:
+    """A set of runs in one row; its folders hold the runs."""
+    try:
+        made = load_set(directory)
+    except InputError as error:
+        return directory.name, "", "unreadable", "", str(error)
+    folders = ", ".join(place.folder for place in made.places)
+    return directory.name, made.started, made.state, f"set of {len(made.runs)} runs", folders

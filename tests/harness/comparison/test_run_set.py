@@ -18,6 +18,7 @@ from pinchpoint.cli import dev_vs_prod
 from pinchpoint.cli import run as run_command
 from pinchpoint.cli.compare import compare as compare_command
 from pinchpoint.cli.run_set import compare_farms, conduct
+from pinchpoint.cli.runs import runs as runs_command
 from pinchpoint.errors import ExitStatus, FarmUnavailable, InputError
 from pinchpoint.plan import Farm, Plan, load
 from pinchpoint.run_set import SET, Place, is_set, load_set, new_set, turns
@@ -202,6 +203,21 @@ def test_farms_of_one_name_have_folders_of_their_own(tmp_path: Path) -> None:
     made = new_set(tmp_path, "orders", farms, repeat=1, aa=True)
     assert [place.folder for place in made.places] == ["prod", "prod-again", "prod-2"]
     assert made.directory.name.startswith("set-orders-prod-")
+
+
+def test_runs_lists_a_set_in_one_row(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its name, how it ended, how many runs, whose; a damaged one is a row as well."""
+    members = [member(tmp_path / "files", "dev")]
+    farms = [("dev", Path(members[0][0].identity))]
+    made = new_set(tmp_path / "runs", "orders", farms, repeat=2, aa=False)
+    conduct(made, members, lambda *_: (tmp_path / "run", ExitStatus.FINE))
+    (tmp_path / "runs" / "broken").mkdir()
+    (tmp_path / "runs" / "broken" / SET).write_text("{")
+    capsys.readouterr()
+    runs_command.main([str(tmp_path / "runs")], standalone_mode=False)
+    said = capsys.readouterr().out
+    assert re.search(rf"{made.directory.name} +\S+Z +finished +set of 2 runs +dev", said)
+    assert re.search(r"broken +unreadable", said)
 
 
 @pytest.mark.parametrize("repeat", [1, 2])
