@@ -178,8 +178,8 @@ def _farm(place: Path, name: str, disks: Mapping[str, Mapping[str, Any]]) -> Ite
 
 
 def _down(farm: Path) -> None:
-    """Stop it; on a machine that is busy a mount may be in use for a moment longer."""
-    for wait_s in (2.0, 5.0, 0.0):
+    """Stop it; who has a copy of this machine's mounts for a while keeps its disks busy so long."""
+    for wait_s in (2.0, 5.0, 15.0, 30.0, 0.0):
         done = run_cli("farm", "down", farm, timeout_s=_LIMIT_S)
         if done.returncode == 0 or not wait_s:
             break

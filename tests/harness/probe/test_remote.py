@@ -129,6 +129,7 @@ def test_a_disk_that_is_not_there(host: Host, path: str | None, device: str | No
         look(host.address, path, device, "dev", "sql.log")
 
 
+@pytest.mark.slow  # ten seconds
 def test_a_suite_runs_there(host: Host) -> None:
     """Figures with percentiles and their course, as of this machine; the folder is gone afterwards."""
     probe = probe_of(Disk(), [], "stability")
@@ -180,6 +181,7 @@ def test_a_cut_link_leaves_nothing_there(host: Host) -> None:
         assert not working.is_alive()
 
 
+@pytest.mark.slow  # the keeper waits before it gives up
 def test_a_link_on_which_packets_vanish_leaves_nothing_there(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody is told that the link is cut: the keeper has heard nothing for a while, and clears away."""
     require("fio", "fio")
