@@ -23,6 +23,9 @@ _MARK = "PINCHPOINT_TEST_SESSION"
 _SESSION = uuid.uuid4().hex
 _TEMP = Path(tempfile.mkdtemp(prefix="pinchpoint-tests-"))
 _TEMP.chmod(0o755)  # as root, servers run as an unprivileged user that must reach its folder
+# Emulated disks are made on a real one; several test processes at a time share its folder, so that what lies
+# there says nothing of whose it is.
+_PLACES = (str(_TEMP), *(() if "PYTEST_XDIST_WORKER" in os.environ else ("/var/tmp/pinchpoint-",)))
 
 os.environ[_MARK] = _SESSION
 os.environ["TMPDIR"] = str(_TEMP)
@@ -32,17 +35,17 @@ tempfile.tempdir = str(_TEMP)
 
 
 def _mounts() -> Iterator[str]:
-    """What is mounted in the session's folder."""
+    """What is mounted where tests make their folders."""
     path = Path("/proc/self/mountinfo")
     for line in path.read_text().splitlines() if path.exists() else ():
-        if (place := line.split()[4]).startswith(str(_TEMP)):
+        if (place := line.split()[4]).startswith(_PLACES):
             yield f"mount {place}"
 
 
 def _loop_devices() -> Iterator[str]:
-    """Those over files of the session's folder."""
+    """Those over files there."""
     for path in Path("/sys/block").glob("loop*/loop/backing_file"):
-        if (file := path.read_text().strip()).startswith(str(_TEMP)):
+        if (file := path.read_text().strip()).startswith(_PLACES):
             yield f"loop device over {file}"
 
 

@@ -17,6 +17,8 @@ from pinchpoint_collectors.linux.processes import ProcessTable, Roots
 from pinchpoint_collectors.local import LocalKind
 from pinchpoint_collectors.record import Collector, Processes, Sample, Watch
 
+pytestmark = pytest.mark.alone
+
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 

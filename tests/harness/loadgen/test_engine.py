@@ -13,6 +13,8 @@ from hdrh.histogram import HdrHistogram
 
 from pinchpoint.store.schema import OPERATIONS_SCHEMA, SEND
 
+pytestmark = pytest.mark.alone
+
 SCRIPT = Path(__file__).with_name("engine_script.py")
 
 

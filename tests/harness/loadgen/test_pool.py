@@ -21,6 +21,8 @@ from pinchpoint.loadgen.pool import GeneratorPool
 from pinchpoint.store import compact
 from pinchpoint_infra.embedded.tiers.contract import free_port
 
+pytestmark = pytest.mark.alone
+
 RATE = 60
 OPEN = {"model": "open", "rate_per_s": RATE, "arrivals": "constant"}
 CLOSED = {"model": "closed", "users": 6, "think_s": 0.1}

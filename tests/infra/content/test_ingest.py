@@ -207,7 +207,7 @@ def test_what_must_not_be_read_is_counted(tmp_path: Path, share: Path) -> None:
     for path in (b"open.txt", b"closed.txt", b"inner/closed.txt"):
         put(corpus, path, b"words")
     share.chmod(0o777)
-    for folder in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
+    for folder in (tmp_path, *tmp_path.parents[:3]):
         folder.chmod(0o755)
     (corpus / "closed.txt").chmod(0)
     (corpus / "inner").chmod(0)

@@ -21,7 +21,10 @@ from pinchpoint_infra.disks import Device, DiskSpec, loop, support, throttle
 from pinchpoint_infra.disks.emulated import EmulatedDisk, remove_all
 from pinchpoint_infra.disks.way import Way, without_caps
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: loop devices and mounts")
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: loop devices and mounts"),
+    pytest.mark.alone,
+]
 
 SECONDS = 2
 

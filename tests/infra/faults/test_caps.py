@@ -14,6 +14,8 @@ import pytest
 
 from pinchpoint_infra.faults import caps
 
+pytestmark = pytest.mark.alone
+
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: control groups")
 FARM_ID = "00c0ffee0000"
 BUSY = "while True: pass"
