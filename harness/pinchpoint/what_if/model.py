@@ -105,7 +105,7 @@ class Solution:
     Attributes:
         per_s: by scenario, operations per second.
         stays_s: (station, scenario) -> how long an operation is there, waiting included.
-        use: by queue, how much of it is used.
+        use: by queue, how much of it is used; of a log with a cap, flushes ÷ what that lets through.
         at_bound: the queues that end the throughput of those who go there.
     """
 
@@ -177,6 +177,7 @@ class _Network:
         self._waiting = np.full_like(self._demand, 1 / max(1, len(self._queues))) * self._users[:, None]
         self._at_log = self._commits * np.array([one.flush_s for one in self._logs])
         self._per_s = self._users / np.maximum(1e-12, self._away_s + self._round_s())
+        self._flushes: dict[str, float] = {}
         self._at_bound: set[str] = set()
 
     def _table(self, of_each: list[Mapping[str, float]]) -> Floats:
@@ -223,9 +224,11 @@ class _Network:
             taken = commits > 0
             if taken.any():
                 each = np.divide(self._at_log[:, place], commits, out=np.zeros_like(commits), where=taken)
-                flush_s = max(
-                    log.flush_s, log.pace_s * occupied_ratio(self._users, self._per_s, commits, each)
-                )
+                occupied = occupied_ratio(self._users, self._per_s, commits, each)
+                flush_s = max(log.flush_s, log.pace_s * occupied)
+                if log.pace_s:  # a flush that takes no time is one for each commit
+                    per_s = occupied / flush_s if flush_s else float(self._per_s @ commits)
+                    self._flushes[log.key] = min(1.0, log.pace_s * per_s)
                 found = commit_s(flush_s, self._users, self._per_s, commits, each)
                 self._at_log[:, place] += STEP * (commits * found - self._at_log[:, place])
 
@@ -256,6 +259,7 @@ class _Network:
             use={
                 one.key: float(used[place]) + 1 - float(self._free[place])
                 for place, one in enumerate(self._queues)
-            },
+            }
+            | self._flushes,
             at_bound=frozenset(self._at_bound),
         )

@@ -67,7 +67,7 @@ class Use:
     Attributes:
         key: the resource's.
         name: in words.
-        now_ratio: how much of it is used; None of a log, and where no cap is known.
+        now_ratio: how much of it is used; None where no cap is known.
         then_ratio: likewise, predicted.
         now_s, then_s: how long an operation of the scenario that is there longest stays; 0: nobody waits.
     """
