@@ -131,7 +131,7 @@ class PrometheusCollector:
                 "scrape_interval_s": self._interval_s,
                 "scrape_interval_from": self._interval_from,
                 "clock": self._clock.facts(),
-                "not_measured": [asdict(each) for each in self._not_measured(watch)],
+                "not_measured": [asdict(each) for each in self._not_measured(watch, roles)],
             }
         return found
 
@@ -243,8 +243,12 @@ class PrometheusCollector:
             self._warned = True
             self._told.append(Incident("clock_offset", {"offset_s": offset_s, "error_s": error_s}))
 
-    def _not_measured(self, watch: Watch) -> Iterator[NotMeasured]:
+    def _not_measured(self, watch: Watch, roles: Mapping[str, Mapping[str, Any]]) -> Iterator[NotMeasured]:
         name = self._exporter.name
+        for role, place in roles.items():
+            if place["device"] is None:
+                remedy = "say `device:` with one that the exporter counts"
+                yield NotMeasured("disk.*", role, str(place["why"]), remedy)
         for series, becomes in self._exporter.means.items():
             if series not in self._names:
                 yield NotMeasured(becomes.metric, "", f"{name} gives no series {series} here", None)

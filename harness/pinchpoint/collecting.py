@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pinchpoint.manifest import INTERVAL_S
@@ -69,7 +69,11 @@ class Collectors:
                 self._store.warn(str(error))
         if self._samplers:
             connected = [source for source, _ in self._samplers]
-            self._store.manifest["collectors"] = self._watching.collectors(connected, INTERVAL_S)
+            rows = self._watching.collectors(connected, INTERVAL_S)
+            before = {_key(row): row["interval_s"] for row in self._store.manifest.get("collectors") or ()}
+            for row in rows:  # somebody else may set the pace
+                row["interval_s"] = before.get(_key(row), row["interval_s"])
+            self._store.manifest["collectors"] = rows
             self._store.manifest["data_quality"] = self._watching.quality()
             self._store.save_manifest()
 
@@ -85,3 +89,7 @@ class Collectors:
                 f"the clock of {', '.join(fields['hosts'])} is {fields['offset_s']:+.2f} s off ours: samples "
                 f"of it are corrected to {fields['error_s']:.3f} s, its own logs will not fit; set it by NTP"
             )
+
+
+def _key(row: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
+    return row["kind"], tuple(row["hosts"])

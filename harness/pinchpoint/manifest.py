@@ -51,8 +51,13 @@ def first_manifest(
         assignments: of the load generators.
     """
     hosts: dict[str, Any] = {}
+    intervals_s = []
     for connected in collectors:
-        for host, inventory in connected.collector.inventory().items():
+        found = connected.collector.inventory()
+        # Somebody else may set the pace: who scrapes the host.
+        told = (inventory.get("scrape_interval_s") for inventory in found.values())
+        intervals_s.append(next((seconds for seconds in told if seconds), INTERVAL_S))
+        for host, inventory in found.items():
             known = hosts.setdefault(host, {})
             missing = [*known.get("not_measured", ()), *inventory.get("not_measured", ())]
             known |= {**inventory, "not_measured": missing}  # a host may have several collectors
@@ -69,8 +74,8 @@ def first_manifest(
         "hosts": hosts,
         "generators": [{"worker": given.name, "cores": given.cores} for given in assignments],
         "collectors": [
-            {"kind": connected.kind, "hosts": list(connected.hosts), "interval_s": INTERVAL_S}
-            for connected in collectors
+            {"kind": connected.kind, "hosts": list(connected.hosts), "interval_s": interval_s}
+            for connected, interval_s in zip(collectors, intervals_s, strict=True)
         ],
         "content": live.content,
         "warnings": [*live.warnings, *_said_of(endpoints)],

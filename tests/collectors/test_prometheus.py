@@ -275,6 +275,8 @@ def test_the_inventory_tells_machine_disks_and_clock(
     assert own["memory_bytes"] == pytest.approx(local["memory_bytes"], rel=0.01)
     if local["roles"]["log"]["device"] in own["disks"]:
         assert own["roles"]["log"]["device"] == local["roles"]["log"]["device"]
+    missing = {(each["metric"], each["instance"]) for each in own["not_measured"]}
+    assert (("disk.*", "log") in missing) == (own["roles"]["log"]["device"] is None)
     assert abs(own["clock"]["offset_s"]) < 0.5
     assert own["clock"]["error_s"] < 0.5
     assert {each.metric for each in found if f"`{each.metric}`" not in README} == set()
