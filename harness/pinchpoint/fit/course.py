@@ -152,5 +152,6 @@ def _bursts(hour: Sequence[Reading]) -> Bursts | None:
         return None
     span_s = starts[-1].ended_s - starts[0].ended_s
     every_s = span_s / (len(starts) - 1)
-    for_s = sum(reading.interval_s for reading in high) / max(1, len(starts))
+    begun_before = hour[0].activity_per_s > limit  # its beginning is not in this hour
+    for_s = sum(reading.interval_s for reading in high) / (len(starts) + begun_before)
     return Bursts(_mean(high) / _mean(low), every_s, for_s) if for_s < every_s else None

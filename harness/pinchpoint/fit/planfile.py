@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from pinchpoint.fit.course import Course
-from pinchpoint.fit.figures import FIGURES, READS_PER_S, WRITES_PER_S, Figures
+from pinchpoint.fit.figures import FIGURES, READS_PER_S, WRITES_PER_S, Figure, Figures
 from pinchpoint.fit.mix import Mix
 from pinchpoint.fit.production import Production
 
+_MEASURE_S = 120
 _SHORTEST_S = 1
 """Latency is seen by the second: a burst lasts at least one."""
 
 
 def plan_text(production: Production, mix: Mix, day: Course | None) -> str:
     """The plan, commented."""
-    figures = production.figures | (day.figures if day else {})
+    figures = production.figures | (_at_peak(production.figures, day) | day.figures if day else {})
     return "\n".join(
         [
             "# Fitted to what a production server said of itself. After a run the figures at the end of this",
@@ -30,12 +32,27 @@ def plan_text(production: Production, mix: Mix, day: Course | None) -> str:
             *(f"    {line}" for line in _load(production, day)),
             *(f"    {line}" for line in _params(mix)),
             "",
-            "phases: {warm_up: 10s, measure: 2m}",
+            f"phases: {{warm_up: 10s, measure: {_measure_s(day)}s}}",
             "",
             *_figures(figures),
             "",
         ]
     )
+
+
+def _at_peak(figures: Figures, day: Course) -> Figures:
+    """The rates of the busiest hour, which is what the load is."""
+    where = f", x {plain(day.peak_ratio)} in the busiest hour ({day.source})"
+    return {
+        name: Figure(figures[name].value * day.peak_ratio, figures[name].origin + where)
+        for name in (WRITES_PER_S, READS_PER_S)
+    }
+
+
+def _measure_s(day: Course | None) -> int:
+    """Two bursts, where there are any."""
+    every_s = day.bursts.every_s if day and day.bursts else 0.0
+    return max(_MEASURE_S, math.ceil(2 * every_s))
 
 
 def plain(value: float, digits: int = 4) -> str:

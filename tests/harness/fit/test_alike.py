@@ -117,7 +117,7 @@ def test_a_replay_is_like_what_it_was_fitted_to(server: Watched, tmp_path: Path)
     with application(url):
         text = fit([url], 5, said.append)
     assert said == [f"watching {url.replace(url.split(':')[2].split('@')[0], '***')} for 5 s"]
-    (tmp_path / "plan.yaml").write_text(text.replace("measure: 2m", "measure: 8s").replace("10s", "5s"))
+    (tmp_path / "plan.yaml").write_text(text.replace("measure: 120s", "measure: 8s").replace("10s", "5s"))
     collect = [{"kind": "postgres", "endpoint": "sql"}]
     farm = {"name": "copy", "environment": "test", "endpoints": {"sql": {"url": url}}}
     farm |= {"tiers": {"sql": {"hosts": {"sql1": {"collect": collect}}}}}

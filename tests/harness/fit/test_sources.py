@@ -220,7 +220,7 @@ def test_a_recording_says_how_the_load_goes_over_the_day(tmp_path: Path) -> None
     assert uneven.bursts is not None
     assert uneven.bursts.ratio == pytest.approx(6, rel=0.05)
     assert uneven.bursts.every_s == 600
-    assert uneven.bursts.for_s == pytest.approx(120, rel=0.25)
+    assert uneven.bursts.for_s == pytest.approx(120, rel=0.1)
 
 
 def test_a_recording_makes_the_load_profile(tmp_path: Path) -> None:
@@ -234,6 +234,8 @@ def test_a_recording_makes_the_load_profile(tmp_path: Path) -> None:
     mean = load["base_per_s"] * (1 - share) + load["peak_per_s"] * share
     assert mean == pytest.approx(100 * 300 / (100 * 23 / 24 + 300 / 24), rel=0.05)
     assert load["peak_per_s"] / load["base_per_s"] == pytest.approx(6, rel=0.05)
+    assert plan["production"]["reads_per_s"] == pytest.approx(mean, rel=0.05)
+    assert plan["phases"]["measure"]["at_most_s"] == 2 * load["every_s"]
 
 
 def test_what_will_not_do_is_said(tmp_path: Path) -> None:
