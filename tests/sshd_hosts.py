@@ -192,6 +192,8 @@ def _prepared(folder: Path, address: str, port: int, shell: str | None) -> list[
 
 @contextmanager
 def _running(command: list[str], folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    # It ends with us, also when we are killed.
+    command = [require("setpriv", "util-linux"), "--pdeathsig", "KILL", *command]
     with (folder / "sshd.log").open("wb") as log:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd="/"

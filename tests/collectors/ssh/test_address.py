@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.linux_over_ssh.script import END, RECEIVE
 from pinchpoint_collectors.remote import ssh
 from pinchpoint_collectors.remote.ssh import Address
 
@@ -143,3 +144,21 @@ def test_a_script_reaches_a_posix_shell_through_any_login_shell(shell: str) -> N
     except FileNotFoundError:
         pytest.skip(f"{shell} is not installed")
     assert done.stdout == "/bin/sh|*.nothing|it is\n"
+
+
+@pytest.mark.parametrize("shell", ["sh", "dash", "bash", "csh", "tcsh", "fish", "zsh"])
+def test_a_script_is_received_line_by_line_and_no_further(shell: str) -> None:
+    """What stands behind the script is left to the script: it is what we say to it later."""
+    text = 'say() { echo "$1!"; }\nread -r word\nsay \'it is\' \\\n  # a comment\nsay "$word"\n'
+    try:
+        done = subprocess.run(
+            [shell, "-c", RECEIVE],
+            input=f"{text}{END}\nsaid later\n",
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd="/",
+        )
+    except FileNotFoundError:
+        pytest.skip(f"{shell} is not installed")
+    assert done.stdout == "it is!\nsaid later!\n"

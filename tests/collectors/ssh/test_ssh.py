@@ -13,7 +13,7 @@ import pytest
 from sshd_hosts import SshdHost, sshd_host
 from support import require
 
-from pinchpoint_collectors import registry
+from pinchpoint_collectors import registry, ssh
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.linux_over_ssh import script as scripts
 from pinchpoint_collectors.local import LocalKind
@@ -55,10 +55,11 @@ def read_often(collector: Collector, times: int = 5) -> None:
 def second_reading(collector: Collector) -> Sequence[Sample]:
     """A reading with rates in it."""
     collector.read()
-    while True:
+    for _ in range(30):
         found = collector.read()
         if any(each.metric == "cpu.busy_ratio" for each in found):
             return found
+    raise AssertionError("no reading with rates came")
 
 
 def test_it_says_what_local_says(host: SshdHost, tmp_path: Path) -> None:
@@ -126,38 +127,68 @@ def test_readings_stand_at_whole_intervals_and_come_often(host: SshdHost) -> Non
     assert covered_s == pytest.approx(sum(spaced), abs=0.02)
 
 
-def test_the_clock_of_this_machine_is_right(host: SshdHost) -> None:
-    """Host and controller are one: the offset is nothing, within what is said of its error."""
-    collector = SshKind().connect([watch(host)])
+def test_a_tier_that_shares_the_host_is_its_processes(host: SshdHost) -> None:
+    """Here those of this test, which work; of names that nobody has the inventory says so."""
+    ours = Path("/proc/self/comm").read_text().strip()
+    watches = [watch(host, "sql1", process=[ours]), watch(host, "web1", process="nobody-is-called-so")]
+    collector = SshKind().connect(watches)
     try:
-        for _ in range(4):
-            samples = collector.read()
-        found = {each.metric: each.value for each in samples if each.metric.startswith("collector.clock")}
+        second_reading(collector)
+        end = time.monotonic() + 1.2
+        while time.monotonic() < end:
+            sum(range(1000))
+        samples = second_reading(collector)
+        facts = collector.inventory()
     finally:
         collector.close()
-    error_s = found["collector.clock_error_s"]
-    offset_s = found["collector.clock_offset_s"]
+    found = {(each.host, each.metric): each.value for each in samples if each.instance == "tier:sql"}
+    assert found["sql1", "cpu.cores"] == facts["sql1"]["cores"]
+    busy = found["sql1", "cpu.busy_ratio"]
+    assert busy is not None
+    assert 0 < busy < 1.5
+    assert found["web1", "cpu.busy_ratio"] is None
+    said = {name: [each["why"] for each in facts[name]["not_measured"]] for name in facts}
+    assert "no process named nobody-is-called-so runs there" in said["web1"]
+    assert not any(why.startswith("no process") for why in said["sql1"])
+
+
+@pytest.mark.slow  # the pause
+def test_a_pause_in_which_nobody_reads_is_no_gap(host: SshdHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run prepares its data between the check and the first reading: then a new session begins, quietly."""
+    monkeypatch.setattr(ssh, "_IDLE_S", 3.0)
+    collector = SshKind().connect([watch(host)])
+    try:
+        second_reading(collector)
+        time.sleep(3.5)
+        assert second_reading(collector)
+        assert isinstance(collector, Telling)
+        assert [each.event for each in collector.incidents()] == []
+    finally:
+        collector.close()
+    assert gone(host)
+
+
+def test_the_clock_of_this_machine_is_right_and_what_watching_costs_is_said(host: SshdHost) -> None:
+    """Host and controller are one: the offset is nothing, within its error. Bytes and CPU, there and here."""
+    collector = SshKind().connect([watch(host)])
+    try:
+        readings = [collector.read() for _ in range(5)]
+    finally:
+        collector.close()
+    clock = {each.metric: each.value for each in readings[-1] if each.metric.startswith("collector.clock")}
+    error_s, offset_s = clock["collector.clock_error_s"], clock["collector.clock_offset_s"]
     assert error_s is not None
     assert offset_s is not None
     assert 0 < error_s < 0.5
     assert abs(offset_s) <= error_s
     assert isinstance(collector, Telling)
     assert [each.event for each in collector.incidents() if each.event == "clock_offset"] == []
-
-
-def test_what_watching_costs_is_said(host: SshdHost) -> None:
-    """Bytes of each reading; CPU there and of ssh here, counted in ticks, so that only the sum is above 0."""
-    collector = SshKind().connect([watch(host)])
-    try:
-        readings = [collector.read() for _ in range(5)]
-    finally:
-        collector.close()
     received = [
         each.value or 0 for found in readings for each in found if each.metric == "collector.received_bytes"
     ]
     assert 5_000 < sum(received) < 1_000_000
     costs = [each.value for found in readings for each in found if each.metric == "collector.cpu_s"]
-    assert all(value is not None and value >= 0 for value in costs)
+    assert all(value is not None and value >= 0 for value in costs)  # in ticks: single ones may be 0
 
 
 def test_nothing_is_left_when_we_are_killed(host: SshdHost) -> None:

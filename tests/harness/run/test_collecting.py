@@ -12,6 +12,9 @@ import pytest
 
 from pinchpoint import collecting
 from pinchpoint.collecting import Collectors
+from pinchpoint.errors import InputError
+from pinchpoint.live import standing_farm
+from pinchpoint.plan import load_farm
 from pinchpoint.preflight import Connected
 from pinchpoint.store.write import RunWriter
 from pinchpoint.watching import Watching
@@ -154,3 +157,32 @@ def test_a_clock_that_is_off_is_a_warning_of_the_run(tmp_path: Path) -> None:
     (warning,) = store.manifest["warnings"]
     assert warning.startswith("the clock of sql1 is +61.50 s off ours")
     assert "NTP" in warning
+
+
+def farm_file(folder: Path, required: object) -> Path:
+    path = folder / "farm.yaml"
+    collect = [{"kind": "local", "required": required}, {"kind": "ssh", "address": "kv1.example"}]
+    content = {
+        "name": "mine",
+        "environment": "test",
+        "endpoints": {"nosql": {"url": "valkey://127.0.0.1:1/0"}},
+        "tiers": {"nosql": {"hosts": {"kv1": {"collect": collect}}}},
+    }
+    path.write_text(json.dumps(content))
+    return path
+
+
+def test_farm_yaml_says_which_collector_is_required(tmp_path: Path) -> None:
+    """It is no option of the collector's own, and by default none is."""
+    live = standing_farm(load_farm(farm_file(tmp_path, True)))
+    assert live is not None
+    found = dict(live.watches)
+    assert (found["local"].required, found["ssh"].required) == (True, False)
+    assert dict(found["ssh"].options) == {"address": "kv1.example"}
+    assert "required" not in found["local"].options
+
+
+def test_anything_else_than_yes_or_no_is_refused(tmp_path: Path) -> None:
+    """With the field."""
+    with pytest.raises(InputError, match="required"):
+        load_farm(farm_file(tmp_path, "maybe"))
