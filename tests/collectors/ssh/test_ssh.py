@@ -291,6 +291,28 @@ def test_a_host_whose_sleep_and_date_know_whole_seconds_only(tmp_path: Path) -> 
     assert facts["clock"]["error_s"] >= 0.5
 
 
+def test_a_jump_host_of_the_users_configuration(host: SshdHost, tmp_path: Path) -> None:
+    """Aliases, ports, keys and the way through another host stand there; farm.yaml says the alias alone."""
+    config = tmp_path / "config"
+    with sshd_host() as inner:
+        config.write_text(
+            f"Host bastion\n  HostName {host.address}\n  Port {host.port}\n  IdentityFile {host.folder}/key\n"
+            f"  UserKnownHostsFile {host.folder}/known_hosts\n"
+            f"Host db\n  HostName {inner.address}\n  Port {inner.port}\n  IdentityFile {inner.folder}/key\n"
+            f"  UserKnownHostsFile {inner.folder}/known_hosts\n  ProxyJump bastion\n"
+            f"Host *\n  User {host.user}\n  IdentitiesOnly yes\n  GlobalKnownHostsFile none\n"
+        )
+        options = {"address": "db", "config": str(config)}
+        collector = SshKind().connect([Watch("sql1", "sql", options=options)])
+        try:
+            assert second_reading(collector)
+            assert inner.ours()
+            assert host.ours() == []
+        finally:
+            collector.close()
+        assert gone(inner)
+
+
 def test_a_wrong_key_is_a_sentence(host: SshdHost, tmp_path: Path) -> None:
     """What sshd takes, what to do."""
     config = tmp_path / "config"

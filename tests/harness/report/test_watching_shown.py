@@ -7,8 +7,8 @@ from typing import Any
 
 from harness.report.example import saved_run
 
+from pinchpoint.report.clock import clock_of
 from pinchpoint.report.quality_tables import blind, clocks, collectors
-from pinchpoint.report.report import clock_of
 from pinchpoint.store.read import StoredRun
 
 GAP = {
