@@ -22,6 +22,10 @@ MAYBE_QUEUED = (
     "no cap of {target} is known, and I/O waits behind I/O there: {seconds} is taken for its latency; were "
     "it the time of a queue, a disk that lets more through would bring as much as the interval's end says"
 )
+INDEX_COMMITS = (
+    "an index is committed for all at once: how much of the time waits for {target} is taken from how busy "
+    "it is, and may be far off"
+)
 LOG_STRIPES = (
     "writes of {target} follow each other within one disk of the stripe: its I/Os per second are taken to "
     "stay those of one, its bytes per second to grow"
@@ -120,7 +124,12 @@ def apply(measured: Measured, settings: Sequence[Setting]) -> Applied:
         parts=tuple(parts),
         loads=tuple(loads),
         changed=tuple(changed),
-        assumes=(*map(_assumed, assumed), *map(_maybe, queued), *_stripes_words(parts, settings)),
+        assumes=(
+            *map(_assumed, assumed),
+            *map(_maybe, queued),
+            *_stripes_words(parts, settings),
+            *_index_words(settings),
+        ),
         uncertain=tuple(_least_and_most(parts, assumed, queued, settings)),
     )
 
@@ -278,6 +287,11 @@ def _stripes_words(parts: Sequence[Part], settings: Sequence[Setting]) -> Iterat
     for part in parts:
         if isinstance(part, Disk) and part.target in striped and _one_after_another(part):
             yield LOG_STRIPES.format(target=part.target)
+
+
+def _index_words(settings: Sequence[Setting]) -> Iterator[str]:
+    for target in dict.fromkeys(one.target for one in settings if one.target.endswith(".index")):
+        yield INDEX_COMMITS.format(target=target)
 
 
 def _least_and_most(

@@ -66,9 +66,14 @@ def _disk(here: Disk, there: Disk) -> Iterator[Setting]:
             yield Setting(f"{here.target}.{name}", here.target, what, other, words(other))
         elif own and other is None and not there.at_limit:
             yield Setting(f"{here.target}.{name}", here.target, what, math.inf, "no cap seen")
-    if there.each_s is not None and not there.at_limit and _differ(here.each_s, there.each_s):
+    if there.each_s is not None and _tells(here, there) and _differ(here.each_s, there.each_s):
         text = units.seconds(there.each_s)
         yield Setting(f"{here.target}.latency", here.target, "latency_s", there.each_s, text)
+
+
+def _tells(here: Disk, there: Disk) -> bool:
+    """Whether its latency is known there: at its limit only that it is less than that of its queue."""
+    return not there.at_limit or (here.each_s or 0.0) > (there.seen_s or 0.0)
 
 
 def _byte_rate(value: float) -> str:

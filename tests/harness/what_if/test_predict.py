@@ -156,6 +156,8 @@ def test_the_other_side_is_put_into_the_base_s_model() -> None:
     theirs = log(commits(Distant(0.002, 0.0002), LENGTH_S, users=12), 12).run()
     names = [one.name for one in predict_other(ours, theirs).changed]
     assert names == ["sql.log.iops", "sql.log.latency", "orders.users"]
+    back = predict_other(theirs, ours)
+    assert [one.name for one in back.changed] == ["sql.log.iops", "orders.users"]
     same = predict_other(ours, again)
     assert same.changed == ()
     assert same.scenarios[0].ratio == 1
