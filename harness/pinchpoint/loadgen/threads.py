@@ -15,7 +15,7 @@ from gevent.threadpool import ThreadPool
 
 from pinchpoint_scenarios.contract import Record, Scenario, Session
 
-STRETCH_S = 0.05
+STRETCH_S = 0.2
 """How long a user that need not wait performs before it comes back: what it did is recorded so much later."""
 
 _Recorded = tuple[str, str, int, int, int]
@@ -55,11 +55,20 @@ class ThreadedSession:
         scenario: the driver.
         number: the session's.
         stretch_s: for so long one ``perform`` goes on with further operations; 0: it does one.
+        stopped: whether no further operation is to start; asked from within the thread.
     """
 
-    def __init__(self, threads: Threads, scenario: Scenario, number: int, stretch_s: float) -> None:
+    def __init__(
+        self,
+        threads: Threads,
+        scenario: Scenario,
+        number: int,
+        stretch_s: float,
+        stopped: Callable[[], bool],
+    ) -> None:
         self._threads = threads
         self._stretch_s = stretch_s
+        self._stopped = stopped
         self._under_way = False
         self._session: Session = threads.call(lambda: scenario.session(number))
 
@@ -86,7 +95,7 @@ class ThreadedSession:
 
         perform, until = self._session.perform, time.perf_counter() + self._stretch_s
         while perform(record):
-            if time.perf_counter() >= until:
+            if time.perf_counter() >= until or self._stopped():
                 return True
         return False
 

@@ -152,7 +152,8 @@ class ScenarioLoad:
         if self._threads is None:
             return self._scenario.session(number)
         at_once = self._starts is None and not self._think_s
-        return ThreadedSession(self._threads, self._scenario, number, STRETCH_S if at_once else 0.0)
+        stretch_s = STRETCH_S if at_once else 0.0
+        return ThreadedSession(self._threads, self._scenario, number, stretch_s, self._stop.is_set)
 
     def _perform(self, session: Session, number: int) -> None:
         record = self._recorder.user(self.name)
