@@ -164,13 +164,27 @@ def blocks_of(influence: Floats) -> int:
     right more often with twice that: measured at r = .8, 120 steps, 92 % of them once, 95 % twice.
     """
     count = len(influence)
-    centred = influence - influence.mean()
-    square = float(centred @ centred)
-    near = float(centred[1:] @ centred[:-1]) / square if square > 0 else 0.0
-    near = min(max(near, 0.0), _STRONGEST)
+    near = _memory(influence)
     wanted = _LONGER * 1.1447 * (4 * near**2 / (1 - near**2) ** 2 * count) ** (1 / 3)
     length: int = min(max(math.ceil(wanted), block_length(count)), count // _LEAST_BLOCKS)
     return length
+
+
+def _memory(influence: Floats) -> float:
+    """Autocorrelation from one step to the next, 0 to below 1, of what lasts.
+
+    Chance within a step (how many operations happened to be slow) hides it from the first lag; but it decays
+    from the first to the second as it does, so that their ratio is looked at as well where the first is none
+    of chance.
+    """
+    count = len(influence)
+    centred = influence - influence.mean()
+    square = float(centred @ centred)
+    if square == 0:
+        return 0.0
+    first, second = (float(centred[lag:] @ centred[:-lag]) / square for lag in (1, 2))
+    lasting = second / first if first > 2 / math.sqrt(count) else 0.0
+    return min(max(first, lasting, 0.0), _STRONGEST)
 
 
 def widest(courses: Sequence[Course | None]) -> tuple[float, float] | None:
