@@ -36,7 +36,7 @@ def watched(url: str, over_s: float, tell: Callable[[str], None]) -> list[Snapsh
     shown = redacted_text(url)
     try:
         with psycopg.connect(url, autocommit=True, connect_timeout=_CONNECT_S) as connection:
-            connection.read_only = True
+            connection.execute("SET default_transaction_read_only = on")
             before = _snapshots(connection, shown)
             tell(f"watching {shown} for {over_s:.0f} s")
             time.sleep(over_s)
