@@ -36,7 +36,7 @@ LOADS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     ),
     "reads": (
         "sql.data",
-        {"load": {"model": "closed", "users": 8}, "params": {"operations": {"point_read": 1}, "scale": 4}},
+        {"load": {"model": "closed", "users": 8}, "params": {"operations": {"point_read": 1}, "scale": 12}},
     ),
     "log-heavy": ("sql.log", {"load": {"model": "closed", "users": 6}, "params": {"preset": "log-heavy"}}),
 }

@@ -71,6 +71,33 @@ def test_a_crowd_commits_as_at_random() -> None:
     assert random_flushes_per_s(commits, 0.005) == pytest.approx(flushes, rel=0.05)
 
 
+def spaced(users: int, away_s: float, flush_s: float, spacing_s: float, seconds: float = 40.0) -> float:
+    """Commits per second where a cap lets one flush through in so many seconds, each done much sooner."""
+    chance = random.Random(7)
+    back = [chance.expovariate(1 / away_s) for _ in range(users)]
+    heapq.heapify(back)
+    may_begin, commits = 0.0, 0
+    while back[0] < seconds:
+        begin = max(back[0], may_begin)
+        group = 0
+        while back and back[0] <= begin:
+            heapq.heappop(back)
+            group += 1
+        may_begin, commits = begin + spacing_s, commits + group
+        for _ in range(group):
+            heapq.heappush(back, begin + flush_s + chance.expovariate(1 / away_s))
+    return commits / seconds
+
+
+@pytest.mark.parametrize(
+    ("users", "away_ms", "flush_ms"), [(1, 4.0, 0.5), (8, 2.0, 0.5), (8, 2.0, 2.0), (32, 1.0, 1.0)]
+)
+def test_a_cap_hides_how_long_each_takes(users: int, away_ms: float, flush_ms: float) -> None:
+    """One flush in 2.5 ms, each done sooner: who shared one is back for the next more often, as simulated."""
+    found = group_commit(users, away_ms / 1000, flush_ms / 1000, 0.0025)
+    assert found.per_s == pytest.approx(spaced(users, away_ms / 1000, flush_ms / 1000, 0.0025), rel=0.04)
+
+
 def test_nobody_waits_alone() -> None:
     """One user never meets a flush of somebody else's."""
     assert throughput(circle(1, work(rest_s=0.001, commits=1.0), 0.004)) == pytest.approx(200, rel=1e-6)

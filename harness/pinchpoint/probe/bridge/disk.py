@@ -19,6 +19,8 @@ LEAST_SPREAD = 0.02
 """Of a latency that was measured once, or alike each time, so much is still not known (our value)."""
 MIDDLE = 0.5
 """Between two measured depths the truth lies between two shapes: half-way, in logarithms."""
+_AT_CAP = 0.05
+"""Single writes are held by a cap from 5 % below it on (our value)."""
 _KINDS_APART = 4.0
 """A read is as far from a write as an I/O is from one of sixteen times its size (our value)."""
 
@@ -32,12 +34,15 @@ class Taken:
         spread_ratio: half of what lies between the repetitions, as a share of the mean.
         cells: the cells it rests on.
         assumes: what must hold beside that.
+        at_cap_s: where these I/Os, one at a time, were as many as a cap lets through: the time from one to
+            the next. How long each takes the cap hides: anything up to that. None where no cap held them.
     """
 
     mean_s: float
     spread_ratio: float
     cells: tuple[str, ...]
     assumes: tuple[str, ...] = ()
+    at_cap_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +153,20 @@ class ProbedDisk:
         used = [cell for cell in cells if weights[cell]]
         mean_s = sum(weights[cell] * (self._figures[cell].mean_s or 0.0) for cell in used)
         spread = max(self._spread(cell) for cell in used)
-        return Taken(mean_s, spread, tuple(cell.name for cell in used), assumes)
+        names = tuple(cell.name for cell in used)
+        held = self.limits is not None and all(self._held(cell, self.limits) for cell in used)
+        if held:
+            hidden = (
+                "a cap held the probe's single writes: each may take less than the time from one to the next"
+            )
+            assumes = (*assumes, hidden)
+        return Taken(mean_s, spread, names, assumes, mean_s if held else None)
+
+    def _held(self, cell: Cell, limits: Limits) -> bool:
+        """Whether a cell stands at one of the caps."""
+        one = self._figures[cell]
+        pairs = ((one.iops, limits.iops), (one.bytes_per_s, limits.bytes_per_s))
+        return any(mean and cap and mean.mean >= (1 - _AT_CAP) * cap for mean, cap in pairs)
 
     def _curve(self, cells: Sequence[Cell]) -> Curve:
         points: list[tuple[float, float, float]] = []

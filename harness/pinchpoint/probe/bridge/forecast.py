@@ -27,6 +27,8 @@ SCHEMA = "pinchpoint.prediction/1"
 FEW = 0.01
 """Reads fewer than one in a hundred operations make are none an operation waits for (our value)."""
 _HALF = 0.5
+_LEAST_HIDDEN = 0.1
+"""At a cap an I/O takes a tenth of the time from one to the next, or more (our value)."""
 _ERRORS = 2.0
 """Twice the standard error of the run's throughput, either way."""
 
@@ -115,6 +117,8 @@ class _Choice:
     """So many spreads more were done in the run than its mean: a log that never idles tells no rest."""
     ios: float = 1.0
     """So many times the I/Os per flush."""
+    hidden: float = _HALF
+    """Of the time from one I/O to the next, at a cap, each takes so much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +144,8 @@ def predict(disk: ProbedDisk, mix: Mix) -> Prediction:
         )
     carry = partial(_carried, disk, mix, work, flush_io, curve)
     middle = carry(_Choice())
-    found = [carry(choice).per_s for choice in _choices(work, more_ios)]
+    hidden = flush_io is not None and flush_io.at_cap_s is not None
+    found = [carry(choice).per_s for choice in _choices(work, more_ios, hidden=hidden)]
     cap = _most(disk, mix, work)
     return Prediction(
         mix=mix,
@@ -161,7 +166,7 @@ def predict(disk: ProbedDisk, mix: Mix) -> Prediction:
     )
 
 
-def _choices(work: Work, more_ios: float) -> Iterator[_Choice]:
+def _choices(work: Work, more_ios: float, *, hidden: bool) -> Iterator[_Choice]:
     """Every corner of what is not known exactly, as far as it makes a difference."""
     both = (-1.0, 1.0)
     corners = product(
@@ -171,6 +176,7 @@ def _choices(work: Work, more_ios: float) -> Iterator[_Choice]:
         (True, False) if work.cores else (True,),
         both,
         dict.fromkeys((1.0, more_ios)),
+        (_LEAST_HIDDEN, 1.0) if hidden else (_HALF,),
     )
     return (_Choice(*corner) for corner in corners)
 
@@ -230,12 +236,23 @@ def _carried(
     work = replace(work, ios_per_flush=work.ios_per_flush * choice.ios)
     here = mix.disk
     old_read = here.read_s or 0.0
-    base = Circle(work, mix.users, mix.think_s, here.write_s or 0.0, lambda _: old_read, choice.overlap)
+    more_s = max(0.0, (here.flush_s or 0.0) - work.ios_per_flush * (here.write_s or 0.0))
+    base = Circle(
+        work=work,
+        users=mix.users,
+        think_s=mix.think_s,
+        flush_io_s=here.write_s or 0.0,
+        read=lambda _: old_read,
+        flush_more_s=more_s if work.commits else 0.0,
+        overlap=choice.overlap,
+    )
     base = base if choice.queues and _fits(base, mix) else _without_cpu(base)
     base, shortened = _fitted(base, mix)
     new = replace(
         base,
         flush_io_s=_slower(flush_io, choice) * shortened,
+        flush_more_s=base.flush_more_s * shortened,
+        spacing_s=(flush_io.at_cap_s or 0.0) * work.ios_per_flush if flush_io else 0.0,
         read=_read(curve, choice, shortened),
     )
     most = min(_most(disk, mix, work), *(at for _, at in _ahead(mix)), math.inf)
@@ -268,7 +285,10 @@ def _without_cpu(circle: Circle) -> Circle:
 
 
 def _slower(taken: Taken | None, choice: _Choice) -> float:
-    return taken.mean_s * (1 + choice.latency * taken.spread_ratio) if taken else 0.0
+    if taken is None:
+        return 0.0
+    hidden = 1.0 if taken.at_cap_s is None else choice.hidden
+    return taken.mean_s * (1 + choice.latency * taken.spread_ratio) * hidden
 
 
 def _read(curve: Curve | None, choice: _Choice, shortened: float) -> Callable[[float], float]:

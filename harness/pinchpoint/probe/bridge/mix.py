@@ -39,6 +39,7 @@ class DiskMix:
         commit_path: whether commits wait for this disk.
         waits_s: how long an operation waits for it, as the database says of its own sessions.
         flushes: flushes of the log per operation, as the database counts them.
+        flush_s: how long one takes, as the database waits for it.
     """
 
     disk: str
@@ -50,6 +51,7 @@ class DiskMix:
     commit_path: bool
     waits_s: float | None
     flushes: float | None
+    flush_s: float | None = None
 
     @property
     def size_bytes(self) -> float | None:
@@ -77,7 +79,7 @@ class Mix:
         think_s: between two operations of a user.
         response_s: mean service time of an operation.
         commits: how many commits an operation makes.
-        cpu_s: CPU seconds of the cores that the disk's tier runs on; None: not measured.
+        cpu_s: CPU seconds of the disk's tier; None: not measured.
         cores: how many these are.
         disks: of each role.
         others: (what, throughput at which that is used up): every other resource with a known limit.
@@ -186,11 +188,12 @@ def _mix(case: Case, resource: Resource, per_s: float) -> DiskMix:
     rows = case.stage.rows
     found = measure_disk(resource, rows)
     reads, writes = (mean(resource.columns[name][rows]) or 0.0 for name in ("reads", "writes"))
-    flushes = [
-        value
-        for host in resource.hosts
-        if (value := mean(case.inputs.samples.steps(host, "db.fsyncs_per_s", "wal")[rows]))
-    ]
+    samples = case.inputs.samples
+    flushes = [samples.steps(host, "db.fsyncs_per_s", "wal")[rows] for host in resource.hosts]
+    waited = [samples.steps(host, "db.fsync_s_per_s", "wal")[rows] for host in resource.hosts]
+    counted, lasted = (
+        next((value for one in found if (value := mean(one))), None) for found in (flushes, waited)
+    )
     return DiskMix(
         disk=_name(resource),
         reads=reads / per_s,
@@ -200,18 +203,24 @@ def _mix(case: Case, resource: Resource, per_s: float) -> DiskMix:
         write_s=write_and_flush_s(resource, found),
         commit_path=resource.commit_path,
         waits_s=found.sessions / per_s if found.sessions is not None else None,
-        flushes=flushes[0] / per_s if flushes and resource.commit_path else None,
+        flushes=counted / per_s if counted and resource.commit_path else None,
+        flush_s=lasted / counted if counted and lasted and resource.commit_path else None,
     )
 
 
 def _cpu(case: Case, disk: Resource) -> tuple[float, int, str] | None:
-    """(cores that are busy, of how many, the pool's key) where the disk's tier runs; None: not measured."""
+    """(cores it uses, of how many, the pool's key) where the disk's tier runs; None: not measured.
+
+    Where it is not known which tier uses how much, all use counts as its own.
+    """
     assert case.stage is not None  # noqa: S101 -- the caller asked
     for one in case.resources:
         if one.type == "cpu" and one.machine == disk.machine and set(one.tiers) & set(disk.tiers):
-            busy = measure_cpu(one, case.stage.rows).busy
-            if busy is not None and one.cores:
-                return busy * one.cores, one.cores, one.key
+            found = measure_cpu(one, case.stage.rows)
+            if found.busy is None or not one.cores:
+                continue
+            own = sum(found.uses.get(tier, 0.0) for tier in disk.tiers) or 1.0
+            return found.busy * own * one.cores, one.cores, one.key
     return None
 
 

@@ -23,10 +23,13 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
+import numpy.typing as npt
 from scipy.stats import binom
 
 Latency = Callable[[float], float]
 """I/Os per second that the disk is to do -> seconds each of them takes; infinite where it cannot."""
+
+_Matrix = npt.NDArray[np.float64]
 
 CROWD = 128
 """So many users are as good as any more: commits of more of them come at random."""
@@ -81,6 +84,9 @@ class Circle:
         think_s: Z.
         flush_io_s: what one I/O of a flush takes.
         read: of reads.
+        flush_more_s: what a flush takes beside its I/Os: the server's own way to the disk and back.
+        spacing_s: so long after one flush began the next may begin, at the earliest: a cap that lets so many
+            through one after the other says nothing of how long each takes.
         overlap: how much of what is left of the flush that it meets a commit waits for: 1 as the chain has
             it; a range of it is a range of the model.
     """
@@ -90,12 +96,14 @@ class Circle:
     think_s: float
     flush_io_s: float
     read: Latency
+    flush_more_s: float = 0.0
+    spacing_s: float = 0.0
     overlap: float = 1.0
 
     @property
     def flush_s(self) -> float:
         """Seconds of one flush."""
-        return self.work.ios_per_flush * self.flush_io_s
+        return self.work.ios_per_flush * self.flush_io_s + self.flush_more_s
 
     @property
     def open(self) -> bool:
@@ -118,7 +126,7 @@ class Circle:
         if self.open:
             busy = random_flushes_per_s(per_s * commits, flush_s) * flush_s
             return commits * flush_s * (1 + self.overlap * busy / 2)
-        each_s = group_commit(self.users, away_s / commits, flush_s).wait_s
+        each_s = group_commit(self.users, away_s / commits, flush_s, self.spacing_s).wait_s
         return commits * (flush_s + self.overlap * (each_s - flush_s))
 
 
@@ -137,35 +145,49 @@ class Group:
     wait_s: float
 
 
-def group_commit(users: float, away_s: float, flush_s: float) -> Group:
+def group_commit(users: float, away_s: float, flush_s: float, spacing_s: float = 0.0) -> Group:
     """So many users, away for a random time of that mean, on a log whose flush takes so long.
 
     Of more than ``CROWD`` users the part that as many would be: their share of what is done stays the same.
+
+    Args:
+        users: how many.
+        away_s: between the end of a commit and the begin of the next, on average.
+        flush_s: of a flush.
+        spacing_s: from the begin of one to that of the next, at least; where it is less than ``flush_s`` they
+            follow each other at once.
     """
     number = max(1, round(users))
     if number > CROWD:
-        few = _chain(CROWD, away_s, flush_s)
+        few = _chain(CROWD, away_s, flush_s, max(flush_s, spacing_s))
         return Group(few.per_s * users / CROWD, few.flushes_per_s, few.wait_s)
-    return _chain(number, away_s, flush_s)
+    return _chain(number, away_s, flush_s, max(flush_s, spacing_s))
 
 
 @lru_cache(maxsize=4096)
-def _chain(users: int, away_s: float, flush_s: float) -> Group:
+def _chain(users: int, away_s: float, flush_s: float, spacing_s: float) -> Group:
     """Exactly: from how many share a flush to how many share the next."""
-    if away_s <= 0:
-        return Group(users / (2 * flush_s) if users > 1 else 1 / flush_s, 1 / flush_s, 2 * flush_s)
-    back = -math.expm1(-flush_s / away_s)
+    away_s = max(away_s, flush_s * 1e-6)
     sizes = np.arange(1, users + 1)
-    # Row: how many share this flush; column: how many of the others are back when it ends.
-    chances = binom.pmf(np.arange(users + 1)[None, :], (users - sizes)[:, None], back)
+    # Row: how many share this flush; column: how many are back when the next may begin. Those that were away
+    # have all the time from begin to begin for it, those that shared it what is left when it has ended.
+    counts = np.arange(users + 1)
+    others = binom.pmf(counts[None, :], (users - sizes)[:, None], -math.expm1(-spacing_s / away_s))
+    again = binom.pmf(counts[None, :], sizes[:, None], -math.expm1(-(spacing_s - flush_s) / away_s))
+    chances = others if spacing_s <= flush_s else _sums(others, again)
     idle = chances[:, 0]
     step = chances[:, 1:].copy()
     step[:, 0] += idle  # nobody is back: the next flush is the first one's alone
     balance = np.vstack([step.T - np.eye(users), np.ones(users)])
     share, *_ = np.linalg.lstsq(balance, np.append(np.zeros(users), 1.0), rcond=None)
-    each_s = flush_s + float(share @ idle) * away_s / users
+    each_s = spacing_s + float(share @ idle) * away_s / users
     per_s = float(share @ sizes) / each_s
     return Group(per_s, 1 / each_s, users / per_s - away_s)
+
+
+def _sums(one: _Matrix, other: _Matrix) -> _Matrix:
+    """Row by row the chances of the sum of two numbers."""
+    return np.array([np.convolve(a, b)[: one.shape[1]] for a, b in zip(one, other, strict=True)])
 
 
 def random_flushes_per_s(arrivals_per_s: float, flush_s: float) -> float:
@@ -243,8 +265,8 @@ def _flushes(users: float, commits_per_s: float, flush_s: float) -> float:
     """How many flushes a second so many commits make, whatever their users do in between."""
     if not math.isfinite(users):
         return random_flushes_per_s(commits_per_s, flush_s)
-    if group_commit(users, 0.0, flush_s).per_s <= commits_per_s:
-        return 1 / flush_s
+    if not flush_s or group_commit(users, 0.0, flush_s).per_s <= commits_per_s:
+        return 1 / flush_s if flush_s else commits_per_s
     longest_s = users / commits_per_s
     away_s = _last(lambda one: group_commit(users, one, flush_s).per_s >= commits_per_s, 0.0, longest_s)
     return group_commit(users, away_s, flush_s).flushes_per_s
