@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -12,6 +13,8 @@ from pinchpoint_collectors.exporters.means import NAME, Points, Series
 from pinchpoint_collectors.exporters.node import NODE
 from pinchpoint_collectors.exporters.registry import EXPORTERS, whose
 from pinchpoint_collectors.exporters.windows import WINDOWS
+from pinchpoint_collectors.imports.node_exporter import NodeExporter
+from pinchpoint_collectors.imports.record import Found, Settings
 from pinchpoint_collectors.record import Watch
 
 T = 1_790_000_000.0
@@ -221,3 +224,24 @@ def test_what_is_no_number_is_no_point() -> None:
         "data": {"resultType": "matrix", "result": [{"metric": {}, "values": [[T, "NaN"], [T + 1, "2"]]}]},
     }
     assert list(answer.matrix(content)) == [({}, {T + 1: 2.0})]
+
+
+def test_a_saved_answer_of_either_exporter_is_imported() -> None:
+    """By the same tables: a file holds several hosts, each with its own exporter."""
+    found = [
+        series("node_disk_writes_completed_total", 0, 150, 300, device="sda"),
+        series("windows_logical_disk_writes_total", 0, 300, 600, volume="L:"),
+    ]
+    found[0][0].update(instance="app1:9100")  # type: ignore[attr-defined]  # our own dictionary
+    result = [
+        {"metric": labels, "values": [[at, str(value)] for at, value in points.items()]}
+        for labels, points in found
+    ]
+    text = json.dumps({"status": "success", "data": {"resultType": "matrix", "result": result}})
+    told = Found()
+    samples = list(NodeExporter().read([text], Settings(), told))
+    assert {(each.host, each.metric, each.instance, each.value) for each in samples} == {
+        ("app1", "disk.writes_per_s", "sda", 10.0),
+        ("sql1", "disk.writes_per_s", "L:", 20.0),
+    }
+    assert {host: facts["os"] for host, facts in told.hosts.items()} == {"app1": "Linux", "sql1": "Windows"}
