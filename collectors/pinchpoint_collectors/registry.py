@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 
+from pinchpoint_collectors.agent.collector import AgentKind
 from pinchpoint_collectors.databases.cassandra import CassandraKind
 from pinchpoint_collectors.databases.mariadb import MariadbKind
 from pinchpoint_collectors.databases.mongodb import MongodbKind
@@ -52,3 +53,4 @@ register(WindowsKind())
 register(MariadbKind())
 register(SqlserverKind())
 register(PrometheusKind())
+register(AgentKind())

@@ -1,0 +1,71 @@
+"""Readings as lines of JSON, in the ring and on the wire: a series is named once, its rows are small."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pinchpoint_collectors.record import Sample
+
+VERSION = 1
+
+
+class Reading(NamedTuple):
+    """What was read at once.
+
+    Attributes:
+        at_ns: its place in the ring: when it was read by the host's clock, and later than the one before,
+            also when that clock was set back.
+        samples: without the host's name, which only farm.yaml knows.
+    """
+
+    at_ns: int
+    samples: Sequence[Sample]
+
+
+class Encoder:
+    """Readings → lines; who decodes them must have all lines from the first one on."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[tuple[str, str], int] = {}
+
+    def encode(self, reading: Reading) -> str:
+        """One line, with its end: ``at``, ``names`` that are new, and ``rows`` by time and interval."""
+        new: list[tuple[str, str]] = []
+        rows: dict[tuple[int, float], list[list[float | int | None]]] = {}
+        for sample in reading.samples:
+            name = (sample.metric, sample.instance)
+            number = self._numbers.get(name)
+            if number is None:
+                number = self._numbers[name] = len(self._numbers)
+                new.append(name)
+            cell: list[float | int | None] = [number, sample.value]
+            rows.setdefault((sample.time_ns, sample.interval_s), []).append(
+                cell if sample.weight is None else [*cell, sample.weight]
+            )
+        line = {"at": reading.at_ns, "rows": [[*when, cells] for when, cells in rows.items()]}
+        if new:
+            line["names"] = new
+        return json.dumps(line, separators=(",", ":")) + "\n"
+
+
+class Decoder:
+    """Lines → readings."""
+
+    def __init__(self) -> None:
+        self._names: list[tuple[str, str]] = []
+
+    def decode(self, line: str) -> Reading:
+        """The reading of one line. Raises ``ValueError`` for what no ``Encoder`` wrote."""
+        try:
+            said = json.loads(line)
+            self._names += [(metric, instance) for metric, instance in said.get("names", ())]
+            samples = [
+                Sample(time_ns, interval_s, "", *self._names[cell[0]], *cell[1:])
+                for time_ns, interval_s, cells in said["rows"]
+                for cell in cells
+            ]
+            return Reading(said["at"], samples)
+        except (KeyError, IndexError, TypeError, AttributeError) as error:
+            raise ValueError(f"no reading: {line[:80]!r}") from error

@@ -1,0 +1,158 @@
+"""The command ``pinchpoint-collect``: records this host, and hands out what it recorded."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import threading
+import time
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Self
+
+from pinchpoint_collectors.agent.codec import Reading
+from pinchpoint_collectors.agent.ring import Ring
+from pinchpoint_collectors.agent.serve import tail
+from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.local import LocalKind
+from pinchpoint_collectors.record import Sample, Watch
+from pinchpoint_collectors.sampler import Sampler
+
+FOLDER = "/run/pinchpoint-collect"
+"""In memory: an agent that writes to the disks it watches would be seen on them."""
+_LEAST_BYTES = 1 << 20
+_BOUNDS: dict[str, tuple[float, float]] = {
+    "hours": (0.01, 24.0 * 31),
+    "size_bytes": (_LEAST_BYTES, 1 << 40),
+    "interval_s": (0.1, 60.0),
+}
+_STALL_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """What is recorded, and how long it is kept.
+
+    Attributes:
+        folder: where the ring lies.
+        hours: how long readings are kept.
+        size_bytes: how much they may take up; a reading is one to four kB.
+        interval_s: seconds between two readings.
+        disks: devices, or paths on them, to watch beside all whole disks: LVM, RAID, loop devices.
+        process: names of the tier's processes, as ``ps -e -o comm`` shows them.
+    """
+
+    folder: str = FOLDER
+    hours: float = 24.0
+    size_bytes: int = 128 << 20
+    interval_s: float = 1.0
+    disks: tuple[str, ...] = ()
+    process: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, path: Path | None) -> Self:
+        """From a TOML file; without one, as above. Raises ``CollectorError`` that names file and key."""
+        if path is None:
+            return cls()
+        try:
+            given = tomllib.loads(path.read_text())
+        except (OSError, ValueError) as error:
+            raise CollectorError(f"{path}: {error}; give a TOML file that can be read") from error
+        allowed = [field.name for field in fields(cls)]
+        if unknown := given.keys() - set(allowed):
+            raise CollectorError(
+                f"{path}: {', '.join(sorted(unknown))}: unknown; allowed: {', '.join(allowed)}"
+            )
+        for key, value in given.items():
+            _check(path, key, value)
+        given.update({key: tuple(given[key]) for key in ("disks", "process") if key in given})
+        return cls(**given)
+
+
+def _check(path: Path, key: str, value: Any) -> None:
+    """Raises ``CollectorError`` for a value of another kind, or out of bounds."""
+    if key in ("disks", "process"):
+        ok = isinstance(value, list) and all(isinstance(each, str) and each for each in value)
+        allowed = "a list of names in quotes"
+    elif key == "folder":
+        ok, allowed = isinstance(value, str) and value.startswith("/"), "an absolute path"
+    else:
+        least, most = _BOUNDS[key]
+        ok = isinstance(value, int if key == "size_bytes" else (int, float)) and not isinstance(value, bool)
+        ok, allowed = ok and least <= value <= most, f"a number from {least:g} to {most:g}"
+    if not ok:
+        raise CollectorError(f"{path}: {key}: found {value!r}; allowed: {allowed}")
+
+
+def record(config: Config) -> None:
+    """Record this host until SIGTERM or SIGINT. Raises ``CollectorError`` when it can no longer."""
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    options = {"process": list(config.process)} if config.process else {}
+    watch = Watch("this", "this", {place: place for place in config.disks}, options=options)
+    collector = LocalKind().connect([watch])
+    about = {"interval_s": config.interval_s, "process": list(config.process)}
+    try:
+        ring = Ring(Path(config.folder), config.hours, config.size_bytes, about)
+    except (OSError, ValueError) as error:
+        raise CollectorError(f"{config.folder}: {error}; give a folder that can be written") from error
+
+    def keep(samples: Sequence[Sample]) -> None:
+        ring.append(Reading(time.time_ns(), samples))
+
+    sampler = Sampler(
+        collector, "local", [watch.host], keep, on_event=_say_event, interval_s=config.interval_s
+    )
+    try:
+        with sampler:
+            while sampler.error is None and not stop.wait(_STALL_S):
+                pass
+    finally:
+        ring.close()
+        collector.close()
+    if sampler.error is not None:
+        raise CollectorError(f"{config.folder}: {sampler.error}; nothing is recorded any more")
+
+
+def _say_event(event: str, /, **said: object) -> None:
+    print(event, *(f"{key}={value}" for key, value in said.items()), file=sys.stderr, flush=True)  # noqa: T201 - for the journal
+
+
+def _place(text: str) -> int | None:
+    return None if text == "now" else int(text)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Entry of the command; its exit status: 0, 1 where it failed, 2 for what it was told wrongly."""
+    parser = argparse.ArgumentParser("pinchpoint-collect", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    recording = commands.add_parser("record", help="record this host until it is told to stop")
+    recording.add_argument("--config", type=Path, help="a TOML file; see collectors/README.md")
+    tailing = commands.add_parser("tail", help="print what was recorded, a line of JSON for each reading")
+    tailing.add_argument("--folder", type=Path, default=Path(FOLDER), help="where it was recorded")
+    tailing.add_argument(
+        "--since",
+        type=_place,
+        default=0,
+        metavar="NS",
+        help="only what is later: UTC ns since 1970, or `now`",
+    )
+    tailing.add_argument("--follow", action="store_true", help="go on, until standard input ends")
+    given = parser.parse_args(arguments)
+    try:
+        if given.command == "record":
+            record(Config.of(given.config))
+        else:
+            tail(given.folder, given.since, follow=given.follow)
+    except CollectorError as error:
+        print(f"pinchpoint-collect: {error}", file=sys.stderr)  # noqa: T201 - a command's own words
+        return 1
+    except BrokenPipeError:
+        # Nobody listens any more; Python must not complain about it once more at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0

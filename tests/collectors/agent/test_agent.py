@@ -1,0 +1,201 @@
+"""Kind ``agent`` against a real recorder and a real sshd on this machine."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from sshd_hosts import SshdHost, sshd_host
+
+from pinchpoint_collectors import registry
+from pinchpoint_collectors.agent.collector import AgentCollector
+from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.local import LocalKind
+from pinchpoint_collectors.record import Sample, Watch
+
+COLLECT = Path(sys.executable).with_name("pinchpoint-collect")
+_OWN = {
+    ("collector.cpu_s", "agent/host"),
+    ("collector.cpu_s", "agent/client"),
+    ("collector.cpu_s", "agent/tail"),
+    ("collector.received_bytes", "agent"),
+    ("collector.clock_offset_s", "agent"),
+    ("collector.clock_error_s", "agent"),
+}
+
+
+@pytest.fixture(scope="module")
+def host() -> Iterator[SshdHost]:
+    with sshd_host() as found:
+        yield found
+
+
+@contextmanager
+def recorder(folder: Path, **more: Any) -> Iterator[subprocess.Popen[str]]:
+    """``pinchpoint-collect record`` as a service runs it."""
+    config = {"folder": str(folder / "ring"), "interval_s": 0.2, **more}
+    text = "".join(f"{key} = {json.dumps(value)}\n" for key, value in config.items())
+    (folder / "collect.toml").write_text(text)
+    process = subprocess.Popen(
+        [COLLECT, "record", "--config", folder / "collect.toml"], stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert waited(lambda: any((folder / "ring").glob("readings-*")))
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.communicate(timeout=20)
+        finally:
+            process.kill()
+
+
+def waited(condition: Callable[[], bool], within_s: float = 30.0) -> bool:
+    end = time.monotonic() + within_s
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.1)
+    return condition()
+
+
+def connected(host: SshdHost, folder: Path, *names: str, **disks: str) -> AgentCollector:
+    options = host.options(command=str(COLLECT), folder=str(folder / "ring"))
+    watches = [Watch(name, "sql", disks, options=options) for name in names or ("sql1",)]
+    collector = registry.kind("agent").connect(watches)
+    assert isinstance(collector, AgentCollector)
+    return collector
+
+
+def busy(samples: Sequence[Sample]) -> list[Sample]:
+    return [each for each in samples if (each.metric, each.instance) == ("cpu.busy_ratio", "")]
+
+
+def test_it_says_what_local_says(host: SshdHost, tmp_path: Path) -> None:
+    """The same metrics, instances and inventory, for each host that is this machine; its cost beside it."""
+    here = LocalKind().connect([Watch("sql1", "sql", {"data": str(tmp_path)})])
+    here.read()
+    time.sleep(0.05)
+    mine = {(each.metric, each.instance) for each in here.read()}
+    with recorder(tmp_path), closing(connected(host, tmp_path, "sql1", "web1", data=str(tmp_path))) as there:
+        theirs = [each for _ in range(4) for each in there.read()]
+        facts, ours = there.inventory()["sql1"], here.inventory()["sql1"]
+        assert there.inventory()["web1"] == facts
+    assert {each.host for each in theirs} == {"sql1", "web1"}
+    said = {(each.metric, each.instance) for each in theirs}
+    assert said - _OWN == mine
+    assert said >= _OWN
+    assert abs(busy(theirs)[0].time_ns - time.time_ns()) < 60e9
+    assert facts.keys() - ours.keys() == {"clock"}
+    assert {key: facts[key] for key in ours} == ours
+    assert waited(lambda: host.ours() == []), "a tail is left on the host"
+
+
+def test_a_cut_link_leaves_no_gap(host: SshdHost, tmp_path: Path) -> None:
+    """Every session there is killed; a reading or more fails; then all that was recorded meanwhile comes."""
+    with recorder(tmp_path), closing(connected(host, tmp_path)) as collector:
+        samples = [each for _ in range(3) for each in collector.read()]
+        for one in host.sessions():
+            one.kill()
+        failed: list[str] = []
+        time.sleep(2)  # so long nobody fetches
+        end = time.monotonic() + 30
+        while time.monotonic() < end:
+            try:
+                new = collector.read()
+            except CollectorError as error:
+                failed.append(str(error))
+                continue
+            samples += new
+            if failed and len(busy(samples)) > 30:
+                break
+    assert failed
+    assert all(host.address in why for why in failed)
+    found = busy(samples)
+    between_s = [(one.time_ns - before.time_ns) / 1e9 for before, one in pairwise(found)]
+    covered_s = sum(each.interval_s for each in found[1:])
+    assert min(between_s) > 0, "each came once, in order"
+    assert covered_s == pytest.approx(sum(between_s), abs=0.1), "nothing is missing between them"
+    assert [each.event for each in collector.incidents() if each.event == "gap"] == []
+
+
+def test_what_was_not_recorded_is_a_gap(host: SshdHost, tmp_path: Path) -> None:
+    """The recorder is stopped and started again: from when to when, and why."""
+    with closing(connected_to_a_recorder(host, tmp_path)) as collector:
+        time.sleep(2)
+        with recorder(tmp_path):
+            told: list[dict[str, Any]] = []
+
+            def gap() -> bool:
+                collector.read()
+                told.extend(dict(each.fields) for each in collector.incidents() if each.event == "gap")
+                return bool(told)
+
+            assert waited(gap)
+    assert told[0]["missed"] >= 8
+    assert "did not record meanwhile" in told[0]["why"]
+
+
+def connected_to_a_recorder(host: SshdHost, folder: Path) -> AgentCollector:
+    """A collector that has read; what recorded has ended."""
+    with recorder(folder):
+        collector = connected(host, folder)
+        collector.read()
+        collector.read()
+    return collector
+
+
+def test_a_ring_that_is_too_short_is_told(host: SshdHost, tmp_path: Path) -> None:
+    """What it had to drop before it was fetched is a gap, with the remedy."""
+    with recorder(tmp_path, interval_s=0.1, hours=0.01), closing(connected(host, tmp_path)) as collector:
+        collector.read()
+        collector.close()
+        ring = tmp_path / "ring"
+        assert waited(lambda: len(list(ring.glob("readings-*"))) > 2)
+        for one in sorted(ring.glob("readings-*"))[:-1]:  # as hours later: only the newest are kept
+            one.unlink()
+        told: list[dict[str, Any]] = []
+
+        def gap() -> bool:
+            try:
+                collector.read()
+            except CollectorError:
+                return False  # still connecting
+            told.extend(dict(each.fields) for each in collector.incidents() if each.event == "gap")
+            return bool(told)
+
+        assert waited(gap)
+    assert len(told) == 1
+    assert "make `hours` or `size_bytes` larger" in told[0]["why"]
+
+
+def test_a_host_without_it_is_told_what_to_do(host: SshdHost, tmp_path: Path) -> None:
+    """No such command; nothing recorded; a disk that is not there."""
+    kind = registry.kind("agent")
+    with pytest.raises(CollectorError, match="no pinchpoint-collect is there"):
+        kind.connect([Watch("sql1", "sql", options=host.options(command="/nowhere/pinchpoint-collect"))])
+    with pytest.raises(CollectorError, match="systemctl start pinchpoint-collect"):
+        connected(host, tmp_path)
+    with recorder(tmp_path), pytest.raises(CollectorError, match=r"no such device|No such file"):
+        connected(host, tmp_path, data=str(tmp_path / "nowhere"))
+
+
+def test_what_it_costs_is_said(host: SshdHost, tmp_path: Path) -> None:
+    """The recorder's CPU as it says is no more than the system counts; some bytes for each reading."""
+    with recorder(tmp_path) as process, closing(connected(host, tmp_path)) as collector:
+        collector.read()
+        before = psutil.Process(process.pid).cpu_times()
+        samples = [each for _ in range(15) for each in collector.read()]
+        after = psutil.Process(process.pid).cpu_times()
+    used_s = after.user + after.system - before.user - before.system
+    told_s = sum(each.value or 0 for each in samples if each.instance == "agent/host")
+    received = sum(each.value or 0 for each in samples if each.metric == "collector.received_bytes")
+    assert 0 < told_s < used_s + 0.1
+    assert 200 < received / len(busy(samples)) < 20_000
