@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -188,23 +190,30 @@ def test_microsofts_driver_of_the_wheel_is_loaded_by_its_path() -> None:
     assert "hunter2" not in str(caught.value)
 
 
-def test_a_certificate_nobody_vouches_for_is_explained(tmp_path: Path) -> None:
+@pytest.fixture
+def own_certificate() -> Iterator[tuple[Path, Path]]:
+    """A key and a certificate that nobody vouches for, where a server of another user's can read them."""
+    with tempfile.TemporaryDirectory(prefix="certificate-") as folder:
+        place = Path(folder)
+        place.chmod(0o755)
+        key, certificate = place / "key.pem", place / "certificate.pem"
+        subprocess.run(
+            [
+                *(require("openssl", "openssl"), "req", "-x509", "-newkey", "rsa:2048", "-nodes"),
+                *("-days", "2", "-keyout", str(key), "-out", str(certificate), "-subj", "/CN=elsewhere"),
+            ],
+            check=True,
+            capture_output=True,
+            timeout=30,
+        )
+        key.chmod(0o644)
+        yield key, certificate
+
+
+def test_a_certificate_nobody_vouches_for_is_explained(own_certificate: tuple[Path, Path]) -> None:
     """A real server with a certificate of its own: refused, with the way out; taken where nobody looks."""
     need_driver("MariaDB", package="odbc-mariadb")
-    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
-    subprocess.run(
-        [
-            *(require("openssl", "openssl"), "req", "-x509", "-newkey", "rsa:2048", "-nodes"),
-            *("-days", "2"),
-            *("-keyout", str(key), "-out", str(certificate), "-subj", "/CN=elsewhere"),
-        ],
-        check=True,
-        capture_output=True,
-        timeout=30,
-    )
-    key.chmod(0o644)
-    for folder in (tmp_path, *tmp_path.parents[:2]):
-        folder.chmod(0o755)
+    key, certificate = own_certificate
     with mariadb(f"--ssl-cert={certificate}", f"--ssl-key={key}") as server:
         url = f"{server.url}?FORCETLS=1&SSLVERIFY="
         for keywords in ("1", f"1&SSLCA={certificate}"):
