@@ -1,8 +1,9 @@
 """Pairs of farms for the what-if: one is predicted from the other's run, then run, and both are compared.
 
-A folder in ``pairs/`` has ``plan.yaml``, ``base.yaml`` and ``other.yaml`` (two farms) and ``pair.yaml``: what
-is set in the base's model, as a person would who has not got the other farm. It is right when the throughput
-that was predicted is within 10 % of what the other farm then did.
+A folder in ``pairs/`` has ``plan.yaml``, ``base.yaml`` and ``other.yaml`` (two farms) and ``pair.yaml``. The
+other farm's throughput is predicted by the base's model with what the other's disks and cores were measured
+to do, and is right within 10 %. Beside it stands what the model says of what pair.yaml sets, as a person would
+who has not got the other farm (an emulated disk is what it was set to be only on a machine left alone).
 """
 
 from __future__ import annotations
@@ -90,8 +91,9 @@ class PairRow:
 
     Attributes:
         measured_per_s: what the other farm did.
-        predicted: from the base alone, by what is set; None where it came to nothing.
-        by_other_per_s: likewise, with the other run's disks, cores and load as measured.
+        predicted: by the base's model with the other run's disks, cores and load as measured there; None
+            where it came to nothing.
+        by_set_per_s: likewise, by what is set: nothing of the other run is known.
         failure: why it came to nothing.
     """
 
@@ -100,7 +102,7 @@ class PairRow:
     seconds: float
     measured_per_s: float | None = None
     predicted: Prediction | None = None
-    by_other_per_s: float | None = None
+    by_set_per_s: float | None = None
     failure: str = ""
 
     @property
@@ -135,7 +137,7 @@ class PairRow:
             "predicted_per_s": self.predicted_per_s,
             "interval_per_s": [one.low_per_s, one.high_per_s] if one else None,
             "error_ratio": self.error_ratio,
-            "by_other_error_ratio": off(self.by_other_per_s, self.measured_per_s),
+            "by_set_error_ratio": off(self.by_set_per_s, self.measured_per_s),
             "binds_then": self.predicted.binds_then.name if self.predicted else None,
         }
 
@@ -235,8 +237,8 @@ def _judged(pair: Pair, number: int, place: Path, begun: float) -> PairRow:
     try:
         base, other = (open_run(place / side) for side in SIDES)
         theirs = read_base(other).measured.seen[0]
-        predicted = predict(base, pair.file.set)
-        by_other = predict_other(base, other)
+        predicted = predict_other(base, other)
+        by_set = predict(base, pair.file.set)
     except PinchpointError as error:
         return PairRow(pair, number, time.monotonic() - begun, failure=f"error: {error}")
     return PairRow(
@@ -245,13 +247,13 @@ def _judged(pair: Pair, number: int, place: Path, begun: float) -> PairRow:
         time.monotonic() - begun,
         measured_per_s=theirs.per_s * theirs.ok_ratio,
         predicted=predicted,
-        by_other_per_s=by_other.scenarios[0].then_per_s,
+        by_set_per_s=by_set.scenarios[0].then_per_s,
     )
 
 
 # ---- what is printed ------------------------------------------------------------------------------
 
-HEADINGS = ("pair", "base", "predicted", "interval", "measured", "off by", "by the other's figures", "right")
+HEADINGS = ("pair", "base", "predicted", "interval", "measured", "off by", "by what is set", "right")
 
 
 def table(rows: Sequence[PairRow]) -> str:
@@ -287,7 +289,7 @@ def _cells(row: PairRow) -> tuple[str, ...]:
         span,
         _per_s(row.measured_per_s),
         _percent(row.error_ratio),
-        _percent(off(row.by_other_per_s, row.measured_per_s)),
+        _percent(off(row.by_set_per_s, row.measured_per_s)),
         right,
     )
 
