@@ -2,8 +2,8 @@
 
 A folder in ``pairs/`` has ``plan.yaml``, ``base.yaml`` and ``other.yaml`` (two farms) and ``pair.yaml``. The
 other farm's throughput is predicted by the base's model with what the other's disks and cores were measured
-to do, and is right within 10 %. Beside it stands what the model says of what pair.yaml sets, as a person would
-who has not got the other farm (an emulated disk is what it was set to be only on a machine left alone).
+to do, and is right within 10 %. Beside it stands what the model says of what pair.yaml sets, as a person does
+who lacks the other farm (an emulated disk is what it was set to be only on a machine left alone).
 """
 
 from __future__ import annotations
