@@ -68,9 +68,10 @@ def execute(asked: Asked) -> ExitStatus:
             made = conduct.begun(suite, chosen, asked.repeat, seconds, size_bytes, line_s)
             directory = conduct.new_directory(asked.out, made)
         verdict = conduct.run(chosen, made, directory, interrupts)
-    _print(made, verdict, directory, as_json=asked.as_json)
-    if asked.calibrate and asked.farm_file:
-        click.echo(calibrate(asked.farm_file, made, verdict), err=True)
+        # Before the farm is stopped: what was measured is told whatever comes of that.
+        _print(made, verdict, directory, as_json=asked.as_json)
+        if asked.calibrate and asked.farm_file:
+            click.echo(calibrate(asked.farm_file, made, verdict), err=True)
     return conduct.status(made)
 
 

@@ -33,21 +33,25 @@ def circle(
     return Circle(asked, users, think_s, flush_s, lambda _: read_s)
 
 
-def simulated(users: int, away_s: float, flush_s: float, seconds: float = 40.0) -> tuple[float, float]:
+ENOUGH = 20_000
+"""Commits of a simulation: chance is below one percent."""
+
+
+def simulated(users: int, away_s: float, flush_s: float) -> tuple[float, float]:
     """(commits, flushes) per second of users who are away for a random time, then share a flush."""
     chance = random.Random(7)
-    back = [(chance.expovariate(1 / away_s), user) for user in range(users)]
+    back = [chance.expovariate(1 / away_s) for _ in range(users)]
     heapq.heapify(back)
     free_at, commits, flushes = 0.0, 0, 0
-    while back and back[0][0] < seconds:
-        begin = max(back[0][0], free_at)
-        group = []
-        while back and back[0][0] <= begin:
-            group.append(heapq.heappop(back)[1])
-        free_at, commits, flushes = begin + flush_s, commits + len(group), flushes + 1
-        for user in group:
-            heapq.heappush(back, (free_at + chance.expovariate(1 / away_s), user))
-    return commits / seconds, flushes / seconds
+    while commits < ENOUGH:
+        begin, group = max(back[0], free_at), 0
+        while back and back[0] <= begin:
+            heapq.heappop(back)
+            group += 1
+        free_at, commits, flushes = begin + flush_s, commits + group, flushes + 1
+        for _ in range(group):
+            heapq.heappush(back, free_at + chance.expovariate(1 / away_s))
+    return commits / free_at, flushes / free_at
 
 
 @pytest.mark.parametrize("users", [1, 2, 8, 32])
@@ -65,28 +69,27 @@ def test_group_commit_as_it_is_simulated(users: int, away_ms: float, flush_ms: f
 
 def test_a_crowd_commits_as_at_random() -> None:
     """300 users are more than the chain is made for: their commits are as simulated."""
-    commits, flushes = simulated(300, 0.5, 0.005, 60.0)
+    commits, flushes = simulated(300, 0.5, 0.005)
     found = group_commit(300, 0.5, 0.005)
     assert found.per_s == pytest.approx(commits, rel=0.05)
     assert random_flushes_per_s(commits, 0.005) == pytest.approx(flushes, rel=0.05)
 
 
-def spaced(users: int, away_s: float, flush_s: float, spacing_s: float, seconds: float = 40.0) -> float:
+def spaced(users: int, away_s: float, flush_s: float, spacing_s: float) -> float:
     """Commits per second where a cap lets one flush through in so many seconds, each done much sooner."""
     chance = random.Random(7)
     back = [chance.expovariate(1 / away_s) for _ in range(users)]
     heapq.heapify(back)
     may_begin, commits = 0.0, 0
-    while back[0] < seconds:
-        begin = max(back[0], may_begin)
-        group = 0
+    while commits < ENOUGH:
+        begin, group = max(back[0], may_begin), 0
         while back and back[0] <= begin:
             heapq.heappop(back)
             group += 1
         may_begin, commits = begin + spacing_s, commits + group
         for _ in range(group):
             heapq.heappush(back, begin + flush_s + chance.expovariate(1 / away_s))
-    return commits / seconds
+    return commits / may_begin
 
 
 @pytest.mark.parametrize(
