@@ -19,7 +19,7 @@ help:
 	@echo "make ground-truth [CASES='log-* ...'] [SHARD=1/2] [REPEAT=3] [NOISE=cpu]"
 	@echo "               judge the verdict on farms whose bottleneck is known (tests/README.md)"
 	@echo "make bench     what the load engine costs, beside pgbench on the same server (tests/README.md)"
-	@echo "               [SUITE=crawl: a crawl's client beside wrk and Scrapy; SUITE=verdict: the verdict on eight hours]"
+	@echo "               [SUITE=crawl|nosql|odbc|collectors|bridge|verdict: one part of it, beside its own peers]"
 	@echo "make lint      formatting, types, import rules"
 	@echo "make format    format the code"
 	@echo "make setup     bring .venv up to date, nothing else"
