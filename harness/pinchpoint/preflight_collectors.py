@@ -8,6 +8,7 @@ farm.yaml says that the collector is ``required``.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -27,7 +28,6 @@ from pinchpoint_collectors.remote.clock import WARN_OFFSET_S
 _AT_ONCE = 8
 _BETWEEN_S = 1.0
 _PATIENCE_S = 6.0
-_NS = 1_000_000_000
 
 Outcome = Literal["ok", "warning", "not measured", "failed"]
 
@@ -91,14 +91,14 @@ class Readings:
 
     Attributes:
         connected: the collector.
-        times: UTC ns of the samples of each host.
+        times: how often each host was read.
         latest: of each host the latest sample of each metric and instance.
         failed: why a reading failed; "" where none did.
         facts: the inventory.
     """
 
     connected: Connected
-    times: Mapping[str, Sequence[int]]
+    times: Mapping[str, int]
     latest: Mapping[str, Sequence[Sample]]
     failed: str
     facts: Mapping[str, Mapping[str, Any]]
@@ -106,36 +106,39 @@ class Readings:
     @classmethod
     def of(cls, connected: Connected) -> Readings:
         """Read until each host was read twice, or for so long that it ought to have been."""
-        facts = connected.collector.inventory()
-        times: dict[str, set[int]] = {host: set() for host in connected.hosts}
+        facts: Mapping[str, Mapping[str, Any]] = {}
+        times = dict.fromkeys(connected.hosts, 0)
+        series: Counter[tuple[str, str, str]] = Counter()
         latest: dict[tuple[str, str, str], Sample] = {}
-        every_s = max(float(facts[host].get("scrape_interval_s") or 0) for host in connected.hosts)
-        until_s = time.monotonic() + _PATIENCE_S + 2.5 * every_s
         failed = ""
         try:
+            facts = connected.collector.inventory()
+            every_s = max(float(facts[host].get("scrape_interval_s") or 0) for host in connected.hosts)
+            until_s = time.monotonic() + _PATIENCE_S + 2.5 * every_s
             connected.collector.read()  # what went before: connecting, and all other hosts
-            while time.monotonic() < until_s and not all(len(known) > 1 for known in times.values()):
+            while time.monotonic() < until_s and not all(count > 1 for count in times.values()):
                 time.sleep(_BETWEEN_S)
                 for sample in connected.collector.read():
-                    latest[sample.host, sample.metric, sample.instance] = sample
+                    name = (sample.host, sample.metric, sample.instance)
+                    latest[name] = sample
                     if not sample.metric.startswith("collector.") and sample.interval_s > 0:
-                        # Sources of one reading are stamped one after the other.
-                        times[sample.host].add(sample.time_ns // (_NS // 20))
+                        series[name] += 1  # once in each reading
+                        times[sample.host] = max(times[sample.host], series[name])
         except CollectorError as error:
             failed = str(error)
         by_host = {host: [each for each in latest.values() if each.host == host] for host in connected.hosts}
-        spans = {host: sorted(known) for host, known in times.items()}
-        return cls(connected, spans, by_host, failed, facts)
+        return cls(connected, times, by_host, failed, facts)
 
     def proofs(self, host: str, *, required: bool) -> Iterator[Proof]:
         """All that two readings and the inventory say of one host."""
-        kind, facts = self.connected.kind, self.facts[host]
+        kind = self.connected.kind
         samples = [each for each in self.latest[host] if not each.metric.startswith("collector.")]
         broken: Outcome = "failed" if required else "not measured"
         if self.failed:
             yield Proof(host, kind, "read twice", "failed", self.failed)
             return
-        if len(self.times[host]) < 2:
+        facts = self.facts[host]
+        if self.times[host] < 2:
             found = f"fewer than two readings came within {_PATIENCE_S:.0f} s"
             yield Proof(host, kind, "read twice", "failed", found, "look at the host's load and its link")
             return

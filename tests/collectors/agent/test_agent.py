@@ -14,7 +14,7 @@ from typing import Any
 
 import psutil
 import pytest
-from sshd_hosts import SshdHost, sshd_host
+from sshd_hosts import SshdHost, sshd_host, sshd_hosts
 
 from pinchpoint_collectors import registry
 from pinchpoint_collectors.agent.collector import AgentCollector
@@ -199,3 +199,39 @@ def test_what_it_costs_is_said(host: SshdHost, tmp_path: Path) -> None:
     received = sum(each.value or 0 for each in samples if each.metric == "collector.received_bytes")
     assert 0 < told_s < used_s + 0.1
     assert 200 < received / len(busy(samples)) < 20_000
+
+
+@pytest.mark.root
+@pytest.mark.slow  # a cut that ssh itself gives the link up for: fifteen seconds and more
+def test_a_network_that_is_down_for_long_leaves_no_gap(tmp_path: Path) -> None:
+    """Packets vanish for twenty-five seconds, nobody is told; ssh gives up; all of it is there afterwards."""
+    with (
+        sshd_hosts(1) as (far,),
+        recorder(tmp_path, interval_s=1.0),
+        closing(connected(far, tmp_path)) as collector,
+    ):
+        samples: list[Sample] = []
+        failed = 0
+        cut_s = time.monotonic() + 3
+        mend_s, end_s = cut_s + 25, cut_s + 100
+        is_cut = False
+        while time.monotonic() < end_s:
+            if not is_cut and cut_s < time.monotonic() < mend_s:
+                far.cut()
+                is_cut = True
+            elif is_cut and time.monotonic() > mend_s:
+                far.mend()
+                is_cut = False
+            try:
+                samples += collector.read()
+            except CollectorError:
+                failed += 1
+                time.sleep(0.2)
+            found = busy(samples)
+            if time.monotonic() > mend_s + 3 and found[-1].time_ns > time.time_ns() - 3e9:
+                break
+        between_s = [(one.time_ns - before.time_ns) / 1e9 for before, one in pairwise(found)]
+    assert failed
+    assert sum(between_s) > 25
+    assert sum(each.interval_s for each in found[1:]) == pytest.approx(sum(between_s), abs=0.2)
+    assert [each.event for each in collector.incidents() if each.event == "gap"] == []

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -165,7 +168,7 @@ def test_a_clock_that_is_off_and_a_counter_that_is_broken(tmp_path: Path) -> Non
     """Warned with the offset; not measured, with the remedy; failed where the collector is required."""
     samples = [
         Sample(at, 1.0, "sql1", metric, "", value)
-        for at in (2_000_000_000, 1_000_000_000)
+        for at in (1_000_000_000, 2_000_000_000)
         for metric, value in (("cpu.busy_ratio", 37.0), ("mem.available_bytes", 1e9))
     ]
 
@@ -189,3 +192,41 @@ def test_a_clock_that_is_off_and_a_counter_that_is_broken(tmp_path: Path) -> Non
     assert found["units"].remedy
     required = {each.what: each for each in readings.proofs("sql1", required=True)}
     assert required["units"].outcome == "failed"
+
+
+def test_a_folder_of_ours_is_written_to_without_a_word(
+    tmp_path: Path, real_disk: Callable[[Path], str]
+) -> None:
+    """An embedded farm's: whoever made it says so in the watch, and farm.yaml nothing."""
+    disk = real_disk(tmp_path)
+    farm = load_farm(farm_of(tmp_path, {"kind": "local"}, {}))
+    watch = Watch("sql1", "sql", {"data": str(tmp_path)}, options={"verify": True})
+    _, found = prove(farm, [("local", watch)])
+    (write,) = (each for each in found if each.what == "write data")
+    assert write.outcome in ("ok", "warning"), write
+    assert f"seen on {disk}" in write.found
+    assert left(tmp_path) == []
+
+
+def test_a_host_that_records_itself_is_proved(
+    host: SshdHost, tmp_path: Path, real_disk: Callable[[Path], str]
+) -> None:
+    """Kind `agent`: what the recorder there says, and the write over ssh as the recorder sees it."""
+    disk = real_disk(tmp_path)
+    collect = Path(sys.executable).with_name("pinchpoint-collect")
+    (tmp_path / "collect.toml").write_text(f'folder = "{tmp_path}/ring"\ninterval_s = 0.5\n')
+    recorder = subprocess.Popen([collect, "record", "--config", tmp_path / "collect.toml"])
+    try:
+        end = time.monotonic() + 20
+        while not list(tmp_path.glob("ring/readings-*")):
+            assert time.monotonic() < end, "nothing is recorded"
+            time.sleep(0.1)
+        options = host.options(command=str(collect), folder=f"{tmp_path}/ring")
+        data = {"path": str(tmp_path), "write_test": str(tmp_path)}
+        found = proofs(farm_of(tmp_path, {"kind": "agent", **options}, {"data": data}))
+    finally:
+        recorder.terminate()
+        recorder.wait(20)
+    assert {found[what].outcome for what in ("reached", "read twice", "units", "clock")} == {"ok"}
+    assert found["write data"].outcome in ("ok", "warning"), found["write data"]
+    assert f"seen on {disk}" in found["write data"].found

@@ -104,8 +104,12 @@ def play(
         for host in hosts
     ]
     (folder / "inventory").write_text("\n".join(lines) + "\n")
-    variables = {"pinchpoint_collect_become": False, "pinchpoint_collect_start": False}
-    variables |= {"pinchpoint_collect_python": PYTHON, **given}
+    variables = {
+        "pinchpoint_collect_become": False,
+        "pinchpoint_collect_start": False,
+        "pinchpoint_collect_python": PYTHON,
+        **given,
+    }
     (folder / "variables.json").write_text(json.dumps(variables))
     done = subprocess.run(
         [
