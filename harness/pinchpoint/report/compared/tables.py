@@ -268,6 +268,7 @@ def judged(content: Row) -> Table:
         "The figures that were to be judged",
         (
             Column("name", "figure"),
+            Column("call", "so it is"),  # early: a page may be too narrow for the rest
             OfMetric("base", labels[0], numeric=True),
             OfMetric("other", labels[1], numeric=True),
             number("ratio", "ratio", units.times, absent=_NO_RATIO),
@@ -276,7 +277,6 @@ def judged(content: Row) -> Table:
             number("margin_ratio", "the same within", _within),
             number("floor_ratio", "A/A", units.times, absent="not known"),
             number("p", "p, corrected", lambda p: f"{p:.2g}" if p >= 0.0001 else "< .0001", absent="-"),
-            Column("call", "so it is"),
             *([Column("why_no_interval", "why no more", absent="")] if said else []),
         ),
         rows,
