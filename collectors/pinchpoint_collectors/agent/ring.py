@@ -6,6 +6,7 @@ before it. What is torn by a crash is a last line without an end: it is left out
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -57,7 +58,11 @@ class Ring:
         ):
             self._turn(at_ns)
         assert self._file is not None  # noqa: S101 - the turn opened it; tells the type checker
-        self._written += self._file.write(self._encoder.encode(reading._replace(at_ns=at_ns)).encode())
+        line = self._encoder.encode(reading._replace(at_ns=at_ns)).encode()
+        if self._file.write(line) != len(line):
+            # Half a line must stay the last one of its segment, or nobody could read what follows.
+            raise OSError(errno.ENOSPC, "no room for a whole reading")
+        self._written += len(line)
         self._at_ns = at_ns
 
     def close(self) -> None:

@@ -18,6 +18,7 @@ from sshd_hosts import SshdHost, sshd_host, sshd_hosts
 
 from pinchpoint_collectors import registry
 from pinchpoint_collectors.agent.collector import AgentCollector
+from pinchpoint_collectors.agent.ring import Reader
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.local import LocalKind
 from pinchpoint_collectors.record import Sample, Watch
@@ -185,6 +186,18 @@ def test_a_host_without_it_is_told_what_to_do(host: SshdHost, tmp_path: Path) ->
         connected(host, tmp_path)
     with recorder(tmp_path), pytest.raises(CollectorError, match=r"no such device|No such file"):
         connected(host, tmp_path, data=str(tmp_path / "nowhere"))
+
+
+def test_a_recorder_that_runs_out_of_room_says_so(tmp_path: Path) -> None:
+    """It ends with one sentence, for systemd to start it again; what it kept till then can be read."""
+    (tmp_path / "collect.toml").write_text(f'folder = "{tmp_path}/ring"\ninterval_s = 0.1\n')
+    limited = f"ulimit -f 16; exec {COLLECT} record --config {tmp_path}/collect.toml"  # 8 or 16 KiB a file
+    done = subprocess.run(["sh", "-c", limited], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1, done.stderr
+    assert "nothing is recorded any more" in done.stderr
+    assert "Traceback" not in done.stderr
+    with closing(Reader(tmp_path / "ring", 0)) as reader:
+        assert len(list(reader.new())) > 2
 
 
 def test_what_it_costs_is_said(host: SshdHost, tmp_path: Path) -> None:
