@@ -28,8 +28,12 @@ from support import missing, require
 from pinchpoint_infra.embedded.tiers.contract import free_port
 
 _READY_S = 20.0
-_OWN_RUN = "mount -t tmpfs none /run && mkdir -p /run/sshd"
-"""A folder that sshd wants as root, in a mount namespace of its own: nothing of it is left."""
+_OWN_RUN = (
+    "awk '$2 ~ /pinchpoint/ {print $2}' /proc/self/mounts | sort -r | xargs -r umount -l; "
+    "mount -t tmpfs none /run && mkdir -p /run/sshd"
+)
+"""A folder that sshd wants as root, in a mount namespace of its own: nothing of it is left. It has no
+copies of emulated disks' mounts: a farm that is stopped meanwhile could not free its devices."""
 _numbers = random.SystemRandom()
 
 
