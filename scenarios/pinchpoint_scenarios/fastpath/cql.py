@@ -30,6 +30,8 @@ _ROWS, _PREPARED = 2, 4  # kinds of a result
 _VALUES, _SKIP_METADATA, _TIMESTAMP = 0x01, 0x02, 0x20  # flags of an execution
 _NO_METADATA = 0x04  # flag of a result's rows
 _UNPREPARED = 0x2500
+_FORGOTTEN_AGAIN = 3
+"""While a schema changes a node may forget a statement between its being prepared and its being sent."""
 
 Value = int | bytes
 """A ``bigint``, or a ``blob``."""
@@ -171,13 +173,15 @@ class CqlWire:
     def _ask_prepared(self, opcode: int, statement: str, body: Callable[[bytes], bytes]) -> bytes:
         """Send what ``body`` makes of a prepared statement's id on this node; the answer's body."""
         known = self._prepared.get(statement) or self._prepare(statement)
-        try:
-            return self._ask(opcode, body(known), self._timeout_s)[1]
-        except ErrorMessage as error:
-            if error.code != _UNPREPARED:
-                raise
-        # The server has forgotten it (a restart, too many others): once more.
-        return self._ask(opcode, body(self._prepare(statement)), self._timeout_s)[1]
+        for _ in range(_FORGOTTEN_AGAIN):
+            try:
+                return self._ask(opcode, body(known), self._timeout_s)[1]
+            except ErrorMessage as error:
+                if error.code != _UNPREPARED:
+                    raise
+            # The server has forgotten it (a restart, too many others, a table that is being made): once more.
+            known = self._prepare(statement)
+        return self._ask(opcode, body(known), self._timeout_s)[1]
 
     def _prepare(self, statement: str) -> bytes:
         """The statement's id on this node, with its length."""
