@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from pinchpoint_scenarios.contract import Scenario
 from pinchpoint_scenarios.errors import ScenarioError
 
 _SPACE_BYTES = 200_000_000  # a run of an hour on one machine needs about a tenth of it
+_AT_ONCE = 16  # collectors that are connected at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,25 +81,31 @@ def _said(facts: Mapping[str, Any]) -> str:
 def connect(
     watches: Sequence[tuple[str, Watch]], stack: ExitStack
 ) -> Iterator[tuple[Check, Connected | None]]:
-    """Connect one collector per machine and kind, and read each twice; ``stack`` closes them."""
+    """Connect one collector per machine and kind, and read each twice; ``stack`` closes them.
+
+    Several at a time: a host far away takes seconds, one that does not answer its whole timeout.
+    """
     groups: dict[tuple[str, str], list[Watch]] = {}
     for kind, watch in watches:
         groups.setdefault((kind, collector_kinds.kind(kind).machine(watch)), []).append(watch)
-    for (kind, _), group in groups.items():
-        hosts = tuple(watch.host for watch in group)
-        what = f"collector {kind} ({', '.join(hosts)})"
-        about = tuple((kind, host) for host in hosts)
-        try:
-            collector = collector_kinds.kind(kind).connect(group)
-            stack.callback(collector.close)
-            collector.read()
-            samples = collector.read()
-        except CollectorError as error:
-            yield Check(what, ok=False, found=str(error), about=about), None
-        else:
-            found = f"{len(samples)} values in a reading"
-            required = any(watch.required for watch in group)
-            yield Check(what, ok=True, found=found, about=about), Connected(kind, hosts, collector, required)
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        yield from pool.map(lambda found: _connected(found[0][0], found[1], stack), groups.items())
+
+
+def _connected(kind: str, group: list[Watch], stack: ExitStack) -> tuple[Check, Connected | None]:
+    hosts = tuple(watch.host for watch in group)
+    what = f"collector {kind} ({', '.join(hosts)})"
+    about = tuple((kind, host) for host in hosts)
+    try:
+        collector = collector_kinds.kind(kind).connect(group)
+        stack.callback(collector.close)
+        collector.read()
+        samples = collector.read()
+    except CollectorError as error:
+        return Check(what, ok=False, found=str(error), about=about), None
+    required = any(watch.required for watch in group)
+    found = f"{len(samples)} values in a reading"
+    return Check(what, ok=True, found=found, about=about), Connected(kind, hosts, collector, required)
 
 
 def check_space(out: Path) -> Check:

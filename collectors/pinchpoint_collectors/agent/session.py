@@ -6,24 +6,20 @@ import json
 import shlex
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
-
-import psutil
 
 from pinchpoint_collectors.agent.codec import VERSION, Decoder, Reading
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import Watch
 from pinchpoint_collectors.remote import ssh
 from pinchpoint_collectors.remote.clock import HostClock
-from pinchpoint_collectors.remote.link import Link
+from pinchpoint_collectors.remote.session import SshSession
 from pinchpoint_collectors.remote.ssh import Address
 
-_SAID_LINES = 20
 
-
-class Session:
-    """One ssh process. It waits for nothing by itself: ``wait`` does, for as long as it is told.
+class Session(SshSession):
+    """One ``pinchpoint-collect tail``.
 
     Args:
         address: the host.
@@ -43,11 +39,7 @@ class Session:
         self.clock = HostClock()
         self.tail_cpu_s = 0.0
         """CPU seconds of the tail there, when it last told its time."""
-        self._address = address
         self._decoder = Decoder()
-        self._asked_ns: dict[int, int] = {}
-        self._number = 0
-        self._said: deque[str] = deque(maxlen=_SAID_LINES)
         words = [
             command,
             "tail",
@@ -57,49 +49,15 @@ class Session:
             "--since",
             "now" if since_ns is None else str(since_ns),
         ]
-        self._link = Link(ssh.argv(address, shlex.join(words)))
-
-    def wait(self, until_s: float, enough: Callable[[], bool]) -> None:
-        """Take what comes until it is enough, the link ends, or it is ``until_s`` (monotonic clock)."""
-        self._take(0.0)
-        while not enough() and not self._link.ended:
-            left_s = until_s - time.monotonic()
-            if left_s <= 0:
-                return
-            self._take(left_s)
+        super().__init__(address, shlex.join(words))
 
     def ask_time(self) -> None:
         """Ask for the host's time; the answer goes to its clock."""
-        self._number += 1
-        self._asked_ns[self._number] = time.time_ns()
-        self._ask({"time": self._number})
+        self._ask({"time": self._next_question()})
 
     def ask_inventory(self, watch: Watch) -> None:
         """Ask what the host is, and where the disk roles of a watch lie there."""
         self._ask({"watch": {"host": watch.host, "tier": watch.tier, "disks": dict(watch.disks)}})
-
-    @property
-    def answered(self) -> bool:
-        """Whether no question for the time is open."""
-        return not self._asked_ns
-
-    @property
-    def ended(self) -> bool:
-        """Whether nothing more will come."""
-        return self._link.ended
-
-    @property
-    def received_bytes(self) -> int:
-        """All that came, ssh's own protocol not counted."""
-        return self._link.received_bytes
-
-    def cpu_s(self) -> float | None:
-        """CPU seconds of the ssh process here; None where it has ended."""
-        try:
-            used = psutil.Process(self._link.pid).cpu_times()
-        except psutil.Error:
-            return None
-        return used.user + used.system
 
     def why_ended(self) -> str:
         """Why the link ended, with the remedy."""
@@ -116,10 +74,6 @@ class Session:
         if self.hello is not None and status != ssh.SSH_FAILED:
             return f"{self._address}: pinchpoint-collect was ended there (status {status})"
         return ssh.why(self._address, status, said)
-
-    def close(self) -> None:
-        """End it, here and on the host; what records there goes on. Safe to call twice."""
-        self._link.close()
 
     def _ask(self, question: Mapping[str, Any]) -> None:
         self._link.write(json.dumps(question) + "\n")

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
-
-import psutil
 
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.linux_over_ssh import frame, hello
@@ -15,16 +12,15 @@ from pinchpoint_collectors.linux_over_ssh.hello import Hello
 from pinchpoint_collectors.linux_over_ssh.script import RECEIVE
 from pinchpoint_collectors.remote import ssh
 from pinchpoint_collectors.remote.clock import HostClock
-from pinchpoint_collectors.remote.link import Link
+from pinchpoint_collectors.remote.session import SshSession
 from pinchpoint_collectors.remote.ssh import Address
 
 _HALF_STEP_NS = 5_000_000
 _HALF_SECOND_NS = 500_000_000
-_SAID_LINES = 20
 
 
-class Session:
-    """One ssh process. It waits for nothing by itself: ``wait`` does, for as long as it is told.
+class Session(SshSession):
+    """One loop that reads a host.
 
     Args:
         address: the host.
@@ -41,29 +37,14 @@ class Session:
         """What the host had recorded, line by line, by the number of the question; complete ones only."""
         self.stamps = HostClock()
         """The clock that readings are stamped with."""
-        self._address = address
         self._seconds = HostClock()
-        self._asked_ns: dict[int, int] = {}
-        self._number = 0
         self._answering: dict[int, list[str]] = {}
-        self._said: deque[str] = deque(maxlen=_SAID_LINES)
-        self._link = Link(ssh.argv(address, RECEIVE))
+        super().__init__(address, RECEIVE)
         self._link.write(script)
-
-    def wait(self, until_s: float, enough: Callable[[], bool]) -> None:
-        """Take what comes until it is enough, the link ends, or it is ``until_s`` (monotonic clock)."""
-        self._take(0.0)
-        while not enough() and not self._link.ended:
-            left_s = until_s - time.monotonic()
-            if left_s <= 0:
-                return
-            self._take(left_s)
 
     def ask_time(self) -> None:
         """Ask for the host's time; the answer goes to its clock. It also keeps the other end alive."""
-        self._number += 1
-        self._asked_ns[self._number] = time.time_ns()
-        self._link.write(f"t {self._number}\n")
+        self._link.write(f"t {self._next_question()}\n")
 
     def ask_records(self, from_s: int, to_s: int) -> int:
         """Ask for what the host recorded by itself between two times of its clock; the question's number."""
@@ -76,29 +57,6 @@ class Session:
         """The host's clock of the day: that of the stamps, where it tells nanoseconds."""
         return self.stamps if self.hello is not None and self.hello.nanoseconds else self._seconds
 
-    @property
-    def answered(self) -> bool:
-        """Whether no question for the time is open."""
-        return not self._asked_ns
-
-    @property
-    def ended(self) -> bool:
-        """Whether nothing more will come."""
-        return self._link.ended
-
-    @property
-    def received_bytes(self) -> int:
-        """All that came, ssh's own protocol not counted."""
-        return self._link.received_bytes
-
-    def cpu_s(self) -> float | None:
-        """CPU seconds of the ssh process here; None where it has ended."""
-        try:
-            used = psutil.Process(self._link.pid).cpu_times()
-        except psutil.Error:
-            return None
-        return used.user + used.system
-
     def why_ended(self) -> str:
         """Why the link ended, with the remedy."""
         # Some login shells that are none say so on standard output.
@@ -109,10 +67,6 @@ class Session:
         if self.hello is not None and (status != ssh.SSH_FAILED or not said.strip()):
             return f"{self._address}: what runs on the host for us was ended there (status {status})"
         return ssh.why(self._address, status, said)
-
-    def close(self) -> None:
-        """End it, here and on the host. Safe to call twice."""
-        self._link.close()
 
     def _take(self, timeout_s: float) -> None:
         self._link.pump(timeout_s)

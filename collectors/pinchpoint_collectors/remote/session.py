@@ -1,0 +1,82 @@
+"""What every conversation with a host over ssh is, whatever is said in it."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable
+
+import psutil
+
+from pinchpoint_collectors.remote import ssh
+from pinchpoint_collectors.remote.link import Link
+from pinchpoint_collectors.remote.ssh import Address
+
+_SAID_LINES = 20
+
+
+class SshSession(ABC):
+    """One ssh process. It waits for nothing by itself: ``wait`` does, for as long as it is told.
+
+    Args:
+        address: the host.
+        command: what is run there.
+
+    Raises:
+        CollectorError: there is no ssh on this machine.
+    """
+
+    def __init__(self, address: Address, command: str) -> None:
+        self._address = address
+        self._asked_ns: dict[int, int] = {}
+        """When the time was asked for, by the number of the question; answered ones are gone."""
+        self._number = 0
+        self._said: deque[str] = deque(maxlen=_SAID_LINES)
+        self._link = Link(ssh.argv(address, command))
+
+    def wait(self, until_s: float, enough: Callable[[], bool]) -> None:
+        """Take what comes until it is enough, the link ends, or it is ``until_s`` (monotonic clock)."""
+        self._take(0.0)
+        while not enough() and not self._link.ended:
+            left_s = until_s - time.monotonic()
+            if left_s <= 0:
+                return
+            self._take(left_s)
+
+    @property
+    def answered(self) -> bool:
+        """Whether no question for the time is open."""
+        return not self._asked_ns
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more will come."""
+        return self._link.ended
+
+    @property
+    def received_bytes(self) -> int:
+        """All that came, ssh's own protocol not counted."""
+        return self._link.received_bytes
+
+    def cpu_s(self) -> float | None:
+        """CPU seconds of the ssh process here; None where it has ended."""
+        try:
+            used = psutil.Process(self._link.pid).cpu_times()
+        except psutil.Error:
+            return None
+        return used.user + used.system
+
+    def close(self) -> None:
+        """End it, here and what runs for us on the host. Safe to call twice."""
+        self._link.close()
+
+    def _next_question(self) -> int:
+        """The number of a question for the time that is asked now."""
+        self._number += 1
+        self._asked_ns[self._number] = time.time_ns()
+        return self._number
+
+    @abstractmethod
+    def _take(self, timeout_s: float) -> None:
+        """Take what comes within so many seconds, at most until something has come."""
