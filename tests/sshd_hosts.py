@@ -109,7 +109,27 @@ def sshd_host(shell: str | None = None) -> Iterator[SshdHost]:
         with _running(command, folder) as process:
             host = SshdHost("127.0.0.1", port, getuser(), folder, folder / "client_config", process.pid)
             _wait_ready(host)
+            _skip_unless_let_in(host)
             yield host
+
+
+def _skip_unless_let_in(host: SshdHost) -> None:
+    """Many accounts of services may not log in, and only root could change that."""
+    if os.geteuid() == 0:
+        return
+    command = [
+        "ssh",
+        "-F",
+        str(host.client_config),
+        "-p",
+        str(host.port),
+        f"{host.user}@{host.address}",
+        "true",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=_READY_S, check=False)
+    if "not available" in done.stdout or "Permission denied" in done.stderr:
+        said = (done.stdout + done.stderr).strip().splitlines()[-1]
+        pytest.skip(f"the account {host.user} of these tests may not log in over ssh: {said}")
 
 
 @contextmanager
