@@ -24,11 +24,12 @@ from pinchpoint_collectors.linux_over_ssh.session import Session
 from pinchpoint_collectors.record import Collector, Incident, Processes, Sample, Watch
 from pinchpoint_collectors.remote import ssh
 from pinchpoint_collectors.remote.clock import WARN_OFFSET_S
+from pinchpoint_collectors.remote.machine import each_once, interval_s, say_the_same
+from pinchpoint_collectors.remote.session import Cost
 from pinchpoint_collectors.remote.ssh import Address
 from pinchpoint_collectors.times import utc
 
 _NS = 1_000_000_000
-_INTERVAL = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s)")
 _SHORTEST_S, _LONGEST_S = 0.1, 1.0
 
 _PATIENCE_S = 0.8
@@ -64,24 +65,15 @@ class SshKind:
             raise CollectorError(
                 f"{where}: runs on Linux and macOS; run Pinchpoint there, or watch this host by `kind: agent`"
             )
-        hosts = [watch.host for watch in watches]
-        for host in hosts:
-            if hosts.count(host) > 1:
-                raise CollectorError(
-                    f"host {host!r} is watched by 'ssh' more than once; list it once for a host"
-                )
-        for option in ("interval", "sysstat"):
-            if len({watch.options.get(option) for watch in watches}) > 1:
-                raise CollectorError(
-                    f"{where}: {option}: {', '.join(hosts)} are one machine and say different things; "
-                    "say the same for all of them"
-                )
+        each_once(watches, self.name)
+        say_the_same(watches, ("interval", "sysstat"), where)
         try:
             address = Address.of(first.options)
-            interval_s, records = _interval_s(first.options), _records(first.options)
+            every_s = interval_s(first.options, _SHORTEST_S, _LONGEST_S)
+            records = _records(first.options)
         except CollectorError as error:
             raise CollectorError(f"{where}: {error}") from error
-        return SshCollector(watches, address, interval_s, records)
+        return SshCollector(watches, address, every_s, records)
 
 
 class SshCollector:
@@ -118,7 +110,7 @@ class SshCollector:
         self._incidents: list[Incident] = []
         self._session: Session | None = None
         self._is_first_reading = True
-        self._cost = _Cost()
+        self._cost = Cost()
         self._last_ns: int | None = None
         self._told_offset_s = 0.0
         self._read_s = time.monotonic()
@@ -176,7 +168,7 @@ class SshCollector:
         """A session that was not there at the reading before."""
         self._session = session
         self._is_first_reading = True
-        self._cost = _Cost()
+        self._cost = Cost()
         self._history.unplug()
         if not host.fractions and self._interval_s < 1:
             self._incidents.append(
@@ -238,33 +230,6 @@ class SshCollector:
         if abs(offset_s) > WARN_OFFSET_S and abs(offset_s - self._told_offset_s) > WARN_OFFSET_S:
             self._told_offset_s = offset_s
             self._incidents.append(Incident("clock_offset", session.wall.facts()))
-
-
-class _Cost:
-    """What a session used since it was asked before."""
-
-    def __init__(self) -> None:
-        self._at_s = time.monotonic()
-        self._cpu_s: float | None = 0.0
-        self._bytes = 0
-
-    def since(self, session: Session) -> tuple[float, float | None, float]:
-        """Seconds, CPU seconds of ssh's process (None: not known), bytes received."""
-        at_s, cpu_s, received = time.monotonic(), session.cpu_s(), session.received_bytes
-        passed_s = at_s - self._at_s
-        used_s = None if cpu_s is None or self._cpu_s is None else cpu_s - self._cpu_s
-        new = received - self._bytes
-        self._at_s, self._cpu_s, self._bytes = at_s, cpu_s, received
-        return passed_s, used_s, float(new)
-
-
-def _interval_s(options: Mapping[str, Any]) -> float:
-    given = options.get("interval", "1s")
-    found = _INTERVAL.fullmatch(given) if isinstance(given, str) else None
-    interval_s = float(found[1]) * (0.001 if found[2] == "ms" else 1.0) if found else 0.0
-    if not _SHORTEST_S <= interval_s <= _LONGEST_S:
-        raise CollectorError(f"interval: found {given!r}; allowed: a duration from 100ms to 1s")
-    return interval_s
 
 
 def _named(watch: Watch) -> Watch:

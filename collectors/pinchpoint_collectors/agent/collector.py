@@ -19,6 +19,8 @@ from pinchpoint_collectors.record import Collector, Incident, NotMeasured, Sampl
 from pinchpoint_collectors.remote import ssh
 from pinchpoint_collectors.remote.clock import WARN_OFFSET_S
 from pinchpoint_collectors.remote.link import Backoff
+from pinchpoint_collectors.remote.machine import each_once
+from pinchpoint_collectors.remote.session import Cost
 from pinchpoint_collectors.remote.ssh import Address
 from pinchpoint_collectors.times import utc
 
@@ -55,12 +57,7 @@ class AgentKind:
         """Log in, and take the first reading. Raises ``CollectorError`` with the remedy."""
         first = watches[0]
         where = f"host {first.host!r}, collector 'agent'"
-        hosts = [watch.host for watch in watches]
-        for host in hosts:
-            if hosts.count(host) > 1:
-                raise CollectorError(
-                    f"host {host!r} is watched by 'agent' more than once; list it once for a host"
-                )
+        each_once(watches, self.name)
         try:
             address = Address.of(first.options)
             command, folder = (
@@ -99,7 +96,8 @@ class AgentCollector:
         self._read_s = self._came_s = time.monotonic()
         self._opened_s = self._ask_at_s = 0.0
         self._questions = 0
-        self._cost = _Cost()
+        self._cost = Cost()
+        self._tail_s = 0.0
         try:
             session = self._open(_CONNECT_S)
             self._inventory = self._facts(session)
@@ -143,7 +141,7 @@ class AgentCollector:
                 raise CollectorError(self._why)
             self._session = Session(self._address, self._command, self._folder, self._since_ns)
             self._opened_s, self._begun = now_s, False
-            self._ask_at_s, self._questions, self._cost = 0.0, 0, _Cost()
+            self._ask_at_s, self._questions, self._cost, self._tail_s = 0.0, 0, Cost(), 0.0
         session = self._session
         if self._begun:
             return session
@@ -258,7 +256,8 @@ class AgentCollector:
     def _own(self, session: Session) -> Iterator[Sample]:
         """What fetching costs, and how far the host's clock is off."""
         time_ns = time.time_ns()
-        interval_s, cpu_s, tail_s, received = self._cost.since(session)
+        interval_s, cpu_s, received = self._cost.since(session)
+        tail_s, self._tail_s = session.tail_cpu_s - self._tail_s, session.tail_cpu_s
         for host in self._hosts:
             yield Sample(time_ns, interval_s, host, "collector.cpu_s", "agent/client", cpu_s)
             yield Sample(time_ns, interval_s, host, "collector.cpu_s", "agent/tail", tail_s)
@@ -279,25 +278,6 @@ class AgentCollector:
             f"{self._address}: {what}; the link is slow or cut, or nothing records there: look with "
             "`systemctl status pinchpoint-collect`"
         )
-
-
-class _Cost:
-    """What a session used since it was asked before."""
-
-    def __init__(self) -> None:
-        self._at_s = time.monotonic()
-        self._cpu_s: float | None = 0.0
-        self._tail_s = 0.0
-        self._bytes = 0
-
-    def since(self, session: Session) -> tuple[float, float | None, float, float]:
-        """Seconds, CPU seconds of ssh here (None: not known) and of the tail there, bytes received."""
-        at_s, cpu_s = time.monotonic(), session.cpu_s()
-        tail_s, received = session.tail_cpu_s, session.received_bytes
-        used_s = None if cpu_s is None or self._cpu_s is None else cpu_s - self._cpu_s
-        found = at_s - self._at_s, used_s, tail_s - self._tail_s, float(received - self._bytes)
-        self._at_s, self._cpu_s, self._tail_s, self._bytes = at_s, cpu_s, tail_s, received
-        return found
 
 
 def _unseen(facts: Mapping[str, Any], seen: set[str]) -> Iterator[dict[str, Any]]:

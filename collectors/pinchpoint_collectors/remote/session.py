@@ -80,3 +80,21 @@ class SshSession(ABC):
     @abstractmethod
     def _take(self, timeout_s: float) -> None:
         """Take what comes within so many seconds, at most until something has come."""
+
+
+class Cost:
+    """What a session used since it was asked before."""
+
+    def __init__(self) -> None:
+        self._at_s = time.monotonic()
+        self._cpu_s: float | None = 0.0
+        self._bytes = 0
+
+    def since(self, session: SshSession) -> tuple[float, float | None, float]:
+        """Seconds, CPU seconds of ssh's process (None: not known), bytes received."""
+        at_s, cpu_s, received = time.monotonic(), session.cpu_s(), session.received_bytes
+        passed_s = at_s - self._at_s
+        used_s = None if cpu_s is None or self._cpu_s is None else cpu_s - self._cpu_s
+        new = received - self._bytes
+        self._at_s, self._cpu_s, self._bytes = at_s, cpu_s, received
+        return passed_s, used_s, float(new)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import Collector, Watch
 from pinchpoint_collectors.remote import ssh
+from pinchpoint_collectors.remote.machine import each_once, say_the_same
 from pinchpoint_collectors.windows.classes import wanted
 from pinchpoint_collectors.windows.collector import WindowsCollector
 from pinchpoint_collectors.windows.link import Link
@@ -37,17 +38,8 @@ class WindowsKind:
         """
         first = watches[0]
         where = f"host {first.host!r}, collector {self.name!r}"
-        hosts = [watch.host for watch in watches]
-        for host in hosts:
-            if hosts.count(host) > 1:
-                raise CollectorError(
-                    f"host {host!r} is watched by {self.name!r} more than once; list it once for a host"
-                )
-        if len({str(watch.options.get("interval")) for watch in watches}) > 1:
-            raise CollectorError(
-                f"{where}: interval: {', '.join(hosts)} are one machine and say different things; say "
-                "the same for all of them"
-            )
+        each_once(watches, self.name)
+        say_the_same(watches, ("interval",), where)
         try:
             address, every_s = transport(first.options), interval_s(first.options)
             asked = wanted(sql_server=sql_server(first.options))

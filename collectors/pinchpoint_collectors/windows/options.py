@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pinchpoint_collectors.errors import CollectorError
-from pinchpoint_collectors.remote import ssh
+from pinchpoint_collectors.remote import machine, ssh
 
 TRANSPORTS = ("winrm", "ssh")
 AUTHS = ("negotiate", "ntlm", "kerberos", "basic")
 _PORTS = {True: 5986, False: 5985}
-_INTERVAL = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s)")
 _SHORTEST_S, _LONGEST_S = 0.2, 15.0
 _WINRM = frozenset({"auth", "password", "tls", "ca", "cert_validation", "configuration"})
 _SSH = ssh.OPTIONS - {"address", "user", "port"}
@@ -70,12 +68,7 @@ def transport(options: Mapping[str, Any]) -> WinRm | ssh.Address:
 
 def interval_s(options: Mapping[str, Any]) -> float:
     """Seconds between two readings, 1 where nothing is said. Raises ``CollectorError``."""
-    given = options.get("interval", "1s")
-    found = _INTERVAL.fullmatch(given) if isinstance(given, str) else None
-    seconds = float(found[1]) * (0.001 if found[2] == "ms" else 1.0) if found else 0.0
-    if not _SHORTEST_S <= seconds <= _LONGEST_S:
-        raise CollectorError(f"interval: found {given!r}; allowed: a duration from 200ms to 15s")
-    return seconds
+    return machine.interval_s(options, _SHORTEST_S, _LONGEST_S)
 
 
 def sql_server(options: Mapping[str, Any]) -> bool:
