@@ -11,13 +11,16 @@ import shutil
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 from javaservers import cassandra, mongo
 from serverprocess import ServerProcess
+
+from pinchpoint_collectors.linux.disks import Disks
+from pinchpoint_collectors.proc import mountinfo
 
 _MARK = "PINCHPOINT_TEST_SESSION"
 _SESSION = uuid.uuid4().hex
@@ -110,6 +113,19 @@ def ordinary_user() -> list[str]:
     if shutil.which("setpriv") is None:
         pytest.skip("setpriv (package util-linux) is missing: cannot drop root's rights")
     return ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+
+
+@pytest.fixture
+def real_disk() -> Callable[[Path], str]:
+    """The whole disk a folder lies on; skips where none does (a test folder in memory or on an overlay)."""
+
+    def find(path: Path) -> str:
+        place = Disks(mountinfo.parse(Path("/proc/self/mountinfo").read_text())).place(str(path))
+        if place.device is None:
+            pytest.skip(f"needs a test folder on a block device (pytest --basetemp=DIR): {place.why}")
+        return place.device
+
+    return find
 
 
 @pytest.fixture(scope="session")

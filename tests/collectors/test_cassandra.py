@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import signal
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +17,13 @@ from cassandra.auth import PlainTextAuthProvider
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, NoHostAvailable
 from cassandra.concurrent import execute_concurrent_with_args
 from cassandra.policies import RoundRobinPolicy
+from collectors.asking import asking, found
 from javaservers import cassandra
 
 from pinchpoint_collectors.databases import cassandra_connection
 from pinchpoint_collectors.databases.cassandra_values import TABLES
 from pinchpoint_collectors.errors import CollectorError
-from pinchpoint_collectors.record import Collector, Sample, Watch
+from pinchpoint_collectors.record import Watch
 from pinchpoint_collectors.registry import kind
 
 README = (Path(__file__).parents[2] / "collectors" / "README.md").read_text()
@@ -103,18 +104,7 @@ def server() -> Iterator[Server]:
             found.close()
 
 
-@contextmanager
-def watching(url: str, **options: Any) -> Iterator[Collector]:
-    collector = kind("cassandra").connect([Watch("c1", "nosql", options={"url": url, **options})])
-    try:
-        collector.read()
-        yield collector
-    finally:
-        collector.close()
-
-
-def found(samples: Sequence[Sample]) -> Mapping[tuple[str, str], float | None]:
-    return {(each.metric, each.instance): each.value for each in samples}
+watching = partial(asking, "cassandra", "c1", "nosql")
 
 
 def test_writes_are_seen_in_the_pool_that_waits_for_the_commit_log(server: Server) -> None:

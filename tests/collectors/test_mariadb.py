@@ -6,18 +6,19 @@ import json
 import signal
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pymysql
 import pytest
+from collectors.asking import asking, found, read_again
 from collectors.mariadb_server import LOADER, PLAIN, WATCHER, MariaDb, mariadb
 
 from pinchpoint_collectors.errors import CollectorError
-from pinchpoint_collectors.record import Collector, Sample, Watch
+from pinchpoint_collectors.record import Sample, Watch
 from pinchpoint_collectors.registry import kind
 
 README = (Path(__file__).parents[2] / "collectors" / "README.md").read_text()
@@ -29,18 +30,7 @@ def server() -> Iterator[MariaDb]:
         yield running
 
 
-@contextmanager
-def watching(url: str, **options: Any) -> Iterator[Collector]:
-    collector = kind("mariadb").connect([Watch("sql1", "sql", options={"url": url, **options})])
-    try:
-        collector.read()
-        yield collector
-    finally:
-        collector.close()
-
-
-def found(samples: Sequence[Sample]) -> Mapping[tuple[str, str], float | None]:
-    return {(each.metric, each.instance): each.value for each in samples}
+watching = partial(asking, "mariadb", "sql1", "sql")
 
 
 def times(samples: Sequence[Sample], metric: str, instance: str = "") -> float:
@@ -232,14 +222,7 @@ def test_a_frozen_server_is_given_up_and_found_again(server: MariaDb) -> None:
             assert time.monotonic() - begun < 8
         finally:
             process.send_signal(signal.SIGCONT)
-        deadline = time.monotonic() + 10
-        while True:
-            try:
-                collector.read()
-                break
-            except CollectorError:
-                assert time.monotonic() < deadline
-                time.sleep(0.2)
+        read_again(collector, within_s=10)
 
 
 @pytest.mark.parametrize(

@@ -5,20 +5,20 @@ from __future__ import annotations
 import json
 import signal
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
+from collectors.asking import asking, found
 from javaservers import mongo
 from serverprocess import ServerProcess
 
 from pinchpoint_collectors.databases import mongodb_connection, mongodb_values
 from pinchpoint_collectors.databases.mongodb_connection import Member
 from pinchpoint_collectors.errors import CollectorError
-from pinchpoint_collectors.record import Collector, Sample, Watch
+from pinchpoint_collectors.record import Watch
 from pinchpoint_collectors.registry import kind
 
 README = (Path(__file__).parents[2] / "collectors" / "README.md").read_text()
@@ -30,18 +30,7 @@ def server() -> Iterator[ServerProcess]:
         yield started
 
 
-@contextmanager
-def watching(url: str, **options: Any) -> Iterator[Collector]:
-    collector = kind("mongodb").connect([Watch("m1", "nosql", options={"url": url, **options})])
-    try:
-        collector.read()
-        yield collector
-    finally:
-        collector.close()
-
-
-def found(samples: Sequence[Sample]) -> Mapping[tuple[str, str], float | None]:
-    return {(each.metric, each.instance): each.value for each in samples}
+watching = partial(asking, "mongodb", "m1", "nosql")
 
 
 def place(server: ServerProcess) -> str:

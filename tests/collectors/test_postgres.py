@@ -10,14 +10,16 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import psutil
 import psycopg
 import pytest
+from collectors.asking import asking, found, read_again
 from servers import running
 from support import require
 
@@ -55,18 +57,7 @@ def server() -> Iterator[Server]:
         yield Server(tier._url("admin", tier._admin, "postgres"), urls["url"], urls["monitor"], pid)
 
 
-@contextmanager
-def watching(url: str, **options: Any) -> Iterator[Collector]:
-    collector = kind("postgres").connect([Watch("sql1", "sql", options={"url": url, **options})])
-    try:
-        collector.read()
-        yield collector
-    finally:
-        collector.close()
-
-
-def found(samples: Sequence[Sample]) -> Mapping[tuple[str, str], float | None]:
-    return {(each.metric, each.instance): each.value for each in samples}
+watching = partial(asking, "postgres", "sql1", "sql")
 
 
 def total(samples: Sequence[Sample], metric: str) -> float:
@@ -279,14 +270,7 @@ def test_a_frozen_server_is_given_up_and_found_again(server: Server) -> None:
         finally:
             for process in family:
                 process.send_signal(signal.SIGCONT)
-        deadline = time.monotonic() + 10
-        while True:
-            try:
-                collector.read()
-                break
-            except CollectorError:
-                assert time.monotonic() < deadline
-                time.sleep(0.2)
+        read_again(collector, within_s=10)
 
 
 @pytest.mark.parametrize(

@@ -6,14 +6,16 @@ import json
 import signal
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 import valkey
+from collectors.asking import asking, found
 from servers import redis, running
 from support import run_cli
 
@@ -21,7 +23,7 @@ from pinchpoint.live import standing_farm
 from pinchpoint.plan import load_farm
 from pinchpoint_collectors.databases import valkey_connection
 from pinchpoint_collectors.errors import CollectorError
-from pinchpoint_collectors.record import Collector, Sample, Watch
+from pinchpoint_collectors.record import Collector, Watch
 from pinchpoint_collectors.registry import kind
 from pinchpoint_infra.embedded.tiers.nosql import MAY, NoSql
 
@@ -66,18 +68,7 @@ def server() -> Iterator[Server]:
             found.close()
 
 
-@contextmanager
-def watching(url: str, **options: Any) -> Iterator[Collector]:
-    collector = kind("valkey").connect([Watch("kv1", "nosql", options={"url": url, **options})])
-    try:
-        collector.read()
-        yield collector
-    finally:
-        collector.close()
-
-
-def found(samples: Sequence[Sample]) -> Mapping[tuple[str, str], float | None]:
-    return {(each.metric, each.instance): each.value for each in samples}
+watching = partial(asking, "valkey", "kv1", "nosql")
 
 
 def test_durable_writes_are_the_files_share_of_the_busy_thread(server: Server) -> None:

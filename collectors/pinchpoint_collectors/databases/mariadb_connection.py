@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ssl
-import threading
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -11,6 +10,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import pymysql
 from pymysql.cursors import DictCursor
 
+from pinchpoint_collectors.databases.connection import SharedConnection
 from pinchpoint_collectors.databases.mariadb_sql import greeting
 from pinchpoint_collectors.databases.server_kind import RefusedError
 from pinchpoint_collectors.errors import CollectorError
@@ -25,7 +25,7 @@ _LOST = (2006, 2013, 2014, 2055)
 """Error numbers after which a connection is of no use (CR_SERVER_GONE_ERROR, CR_SERVER_LOST, ...)."""
 
 
-class Server:
+class Server(SharedConnection["pymysql.Connection[DictCursor]", Mapping[str, Any]]):
     """One server, for any number of threads.
 
     Args:
@@ -36,37 +36,16 @@ class Server:
     """
 
     def __init__(self, where: str, url: str, user: str | None, password: str | None) -> None:
+        super().__init__()
         self._where = where
         self._to = _arguments(where, url, user, password)
-        self._connection: pymysql.Connection[DictCursor] | None = None
         self._greeting: tuple[str, ...] = ()
-        self._lock = threading.Lock()
-
-    def ask(self, statement: str) -> list[Mapping[str, Any]]:
-        """The rows of one statement, over a new connection if there is none.
-
-        Raises:
-            RefusedError: the user may not ask this, or the server does not know it.
-            CollectorError: anything else.
-        """
-        with self._lock:
-            return self._ask(self._connection or self._connect(), statement)
-
-    def ask_if_connected(self, statement: str) -> list[Mapping[str, Any]] | None:
-        """As ``ask``; None where there is no connection now."""
-        with self._lock:
-            return self._ask(self._connection, statement) if self._connection else None
 
     @property
     def session(self) -> int | None:
         """The number of our session; None where there is no connection now."""
         connection = self._connection
         return None if connection is None else int(connection.thread_id())
-
-    def close(self) -> None:
-        """Close the connection. Safe to call twice."""
-        with self._lock:
-            self._drop()
 
     def _ask(self, connection: pymysql.Connection[DictCursor], statement: str) -> list[Mapping[str, Any]]:
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TypeVar
 
 import psycopg
@@ -10,6 +9,7 @@ from psycopg.abc import PQGen
 from psycopg.conninfo import make_conninfo
 from psycopg.rows import DictRow, dict_row
 
+from pinchpoint_collectors.databases.connection import SharedConnection
 from pinchpoint_collectors.databases.postgres_sql import APPLICATION
 from pinchpoint_collectors.errors import CollectorError
 
@@ -32,7 +32,7 @@ class _Impatient(psycopg.Connection[DictRow]):
         return super().wait(gen, interval, ANSWER_S if timeout is None else timeout)
 
 
-class Server:
+class Server(SharedConnection[_Impatient, DictRow]):
     """One PostgreSQL server, for any number of threads.
 
     Args:
@@ -43,26 +43,10 @@ class Server:
     """
 
     def __init__(self, where: str, url: str, user: str | None, password: str | None) -> None:
+        super().__init__()
         self._where = where
         self._url = url
         self._login = {key: value for key, value in (("user", user), ("password", password)) if value}
-        self._connection: _Impatient | None = None
-        self._lock = threading.Lock()
-
-    def ask(self, statement: str) -> list[DictRow]:
-        """The rows of one statement, over a new connection if there is none. Raises ``CollectorError``."""
-        with self._lock:
-            return self._ask(self._connection or self._connect(), statement)
-
-    def ask_if_connected(self, statement: str) -> list[DictRow] | None:
-        """As ``ask``; None where there is no connection now."""
-        with self._lock:
-            return self._ask(self._connection, statement) if self._connection else None
-
-    def close(self) -> None:
-        """Close the connection. Safe to call twice."""
-        with self._lock:
-            self._drop()
 
     def _ask(self, connection: _Impatient, statement: str) -> list[DictRow]:
         try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,6 +11,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 import pyodbc
 
+from pinchpoint_collectors.databases.connection import SharedConnection
 from pinchpoint_collectors.databases.server_kind import RefusedError
 from pinchpoint_collectors.databases.sqlserver_sql import GREETING
 from pinchpoint_collectors.errors import CollectorError
@@ -36,7 +36,7 @@ _FOREWORDS = re.compile(r"^(?:\[[^\]]*\]\s*)+")
 _AFTERWORDS = re.compile(r"(?:\s*\((?:SQL\w+|\d+)\))+$")
 
 
-class Server:
+class Server(SharedConnection[pyodbc.Connection, Mapping[str, Any]]):
     """One server, for any number of threads.
 
     Args:
@@ -47,31 +47,10 @@ class Server:
     """
 
     def __init__(self, where: str, url: str, user: str | None, password: str | None) -> None:
+        super().__init__()
         self._where = where
         self.driver = driver(where, url)
         self._to = connection_string(where, url, user, password, self.driver)
-        self._connection: pyodbc.Connection | None = None
-        self._lock = threading.Lock()
-
-    def ask(self, statement: str) -> list[Mapping[str, Any]]:
-        """The rows of one statement, over a new connection if there is none.
-
-        Raises:
-            RefusedError: our login may not ask this, or the server does not know it.
-            CollectorError: anything else.
-        """
-        with self._lock:
-            return self._ask(self._connection or self._connect(), statement)
-
-    def ask_if_connected(self, statement: str) -> list[Mapping[str, Any]] | None:
-        """As ``ask``; None where there is no connection now."""
-        with self._lock:
-            return self._ask(self._connection, statement) if self._connection else None
-
-    def close(self) -> None:
-        """Close the connection. Safe to call twice."""
-        with self._lock:
-            self._drop()
 
     def _ask(self, connection: pyodbc.Connection, statement: str) -> list[Mapping[str, Any]]:
         try:
