@@ -9,6 +9,7 @@ those that wait inside C code say so (``Blocking``).
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,16 +34,16 @@ class FileParams(Params):
     """
 
     @classmethod
+    @abstractmethod
     def placed(cls, given: Mapping[str, Any], directory: Path) -> dict[str, Any]:
         """Parameters as they stand in a plan, with the paths in them made absolute from the plan's folder on.
 
         What is no path where one belongs is left as it is, for validation to find.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def read_files(self) -> None:
         """Read every file. Raises ``ScenarioError``: ``FILE:LINE: what was found; what is allowed``."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
