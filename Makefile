@@ -15,7 +15,8 @@ unexport VIRTUAL_ENV
 
 help:
 	@echo "make demo      start a farm on this machine, load it, name its bottleneck (under 3 minutes)"
-	@echo "make test      run all tests (as root also those that need system packages, which it installs)"
+	@echo "make test      run the tests, quick ones side by side (as root also those that need system packages,"
+	@echo "               which it installs) [TESTS='-m slow' | TESTS=tests/harness: those, one by one]"
 	@echo "make ground-truth [CASES='log-* ...'] [SHARD=1/2] [REPEAT=3] [NOISE=cpu]"
 	@echo "               judge the verdict on farms whose bottleneck is known (tests/README.md)"
 	@echo "make bench     what the load engine costs, beside pgbench on the same server (tests/README.md)"
@@ -43,8 +44,14 @@ $(UV):
 demo: setup
 	@.venv/bin/pinchpoint demo
 
+# Without TESTS: side by side those that do not disturb each other, then those that must be alone; none is slow.
 test: setup packages
+ifdef TESTS
 	.venv/bin/pytest $(TESTS)
+else
+	.venv/bin/pytest -m "not slow and not alone" -n auto --dist loadfile
+	.venv/bin/pytest -m "not slow and alone"
+endif
 
 # As root on Debian and its kin, what the tests of real servers and browsers want is installed; elsewhere the
 # tests that need it are skipped and say what is missing (with CI=true they fail).

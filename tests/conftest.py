@@ -105,6 +105,12 @@ def pytest_sessionfinish() -> None:
     shutil.rmtree(_TEMP, ignore_errors=True)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Three processes on two cores: tests wait for servers more than for a core; eight at most."""
+    return min(8, (os.cpu_count() or 1) * 3 // 2 or 1)
+
+
 @pytest.fixture
 def ordinary_user() -> list[str]:
     """A command prefix that runs what follows without root's rights; as an ordinary user, nothing."""

@@ -18,12 +18,13 @@ from pinchpoint_collectors.linux.disks import Disks, Place
 from pinchpoint_collectors.linux.files import read_text
 from pinchpoint_collectors.linux.inventory import interfaces, machine_facts, usable_cores
 from pinchpoint_collectors.linux.memory_caps import MemoryCaps
-from pinchpoint_collectors.linux.processes import ProcessTable
+from pinchpoint_collectors.linux.processes import ProcessTable, SinglesHere
 from pinchpoint_collectors.linux.sources import machine_sources
 from pinchpoint_collectors.linux.tiers import Tier
 from pinchpoint_collectors.proc import mountinfo
 from pinchpoint_collectors.proc.process import Process, children
-from pinchpoint_collectors.record import Collector, NotMeasured, Processes, Sample, Watch
+from pinchpoint_collectors.record import Collector, NotMeasured, Sample, Watch
+from pinchpoint_collectors.tier_option import tier_processes
 from pinchpoint_collectors.windows import local as windows
 
 
@@ -82,9 +83,9 @@ class LocalCollector:
         self._table = ProcessTable()
         self._table_before: dict[int, Process] | None = None
         self._table_ns = 0
-        caps, memory_caps = CpuCaps(), MemoryCaps()
+        caps, memory_caps, singles = CpuCaps(), MemoryCaps(), SinglesHere()
         self._tiers = {
-            watch.host: Tier(watch.tier, processes, caps, memory_caps)
+            watch.host: Tier(watch.tier, processes, caps, memory_caps, singles)
             for watch in watches
             if (processes := tier_processes(watch)) is not None
         }
@@ -163,22 +164,6 @@ class LocalCollector:
         missing = tier.missing() if tier else None
         if missing is not None:
             yield NotMeasured("cpu.busy_ratio", f"tier:{watch.tier}", missing.why, missing.remedy)
-
-
-def tier_processes(watch: Watch) -> Processes | None:
-    """Those its ``process`` or ``port`` option says, else the watch's own. Raises ``CollectorError``."""
-    name, port = watch.options.get("process"), watch.options.get("port")
-    where = f"host {watch.host!r}, collector 'local'"
-    if name is not None and port is not None:
-        raise CollectorError(f"{where}: `process` and `port` are both given; allowed: one of them")
-    names = roles.process_names(watch, "local")
-    if names is not None:
-        return Processes(names=names)
-    if port is not None:
-        if type(port) is not int or not 1 <= port <= 65535:
-            raise CollectorError(f"{where}: port: found {port!r}; allowed: a number from 1 to 65535")
-        return Processes(port=port)
-    return watch.processes
 
 
 def _verify(

@@ -85,7 +85,7 @@ class PrometheusCollector:
         self._where = where
         self._clock = HostClock()
         self._told: list[Incident] = []
-        self._warned = False
+        self._warned = self._warned_partial = False
         known = {*places.INFORMS, *(name for each in EXPORTERS for name in each.names)}
         self._found = [labels for labels, _ in server.latest(choice.selector(known, matchers))]
         self._names = {labels.get(NAME, "") for labels in self._found}
@@ -151,6 +151,7 @@ class PrometheusCollector:
         samples = [] if self._last_s is None else list(self._samples(series))
         self._note_scrapes(series)
         self._warn_clock()
+        self._warn_partial()
         self._down = self._why_down(now_s)
         if self._down is not None and not samples:
             raise CollectorError(self._down)
@@ -242,6 +243,12 @@ class PrometheusCollector:
         if abs(offset_s) > WARN_OFFSET_S and not self._warned:
             self._warned = True
             self._told.append(Incident("clock_offset", {"offset_s": offset_s, "error_s": error_s}))
+
+    def _warn_partial(self) -> None:
+        if self._server.partial is not None and not self._warned_partial:
+            self._warned_partial = True
+            why = f"{self._where}: its answers may lack something; it says: {self._server.partial}"
+            self._told.append(Incident("partial_answer", {"why": why}))
 
     def _not_measured(self, watch: Watch, roles: Mapping[str, Mapping[str, Any]]) -> Iterator[NotMeasured]:
         name = self._exporter.name

@@ -108,6 +108,7 @@ class Sampler:
         self._worked_ns = self._clock.time_ns()
         self._before_ns: int | None = None
         self._stopping = threading.Event()
+        self._asked_s: float | None = None
         self._thread = threading.Thread(target=self._run, name=f"sampler-{kind}", daemon=True)
 
     def start(self) -> Self:
@@ -115,18 +116,25 @@ class Sampler:
         self._thread.start()
         return self
 
+    def ask_to_stop(self) -> None:
+        """End after the reading under way, without waiting for that: of many samplers first ask all."""
+        if self._asked_s is None:
+            self._asked_s = time.monotonic()
+        self._stopping.set()
+
     def stop(self, timeout_s: float = 10.0) -> None:
         """End after the reading under way. Safe to call twice, also before ``start``.
 
         Raises ``CollectorError`` when that reading does not end in time. Look at ``error`` afterwards.
         """
-        self._stopping.set()
+        self.ask_to_stop()
         if self._thread.ident is not None:
             self._thread.join(timeout_s)
         if self._thread.is_alive():
+            waited_s = max(timeout_s, round(time.monotonic() - (self._asked_s or 0.0)))
             raise CollectorError(
                 f"collector {self._kind!r} of {', '.join(self._hosts)}: its last reading did not end within "
-                f"{timeout_s:g} s; its machine does not answer"
+                f"{waited_s:g} s; its machine does not answer"
             )
 
     @property

@@ -14,7 +14,6 @@ from dataclasses import replace
 from typing import Any
 
 from pinchpoint_collectors.errors import CollectorError
-from pinchpoint_collectors.linux import roles
 from pinchpoint_collectors.linux_over_ssh.connection import CONNECT_S, Connection
 from pinchpoint_collectors.linux_over_ssh.frame import Frame
 from pinchpoint_collectors.linux_over_ssh.history import History
@@ -27,6 +26,7 @@ from pinchpoint_collectors.remote.clock import WARN_OFFSET_S
 from pinchpoint_collectors.remote.machine import each_once, interval_s, say_the_same
 from pinchpoint_collectors.remote.session import Cost
 from pinchpoint_collectors.remote.ssh import Address
+from pinchpoint_collectors.tier_option import process_names
 from pinchpoint_collectors.times import utc
 
 _NS = 1_000_000_000
@@ -118,8 +118,10 @@ class SshCollector:
             session, host = self._connection.open(CONNECT_S)
             self._connection.ask()
             first = self._first_frame(session)
+            host.tiers.find(first.processes or "")
+            host.tiers.prepare(session, time.monotonic() + CONNECT_S)
             self._inventory = {
-                watch.host: {**host.facts(watch, first), "clock": session.wall.facts()} for watch in watches
+                watch.host: {**host.facts(watch), "clock": session.wall.facts()} for watch in watches
             }
         except CollectorError:
             self.close()
@@ -142,7 +144,7 @@ class SshCollector:
         session.wait(until_s, lambda: session.answered)
         filled, told = self._history.go_on(session, host.wanted, now_s)
         self._incidents += told
-        return [*samples, *filled, *self._own(session)]
+        return [*samples, *host.tiers.go_on(session), *filled, *self._own(session)]
 
     def incidents(self) -> Sequence[Incident]:
         """See ``record.Telling``."""
@@ -234,7 +236,7 @@ class SshCollector:
 
 def _named(watch: Watch) -> Watch:
     """With the processes that farm.yaml names, or none: who listens here is nothing to another machine."""
-    names = roles.process_names(watch, "ssh")
+    names = process_names(watch, "ssh")
     return replace(watch, processes=Processes(names=names) if names else None)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -15,6 +16,9 @@ from pinchpoint_collectors.sampler import Sampler
 
 REQUIRED_S = 10.0
 """A host whose collector is required may be out of sight for so long."""
+
+STOP_S = 10.0
+"""So long the last readings of all may take together, once the run is over."""
 
 
 class Collectors:
@@ -63,8 +67,11 @@ class Collectors:
     def stop(self) -> None:
         """End all of them; one that does not answer any more is said, and left. What they came to is kept."""
         for _, sampler in self._samplers:
+            sampler.ask_to_stop()
+        until_s = time.monotonic() + STOP_S
+        for _, sampler in self._samplers:
             try:
-                sampler.stop()
+                sampler.stop(max(0.0, until_s - time.monotonic()))
             except CollectorError as error:
                 self._store.warn(str(error))
         if self._samplers:
@@ -84,6 +91,8 @@ class Collectors:
     def _on_event(self, event: str, /, **fields: Any) -> None:
         self._watching.event(event, fields)
         self._store.event(event, **fields)
+        if event == "partial_answer":
+            self._store.warn(fields["why"])
         if event == "clock_offset":
             self._store.warn(
                 f"the clock of {', '.join(fields['hosts'])} is {fields['offset_s']:+.2f} s off ours: samples "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,12 @@ from pinchpoint.store.read import StoredRun, open_run
 from pinchpoint.store.schema import VERDICT
 from pinchpoint.store.write import write_json
 
+_MAY_NOT = (errno.EACCES, errno.EPERM, errno.EROFS)
+"""A run of somebody else's, or on a medium that is read only."""
+
 
 def verdict_of(directory: Path) -> tuple[StoredRun, Verdict]:
-    """Analyse a run anew and keep the verdict beside it (where the directory can be written).
+    """Analyse a run anew and keep the verdict beside it, where we may write there.
 
     Raises:
         InputError: the folder is no run, or damaged.
@@ -24,6 +28,8 @@ def verdict_of(directory: Path) -> tuple[StoredRun, Verdict]:
     try:
         write_json(directory / VERDICT, verdict.to_json())
     except OSError as error:
+        if error.errno in _MAY_NOT:
+            return run, verdict
         raise InputError(f"{directory / VERDICT}: cannot be written: {error.strerror}") from error
     write_probes(run)
     return run, verdict
@@ -31,7 +37,7 @@ def verdict_of(directory: Path) -> tuple[StoredRun, Verdict]:
 
 def write_probes(run: StoredRun) -> None:
     """The probes that were scenarios of the plan, judged in folders of their own. Raises InputError."""
-    if not any(event.get("event") == "probed" for event in run.events):
+    if not any(event.get("event") in ("probed", "probe_failed") for event in run.events):
         return
     from pinchpoint.probe import in_run  # noqa: PLC0415 -- its charts take a second, and most runs probe nothing
 

@@ -17,7 +17,8 @@ from pinchpoint_scenarios.contract import Scenario
 from pinchpoint_scenarios.errors import ScenarioError
 
 _SPACE_BYTES = 200_000_000  # a run of an hour on one machine needs about a tenth of it
-_AT_ONCE = 16  # collectors that are connected at a time
+AT_ONCE = 32
+"""Collectors that are connected, read or closed at a time: nearly all of it is waiting for other machines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,26 +84,37 @@ def connect(
 ) -> Iterator[tuple[Check, Connected | None]]:
     """Connect one collector per machine and kind, and read each twice; ``stack`` closes them.
 
-    Several at a time: a host far away takes seconds, one that does not answer its whole timeout.
+    Many at a time, in both: a host far away takes seconds, one that does not answer its whole timeout. What
+    was found is told in the order of the watches.
     """
     groups: dict[tuple[str, str], list[Watch]] = {}
     for kind, watch in watches:
         groups.setdefault((kind, collector_kinds.kind(kind).machine(watch)), []).append(watch)
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        yield from pool.map(lambda found: _connected(found[0][0], found[1], stack), groups.items())
+    opened: list[Collector] = []
+    stack.callback(_close, opened)
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        yield from pool.map(lambda found: _connected(found[0][0], found[1], opened), groups.items())
 
 
-def _connected(kind: str, group: list[Watch], stack: ExitStack) -> tuple[Check, Connected | None]:
+def _close(opened: Sequence[Collector]) -> None:
+    """Close them all; what one of them raises is raised when all are done."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        list(pool.map(lambda collector: collector.close(), opened))
+
+
+def _connected(kind: str, group: list[Watch], opened: list[Collector]) -> tuple[Check, Connected | None]:
     hosts = tuple(watch.host for watch in group)
     what = f"collector {kind} ({', '.join(hosts)})"
     about = tuple((kind, host) for host in hosts)
     try:
         collector = collector_kinds.kind(kind).connect(group)
-        stack.callback(collector.close)
+        opened.append(collector)
         collector.read()
         samples = collector.read()
     except CollectorError as error:
         return Check(what, ok=False, found=str(error), about=about), None
+    except Exception as error:  # noqa: BLE001 - a driver's own error is that host's, and no other's
+        return Check(what, ok=False, found=f"{type(error).__name__}: {error}", about=about), None
     required = any(watch.required for watch in group)
     found = f"{len(samples)} values in a reading"
     return Check(what, ok=True, found=found, about=about), Connected(kind, hosts, collector, required)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,14 +18,13 @@ from typing import Any, Literal
 
 from pinchpoint import preflight_writes
 from pinchpoint.plan import Farm
-from pinchpoint.preflight import Check, Connected, connect
+from pinchpoint.preflight import AT_ONCE, Check, Connected, connect
 from pinchpoint.preflight_plausible import absent, implausible, moved, unread
 from pinchpoint.report.units import seconds
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import Sample, Watch
 from pinchpoint_collectors.remote.clock import WARN_OFFSET_S
 
-_AT_ONCE = 8
 _BETWEEN_S = 1.0
 _PATIENCE_S = 6.0
 
@@ -70,15 +69,34 @@ def prove(farm: Farm, watches: Sequence[tuple[str, Watch]]) -> tuple[list[Check]
             proofs += [_reached(check, kind, host) for kind, host in check.about]
             if connected is not None:
                 there.append(connected)
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
+        with ThreadPoolExecutor(AT_ONCE) as pool:
             read = list(pool.map(Readings.of, there))
+            written = _all_writes(farm, read, by_name, pool)
         for one in read:
             for host in one.connected.hosts:
-                watch = by_name[one.connected.kind, host]
-                proofs += one.proofs(host, required=watch.required)
-                # One after the other: two at a time would see each other's writes.
-                proofs += [] if one.failed else _writes(farm, one.connected, watch)
+                name = one.connected.kind, host
+                proofs += one.proofs(host, required=by_name[name].required)
+                proofs += written.get(name, ())
     return checks, proofs
+
+
+def _all_writes(
+    farm: Farm, read: Sequence[Readings], by_name: Mapping[tuple[str, str], Watch], pool: Executor
+) -> dict[tuple[str, str], list[Proof]]:
+    """By kind and host, what writes showed: machines at a time, on each one after the other.
+
+    Two at a time on one machine would see each other's; hosts that do not say which they are count as one.
+    """
+    machines: dict[str | None, list[tuple[Connected, Watch]]] = {}
+    for one in read:
+        for host in () if one.failed else one.connected.hosts:
+            watch = by_name[one.connected.kind, host]
+            machines.setdefault(one.facts[host].get("machine_id"), []).append((one.connected, watch))
+
+    def on_machine(there: list[tuple[Connected, Watch]]) -> list[tuple[tuple[str, str], list[Proof]]]:
+        return [((each.kind, watch.host), list(_writes(farm, each, watch))) for each, watch in there]
+
+    return dict(found for machine in pool.map(on_machine, machines.values()) for found in machine)
 
 
 def _reached(check: Check, kind: str, host: str) -> Proof:
@@ -126,6 +144,8 @@ class Readings:
                         times[sample.host] = max(times[sample.host], series[name])
         except CollectorError as error:
             failed = str(error)
+        except Exception as error:  # noqa: BLE001 - a driver's own error is that host's, and no other's
+            failed = f"{type(error).__name__}: {error}"
         by_host = {host: [each for each in latest.values() if each.host == host] for host in connected.hosts}
         return cls(connected, times, by_host, failed, facts)
 

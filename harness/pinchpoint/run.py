@@ -89,21 +89,7 @@ def run(  # noqa: PLR0913 - the command's options, by name
         progress.say("checking every endpoint and collector")
         given = planned_scenarios(plan)
         assignments = assign(crew, given, live.endpoints, live.generator_cores, plan.seed)
-        # The controller prepares and clears away; the generators make their own.
-        made = {
-            name: make_scenario(
-                name,
-                given[name],
-                live.endpoints,
-                plan.seed,
-                0,
-                1,
-                lambda *_, **__: None,
-                resume=resume,
-                reset_index=reset_index,
-            )
-            for name in given
-        }
+        made = _made(given, live.endpoints, plan.seed, resume=resume, reset_index=reset_index)
         facts, connected = _preflight(made, live, stack)
         manifest = first_manifest(farm, plan, live, facts, connected, assignments.here)
         with closing(RunWriter(free_path(out, f"{plan.name}-{farm.name}"), manifest)) as store:
@@ -119,6 +105,23 @@ def run(  # noqa: PLR0913 - the command's options, by name
                 stage.clear_away(made, keep_data=keep_data)
             stage.finish()
         return ended
+
+
+def _made(
+    given: Mapping[str, Mapping[str, Any]],
+    endpoints: Mapping[str, Mapping[str, str]],
+    seed: int,
+    *,
+    resume: bool,
+    reset_index: str | None,
+) -> dict[str, Scenario]:
+    """The controller's scenarios, which prepare and clear away; the generators make their own."""
+    return {
+        name: make_scenario(
+            name, one, endpoints, seed, 0, 1, lambda *_, **__: None, resume=resume, reset_index=reset_index
+        )
+        for name, one in given.items()
+    }
 
 
 def _preflight(

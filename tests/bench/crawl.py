@@ -38,6 +38,7 @@ _SECONDS = 3
 _LIMIT_S = 120
 _FETCH_GOAL, _CRAWL_GOAL_US = 1.3, 100.0
 _SIZES = {"1 KiB": 2**10, "100 KiB": 100 * 2**10}
+_OURS = Path(__file__).with_name("fetching.py")
 _PEER, _SCRAPY = "wrk", "Scrapy"
 _CRAWL = "client CPU per page of a web crawl, all of it"
 _NUMBER = re.compile(r"(\d+) requests in ")
@@ -117,7 +118,7 @@ def on(chosen: Sequence[int]) -> Iterator[None]:
 
 def fetched(url: str, size: int, seconds: float, certificate: Path | None = None) -> Load:
     """Ours: the crawl's client in a process of its own."""
-    command = [sys.executable, "-m", "bench.fetching", url, f"/{size}.bin", str(CONNECTIONS), str(seconds)]
+    command = [sys.executable, str(_OURS), url, f"/{size}.bin", str(CONNECTIONS), str(seconds)]
     trusted = {"SSL_CERT_FILE": str(certificate)} if certificate else {}
     said, _ = _run(command, trusted)
     return _load(*json.loads(said))

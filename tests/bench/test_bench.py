@@ -112,6 +112,7 @@ def test_time_that_falls_as_samples_grow_is_no_figure() -> None:
 
 @pytest.mark.slow
 @pytest.mark.farm
+@pytest.mark.alone
 def test_both_do_the_same_work_and_count_it(tmp_path: Path) -> None:
     """A second of each: every row they counted is there, times and CPU are those of operations."""
     with free_disk() as target:

@@ -16,9 +16,10 @@ from pinchpoint_collectors import local
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.linux.data_io import DataIo, verify_data_io
 from pinchpoint_collectors.linux.processes import ProcessTable
-from pinchpoint_collectors.local import LocalKind, tier_processes
+from pinchpoint_collectors.local import LocalKind
 from pinchpoint_collectors.proc.diskstats import SECTOR_BYTES
 from pinchpoint_collectors.record import Collector, Processes, Sample, Watch
+from pinchpoint_collectors.tier_option import tier_processes
 
 
 def connect(*watches: Watch) -> Collector:

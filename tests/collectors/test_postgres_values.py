@@ -52,6 +52,7 @@ def test_a_look_tells_waiting_from_running_and_leaves_us_out() -> None:
         running=2,
         idle_in_transaction=2,
         connections=21,
+        hidden=3,
     )
     assert looked().locked == 7
 
@@ -76,6 +77,7 @@ def test_an_interval_is_the_mean_of_its_looks() -> None:
         ("db.lock_waiters", ""): 1.75,
         ("db.sessions_blocked", ""): 7,
         ("db.sessions_idle_in_transaction", ""): 0.5,
+        ("db.sessions_hidden", ""): 3.0,
         ("db.connections", ""): 12.5,
         ("db.connections_ratio", ""): 0.125,
     }

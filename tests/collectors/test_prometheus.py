@@ -24,6 +24,7 @@ from collectors.prometheus_servers import (
 from serverprocess import ServerProcess
 
 from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.exporters.answer import partial
 from pinchpoint_collectors.exporters.node import NODE
 from pinchpoint_collectors.record import Collector, Incident, Sample, Telling, Watch
 from pinchpoint_collectors.registry import kind
@@ -360,13 +361,17 @@ def test_a_token_is_sent_and_an_answer_without_targets_is_enough() -> None:
         options = {"url": f"http://127.0.0.1:{port}/prom", "token": "opensesame"}
         with watching(Watch("sql1", "sql", options=options)) as collector:
             facts = collector.inventory()["sql1"]
+            told = collector.incidents() if isinstance(collector, Telling) else ()
     assert set(seen) == {"Bearer opensesame"}
+    assert [each.event for each in told] == ["partial_answer"]
+    assert "a store did not answer" in told[0].fields["why"]
     assert facts["scrape_interval_s"] == pytest.approx(5)
     assert facts["scrape_interval_from"] == "the distance of scrapes"
 
 
 def _success(kind_: str, result: Any) -> str:
-    return json.dumps({"status": "success", "data": {"resultType": kind_, "result": result}})
+    content = {"status": "success", "data": {"resultType": kind_, "result": result}}
+    return json.dumps(content | {"warnings": ["a store did not answer"]})
 
 
 @pytest.mark.parametrize(
@@ -396,6 +401,31 @@ def test_something_else_than_prometheus_is_told_from_it() -> None:
         with serving(lambda _, what=what: answers[what]) as port, pytest.raises(CollectorError) as caught:  # type: ignore[misc]
             kind("prometheus").connect([Watch("sql1", "sql", options={"url": f"http://127.0.0.1:{port}"})])
         assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("status", "said"), [(503, "it is starting"), (429, "overloaded"), (418, "correct the url")]
+)
+def test_a_server_that_is_starting_is_none_that_is_wrong(status: int, said: str) -> None:
+    """Prometheus reads its log first, and answers 503 in plain text meanwhile: its url is right."""
+    with serving(lambda _: (status, "text/plain", "Service Unavailable")) as port:
+        options = {"url": f"http://127.0.0.1:{port}"}
+        with pytest.raises(CollectorError, match=rf"HTTP {status}.*{said}"):
+            kind("prometheus").connect([Watch("sql1", "sql", options=options)])
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ({"warnings": ["store 10.0.0.9 did not answer"]}, "store 10.0.0.9 did not answer"),
+        ({"isPartial": True}, "isPartial"),
+        ({"warnings": [], "isPartial": False}, None),
+        ([], None),
+    ],
+)
+def test_an_answer_that_may_lack_something_says_so(said: Any, words: str | None) -> None:
+    """As Thanos and VictoriaMetrics have it."""
+    assert partial(said) == words
 
 
 def test_an_incident_is_a_line_of_the_events() -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from collectors.workers import Worker
 
 from pinchpoint_collectors.linux.processes import ProcessTable, Roots
 from pinchpoint_collectors.local import LocalKind
@@ -20,36 +19,6 @@ from pinchpoint_collectors.record import Collector, Processes, Sample, Watch
 pytestmark = pytest.mark.alone
 
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
-
-
-class Worker:
-    """A stand-in server: see worker.py."""
-
-    def __init__(self, *arguments: str) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, str(Path(__file__).with_name("worker.py")), *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        self.pid = self._process.pid
-
-    def answer(self) -> str:
-        """The next line it says."""
-        assert self._process.stdout
-        return self._process.stdout.readline().strip()
-
-    def do(self, command: str) -> None:
-        """Have it done before going on."""
-        assert self._process.stdin
-        self._process.stdin.write(command + "\n")
-        self._process.stdin.flush()
-        assert self.answer() == "done"
-
-    def close(self) -> None:
-        """End it and its pipes."""
-        self._process.kill()
-        self._process.communicate()
 
 
 @pytest.fixture
@@ -140,9 +109,7 @@ def test_threads_are_told_apart(start: Callable[..., Worker]) -> None:
     worker = start()
     collector = connect(Watch("app1", "app", processes=Processes(pids=(worker.pid,))))
     worker.do("burn 0")
-    assert worker._process.stdin
-    worker._process.stdin.write("thread spinner 0.6\n")
-    worker._process.stdin.flush()
+    worker.begin("thread spinner 0.6")
     deadline = time.monotonic() + 10
     found: list[Sample] = []
     while not found and time.monotonic() < deadline:
@@ -256,7 +223,7 @@ def test_the_ratio_is_of_the_cores_the_tier_may_use(start: Callable[..., Worker]
 
 @pytest.mark.root
 def test_a_control_groups_cap_is_the_tiers_limit(start: Callable[..., Worker]) -> None:
-    """Half a core: `cpu.cores` says 0.5 and a process that wants all it can get is at its limit."""
+    """Half a core: `cpu.cores` says 0.5, and what a process uses is a ratio of that."""
     controller = Path("/sys/fs/cgroup/cpu")
     if os.geteuid() != 0 or not (controller / "tasks").exists():
         pytest.skip("needs root and the version 1 cpu controller at /sys/fs/cgroup/cpu")
@@ -271,7 +238,9 @@ def test_a_control_groups_cap_is_the_tiers_limit(start: Callable[..., Worker]) -
         worker.do("burn 0.3")
         samples = collector.read()
         assert only(samples, "cpu.cores", "tier:app").value == 0.5
-        assert (only(samples, "cpu.busy_ratio", "tier:app").value or 0) > 0.8
+        busy = only(samples, "cpu.busy_ratio", "tier:app")
+        assert busy.value is not None
+        assert busy.value * busy.interval_s * 0.5 == pytest.approx(0.3, abs=0.05)
     finally:
         worker.close()
         group.rmdir()

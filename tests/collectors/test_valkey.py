@@ -365,6 +365,7 @@ def watching_when_up(url: str) -> Iterator[Collector]:
 
 
 @pytest.mark.farm
+@pytest.mark.alone
 @pytest.mark.slow  # a farm of its own, up and down: most of a minute where two cores have other work
 def test_an_embedded_farm_is_watched_by_itself(tmp_path: Path) -> None:
     """Beside the machine's view, as a user that scenarios are not given."""

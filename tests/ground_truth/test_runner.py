@@ -487,6 +487,7 @@ def farm_processes(folder: Path) -> list[int]:
 
 @pytest.mark.slow
 @pytest.mark.farm
+@pytest.mark.alone
 def test_one_farm_serves_its_cases_and_a_miss_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -524,6 +525,7 @@ def test_one_farm_serves_its_cases_and_a_miss_is_kept(
 
 
 @pytest.mark.farm
+@pytest.mark.alone
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_nothing_is_left_when_it_is_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals

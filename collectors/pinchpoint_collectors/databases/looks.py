@@ -33,12 +33,14 @@ class Look:
         idle_in_transaction: sessions whose client keeps a transaction open and does nothing in it.
         connections: all client sessions, ours and those that are hidden from our role included; None where
             looks do not tell.
+        hidden: sessions of which our role may not see what they do; None where looks do not tell.
     """
 
     waiting: Mapping[str, int] = field(default_factory=dict)
     running: int = 0
     idle_in_transaction: int = 0
     connections: int | None = None
+    hidden: int | None = None
 
     @property
     def locked(self) -> int:
@@ -61,6 +63,9 @@ def activity(looks: Sequence[Look], waits: Iterable[str]) -> Iterator[Value]:
     yield Value("db.lock_waiters", "", sum(x.locked for x in looks) / count)
     yield Value("db.sessions_blocked", "", max(x.locked for x in looks))
     yield Value("db.sessions_idle_in_transaction", "", sum(x.idle_in_transaction for x in looks) / count)
+    hidden = [x.hidden for x in looks if x.hidden is not None]
+    if hidden:
+        yield Value("db.sessions_hidden", "", sum(hidden) / len(hidden))
 
 
 def counted(looks: Sequence[Look]) -> float | None:

@@ -34,10 +34,11 @@ _OPERATIONS = ("read", "write", "extend", "fsync")
 def look(rows: Iterable[Row]) -> Look:
     """One look, from the rows of ``postgres_sql.ACTIVITY``."""
     waiting: Counter[str] = Counter()
-    running = idle = connections = 0
+    running = idle = connections = hidden = 0
     for row in rows:
         connections += row["sessions"]
         if row["ours"] or row["hidden"]:
+            hidden += 0 if row["ours"] else row["sessions"]
             continue
         if row["state"] == "active" and row["wait_event_type"] is None:
             running += row["sessions"]
@@ -45,7 +46,7 @@ def look(rows: Iterable[Row]) -> Look:
             waiting[f"{row['wait_event_type']}:{row['wait_event']}"] += row["sessions"]
         elif (row["state"] or "").startswith("idle in transaction"):
             idle += row["sessions"]
-    return Look(waiting, running, idle, connections)
+    return Look(waiting, running, idle, connections, hidden)
 
 
 def totals(before: Row, after: Row, interval_s: float) -> Iterator[Value]:

@@ -21,6 +21,19 @@ def data_of(content: object) -> dict[str, Any]:
     return data if isinstance(data, dict) else {}
 
 
+def partial(content: object) -> str | None:
+    """Why an answer may lack series that are there, in the server's words; None where it is whole.
+
+    ``warnings`` of Prometheus, Thanos and Mimir, which ask others; ``isPartial`` of VictoriaMetrics.
+    """
+    if not isinstance(content, dict):
+        return None
+    said = content.get("warnings")
+    if isinstance(said, list) and said:
+        return "; ".join(map(str, said[:3]))
+    return "isPartial" if content.get("isPartial") is True else None
+
+
 def matrix(content: object) -> Iterator[Series]:
     """The series of an answer to a query with a range. Raises ``CollectorError``."""
     data = data_of(content)

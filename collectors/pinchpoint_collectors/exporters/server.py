@@ -12,7 +12,7 @@ import requests
 from requests.auth import AuthBase, HTTPBasicAuth
 
 from pinchpoint_collectors.errors import CollectorError
-from pinchpoint_collectors.exporters.answer import data_of, matrix, vector
+from pinchpoint_collectors.exporters.answer import data_of, matrix, partial, vector
 from pinchpoint_collectors.exporters.means import Series
 
 CONNECT_S, ANSWER_S = 3.0, 10.0
@@ -64,6 +64,8 @@ class Server:
                 raise CollectorError(f"{where}: ca: there is no file {ca}; name one of certificates (PEM)")
             self._verify = str(ca)
         self.received_bytes = 0
+        self.partial: str | None = None
+        """Why its latest answers may lack something, in its own words; None: it says nothing of that."""
 
     def series(self, selector: str, seconds: float, until_s: float) -> list[Series]:
         """Every scrape of the selected series in so many seconds up to a time of the server's clock."""
@@ -110,12 +112,13 @@ class Server:
         if remedy is not None:
             raise CollectorError(f"{self._where}: HTTP {answer.status_code} {answer.reason}; {remedy}")
         try:
-            return parse(answer.json())
+            content = answer.json()
+            self.partial = partial(content) or self.partial
+            return parse(content)
         except requests.JSONDecodeError as error:
-            raise CollectorError(
-                f"{self._where}: what answers is no Prometheus (HTTP {answer.status_code}, no JSON); correct "
-                "the url in farm.yaml: it is what stands before /api/v1"
-            ) from error
+            busy = answer.status_code == _TOO_MANY or answer.status_code >= _FAILED
+            said = _BUSY if busy else _NO_PROMETHEUS
+            raise CollectorError(f"{self._where}: {said.format(status=answer.status_code)}") from error
         except CollectorError as error:
             raise CollectorError(f"{self._where}: {error}") from error
 
@@ -128,6 +131,13 @@ _STATUS = {
     504: "a proxy before it does not reach it",
 }
 """HTTP's status -> what to do."""
+
+_TOO_MANY, _FAILED = 429, 500
+_BUSY = "HTTP {status}, with no word of Prometheus; it is starting (it reads its log first), or overloaded"
+_NO_PROMETHEUS = (
+    "what answers is no Prometheus (HTTP {status}, no JSON); correct the url in farm.yaml: it is what stands "
+    "before /api/v1"
+)
 
 _WORDS = {
     "CERTIFICATE_VERIFY_FAILED": "its certificate is of no known authority; say ca: FILE in farm.yaml",

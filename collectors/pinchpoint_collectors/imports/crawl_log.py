@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import csv
 import itertools
+import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC
 
+from pinchpoint_collectors.imports.dates import Dates
 from pinchpoint_collectors.imports.record import ForeignFileError, Found, Settings
 from pinchpoint_collectors.record import Sample
 
@@ -20,13 +22,22 @@ MINUTE_S = 60
 LONGEST_MIN = 31 * 1440
 HISTORY = ("CrawlStartTime", "CrawlEndTime")
 ITEMS = ("TimeStampUtc", "FullUrl")
-_FORMATS = ("%m/%d/%Y %I:%M:%S %p", "%m/%d/%Y %H:%M:%S", "%d.%m.%Y %H:%M:%S", "%d/%m/%Y %H:%M:%S")
-"""As PowerShell writes times in the cultures of en-US and de-DE; ISO is tried before. Day and month are told
-apart by the whole file (``_format_of``)."""
+_FORMATS = (
+    "%m/%d/%Y %I:%M:%S %p",
+    "%d/%m/%Y %I:%M:%S %p",
+    "%m/%d/%Y %H:%M:%S",
+    "%d/%m/%Y %H:%M:%S",
+    "%d.%m.%Y %H:%M:%S",
+    "%d-%m-%Y %H:%M:%S",
+    "%Y/%m/%d %H:%M:%S",
+)
+"""As PowerShell writes times in the cultures of America, Europe and East Asia."""
 
 _SUCCESS = ("Successes", "SuccessCount", "Success")
 _ERRORS = ("Errors", "ErrorCount", "Error")
 _NAMES = ("ContentSourceName", "ContentSource", "ContentSourceID", "ContentSourceId")
+
+_GROUPED = re.compile(r"\d{1,3}([.,\s'\u2019]\d{3})+")
 
 _Row = tuple[int, Mapping[str, str]]
 
@@ -50,7 +61,7 @@ class CrawlLog:
         if all(name in columns for name in HISTORY):
             yield from _history(rows, settings, found)
         elif all(name in columns for name in ITEMS):
-            yield from _items(rows, settings)
+            yield from _items(rows, settings, found)
         else:
             raise ForeignFileError(
                 f"found the columns {', '.join(columns)}; allowed: {' and '.join(HISTORY)} (the history), or "
@@ -68,7 +79,7 @@ def _rows(lines: Iterable[str]) -> Iterator[_Row]:
     if first is None:
         raise ForeignFileError("it is empty")
     before, header = first[0] - 1, first[1].lstrip("\ufeff")
-    delimiter = ";" if header.count(";") > header.count(",") else ","
+    delimiter = max(",;\t", key=header.count)
     reader = csv.DictReader(
         itertools.chain([header], (line for _, line in numbered)), delimiter=delimiter, strict=True
     )
@@ -95,7 +106,7 @@ def _rows(lines: Iterable[str]) -> Iterator[_Row]:
 
 def _history(rows: Iterable[_Row], settings: Settings, found: Found) -> Iterator[Sample]:
     rows = list(rows)
-    clock = _Clock([row[name] for _, row in rows for name in HISTORY if row[name].strip()], settings)
+    clock = _Clock([row[name] for _, row in rows for name in HISTORY], settings, found)
     open_ = 0
     for line, row in rows:
         begun_s, ended_s = (clock.utc_s(row[name], line) for name in HISTORY)
@@ -110,9 +121,7 @@ def _history(rows: Iterable[_Row], settings: Settings, found: Found) -> Iterator
 def _crawl(row: Mapping[str, str], line: int, ended_s: float, length_s: float) -> Iterator[Sample]:
     source, time_ns = _first(row, _NAMES) or "", round(ended_s * 1e9)
     done, failed = (_count(_first(row, names), line) for names in (_SUCCESS, _ERRORS))
-    reported, latency = (
-        _count(row.get(name), line) for name in ("AverageCrawlRate", "AverageRepositoryTime")
-    )
+    reported, latency = (_mean(row.get(name), line) for name in ("AverageCrawlRate", "AverageRepositoryTime"))
     values: dict[str, tuple[float | None, float | None]] = {
         "search.documents_per_s": (None if done is None else done / length_s, None),
         "search.failures_per_s": (None if failed is None else failed / length_s, None),
@@ -124,9 +133,9 @@ def _crawl(row: Mapping[str, str], line: int, ended_s: float, length_s: float) -
             yield Sample(time_ns, length_s, "", metric, source, value, weight)
 
 
-def _items(rows: Iterable[_Row], settings: Settings) -> Iterator[Sample]:
+def _items(rows: Iterable[_Row], settings: Settings, found: Found) -> Iterator[Sample]:
     rows = list(rows)
-    clock = _Clock([row["TimeStampUtc"] for _, row in rows], settings)
+    clock = _Clock([row["TimeStampUtc"] for _, row in rows], settings, found)
     done: Counter[tuple[str, int]] = Counter()
     failed: Counter[tuple[str, int]] = Counter()
     for line, row in rows:
@@ -159,6 +168,13 @@ def _first(row: Mapping[str, str], names: Iterable[str]) -> str | None:
 
 
 def _count(text: str | None, line: int) -> float | None:
+    """A whole number; thousands may be grouped, as a workbook or a report writes them."""
+    plain = (text or "").strip()
+    return _mean(re.sub(r"\D", "", plain) if _GROUPED.fullmatch(plain) else plain, line)
+
+
+def _mean(text: str | None, line: int) -> float | None:
+    """A number; its decimal mark may be a comma."""
     plain = (text or "").strip()
     if not plain:
         return None
@@ -171,15 +187,16 @@ def _count(text: str | None, line: int) -> float | None:
 
 
 class _Clock:
-    """Reads the times of one file, which are all written alike.
+    """Reads the times of one file.
 
     Args:
-        texts: all of them: which is the day and which the month only the whole file tells.
+        texts: all of them.
         settings: a zone, where they are not UTC.
+        found: see ``Dates``.
     """
 
-    def __init__(self, texts: Iterable[str], settings: Settings) -> None:
-        self._format = _format_of(texts)
+    def __init__(self, texts: Sequence[str], settings: Settings, found: Found) -> None:
+        self._dates = Dates(texts, _FORMATS, found)
         self._zone = settings.zone or UTC
 
     def utc_s(self, text: str, line: int) -> float | None:
@@ -188,29 +205,11 @@ class _Clock:
         if not plain:
             return None
         try:
-            moment = (
-                datetime.strptime(plain, self._format)  # noqa: DTZ007 -- it gets its zone below
-                if self._format
-                else datetime.fromisoformat(plain)
-            )
+            moment = self._dates.read(plain)
         except ValueError as error:
             raise ForeignFileError(
-                f"found the time {plain[:40]!r}; allowed: ISO 8601, or as PowerShell writes it in "
-                "en-US or de-DE",
+                f"found the time {plain[:40]!r}; allowed: ISO 8601, or as PowerShell writes it in America "
+                "(en-US), Europe (de-DE, fr-FR) or East Asia (ja-JP), all times of a file alike",
                 line,
             ) from error
         return (moment if moment.tzinfo else moment.replace(tzinfo=self._zone)).timestamp()
-
-
-def _format_of(texts: Iterable[str]) -> str | None:
-    """The first format that all times have; None: ISO, or none of them."""
-    kept = [text.strip() for text in texts]
-    return next((format_ for format_ in _FORMATS if all(_fits(text, format_) for text in kept)), None)
-
-
-def _fits(text: str, format_: str) -> bool:
-    try:
-        datetime.strptime(text, format_)  # noqa: DTZ007 -- only whether it can be read
-    except ValueError:
-        return False
-    return True

@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
+from pinchpoint_collectors.imports.clock import zoned_s
+from pinchpoint_collectors.imports.dates import Dates
 from pinchpoint_collectors.imports.record import ForeignFileError, Found, Settings
 from pinchpoint_collectors.imports.sysstat import (
     BEGINS,
@@ -28,8 +30,19 @@ from pinchpoint_collectors.imports.sysstat import (
 )
 from pinchpoint_collectors.record import Sample
 
-_FORMATS = ("%m/%d/%Y %I:%M:%S %p", "%m/%d/%y %H:%M:%S", "%m/%d/%Y %H:%M:%S", "%d.%m.%Y %H:%M:%S")
-"""As it writes times in English and German locales; ISO is tried before."""
+_FORMATS = (
+    "%m/%d/%Y %I:%M:%S %p",
+    "%m/%d/%y %H:%M:%S",
+    "%d/%m/%y %H:%M:%S",
+    "%m/%d/%Y %H:%M:%S",
+    "%d/%m/%Y %H:%M:%S",
+    "%d.%m.%Y %H:%M:%S",
+    "%d-%m-%y %H:%M:%S",
+    "%d-%m-%Y %H:%M:%S",
+    "%Y年%m月%d日 %H時%M分%S秒",
+    "%Y年%m月%d日 %H时%M分%S秒",
+)
+"""As it writes times in the locales of America, Europe and East Asia."""
 _PARTITION = re.compile(r"(.+?\d)p\d+|(\D+)\d+")
 
 
@@ -45,7 +58,7 @@ class Iostat:
 
     def read(self, lines: Iterable[str], settings: Settings, found: Found) -> Iterator[Sample]:
         """One sample per value; see ``Format.read``."""
-        for block in host_blocks(lines):
+        for block in host_blocks(lines, found):
             host = note_machine(block, found)
             reports = listed(block.get("statistics"), "statistics")
             if len(reports) < 2:
@@ -57,18 +70,23 @@ class Iostat:
             found.note("its first report was left out: it covers the time since the machine started")
             for report, before_s, time_s in zip(reports[1:], times, times[1:], strict=False):
                 interval_s = time_s - before_s
-                for metric, instance, value, weight in _values(report, interval_s):
+                for metric, instance, value, weight in _values(report, interval_s, found):
                     yield Sample(round(time_s * 1e9), interval_s, host, metric, instance, value, weight)
 
 
 def _reports(head: str) -> bool:
-    return '"avg-cpu"' in head or '"disk"' in head
+    return any(name in head for name in ('"statistics"', '"avg-cpu"', '"disk"'))
 
 
 def _times(reports: Sequence[Fields], settings: Settings, found: Found) -> list[float]:
     """UTC seconds of each report: as it says, else by ``start_s`` and ``every_s``."""
     if all("timestamp" in report for report in reports):
-        times = [_time_s(str(report["timestamp"]), settings, found) for report in reports]
+        times: list[float] = []
+        texts = [str(report["timestamp"]) for report in reports]
+        dates = Dates(texts, _FORMATS, found)
+        for text in texts:
+            last_s = times[-1] if times else None
+            times.append(_time_s(_moment(text, dates), last_s, settings, found))
     elif settings.start_s is not None and settings.every_s is not None:
         times = [settings.start_s + place * settings.every_s for place in range(len(reports))]
     else:
@@ -84,8 +102,7 @@ def _times(reports: Sequence[Fields], settings: Settings, found: Found) -> list[
     return times
 
 
-def _time_s(text: str, settings: Settings, found: Found) -> float:
-    moment = _moment(text)
+def _time_s(moment: datetime, last_s: float | None, settings: Settings, found: Found) -> float:
     if moment.tzinfo is not None:
         return moment.timestamp()
     if settings.zone is None:
@@ -94,25 +111,20 @@ def _time_s(text: str, settings: Settings, found: Found) -> float:
             "its times name no zone and were taken for UTC; --zone says which they are, and with "
             "S_TIME_FORMAT=ISO in its environment iostat writes it"
         )
-    return moment.replace(tzinfo=settings.zone or UTC).timestamp()
+    return zoned_s(moment, settings.zone or UTC, last_s)
 
 
-def _moment(text: str) -> datetime:
+def _moment(text: str, dates: Dates) -> datetime:
     try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        for format_ in _FORMATS:
-            try:
-                return datetime.strptime(text, format_)  # noqa: DTZ007 -- the caller gives it its zone
-            except ValueError:
-                continue
-    raise ForeignFileError(
-        f"found the time {text!r}; allowed: ISO 8601 (S_TIME_FORMAT=ISO in iostat's environment), or as an "
-        "English or German locale writes it"
-    )
+        return dates.read(text)
+    except ValueError as error:
+        raise ForeignFileError(
+            f"found the time {text!r}; allowed: ISO 8601 (S_TIME_FORMAT=ISO in iostat's environment), or as "
+            "locales of America, Europe and East Asia write it, all times of a file alike"
+        ) from error
 
 
-def _values(report: Fields, interval_s: float) -> Iterator[Told]:
+def _values(report: Fields, interval_s: float, found: Found) -> Iterator[Told]:
     if cpu := mapping(report.get("avg-cpu"), "avg-cpu"):
         yield from ((metric, "", value, None) for metric, value in cpu_values(cpu))
     disks = listed(report.get("disk"), "disk")
@@ -120,7 +132,12 @@ def _values(report: Fields, interval_s: float) -> Iterator[Told]:
     for disk in disks:
         device = str(disk.get("disk_device"))
         if not _part_of_another(device, names):
-            yield from _disk(disk, device, interval_s)
+            told = (
+                _disk(disk, device, interval_s)
+                if _is_extended(disk)
+                else _short(disk, device, interval_s, found)
+            )
+            yield from told
 
 
 def _part_of_another(device: str, names: set[str]) -> bool:
@@ -129,11 +146,35 @@ def _part_of_another(device: str, names: set[str]) -> bool:
     return match is not None and (match[1] or match[2]) in names
 
 
+def _is_extended(disk: Fields) -> bool:
+    return number(disk, "r/s") is not None or number(disk, "w/s") is not None
+
+
+def _short(disk: Fields, device: str, interval_s: float, found: Found) -> Iterator[Told]:
+    """What it prints without -x, or with -s: both ways together."""
+    rate = number(disk, "tps")
+    yield "disk.transfers_per_s", device, rate, None
+    if number(disk, "await") is None:
+        found.note(
+            "it was recorded without -x: of its disks neither latencies nor how busy they were are there"
+        )
+    else:
+        weight = None if rate is None else rate * interval_s
+        yield "disk.transfer_latency_s", device, latency(number(disk, "await"), rate), weight
+        yield "disk.outstanding", device, number(disk, "aqu-sz", "avgqu-sz"), None
+        yield "disk.busy_ratio", device, scaled(number(disk, "util"), 0.01), None
+    for way, theirs in (("read", "read"), ("write", "wrtn")):
+        size = number(disk, f"kB_{theirs}/s")
+        size = scaled(number(disk, f"MB_{theirs}/s"), KIB) if size is None else size
+        if size is not None:
+            yield f"disk.{way}_bytes_per_s", device, size * KIB, None
+
+
 def _disk(disk: Fields, device: str, interval_s: float) -> Iterator[Told]:
     rates = {"read": number(disk, "r/s"), "write": number(disk, "w/s"), "flush": number(disk, "f/s")}
     for way, rate in rates.items():
         if rate is None:
-            continue  # without -x, and flushes of an older kernel
+            continue  # flushes of an older kernel
         plural = "flushes" if way == "flush" else f"{way}s"
         yield f"disk.{plural}_per_s", device, rate, None
         took = latency(number(disk, f"{way[0]}_await"), rate)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import csv
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
+from pinchpoint_collectors.imports.clock import zoned_s
+from pinchpoint_collectors.imports.pace import Pace
 from pinchpoint_collectors.imports.record import (
     CsvMapping,
     ForeignFileError,
@@ -44,6 +47,19 @@ METRICS = frozenset(
 )
 """What a column may be; ``db.*`` and ``search.*`` may have any name."""
 
+_HIGHEST_RATIO = 1.5
+"""Shares of two counters that were read one after the other pass 1 by a little; a percentage by far."""
+_LOWEST = -0.5
+"""Likewise 0: of an idle time of 100.3 %."""
+_UNIX = {"unix": 1.0, "unix_ms": 1e3}
+"""Formats of a time that count since 1970 -> how many make a second."""
+_MS = 1e11
+"""As seconds this would be beyond the year 5000."""
+
+_GROUPED = re.compile(r"[+-]?\d{1,3}([ \u00a0\u202f'\u2019.,])\d{3}(?:\1\d{3})*(?!\d)")
+"""A number with a mark between thousands: 1 000, 1'234'567, 1.000 where the comma is the decimal mark."""
+_NOTHING = frozenset({"", "nan", "null", "none", "n/a", "-"})
+"""Cells that say that there is no value, as does what a workbook writes of its errors (#N/A, #DIV/0!)."""
 _OWN = re.compile(r"(db|search)\.[a-z0-9_.]+")
 
 
@@ -71,14 +87,22 @@ class MappedCsv:
             )
         reader = csv.reader(lines, delimiter=mapping.delimiter)
         try:
-            header = [cell.strip("\ufeff ") for cell in next(reader, [])]
-            places = _places(header, mapping)
-            last_s: dict[str, float] = {}
+            header = [cell.strip("\ufeff ") for cell in _header(reader)]
+            rows = _Rows(header, mapping, settings, found)
             for row in reader:
                 if any(cell.strip() for cell in row):
-                    yield from _row(row, reader.line_num, places, mapping, settings, found, last_s)
+                    yield from rows.samples(row, reader.line_num)
+            rows.tell()
         except csv.Error as error:
             raise ForeignFileError(f"no line of a CSV: {error}", reader.line_num) from error
+
+
+def _header(reader: Iterator[list[str]]) -> list[str]:
+    """The first line that is neither empty nor a spreadsheet's own word about the delimiter (``sep=;``)."""
+    for row in reader:
+        if any(cell.strip("\ufeff ") for cell in row) and not row[0].strip("\ufeff ").startswith("sep="):
+            return row
+    return []
 
 
 def _places(header: Sequence[str], mapping: CsvMapping) -> Mapping[str, int]:
@@ -86,6 +110,13 @@ def _places(header: Sequence[str], mapping: CsvMapping) -> Mapping[str, int]:
     places = {name: at for at, name in enumerate(header)}
     wanted = [mapping.time, *([mapping.host_column] if mapping.host_column else []), *mapping.columns]
     wanted += [column.weight for column in mapping.columns.values() if column.weight]
+    twice = [name for name in dict.fromkeys(wanted) if header.count(name) > 1]
+    if twice:
+        raise ForeignFileError(
+            f"several columns are named {', '.join(map(repr, twice))}, which the mapping names; give each a "
+            "name of its own",
+            1,
+        )
     missing = [name for name in dict.fromkeys(wanted) if name not in places]
     if missing:
         raise ForeignFileError(
@@ -96,40 +127,123 @@ def _places(header: Sequence[str], mapping: CsvMapping) -> Mapping[str, int]:
     return places
 
 
-def _row(
-    row: Sequence[str],
-    line: int,
-    places: Mapping[str, int],
-    mapping: CsvMapping,
-    settings: Settings,
-    found: Found,
-    last_s: dict[str, float],
-) -> Iterator[Sample]:
-    if len(row) < len(places):
-        raise ForeignFileError(f"found {len(row)} cells, the header has {len(places)}", line)
-    time_s = _time_s(row[places[mapping.time]].strip(), mapping, settings, found, line)
-    host = row[places[mapping.host_column]].strip() if mapping.host_column else mapping.host or ""
-    found.facts(host)
-    before_s = last_s.get(host)
-    last_s[host] = time_s
-    interval_s = mapping.interval_s
-    if interval_s is None:
+class _Rows:
+    """Turns the rows of one file into samples, in their order.
+
+    Args:
+        header: the names of its columns.
+        mapping: what they are.
+        settings: a zone, where times name none.
+        found: is told of the hosts.
+    """
+
+    def __init__(self, header: Sequence[str], mapping: CsvMapping, settings: Settings, found: Found) -> None:
+        self._places = _places(header, mapping)
+        self._width = len(header)
+        self._mapping = mapping
+        self._settings = settings
+        self._found = found
+        self._last_s: dict[str, float] = {}
+        self._paces: dict[str, Pace] = {}
+        self._seen: dict[str, set[float]] = {}
+
+    def samples(self, row: Sequence[str], line: int) -> Iterator[Sample]:
+        """One row. Raises ``ForeignFileError``."""
+        mapping, places = self._mapping, self._places
+        if len(row) < self._width or any(cell.strip() for cell in row[self._width :]):
+            raise ForeignFileError(
+                f"found {len(row)} cells, the header has {self._width}; a decimal mark that is the delimiter "
+                f"({mapping.delimiter!r}) as well must stand in quotes",
+                line,
+            )
+        host = row[places[mapping.host_column]].strip() if mapping.host_column else mapping.host or ""
+        time_s = self._time_s(row[places[mapping.time]].strip(), host, line)
+        self._found.facts(host)
+        interval_s = self._interval_s(host, time_s, line)
+        if interval_s is None:
+            return
+        for name, column in mapping.columns.items():
+            value = _number(row[places[name]], mapping, line)
+            weight = None
+            if column.weight:
+                rate = _number(row[places[column.weight]], mapping, line)
+                weight = None if rate is None else rate * interval_s
+            sample = _sample(column, time_s, interval_s, host, value, weight)
+            _check(sample, name, line)
+            yield sample
+
+    def tell(self) -> None:
+        """Say where nothing was recorded."""
+        for host, pace in self._paces.items():
+            pace.tell(self._found, host)
+
+    def _time_s(self, text: str, host: str, line: int) -> float:
+        """UTC seconds of a row's time."""
+        format_ = self._mapping.time_format
+        try:
+            if format_ in _UNIX:
+                return _unix_s(text, format_, line)
+            moment = (
+                datetime.fromisoformat(text) if format_ is None else datetime.strptime(text, format_)  # noqa: DTZ007 -- it gets its zone below
+            )
+        except ValueError as error:
+            raise ForeignFileError(
+                f"found the time {text[:40]!r}; allowed: {format_ or 'ISO 8601'} (format, under time, in the "
+                "mapping)",
+                line,
+            ) from error
+        if moment.tzinfo is not None:
+            return moment.timestamp()
+        if self._settings.zone is None:
+            self._found.zone_assumed = True
+            self._found.note("its times name no zone and were taken for UTC; --zone says which they are")
+        # Rows that say how long they are need no order: of an hour that comes twice nobody knows which it is.
+        last_s = self._last_s.get(host) if self._mapping.interval_s is None else None
+        return zoned_s(moment, self._settings.zone or UTC, last_s)
+
+    def _interval_s(self, host: str, time_s: float, line: int) -> float | None:
+        """Seconds a row covers; None: it is the first, and nobody knows."""
+        given = self._mapping.interval_s
+        before_s = self._last_s.get(host)
+        self._last_s[host] = time_s
+        seen = self._seen.setdefault(host, set())
+        if given is not None:
+            if time_s in seen:
+                raise ForeignFileError(
+                    "there is another row of the same host and time; allowed: one row for both, with a "
+                    "column for each disk (a file of a row per disk must be turned around first)",
+                    line,
+                )
+            seen.add(time_s)
+            return given
         if before_s is None:
-            return  # what the first row covers nobody knows
-        interval_s = time_s - before_s
-        if interval_s <= 0:
+            return None
+        if time_s <= before_s:
             raise ForeignFileError(
                 "the time is not later than that of the row before; sort the file by time, or say how long a "
                 "row is (interval: 15s in the mapping)",
                 line,
             )
-    for name, column in mapping.columns.items():
-        value = _number(row[places[name]], mapping, line)
-        weight = None
-        if column.weight:
-            rate = _number(row[places[column.weight]], mapping, line)
-            weight = None if rate is None else rate * interval_s
-        yield _sample(column, time_s, interval_s, host, value, weight)
+        return self._paces.setdefault(host, Pace()).covered_s(before_s, time_s)
+
+
+def _check(sample: Sample, column: str, line: int) -> None:
+    """Raises ``ForeignFileError`` where a value cannot be what the mapping says it is."""
+    value = sample.value
+    if value is None:
+        return
+    if sample.metric.endswith("_ratio") and value > _HIGHEST_RATIO:
+        raise ForeignFileError(
+            f"column {column!r} gives {value:g} for {sample.metric}, a share from 0 to 1; of a percentage "
+            "say `scale: 0.01` in the mapping",
+            line,
+        )
+    if value < _LOWEST:
+        raise ForeignFileError(
+            f"column {column!r} gives {value:g} for {sample.metric}; allowed: 0 and more, or nothing where "
+            "none was read; correct `scale` and `offset` in the mapping, or the file",
+            line,
+        )
 
 
 def _sample(
@@ -142,6 +256,7 @@ def _sample(
 ) -> Sample:
     none = column.metric.endswith("_latency_s") and (weight == 0 or (weight is None and value == 0))
     ours = None if value is None or none else value * column.scale + column.offset
+    ours = 0.0 if ours is not None and _LOWEST <= ours < 0 else ours
     return Sample(
         round(time_s * 1e9), interval_s, column.host or host, column.metric, column.instance, ours, weight
     )
@@ -149,36 +264,44 @@ def _sample(
 
 def _number(text: str, mapping: CsvMapping, line: int) -> float | None:
     """A cell's value; None where it is blank, or says so."""
-    plain = text.strip().replace("\u00a0", "")
-    if not plain or plain.lower() in {"nan", "null", "none", "n/a", "-"}:
+    plain = text.strip().removesuffix("%").rstrip()
+    if plain.lower() in _NOTHING or plain.startswith("#"):
         return None
-    if mapping.decimal != ".":
-        plain = plain.replace(".", "").replace(mapping.decimal, ".")
     try:
-        return float(plain)
+        value = float(_plain(plain, mapping))
     except ValueError as error:
         raise ForeignFileError(
-            f"found {text[:40]!r} where a number should be; mind the decimal mark ({mapping.decimal!r})", line
+            f"found {text[:40]!r} where a number should be; mind the decimal mark ({mapping.decimal!r}), and "
+            "what stands between thousands (`thousands:` in the mapping)",
+            line,
         ) from error
+    return value if math.isfinite(value) else None
 
 
-def _time_s(text: str, mapping: CsvMapping, settings: Settings, found: Found, line: int) -> float:
-    try:
-        if mapping.time_format == "unix":
-            return float(text)
-        moment = (
-            datetime.fromisoformat(text)
-            if mapping.time_format is None
-            else datetime.strptime(text, mapping.time_format)  # noqa: DTZ007 -- it gets its zone below
+def _plain(text: str, mapping: CsvMapping) -> str:
+    """A number with a point for its decimal mark and nothing between thousands.
+
+    Raises ``ValueError`` where a mark could be either: 1,234 while nobody said what its comma is.
+    """
+    grouped = _GROUPED.match(text)
+    mark = grouped[1] if grouped else None
+    if grouped and mark and mark != mapping.decimal:
+        whole, rest = grouped[0], text[grouped.end() :]
+        said = mark == mapping.thousands or mapping.decimal != "."
+        if mark in ",." and not said and whole.count(mark) == 1 and not rest.startswith(mapping.decimal):
+            raise ValueError("a mark between thousands, or a decimal one")
+        text = whole.replace(mark, "") + rest
+    if mapping.decimal != "." and "." in text:
+        raise ValueError("a point that divides no groups of three")
+    return text.replace(mapping.decimal, ".")
+
+
+def _unix_s(text: str, format_: str, line: int) -> float:
+    time_s = float(text) / _UNIX[format_]
+    if abs(time_s) > _MS:
+        raise ForeignFileError(
+            f"found the time {text[:40]!r}, which is no second since 1970; of milliseconds say "
+            "`format: unix_ms` under time in the mapping",
+            line,
         )
-    except ValueError as error:
-        allowed = mapping.time_format or "ISO 8601"
-        raise ForeignFileError(
-            f"found the time {text[:40]!r}; allowed: {allowed} (format, under time, in the mapping)", line
-        ) from error
-    if moment.tzinfo is not None:
-        return moment.timestamp()
-    if settings.zone is None:
-        found.zone_assumed = True
-        found.note("its times name no zone and were taken for UTC; --zone says which they are")
-    return moment.replace(tzinfo=settings.zone or UTC).timestamp()
+    return time_s

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from pinchpoint_collectors.imports.clock import LocalClock
+from pinchpoint_collectors.imports.pace import Pace
 from pinchpoint_collectors.imports.perfmon_columns import Column, columns_of
 from pinchpoint_collectors.imports.record import ForeignFileError, Found, Settings
 from pinchpoint_collectors.record import Sample
@@ -22,7 +23,8 @@ from pinchpoint_collectors.record import Sample
 _HEADER = re.compile(r"\(PDH-[CT]SV 4\.0\)\s*(?:\((?P<zone>.*)\)\s*\((?P<minutes>-?\d+)\))?\s*", re.DOTALL)
 _BEGINS = re.compile(r"[\ufeff\s]*\"?\(PDH-[CT]SV 4\.0\)")
 _TIME = "%m/%d/%Y %H:%M:%S.%f"
-_DELIMITER = re.compile(r"\"([,;\t])\"")
+_DELIMITER = re.compile(r"\"([,;\t])\"|(?<!\")([,;\t])\\")
+"""Between two cells of the header; a spreadsheet that saved the log left the quotes out."""
 
 
 @dataclass(slots=True)
@@ -59,16 +61,21 @@ class Perfmon:
             raise ForeignFileError(
                 "it holds no header line; allowed: the file as perfmon or typeperf wrote it"
             )
+        pace = Pace()
+        clock = _clock(header[0], number, settings, pace, found)
         series = [_Series(column) for column in columns_of(header[1:], settings.names, found)]
-        clock = _clock(header[0], number, settings, found)
         last_s: float | None = None
         for line, row in _whole(rows, len(header), found):
             time_s = clock.utc_s(_local(row[0], line), line)
+            if time_s is None:
+                continue
             if last_s is not None:
-                yield from _samples(series, row, time_s, time_s - last_s, line)
+                covered_s = pace.covered_s(last_s, time_s)
+                yield from _samples(series, row, time_s, (time_s - last_s, covered_s), line)
             last_s = time_s
         if last_s is None:
             raise ForeignFileError("it holds a header and not a single row; record for longer")
+        pace.tell(found)
         _note(series, found)
 
 
@@ -81,7 +88,7 @@ def _rows(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
             continue
         if delimiter is None:
             between = _DELIMITER.search(text)
-            delimiter = between[1] if between else "\t" if "\t" in text else ","
+            delimiter = (between[1] or between[2]) if between else "\t" if "\t" in text else ","
         try:
             row = next(csv.reader([text], delimiter=delimiter))
         except csv.Error as error:
@@ -100,6 +107,11 @@ def _whole(
         if held is not None:
             yield held
             held = None
+        if row and _HEADER.fullmatch(row[0].strip()):
+            raise ForeignFileError(
+                "another log begins here; split the file before this line, and import the parts one by one",
+                line,
+            )
         if _is_words(row, width):
             ended = True
         elif ended:
@@ -124,8 +136,12 @@ def _whole(
 
 
 def _is_words(row: Sequence[str], width: int) -> bool:
-    """Whether a line is what typeperf says at its end: "Exiting, please wait...", in whatever language."""
-    return len(row) != width and not (row and row[0].strip()[:1].isdigit())
+    """Whether a line is what typeperf says at its end: "Exiting, please wait...", in whatever language.
+
+    With commas it may have as many parts as a row of one counter has cells.
+    """
+    begins = [cell.strip()[:1] for cell in row]
+    return not "".join(begins[:1]).isdigit() and (len(row) != width or not any(map(str.isdigit, begins)))
 
 
 def _parsed(text: str) -> datetime:
@@ -143,7 +159,7 @@ def _local(text: str, line: int) -> datetime:
         ) from error
 
 
-def _clock(cell: str, line: int, settings: Settings, found: Found) -> LocalClock:
+def _clock(cell: str, line: int, settings: Settings, pace: Pace, found: Found) -> LocalClock:
     """The file's clock: by ``--zone``, else by what its header says, else UTC, which is said."""
     match = _HEADER.fullmatch(cell.strip())
     if match is None:
@@ -157,12 +173,22 @@ def _clock(cell: str, line: int, settings: Settings, found: Found) -> LocalClock
             "the file names no time zone (typeperf writes none), so its times were taken for UTC; "
             "--zone says which they are"
         )
-    return LocalClock(settings.zone, 60.0 * int(minutes or 0), found)
+    return LocalClock(settings.zone, 60.0 * int(minutes or 0), pace, found)
 
 
 def _samples(
-    series: Sequence[_Series], row: Sequence[str], time_s: float, interval_s: float, line: int
+    series: Sequence[_Series], row: Sequence[str], time_s: float, covered_s: tuple[float, float], line: int
 ) -> Iterator[Sample]:
+    """The samples of a row.
+
+    Args:
+        series: its columns.
+        row: its cells.
+        time_s: UTC seconds of it.
+        covered_s: seconds for which its rates stand (PDH's are from reading to reading), and those for which
+            its values of the moment do.
+        line: where it is.
+    """
     time_ns = round(time_s * 1e9)
     for one in series:
         column = one.column
@@ -173,6 +199,7 @@ def _samples(
         if value is None and not one.begun:
             continue  # an instance that is not there yet
         one.begun = True
+        interval_s = covered_s[column.instant]
         weight = None
         if column.weight_at is not None:
             rate = _number(row[column.weight_at], line)

@@ -37,6 +37,7 @@ class Column:
         at: its place in a row, the time being at 0.
         path: as in the header.
         weight_at: where the rate is that a mean is weighted by; None: it is no mean, or that was not logged.
+        instant: see ``Counter``.
     """
 
     at: int
@@ -47,6 +48,7 @@ class Column:
     scale: float
     offset: float
     weight_at: int | None
+    instant: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +150,7 @@ def _column(one: _Known, places: Mapping[tuple[str, str, str, str], int]) -> Col
         scale=one.means.scale,
         offset=one.means.offset,
         weight_at=places.get((place.host, one.object, place.instance, weighs)) if weighs else None,
+        instant=one.means.instant,
     )
 
 

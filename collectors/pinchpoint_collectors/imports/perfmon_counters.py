@@ -28,6 +28,7 @@ class Counter:
         offset: see ``scale``.
         weight: of a mean of operations, the counter of the same object that counts them.
         rank: of several counters for one series the lowest is taken.
+        instant: whether it is of the moment of the reading; others are of the time since the one before.
     """
 
     metric: str
@@ -35,6 +36,7 @@ class Counter:
     offset: float = 0.0
     weight: str | None = None
     rank: int = 0
+    instant: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +97,7 @@ _DISK = {
     "Avg. Disk sec/Write": Counter("disk.write_latency_s", weight="Disk Writes/sec"),
     "Avg. Disk sec/Transfer": Counter("disk.transfer_latency_s", weight="Disk Transfers/sec"),
     "Avg. Disk Queue Length": Counter("disk.outstanding"),
-    "Current Disk Queue Length": Counter("disk.outstanding", rank=1),
+    "Current Disk Queue Length": Counter("disk.outstanding", rank=1, instant=True),
     "% Idle Time": Counter("disk.busy_ratio", scale=-0.01, offset=1.0),
 }
 _CPU = {"% Processor Time": Counter("cpu.busy_ratio", scale=0.01)}
@@ -104,7 +106,7 @@ _CPU_OF_GROUPS = {"% Processor Time": Counter("cpu.busy_ratio", scale=0.01, rank
 _NETWORK = {
     "Bytes Received/sec": Counter("net.received_bytes_per_s"),
     "Bytes Sent/sec": Counter("net.sent_bytes_per_s"),
-    "Current Bandwidth": Counter("net.speed_bytes_per_s", scale=1 / BITS),
+    "Current Bandwidth": Counter("net.speed_bytes_per_s", scale=1 / BITS, instant=True),
 }
 
 COUNTERS: Mapping[str, Mapping[str, Counter]] = {
@@ -113,22 +115,22 @@ COUNTERS: Mapping[str, Mapping[str, Counter]] = {
     "Processor": _CPU,
     "Processor Information": _CPU_OF_GROUPS,
     "Memory": {
-        "Available Bytes": Counter("mem.available_bytes"),
-        "Available KBytes": Counter("mem.available_bytes", scale=KIB, rank=1),
-        "Available MBytes": Counter("mem.available_bytes", scale=MIB, rank=2),
+        "Available Bytes": Counter("mem.available_bytes", instant=True),
+        "Available KBytes": Counter("mem.available_bytes", scale=KIB, rank=1, instant=True),
+        "Available MBytes": Counter("mem.available_bytes", scale=MIB, rank=2, instant=True),
         "Pages Input/sec": Counter("mem.paged_in_bytes_per_s", scale=PAGE_BYTES),
         "Pages Output/sec": Counter("mem.paged_out_bytes_per_s", scale=PAGE_BYTES),
     },
-    "System": {"Processor Queue Length": Counter("cpu.waiting_threads")},
+    "System": {"Processor Queue Length": Counter("cpu.waiting_threads", instant=True)},
     "Network Interface": _NETWORK,
     "SQLServer:SQL Statistics": {"Batch Requests/sec": Counter("db.batches_per_s")},
     "SQLServer:General Statistics": {
-        "User Connections": Counter("db.connections"),
-        "Processes blocked": Counter("db.sessions_blocked"),
+        "User Connections": Counter("db.connections", instant=True),
+        "Processes blocked": Counter("db.sessions_blocked", instant=True),
     },
     "SQLServer:Buffer Manager": {
-        "Buffer cache hit ratio": Counter("db.buffer_hit_ratio", scale=0.01),
-        "Page life expectancy": Counter("db.page_life_s"),
+        "Buffer cache hit ratio": Counter("db.buffer_hit_ratio", scale=0.01, instant=True),
+        "Page life expectancy": Counter("db.page_life_s", instant=True),
         "Lazy writes/sec": Counter("db.lazy_writes_per_s"),
     },
     "SQLServer:Databases": {
@@ -141,17 +143,17 @@ COUNTERS: Mapping[str, Mapping[str, Counter]] = {
         "Lock Waits/sec": Counter("db.lock_waits_per_s"),
         "Number of Deadlocks/sec": Counter("db.deadlocks_per_s"),
     },
-    "SQLServer:Memory Manager": {"Memory Grants Pending": Counter("db.memory_grants_pending")},
+    "SQLServer:Memory Manager": {"Memory Grants Pending": Counter("db.memory_grants_pending", instant=True)},
     "Search Gatherer Projects - SharePointServerSearch": {
-        "Transactions Waiting": Counter("search.waiting"),
-        "Transactions In Progress": Counter("search.in_progress"),
+        "Transactions Waiting": Counter("search.waiting", instant=True),
+        "Transactions In Progress": Counter("search.in_progress", instant=True),
     },
     "Search Gatherer - SharePointServerSearch": {
-        "Threads Accessing Network": Counter("search.threads_on_network"),
-        "Filtering Threads": Counter("search.threads_filtering"),
-        "Threads Filtering": Counter("search.threads_filtering"),
-        "Idle Threads": Counter("search.threads_idle"),
-        "Threads Idle": Counter("search.threads_idle"),
+        "Threads Accessing Network": Counter("search.threads_on_network", instant=True),
+        "Filtering Threads": Counter("search.threads_filtering", instant=True),
+        "Threads Filtering": Counter("search.threads_filtering", instant=True),
+        "Idle Threads": Counter("search.threads_idle", instant=True),
+        "Threads Idle": Counter("search.threads_idle", instant=True),
     },
 }
 """Object -> counter -> what it becomes; names as an English Windows has them."""

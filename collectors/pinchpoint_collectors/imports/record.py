@@ -50,13 +50,15 @@ class CsvMapping:
 
     Attributes:
         time: the column with the time of a row, the end of what it covers.
-        time_format: as ``datetime.strptime`` has it; ``"unix"``: seconds since 1970; None: ISO 8601.
+        time_format: as ``datetime.strptime`` has it; ``"unix"``: seconds since 1970, ``"unix_ms"``:
+            milliseconds; None: ISO 8601.
         columns: column -> what it is; all others are left out.
         host: the host of all rows, or
         host_column: the column that names it.
         interval_s: seconds a row covers; None: the time since the row before of the same host.
         delimiter: between cells.
         decimal: the decimal mark.
+        thousands: the mark between thousands; None: told by each number, where it can be.
     """
 
     time: str
@@ -67,6 +69,7 @@ class CsvMapping:
     interval_s: float | None = None
     delimiter: str = ","
     decimal: str = "."
+    thousands: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

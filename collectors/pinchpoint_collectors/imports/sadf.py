@@ -6,9 +6,11 @@ apart. Memory's size is not there; it follows from what is used and the percenta
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
+from pinchpoint_collectors.imports.clock import zoned_s
 from pinchpoint_collectors.imports.record import ForeignFileError, Found, Settings
 from pinchpoint_collectors.imports.sysstat import (
     BEGINS,
@@ -32,6 +34,10 @@ PAGES = {"x86_64": 4096, "i686": 4096}
 """Bytes of a page of swap, where the machine's type tells."""
 
 
+_LONGEST_S = 366 * 86400.0
+"""Older versions write 2**64 ms for the interval of a file's first record."""
+
+
 class Sadf:
     """Format ``sadf``."""
 
@@ -44,19 +50,26 @@ class Sadf:
 
     def read(self, lines: Iterable[str], settings: Settings, found: Found) -> Iterator[Sample]:
         """One sample per value; see ``Format.read``."""
-        for block in host_blocks(lines):
+        until_s: dict[str, float] = {}
+        for block in host_blocks(lines, found):
             host = note_machine(block, found)
+            last_s: float | None = None
             for statistics in listed(block.get("statistics"), "statistics"):
                 stamp = mapping(statistics.get("timestamp"), "timestamp")
-                time_ns, interval_s = _time_ns(stamp, settings, found), number(stamp, "interval")
-                if not interval_s:
+                last_s = _time_s(stamp, last_s, settings, found)
+                time_ns, interval_s = round(last_s * 1e9), number(stamp, "interval")
+                if not interval_s or interval_s > _LONGEST_S:
                     continue  # the first record after a restart covers nothing
+                if last_s <= until_s.get(host, -math.inf):
+                    found.note(f"records of {host} that are not later than the one before were left out")
+                    continue
+                until_s[host] = last_s
                 for metric, instance, value, weight in _values(statistics, block, interval_s, found):
                     yield Sample(time_ns, interval_s, host, metric, instance, value, weight)
 
 
-def _time_ns(stamp: Fields, settings: Settings, found: Found) -> int:
-    """With -j it has UTC unless it was asked for local time (-T, -t)."""
+def _time_s(stamp: Fields, last_s: float | None, settings: Settings, found: Found) -> float:
+    """With -j it has UTC unless it was asked for local time (-T, -t); newer ones name the zone (``tz``)."""
     text = f"{stamp.get('date')}T{stamp.get('time')}"
     try:
         moment = datetime.fromisoformat(text)
@@ -65,15 +78,15 @@ def _time_ns(stamp: Fields, settings: Settings, found: Found) -> int:
             f'found the timestamp {text!r}; allowed: "date": "YYYY-MM-DD", "time": "HH:MM:SS", as '
             "sadf -j writes"
         ) from error
-    utc = stamp.get("utc") == 1 or stamp.get("timezone") == "UTC"
+    named = stamp.get("tz") or stamp.get("timezone")
+    utc = stamp.get("utc") == 1 or named == "UTC"
     if not utc and settings.zone is None:
         found.zone_assumed = True
         found.note(
-            f"its times are local ones ({stamp.get('timezone') or 'no zone is named'}) "
+            f"its times are local ones ({named or 'no zone is named'}) "
             "and were taken for UTC; --zone says which they are, sadf without -t and -T writes UTC"
         )
-    zone = UTC if utc or settings.zone is None else settings.zone
-    return round(moment.replace(tzinfo=zone).timestamp() * 1e9)
+    return zoned_s(moment, UTC if utc or settings.zone is None else settings.zone, last_s)
 
 
 def _values(statistics: Fields, block: Fields, interval_s: float, found: Found) -> Iterator[Told]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,24 +19,64 @@ Told = tuple[str, str, float | None, float | None]
 """metric, instance, value, weight."""
 
 
-def host_blocks(lines: Iterable[str]) -> Iterator[Fields]:
-    """The blocks of ``sysstat.hosts``, one per machine. Raises ``ForeignFileError``."""
-    text = "".join(lines)
-    try:
-        content = json.loads(text)
-    except json.JSONDecodeError as error:
-        cut = not text.rstrip().endswith("}")
-        why = "it ends in the middle: the recording was cut off" if cut else f"no JSON: {error.msg}"
-        raise ForeignFileError(
-            f"{why}; let the recorder end by itself (a count behind the interval), or export again",
-            error.lineno,
-        ) from error
-    blocks = listed(mapping(mapping(content, "its top").get("sysstat"), "sysstat").get("hosts"), "hosts")
-    if not blocks:
-        raise ForeignFileError(
-            "found no list at sysstat.hosts; allowed: what sadf -j or iostat -o JSON prints"
-        )
-    yield from blocks
+def host_blocks(lines: Iterable[str], found: Found) -> Iterator[Fields]:
+    """The blocks of ``sysstat.hosts``, one per machine; of a file that was cut off what is whole.
+
+    Several outputs may stand one behind the other (``for each in sa*; do sadf -j $each; done``). ``found`` is
+    told of what was left out. Raises ``ForeignFileError``.
+    """
+    for content in _documents("".join(lines), found):
+        blocks = listed(mapping(mapping(content, "its top").get("sysstat"), "sysstat").get("hosts"), "hosts")
+        if not blocks:
+            raise ForeignFileError(
+                "found no list at sysstat.hosts; allowed: what sadf -j or iostat -o JSON prints"
+            )
+        yield from blocks
+
+
+_SIGN = re.compile(r"[^\ufeff\s]")
+
+
+def _documents(text: str, found: Found) -> Iterator[Any]:
+    decoder = json.JSONDecoder()
+    sign = _SIGN.search(text)
+    while sign is not None:
+        try:
+            content, end = decoder.raw_decode(text, sign.start())
+        except json.JSONDecodeError as error:
+            content, end = _whole_part(text[sign.start() :], error), len(text)
+            found.note("it was cut off (the recorder was ended): what is not whole at its end was left out")
+        yield content
+        sign = _SIGN.search(text, end)
+
+
+_PARTS = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]]')
+_ENDS = {"{": "}", "[": "]"}
+
+
+def _whole_part(text: str, error: json.JSONDecodeError) -> Any:
+    """Of a text that ends in the middle all reports that are whole; each is an element of ``statistics``.
+
+    Raises ``ForeignFileError`` where it is damaged otherwise, or not even one is whole.
+    """
+    open_: list[str] = []
+    whole = 0
+    for part in _PARTS.finditer(text):
+        sign = part[0]
+        if sign in _ENDS:
+            open_.append(sign)
+        elif sign in _ENDS.values() and open_:
+            open_.pop()
+            if open_ == [*"{{[{["]:
+                whole = part.end()
+    if whole and open_:
+        with contextlib.suppress(json.JSONDecodeError):  # then it is damaged before its end, too
+            return json.loads(f"{text[:whole]}]}}]}}}}")
+    why = "it ends in the middle: the recording was cut off" if open_ else f"no JSON: {error.msg}"
+    raise ForeignFileError(
+        f"{why}; let the recorder end by itself (a count behind the interval), or export again",
+        error.lineno,
+    ) from error
 
 
 def mapping(value: Any, where: str) -> Fields:
@@ -88,7 +129,12 @@ def scaled(value: float | None, factor: float) -> float | None:
 
 
 def cpu_values(fields: Fields) -> Iterator[tuple[str, float | None]]:
-    """Ratios of one CPU, or of all: busy + wait + steal + idle = 1, as of our own collectors."""
+    """Ratios of one CPU, or of all: busy + wait + steal + idle = 1, as of our own collectors.
+
+    Of a CPU that is switched off sysstat says 0 for each, idle included: nothing was measured there.
+    """
+    if not any(value for name, value in fields.items() if name != "cpu"):
+        fields = {}
     idle, wait, steal = (scaled(number(fields, name), 0.01) for name in ("idle", "iowait", "steal"))
     rest = total(idle, wait, steal)
     yield "cpu.busy_ratio", None if rest is None else max(0.0, 1.0 - rest)

@@ -24,12 +24,16 @@ class Found(NamedTuple):
     number: str | None
 
 
-class Files(Protocol):
-    """What is asked of a machine's files, once, when it is looked at."""
+class Facts(Protocol):
+    """A machine's small files, by their paths."""
 
     def fact(self, path: str) -> str | None:
         """The stripped text of a file; None where it is missing, empty or refused."""
         ...
+
+
+class Files(Facts, Protocol):
+    """What is asked of a machine's files, once, when it is looked at."""
 
     def names(self, folder: str) -> list[str]:
         """The names in a folder, sorted; none where it is missing."""

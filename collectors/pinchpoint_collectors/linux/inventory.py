@@ -16,8 +16,13 @@ def usable_cores(files: Files = HERE) -> list[int]:
     Not our own affinity: whoever keeps load and watching apart may have put us on one core.
     """
     status = files.fact("/proc/1/status") or ""  # an ordinary user may not see it (hidepid)
+    return allowed_cores(status) or cpu_list.parse(files.fact("/sys/devices/system/cpu/online") or "")
+
+
+def allowed_cores(status: str) -> list[int]:
+    """The cores that a process may run on, from its /proc/PID/status; none where that does not say."""
     allowed = re.search(r"^Cpus_allowed_list:\s*(\S+)", status, re.MULTILINE)
-    return cpu_list.parse(allowed[1] if allowed else files.fact("/sys/devices/system/cpu/online") or "")
+    return cpu_list.parse(allowed[1]) if allowed else []
 
 
 def machine_facts(files: Files = HERE) -> dict[str, Any]:

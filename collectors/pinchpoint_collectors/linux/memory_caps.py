@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from pinchpoint_collectors.linux.cgroups import upwards
-from pinchpoint_collectors.linux.files import read_fact
+from pinchpoint_collectors.linux.files import HERE, Facts
 from pinchpoint_collectors.proc import cgroup, meminfo, memory, mountinfo
 from pinchpoint_collectors.proc.memory import Memory
 from pinchpoint_collectors.proc.value import Value
@@ -21,22 +21,27 @@ class Capped(NamedTuple):
 
 
 class MemoryCaps:
-    """Looks up the memory of capped control groups, of version 1 and 2."""
+    """Looks up the memory of capped control groups, of version 1 and 2.
 
-    def __init__(self) -> None:
-        mounts = mountinfo.parse(read_fact("/proc/self/mountinfo") or "")
+    Args:
+        files: of the machine.
+    """
+
+    def __init__(self, files: Facts = HERE) -> None:
+        self._files = files
+        mounts = mountinfo.parse(files.fact("/proc/self/mountinfo") or "")
         self._v1 = next(
             (m for m in mounts if m.file_system == "cgroup" and "memory" in m.super_options.split(",")), None
         )
         self._v2 = next((m for m in mounts if m.file_system == "cgroup2"), None)
-        self._machine_bytes = meminfo.parse(read_fact("/proc/meminfo") or "").get("MemTotal", 0)
+        self._machine_bytes = meminfo.parse(files.fact("/proc/meminfo") or "").get("MemTotal", 0)
 
     def tightest(self, pids: Iterable[int]) -> Capped | None:
         """Of all capped groups the processes are in, the one with least left; None where there is no cap.
 
         A cap on a group holds for all groups below it. One above the machine's own memory is none.
         """
-        groups = {read_fact(f"/proc/{pid}/cgroup") or "" for pid in pids}
+        groups = {self._files.fact(f"/proc/{pid}/cgroup") or "" for pid in pids}
         found = {capped.directory: capped for text in groups for capped in self._capped(cgroup.parse(text))}
         return min(found.values(), key=lambda capped: capped.memory.available_bytes, default=None)
 
@@ -53,11 +58,11 @@ class MemoryCaps:
                 yield Capped(directory, found)
 
     def _read_v1(self, directory: str) -> Memory | None:
-        cap = memory.cap_v1(read_fact(f"{directory}/memory.limit_in_bytes") or str(2**63))
+        cap = memory.cap_v1(self._files.fact(f"{directory}/memory.limit_in_bytes") or str(2**63))
         if cap is None or cap > self._machine_bytes:
             return None
         usage, stat, failcnt, limit, hits = (
-            read_fact(f"{directory}/memory.{name}")
+            self._files.fact(f"{directory}/memory.{name}")
             for name in ("usage_in_bytes", "stat", "failcnt", "memsw.limit_in_bytes", "memsw.failcnt")
         )
         if not (usage and stat and failcnt):
@@ -65,24 +70,30 @@ class MemoryCaps:
         return memory.parse_v1(cap, usage, stat, failcnt, (limit, hits) if limit and hits else None)
 
     def _read_v2(self, directory: str) -> Memory | None:
-        limits = (read_fact(f"{directory}/memory.{name}") or "max" for name in ("max", "high"))
+        limits = (self._files.fact(f"{directory}/memory.{name}") or "max" for name in ("max", "high"))
         cap = memory.cap_v2(*limits)  # the root group has no such files
         if cap is None or cap > self._machine_bytes:
             return None
         current, stat, events = (
-            read_fact(f"{directory}/memory.{name}") for name in ("current", "stat", "events")
+            self._files.fact(f"{directory}/memory.{name}") for name in ("current", "stat", "events")
         )
         return memory.parse_v2(cap, current, stat, events) if current and stat and events else None
 
 
 class TierMemory:
-    """One tier's memory from reading to reading."""
+    """One tier's memory from reading to reading.
 
-    def __init__(self, tier: str, caps: MemoryCaps) -> None:
+    Args:
+        tier: its name.
+        caps: of the machine.
+        page_bytes: a page of its memory; None: this machine's.
+    """
+
+    def __init__(self, tier: str, caps: MemoryCaps, page_bytes: int | None = None) -> None:
         self._instance = f"tier:{tier}"
         self._caps = caps
         self._before: Capped | None = None
-        self._page_bytes = os.sysconf("SC_PAGE_SIZE")
+        self._page_bytes = page_bytes or os.sysconf("SC_PAGE_SIZE")
 
     def read(self, pids: Iterable[int], interval_s: float) -> Iterator[Value]:
         """The tier's memory now; nothing where no control group caps it.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import psutil
 
@@ -41,6 +41,48 @@ class ProcessTable:
         if kthreadd is not None and kthreadd.name == "kthreadd" and kthreadd.parent == 0:
             self._kernel_threads.update(pid for pid, found in table.items() if found.parent == 2)
         return table
+
+
+class Singles(Protocol):
+    """What a machine says of single processes.
+
+    Attributes:
+        ticks_per_s: the clock ticks its CPU time is counted in.
+        page_bytes: a page of its memory.
+    """
+
+    ticks_per_s: int
+    page_bytes: int
+
+    def threads(self, pid: int) -> Mapping[int, Process]:
+        """The threads of a process by thread id; none when it has ended. ``own`` is the thread's own time."""
+        ...
+
+    def cores(self, members: Mapping[int, Process]) -> list[int]:
+        """The cores that at least one of these processes may run on, in order."""
+        ...
+
+
+class SinglesHere:
+    """This machine's processes."""
+
+    def __init__(self) -> None:
+        self.ticks_per_s = os.sysconf("SC_CLK_TCK")
+        self.page_bytes = os.sysconf("SC_PAGE_SIZE")
+
+    def threads(self, pid: int) -> dict[int, Process]:
+        """See ``Singles``."""
+        return read_threads(pid)
+
+    def cores(self, members: Mapping[int, Process]) -> list[int]:
+        """See ``Singles``."""
+        allowed: set[int] = set()
+        for pid in members:
+            try:
+                allowed |= os.sched_getaffinity(pid)
+            except ProcessLookupError:  # it ended since it was found
+                continue
+        return sorted(allowed)
 
 
 def read_threads(pid: int) -> dict[int, Process]:
@@ -100,7 +142,7 @@ class Roots:
     def _by_name(self, table: Mapping[int, Process]) -> list[Process]:
         names = ", ".join(self._wanted.names)
         self.missing = Missing(
-            f"no process named {names} runs on this machine",
+            f"no process named {names} runs there",
             "start it before the run, or give `process:` a name as `ps -e -o comm` shows it",
         )
         return [found for found in table.values() if found.name in self._names]

@@ -2,37 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.linux.data_io import DataIo
 from pinchpoint_collectors.linux.disks import Disks, Place
 from pinchpoint_collectors.record import NotMeasured, Watch
-
-
-def process_names(watch: Watch, kind: str) -> tuple[str, ...] | None:
-    """The names that the option ``process`` gives; None where it does not. Raises ``CollectorError``."""
-    name = watch.options.get("process")
-    if name is None:
-        return None
-    names = [name] if isinstance(name, str) else name
-    if not (isinstance(names, list | tuple) and names and all(n and isinstance(n, str) for n in names)):
-        raise CollectorError(
-            f"host {watch.host!r}, collector {kind!r}: process: found {name!r}; "
-            "allowed: a name or a list of names"
-        )
-    return tuple(names)
-
-
-def no_process(tier: str, names: Iterable[str]) -> NotMeasured:
-    """What is not measured where no process of those names runs."""
-    return NotMeasured(
-        "cpu.busy_ratio",
-        f"tier:{tier}",
-        f"no process named {', '.join(names)} runs there",
-        "start it before the run, or give `process:` a name as `ps -e -o comm` shows it",
-    )
 
 
 def places(disks: Disks, watch: Watch) -> dict[str, Place]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from pinchpoint_collectors.linux.cgroups import CpuCaps
 from pinchpoint_collectors.linux.memory_caps import MemoryCaps, TierMemory
-from pinchpoint_collectors.linux.processes import Missing, Roots, read_threads
-from pinchpoint_collectors.proc.process import Process, children, tree, used_ticks
+from pinchpoint_collectors.linux.processes import Missing, Roots, Singles
+from pinchpoint_collectors.proc.process import Members, Process, children, lives, tops
 from pinchpoint_collectors.proc.value import Value
 from pinchpoint_collectors.record import Processes
 
@@ -19,20 +18,27 @@ _FOLLOWED_NAMES = 20
 
 
 class Tier:
-    """One tier's processes on this machine, from reading to reading.
+    """One tier's processes on a machine, from reading to reading.
 
-    A process once found stays the tier's while it lives, also when its parent ends and another adopts it.
+    Args:
+        name: the tier's.
+        wanted: which processes it begins with.
+        caps: of the machine's control groups.
+        memory_caps: likewise.
+        singles: what the machine says of single processes.
     """
 
-    def __init__(self, name: str, wanted: Processes, caps: CpuCaps, memory_caps: MemoryCaps) -> None:
+    def __init__(
+        self, name: str, wanted: Processes, caps: CpuCaps, memory_caps: MemoryCaps, singles: Singles
+    ) -> None:
         self.name = name
         self._roots = Roots(wanted)
         self._caps = caps
         self._memory_caps = memory_caps
-        self._memory = TierMemory(name, memory_caps)
-        self._members: dict[int, Process] = {}
-        self._threads = _Threads()
-        self._ticks_per_s = os.sysconf("SC_CLK_TCK")
+        self._memory = TierMemory(name, memory_caps, singles.page_bytes)
+        self._members = Members()
+        self._threads = _Threads(singles.ticks_per_s)
+        self._singles = singles
 
     def read(
         self,
@@ -41,7 +47,7 @@ class Tier:
         before: Mapping[int, Process] | None,
         interval_s: float,
     ) -> Iterator[Value]:
-        """CPU since the reading before, and memory where it is capped.
+        """CPU since the reading before, and memory where it is capped, all of it looked at now.
 
         Args:
             table: every process of the machine now.
@@ -49,66 +55,86 @@ class Tier:
             before: every process at the reading before, None at the first.
             interval_s: seconds between the two.
         """
-        members_before = self._members
-        self._members = self._find(table, by_parent)
-        used = used_ticks(before, members_before, self._members) if before is not None else None
-        most = self._threads.read(self._members, before)
-        instance = f"tier:{self.name}"
-        cores = self._cores_used()
-        yield Value("cpu.cores", instance, cores or None)
-        yield from self._memory.read(self._tops(), interval_s)
-        if used is None:
-            return
-        possible = cores * interval_s * self._ticks_per_s
-        yield Value("cpu.busy_ratio", instance, used / possible if possible else None)
-        for name, ticks in self._threads.followed(most, _BUSY_RATIO * interval_s * self._ticks_per_s):
-            yield Value("cpu.busy_ratio", f"thread:{name}", ticks / interval_s / self._ticks_per_s)
+        self.follow(table, by_parent)
+        threads = list(self.threads(self.members, before, interval_s, interval_s))
+        yield from self.cpu(before, interval_s, self.cores_used())
+        yield from self.memory(interval_s)
+        yield from threads
+
+    def follow(self, table: Mapping[int, Process], by_parent: Mapping[int, list[Process]]) -> None:
+        """Find its processes among all."""
+        self._members.follow(self._roots.find(table), table, by_parent)
 
     def find(self, table: Mapping[int, Process]) -> None:
         """Look for its processes ahead of the first reading, so that cores and missing() can be asked for."""
-        self._members = self._find(table, children(table.values()))
+        self.follow(table, children(table.values()))
+
+    @property
+    def members(self) -> Mapping[int, Process]:
+        """Its processes at the last reading, by id."""
+        return self._members.now
+
+    def cpu(
+        self, before: Mapping[int, Process] | None, interval_s: float, cores: float | None
+    ) -> Iterator[Value]:
+        """Its CPU since the reading before, as a ratio of ``cores`` (None: it is not known how many)."""
+        instance = f"tier:{self.name}"
+        yield Value("cpu.cores", instance, cores or None)
+        if before is None or interval_s <= 0:
+            return
+        possible = (cores or 0.0) * interval_s * self._singles.ticks_per_s
+        used = self._members.used_ticks(before)
+        yield Value("cpu.busy_ratio", instance, used / possible if possible else None)
+
+    def with_threads(self) -> list[int]:
+        """Ids of those of its processes whose threads are to be looked at next."""
+        return self._threads.wanted(self.members)
+
+    def threads(
+        self,
+        members: Mapping[int, Process],
+        before: Mapping[int, Process] | None,
+        interval_s: float,
+        threads_s: float,
+    ) -> Iterator[Value]:
+        """Its busiest threads since they were looked at before.
+
+        Args:
+            members: its processes when the machine was asked for their threads.
+            before: every process of the machine when it was asked the time before; None at the first.
+            interval_s: seconds between the readings of the two.
+            threads_s: seconds between the two looks at threads.
+        """
+        most = self._threads.read(members, self._singles.threads, before, interval_s, threads_s)
+        if before is not None:
+            for name, ratio in self._threads.followed(most):
+                yield Value("cpu.busy_ratio", f"thread:{name}", ratio)
+
+    def memory(self, interval_s: float) -> Iterator[Value]:
+        """Its memory where a control group caps it. ``interval_s``: since this was asked before."""
+        return self._memory.read(tops(self.members), interval_s)
 
     def missing(self) -> Missing | None:
         """Why the tier's processes are not there; None when they are."""
-        return None if self._members else self._roots.missing
+        return None if self.members else self._roots.missing
 
     def cores(self) -> list[int]:
         """The cores its processes may run on; empty when there are none."""
-        allowed: set[int] = set()
-        for pid in self._members:
-            try:
-                allowed |= os.sched_getaffinity(pid)
-            except ProcessLookupError:  # it ended since it was found
-                continue
-        return sorted(allowed)
+        return self._singles.cores(self.members)
 
     def cap_cores(self) -> float | None:
         """The cap its control groups put on it, in cores; None where there is none."""
-        return self._caps.cap_cores(self._tops())
+        return self._caps.cap_cores(tops(self.members))
 
-    def cap_bytes(self) -> int | None:
-        """The memory cap its control groups put on it; None where there is none."""
-        capped = self._memory_caps.tightest(self._tops())
-        return capped.memory.cap_bytes if capped else None
-
-    def _tops(self) -> list[int]:
-        """Its processes that are not another one's child."""
-        return [pid for pid, member in self._members.items() if member.parent not in self._members]
-
-    def _cores_used(self) -> float:
+    def cores_used(self) -> float:
+        """What its CPU is a ratio of: its cores, or its cap where that is lower; 0 without a process."""
         allowed, cap = len(self.cores()), self.cap_cores()
         return float(allowed) if cap is None else min(float(allowed), cap)
 
-    def _find(
-        self, table: Mapping[int, Process], by_parent: Mapping[int, list[Process]]
-    ) -> dict[int, Process]:
-        known = (table[pid] for pid, old in self._members.items() if _lives(old, table))
-        return tree([*known, *self._roots.find(table)], by_parent)
-
-
-def _lives(old: Process, table: Mapping[int, Process]) -> bool:
-    now = table.get(old.pid)
-    return now is not None and now.start == old.start
+    def cap_bytes(self) -> int | None:
+        """The memory cap its control groups put on it; None where there is none."""
+        capped = self._memory_caps.tightest(tops(self.members))
+        return capped.memory.cap_bytes if capped else None
 
 
 class _Seen(NamedTuple):
@@ -117,43 +143,71 @@ class _Seen(NamedTuple):
 
 
 class _Threads:
-    """Ticks per thread, read only where a process ran: one that did not has no thread that did."""
+    """Shares of a core by thread, read only where a process ran: one that did not has no thread that did."""
 
-    def __init__(self) -> None:
+    def __init__(self, ticks_per_s: int) -> None:
+        self._ticks_per_s = ticks_per_s
         self._seen: dict[int, _Seen] = {}
         self._names: dict[str, None] = {}  # a set that keeps its order
 
-    def read(self, members: Mapping[int, Process], before: Mapping[int, Process] | None) -> dict[str, int]:
-        """By thread name, the most ticks any one thread of that name used since the reading before."""
-        most: dict[str, int] = {}
+    def wanted(self, members: Mapping[int, Process]) -> list[int]:
+        """Ids of the processes that have several threads, and ran since those were read."""
+        return [
+            pid
+            for pid, process in members.items()
+            if not self._rested(process) and self._has_several(process)
+        ]
+
+    def read(
+        self,
+        members: Mapping[int, Process],
+        threads_of: Callable[[int], Mapping[int, Process]],
+        before: Mapping[int, Process] | None,
+        interval_s: float,
+        threads_s: float,
+    ) -> dict[str, float]:
+        """By name, the largest share of a core any one thread of that name used; see ``Tier.threads``."""
+        most: dict[str, float] = {}
         seen = {}
         for pid, process in members.items():
-            old = self._seen.get(pid)
-            if old is not None and old.process.start != process.start:
-                old = None
-            if old is not None and old.process.own == process.own:
+            old = self._known(process)
+            if old is not None and self._rested(process):
                 seen[pid] = old
-                most.update({thread.name: most.get(thread.name, 0) for thread in old.threads.values()})
+                most.update({thread.name: most.get(thread.name, 0.0) for thread in old.threads.values()})
                 continue
-            several = process.threads > 1 or (old is not None and len(old.threads) > 1)
-            threads = read_threads(pid) if several else {pid: process}
+            several = self._has_several(process)
+            threads = threads_of(pid) if several else {pid: process}
             seen[pid] = _Seen(process, threads)
-            is_new = before is not None and not _lives(process, before)
+            is_new = before is not None and not lives(process, before)
+            possible = (threads_s if several else interval_s) * self._ticks_per_s
             for tid, thread in threads.items():
                 ticks = _ticks_used(thread, old.threads.get(tid) if old else None, fresh=bool(old) or is_new)
-                most[thread.name] = max(most.get(thread.name, 0), ticks)
+                share = ticks / possible if possible else 0.0
+                most[thread.name] = max(most.get(thread.name, 0.0), share)
         self._seen = seen
         return most
 
-    def followed(self, most: Mapping[str, int], busy_ticks: float) -> list[tuple[str, int]]:
+    def followed(self, most: Mapping[str, float]) -> list[tuple[str, float]]:
         """The busiest thread now, and those that are followed because they were it before."""
         busiest = max(most, key=most.__getitem__, default=None)
         names = dict(self._names)
         if busiest is not None and most[busiest] > 0:
             names[busiest] = None
-            if most[busiest] >= busy_ticks and len(self._names) < _FOLLOWED_NAMES:
+            if most[busiest] >= _BUSY_RATIO and len(self._names) < _FOLLOWED_NAMES:
                 self._names[busiest] = None
         return [(name, most[name]) for name in names if name in most]
+
+    def _known(self, process: Process) -> _Seen | None:
+        old = self._seen.get(process.pid)
+        return old if old is not None and old.process.start == process.start else None
+
+    def _rested(self, process: Process) -> bool:
+        old = self._known(process)
+        return old is not None and old.process.own == process.own
+
+    def _has_several(self, process: Process) -> bool:
+        old = self._known(process)
+        return process.threads > 1 or (old is not None and len(old.threads) > 1)
 
 
 def _ticks_used(now: Process, old: Process | None, *, fresh: bool) -> int:

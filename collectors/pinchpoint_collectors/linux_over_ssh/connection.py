@@ -82,7 +82,7 @@ class Connection:
         """Raises ``CollectorError`` where that is more than a reading that is late."""
         silent_s = time.monotonic() - self._came_s
         if self._session is not None and self._session.ended:
-            self._lose(self._session.why_ended())
+            self._lose(self._session.why_ended(silent_s))
         if silent_s > _GIVE_UP_S:
             self._lose(f"{self._address}: nothing came for {silent_s:.0f} s, though the link stands")
         if silent_s > _SILENT_S:

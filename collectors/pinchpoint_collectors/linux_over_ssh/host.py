@@ -14,11 +14,13 @@ from pinchpoint_collectors.linux.sources import machine_sources
 from pinchpoint_collectors.linux_over_ssh.frame import Frame, Section, Timeline
 from pinchpoint_collectors.linux_over_ssh.hello import Hello
 from pinchpoint_collectors.linux_over_ssh.history import Wanted
-from pinchpoint_collectors.linux_over_ssh.tier import NamedTier, kernel_names, parse_all
+from pinchpoint_collectors.linux_over_ssh.tier import TiersThere
 from pinchpoint_collectors.proc import mountinfo, process
 from pinchpoint_collectors.proc.process import Process
 from pinchpoint_collectors.record import NotMeasured, Sample, Watch
 from pinchpoint_collectors.remote.clock import HostClock
+
+_NS = 1_000_000_000
 
 FILES = tuple(source.path for source in machine_sources((), (), (), {}, page_bytes=1))
 """What is read over and over, in the order of a reading's sections; then come our own processes there."""
@@ -49,13 +51,8 @@ class Host:
         )
         self._timeline = Timeline(clock)
         self._ours_before: dict[int, Process] | None = None
-        self._table_before: dict[int, Process] | None = None
-        cores = len(usable_cores(files))
-        self._tiers = {
-            watch.host: NamedTier(watch.tier, watch.processes.names, cores, hello.ticks_per_s)
-            for watch in watches
-            if watch.processes is not None and watch.processes.names
-        }
+        self.tiers = TiersThere(watches, hello)
+        """The tiers that are only part of it."""
 
     @property
     def machine_id(self) -> str | None:
@@ -99,39 +96,31 @@ class Host:
             for watch in self._watches:
                 found += [Sample(reading.time_ns, interval_s, watch.host, *value) for value in reading.values]
         if frame.processes is not None:
-            found += self._of_tiers(frame.processes, times[-1][0], interval_s)
+            time_ns, now_ns = times[-1]
+            uptime_s = frame.sections[-1].uptime_ns / _NS
+            found += self.tiers.cpu(frame.processes, time_ns, now_ns, uptime_s, interval_s)
         return [*found, *self._own(frame.sections[len(FILES) :], times[0][0], interval_s)]
 
-    def facts(self, watch: Watch, first: Frame) -> dict[str, Any]:
-        """One host for the inventory; see collectors/README.md, "Inventory". ``first``: a reading of it."""
+    def facts(self, watch: Watch) -> dict[str, Any]:
+        """One host for the inventory; see collectors/README.md, "Inventory"."""
         found = self._places[watch.host]
         return {
             "tier": watch.tier,
             **machine_facts(self._hello.files),
-            "tier_cores": None,
-            "tier_cap_cores": None,
-            "tier_cap_bytes": None,
+            **self.tiers.facts(watch.host),
             "disks": {device: self._disks.facts(device) for device in self._devices},
             "roles": {role: roles.role_facts(place) for role, place in found.items()},
-            "not_measured": [asdict(missing) for missing in self._not_measured(watch, first)],
+            "not_measured": [asdict(missing) for missing in self._not_measured(watch)],
         }
 
-    def _not_measured(self, watch: Watch, first: Frame) -> Iterator[NotMeasured]:
+    def _not_measured(self, watch: Watch) -> Iterator[NotMeasured]:
         for source in self._sources:
             if source.path in self._hello.missing:
                 yield source.missing(self._hello.missing[source.path])
         yield from roles.not_measured(self._places[watch.host], self._speeds)
-        if watch.processes is not None:
-            running = {each.name for each in parse_all(first.processes or "").values()}
-            if not running & kernel_names(watch.processes.names):
-                yield roles.no_process(watch.tier, watch.processes.names)
-
-    def _of_tiers(self, processes: str, time_ns: int, interval_s: float) -> Iterator[Sample]:
-        """CPU of the tiers that are only part of the host."""
-        before, self._table_before = self._table_before, parse_all(processes)
-        for host, tier in self._tiers.items():
-            for value in tier.values(before, self._table_before, interval_s):
-                yield Sample(time_ns, interval_s, host, *value)
+        missing = self.tiers.missing(watch.host)
+        if missing is not None:
+            yield NotMeasured("cpu.busy_ratio", f"tier:{watch.tier}", missing.why, missing.remedy)
 
     def _own(self, sections: Sequence[Section], time_ns: int, interval_s: float) -> Iterator[Sample]:
         """CPU time of what runs there for us: the loop and what it starts, its shell, and sshd's session."""

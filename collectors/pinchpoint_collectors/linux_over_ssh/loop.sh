@@ -132,6 +132,10 @@ while read -r what number from to; do
       echo "#t $number $now $(date +%s)" >&2
       kill -USR1 $dog
       ;;
+    f) # the files that the rest of the line names; with a second one, grep says whose line it is
+      grep -s '' /dev/null $from $to | sed "s|^|#h $number |" >&2
+      echo "#H $number" >&2
+      ;;
     h)
       recorded "$from" "$to" 2>&1 | sed "s|^|#h $number |" >&2
       echo "#H $number" >&2

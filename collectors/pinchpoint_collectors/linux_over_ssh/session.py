@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Sequence
 
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.linux_over_ssh import frame, hello
@@ -34,7 +35,7 @@ class Session(SshSession):
         self.hello: Hello | None = None
         self.frames: deque[Frame] = deque()
         self.answers: dict[int, list[str]] = {}
-        """What the host had recorded, line by line, by the number of the question; complete ones only."""
+        """What it said of its records or files, line by line, by the question's number; whole ones only."""
         self.stamps = HostClock()
         """The clock that readings are stamped with."""
         self._seconds = HostClock()
@@ -52,18 +53,33 @@ class Session(SshSession):
         self._link.write(f"h {self._number} {from_s} {to_s}\n")
         return self._number
 
+    def ask_files(self, patterns: Sequence[str]) -> int:
+        """Ask for files as they are now, each a pattern of the shell; the question's number.
+
+        The answer's lines each begin with the file's path and a colon.
+        """
+        self._number += 1
+        self._link.write(f"f {self._number} {' '.join(patterns)}\n")
+        return self._number
+
     @property
     def wall(self) -> HostClock:
         """The host's clock of the day: that of the stamps, where it tells nanoseconds."""
         return self.stamps if self.hello is not None and self.hello.nanoseconds else self._seconds
 
-    def why_ended(self) -> str:
-        """Why the link ended, with the remedy."""
+    def why_ended(self, silent_s: float = 0.0) -> str:
+        """Why the link ended, with the remedy; ``silent_s``: for how long nothing had come."""
         # Some login shells that are none say so on standard output.
         rest = self._link.rest if self.hello is None else ""
         said = "\n".join([rest, *self._said, self._link.errors])
         status = self._link.status()
         # ssh has the same status for a link that failed and for a command that a signal ended, but no words.
+        silent = status == ssh.SSH_FAILED and not said.strip() and silent_s > ssh.ALIVE_INTERVAL_S
+        if self.hello is not None and silent:
+            return (
+                f"{self._address}: the link was cut, nothing came for {silent_s:.0f} s; look at the network "
+                "between here and there"
+            )
         if self.hello is not None and (status != ssh.SSH_FAILED or not said.strip()):
             return f"{self._address}: what runs on the host for us was ended there (status {status})"
         return ssh.why(self._address, status, said)

@@ -60,6 +60,51 @@ def tree(roots: Iterable[Process], by_parent: Mapping[int, list[Process]]) -> di
     return found
 
 
+def lives(process: Process, table: Mapping[int, Process]) -> bool:
+    """Whether it is still there: an id that ends is given to somebody else one day, with another start."""
+    now = table.get(process.pid)
+    return now is not None and now.start == process.start
+
+
+def tops(members: Mapping[int, Process]) -> list[int]:
+    """Those of a tree that are not another one's child."""
+    return [pid for pid, member in members.items() if member.parent not in members]
+
+
+class Members:
+    """The processes of a tier from reading to reading.
+
+    One that was found stays the tier's while it lives, also when its parent ends and another adopts it.
+
+    Attributes:
+        now: by id, at the last reading.
+    """
+
+    def __init__(self) -> None:
+        self.now: dict[int, Process] = {}
+        self._earlier: dict[int, Process] = {}
+
+    def follow(
+        self,
+        roots: Iterable[Process],
+        table: Mapping[int, Process],
+        by_parent: Mapping[int, list[Process]],
+    ) -> None:
+        """Find them in a new reading.
+
+        Args:
+            roots: whom the tier begins with.
+            table: every process of the machine.
+            by_parent: the same by parent.
+        """
+        known = (table[pid] for pid, old in self.now.items() if lives(old, table))
+        self._earlier, self.now = self.now, tree([*known, *roots], by_parent)
+
+    def used_ticks(self, all_before: Mapping[int, Process]) -> int:
+        """CPU ticks since the reading before, in which all these processes were there."""
+        return used_ticks(all_before, self._earlier, self.now)
+
+
 def used_ticks(
     all_before: Mapping[int, Process], tree_before: Mapping[int, Process], tree_after: Mapping[int, Process]
 ) -> int:
@@ -88,16 +133,12 @@ def used_ticks(
 
 def _handed_over(before: Mapping[int, Process], after: Mapping[int, Process]) -> dict[int, int]:
     """Ticks of processes that have gone, by the nearest ancestor that still lives (where there is one)."""
-
-    def lives(process: Process) -> bool:
-        return process.pid in after and after[process.pid].start == process.start
-
     handed: dict[int, int] = defaultdict(int)
     for process in before.values():
-        if lives(process):
+        if lives(process, after):
             continue
         heir = before.get(process.parent)
-        while heir is not None and not lives(heir):
+        while heir is not None and not lives(heir, after):
             heir = before.get(heir.parent)
         if heir is not None:
             handed[heir.pid] += process.own + process.reaped

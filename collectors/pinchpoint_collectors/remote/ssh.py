@@ -220,7 +220,8 @@ def why(address: Address, status: int, stderr: str) -> str:
         if found:
             words = {"how": found.groupdict().get("how", ""), "by_hand": _by_hand(address)}
             return f"{address}: {sentence.format(**words)} (ssh: {said})"
-    return f"{address}: ssh failed: {said or 'it did not say why'}; try `{_by_hand(address)}`"
+    said = said or "without a word, as it gives up a link that was cut"
+    return f"{address}: ssh failed: {said}; try `{_by_hand(address)}`"
 
 
 def _command_failed(status: int, stderr: str) -> str:

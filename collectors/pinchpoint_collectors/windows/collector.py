@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from pinchpoint_collectors.errors import CollectorError
@@ -12,7 +13,9 @@ from pinchpoint_collectors.windows.classes import Wanted
 from pinchpoint_collectors.windows.disks import is_watched
 from pinchpoint_collectors.windows.machine import not_measured, role_places
 from pinchpoint_collectors.windows.reader import KIND, Reader
+from pinchpoint_collectors.windows.sought import Sought
 from pinchpoint_collectors.windows.stream import Stream, Taken
+from pinchpoint_collectors.windows.tiers import Tiers
 
 FIRST_S = 60.0
 """Looking through all its classes takes a busy machine this long."""
@@ -32,13 +35,20 @@ class WindowsCollector:
         wanted: what its script was asked for.
         every_s: seconds between two of its readings.
         where: how messages name it.
+        sought: host -> which processes are its tier's, of those that say so.
 
     Raises:
         CollectorError: it cannot be reached, or says nothing.
     """
 
     def __init__(
-        self, watches: Sequence[Watch], stream: Stream, wanted: Sequence[Wanted], every_s: float, where: str
+        self,
+        watches: Sequence[Watch],
+        stream: Stream,
+        wanted: Sequence[Wanted],
+        every_s: float,
+        where: str,
+        sought: Mapping[str, Sought] | None = None,
     ) -> None:
         self._watches = tuple(watches)
         self._hosts = tuple(watch.host for watch in watches)
@@ -46,7 +56,9 @@ class WindowsCollector:
         self._wanted = tuple(wanted)
         self._every_s = every_s
         self._where = where
-        self._reader = Reader(self._hosts, wanted, every_s)
+        tiers = {watch.host: watch.tier for watch in watches}
+        self._tiers = Tiers({host: (tiers[host], each) for host, each in (sought or {}).items()})
+        self._reader = Reader(self._hosts, wanted, every_s, self._tiers)
         self._heard_ns = time.monotonic_ns()
         self._read_s = time.monotonic()
         self._asked_ns: int | None = None
@@ -107,9 +119,10 @@ class WindowsCollector:
                 "disks": disks,
                 "roles": {role: reader.machine.role(place) for role, place in places.items()},
                 "clock": reader.clock.facts(),
-                "not_measured": list(
-                    not_measured(reader.machine, self._wanted, reader.classes, places.items())
-                ),
+                "not_measured": [
+                    *not_measured(reader.machine, self._wanted, reader.classes, places.items()),
+                    *(asdict(one) for one in self._tiers.missing(watch.host)),
+                ],
             }
         return found
 

@@ -10,6 +10,7 @@ Each line is one object in ASCII; times ("utc") are 100 ns since 1601, as the ma
   unknown    what of this could not be found out, and why
   class      a class that is read: its properties and their counter types, joined by commas, in the order of rows
   ready      from here on it is read
+  found      the ids of processes that are looked for, joined by commas, and why if that is not known; from time to time
   rows       what a class has now: per instance the name, three time stamps, and the properties
   failed     a class that could not be read this time, and why
   reading    the end of one reading, and the CPU time of this process so far
@@ -21,7 +22,8 @@ Works on Windows PowerShell 5.1. The counters' classes do not depend on the lang
   learn.microsoft.com/windows/win32/wmisdk/property-qualifiers-for-performance-counter-classes
 
 .PARAMETER Request
-{"interval_ms": 1000, "lease_s": 60, "classes": [{"pattern": "PerfDisk_LogicalDisk", "properties": "A,B"}]}
+{"interval_ms": 1000, "lease_s": 60, "classes": [{"pattern": "PerfDisk_LogicalDisk", "properties": "A,B"}],
+ "find": [{"what": "service", "text": "MSSQLSERVER"}, {"what": "command_line", "text": "-ap"}]}
 An interval of 0 says what the machine is, and ends.
 
 .PARAMETER Listen
@@ -37,6 +39,7 @@ $ErrorActionPreference = 'Stop'
 $ProgressPreference = 'SilentlyContinue'
 
 $Prefix = 'Win32_PerfRawData_'
+$FindEvery = 10
 $Stamps = @('Timestamp_PerfTime', 'Timestamp_Sys100NS', 'Frequency_PerfTime')
 
 # ---- lines ------------------------------------------------------------------------------------------
@@ -198,6 +201,32 @@ function Write-PinchpointReading($Classes, [long] $Number) {
     Write-PinchpointLine 'reading' @{ number = $Number; utc = Get-PinchpointUtc; cpu_s = $spent }
 }
 
+# ---- processes --------------------------------------------------------------------------------------
+
+function Get-PinchpointProcesses([string] $What, [string] $Text) {
+    if ($What -eq 'service') {
+        return Get-CimInstance -ClassName Win32_Service -Property @('Name', 'ProcessId') |
+            Where-Object { $_.Name -eq $Text } | ForEach-Object { $_.ProcessId }
+    }
+    return Get-CimInstance -ClassName Win32_Process -Property @('ProcessId', 'CommandLine') |
+        Where-Object { ([string] $_.CommandLine).IndexOf($Text, [StringComparison]::OrdinalIgnoreCase) -ge 0 } |
+        ForEach-Object { $_.ProcessId }
+}
+
+function Write-PinchpointFound($Find) {
+    # Command lines may hold passwords: they are compared here, and never leave the machine.
+    foreach ($one in $Find) {
+        $ids = @()
+        $why = $null
+        try {
+            # Of a service that does not run the id is 0; what reads them is none of them itself.
+            $ids = @(Get-PinchpointProcesses $one.what $one.text | Where-Object { $_ -gt 0 -and $_ -ne $PID })
+        }
+        catch { $why = $_.Exception.Message }
+        Write-PinchpointLine 'found' @{ what = $one.what; text = $one.text; processes = $ids -join ','; why = $why }
+    }
+}
+
 # ---- the time between -------------------------------------------------------------------------------
 
 function Wait-PinchpointSlot($State, [long] $UntilMs) {
@@ -231,6 +260,8 @@ function Invoke-PinchpointLoop($Classes, [long] $IntervalMs, $State) {
     $number = [long] 0
     while ($null -eq $State.Why) {
         $number += 1
+        # To ask for these costs more than a reading.
+        if ($number % $FindEvery -eq 1) { Write-PinchpointFound $State.Find }
         Write-PinchpointReading $Classes $number
         # A slot that has passed meanwhile is left out, never made up for.
         $passed = [long] [Math]::Floor($State.Watch.ElapsedMilliseconds / $IntervalMs)
@@ -247,6 +278,7 @@ function Start-Pinchpoint {
         Asked = $null
         HeardMs = [long] 0
         LeaseMs = 1000 * [long] $asked.lease_s
+        Find = $asked.find
         Why = $null
     }
     Write-PinchpointFacts

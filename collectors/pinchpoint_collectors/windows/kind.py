@@ -14,7 +14,15 @@ from pinchpoint_collectors.windows.classes import wanted
 from pinchpoint_collectors.windows.collector import WindowsCollector
 from pinchpoint_collectors.windows.link import Link
 from pinchpoint_collectors.windows.openssh import SshLink
-from pinchpoint_collectors.windows.options import OPTIONS, WinRm, interval_s, sql_server, transport
+from pinchpoint_collectors.windows.options import (
+    OF_TIER,
+    OPTIONS,
+    WinRm,
+    interval_s,
+    sought,
+    sql_server,
+    transport,
+)
 from pinchpoint_collectors.windows.reader import KIND
 from pinchpoint_collectors.windows.script import request
 from pinchpoint_collectors.windows.stream import Stream
@@ -28,7 +36,7 @@ class WindowsKind:
 
     def machine(self, watch: Watch) -> str:
         """Watches of one address are about one machine."""
-        keys = sorted((OPTIONS - {"password", "interval"}) & watch.options.keys())
+        keys = sorted((OPTIONS - {"password", "interval", *OF_TIER}) & watch.options.keys())
         return " ".join(f"{key}={watch.options[key]}" for key in keys)
 
     def connect(self, watches: Sequence[Watch]) -> Collector:
@@ -43,10 +51,13 @@ class WindowsKind:
         try:
             address, every_s = transport(first.options), interval_s(first.options)
             asked = wanted(sql_server=sql_server(first.options))
+            of_tiers = {
+                watch.host: found for watch in watches if (found := sought(watch.options)) is not None
+            }
         except CollectorError as error:
             raise CollectorError(f"{where}: {error}") from error
-        open_link = _opener(address, request(asked, every_s), where)
-        return WindowsCollector(watches, Stream(first.host, open_link), asked, every_s, where)
+        open_link = _opener(address, request(asked, every_s, of_tiers.values()), where)
+        return WindowsCollector(watches, Stream(first.host, open_link), asked, every_s, where, of_tiers)
 
 
 def _opener(address: WinRm | ssh.Address, asked: str, where: str) -> Callable[[threading.Event], Link]:

@@ -6,16 +6,20 @@ import base64
 import importlib
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.proc.process import Process
 from pinchpoint_collectors.record import Collector, NotMeasured, Sample, Watch
+from pinchpoint_collectors.tier_option import tier_processes
+from pinchpoint_collectors.windows import processes_here
 from pinchpoint_collectors.windows.disks import is_watched
 from pinchpoint_collectors.windows.machine import Machine, not_measured, role_places
 from pinchpoint_collectors.windows.openssh import LOADER, POWERSHELL
 from pinchpoint_collectors.windows.pdh import Pdh, PdhCounters
+from pinchpoint_collectors.windows.processes import NOT_OF_A_TIER, WindowsTier
 from pinchpoint_collectors.windows.script import line_of, request, script
 from pinchpoint_collectors.windows.values import with_ratio
 
@@ -102,6 +106,12 @@ class LocalWindows:
             self.close()
             raise
         self._devices = {place.device for places in self._places.values() for place in places.values()}
+        self._processes: dict[int, Process] | None = None
+        self._tiers = {
+            watch.host: (WindowsTier(watch.tier), wanted)
+            for watch in watches
+            if (wanted := tier_processes(watch)) is not None
+        }
 
     def read(self) -> Sequence[Sample]:
         """See ``record.Collector``."""
@@ -110,12 +120,13 @@ class LocalWindows:
         interval_s = 0.0 if self._read_ns is None else (now_ns - self._read_ns) / 1e9
         self._read_ns = now_ns
         found = with_ratio(self._counters.values(interval_s), self._machine.memory_bytes)
-        return [
+        samples = [
             Sample(time_ns, interval_s, watch.host, *value)
             for value in found
             if is_watched(value.instance, self._devices)
             for watch in self._watches
         ]
+        return [*samples, *self._of_tiers(time_ns, interval_s)] if self._tiers else samples
 
     def inventory(self) -> Mapping[str, Mapping[str, Any]]:
         """See ``record.Collector``."""
@@ -142,6 +153,14 @@ class LocalWindows:
         """See ``record.Collector``."""
         self._counters.close()
 
+    def _of_tiers(self, time_ns: int, interval_s: float) -> Iterator[Sample]:
+        before, self._processes = self._processes, processes_here.table()
+        for host, (tier, wanted) in self._tiers.items():
+            first = processes_here.roots(wanted, self._processes)
+            values = tier.values(first, self._processes, before, interval_s, self._machine.cores)
+            for value in values:
+                yield Sample(time_ns, interval_s, host, *value)
+
     def _collect(self) -> None:
         try:
             self._counters.collect()
@@ -158,7 +177,9 @@ class LocalWindows:
         found = list(not_measured(self._machine, (), (), self._places[watch.host].items()))
         found += [asdict(NotMeasured(metric, "", why, None)) for metric, why in self._counters.missing]
         found.append(asdict(NotMeasured("net.errors_per_s", "", "PDH shows totals of errors only", None)))
-        if watch.processes is not None or {"process", "port"} & watch.options.keys():
-            why = "processes of a tier are not told apart on Windows"
-            found.append(asdict(NotMeasured("cpu.busy_ratio", f"tier:{watch.tier}", why, None)))
+        if watch.host in self._tiers:
+            _, wanted = self._tiers[watch.host]
+            found.append(asdict(NOT_OF_A_TIER))
+            if not processes_here.roots(wanted, processes_here.table()):
+                found.append(asdict(processes_here.missing(watch.tier, wanted)))
         return found

@@ -37,7 +37,7 @@ NOT_OF_WINDOWS = (
     NotMeasured("pressure.*", "", "Windows has no such figures", None),
 )
 
-_REBUILD = (
+REBUILD = (
     "rebuild them on that machine as an administrator: lodctr /R, then winmgmt /resyncperf; a user who is no "
     "administrator must be a member of Performance Monitor Users"
 )
@@ -84,9 +84,15 @@ class Machine:
         kib = self.said.get("memory_kib")
         return int(kib) * _KIB if kib else None
 
+    @property
+    def cores(self) -> int | None:
+        """Its logical processors; None where that is not known."""
+        cores = self.said.get("cores")
+        return int(cores) if cores else None
+
     def facts(self) -> dict[str, Any]:
         """What is the same for every host that is this machine (collectors/README.md, "Inventory")."""
-        said, cores = self.said, self.said.get("cores")
+        said, cores = self.said, self.cores
         paging = said.get("paging_mib")
         return {
             "machine_id": f"{said['uuid']} {said['hostname']}" if said.get("uuid") else None,
@@ -159,7 +165,7 @@ def _missing(wanted: Iterable[Wanted], classes: Sequence[CounterClass]) -> Itera
                 f"Windows has no counters of {asked.object}: they are damaged, or this user may not see them"
             )
             for metric in sorted({means.metric for means in asked.counters.values()}):
-                yield NotMeasured(metric, "", why, _REBUILD)
+                yield NotMeasured(metric, "", why, REBUILD)
         elif counted is not None:
             yield from _missing_of(counted)
 
@@ -175,7 +181,7 @@ def _missing_of(counted: CounterClass) -> Iterator[NotMeasured]:
         why = f"{counted.name}: " + (
             f"{odd[0]}, which is not understood" if odd else "it has no such counter"
         )
-        yield NotMeasured(metric, counted.sql_instance or "", why, None if odd else _REBUILD)
+        yield NotMeasured(metric, counted.sql_instance or "", why, None if odd else REBUILD)
 
 
 def role_places(watch: Watch, storage: Storage, where: str) -> dict[str, Place]:

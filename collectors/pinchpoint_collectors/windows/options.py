@@ -9,6 +9,7 @@ from typing import Any
 
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.remote import machine, ssh
+from pinchpoint_collectors.windows.sought import Sought, What
 
 TRANSPORTS = ("winrm", "ssh")
 AUTHS = ("negotiate", "ntlm", "kerberos", "basic")
@@ -17,7 +18,11 @@ _SHORTEST_S, _LONGEST_S = 0.2, 15.0
 _WINRM = frozenset({"auth", "password", "tls", "ca", "cert_validation", "configuration"})
 _SSH = ssh.OPTIONS - {"address", "user", "port"}
 
-OPTIONS = frozenset({"address", "transport", "user", "port", "interval", "sql_server"}) | _WINRM | _SSH
+OF_TIER: tuple[What, ...] = ("process", "service", "command_line")
+"""The keys that say which processes are the tier's: one of them is given, or none."""
+OPTIONS = (
+    frozenset({"address", "transport", "user", "port", "interval", "sql_server", *OF_TIER}) | _WINRM | _SSH
+)
 """The keys of a ``collect`` entry."""
 
 
@@ -74,6 +79,22 @@ def interval_s(options: Mapping[str, Any]) -> float:
 def sql_server(options: Mapping[str, Any]) -> bool:
     """Whether SQL Server's counters are read as well. Raises ``CollectorError``."""
     return _flag(options, "sql_server")
+
+
+def sought(options: Mapping[str, Any]) -> Sought | None:
+    """Which processes are the tier's; None where nothing is said. Raises ``CollectorError``."""
+    given = [what for what in OF_TIER if options.get(what) is not None]
+    if not given:
+        return None
+    if len(given) > 1:
+        raise CollectorError(f"{' and '.join(given)} are all given; allowed: one of {', '.join(OF_TIER)}")
+    value = options[given[0]]
+    texts = [value] if isinstance(value, str) else value
+    if not (
+        isinstance(texts, list | tuple) and texts and all(isinstance(t, str) and t.strip() for t in texts)
+    ):
+        raise CollectorError(f"{given[0]}: found {value!r}; allowed: a text or a list of texts")
+    return Sought(given[0], tuple(texts))
 
 
 def _winrm(options: Mapping[str, Any]) -> WinRm:

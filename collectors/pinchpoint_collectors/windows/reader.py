@@ -16,6 +16,7 @@ from pinchpoint_collectors.windows.link import Arrived
 from pinchpoint_collectors.windows.machine import Machine
 from pinchpoint_collectors.windows.reading import CounterClass, Rows, class_of, rows_of
 from pinchpoint_collectors.windows.script import Line, unix_ns
+from pinchpoint_collectors.windows.tiers import Tiers
 from pinchpoint_collectors.windows.values import interval_s, not_read, values, with_ratio
 
 KIND = "windows"
@@ -57,6 +58,7 @@ class Reader:
         hosts: under which names the samples are told.
         wanted: what the script was asked for.
         every_s: seconds between two readings.
+        tiers: those that are only part of the machine.
 
     Attributes:
         machine: what the machine is, as far as it has said.
@@ -67,7 +69,9 @@ class Reader:
         lost: why the last link was lost; "" where none was, or the reason is not known.
     """
 
-    def __init__(self, hosts: Sequence[str], wanted: Sequence[Wanted], every_s: float) -> None:
+    def __init__(
+        self, hosts: Sequence[str], wanted: Sequence[Wanted], every_s: float, tiers: Tiers | None = None
+    ) -> None:
         self.machine = Machine()
         self.clock = HostClock()
         self.devices: frozenset[str | None] = frozenset()
@@ -77,6 +81,7 @@ class Reader:
         self._hosts = tuple(hosts)
         self._wanted = tuple(wanted)
         self._every_s = every_s
+        self._tiers = tiers or Tiers({})
         self._session = _Session(0)
         self._waiting: list[tuple[int, Arrived]] = []
         self._told_ns: int | None = None
@@ -108,12 +113,15 @@ class Reader:
         for number, arrived in waiting:
             if number != self._session.number:
                 self._session, self.machine = _Session(number), Machine()
+                self._tiers.begin_anew()
             samples += self._line(arrived.line)
         return samples
 
     def _line(self, line: Line) -> list[Sample]:
         kind, session = line["kind"], self._session
         known = line.get("class") in session.classes
+        if self._tiers.takes(line):
+            return self._of_tiers(line)
         if kind == "class":
             counted = class_of(line, self._wanted)
             if counted is not None:
@@ -150,6 +158,15 @@ class Reader:
             return []  # the first after a gap covers no time: it would stand for an instant among seconds
         found = values(counted, before, after, only_instance=self._only())
         return self._fanned(after.utc, passed_s, found)
+
+    def _of_tiers(self, line: Line) -> list[Sample]:
+        """What a line about processes says of the tiers; nothing where it covers no time after a gap."""
+        found, interval_s, begins = self._tiers.take(line, self.machine.cores)
+        if begins and self._told_ns is not None:
+            return []
+        time_ns = self._ours(int(line["utc"])) if found else 0
+        covered_s = self._every_s if interval_s is None else interval_s
+        return [Sample(time_ns, covered_s, host, *value) for host, value in found]
 
     def _reading(self, line: Line) -> list[Sample]:
         """The end of a reading: what it cost there, and whether others should have come before it."""

@@ -9,6 +9,7 @@ from importlib.resources import files
 from typing import Any
 
 from pinchpoint_collectors.windows.classes import Wanted
+from pinchpoint_collectors.windows.sought import PATTERN, PROPERTIES, Sought
 
 SCRIPT = "counters.ps1"
 LEASE_S = 60
@@ -26,12 +27,26 @@ def script() -> str:
     return (files(__package__) / SCRIPT).read_text("utf-8")
 
 
-def request(wanted: Collection[Wanted], interval_s: float) -> str:
-    """What the script is asked, as one line of ASCII; an interval of 0 asks what the machine is, alone."""
+def request(wanted: Collection[Wanted], interval_s: float, sought: Collection[Sought] = ()) -> str:
+    """What the script is asked, as one line of ASCII.
+
+    Args:
+        wanted: the classes to read.
+        interval_s: seconds between two readings; 0 asks what the machine is, alone.
+        sought: the processes that tiers begin with; where there are any, all processes are read as well.
+    """
     classes = [
         {"pattern": one.pattern, "properties": ",".join([*one.counters, *one.errors])} for one in wanted
     ]
-    asked = {"interval_ms": round(interval_s * 1000), "lease_s": LEASE_S, "classes": classes}
+    if sought:
+        classes.append({"pattern": PATTERN, "properties": ",".join(PROPERTIES)})
+    find = {(one.what, text): None for one in sought if one.what != "process" for text in one.texts}
+    asked = {
+        "interval_ms": round(interval_s * 1000),
+        "lease_s": LEASE_S,
+        "classes": classes,
+        "find": [{"what": what, "text": text} for what, text in find],
+    }
     return json.dumps(asked, ensure_ascii=True)
 
 

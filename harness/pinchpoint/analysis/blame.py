@@ -5,13 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+import numpy as np
+
 from pinchpoint.analysis.flows import Flow
-from pinchpoint.analysis.measures import CpuMeasures, Measures, busy, measure_disk, untold
+from pinchpoint.analysis.measures import (
+    CpuMeasures,
+    Measures,
+    ShareMeasures,
+    busy,
+    mean_of,
+    measure_disk,
+    untold,
+)
 from pinchpoint.analysis.resources import Resource
 from pinchpoint.analysis.series import mean
 from pinchpoint.analysis.signature import Suspicion, suspect
 from pinchpoint.analysis.stages import Rows
-from pinchpoint.analysis.thresholds import MOSTLY_READS, OWN_USE, STRANGERS, WAIT_SHARE, at_least
+from pinchpoint.analysis.thresholds import (
+    HARDLY,
+    MEMORY_WAIT,
+    MOSTLY_READS,
+    OWN_USE,
+    STRANGERS,
+    WAIT_SHARE,
+    at_least,
+)
 from pinchpoint.analysis.verdict import Kind
 from pinchpoint.analysis.waits import waited
 
@@ -34,10 +52,32 @@ def suspects(resources: Iterable[Resource], rows: Rows, flows: tuple[Flow, ...])
     found = [one for one in (suspect(resource, rows, flows) for resource in resources) if one is not None]
     found = [one for one in found if one.kind != "memory" or _felt(one, resources, rows, flows)]
     found = [one for one in found if not _throttled(one, found)]
+    rest = _without_yielding([one for one in found if not _of_strangers(one, rows, flows)], resources, rows)
+    if all(one.demoted for one in rest):
+        rest = _without_yielding(found, resources, rows)
+    return tuple(sorted(rest, key=rank, reverse=True))
+
+
+def _without_yielding(found: list[Suspicion], resources: tuple[Resource, ...], rows: Rows) -> list[Suspicion]:
+    """Without what is named only where everything else has room, where something has none."""
     firm = [one for one in found if one.kind not in YIELDING]
-    if any(not one.demoted for one in firm) or _crowded(resources, rows):
-        found = firm
-    return tuple(sorted(found, key=rank, reverse=True))
+    return firm if any(not one.demoted for one in firm) or _crowded(resources, rows) else found
+
+
+def _of_strangers(one: Suspicion, rows: Rows, flows: tuple[Flow, ...]) -> bool:
+    """Whether cores are full of others' work, and the servers there say that hardly anybody wants them.
+
+    So they are not what operations wait for, as far as those who press the farm spend their time there.
+    """
+    running = mean_of(one.resource, "running", rows)
+    if running is None or strangers(one.resource, one.found) is None:
+        return False
+    pressed = [flow for flow in flows if flow.pressed]
+    there = sum(flow.going_on(tier) for flow in flows for tier in one.resource.tiers)
+    elsewhere = any(
+        1 - sum(flow.share(tier) for tier in one.resource.tiers) > HARDLY.value for flow in pressed
+    )
+    return bool(pressed) and not elsewhere and running < HARDLY.value * there
 
 
 def _throttled(one: Suspicion, found: Iterable[Suspicion]) -> bool:
@@ -49,9 +89,14 @@ def _throttled(one: Suspicion, found: Iterable[Suspicion]) -> bool:
 
 
 def _felt(memory: Suspicion, resources: Iterable[Resource], rows: Rows, flows: tuple[Flow, ...]) -> bool:
-    """Whether want of memory costs time: somebody waits for it, or for a disk that reads for want of it."""
+    """Whether want of memory costs time: somebody waits for it, or for a disk that reads for want of it.
+
+    Where nobody counts who waits for memory, that little of it is left has to do.
+    """
     disks = (one for one in resources if one.type == "disk" and set(one.hosts) & set(memory.resource.hosts))
-    return "E4" in memory.evidence or any(_reads_are_waited_for(disk, rows, flows) for disk in disks)
+    waits = memory.found.pressure if isinstance(memory.found, ShareMeasures) else None
+    felt = "E4" in memory.evidence if waits is None else at_least(waits, MEMORY_WAIT)
+    return felt or any(_reads_are_waited_for(disk, rows, flows) for disk in disks)
 
 
 def _reads_are_waited_for(disk: Resource, rows: Rows, flows: tuple[Flow, ...]) -> bool:
@@ -66,10 +111,18 @@ def _crowded(resources: tuple[Resource, ...], rows: Rows) -> bool:
 
 
 def _own_use(resources: Iterable[Resource], rows: Rows) -> float:
-    """The most that any tier uses of the CPU it may use, or of its interface."""
-    own = [busy(one, rows) for one in resources if one.type == "allowance"]
+    """The most that any tier uses of the CPU it may use, or of its interface.
+
+    Where no tier's own use of a pool of cores was measured, all that is used of it is taken for theirs.
+    """
+    own = [busy(one, rows) for one in resources if one.type == "allowance" or _not_shared_out(one)]
     own += [mean(one.columns["used"][rows]) for one in resources if one.type == "network"]
     return max((used for used in own if used is not None), default=0.0)
+
+
+def _not_shared_out(one: Resource) -> bool:
+    uses = (one.columns.get(f"use:{tier}") for tier in one.tiers)
+    return one.type == "cpu" and not any(use is not None and np.isfinite(use).any() for use in uses)
 
 
 class Rank(NamedTuple):
@@ -118,14 +171,14 @@ def owner(resource: Resource, found: Measures) -> tuple[str | None, str | None]:
     return next(iter(resource.tiers), None), next(iter(resource.hosts), None)
 
 
-def strangers(one: Suspicion) -> float | None:
+def strangers(resource: Resource, found: Measures) -> float | None:
     """The share of a pool's busy time that nobody who was watched used, if that is a third or more.
 
     None where it is less, or where no tier's own use was measured: then nothing is known of who did.
     """
-    if not isinstance(one.found, CpuMeasures) or not set(one.resource.tiers) & set(one.found.uses):
+    if not isinstance(found, CpuMeasures) or not set(resource.tiers) & set(found.uses):
         return None
-    rest = 1 - sum(one.found.uses.values())
+    rest = 1 - sum(found.uses.values())
     return rest if rest >= STRANGERS.value else None
 
 

@@ -14,16 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from pinchpoint.analysis.blame import owner
+from pinchpoint.analysis.blame import owner, strangers
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.growth import Climb, find_line
 from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures, Measures, measure
 from pinchpoint.analysis.resources import Resource
 from pinchpoint.analysis.stages import Rows
+from pinchpoint.report.words import BY_ONE_LEVEL
 
 SAME = "the same mix of operations and the same cache ratio"
-ONE_LEVEL = f"{SAME}; by one load level: use in proportion to throughput, all scenarios alike"
+ONE_LEVEL = f"{SAME}; {BY_ONE_LEVEL}: use in proportion to throughput, all scenarios alike"
 SEVERAL = f"{SAME}; the other scenarios stay as they are"
 
 CEILINGS = ("cpu", "allowance", "thread", "disk", "network", "pool")
@@ -100,19 +101,26 @@ def find_demands(
             continue
         found.append(
             (climb and _of_levels(resource, measured, use, served, climb))
-            or Demand(
-                resource=resource,
-                found=measured,
-                use=use,
-                base=0.0,
-                each_s=None,
-                ceiling_ratio=1 / use,
-                ceilings_per_s={name: rate / use for name, rate in served.items()},
-                levels=1,
-                assumes=ONE_LEVEL,
-            )
+            or _of_one_level(resource, measured, use, served)
         )
     return tuple(sorted(found, key=lambda one: (one.ceiling_ratio, one.resource.key)))
+
+
+def _of_one_level(resource: Resource, measured: Measures, use: float, served: Mapping[str, float]) -> Demand:
+    """All use is taken for the operations' own, but what others than the farm use where that is much."""
+    others = (strangers(resource, measured) or 0.0) * use
+    times = (1 - others) / (use - others)
+    return Demand(
+        resource=resource,
+        found=measured,
+        use=use,
+        base=others,
+        each_s=None,
+        ceiling_ratio=times,
+        ceilings_per_s={name: rate * times for name, rate in served.items()},
+        levels=1,
+        assumes=f"{ONE_LEVEL}; what others use stays" if others else ONE_LEVEL,
+    )
 
 
 def _unmoved(resource: Resource, climb: Climb) -> bool:

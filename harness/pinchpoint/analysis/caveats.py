@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from pinchpoint.analysis import summary
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.conclusion import failures
-from pinchpoint.analysis.confidence import stolen, unseen
 from pinchpoint.analysis.curve import expected_s
 from pinchpoint.analysis.durability import losses
 from pinchpoint.analysis.inputs import Inputs
 from pinchpoint.analysis.machine_disks import unknown_machines
 from pinchpoint.analysis.measures import measure_disk
+from pinchpoint.analysis.seen import stolen, unseen
 from pinchpoint.analysis.thresholds import LARGE_IO_BYTES, MEMORY_CRITICAL, NO_LATENCY_S
 from pinchpoint.report import units
 

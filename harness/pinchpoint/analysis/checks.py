@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pinchpoint.analysis.capacity import used
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.evidence import cpu_limit, disk_state
-from pinchpoint.analysis.facts import AS_COUNTED, facts, level_words, rate_metric, witnesses
+from pinchpoint.analysis.facts import AS_COUNTED, as_recorded, facts, level_words, rate_metric, witnesses
 from pinchpoint.analysis.growth import with_growth
 from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures, ShareMeasures, measure
 from pinchpoint.analysis.resources import Resource
@@ -128,7 +128,7 @@ def _witnesses(one: Suspicion) -> Iterator[Fact]:
 
 def _fact(one: Suspicion, text: str, metric: str, value: float | None, rule: Threshold) -> Fact:
     host = one.resource.hosts[0] if one.resource.hosts else ""
-    place = Key(host, metric, one.resource.instance)
+    place = Key(host, as_recorded(one.resource, metric), one.resource.instance)
     if one.resource.by_database:
         text, place = f"{text}{AS_COUNTED}", one.resource.told_by.get(metric, place)
     host, metric, instance = place

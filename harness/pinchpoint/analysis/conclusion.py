@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from pinchpoint.analysis import output, summary
 from pinchpoint.analysis.blame import used_by_generator
 from pinchpoint.analysis.capacity import demands_of
 from pinchpoint.analysis.case import Case
-from pinchpoint.analysis.confidence import Trust, seldom_words, trust, unseen
+from pinchpoint.analysis.confidence import Trust, seldom_words, trust
 from pinchpoint.analysis.facts import facts
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.gates import RECORDED, Gate
 from pinchpoint.analysis.inputs import Inputs
 from pinchpoint.analysis.measures import untold
+from pinchpoint.analysis.resources import Resource, ResourceType
+from pinchpoint.analysis.seen import unseen
+from pinchpoint.analysis.signature import Least
 from pinchpoint.analysis.stages import Stage
-from pinchpoint.analysis.thresholds import MIN_SECONDS
+from pinchpoint.analysis.thresholds import DISK_OCCUPIED, MIN_SECONDS, OFTEN, OWN_USE
 from pinchpoint.analysis.verdict import Outcome, Suspect
 from pinchpoint.report import units
 
@@ -53,10 +56,11 @@ def conclude(case: Case) -> Conclusion:
 def _blocking(case: Case) -> tuple[Gate, ...]:
     """The gates that make the run invalid: a farm that is used up excuses operations that were not started.
 
-    So does not having seen the farm: then nobody knows whether it was. Of a run too short to name anything
-    only the recorder can be at fault: a few seconds say no more of the generator than of the farm.
+    So does one that was full now and then, as in bursts, and not having seen the farm: then nobody knows
+    whether it was. Of a run too short to name anything only the recorder can be at fault: a few seconds say
+    no more of the generator than of the farm.
     """
-    excused = bool(case.found) or any(_hidden(case))
+    excused = bool(case.found) or any(_hidden(case)) or any(_often_full(one) for one in case.resources)
     brief = case.inputs.window.seconds < MIN_SECONDS.value
     gates = [
         gate
@@ -69,6 +73,25 @@ def _blocking(case: Case) -> tuple[Gate, ...]:
             Gate("", fact, "the load generator uses most of the farm's cores: give it cores of its own")
         )
     return tuple(gates)
+
+
+FULL_NOW: Mapping[ResourceType, Least] = {
+    "cpu": Least("busy", OWN_USE),
+    "allowance": Least("busy", OWN_USE),
+    "thread": Least("busy", OWN_USE),
+    "network": Least("used", OWN_USE),
+    "disk": Least("busy", DISK_OCCUPIED),
+}
+"""From when on a resource may have been full in a second: clocks and readings may lie a second beside it."""
+
+
+def _often_full(one: Resource) -> bool:
+    """Whether a resource hardly had room in more than a tenth of the time."""
+    least = FULL_NOW.get(one.type)
+    if least is None:
+        return False
+    full = one.columns[least.column] >= least.limit.value
+    return bool(len(full)) and float(full.mean()) > OFTEN.value
 
 
 def _hidden(case: Case) -> Iterator[str]:
@@ -115,11 +138,9 @@ def _used_up(case: Case, stage: Stage) -> Conclusion:
     alone = first.demoted and not first.exact
     sure = trust(case.inputs, case.found, case.resources, stage, case.flows, case.knee)
     if sure.level is None or alone:
-        why = (
-            "only writes that nothing is known to wait for are slow"
-            if alone
-            else "; ".join(sure.why_not_more)
-        )
+        why = "; ".join(sure.why_not_more)
+        if alone and sure.level is not None:
+            why = "nothing is known to wait for the only disk that is used up"
         candidates = tuple(output.named(case.inputs, stage, one, None) for one in case.found[:2])
         return Conclusion(
             "inconclusive",

@@ -9,34 +9,27 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pinchpoint.analysis.blame import rank, strangers, suspects, unwatched
-from pinchpoint.analysis.evidence import cpu_limit
+from pinchpoint.analysis.doubts import doubts
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.inputs import Inputs
 from pinchpoint.analysis.knee import Knee
-from pinchpoint.analysis.managed import files_of
-from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures, ShareMeasures, told
+from pinchpoint.analysis.measures import CpuMeasures, ShareMeasures, told
 from pinchpoint.analysis.resample import block_rows
 from pinchpoint.analysis.resources import Resource
-from pinchpoint.analysis.signature import Suspicion
-from pinchpoint.analysis.slowness import write_and_flush_s
+from pinchpoint.analysis.seen import stolen, unseen
+from pinchpoint.analysis.signature import LEAST, Suspicion
 from pinchpoint.analysis.stages import Rows, Stage
 from pinchpoint.analysis.thresholds import (
     LOOP_LAG,
     MIN_LEVELS,
     MIN_SAMPLES,
-    NO_LATENCY_S,
-    SEEN,
     STABLE_HIGH,
     STABLE_MEDIUM,
-    STEAL,
-    at_least,
 )
 from pinchpoint.analysis.verdict import Confidence
 from pinchpoint.report import units
 
 RESAMPLES = 200
-WATCHED = 0.5
-"""A server that tells of itself is seen when it does so half of the time: its counters go on meanwhile."""
 GENERATOR_CPU_MORE = "Give the load generator more CPU, and run the same plan again."
 SEED = 1
 """Fixed: the same samples must give the same words."""
@@ -82,11 +75,14 @@ def votes(
 
 
 def _could_be_suspected(one: Resource, stage: Stage) -> bool:
-    """Whether any choice of the rows could: of cores and threads that never reach their limit none does."""
-    if one.type not in {"cpu", "thread"}:
+    """Whether any choice of the rows could: of what never reaches its limit none does.
+
+    What others are judged by is kept in any case: how much is used of disks, allowances and interfaces.
+    """
+    least = LEAST.get(one.type)
+    if least is None or one.type in {"allowance", "network"} or least.column not in one.columns:
         return True
-    used = one.columns["busy"][stage.rows]
-    return bool((used >= cpu_limit(one).value).any())
+    return bool((one.columns[least.column][stage.rows] >= least.limit.value).any())
 
 
 def trust(
@@ -107,7 +103,7 @@ def trust(
     untold = late or _too_seldom(first, stage) or _not_the_farm(first) or _any_size(first)
     if untold:
         return Trust(None, stable, (untold,), named, GENERATOR_CPU_MORE if late else "")
-    lowered = tuple(_lowering(inputs, found, stage))
+    lowered = tuple(_lowering(inputs, found, resources, stage))
     if lowered:
         return Trust("low", stable, lowered, named)
     if knee.levels < MIN_LEVELS.value:
@@ -129,14 +125,16 @@ def _short_of_high(first: Suspicion, stable: float) -> Iterator[str]:
         yield f"{units.percent(stable)} of the resamples name it; 95 % are needed"
 
 
-def _lowering(inputs: Inputs, found: tuple[Suspicion, ...], stage: Stage) -> Iterator[str]:
+def _lowering(
+    inputs: Inputs, found: tuple[Suspicion, ...], resources: tuple[Resource, ...], stage: Stage
+) -> Iterator[str]:
     """Every reason for which no more than low confidence is due."""
     first = found[0]
     if len(first.evidence) < 2:
         yield "only one kind of evidence"
     if len(stage.rows) < MIN_SAMPLES.value:
         yield f"only {len(stage.rows)} samples, {MIN_SAMPLES.value:.0f} are needed"
-    yield from _disk_doubts(first)
+    yield from doubts(inputs, first, resources, stage)
     if len(found) > 1 and not found[1].demoted and len(found[1].evidence) >= len(first.evidence):
         yield "another resource is used up as well"
     if isinstance(first.found, CpuMeasures) and len(first.resource.tiers) > 1 and not first.found.uses:
@@ -179,7 +177,7 @@ def _not_the_farm(first: Suspicion) -> str:
 
     What the farm's own bottleneck would be without them, nobody has seen.
     """
-    rest = strangers(first)
+    rest = strangers(first.resource, first.found)
     if rest is None:
         return ""
     host, unseen_tiers = first.resource.hosts[0], unwatched(first)
@@ -197,68 +195,3 @@ def _its_own_lag(inputs: Inputs, first: Suspicion) -> str:
         return ""
     lag = units.seconds(max(lags))
     return f"the load generator comes {lag} late itself, and what is waited for takes {units.seconds(each_s)}"
-
-
-def _disk_doubts(first: Suspicion) -> Iterator[str]:
-    if first.contradicted:
-        yield "the measurement contradicts the declared limit of the disk"
-    if _could_be_a_limit(first):
-        yield "what was outstanding did not move: a limit of the disk would look the same"
-    if _could_be_bandwidth(first):
-        yield "bytes stay whatever the size of I/Os: the device's own bandwidth would look the same"
-    if _could_be_its_time(first):
-        yield "one I/O at a time, each of excellent latency: just the time they take would look the same"
-    if first.demoted:
-        yield "writes to data files are mostly asynchronous: nothing was seen to wait for them"
-    if len(first.resource.roles) > 1 and first.resource.whole is None:
-        roles = ", ".join(f"{role.tier}.{role.role}" for role in first.resource.roles)
-        yield f"one device serves several roles ({roles}): it cannot be said whose I/O it is"
-
-
-def _could_be_a_limit(one: Suspicion) -> bool:
-    """Whether a disk's latency is blamed though nothing tells whether more outstanding I/O gets more done."""
-    waits = one.kind in {"disk_latency", "disk_concurrency"}
-    return waits and isinstance(one.found, DiskMeasures) and one.found.moves["io"].slope is None
-
-
-def _could_be_bandwidth(one: Suspicion) -> bool:
-    """Whether only that bytes stay whatever their I/Os' size tells of a limit: of no declared one."""
-    if one.kind != "disk_cap" or not isinstance(one.found, DiskMeasures):
-        return False
-    declared = one.disk is not None and one.disk.near_cap
-    return not declared and not any(move.flat for move in one.found.moves.values())
-
-
-def _could_be_its_time(one: Suspicion) -> bool:
-    """Whether only its flatness tells of a limit, on a disk that serves one I/O after the other, and fast."""
-    if one.kind != "disk_cap" or one.exact or not isinstance(one.found, DiskMeasures):
-        return False
-    queued, taken = one.found.moves["io"].queued, write_and_flush_s(one.resource, one.found)
-    return not queued and not at_least(taken, NO_LATENCY_S)
-
-
-def unseen(inputs: Inputs) -> Iterator[str]:
-    """What was to be watched and was not, for a tenth of the window or more: hosts, servers from within."""
-    for host in dict.fromkeys(host.name for host in inputs.hosts):
-        seen = inputs.samples.seen_ratio(host, "cpu.busy_ratio")
-        if seen == 0 and any(disk.host == host and files_of(inputs, disk) for disk in inputs.disks):
-            yield f"{host} was not seen, only what its database tells"
-        elif seen == 0:
-            yield f"{host} was not seen"
-        elif seen < SEEN.value:
-            yield f"{host} was only partly seen"
-    for kind, host in inputs.views:
-        told = inputs.samples.steps(host, "collector.ok", kind)
-        if not np.isfinite(told).any():
-            yield f"the {kind} view of {host} was not seen"
-        elif float((told >= 1).mean()) < WATCHED:
-            yield f"the {kind} view of {host} was only partly seen"
-
-
-def stolen(inputs: Inputs) -> Iterator[str]:
-    """Machines that lost more than 5 % of their CPU time to the hypervisor."""
-    for machine in dict.fromkeys(host.machine for host in inputs.hosts):
-        names = [host.name for host in inputs.on_machine(machine)]
-        steal = max((inputs.samples.mean(name, "cpu.steal_ratio") or 0.0 for name in names), default=0.0)
-        if steal > STEAL.value:
-            yield f"the hypervisor took CPU time away from {names[0]} (steal)"

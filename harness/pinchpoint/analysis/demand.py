@@ -8,6 +8,7 @@ fixed part and a part per operation needs several levels.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import groupby
 from typing import Literal
 
@@ -27,7 +28,7 @@ from pinchpoint.analysis.stores import find_pools
 
 def find_resources(inputs: Inputs, flows: tuple[Flow, ...]) -> tuple[Resource, ...]:
     """Every resource the run tells something about (METHOD step 3, at one load level)."""
-    disks = tuple(find_disks(inputs))
+    disks = tuple(replace(disk, even=_evenly_asked(disk, flows)) for disk in find_disks(inputs))
     return (
         *_cpu_pools(inputs),
         *_allowances(inputs),
@@ -41,6 +42,12 @@ def find_resources(inputs: Inputs, flows: tuple[Flow, ...]) -> tuple[Resource, .
         *find_locks(inputs, flows),
         *find_dependencies(inputs, flows, disks),
     )
+
+
+def _evenly_asked(disk: Resource, flows: tuple[Flow, ...]) -> bool:
+    """Whether all that go to a disk's tiers come in an even schedule."""
+    there = [flow for flow in flows if any(flow.share(tier) for tier in disk.tiers)]
+    return bool(there) and all(flow.even for flow in there)
 
 
 def _cpu_pools(inputs: Inputs) -> Iterator[Resource]:
@@ -58,7 +65,7 @@ def _cpu_pools(inputs: Inputs) -> Iterator[Resource]:
     for (machine, cores), group in groupby(sorted(users, key=pool), key=pool):
         hosts = list(group)
         everyone = [host.name for host in inputs.on_machine(machine)]
-        used = {f"use:{host.tier}": _cores_used(inputs, host) for host in hosts}
+        used = {f"use:{host.tier}": cores_used(inputs, host) for host in hosts}
         name = ",".join(map(str, cores))
         yield Resource(
             key=f"cpu:{machine}:{name}",
@@ -72,12 +79,19 @@ def _cpu_pools(inputs: Inputs) -> Iterator[Resource]:
                 "busy": pool_busy(inputs.samples, everyone, cores),
                 "pressure": inputs.samples.first_of(everyone, "pressure.cpu_ratio"),
                 "use:generator": _generator_use(inputs, machine, cores),
+                "running": _running(inputs, hosts),
                 **used,
             },
         )
 
 
-def _cores_used(inputs: Inputs, host: Host) -> Floats:
+def _running(inputs: Inputs, hosts: list[Host]) -> Floats:
+    """Sessions that are on a CPU or want one, as all servers here say; NaN where one of them does not."""
+    told = [inputs.samples.steps(host.name, "db.sessions_running") for host in hosts]
+    return np.asarray(np.sum(told, axis=0), dtype=np.float64)
+
+
+def cores_used(inputs: Inputs, host: Host) -> Floats:
     """Cores' worth of CPU a tier uses: its ratio times the cores that ratio is of (a quota may be lower)."""
     instance = f"tier:{host.tier}"
     ratio = inputs.samples.steps(host.name, "cpu.busy_ratio", instance)

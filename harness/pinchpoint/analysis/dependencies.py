@@ -16,6 +16,7 @@ from pinchpoint.analysis.resources import Resource
 from pinchpoint.analysis.series import Floats
 from pinchpoint.analysis.sessions import sessions_at_work
 from pinchpoint.analysis.stations import Station
+from pinchpoint.analysis.stores import operations_inside
 
 LOCKS = ("sql",)
 """Tiers whose operations may wait for each other's locks: only the server itself can tell where they are."""
@@ -84,10 +85,12 @@ def _as_server_sees(
 def _by_own_use(
     inputs: Inputs, station: Station, hosts: list[Host], disks: tuple[Resource, ...]
 ) -> dict[str, Floats] | None:
-    """Without a server's own view: whom it works for uses its CPU or its disks.
+    """Whom a tier works for uses its CPU or its disks.
 
     A source is served by many at a time: as many are worked for as it uses cores. Any other tier is taken for
-    one that does one thing at a time: while it works, all wait for that.
+    one that does one thing at a time: while it works, all wait for that. A store may say more itself: how
+    much of the time its one thread is at work, which waiting for its log is as well, or how many operations
+    have a place in it.
     """
     steps = inputs.window.steps
     busy = [disk.columns["busy"] for disk in disks if station.tier in disk.tiers]
@@ -101,7 +104,11 @@ def _by_own_use(
     if station.source:
         outside = np.maximum(0.0, station.per_step - at_work)
     else:
+        for host in hosts:
+            at_work = np.fmax(at_work, inputs.samples.steps(host.name, "db.main_thread.busy_ratio"))
+        inside = sum(np.nan_to_num(operations_inside(inputs, host.name)) for host in hosts)
         outside = station.per_step * np.maximum(0.0, 1.0 - at_work)
+        outside = np.minimum(outside, np.maximum(0.0, station.per_step - inside))
     witness = _share(outside, station.per_step) if seen else np.full(steps, np.nan)
     return {"outside": outside, "witness": witness, "own": _most([*ratios, *busy], steps)}
 

@@ -9,6 +9,8 @@ from pinchpoint.analysis.inputs import Inputs
 
 READ_BACK = "writes_read_back"
 """The event of a generator that has read its writes back (nosql-burst has its fields)."""
+WORKER_LOST = "worker_lost"
+"""The event of a generator that has died: ``worker``, and the ``scenarios`` it did."""
 _COUNTS = ("acknowledged", "records", "confirmed", "missing", "different", "expired")
 _EXAMPLES = 5
 
@@ -18,7 +20,7 @@ def writes_table(inputs: Inputs, scenario: str) -> dict[str, Any] | None:
 
     Its keys are the event's: ``acknowledged`` writes, ``records`` read back, of them ``confirmed``,
     ``missing``, ``different`` and ``expired``; ``examples`` of records that are missing or different;
-    ``not_read``: why the rest was not read, of each generator with a rest.
+    ``not_read``: why the rest was not read, of each generator with a rest or lost.
     """
     told = [
         event
@@ -31,6 +33,11 @@ def writes_table(inputs: Inputs, scenario: str) -> dict[str, Any] | None:
     row["sample"] = "all" if all(event.get("sample") == "all" for event in told) else "sample"
     row["examples"] = [item for event in told for item in event.get("examples") or ()][:_EXAMPLES]
     row["not_read"] = [str(event["not_read"]) for event in told if event.get("not_read")]
+    row["not_read"] += [
+        f"load generator {event['worker']} was lost, and with it the knowledge of what it had written"
+        for event in inputs.events
+        if event.get("event") == WORKER_LOST and scenario in event.get("scenarios", ())
+    ]
     return row
 
 

@@ -45,6 +45,7 @@ class DiskState:
     Attributes:
         occupied: hardly ever idle, or not known, or waited for, or pacing those who wait.
         at_cap: within 3 % of the declared cap, and held there: flat, or whatever the size of I/Os.
+        uneven: its I/Os end as unevenly as a device's.
         near_cap: at 90 % of the declared cap or more, not beyond it, and nothing says that it could do more.
         beyond_cap: more than the declared cap was done: the declaration does not hold.
         regulated: flat as only a regulator is, while latency moves.
@@ -60,6 +61,7 @@ class DiskState:
 
     occupied: bool
     at_cap: bool
+    uneven: bool
     near_cap: bool
     beyond_cap: bool
     regulated: bool
@@ -134,7 +136,7 @@ def state_of(
     """
     flat, io, waited_for = found.spread, found.moves["io"], at_least(wait, WAIT_SHARE)
     used = _used(found, waited_for=waited_for)
-    beyond = used is not None and used > 1 + CAP_MATCH.value
+    beyond = _beyond(found.utilisation, used)
     near = used is not None and not beyond and used >= UTILISATION.value and not io.follows
     # Few large I/Os make seconds uneven by one of them; that their size moves nothing tells more.
     held = at_most(flat, FLAT) or found.moves[found.binding].any_size
@@ -149,6 +151,7 @@ def state_of(
     return DiskState(
         occupied=found.busy is None or found.busy >= DISK_OCCUPIED.value or waited_for or paced,
         at_cap=at_cap,
+        uneven=found.moves[found.binding].irregular is True,
         near_cap=near,
         beyond_cap=beyond,
         regulated=found.held is not None,
@@ -174,6 +177,16 @@ def _used(found: DiskMeasures, *, waited_for: bool) -> float | None:
     if found.utilisation is None or not waited_for or not at_least(found.busy, WAIT_SHARE):
         return found.utilisation
     return found.utilisation / min(1.0, found.busy or 1.0)
+
+
+def _beyond(done: float | None, used: float | None) -> bool:
+    """More than the cap was done, or would have been by far with the disk busy all the time.
+
+    That it never idles while it is held is known within a tenth: a regulator lets idle time be made up for.
+    """
+    if done is None or used is None:
+        return False
+    return done > 1 + CAP_MATCH.value or used > 1 / UTILISATION.value
 
 
 def disk_evidence(found: DiskMeasures, state: DiskState) -> frozenset[str]:

@@ -10,6 +10,7 @@ from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.checks import Looked, look
 from pinchpoint.analysis.confidence import RESAMPLES, Trust
 from pinchpoint.analysis.measures import settle
+from pinchpoint.analysis.series import Key
 from pinchpoint.analysis.signature import Suspicion
 from pinchpoint.analysis.stages import Stage
 from pinchpoint.analysis.summary import listed, thing
@@ -39,16 +40,20 @@ def explain(case: Case, sure: Trust | None) -> Explanation:
 def counted(fact: Fact, case: Case) -> Fact:
     """The fact with how many samples it rests on, or how many operations where it is about these."""
     samples = case.inputs.samples
-    if fact.instance is None:
-        keys = [key for key in samples.keys(fact.metric) if key.host == fact.host]
-        found = [samples.series(*key) for key in keys]
+    if fact.host and fact.instance is not None:
+        keys = [Key(fact.host, fact.metric, fact.instance)]
     else:
-        found = [samples.series(fact.host, fact.metric, fact.instance)]
+        keys = [key for key in samples.keys(fact.metric) if _about(fact, key)]
+    found = [samples.series(*key) for key in keys]
     counts = [series.measured for series in found if series is not None]
     if counts:
         return replace(fact, samples=sum(counts))
     whole = not fact.metric.partition(".")[2] or fact.metric.startswith("operations.")
     return replace(fact, samples=sum(flow.finished for flow in case.flows)) if whole and fact.metric else fact
+
+
+def _about(fact: Fact, key: Key) -> bool:
+    return fact.host in {key.host, ""} and fact.instance in {key.instance, None}
 
 
 def _row(case: Case, looked: Looked) -> Considered:

@@ -34,6 +34,8 @@ SHARES_TOLD = {
 }
 """A store's metric -> what its share is of."""
 AS_COUNTED = ", as the database counts it: nobody looked at the disk"
+OF_DATA = ("disk.writes_per_s", "disk.write_latency_s")
+"""What is recorded of data I/O apart, where it can be told from flushes (METHOD section 2)."""
 SPREADS = (FLAT, REGULATOR_FLAT, BY_SIZE)
 """Rules about how a rate moves: no threshold for the rate they are about."""
 
@@ -77,7 +79,7 @@ def _fact(
 ) -> Fact:
     of_limit = limit.value if limit and limit not in SPREADS else None
     series = None if resource.whole is not None else resource.instance
-    key = resource.told_by.get(metric)
+    key, metric = resource.told_by.get(metric), as_recorded(resource, metric)
     return Fact(
         fact=f"{text}{AS_COUNTED}" if resource.by_database and metric.startswith("disk.") else text,
         metric=key.metric if key else metric,
@@ -167,6 +169,12 @@ def _disk_facts(one: Suspicion, found: DiskMeasures) -> Iterator[Fact]:
     yield from _disk_witnesses(one, found)
 
 
+def as_recorded(resource: Resource, metric: str) -> str:
+    """A disk's metric; of writes that of data I/O, where that is what was looked at."""
+    of_data = any(role.data_io == "writes-flushes" for role in resource.roles)
+    return metric.replace("disk.write", "disk.data_write") if of_data and metric in OF_DATA else metric
+
+
 def rate_metric(found: DiskMeasures) -> str:
     """The metric of what binds a disk, of the way most of its I/O goes."""
     way = "read" if (found.reads_ratio or 0.0) > 1 / 2 else "write"
@@ -209,7 +217,8 @@ def _disk_witnesses(one: Suspicion, found: DiskMeasures) -> Iterator[Fact]:
     resource, state = one.resource, one.disk
     if state is not None and state.waited_for:
         text = f"{units.percent(state.wait_ratio)} of the time of {state.waiting}'s operations is spent on it"
-        yield _fact(resource, text, "service_wait_ratio", state.wait_ratio, "E4", WAIT_SHARE, "")
+        fact = _fact(resource, text, "operations.service", state.wait_ratio, "E4", WAIT_SHARE, "")
+        yield replace(fact, host="")
     yield from _told(one, found)
     if found.pressure is not None:
         text = f"somebody waited for I/O {units.percent(found.pressure)} of the time"

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from pinchpoint.analysis.inputs import Inputs, Load
+from pinchpoint.analysis.movement import COUNT_ERROR
 from pinchpoint.analysis.objectives import missed_scenarios
-from pinchpoint.analysis.series import Floats
+from pinchpoint.analysis.series import Floats, mean, spread
+from pinchpoint.analysis.stages import offered_per_s
 from pinchpoint.analysis.stations import Station, find_stations
-from pinchpoint.analysis.thresholds import MANY_REFUSED, PRESSED, STARTED
+from pinchpoint.analysis.thresholds import MANY_REFUSED, PRESSED, REGULATOR_FLAT, STARTED
 from pinchpoint.analysis.traffic import Latency, Traffic
 
 COMMIT_TIER = {"full-crawl": "sql", "sql-mix": "sql", "nosql-burst": "nosql"}
@@ -36,6 +38,7 @@ class Flow:
         in_flight: mean number of operations going on (throughput x service time).
         stations: where its operations spend their time, one per tier or source.
         pressed: whether the farm, not the schedule, set the pace.
+        even: whether its schedule is as even as a regulator, and was kept: so is then what it asks of disks.
     """
 
     load: Load
@@ -50,6 +53,7 @@ class Flow:
     in_flight: float
     stations: tuple[Station, ...]
     pressed: bool
+    even: bool = False
 
     def going_on(self, tier: str) -> float:
         """Mean number of its operations, or of their steps, that are at a tier or on the way to it."""
@@ -93,7 +97,19 @@ def _flow(inputs: Inputs, load: Load, *, missed: bool) -> Flow:
         in_flight=traffic.count / length * service.mean_s if service and length else 0.0,
         stations=find_stations(inputs, load),
         pressed=turned_away or _pressed(load, service, started, missed=missed),
+        even=_is_even(inputs, load, traffic),
     )
+
+
+def _is_even(inputs: Inputs, load: Load, traffic: Traffic) -> bool:
+    """Arrivals at random differ from second to second by the root of their number; bursts are two levels."""
+    if not load.scheduled or load.peak_per_s is not None:
+        return False
+    offered = offered_per_s(inputs, load.scenario)
+    flat, usual = spread(offered), mean(offered)
+    if flat is None or not usual or traffic.ok().count < STARTED.value * usual * inputs.window.seconds:
+        return False
+    return flat <= max(REGULATOR_FLAT.value, COUNT_ERROR / (usual * inputs.window.step_s))
 
 
 def _commits(load: Load, traffic: Traffic) -> Latency | None:

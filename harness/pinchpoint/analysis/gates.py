@@ -6,7 +6,7 @@ Errors of the farm do not: they exclude that operation, or are the finding.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -99,12 +99,16 @@ def _generator_cpu(inputs: Inputs) -> Iterator[Gate]:
         values = np.sum([np.nan_to_num(one) for one in used], axis=0)[np.any(np.isfinite(used), axis=0)]
         if not len(values):
             continue
-        held = float((values >= GENERATOR_CPU.value).mean()) <= GENERATOR_CPU_TIME.value
-        mean = float(values.mean())
+        full, mean = float((values >= GENERATOR_CPU.value).mean()), float(values.mean())
+        held = full <= GENERATOR_CPU_TIME.value
         text = f"the load generator ({', '.join(names)}) used {units.percent(mean)} of the core it may use"
+        if not held:
+            limit = units.percent(GENERATOR_CPU.value)
+            text += f", and {limit} or more of it for {units.percent(full)} of the time"
         remedy = "give the load generator more cores or workers, or lower the load"
         fact = _fact(text, "generator.cpu_ratio", mean, GENERATOR_CPU, (names[0], ""))
-        yield Gate(names[0], fact, remedy, held)
+        rule = f"{GENERATOR_CPU.says}, {GENERATOR_CPU_TIME.says}"
+        yield Gate(names[0], replace(fact, rule=rule), remedy, held)
 
 
 def _of_allowed(inputs: Inputs, worker: str) -> Floats:
@@ -161,7 +165,7 @@ def _little(inputs: Inputs, flow: Flow) -> Iterator[Gate]:
     )
     if not held:
         text += ": the load generator did something else in between"
-    fact = _fact(text, "users_gap_ratio", gap, LITTLE, ("", flow.load.scenario))
+    fact = _fact(text, "operations.service", gap, LITTLE, ("", flow.load.scenario))
     yield Gate("", fact, "give the load generator more cores, or fewer users per worker", held)
 
 
@@ -189,5 +193,5 @@ def _started(flow: Flow) -> Iterator[Gate]:
     only = "" if held else "only "
     share = units.percent(flow.started_ratio)
     text = f"{only}{share} of the scheduled operations of {flow.load.scenario} were started"
-    fact = _fact(text, "started_ratio", flow.started_ratio, STARTED, ("", flow.load.scenario))
+    fact = _fact(text, "generator.started_per_s", flow.started_ratio, STARTED, ("", flow.load.scenario))
     yield Gate("", fact, "allow more sessions, or give the load generator more cores", held, excusable=True)

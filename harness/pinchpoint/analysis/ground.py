@@ -14,7 +14,7 @@ from pinchpoint.analysis.output import others, reach
 from pinchpoint.analysis.resources import Resource
 from pinchpoint.analysis.signature import Suspicion
 from pinchpoint.analysis.verdict import Advice, Kind
-from pinchpoint.report import units
+from pinchpoint.report import words
 
 NO_NEXT = "nothing else that was measured is used enough to tell what would limit next"
 NOTHING = 0.005
@@ -137,4 +137,4 @@ def _text(what: str, gain: Gain) -> str:
         by = f": {gain.limit} is used up as well" if gain.limit else ""
         return f"{what}: by itself that gains nothing{by}."
     then = f"; then {gain.limit} limits" if gain.limit else ""
-    return f"{what}: up to +{units.percent(gain.ratio)}{then}."
+    return f"{what}: {words.up_to(gain.ratio, gain.assumes)}{then}."

@@ -163,17 +163,12 @@ def _before(climb: Climb, level: Level) -> bool:
 
 
 def _use(found: Measures, one: Suspicion) -> float | None:
-    """How much of it is used: of its cap where one is declared, else of the level at which it was held."""
+    """How much of it is used; of a disk whose cap is not known, or is another one, that is not known."""
     if isinstance(found, CpuMeasures):
         return found.busy
     if isinstance(found, ShareMeasures):
         return found.used if one.resource.type in GROWING else None
-    if found.utilisation is not None and not one.contradicted:
-        return found.utilisation
-    if not isinstance(one.found, DiskMeasures) or not one.found.level or not one.found.held:
-        return None
-    rate = found.io if one.found.binding == "io" else found.bytes
-    return None if rate is None else rate / one.found.level
+    return None if one.contradicted else found.utilisation
 
 
 def _fact(one: Suspicion, text: str, metric: str, value: float, kind: str, rule: Threshold) -> Fact:

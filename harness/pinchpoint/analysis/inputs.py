@@ -119,6 +119,7 @@ class Load:
         over_s: of a ramp, how long it takes.
         sources: of a crawl, each source's name -> its kind, where the plan names them.
         native: the farm does it by itself, at its own pace: its operations are counted, and not timed.
+        several: what is looked at covers more than one level of its load: that it changes is meant.
     """
 
     scenario: str
@@ -131,6 +132,7 @@ class Load:
     over_s: float | None = None
     sources: Mapping[str, str] = field(default_factory=dict)
     native: bool = False
+    several: bool = False
 
     @property
     def scheduled(self) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import scipy  # which loads its parts when they are used: most verdicts need none
 
-from pinchpoint.analysis.series import Floats
+from pinchpoint.analysis.series import Floats, mean
 from pinchpoint.analysis.thresholds import KNEE_RISE, KNEE_SLOPE, MIN_LEVELS, USL_SLOPE
 from pinchpoint.report import units
 
@@ -69,7 +69,8 @@ def find_knee(rows: Sequence[Mapping[str, Any]]) -> Knee:
     usl = _usl(load, done)
     meet = units.load_level(float(load[at]), rows[at].get("unit", "per_s"))
     flat = ratio < KNEE_SLOPE.value
-    rises = bool(np.nanmean(times[at + 1 :]) > KNEE_RISE.value * np.nanmean(times[: at + 1]))
+    then, first = mean(times[at + 1 :]), mean(times[: at + 1])
+    rises = then is not None and first is not None and then > KNEE_RISE.value * first
     agrees = usl is None or usl["slope_ratio"] < USL_SLOPE.value
     return Knee(
         found=flat and rises and agrees,

@@ -72,7 +72,10 @@ def judged_part(
         judged = [one for one in own if one.amount > knee_at]
         judged = judged or [one for one in own if one.end_s > full_from_s] or [top]
         start_s, end_s = min(one.start_s for one in judged), max(one.end_s for one in judged)
-        return _cut(inputs, start_s, end_s, _users(levels, start_s, end_s))
+        part = _cut(inputs, start_s, end_s, _users(levels, start_s, end_s))
+        several = len(judged) > 1
+        loads = (replace(one, several=several and one.scenario == climber) for one in part.loads)
+        return replace(part, loads=tuple(loads))
     begun = inputs.window.first_s
     ends = [begun + load.over_s + SETTLE_S for load in inputs.loads if load.over_s is not None]
     end_s = begun + inputs.window.seconds

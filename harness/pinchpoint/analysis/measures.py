@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -112,7 +113,8 @@ class ShareMeasures:
             disks read that had been in memory before; of connections the share of operations refused; of
             threads and tickets the share of operations that wait for one.
         own: the most that the tier behind it uses of its own CPU and disks; of threads and tickets the share
-            of them whose holders wait for something else.
+            of them whose holders wait for something else; of a lock the share of the sessions without a wait
+            for one, its holders among them, that waits for a disk.
         each_s: how long an operation waits for it.
         pressure: of memory, the share of the time somebody waited for it.
     """
@@ -161,7 +163,27 @@ def settle(resources: Iterable[Resource], rows: Rows) -> tuple[Resource, ...]:
     What a slope is worth is told by its standard error. The few seconds that tell most would be missing from
     many resamples, which say how sure a level is.
     """
-    return tuple(replace(one, moves=movements(one, rows)) if one.type == "disk" else one for one in resources)
+    return tuple(replace(one, moves=_Moves(one, rows)) if one.type == "disk" else one for one in resources)
+
+
+class _Moves(Mapping[str, Movement]):
+    """How a disk's rates move over some rows, found out when it is asked for: of most disks nobody asks."""
+
+    def __init__(self, disk: Resource, rows: Rows) -> None:
+        self._disk, self._rows = disk, rows
+
+    @cached_property
+    def _found(self) -> dict[str, Movement]:
+        return movements(self._disk, self._rows)
+
+    def __getitem__(self, rate: str) -> Movement:
+        return self._found[rate]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
 
 
 def movements(resource: Resource, rows: Rows) -> dict[str, Movement]:
@@ -170,15 +192,24 @@ def movements(resource: Resource, rows: Rows) -> dict[str, Movement]:
     rate = columns["reads"] + columns["writes"]
     rest = columns["bytes"], columns["outstanding"], columns["busy"], resource.step_s
     any_size = resource.pace is not None and resource.pace.by_bytes
-    return {
+    found = {
         "io": io_movement(rate, *rest),
         "bytes": replace(bytes_movement(rate, *rest), any_size=any_size),
     }
+    if not resource.even:
+        return found
+    return {name: replace(one, slope=None, of_any_size=None, scheduled=True) for name, one in found.items()}
+
+
+def mean_of(resource: Resource, column: str, rows: Rows) -> float | None:
+    """The mean of one of its columns over the rows; None where it was not measured, or has none such."""
+    values = resource.columns.get(column)
+    return None if values is None else mean(values[rows])
 
 
 def busy(resource: Resource, rows: Rows) -> float | None:
     """Of a CPU resource or a disk the mean busy ratio over the rows, None where not measured."""
-    return mean(resource.columns["busy"][rows])
+    return mean_of(resource, "busy", rows)
 
 
 def measure_cpu(resource: Resource, rows: Rows) -> CpuMeasures:

@@ -9,6 +9,7 @@ import numpy as np
 from pinchpoint.analysis.inputs import Host, Inputs
 from pinchpoint.analysis.resources import Resource
 from pinchpoint.analysis.series import Floats
+from pinchpoint.analysis.thresholds import PAGING
 
 
 def find_memory(inputs: Inputs, disks: tuple[Resource, ...]) -> Iterator[Resource]:
@@ -27,7 +28,9 @@ def find_memory(inputs: Inputs, disks: tuple[Resource, ...]) -> Iterator[Resourc
             machines.add(host.machine)
             everyone = inputs.on_machine(host.machine)
             paged = inputs.samples.first_of([one.name for one in everyone], "mem.paged_in_bytes_per_s")
-            yield _memory(inputs, everyone, "", whole, _again(paged, _read(disks, host)))
+            # Any system has a few pages come back now and then.
+            paging = np.where(paged < PAGING.value, 0.0, paged)
+            yield _memory(inputs, everyone, "", whole, _again(paging, _read(disks, host)))
 
 
 def _memory(inputs: Inputs, hosts: tuple[Host, ...], instance: str, left: Floats, again: Floats) -> Resource:

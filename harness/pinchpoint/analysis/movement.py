@@ -60,6 +60,7 @@ class Movement:
         level: the rate, its median.
         queued: whether I/O waits behind I/O.
         any_size: whether it stays however large the I/Os are (``pace.Pace``).
+        scheduled: whether it is flat as the schedule is: how it moves tells nothing of the disk.
     """
 
     spread: float | None = None
@@ -71,6 +72,7 @@ class Movement:
     level: float | None = None
     queued: bool = False
     any_size: bool = False
+    scheduled: bool = False
 
     @property
     def follows(self) -> bool:
@@ -97,7 +99,7 @@ class Movement:
         Larger I/Os may take longer on any disk, and so hide that it could do more: that the rate stays when
         they come counts only if it was never exceeded.
         """
-        if self.spread is None or self.count == 0 or self.follows or self.exceeded:
+        if self.spread is None or self.count == 0 or self.follows or self.exceeded or self.scheduled:
             return False
         stays = self.stays or (self.of_any_size is not None and self.of_any_size <= STAYS.value)
         steady = self.steadier is not None and self.steadier >= STEADIER.value

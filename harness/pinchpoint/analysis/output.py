@@ -118,7 +118,10 @@ def _nearness(one: Usage) -> float:
         return NOT_MEASURED_RANK if one.ratio is None else one.ratio
     if is_slow(one.resource, one.found) and not demoted(one.resource, one.found):
         return SLOW_RANK
-    return min(1.0, one.ratio) if one.ratio is not None else one.found.pressure or 0.0
+    if one.ratio is not None:
+        return min(1.0, one.ratio)
+    # Pressure is that of all disks together; one that idles is not what is waited for.
+    return min(one.found.pressure or 0.0, 1.0 if one.found.busy is None else one.found.busy)
 
 
 def _candidate(inputs: Inputs, stage: Stage, one: Usage) -> Suspect:

@@ -66,6 +66,7 @@ class Resource:
         roles: a device's roles, the first as in ``ROLE_ORDER``.
         limits: the declared caps, None where withheld.
         commit_path: whether commits wait for this device: it holds a log, or the data of a tier without one.
+        even: whether a disk is asked in an even schedule that was kept: its rate is flat by that alone.
         shift: how a disk's I/O, or else its bytes, changed its level in the window; None where it did not.
         pace: what a disk's time goes with, over all load levels where there are several; None where unknown.
         moves: how a disk's I/O (``io``) and ``bytes`` move when what is outstanding does
@@ -74,7 +75,8 @@ class Resource:
         scenario: whose users wait for a dependency.
         step_s: seconds per step.
         columns: one value per step of the window, NaN = not measured.
-        views: the series on which rests what the server itself says of it (``stores``).
+        views: the series on which rests what the server itself says of it (``stores``); of an interface that
+            of its fuller direction.
         told_by: of a disk nobody looked at, its metric -> the database's series that tells it (``managed``).
     """
 
@@ -88,6 +90,7 @@ class Resource:
     roles: tuple[DiskRole, ...] = ()
     limits: Limits | None = None
     commit_path: bool = False
+    even: bool = False
     shift: DiskShift | None = None
     pace: Pace | None = None
     moves: Mapping[str, Movement] = field(default_factory=dict)

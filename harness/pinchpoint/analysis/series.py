@@ -57,7 +57,7 @@ class Series:
     share: Floats
     covered_s: Floats
     highest: Floats
-    counts: npt.NDArray[np.int32]
+    counts: Floats
     weighted: bool
 
     @property
@@ -117,7 +117,9 @@ class Window:
 
     def step_of(self, time_s: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
         """The step each instant falls into; outside the window it is below 0 or at least ``steps``."""
-        return np.floor((time_s - self.first_s) / self.step_s).astype(np.int64)
+        step: Floats = np.subtract(time_s, self.first_s, dtype=np.float64)
+        step /= self.step_s
+        return np.floor(step, out=step).astype(np.int64)
 
 
 class Lines(Protocol):
@@ -143,11 +145,13 @@ class Samples:
         lines: all series.
         window: of it.
         first: the step of the lines with which it begins.
+        whole: those of a longer window of which they are a part; what it knows already is cut out of it.
     """
 
-    def __init__(self, lines: Lines, window: Window, first: int = 0) -> None:
+    def __init__(self, lines: Lines, window: Window, first: int = 0, whole: Samples | None = None) -> None:
         self.window = window
-        self._lines, self._begin = lines, first
+        self._lines, self._begin, self._whole = lines, first, whole
+        self._spread: set[Key] = set()
         self._keys: dict[str, list[Key]] = {}
         self._steps: dict[Key, Floats] = {}
         self._first: dict[tuple[tuple[str, ...], str, str], Floats] = {}
@@ -162,7 +166,8 @@ class Samples:
         first, between = divmod(window.first_s - self.window.first_s, self.window.step_s)
         if between or window.step_s != self.window.step_s:
             raise ValueError(f"{window}: its steps are not those of {self.window}")
-        return Samples(self._lines, window, self._begin + first)
+        inside = first >= 0 and first + window.steps <= self.window.steps
+        return Samples(self._lines, window, self._begin + first, self if inside else None)
 
     def keys(self, metric: str) -> list[Key]:
         """The series of a metric with at least one sample, in order of host and instance."""
@@ -239,10 +244,18 @@ class Samples:
         return min(1.0, float(series.covered_s.sum()) / self.window.seconds)
 
     def _steps_of(self, key: Key) -> Floats:
+        if self._whole is not None:
+            values = self._whole.steps(*key)
+            if key not in self._whole._spread:
+                first = self._begin - self._whole._begin
+                return values[first : first + self.window.steps]
         series = self.series(*key)
         if series is None:
             return np.full(self.window.steps, np.nan)
-        return series.steps() if key.metric.startswith("disk.") else _held(series, self.window.step_s)
+        if key.metric.startswith("disk.") or series.covered_s.max(initial=0.0) < 1.5 * self.window.step_s:
+            return series.steps()  # as a rule no sample covers two steps
+        self._spread.add(key)
+        return _held(series, self.window.step_s)
 
 
 def _kept(values: Floats) -> Floats:
@@ -254,8 +267,6 @@ def _kept(values: Floats) -> Floats:
 def _held(series: Series, step_s: int) -> Floats:
     """The mean of each step; those without one that a neighbour's sample covers have its value."""
     values = series.steps()
-    if series.covered_s.max(initial=0.0) < 1.5 * step_s:
-        return values  # no sample covers two steps
     each_s = np.divide(series.covered_s, series.counts, out=np.zeros_like(values), where=series.counts > 0)
     lengths = np.round(each_s / step_s).astype(int)
     for at in np.flatnonzero(lengths > 1):

@@ -42,13 +42,26 @@ LOCK = "Lock:"
 
 
 def sessions_at_work(inputs: Inputs, hosts: Iterable[str]) -> Floats:
-    """Sessions whose statement runs or waits, or whose transaction is open; NaN where none was asked."""
+    """Sessions whose statement runs or waits, or whose transaction is open; NaN where none was asked.
+
+    Those that are hidden from whoever asks may be at work as well.
+    """
     total = np.full(inputs.window.steps, np.nan)
     for host in hosts:
-        active = inputs.samples.steps(host, "db.sessions_active")
-        held = np.nan_to_num(inputs.samples.steps(host, "db.sessions_idle_in_transaction"))
-        total = np.where(np.isfinite(active), np.nan_to_num(total) + active + held, total)
+        active = active_sessions(inputs, host)
+        held, hidden = (
+            np.nan_to_num(inputs.samples.steps(host, f"db.sessions_{name}"))
+            for name in ("idle_in_transaction", "hidden")
+        )
+        total = np.where(np.isfinite(active), np.nan_to_num(total) + active + held + hidden, total)
     return total
+
+
+def active_sessions(inputs: Inputs, host: str) -> Floats:
+    """Sessions whose statement runs or waits; NaN where none was asked, or more were hidden than seen."""
+    active = inputs.samples.steps(host, "db.sessions_active")
+    hidden = np.nan_to_num(inputs.samples.steps(host, "db.sessions_hidden"))
+    return np.where(hidden > active, np.nan, active)
 
 
 def largest_lock(inputs: Inputs, host: str) -> str:
@@ -61,6 +74,18 @@ def largest_lock(inputs: Inputs, host: str) -> str:
     return max(waits, key=waits.__getitem__, default="")
 
 
+def held_for_disks(inputs: Inputs, host: str) -> Floats:
+    """Of the sessions that work and wait for no lock, the share that waits for a disk; NaN where none does.
+
+    Those who hold a lock are among them.
+    """
+    waits = _sessions(inputs, host, (*LOG_WAITS, *DATA_WAITS, *TEMPORARY_WAITS))
+    locked = np.nan_to_num(inputs.samples.steps(host, "db.lock_waiters"))
+    rest = sessions_at_work(inputs, [host]) - locked
+    known = np.isfinite(rest) & (rest > 0)
+    return np.minimum(1.0, np.divide(waits, rest, out=np.full_like(rest, np.nan), where=known))
+
+
 def waiting_sessions(inputs: Inputs, roles: Iterable[DiskRole]) -> Floats:
     """How many sessions waited for a device with these roles; NaN where no database was asked.
 
@@ -68,7 +93,7 @@ def waiting_sessions(inputs: Inputs, roles: Iterable[DiskRole]) -> Floats:
     """
     total = np.full(inputs.window.steps, np.nan)
     for role in roles:
-        active = inputs.samples.steps(role.host, "db.sessions_active")
+        active = active_sessions(inputs, role.host)
         if np.isfinite(active).any():
             waits = _sessions(inputs, role.host, _prefixes(inputs, role))
             total = np.where(np.isfinite(active), np.nan_to_num(total) + waits, total)

@@ -10,8 +10,8 @@ from pinchpoint.analysis.dependencies import held_outside
 from pinchpoint.analysis.flows import Flow, going_on
 from pinchpoint.analysis.inputs import Inputs
 from pinchpoint.analysis.resources import Resource
-from pinchpoint.analysis.series import Floats
-from pinchpoint.analysis.sessions import largest_lock
+from pinchpoint.analysis.series import Floats, Key
+from pinchpoint.analysis.sessions import active_sessions, held_for_disks, largest_lock
 
 SOMEBODY = 0.5
 """Mean number of sessions waiting in a second from which somebody waits in most of it."""
@@ -21,6 +21,7 @@ def find_locks(inputs: Inputs, flows: tuple[Flow, ...]) -> Iterator[Resource]:
     """The locks of every database that was asked about them."""
     for host in inputs.hosts:
         waiters = inputs.samples.steps(host.name, "db.lock_waiters")
+        waiters = np.where(np.isfinite(active_sessions(inputs, host.name)), waiters, np.nan)
         if not np.isfinite(waiters).any():
             continue
         there = going_on(inputs, flows, host.tier)
@@ -34,6 +35,7 @@ def find_locks(inputs: Inputs, flows: tuple[Flow, ...]) -> Iterator[Resource]:
             columns={
                 "used": np.where(np.isfinite(waiters), waiters >= SOMEBODY, np.nan),
                 "witness": np.divide(waiters, there, out=np.zeros_like(waiters), where=there > 0),
+                "own": held_for_disks(inputs, host.name),
             },
         )
 
@@ -76,6 +78,7 @@ def find_interfaces(
         names = ("net.received_bytes_per_s", "net.sent_bytes_per_s")
         received, sent = (inputs.samples.steps(key.host, name, key.instance) for name in names)
         most = np.fmax(received, sent)
+        fuller = max(names, key=lambda name: inputs.samples.mean(key.host, name, key.instance) or 0.0)
         yield Resource(
             key=f"network:{hosts[0].machine}:{key.instance}",
             type="network",
@@ -83,6 +86,7 @@ def find_interfaces(
             hosts=tuple(host.name for host in everyone),
             tiers=tuple(dict.fromkeys(host.tier for host in everyone)),
             instance=key.instance,
+            views=(Key(key.host, fuller, key.instance),),
             columns={
                 "used": np.divide(most, speed, out=np.full_like(most, np.nan), where=speed > 0),
                 "witness": _idle(inputs, flows, disks, {host.tier for host in everyone}),

@@ -87,7 +87,9 @@ def _pool(resource: Resource, found: ShareMeasures, _flows: tuple[Flow, ...]) ->
         return BOTH if full and at_least(found.witness, QUEUED) else NONE
     if found.used is None:
         return frozenset({"E4"}) if at_least(found.witness, MANY_REFUSED) else NONE
-    return BOTH if at_least(found.used, CONNECTIONS) and found.witness else NONE
+    if not (at_least(found.used, CONNECTIONS) and found.witness):
+        return NONE
+    return BOTH if at_least(found.witness, MANY_REFUSED) else frozenset({"E1"})
 
 
 JUDGES: dict[str, Callable[[Resource, ShareMeasures, tuple[Flow, ...]], frozenset[str]]] = {

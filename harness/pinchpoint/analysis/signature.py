@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from pinchpoint.analysis.evidence import DiskState, cpu_evidence, cpu_limit, disk_evidence, disk_state
+from pinchpoint.analysis.evidence import DiskState, cpu_evidence, disk_evidence, disk_state
 from pinchpoint.analysis.flows import Flow
-from pinchpoint.analysis.measures import DiskMeasures, Measures, ShareMeasures, busy, measure
+from pinchpoint.analysis.measures import DiskMeasures, Measures, ShareMeasures, busy, mean_of, measure
 from pinchpoint.analysis.resources import Resource, ResourceType
 from pinchpoint.analysis.shares import share_evidence
 from pinchpoint.analysis.stages import Rows
-from pinchpoint.analysis.thresholds import at_least
+from pinchpoint.analysis.thresholds import (
+    HARDLY,
+    LOCK_WAIT,
+    NETWORK,
+    POOL_HELD,
+    READ_AGAIN,
+    THREAD_BUSY,
+    UTILISATION,
+    WAIT_SHARE,
+    Threshold,
+    at_least,
+)
 from pinchpoint.analysis.verdict import Fact, Kind
+from pinchpoint.analysis.waits import most_waited
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +39,7 @@ class Suspicion:
         disk: a disk's answers, None for anything else.
         exact: it stands at its declared cap, or at its quota.
         contradicted: the measurement contradicts the declared cap.
-        demoted: its writes are mostly asynchronous: nothing is known to wait for them.
+        demoted: nothing is known to wait for it: its writes are mostly asynchronous, or its server says so.
         grown: what several load levels say of it, ``E2`` and ``E3``.
     """
 
@@ -52,7 +66,23 @@ KINDS: dict[ResourceType, Kind] = {
 }
 """What it is called when such a resource is used up; of a disk, how it limits is to be found out."""
 
-CPUS = ("cpu", "allowance", "thread")
+
+class Least(NamedTuple):
+    """What must be so for anything to speak against a resource: the mean of a column reaches a limit."""
+
+    column: str
+    limit: Threshold
+
+
+LEAST: Mapping[ResourceType, Least] = {
+    "cpu": Least("busy", UTILISATION),
+    "allowance": Least("busy", UTILISATION),
+    "thread": Least("busy", THREAD_BUSY),
+    "dependency": Least("used", POOL_HELD),
+    "lock": Least("witness", LOCK_WAIT),
+    "memory": Least("witness", READ_AGAIN),
+    "network": Least("used", NETWORK),
+}
 
 AT_A_LEVEL = ("disk_cap", "disk_device")
 """Kinds that a declared limit can be held against; burst credits exceed it by nature."""
@@ -64,8 +94,26 @@ to those who wait for it."""
 
 def suspect(resource: Resource, rows: Rows, flows: tuple[Flow, ...]) -> Suspicion | None:
     """Judge one resource over those rows; None where nothing speaks against it."""
-    if resource.type in CPUS and not at_least(busy(resource, rows), cpu_limit(resource)):
-        return None  # the quick answer: most CPUs, in each of 200 resamples
+    if at_ease(resource, rows, flows):
+        return None  # the quick answer: most resources, in each of 200 resamples
+    return judge(resource, rows, flows)
+
+
+def at_ease(resource: Resource, rows: Rows, flows: tuple[Flow, ...]) -> bool:
+    """Whether it is plain by one or two columns that nothing speaks against it; ``judge`` would say so, too.
+
+    Of a disk: it kept its level, has nothing to do half of the time, and nobody waits for it that long.
+    """
+    if resource.type == "disk":
+        used = busy(resource, rows)
+        often_idle = used is not None and used < WAIT_SHARE.value and resource.shift is None
+        return often_idle and most_waited(resource, rows, flows) < WAIT_SHARE.value
+    least = LEAST.get(resource.type)
+    return least is not None and not at_least(mean_of(resource, least.column, rows), least.limit)
+
+
+def judge(resource: Resource, rows: Rows, flows: tuple[Flow, ...]) -> Suspicion | None:
+    """All that is known of one resource over those rows; None where nothing speaks against it."""
     found = measure(resource, rows)
     if isinstance(found, DiskMeasures):
         return _disk(resource, found, flows)
@@ -84,7 +132,7 @@ def _disk(resource: Resource, found: DiskMeasures, flows: tuple[Flow, ...]) -> S
         return None
     if resource.whole is not None and not (state.occupied and state.near_cap):
         return None  # only its own cap is a matter of the machine; all else is one disk's
-    kind = disk_kind(state)
+    kind: Kind = "disk_cap" if resource.whole is not None else disk_kind(state)
     if state.wait_ratio is None and (kind not in USED_UP or demoted(resource, found)):
         return None
     below = found.utilisation is not None and not (state.near_cap or state.beyond_cap)
@@ -96,7 +144,7 @@ def _disk(resource: Resource, found: DiskMeasures, flows: tuple[Flow, ...]) -> S
         disk=state,
         exact=state.at_cap,
         contradicted=kind in AT_A_LEVEL and (state.beyond_cap or (kind == "disk_cap" and below)),
-        demoted=demoted(resource, found) and not state.waited_for,
+        demoted=(demoted(resource, found) and not state.waited_for) or ignored(found, state),
     )
 
 
@@ -107,11 +155,18 @@ def disk_kind(state: DiskState) -> Kind:
         return "disk_burst_exhausted"
     if state.rose:
         return "disk_warm_up"
-    if state.occupied and (state.near_cap or state.regulated):
+    below = state.uneven and state.device and not state.at_cap
+    if state.occupied and (state.regulated or (state.near_cap and not below)):
         return "disk_cap"
     if state.occupied and state.device:
         return "disk_device"
     return "disk_concurrency" if state.concurrency else "disk_latency"
+
+
+def ignored(found: DiskMeasures, state: DiskState) -> bool:
+    """Whether whoever was asked says that hardly anybody waits for it: it is others who use it."""
+    asked = found.sessions is not None or found.log_waits is not None
+    return asked and state.wait_ratio is not None and state.wait_ratio < HARDLY.value
 
 
 def demoted(resource: Resource, found: DiskMeasures) -> bool:

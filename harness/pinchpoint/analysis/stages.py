@@ -74,14 +74,17 @@ def offered_per_s(inputs: Inputs, scenario: str) -> Floats:
 
 
 def _transient(inputs: Inputs) -> tuple[int, bool | None, tuple[str, ...]]:
-    """Steps to cut, whether the rest is steady, and who is not. Bursts are unsteady on purpose: left out."""
+    """Steps to cut, whether the rest is steady, and who is not.
+
+    Bursts are unsteady on purpose, and so is a load of which several levels are looked at: left out.
+    """
     window = inputs.window
     if window.steps < MIN_SAMPLES.value:
         return 0, None, ()
     flows = {
         load.scenario: inputs.traffic.of(load.scenario).whole().per_step(window)
         for load in inputs.loads
-        if load.model != "burst"
+        if load.model != "burst" and not load.several
     }
     cuts = [mser5(flow) for flow in flows.values() if find_shift(flow)]
     cut = max(cuts, default=0)

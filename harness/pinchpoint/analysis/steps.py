@@ -7,6 +7,7 @@ is always the same, so sums are the same to the last digit.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
@@ -14,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pinchpoint.analysis.series import Floats, Key, Readings, Samples, Series, Window
 from pinchpoint.store import samples as recorded
@@ -24,6 +24,11 @@ Ints = npt.NDArray[np.int64]
 
 _BLOCK = 128
 """Lines are made so many at a time, so that no array has to grow."""
+
+_SUMS = ("rows", "counts", "covered_s", "total", "weight", "weighted_total")
+"""What is added up of each series in each step: samples, measured or not; those that are measured; the
+seconds these cover; values times these; the operations that values are means of; values times these."""
+_ROWS, _COUNTS, _COVERED, _TOTAL, _WEIGHT, _WEIGHTED_TOTAL = range(len(_SUMS))
 
 
 def add_up(samples: recorded.Samples, window: Window, apart: Collection[Key] = ()) -> Samples:
@@ -43,17 +48,17 @@ class _Part(NamedTuple):
     Attributes:
         keys: its series.
         first: the first of the steps it has samples in.
-        sums: a line per series, a column per step from there to its last: values times the seconds they
-            cover (``total``), these (``covered_s``), values times the operations they are means of
-            (``weighted_total``), these (``weight``), the largest (``highest``), how many values (``counts``),
-            how many samples, measured or not (``rows``).
+        sums: as ``_SUMS`` (of means of operations its last two are left out where there are none), a line
+            per series, a column per step from ``first`` to its last.
+        highest: the largest value of each, likewise.
         weighted: of each series, whether its values are means of operations.
         readings: of those of its series that are kept apart.
     """
 
     keys: list[Key]
     first: int
-    sums: dict[str, npt.NDArray[Any]]
+    sums: Floats
+    highest: Floats
     weighted: npt.NDArray[np.bool_]
     readings: list[tuple[Key, Readings]]
 
@@ -68,7 +73,7 @@ class _Sums:
         self._number_of: dict[Key, int] = {}
         self._of_metric: dict[str, list[Key]] = {}
         self._weighted: set[int] = set()
-        self._blocks: list[dict[str, npt.NDArray[Any]]] = []
+        self._blocks: list[_Lines] = []
         self._readings: dict[Key, list[Readings]] = {key: [] for key in apart}
 
     def keys(self, metric: str) -> Iterable[Key]:
@@ -83,18 +88,22 @@ class _Sums:
         if number is None:
             return None
         block, row = divmod(number, _BLOCK)
-        columns, weighted = self._blocks[block], number in self._weighted
+        (sums, highests), weighted = self._blocks[block], number in self._weighted
         there = slice(max(0, first), max(0, first + steps))
-        if not columns["rows"][row, there].any():
+        if not sums[_ROWS, row, there].any():
             return None
-        names = ("weighted_total", "weight") if weighted else ("total", "covered_s")
-        found = [columns[name][row, there] for name in (*names, "covered_s", "highest", "counts")]
+        of = (
+            (_WEIGHTED_TOTAL, _WEIGHT, _COVERED, _COUNTS)
+            if weighted
+            else (_TOTAL, _COVERED, _COVERED, _COUNTS)
+        )
+        found = [*(sums[one, row, there] for one in of), highests[row, there]]
         missing = steps - len(found[0])
         if missing:
             before = min(max(0, -first), missing)
-            ends, empty = (before, missing - before), (0, 0, 0, -np.inf, 0)
-            found = [np.pad(one, ends, constant_values=of) for one, of in zip(found, empty, strict=True)]
-        total, share, covered_s, highest, counts = found
+            ends, empty = (before, missing - before), (0, 0, 0, 0, -np.inf)
+            found = [np.pad(one, ends, constant_values=none) for one, none in zip(found, empty, strict=True)]
+        total, share, covered_s, counts, highest = found
         return Series(total, share, covered_s, highest, counts, weighted)
 
     def readings(self, key: Key) -> Readings:
@@ -104,7 +113,7 @@ class _Sums:
         return _in_order(parts)
 
     def _read(self, names: tuple[str | None, str, str | None]) -> None:
-        if names in self._asked:
+        if names in self._asked or (None, names[1], None) in self._asked:
             return
         self._asked.add(names)
         work = partial(_summed, window=self._window, apart=self._readings.keys())
@@ -115,12 +124,12 @@ class _Sums:
     def _add(self, part: _Part) -> None:
         numbers = np.array([self._number(key) for key in part.keys])
         self._weighted.update(numbers[part.weighted].tolist())
+        kinds, _, steps = part.sums.shape
+        there = slice(part.first, part.first + steps)
         for block, rows, mine in _by_block(numbers):
-            for name, sums in part.sums.items():
-                column = self._blocks[block][name]
-                there = rows, slice(part.first, part.first + sums.shape[1])
-                join = np.maximum if name == "highest" else np.add
-                column[there] = join(column[there], sums[mine])
+            sums, highest = self._blocks[block]
+            sums[:kinds, rows, there] += part.sums[:, mine]
+            highest[rows, there] = np.maximum(highest[rows, there], part.highest[mine])
         for key, readings in part.readings:
             self._readings[key].append(readings)
 
@@ -135,13 +144,16 @@ class _Sums:
         return number
 
 
-def _lines(steps: int) -> dict[str, npt.NDArray[Any]]:
+class _Lines(NamedTuple):
+    """Of some series: ``sums`` (as ``_SUMS``, by series, by step), and each step's ``highest`` value."""
+
+    sums: Floats
+    highest: Floats
+
+
+def _lines(steps: int) -> _Lines:
     """Empty ones."""
-    shape = _BLOCK, steps
-    names = ("total", "covered_s", "weighted_total", "weight")
-    columns: dict[str, npt.NDArray[Any]] = {name: np.zeros(shape) for name in names}
-    columns |= {name: np.zeros(shape, dtype=np.int32) for name in ("counts", "rows")}
-    return columns | {"highest": np.full(shape, -np.inf)}
+    return _Lines(np.zeros((len(_SUMS), _BLOCK, steps)), np.full((_BLOCK, steps), -np.inf))
 
 
 def _by_block(numbers: Ints) -> Iterator[tuple[int, Any, Any]]:
@@ -162,100 +174,99 @@ def _span(numbers: Ints) -> Any:
 
 def _summed(table: pa.Table, window: Window, apart: Collection[Key]) -> _Part | None:
     """What one group of rows adds up to; None where nothing of it is in the window."""
-    interval = table["interval_s"].to_numpy()
-    middle = table["time_ns"].to_numpy() / 1e9 - interval / 2
-    step = window.step_of(middle)
-    inside = (step >= 0) & (step < window.steps)
-    if not inside.all():
-        table = table.filter(pa.array(inside))
-        interval, middle, step = interval[inside], middle[inside], step[inside]
+    middle, step = _times(table, window)
+    first, last = int(step.min(initial=window.steps)), int(step.max(initial=0))
+    if first < 0 or last >= window.steps:
+        inside = (step >= 0) & (step < window.steps)
+        table, middle, step = table.filter(pa.array(inside)), middle[inside], step[inside]
+        first, last = int(step.min(initial=window.steps)), int(step.max(initial=0))
     if not table.num_rows:
         return None
-    keys, series = _series(table)
-    first = int(step.min())
-    shape = len(keys), int(step.max()) - first + 1
-    cells = series * shape[1] + (step - first)
-    sums = {"rows": np.bincount(cells, None, shape[0] * shape[1])}
-    value, measured = table["value"], slice(None)
-    if value.null_count:
-        measured = pc.is_valid(value).to_numpy()
-        value = value.drop_null()
-    value = value.to_numpy()
-    sums |= _measured(cells[measured], value, interval[measured], sums["rows"])
-    found, weighted = _weighted(table, cells, shape)
+    keys, number, lengths = _series(table)
+    width = last - first + 1
+    size = len(keys) * width
+    cells = np.repeat(number * width - first, lengths)
+    cells += step
+    rows = counts = np.bincount(cells, None, size)
+    table = table.select(["interval_s", "value", "weight"])
+    if table["value"].null_count:
+        measured = table["value"].is_valid()
+        table, there = table.filter(measured), np.flatnonzero(measured.to_numpy())
+        cells, middle = cells[there], middle[there]
+        counts = np.bincount(cells, None, size)
+    interval, value = (table[name].to_numpy() for name in ("interval_s", "value"))
+    over_time = (np.bincount(cells, each, size) for each in (interval, value * interval))
+    over_operations, weighted = _means(table["weight"], cells, value, (len(keys), width))
+    highest = np.full(size, -np.inf)
+    np.maximum.at(highest, cells, value)
     return _Part(
         keys=keys,
         first=first,
-        sums={name: column.reshape(shape) for name, column in (sums | found).items()},
+        sums=np.array([rows, counts, *over_time, *over_operations]).reshape(-1, len(keys), width),
+        highest=highest.reshape(len(keys), width),
         weighted=weighted,
-        readings=list(_kept(keys, apart, series[measured], middle[measured], value)),
+        readings=list(_kept(keys, apart, cells, width, Readings(middle, value))),
     )
 
 
-def _measured(cells: Ints, value: Floats, interval: Floats, rows: Ints) -> dict[str, npt.NDArray[Any]]:
-    """Of those with a value, by cell; ``rows`` counts all."""
-    highest = np.full(len(rows), -np.inf)
-    np.maximum.at(highest, cells, value)
-    return {
-        "counts": rows if len(cells) == rows.sum() else np.bincount(cells, None, len(rows)),
-        "covered_s": np.bincount(cells, interval, len(rows)),
-        "total": np.bincount(cells, value * interval, len(rows)),
-        "highest": highest,
-    }
+def _times(table: pa.Table, window: Window) -> tuple[Floats, Ints]:
+    """(the middle of each row's interval, UTC seconds; the step it falls into)."""
+    middle = table["time_ns"].to_numpy() / 1e9
+    middle -= table["interval_s"].to_numpy() / 2
+    return middle, window.step_of(middle)
 
 
-def _weighted(
-    table: pa.Table, cells: Ints, shape: tuple[int, int]
-) -> tuple[dict[str, npt.NDArray[Any]], npt.NDArray[np.bool_]]:
-    """(sums of those that are means of operations, by cell; which series they are of)."""
-    rows = pc.indices_nonzero(pc.and_(pc.is_valid(table["weight"]), pc.is_valid(table["value"])))
-    if not len(rows):
-        return {}, np.zeros(shape[0], dtype=bool)
-    value, weight = (table[name].take(rows).to_numpy() for name in ("value", "weight"))
-    cells, size = cells[rows.to_numpy()], shape[0] * shape[1]
-    sums = {
-        "weight": np.bincount(cells, weight, size),
-        "weighted_total": np.bincount(cells, value * weight, size),
-    }
+def _means(
+    weight: pa.ChunkedArray, cells: Ints, value: Floats, shape: tuple[int, int]
+) -> tuple[list[npt.NDArray[Any]], npt.NDArray[np.bool_]]:
+    """([operations, values times these], by cell, of values that are means; which series they are of)."""
+    if weight.null_count == len(weight):
+        return [], np.zeros(shape[0], dtype=bool)
+    there = np.flatnonzero(weight.is_valid().to_numpy())
+    weights, cells = weight.drop_null().to_numpy(), cells[there]
+    sums = [np.bincount(cells, each, math.prod(shape)) for each in (weights, value[there] * weights)]
     return sums, np.bincount(cells // shape[1], None, shape[0]) > 0
 
 
 def _kept(
-    keys: list[Key], apart: Collection[Key], series: Ints, middle: Floats, value: Floats
+    keys: list[Key], apart: Collection[Key], cells: Ints, width: int, all_rows: Readings
 ) -> Iterator[tuple[Key, Readings]]:
     """The readings of the series that are kept apart."""
     wanted = np.array([key in apart for key in keys])
     if not wanted.any():
         return
+    series = cells // width
     rows = np.flatnonzero(wanted[series])
     rows = rows[np.argsort(series[rows], kind="stable")]
     numbers = np.flatnonzero(wanted)
     ends = np.searchsorted(series[rows], numbers, side="right")
     for number, part in zip(numbers.tolist(), np.split(rows, ends[:-1]), strict=True):
-        yield keys[number], Readings(middle[part], value[part])
+        yield keys[number], Readings(all_rows.middle_s[part], all_rows.value[part])
 
 
-def _series(table: pa.Table) -> tuple[list[Key], Ints]:
-    """(the series of a table; of each row the number of its one)."""
+def _series(table: pa.Table) -> tuple[list[Key], Ints, Ints]:
+    """(the series of a table; of each stretch of rows of one series its number; how many rows it has)."""
     columns = [_dictionary(table[name]) for name in Key._fields]
-    sizes = [len(column.dictionary) for column in columns]
-    host, metric, instance = (column.indices.to_numpy().astype(np.int64) for column in columns)
-    codes = (host * sizes[1] + metric) * sizes[2] + instance
+    names = [column.dictionary.to_pylist() for column in columns]
+    numbers = [column.indices.to_numpy() for column in columns]
     # Where rows are in the order of series, few begin another one.
-    begins = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]]))
-    number, found = numbered(codes[begins], sizes[0] * sizes[1] * sizes[2])
-    pair, one = np.divmod(found, sizes[2])
-    first, other = np.divmod(pair, sizes[1])
-    names = (
-        column.dictionary.take(pa.array(at)).to_pylist()
-        for column, at in zip(columns, (first, other, one), strict=True)
-    )
-    keys = [Key(*each) for each in zip(*names, strict=True)]
-    return keys, np.repeat(number, np.diff(begins, append=len(codes)))
+    begins = np.zeros(table.num_rows, dtype=bool)
+    begins[0] = True
+    for each in numbers:
+        begins[1:] |= each[1:] != each[:-1]
+    first = np.flatnonzero(begins)
+    sizes = [len(each) for each in names]
+    codes = np.ravel_multi_index([number[first] for number in numbers], sizes)
+    number, found = numbered(codes, math.prod(sizes))
+    places = zip(names, np.unravel_index(found, sizes), strict=True)
+    of_keys = ([each[at] for at in place.tolist()] for each, place in places)
+    return list(map(Key, *of_keys)), number, np.diff(first, append=table.num_rows)
 
 
 def _dictionary(column: pa.ChunkedArray) -> pa.DictionaryArray:
     """In one piece."""
+    if column.num_chunks == 1:
+        return column.chunk(0)
     whole = column.unify_dictionaries().combine_chunks()
     return whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
 

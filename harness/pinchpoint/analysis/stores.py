@@ -136,6 +136,8 @@ def _share(told: _Told, share: Floats, key: Key) -> None:
 
 def _cassandra(inputs: Inputs, host: str, told: _Told, *, log: bool, data: bool) -> None:
     writes, reads = _held(inputs, host, WRITES), _held(inputs, host, READS)
+    if not np.isfinite(writes).any():
+        return
     held, (used, queue) = writes + np.nan_to_num(reads), _on_cpu(inputs, host)
     most, least = (np.clip(1 - ready / np.maximum(held, LEAST), 0, 1) for ready in (used, used + queue))
     idle = np.where(least >= most / 2, least, np.nan)  # with cores that full it cannot be told
@@ -186,6 +188,13 @@ def _on_cpu(inputs: Inputs, name: str) -> tuple[Floats, Floats]:
     used = np.where(np.isfinite(own), own * of, busy * of)
     fullest = np.minimum(0.999, np.fmax(busy, own))
     return used, np.asarray(fullest**2 / (1 - fullest))
+
+
+def operations_inside(inputs: Inputs, host: str) -> Floats:
+    """How many operations have a thread (Cassandra) or a ticket (MongoDB); NaN of any other store."""
+    threads = inputs.samples.steps(host, "db.pool.active", REQUESTS)
+    tickets = [inputs.samples.steps(host, "db.tickets_used", instance) for instance in TICKETS]
+    return np.where(np.isfinite(threads), threads, np.sum(tickets, axis=0))
 
 
 # ---- what clients' requests are let in by ------------------------------------------------------------

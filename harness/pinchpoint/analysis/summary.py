@@ -81,8 +81,7 @@ def _shared_proof(resource: Resource, found: ShareMeasures) -> str:
     proofs = {
         "dependency": f"it holds {used} of the users of {resource.scenario}, {units.seconds(found.each_s)} "
         "each time, while the farm has little to do",
-        "lock": f"{witness} of the operations under way wait for one another's locks, while CPU and disks "
-        "have room",
+        "lock": f"{witness} of the operations under way wait for one another's locks",
         "memory": f"{witness} of what is read had been in memory before and had to make room",
         "network": f"it carries {used} of its speed",
         "pool": f"{used} of them are in use, and {witness} of the operations {meet} one"
@@ -160,9 +159,18 @@ def not_reached_words(flows: Sequence[Flow], rates: dict[str, float], following:
     text = f"Nothing gave way at this load: the farm served {served}, and its limit is above that."
     if following is None:
         return text
-    part = f"the {following.role or 'whole machine'} disk" if following.resource == "disk" else "the CPU"
     used = units.percent(following.utilisation_ratio)
-    return f"{text} The most used part was {part} of the {following.tier} tier ({following.host}), at {used}."
+    return f"{text} The most used part was {_part(following)}, at {used}."
+
+
+def _part(one: Next) -> str:
+    """What would give way next, in plain words."""
+    if one.resource == "disk" and one.role is None:
+        return f"all disks of {one.host} together ({one.instance})"
+    if one.resource in OTHERS:
+        return _other(one)
+    part = f"the {one.role} disk" if one.resource == "disk" else "the CPU"
+    return f"{part} of the {one.tier} tier ({one.host})"
 
 
 def inconclusive_words(why: str, candidates: Sequence[Suspect]) -> str:
@@ -185,15 +193,18 @@ OTHERS: Mapping[str, str] = {
 """What a candidate that is neither CPU nor disk is called."""
 
 
+def _other(one: Suspect | Next) -> str:
+    instance = one.instance.removeprefix("thread:")
+    return OTHERS[one.resource].format(host=one.host, tier=one.tier, instance=instance)
+
+
 def _place(candidate: Suspect) -> str:
     if candidate.resource == "disk" and candidate.role is None:
         return f"all disks of {candidate.host} together ({candidate.instance})"
     if candidate.resource == "disk":
         return f"the {candidate.role} disk of {candidate.tier}"
     if candidate.resource in OTHERS:
-        return OTHERS[candidate.resource].format(
-            host=candidate.host, tier=candidate.tier, instance=candidate.instance.removeprefix("thread:")
-        )
+        return _other(candidate)
     unknown = " (not measured)" if all(fact.value is None for fact in candidate.evidence) else ""
     return f"the CPU of {candidate.host}{unknown}"
 
@@ -231,7 +242,7 @@ def experiment(flows: Sequence[Flow], found: Sequence[Suspicion], unseen: Sequen
 def _of_suspects(found: Sequence[Suspicion]) -> str:
     """What would tell two suspects apart, or one from chance."""
     first = found[0]
-    if strangers(first) is not None:
+    if strangers(first.resource, first.found) is not None:
         host, unseen = first.resource.hosts[0], unwatched(first)
         if unseen:
             return f"Watch the processes of {listed(list(unseen))} on {host}, and run the same plan again."

@@ -52,7 +52,8 @@ def burst_table(inputs: Inputs, load: Load) -> list[dict[str, Any]]:
 
     Its backlog is what was due by its end, since measuring began, and had neither ended nor been dropped. A
     burst is where the generators scheduled more than half-way between base and peak. It is recovered from in
-    the first step whose median latency is within 10 % of the median between bursts.
+    the first step whose median latency is within 10 % of the median between bursts, those steps left out at
+    whose end more waited than arrives in one: what is left of a burst is no calm.
     """
     window = inputs.window
     inside = peak_steps(inputs, load.scenario)
@@ -60,8 +61,8 @@ def burst_table(inputs: Inputs, load: Load) -> list[dict[str, Any]]:
     traffic = inputs.traffic.of(load.scenario).whole()
     offered = offered_per_s(inputs, load.scenario)
     medians = traffic.medians_s(window)
-    calm = _calm(medians, inside)
     waiting = _backlog(inputs, traffic, offered)
+    calm = _calm(medians, inside | (waiting > max(1.0, (load.base_per_s or 0.0) * window.step_s)))
     rows = []
     for start, end in edges.reshape(-1, 2):
         first = window.first_s + int(start) * window.step_s
@@ -99,9 +100,9 @@ def _backlog(inputs: Inputs, traffic: Traffic, offered: Floats) -> Floats:
     return np.asarray(np.maximum(np.cumsum(left), 0.0), dtype=np.float64)
 
 
-def _calm(medians: Floats, inside: npt.NDArray[np.bool_]) -> float | None:
-    """The median latency between bursts."""
-    outside = medians[~inside & np.isfinite(medians)]
+def _calm(medians: Floats, busy: npt.NDArray[np.bool_]) -> float | None:
+    """The median latency between bursts; None where there is no such time."""
+    outside = medians[~busy & np.isfinite(medians)]
     return float(np.median(outside)) if len(outside) else None
 
 
@@ -152,9 +153,15 @@ def _disk(inputs: Inputs, disk: DiskRole) -> dict[str, Any]:
         "iops_source": "data" if verified or disk.data_io == "kernel" else "kernel",
         "latency_limit_s": latency_limit(disk.role).value,
         "latency_limit_source": latency_limit(disk.role).source,
-        "why_not_measured": None if len(iops) else disk.why or "no samples of this device",
+        "why_not_measured": None if len(iops) else disk.why or _why_no_iops(latency),
     }
     return row if counted is None else row | counted | {"iops_source": "database", "why_not_measured": None}
+
+
+def _why_no_iops(latency: Series | None) -> str:
+    if latency is None or not latency.measured:
+        return "no samples of this device"
+    return "how many I/Os: its reads and writes were not both recorded"
 
 
 def _sum(writes: Readings | None, reads: Readings | None) -> Floats:

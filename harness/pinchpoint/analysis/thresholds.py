@@ -35,7 +35,7 @@ OVERWHELMED_LARGE_S = Threshold(0.035, "PAL", "overwhelmed: queue above 1 and 35
 LARGE_IO_BYTES = Threshold(65536, "PAL", "an I/O above 64 KB is a large one")
 
 LATENCY_BY_ROLE = {
-    "log": LOG_LATENCY_S,
+    **dict.fromkeys(("log", "wal", "journal"), LOG_LATENCY_S),
     "data": DATA_LATENCY_S,
     "tempdb": DATA_LATENCY_S,
     "index": INDEX_LATENCY_S,
@@ -72,12 +72,15 @@ ONE_AT_A_TIME = Threshold(1.1, "design", "I/Os come one at a time: 1.1 are outst
 PRESSURE = Threshold(0.50, "design", "somebody waits for the resource at least half of the time")
 MOSTLY_READS = Threshold(0.50, "design", "a disk that mostly reads: half of its I/O or more")
 WAIT_SHARE = Threshold(0.50, "design", "waiting for one disk is at least half of the operation's time")
+HARDLY = Threshold(0.10, "design", "hardly waited for: less than a tenth of the operations' time, as told")
 POOL_HELD = Threshold(0.50, "design", "a dependency holds at least half of a limited pool of users")
 OUTSIDE_S = Threshold(0.002, "design", "a network of one site and a client's own work take less than 2 ms")
+OFTEN = Threshold(0.10, "design", "often: more than a tenth of the time")
 OWN_USE = Threshold(0.70, "design", "the farm's own resources are used less than 70 %")
 LOCK_WAIT = Threshold(0.50, "design", "at least half of the operations under way wait for a lock")
 READ_AGAIN = Threshold(0.50, "design", "half of what is read had been in memory before, or more")
 MEMORY_WAIT = Threshold(0.10, "design", "somebody waits for memory a tenth of the time, or more")
+PAGING = Threshold(1e6, "design", "paging: a megabyte a second is read in, or more")
 CONNECTIONS = Threshold(0.95, "design", "a server's connections are used up from 95 % on")
 QUEUED = Threshold(0.10, "design", "one operation in ten waits for a thread or a ticket")
 BACKLOG = Threshold(1, "design", "a compaction waits for its turn at any time")

@@ -9,10 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from pinchpoint.analysis.blame import owner
 from pinchpoint.analysis.case import Case, build_case
 from pinchpoint.analysis.inputs import Inputs, utc
 from pinchpoint.analysis.levels import Level
+from pinchpoint.analysis.resources import Resource
 from pinchpoint.analysis.series import Window
 from pinchpoint.analysis.signature import Suspicion
 from pinchpoint.analysis.summary import thing
@@ -31,6 +34,7 @@ class Period:
         blocks: how many parts in a row said the same.
         first: the suspicion of the part's first block; None where nothing was used up.
         suspected: resource -> in how many of its blocks there was evidence against it.
+        seen: resource -> in how many of its blocks it was measured at all.
         level: of a load in steps the levels it covers, in words; else "".
     """
 
@@ -38,6 +42,7 @@ class Period:
     blocks: int
     first: Suspicion | None
     suspected: Mapping[str, int]
+    seen: Mapping[str, int]
     level: str = ""
 
     @property
@@ -79,7 +84,15 @@ def _windows(inputs: Inputs, levels: Sequence[Level]) -> Iterator[tuple[Window, 
 def _block(inputs: Inputs, window: Window, words: str) -> Period:
     case: Case | None = build_case(inputs.during(window)) if window.steps else None
     found = [one for one in case.found if not one.demoted] if case else []
-    return Period(window, 1, next(iter(found), None), Counter(one.resource.key for one in found), words)
+    there = Counter(one.key for one in case.resources if _measured(one)) if case else Counter[str]()
+    suspected = Counter(one.resource.key for one in found)
+    return Period(window, 1, next(iter(found), None), suspected, there, words)
+
+
+def _measured(one: Resource) -> bool:
+    """Whether there is a reading of it: counters that stopped are no resource that has room."""
+    column = next((one.columns[name] for name in ("reads", "busy", "used") if name in one.columns), None)
+    return column is not None and bool(np.isfinite(column).any())
 
 
 def _joined(blocks: Sequence[Period]) -> Period:
@@ -91,6 +104,7 @@ def _joined(blocks: Sequence[Period]) -> Period:
         len(blocks),
         first.first,
         sum((Counter(block.suspected) for block in blocks), Counter()),
+        sum((Counter(block.seen) for block in blocks), Counter()),
         " to ".join(filter(None, words)),
     )
 
@@ -105,7 +119,9 @@ def moved(periods: Sequence[Period]) -> bool:
 
 
 def _apart(one: Period, other: Period) -> bool:
-    return one.key is not None and other.suspected.get(one.key, 0) * 2 < other.blocks
+    if one.key is None or other.seen.get(one.key, 0) * 2 < other.blocks:
+        return False
+    return other.suspected.get(one.key, 0) * 2 < other.blocks
 
 
 def longest(periods: Sequence[Period]) -> Period:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pinchpoint.analysis.flows import Flow
-from pinchpoint.analysis.measures import DiskMeasures
+from pinchpoint.analysis.measures import DiskMeasures, mean_of
 from pinchpoint.analysis.resources import Resource
 from pinchpoint.analysis.slowness import write_and_flush_s
-from pinchpoint.analysis.thresholds import ONE_AT_A_TIME, UTILISATION
+from pinchpoint.analysis.stages import Rows
+from pinchpoint.analysis.thresholds import ONE_AT_A_TIME, UTILISATION, WAIT_SHARE
 
 
 def waited(
@@ -30,12 +31,42 @@ def waited(
     return shares[scenario], scenario
 
 
-def _within(resource: Resource, found: DiskMeasures, flow: Flow, flows: tuple[Flow, ...], tier: str) -> float:
-    going_on = sum(one.going_on(tier) for one in flows)
+def most_waited(resource: Resource, rows: Rows, flows: tuple[Flow, ...]) -> float:
+    """What ``waited`` says at most over those rows, whatever the disk's own figures are; 0 for its None.
+
+    It takes two columns at most, and none where those who press the farm are hardly ever at the disk's tier.
+    """
+    shares = {tier: _most_of_time(flows, tier) for tier in resource.tiers}
+    if max(shares.values(), default=0.0) < WAIT_SHARE.value:
+        return max(shares.values(), default=0.0)
+    sessions, log_waits = (mean_of(resource, name, rows) for name in ("sessions", "log_waits"))
+    told = {tier: _as_told(sessions, log_waits, _going_on(flows, tier)) for tier in shares}
+    return max(share * (1.0 if (said := told[tier]) is None else said) for tier, share in shares.items())
+
+
+def _most_of_time(flows: tuple[Flow, ...], tier: str) -> float:
+    """The largest share of its time that a pressed scenario spends at a tier."""
+    return max((flow.share(tier) for flow in flows if flow.pressed), default=0.0)
+
+
+def _going_on(flows: tuple[Flow, ...], tier: str) -> float:
+    return sum(flow.going_on(tier) for flow in flows)
+
+
+def _as_told(sessions: float | None, log_waits: float | None, going_on: float) -> float | None:
+    """The share of a tier's operations that waits for the disk, as its server says; None if it does not."""
     if not going_on:
         return 0.0
-    if found.sessions is not None or found.log_waits is not None:
-        return min(1.0, (found.sessions or 0.0) / going_on + (found.log_waits or 0.0))
+    if sessions is None and log_waits is None:
+        return None
+    return min(1.0, (sessions or 0.0) / going_on + (log_waits or 0.0))
+
+
+def _within(resource: Resource, found: DiskMeasures, flow: Flow, flows: tuple[Flow, ...], tier: str) -> float:
+    going_on = _going_on(flows, tier)
+    told = _as_told(found.sessions, found.log_waits, going_on)
+    if told is not None:
+        return told
     reads = (found.io or 0.0) * (found.reads_ratio or 0.0) * (found.read_s or 0.0)
     return min(1.0, max(reads / going_on, _writes(resource, found, flow)))
 

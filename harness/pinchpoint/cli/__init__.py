@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import sys
 import traceback
@@ -10,6 +11,7 @@ from keyword import iskeyword
 
 import click
 
+from pinchpoint.cli.output import outlive_readers
 from pinchpoint.errors import ExitStatus, PinchpointError
 from pinchpoint.interrupts import Interrupted
 
@@ -38,6 +40,16 @@ class _Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 -- click's signature
         return list(COMMANDS)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does; of an unknown name all that are allowed, and the nearest."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            near = difflib.get_close_matches(args[0], COMMANDS, n=1)
+            hint = f"; nearest: {near[0]}" if near else ""
+            raise click.UsageError(f"no command {args[0]!r}; allowed: {', '.join(COMMANDS)}{hint}", ctx=ctx)
+        return super().resolve_command(ctx, args)
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 -- click's
         if cmd_name not in COMMANDS:
             return None
@@ -54,6 +66,7 @@ def pinchpoint() -> None:
 
 def main() -> None:
     """Entry of the ``pinchpoint`` command: errors become one clear message and an exit status."""
+    outlive_readers()
     sys.exit(_status())
 
 
@@ -70,10 +83,6 @@ def _status() -> int:
     except (Interrupted, KeyboardInterrupt, click.Abort):
         click.echo("interrupted", err=True)
         return ExitStatus.INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read our output has closed it (`| head`); Python must not complain about it again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return ExitStatus.FINE
     except Exception as error:  # noqa: BLE001 -- the last resort: a person gets a sentence, not a traceback
         if os.environ.get("PINCHPOINT_DEBUG"):
             traceback.print_exc()

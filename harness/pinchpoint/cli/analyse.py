@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import click
@@ -27,6 +28,8 @@ def analyse(directory: Path, *, as_json: bool, explain: bool) -> None:
         _published(directory, as_json=as_json)
         return
     _, verdict = verdict_of(directory)
+    if not os.access(directory, os.W_OK):
+        click.echo(f"{directory}: you may not write there, so the verdict is not kept", err=True)
     content = verdict.to_json()
     if as_json:
         click.echo(json.dumps(content, indent=1))  # the explanation is part of it in any case

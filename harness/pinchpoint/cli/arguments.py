@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from datetime import UTC, timedelta, timezone, tzinfo
 from pathlib import Path
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import click
+
+from pinchpoint.errors import InputError
 
 OUT = click.option(
     "--out",
@@ -23,3 +28,25 @@ FARM = click.option(
 PLAN = click.argument("plan_file", metavar="PLAN", type=click.Path(path_type=Path))
 RUN_OR_COMPARISON = click.argument("directory", metavar="RUN|COMPARISON", type=click.Path(path_type=Path))
 RUN = click.argument("directory", metavar="RUN", type=click.Path(path_type=Path))
+
+_OFFSET = re.compile(r"([+-])(\d{1,2}):?(\d{2})?")
+
+
+def time_zone(text: str | None) -> tzinfo | None:
+    """The time zone of ``--zone``: by its name or its distance from UTC. Raises ``InputError``."""
+    if text is None:
+        return None
+    match = _OFFSET.fullmatch(text)
+    if match:
+        sign = -1 if match[1] == "-" else 1
+        shift = timedelta(hours=int(match[2]), minutes=int(match[3] or 0))
+        if shift >= timedelta(hours=24):
+            raise InputError(f"--zone: {text!r} is a day or more; allowed: such as +02:00 or Europe/Berlin")
+        return timezone(sign * shift)
+    try:
+        return UTC if text.upper() in {"UTC", "Z"} else ZoneInfo(text)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise InputError(
+            f"--zone: no time zone {text!r} is known here; allowed: a name such as Europe/Berlin (it needs "
+            "the system's time zone database, or the package tzdata), a distance such as +02:00, or UTC"
+        ) from error

@@ -21,6 +21,7 @@ from pinchpoint.loadgen.load import make_scenario, planned_scenarios
 from pinchpoint.plan import Plan, expand_all, guard, load
 from pinchpoint.preflight import Check
 from pinchpoint.preflight_collectors import Proof
+from pinchpoint.report import units
 
 SCHEMA = "pinchpoint.check/1"
 
@@ -35,7 +36,7 @@ def check(plan_file: Path, farm_file: Path, out: Path, *, as_json: bool) -> int:
     farm, plan = load(farm_file, plan_file)
     expand_all(farm)  # a variable that is not set is said with its line, before anything starts
     guard(farm, plan)
-    checks = [preflight.check_space(out)]
+    checks = [preflight.check_space(out), *_judged(plan)]
     proofs: list[Proof] = []
     live = standing_farm(farm)
     if live is None:
@@ -48,6 +49,16 @@ def check(plan_file: Path, farm_file: Path, out: Path, *, as_json: bool) -> int:
     fine = all(entry.ok for entry in checks) and all(proof.outcome != "failed" for proof in proofs)
     click.echo(_document(checks, proofs, fine=fine) if as_json else "\n".join(_lines(checks, proofs)))
     return ExitStatus.FINE if fine else ExitStatus.ENVIRONMENT
+
+
+def _judged(plan: Plan) -> Iterator[Check]:
+    """What the plan declares to be judged wherever its runs are compared; its names are good by now."""
+    if plan.compare is not None:
+        names = ", ".join(plan.compare.metrics) or "the default figures"
+        margin, bound = plan.compare.margin_ratio, plan.compare.bound
+        said = [f"within {units.percent(margin)} the same"] if margin is not None else []
+        said += [f"one run up to {units.times(bound)} the next"] if bound is not None else []
+        yield Check("compare", ok=True, found="; ".join([f"judged: {names}", *said]))
 
 
 def _endpoints(live: LiveFarm, plan: Plan) -> list[Check]:

@@ -18,8 +18,12 @@ from pinchpoint.comparison import (
 from pinchpoint.comparison import compare as compare_sides
 from pinchpoint.comparison.foreseen import predicted
 from pinchpoint.comparison.saved import beside, directory_for, save, write_reports
-from pinchpoint.comparison.statistics import ENOUGH, RUN_TO_RUN
+from pinchpoint.comparison.statistics import ENOUGH, RUN_TO_RUN, SAME
 from pinchpoint.errors import ExitStatus, InputError
+from pinchpoint.plan.load import load_as
+from pinchpoint.plan.prices import Prices
+from pinchpoint.plan.problems import Unfit
+from pinchpoint.plan.units import ratio
 from pinchpoint.probe.compared import are_probes, compared, saved
 from pinchpoint.probe.compared import comparison_text as probe_comparison_text
 from pinchpoint.report.compared.terminal import comparison_text
@@ -81,15 +85,29 @@ def spread(args: list[str]) -> list[str]:
     "--metric",
     "metrics",
     multiple=True,
-    help="A figure that is to be judged, such as scenario.crawl.throughput_per_s; six at most, by default "
-    "what each scenario is judged by, the studied disks' writes, p95. May be given again.",
+    help="A figure that is to be judged, such as scenario.crawl.throughput_per_s; six at most. May be given "
+    "again. [default: those the plan declares (compare: {metrics: [...]}), else what each scenario is judged "
+    "by, the studied disks' writes, p95]",
+)
+@click.option(
+    "--margin",
+    metavar="RATIO",
+    help="Within so much of each other two sides count as the same, such as 5%. [default: the plan's, else "
+    f"{SAME:.0%}]",
 )
 @click.option(
     "--bound",
     type=click.FloatRange(min=1),
-    default=RUN_TO_RUN,
-    show_default=True,
-    help=f"With fewer than {ENOUGH} runs on a side: how many times as much one run may be as the next.",
+    default=None,
+    help=f"With fewer than {ENOUGH} runs on a side: how many times as much one run may be as the next. "
+    f"[default: the plan's, else {RUN_TO_RUN:g}]",
+)
+@click.option(
+    "--prices",
+    "price_file",
+    metavar="FILE",
+    type=_DIRECTORY,
+    help="Prices per month, as under `prices:` in farm.yaml. [default: those of each side's farm.yaml]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print comparison.json's content and nothing else.")
 @click.option(
@@ -111,10 +129,12 @@ def compare(  # noqa: PLR0913 - one for each option
     aa: tuple[Path, ...],
     factors: tuple[str, ...],
     metrics: tuple[str, ...],
-    bound: float,
+    *,
+    margin: str | None,
+    bound: float | None,
+    price_file: Path | None,
     out: Path | None,
     fail_on: str | None,
-    *,
     as_json: bool,
 ) -> int:
     """Compare the runs of BASE with those of OTHER: what differs, what changed, whether the bottleneck moved.
@@ -123,10 +143,13 @@ def compare(  # noqa: PLR0913 - one for each option
     of runs of two farms (run --farm A --farm B), and has all of it. The last line is the directory made.
     """
     if are_probes([*base, *other]):
-        return _probes(base, other, (*factors, *metrics, *aa), out or beside(base), fail_on, as_json=as_json)
+        of_runs = (*factors, *metrics, *aa, *(one for one in (margin, bound, price_file) if one is not None))
+        return _probes(base, other, of_runs, out or beside(base), fail_on, as_json=as_json)
     for name in factors:
         check_factor(name)  # before minutes of analysis
     check_metrics(metrics)
+    margin_ratio = _margin(margin) if margin is not None else None
+    prices = load_as(Prices, price_file) if price_file else None
     if not other:
         base, other, aa, factors, metrics = _of_set(base, aa, factors, metrics)
     sides = read_sides(base, other)
@@ -136,7 +159,9 @@ def compare(  # noqa: PLR0913 - one for each option
         factors,
         metrics=metrics,
         bound=bound,
+        margin=margin_ratio,
         again=again,
+        prices=prices,
         what_if=predicted(sides),
     )
     directory = write_comparison(found, out or beside(base))
@@ -150,6 +175,19 @@ def compare(  # noqa: PLR0913 - one for each option
             err=True,
         )
     return exit_status(found, fail_on_worse=fail_on is not None)
+
+
+def _margin(text: str) -> float:
+    """A ratio above 0, as plans write it. Raises InputError."""
+    try:
+        found = ratio(text)
+    except Unfit as error:
+        raise InputError(f"--margin: {error}") from error
+    if not found:
+        raise InputError(
+            "--margin: found 0; allowed: more than 0: no two runs are the same to the last digit"
+        )
+    return found
 
 
 _Given = tuple[tuple[Path, ...], tuple[Path, ...], tuple[Path, ...], tuple[str, ...], tuple[str, ...]]
@@ -195,7 +233,8 @@ def _probes(
     """Two storage probes, cell by cell."""
     if of_runs:
         raise InputError(
-            "--factor, --metric, --aa: are for runs; what differs between two probes is their disk"
+            "--factor, --metric, --aa, --margin, --bound, --prices: are for runs; what differs between two "
+            "probes is their disk"
         )
     if not other:
         raise InputError("--with: is missing: give the probe of the other side")

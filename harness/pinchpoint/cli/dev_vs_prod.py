@@ -51,6 +51,15 @@ PLAN: dict[str, Any] = {
         },
     },
     "phases": {"warm_up": "5s", "measure": {"until": "done", "at_most": "15m"}},
+    "compare": {
+        "metrics": [
+            "scenario.crawl.throughput_per_s",
+            "scenario.orders.response_p95_s",
+            "disk.sql.log.write_latency_mean_s",
+            "disk.sql.data.write_latency_mean_s",
+            "effort.crawl.search.cpu_s",
+        ]
+    },
 }
 
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import click
 
 from pinchpoint.analysis import exit_status
-from pinchpoint.cli.arguments import OUT
+from pinchpoint.cli.arguments import OUT, time_zone
 from pinchpoint.conclude import verdict_of, write_reports
 from pinchpoint.errors import ExitStatus, InputError
 from pinchpoint.imports import (
@@ -29,7 +27,6 @@ from pinchpoint.report.terminal import verdict_text
 from pinchpoint_collectors.imports import registry
 from pinchpoint_collectors.imports.record import Settings
 
-_OFFSET = re.compile(r"([+-])(\d{1,2}):?(\d{2})?")
 _PATH = click.Path(path_type=Path)
 PUBLISHED = "published"
 
@@ -75,6 +72,11 @@ PUBLISHED = "published"
     "--map", "mapping", metavar="MAPPING", type=_PATH, help="A YAML file that says what a CSV's columns are."
 )
 @click.option(
+    "--encoding",
+    metavar="NAME",
+    help="How FILE's letters are encoded (cp932 of a Japanese Windows). [default: its bytes tell]",
+)
+@click.option(
     "--names", metavar="NAMES", type=_PATH, help="Windows' own list of counter names, of another language."
 )
 @OUT
@@ -94,6 +96,7 @@ def import_(  # noqa: PLR0913 - one for each option
     start: str | None,
     every: str | None,
     mapping: Path | None,
+    encoding: str | None,
     names: Path | None,
     out: Path,
 ) -> int:
@@ -105,7 +108,7 @@ def import_(  # noqa: PLR0913 - one for each option
     """
     if kind == PUBLISHED:
         return _published(files, into=run)
-    known = _zone(zone)
+    known = time_zone(zone)
     settings = Settings(
         zone=known,
         names=read_names(names) if names else {},
@@ -115,7 +118,7 @@ def import_(  # noqa: PLR0913 - one for each option
     )
     between = Between(_time_s("--from", from_, known), _time_s("--to", to, known))
     places = read_places(host, disks, tiers, memory, farm_file)
-    sources = [open_source(path, "csv" if mapping and not kind else kind) for path in files]
+    sources = [open_source(path, "csv" if mapping and not kind else kind, encoding) for path in files]
     if run is None:
         directory = import_alone(sources, settings, places, between, out)
     else:
@@ -142,26 +145,6 @@ def _published(files: Sequence[Path], *, into: Path | None) -> int:
     for report in reports:
         click.echo(published_text(judge_report(report)))
     return ExitStatus.FINE
-
-
-def _zone(text: str | None) -> tzinfo | None:
-    """A time zone by its name or its distance from UTC."""
-    if text is None:
-        return None
-    match = _OFFSET.fullmatch(text)
-    if match:
-        sign = -1 if match[1] == "-" else 1
-        shift = timedelta(hours=int(match[2]), minutes=int(match[3] or 0))
-        if shift >= timedelta(hours=24):
-            raise InputError(f"--zone: {text!r} is a day or more; allowed: such as +02:00 or Europe/Berlin")
-        return timezone(sign * shift)
-    try:
-        return UTC if text.upper() in {"UTC", "Z"} else ZoneInfo(text)
-    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise InputError(
-            f"--zone: no time zone {text!r} is known here; allowed: a name such as Europe/Berlin (it needs "
-            "the system's time zone database, or the package tzdata), a distance such as +02:00, or UTC"
-        ) from error
 
 
 def _time_s(option: str, text: str | None, zone: tzinfo | None) -> float | None:

@@ -49,6 +49,13 @@ _SUITES = "".join(f"\n\n{each.name}: {each.about}." for each in SUITES.values())
     help="What would the load of this run get done on the disk that was probed?",
 )
 @click.option(
+    "--also",
+    metavar="PROBE",
+    type=_PATH,
+    multiple=True,
+    help="With --predict: the probe of another disk of that farm, which takes the place of its own one.",
+)
+@click.option(
     "--calibrate",
     is_flag=True,
     help="Write what was found into the farm.yaml, as the disk's limits: caps, and latency over outstanding "

@@ -13,8 +13,9 @@ import click
 from pinchpoint.cli.compare import write_comparison
 from pinchpoint.comparison import compare, exit_status, read_again, read_sides
 from pinchpoint.comparison.foreseen import predicted
-from pinchpoint.errors import ExitStatus, PinchpointError, gravest
+from pinchpoint.errors import ExitStatus, InputError, PinchpointError, gravest
 from pinchpoint.plan import Farm, Plan
+from pinchpoint.plan.compare import disks_of, unfit, unfit_of_farm
 from pinchpoint.report import units
 from pinchpoint.report.compared.terminal import comparison_text
 from pinchpoint.run_set import Place, RunSet, turns
@@ -36,7 +37,11 @@ def conduct(made: RunSet, members: Sequence[tuple[Farm, Plan]], run_one: RunOne)
 
     Returns:
         The exit status of each run.
+
+    Raises:
+        InputError: a figure that is to be judged is none of such runs.
     """
+    check_names(made.metrics, members)
     by_identity = {str(farm.identity): (farm, plan) for farm, plan in members}
     made.save()
     statuses: list[ExitStatus] = []
@@ -57,6 +62,23 @@ def conduct(made: RunSet, members: Sequence[tuple[Farm, Plan]], run_one: RunOne)
     finally:
         made.end(whole=whole)
     return statuses
+
+
+def check_names(metrics: Sequence[str], members: Sequence[tuple[Farm, Plan]]) -> None:
+    """Before hours of load: whether runs of these farms and plans have such figures. Raises InputError."""
+    problems: list[str] = []
+    for name in metrics:
+        for farm, plan in members:
+            described = farm.to_json()
+            why = unfit(name, plan.to_json()["scenarios"])
+            if why is None:
+                lacks = unfit_of_farm(name, disks_of(described))
+                if lacks is not None:
+                    problems.append(f"--metric {name}: farm {farm.name} has no {lacks}")
+            else:
+                problems.append(f"--metric {name}: {why}")
+    if problems:
+        raise InputError(*dict.fromkeys(problems))
 
 
 def _one(made: RunSet, place: Place, number: int, farm: Farm, plan: Plan, run_one: RunOne) -> ExitStatus:

@@ -71,6 +71,10 @@ def _trend(directory: Path, plan: str, out: Path | None, *, as_json: bool, fail:
                 f"{path}: cannot be written: {error.strerror}; give another folder with --out"
             ) from error
         click.echo(path, err=as_json)
+    if fail and all(line.why_not for line in found.lines):
+        click.echo(
+            "--fail-on worse: no figure has runs enough to show a change, so this cannot fail by it", err=True
+        )
     return ExitStatus.OBJECTIVES_MISSED if fail and found.worse else ExitStatus.FINE
 
 

@@ -6,12 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pinchpoint.comparison.judged import is_closed, planned_scenarios
-from pinchpoint.comparison.sides import Run, Side, Sides
+from pinchpoint.comparison.loads import is_closed, kept_up, planned_scenarios, side_kept_up
+from pinchpoint.comparison.sides import Run, Sides
 from pinchpoint.comparison.values import Pair, pair
-
-KEPT_UP = 0.95
-"""Doing less of what was offered is not keeping up: all that can be done is done (METHOD 3.0)."""
 
 How = Literal["reached", "at_least", "unknown"]
 _AT_ITS_END = ("cpu", "cpu_thread", "disk_cap", "disk_device", "network", "pool", "disk_burst_exhausted")
@@ -52,7 +49,7 @@ def capacities(sides: Sides) -> Iterator[Capacity]:
             pair=pair(values[0], values[1], labels, unlike),
             base_how=hows[0],
             other_how=hows[1],
-            kept_up=(_kept_up(sides.base, name), _kept_up(sides.other, name)),
+            kept_up=(side_kept_up(sides.base, name), side_kept_up(sides.other, name)),
         )
 
 
@@ -67,28 +64,12 @@ def _of(run: Run, name: str, planned: Mapping[str, Any]) -> tuple[float | None, 
     if done is None:
         return None, "unknown"
     used_up = (run.verdict.get("bottleneck") or {}).get("kind") in _AT_ITS_END
-    at_end = used_up if is_closed(planned) else _kept(run, name) is False
+    at_end = used_up if is_closed(planned) else kept_up(run, name) is False
     return done, "reached" if at_end else "at_least"
 
 
 def _worst(hows: Sequence[How]) -> How:
     return next((how for how in ("unknown", "at_least") if how in hows), "reached")
-
-
-def _kept_up(side: Side, name: str) -> bool | None:
-    kept = [_kept(run, name) for run in side.runs]
-    return None if None in kept else all(kept)
-
-
-def _kept(run: Run, name: str) -> bool | None:
-    """Whether a run did what a schedule of one rate offered it; None without such a schedule."""
-    load = (((run.manifest.get("plan") or {}).get("scenarios") or {}).get(name) or {}).get("load") or {}
-    row = (run.verdict.get("scenarios") or {}).get(name) or {}
-    rate, done = load.get("rate_per_s"), row.get("throughput_per_s")
-    if not rate or done is None:
-        return None
-    failed = row.get("error_ratio") or 0.0
-    return bool(done / (1 - failed if failed < 1 else 1.0) >= KEPT_UP * rate)
 
 
 def not_kept_up(found: Sequence[Capacity], sides: Sides) -> Iterator[str]:

@@ -1,118 +1,34 @@
-"""What changed: the figures of sources, disks, tiers, scenarios and bursts, both sides beside each other."""
+"""What changed: the figures of sources, disks, tiers, scenarios, bursts, efforts, costs, side beside side."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import median
-from typing import Any, Literal
+from typing import Any
 
-from pinchpoint.comparison.courses import Key
-from pinchpoint.comparison.hosts import Place, Places
+from pinchpoint.comparison.change import Change
+from pinchpoint.comparison.costs import Costs
+from pinchpoint.comparison.efforts import Effort
+from pinchpoint.comparison.hosts import Places
+from pinchpoint.comparison.loads import side_kept_up
 from pinchpoint.comparison.sides import Run, Sides
-from pinchpoint.comparison.statistics import Better, Call
 from pinchpoint.comparison.values import Pair, pair
+from pinchpoint.figures import FIGURES
+from pinchpoint.report import words
 
-About = Literal["source", "disk", "cpu", "scenario", "burst"]
 Row = Mapping[str, Any]
 
-SOURCE: Mapping[str, Better | None] = {
-    "count": None,
-    "failures": "lower",
-    "duration_s": "lower",
-    "rate_per_s": "higher",
-    "repository_latency_s": "lower",
-}
-DISK: Mapping[str, Better | None] = {
-    "write_latency_mean_s": "lower",
-    "write_latency_max_s": "lower",
-    "read_latency_mean_s": "lower",
-    "iops_mean": None,
-    "iops_max": None,
-    "io_per_operation": "lower",
-}
-CPU: Mapping[str, Better | None] = {"busy_mean_ratio": None, "busy_max_ratio": None}
-BURST: Mapping[str, Better | None] = {
-    "done": "higher",
-    "p50_s": "lower",
-    "p99_s": "lower",
-    "backlog": "lower",
-    "recovery_s": "lower",
-}
 
-
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """What may be said of a figure's ratio.
-
-    Attributes:
-        ci95: its 95 % interval; None: not known.
-        interval: what it covers: how runs differ from one another (``between_runs``), or only chance within
-            the runs there are (``within_run``); None without one.
-        why_no_interval: why there is none, one sentence.
-        declared: whether it is one of the figures that were to be judged.
-        margin_ratio: from 1/margin to margin the sides count as the same; None: not judged.
-        floor_ratio: how many times as much the same farm differed from itself; None: not known.
-        p: of the ratio lying within the margin, corrected for the number of declared figures.
-        call: what may be said; None where the figure was not declared.
-        confidence: of a change that is called: ``high`` between runs, else ``medium``.
-    """
-
-    ci95: tuple[float, float] | None = None
-    interval: Literal["between_runs", "within_run"] | None = None
-    why_no_interval: str | None = None
-    declared: bool = False
-    margin_ratio: float | None = None
-    floor_ratio: float | None = None
-    p: float | None = None
-    call: Call | None = None
-    confidence: Literal["high", "medium"] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One figure of one thing, on both sides.
-
-    Attributes:
-        about: what kind of thing it is.
-        metric: the figure; its ending is its unit.
-        name: what ``--metric`` names it: ``scenario.crawl.throughput_per_s``.
-        pair: its values.
-        source: the crawl source, where it is one.
-        scenario: the scenario, where it is one.
-        tier: the tier, of a disk or CPU.
-        place: the host, likewise.
-        role: the disk's role.
-        better: which way is better; None: neither (more I/O is not better by itself).
-        judged: what may be said of it.
-    """
-
-    about: About
-    metric: str
-    name: str
-    pair: Pair
-    source: str | None = None
-    scenario: str | None = None
-    tier: str | None = None
-    place: Place | None = None
-    role: str | None = None
-    better: Better | None = None
-    judged: Judgement = Judgement()
-
-    def key(self, side: str) -> Key:
-        """Whose figure it is in the runs of a side (``base`` or ``other``)."""
-        host = getattr(self.place, side) if self.place else None
-        return self.about, self.source or self.scenario or self.tier, host, self.role, self.metric
-
-
-def changes(sides: Sides, places: Places) -> tuple[Change, ...]:
-    """Every figure of both sides: sources, disks, CPUs, scenarios, bursts, in this order."""
+def changes(sides: Sides, places: Places, costs: Costs | None = None) -> tuple[Change, ...]:
+    """Every figure of both sides: sources, disks, CPUs, scenarios, bursts, efforts, costs, in this order."""
     return (
         *_sources(sides),
         *_disks(sides, places),
         *_cpus(sides, places),
         *_scenarios(sides),
         *_bursts(sides),
+        *_efforts(sides),
+        *(_costs(sides, costs) if costs is not None and costs.known else ()),
     )
 
 
@@ -145,7 +61,7 @@ def _sources(sides: Sides) -> Iterator[Change]:
     rows = _Rows(sides, lambda run, _: ((row["source"], row) for row in run.verdict.get("crawl") or ()))
     for source in rows:
         ended = all(rows.all(source, "complete"))
-        for metric, better in SOURCE.items():
+        for metric, better in FIGURES["source"].items():
             cut = None
             if not ended and metric in ("count", "failures", "duration_s"):
                 cut = "not every crawl of it ended, so there is no ratio"
@@ -163,7 +79,7 @@ def _disks(sides: Sides, places: Places) -> Iterator[Change]:
     rows = _Rows(sides, read)
     for place, role in rows:
         counted = rows.unlike((place, role), "iops_source", "I/O is counted in two ways")
-        for metric, better in DISK.items():
+        for metric, better in FIGURES["disk"].items():
             found = rows.pair((place, role), metric, counted if metric.startswith("io") else None)
             name = f"disk.{places.short(place)}.{role}.{metric}"
             yield Change("disk", metric, name, found, tier=place.tier, place=place, role=role, better=better)
@@ -183,7 +99,7 @@ def _cpus(sides: Sides, places: Places) -> Iterator[Change]:
     rows = _Rows(sides, read)
     for place in rows:
         mixed = rows.unlike(place, "of", "it is a share of two different things")
-        for metric, better in CPU.items():
+        for metric, better in FIGURES["cpu"].items():
             found = rows.pair(place, metric, mixed)
             name = f"cpu.{places.short(place)}.{metric}"
             yield Change("cpu", metric, name, found, tier=place.tier, place=place, better=better)
@@ -192,10 +108,10 @@ def _cpus(sides: Sides, places: Places) -> Iterator[Change]:
 def _scenarios(sides: Sides) -> Iterator[Change]:
     rows = _Rows(sides, lambda run, _: iter((run.verdict.get("scenarios") or {}).items()))
     for scenario in rows:
-        kind = time_kind(rows.all(scenario, "response_p95_s"))
-        metrics: dict[str, Better] = {"throughput_per_s": "higher"}
-        metrics |= {f"{kind}_p50_s": "lower", f"{kind}_p95_s": "lower"}
-        for metric, better in metrics.items():
+        other = "service" if time_kind(rows.all(scenario, "response_p95_s")) == "response" else "response"
+        for metric, better in FIGURES["scenario"].items():
+            if metric.startswith(other):
+                continue
             name, found = f"scenario.{scenario}.{metric}", rows.pair(scenario, metric)
             yield Change("scenario", metric, name, found, scenario=scenario, better=better)
 
@@ -206,13 +122,71 @@ def _bursts(sides: Sides) -> Iterator[Change]:
     def read(run: Run, _: str) -> Iterator[tuple[Any, Row]]:
         for name, row in (run.verdict.get("scenarios") or {}).items():
             if row.get("bursts"):
-                yield name, {metric: _median_burst(row["bursts"], metric) for metric in BURST}
+                yield name, {metric: _median_burst(row["bursts"], metric) for metric in FIGURES["burst"]}
 
     rows = _Rows(sides, read)
     for scenario in rows:
-        for metric, better in BURST.items():
+        for metric, better in FIGURES["burst"].items():
             name, found = f"burst.{scenario}.{metric}", rows.pair(scenario, metric)
             yield Change("burst", metric, name, found, scenario=scenario, better=better)
+
+
+def _efforts(sides: Sides) -> Iterator[Change]:
+    """CPU time of each tier for each unit of work; where it is not known on a side, why."""
+    found = [[{one.thing: one for one in run.efforts} for run in side.runs] for side in sides]
+    for thing in dict.fromkeys(thing for side in found for run in side for thing in run):
+        scenario, tier, metric = thing
+        each = [[run.get(thing) for run in side] for side in found]
+        base, other = ([one.value if one else None for one in side] for side in each)
+        pers = dict.fromkeys(one.per for side in each for one in side if one)
+        unlike = f"it is counted by {' and by '.join(pers)}, so there is no ratio" if len(pers) > 1 else None
+        yield Change(
+            "effort",
+            metric,
+            f"effort.{scenario}.{tier}.{metric}",
+            pair(base, other, (sides.base.label, sides.other.label), unlike or _unknown(sides, each)),
+            scenario=scenario,
+            tier=tier,
+            per=" or ".join(pers),
+            better=FIGURES["effort"][metric],
+        )
+
+
+def _unknown(sides: Sides, each: Sequence[Sequence[Effort | None]]) -> str | None:
+    """Why a side has no value at all; None where each has one."""
+    said: dict[str, list[str]] = {}
+    for side, efforts in zip(sides, each, strict=True):
+        if all(one is None or one.value is None for one in efforts):
+            why = next((one.why for one in efforts if one and one.why), "nothing of it was done there")
+            said.setdefault(why, []).append(side.label)
+    return "; ".join(f"not known of {words.listed(labels)}: {why}" for why, labels in said.items()) or None
+
+
+def _costs(sides: Sides, costs: Costs) -> Iterator[Change]:
+    """Of each scenario what is done for what the farm costs; a schedule that is kept shows prices alone."""
+    rows = _Rows(sides, lambda run, _: iter((run.verdict.get("scenarios") or {}).items()))
+    for scenario in rows:
+        done = rows.pair(scenario, "throughput_per_s")
+        base, other = (
+            [None if one is None else costs.worth(name, one) for one in values]
+            for name, values in (("base", done.base_values), ("other", done.other_values))
+        )
+        yield Change(
+            "cost",
+            "worth_per_s",
+            f"cost.{scenario}.worth_per_s",
+            pair(base, other, (sides.base.label, sides.other.label), costs.why or _given(sides, scenario)),
+            scenario=scenario,
+            per=costs.per,
+            better=FIGURES["cost"]["worth_per_s"],
+        )
+
+
+def _given(sides: Sides, scenario: str) -> str | None:
+    """Why what was done tells nothing of what could be done for the money; None where it does."""
+    if not all(side_kept_up(side, scenario) for side in sides):
+        return None
+    return f"both sides did what {scenario} was offered: what they could do for it is not seen"
 
 
 def _median_burst(bursts: Sequence[Row], metric: str) -> float | None:

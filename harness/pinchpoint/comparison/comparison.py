@@ -9,18 +9,21 @@ from typing import Any
 
 from pinchpoint.comparison import document, summary
 from pinchpoint.comparison.capacity import Capacity, capacities, not_kept_up
-from pinchpoint.comparison.changes import Change, changes
+from pinchpoint.comparison.change import Change
+from pinchpoint.comparison.changes import changes
 from pinchpoint.comparison.claim import Claim, claim
 from pinchpoint.comparison.confounders import Confounder, blamed_of, confounders, everyone_names
+from pinchpoint.comparison.costs import Costs, costs_of
+from pinchpoint.comparison.declared import Asked, Declared, declared
 from pinchpoint.comparison.document import SCHEMA
-from pinchpoint.comparison.hosts import pair_hosts
-from pinchpoint.comparison.judged import declared, judged
+from pinchpoint.comparison.hosts import Places, pair_hosts
+from pinchpoint.comparison.judged import judged, uncalled
 from pinchpoint.comparison.manifests import AREAS, Difference, differences
 from pinchpoint.comparison.moved import Movement, movement
 from pinchpoint.comparison.sides import Sides
-from pinchpoint.comparison.statistics import RUN_TO_RUN
 from pinchpoint.comparison.work import Work, work_done
 from pinchpoint.errors import ExitStatus, InputError
+from pinchpoint.plan.prices import Prices
 
 __all__ = ["SCHEMA", "Comparison", "check_factor", "compare", "exit_status"]
 
@@ -35,16 +38,14 @@ class Comparison:
         studied: the differences in them.
         confounders: all others, those that touch a blamed resource first.
         work: what was done, by source and scenario.
-        metrics: the names of the figures that are judged.
-        bound: with few runs, how many times as much one may be as the next.
+        declared: which figures are judged, and by which measure.
+        costs: what both farms cost by the prices their user gave.
         changes: the figures, both sides beside each other.
         capacity: what each side can do at most.
         bottleneck: whether it moved.
-        main_changes: the figures that are judged, each with its thing, both values and the call, in words.
         claim: what may be said to be the cause.
         what_if: the other side predicted from the base, beside what was measured; None: nobody asked.
-        summary: all of it in a few sentences.
-        warnings: what a reader must know beside them.
+        has_again: whether an A/A pair tells how much the base differs from itself.
     """
 
     sides: Sides
@@ -52,16 +53,49 @@ class Comparison:
     studied: tuple[Difference, ...]
     confounders: tuple[Confounder, ...]
     work: tuple[Work, ...]
-    metrics: tuple[str, ...]
-    bound: float
+    declared: Declared
+    costs: Costs
     changes: tuple[Change, ...]
     capacity: tuple[Capacity, ...]
     bottleneck: Movement
-    main_changes: tuple[str, ...]
     claim: Claim
     what_if: Mapping[str, Any] | None
-    summary: str
-    warnings: tuple[str, ...]
+    has_again: bool
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The names of the figures that are judged."""
+        return self.declared.metrics
+
+    @property
+    def main_changes(self) -> tuple[str, ...]:
+        """The figures that are judged, each with its thing, both values and the call, in words."""
+        return tuple(summary.main_changes(self.changes, self.metrics))
+
+    @property
+    def gains(self) -> tuple[str, ...]:
+        """What the change was to buy by the verdicts' model, what came, what a second step buys."""
+        return tuple(summary.gain_words(self.sides, self.bottleneck, self.changes))
+
+    @property
+    def summary(self) -> str:
+        """All of it in a few sentences."""
+        main = self.main_changes
+        return summary.summary(self.sides, self.bottleneck, main, self.claim, self.factors, self.changes)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader must know beside them, each once."""
+        differing = [*self.studied, *(one.difference for one in self.confounders)]
+        said = (
+            *summary.warnings(
+                self.sides, self.changes, differing, self.declared.bound, has_again=self.has_again
+            ),
+            *self.declared.notes,
+            *not_kept_up(self.capacity, self.sides),
+            *summary.told(self.sides),
+        )
+        return tuple(dict.fromkeys(said))
 
     def to_json(self) -> dict[str, Any]:
         """The content of comparison.json: JSON types only, null for "not measured".
@@ -77,8 +111,10 @@ def compare(
     factors: Sequence[str] = (),
     *,
     metrics: Sequence[str] = (),
-    bound: float = RUN_TO_RUN,
+    bound: float | None = None,
+    margin: float | None = None,
     again: Sides | None = None,
+    prices: Prices | None = None,
     what_if: Mapping[str, Any] | None = None,
 ) -> Comparison:
     """Hold two sides against each other, from records alone: no clock, no files, no global state.
@@ -86,58 +122,60 @@ def compare(
     Args:
         sides: the runs of both, with their verdicts.
         factors: the areas that are studied (``AREAS``); any other difference is a confounder.
-        metrics: the figures to judge, by name, six at most; by default ``judged.default_metrics``.
-        bound: with fewer than five runs on a side, how many times as much one run may be as the next.
+        metrics: the figures to judge, by name, six at most; by default those that the plan declares, else
+            ``judged.default_metrics``.
+        bound: with fewer than five runs on a side, how many times as much one run may be as the next; by
+            default as the plan declares, else 1.5.
+        margin: within so much of each other two sides count as the same (0.05 = 5 %); likewise, else 5 %.
         again: the base beside further runs of its farm (``read_again``): an A/A pair.
+        prices: of disks and machines; by default each farm's own.
         what_if: the other side predicted from the base (``foreseen.predicted``).
 
     Raises:
-        InputError: a factor or a metric is not known.
+        InputError: a factor or a metric is not known, or the plans declare what does not go together.
     """
     for name in factors:
         check_factor(name)
     places = pair_hosts(sides.base.manifests[0], sides.other.manifests[0])
-    differing = differences(sides.base.manifests, sides.other.manifests, places)
-    studied = tuple(one for one in differing if one.area in factors)
-    rest = [one for one in differing if one.area not in factors]
-    confounding = confounders(rest, blamed_of(sides, places), named=everyone_names(sides))
-    work = work_done(sides)
-    figures = changes(sides, places)
-    names = declared(figures, metrics, sides, studied)
-    found = judged(figures, names, sides, bound, _again(again))
-    moved = movement(sides, places)
-    main = tuple(summary.main_changes(found, names))
+    studied, confounding = _apart(sides, places, factors)
+    work, costs = work_done(sides), costs_of(sides, prices)
+    figures = changes(sides, places, costs)
+    judges = declared(figures, Asked(tuple(metrics), margin, bound), sides, studied)
+    found = judged(figures, judges.metrics, sides, judges.bound, _again(again, prices), judges.margin_ratio)
     claimed = claim(sides, factors, studied, confounding, work)
-    capacity = tuple(capacities(sides))
-    warnings = (
-        *summary.warnings(sides, found, differing, bound, again),
-        *not_kept_up(capacity, sides),
-        *summary.told(sides),
-    )
     return Comparison(
         sides=sides,
         factors=tuple(factors),
         studied=studied,
         confounders=confounding,
         work=work,
-        metrics=tuple(names),
-        bound=bound,
-        changes=found,
-        capacity=capacity,
-        bottleneck=moved,
-        main_changes=main,
+        declared=judges,
+        costs=costs,
+        changes=found if claimed.kind else uncalled(found),
+        capacity=tuple(capacities(sides)),
+        bottleneck=movement(sides, places),
         claim=claimed,
         what_if=what_if,
-        summary=summary.summary(sides, moved, main, claimed, factors),
-        warnings=tuple(dict.fromkeys(warnings)),
+        has_again=again is not None,
     )
 
 
-def _again(again: Sides | None) -> tuple[Change, ...]:
+def _apart(
+    sides: Sides, places: Places, factors: Sequence[str]
+) -> tuple[tuple[Difference, ...], tuple[Confounder, ...]]:
+    """The differences that are studied, and all others."""
+    differing = differences(sides.base.manifests, sides.other.manifests, places)
+    rest = [one for one in differing if one.area not in factors]
+    confounding = confounders(rest, blamed_of(sides, places), named=everyone_names(sides))
+    return tuple(one for one in differing if one.area in factors), confounding
+
+
+def _again(again: Sides | None, prices: Prices | None) -> tuple[Change, ...]:
     """The figures of an A/A pair; none without one."""
     if again is None:
         return ()
-    return changes(again, pair_hosts(again.base.manifests[0], again.other.manifests[0]))
+    places = pair_hosts(again.base.manifests[0], again.other.manifests[0])
+    return changes(again, places, costs_of(again, prices))
 
 
 def check_factor(name: str) -> None:

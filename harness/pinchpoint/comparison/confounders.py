@@ -9,6 +9,7 @@ from typing import Any
 from pinchpoint.comparison.hosts import Place, Places
 from pinchpoint.comparison.manifests import Difference
 from pinchpoint.comparison.sides import Sides
+from pinchpoint.plan.compare import NO_WORK
 
 _FAMILIES = {"cpu_thread": "cpu"}
 
@@ -146,6 +147,8 @@ def touches(one: Difference, resource: Blamed) -> bool:
 
 def _acts(one: Difference) -> bool:
     """Whether it is of a kind that can change what a farm does at all."""
+    if one.area == "plan" and one.what.partition(".")[0] in NO_WORK:
+        return False
     return one.area != "collectors" and (one.area, one.what) not in {
         ("plan", "seed"),
         ("plan", "objectives"),

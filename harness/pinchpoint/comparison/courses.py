@@ -11,8 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pinchpoint.analysis.inputs import Inputs, read_inputs
-from pinchpoint.analysis.proof import without_proof
+from pinchpoint.analysis.inputs import Inputs
 from pinchpoint.analysis.series import Floats, Series, Window
 from pinchpoint.comparison.course import Course, Mean, Percentile, joined, together
 from pinchpoint.store import histogram
@@ -30,14 +29,14 @@ _US = 1e6
 _Found: TypeAlias = Iterator[tuple[Key, Course | None]]
 
 
-def courses_of(run: StoredRun, verdict: Mapping[str, Any]) -> dict[Key, Course]:
+def courses_of(run: StoredRun, inputs: Inputs, verdict: Mapping[str, Any]) -> dict[Key, Course]:
     """The course of every figure that has one: means and percentiles; a maximum or a count has none.
 
     Args:
         run: the run.
+        inputs: what the analysis may see of it.
         verdict: what the analysis found in it.
     """
-    inputs = read_inputs(without_proof(run))
     if inputs.window.steps == 0:
         return {}
     figures = dict(_figures(verdict))

@@ -8,10 +8,12 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from pinchpoint.comparison.capacity import Capacity
-from pinchpoint.comparison.changes import Change
+from pinchpoint.comparison.change import Change
 from pinchpoint.comparison.confounders import Blamed, Confounder
+from pinchpoint.comparison.costs import Costs
 from pinchpoint.comparison.manifests import Difference
 from pinchpoint.comparison.sides import Run, Side
+from pinchpoint.cost import UNIT_OF_COST
 
 if TYPE_CHECKING:
     from pinchpoint.comparison.comparison import Comparison
@@ -35,10 +37,14 @@ def content(found: Comparison) -> dict[str, Any]:
         "confounders": [_confounder(one) for one in found.confounders],
         "work": [asdict(one) for one in found.work],
         "metrics": found.metrics,
-        "bound_ratio": found.bound,
+        "metrics_by": found.declared.by,
+        "margin_ratio": found.declared.margin_ratio,
+        "bound_ratio": found.declared.bound,
         "changes": [_change(one) for one in found.changes],
         "capacity": [_capacity(one) for one in found.capacity],
+        "cost": _costs(found.costs),
         "bottleneck": asdict(found.bottleneck),
+        "gains": found.gains,
         "main_changes": found.main_changes,
         "claim": found.claim.kind,
         "claim_because": found.claim.because,
@@ -123,6 +129,7 @@ def _change(one: Change) -> dict[str, Any]:
         "tier": one.tier,
         "host": place.name if place else None,
         "role": one.role,
+        "per": one.per,
         "better": one.better,
         **asdict(one.pair),
         **asdict(one.judged),
@@ -133,3 +140,12 @@ def _capacity(one: Capacity) -> dict[str, Any]:
     figures: Mapping[str, Any] = asdict(one.pair)
     hows = {"base_how": one.base_how, "other_how": one.other_how, "kept_up": one.kept_up}
     return {"scenario": one.scenario, **figures, **hows}
+
+
+def _costs(costs: Costs) -> dict[str, Any]:
+    """``base`` and ``other`` are null where no prices are declared."""
+    sides = {
+        name: asdict(one.cost) if one.cost else None
+        for name, one in (("base", costs.base), ("other", costs.other))
+    }
+    return {**sides, "ratio": costs.ratio, "why": costs.why, "per": costs.per, "unit_of_cost": UNIT_OF_COST}

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import difflib
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from statistics import fmean
-from typing import Any
 
-from pinchpoint.comparison.changes import Change, Judgement
+from pinchpoint.comparison.change import Change, Judgement
 from pinchpoint.comparison.changes import of as first_of
 from pinchpoint.comparison.course import widest
+from pinchpoint.comparison.loads import is_closed, planned_scenarios
 from pinchpoint.comparison.manifests import Difference
 from pinchpoint.comparison.sides import Sides
 from pinchpoint.comparison.statistics import (
     ENOUGH,
-    MOST_METRICS,
     RUN_TO_RUN,
     SAME,
     Estimate,
@@ -25,54 +23,23 @@ from pinchpoint.comparison.statistics import (
     holm,
     welch,
 )
-from pinchpoint.errors import InputError
+from pinchpoint.figures import MOST_METRICS
 
 _SPLIT = 4
 """So many runs of a side make two halves of two."""
-
-
-def declared(
-    found: Sequence[Change], metrics: Sequence[str], sides: Sides, studied: Sequence[Difference]
-) -> list[str]:
-    """The names of the figures that are judged: those that were asked for, else the default ones.
-
-    Raises:
-        InputError: too many are asked for, or a name is none of the figures'.
-    """
-    if not metrics:
-        return default_metrics(found, sides, studied)
-    check_metrics(metrics)
-    names = [one.name for one in found]
-    unknown = [name for name in metrics if name not in names]
-    if unknown:
-        raise InputError(*(_unknown(name, names) for name in unknown))
-    return list(dict.fromkeys(metrics))
-
-
-def check_metrics(names: Sequence[str]) -> None:
-    """Raises InputError where there are too many."""
-    if len(set(names)) > MOST_METRICS:
-        raise InputError(
-            f"--metric: found {len(set(names))}; allowed: {MOST_METRICS} at most, as each further question "
-            "makes an answer by chance more likely. All other figures are shown with their intervals"
-        )
-
-
-def _unknown(name: str, names: Sequence[str]) -> str:
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.4)
-    hint = f"; nearest: {near[0]}" if near else ""
-    return f"--metric: {name!r} is no figure of these runs; allowed: {', '.join(names)}{hint}"
 
 
 def default_metrics(found: Sequence[Change], sides: Sides, studied: Sequence[Difference]) -> list[str]:
     """The six that are judged where none are named: by plan and factor, never by what was measured.
 
     What each scenario is judged by (users who wait for each other do more or less; a schedule is kept, and
-    takes longer or shorter), then the studied disks' writes, then the p95 of the others; without a scenario
-    the crawl sources' rates, the disks' writes and the CPUs.
+    takes longer or shorter), then the studied disks' writes, the CPU time for each unit of work where what
+    computes is studied, then the p95 of the others; without a scenario that is on both sides the crawl
+    sources' rates, the disks' writes and the CPUs.
     """
-    every = [*_of_scenarios(found, sides), *_of_disks(found, studied), *_p95s(found)]
-    if not any(one.about == "scenario" for one in found):
+    every = [*_of_scenarios(found, sides), *_of_disks(found, studied), *_of_efforts(found, studied)]
+    every += _p95s(found)
+    if not any(one.about == "scenario" and one.pair.ratio is not None for one in found):
         every += [one for one in found if one.metric == "rate_per_s"]
         every += [one for one in found if one.metric == "write_latency_mean_s"]
         every += [one for one in found if one.metric in ("busy_mean_ratio", "iops_mean")]
@@ -99,20 +66,17 @@ def _of_disks(found: Sequence[Change], studied: Sequence[Difference]) -> Iterato
             yield one
 
 
+COMPUTES = ("cpu", "machine", "memory", "database", "versions")
+"""Areas whose differences show in the CPU time that work takes."""
+
+
+def _of_efforts(found: Sequence[Change], studied: Sequence[Difference]) -> Iterator[Change]:
+    if any(one.area in COMPUTES for one in studied):
+        yield from (one for one in found if one.about == "effort" and one.metric == "cpu_s")
+
+
 def _p95s(found: Sequence[Change]) -> Iterator[Change]:
     yield from (one for one in found if one.about == "scenario" and one.metric.endswith("_p95_s"))
-
-
-def planned_scenarios(sides: Sides) -> Mapping[str, Any]:
-    """The scenarios of the plan of the first run."""
-    return (sides.base.manifests[0].get("plan") or {}).get("scenarios") or {}
-
-
-def is_closed(planned: Mapping[str, Any] | None) -> bool:
-    """Whether a scenario's load is one of users: what it gets done is a result, not a task."""
-    load = (planned or {}).get("load") or {}
-    top = load.get("to") or load.get("start") or {}
-    return load.get("model", "closed") == "closed" or "users" in {key for key, v in top.items() if v}
 
 
 def judged(
@@ -121,6 +85,7 @@ def judged(
     sides: Sides,
     bound: float = RUN_TO_RUN,
     again: Sequence[Change] = (),
+    same: float = SAME,
 ) -> tuple[Change, ...]:
     """Every change with its interval; those that were declared with what may be said of them.
 
@@ -128,25 +93,41 @@ def judged(
         found: the figures of both sides.
         names: those that were declared.
         sides: their runs, with the courses of their figures where a side has too few.
-        bound: with fewer than ``ENOUGH`` runs on a side, how many times as much one run may be as the next.
+        bound: where fewer than ``ENOUGH`` runs of a side measured it, how many times as much one run may be
+            as the next.
         again: the same figures of the base (as base) and of its A/A runs (as other); empty: none were made.
+        same: within so much of each other two sides count as the same.
     """
     same_farm = {one.name: one for one in again}
     estimates = {one.name: _estimate(one, sides) for one in found}
     first = [_with_interval(one, estimates[one.name]) for one in found]
-    enough = min(len(side.runs) for side in sides) >= ENOUGH
     margins: dict[str, tuple[float, float | None]] = {}
     for one in found:
         floor = _floor(one, same_farm.get(one.name))
-        margins[one.name] = (max(1 + SAME, floor or 1.0) if enough else bound, floor)
+        margins[one.name] = (max(1 + same if _enough(one) else bound, floor or 1.0), floor)
     wanted = [name for name in dict.fromkeys(names) if estimates.get(name)]
     p = dict(zip(wanted, holm([_p(estimates[name], margins[name][0]) for name in wanted]), strict=True))
     return tuple(
-        _called(one, estimates[one.name], p.get(one.name), margins[one.name], enough=enough)
+        _called(one, estimates[one.name], p.get(one.name), margins[one.name], enough=_enough(one))
         if one.name in names
         else one
         for one in first
     )
+
+
+def uncalled(found: Sequence[Change]) -> tuple[Change, ...]:
+    """The same figures where a run is no valid evidence: shown with their intervals, and nothing is said."""
+    return tuple(
+        replace(one, judged=replace(one.judged, call="inconclusive", confidence=None))
+        if one.judged.declared
+        else one
+        for one in found
+    )
+
+
+def _enough(one: Change) -> bool:
+    """Whether so many runs of both sides measured it as make a comparison."""
+    return min(map(len, one.pair.measured)) >= ENOUGH
 
 
 def _p(estimate: Estimate | None, margin: float) -> float:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
 from pinchpoint.comparison.confounders import Blamed
 from pinchpoint.comparison.hosts import Places
+from pinchpoint.comparison.loads import is_closed, planned_scenarios
 from pinchpoint.comparison.sides import Run, Side, Sides
+from pinchpoint.comparison.values import pair
+from pinchpoint.report import words
 
 _SURE = ("low", "medium", "high")
 _NOBODY = {
@@ -45,21 +48,32 @@ class Gain:
     """What taking a bottleneck away brings, by the verdicts' model.
 
     Attributes:
-        gain_ratio: at most so much more throughput (0.38 = 38 %); the median of the runs.
+        gain_ratio: so much more throughput (0.38 = 38 %); the median of the runs.
         until: the resource that gives way then.
         assumes: what must stay as it is for that to hold.
+        at_most: whether it is a bound. By one load level it is none: what is used at rest, and by loads that
+            do not grow, is taken to grow with the rest, so that the next resource may last longer.
+        scenario: whose throughput came with the other side; None: of no load of users, or of several.
+        came_ratio: how much more of it there was, once the load had settled on both sides: as the verdict
+            reckons.
     """
 
     gain_ratio: float
     until: Mapping[str, Any]
     assumes: str
+    at_most: bool
+    scenario: str | None = None
+    came_ratio: float | None = None
 
 
 def movement(sides: Sides, places: Places) -> Movement:
     """Compare what both sides' verdicts name: kind of resource, tier and role; not how it gives way."""
     base, no_base = _named(sides.base, "base", places)
     other, no_other = _named(sides.other, "other", places)
-    gains = (_gain(sides.base) if base else None), (_gain(sides.other) if other else None)
+    gains = (
+        _with_came(_gain(sides.base), sides) if base else None,
+        _gain(sides.other) if other else None,
+    )
     unknown = [why for why in (no_base, no_other) if why]
     if unknown or base is None or other is None:
         return Movement(base, other, None, "; ".join(unknown), *gains)
@@ -81,7 +95,21 @@ def _gain(side: Side) -> Gain | None:
     if len(known) < len(found) or len(things) != 1:
         return None
     gain = median(float(one["gain_ratio"]) for one in known)
-    return Gain(gain, dict(known[0]), str(known[0].get("assumes") or ""))
+    assumes = str(known[0].get("assumes") or "")
+    return Gain(gain, dict(known[0]), assumes, at_most=words.is_bound(assumes))
+
+
+def _with_came(gain: Gain | None, sides: Sides) -> Gain | None:
+    """With what came of it: the throughput of those who wait for the farm; a schedule's does not grow."""
+    planned = planned_scenarios(sides)
+    waiting = [name for name in planned if is_closed(planned[name])]
+    if gain is None or len(waiting) != 1:
+        return gain
+    base, other = ([run.settled_per_s.get(waiting[0]) for run in side.runs] for side in sides)
+    found = pair(base, other, (sides.base.label, sides.other.label))
+    if found.ratio is None:
+        return gain
+    return replace(gain, scenario=waiting[0], came_ratio=found.ratio - 1)
 
 
 def same_resource(first: Blamed, second: Blamed) -> bool:

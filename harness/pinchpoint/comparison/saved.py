@@ -15,6 +15,8 @@ from pinchpoint.report import registry
 from pinchpoint.store.write import free_path, write_json
 
 COMPARISON = "comparison.json"
+_SINCE = ("cost", "metrics_by", "gains")
+"""Keys that comparisons did not always have."""
 
 
 def directory_for(parent: Path, comparison: Comparison) -> Path:
@@ -70,6 +72,9 @@ def load(directory: Path) -> dict[str, Any]:
         raise InputError(
             f"{path}: schema: found {found!r}; this version of Pinchpoint reads {SCHEMA!r}{again}"
         )
+    missing = [key for key in _SINCE if key not in content]
+    if missing:
+        raise InputError(f"{path}: holds no {missing[0]}, so it was written by an older version{again}")
     result: dict[str, Any] = content
     return result
 

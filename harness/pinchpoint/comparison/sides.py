@@ -8,8 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from pinchpoint.analysis import analyse
+from pinchpoint.analysis.inputs import Inputs, read_inputs, seconds_of
+from pinchpoint.analysis.proof import without_proof
+from pinchpoint.analysis.series import Window
 from pinchpoint.comparison.course import Course
 from pinchpoint.comparison.courses import Key, courses_of
+from pinchpoint.comparison.efforts import Effort, courses, efforts_of
 from pinchpoint.comparison.timelines import Timeline, timeline_of
 from pinchpoint.errors import InputError
 from pinchpoint.store.read import open_run, read_manifest
@@ -26,6 +30,9 @@ class Run:
         verdict: verdict.json's content, as the analysis reaches it now (the saved one may be older than it).
         courses: of its figures, step by step; empty where there are other runs to compare it with.
         timeline: what happened when; None where it was not asked for.
+        efforts: CPU time for each unit of work; none where no operations were recorded.
+        settled_per_s: by scenario, what was done per second in that part of the run which its verdict is
+            drawn from: what it promises is reckoned from there.
     """
 
     directory: str
@@ -33,6 +40,8 @@ class Run:
     verdict: Mapping[str, Any]
     courses: Mapping[Key, Course] = field(default_factory=dict)
     timeline: Timeline | None = None
+    efforts: tuple[Effort, ...] = ()
+    settled_per_s: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,10 +186,26 @@ def _unfinished(run: Path, state: str) -> str:
 def _read(directory: Path, *, alone: bool, shown: bool) -> Run:
     stored = open_run(directory)
     verdict = analyse(stored).to_json()
+    inputs = read_inputs(without_proof(stored))
+    efforts = efforts_of(inputs)
     return Run(
         str(directory),
         stored.manifest,
         verdict,
-        courses_of(stored, verdict) if alone else {},
+        {**courses_of(stored, inputs, verdict), **courses(efforts)} if alone else {},
         timeline_of(stored) if shown else None,
+        efforts,
+        dict(_settled(inputs, verdict)),
     )
+
+
+def _settled(inputs: Inputs, verdict: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    """Of what gives way the stretch that shows it, else the first load level, its transient left out."""
+    stages = [(one["from"], one["to"]) for one in verdict.get("stages") or ()]
+    span = (verdict.get("bottleneck") or {}).get("window") or next(iter(stages), None)
+    if span is None:
+        return
+    start_s, end_s = map(seconds_of, span)
+    window = Window.between(start_s, end_s, float(inputs.window.step_s))
+    for name in inputs.traffic.scenarios if window.steps else ():
+        yield name, float(inputs.traffic.of(name).whole().ok().per_step(window).mean())

@@ -14,9 +14,10 @@ from typing import Literal
 import numpy as np
 import scipy  # which loads its parts when they are used
 
+from pinchpoint.figures import Better
+
 Call = Literal["better", "worse", "changed", "equivalent", "inconclusive"]
 """``changed``: of a figure of which neither more nor less is better by itself."""
-Better = Literal["higher", "lower"]
 
 ENOUGH = 5
 """Runs, or repetitions, on each side that make a comparison (METHOD 4.2)."""
@@ -25,8 +26,6 @@ SAME = 0.05
 RUN_TO_RUN = 1.5
 """With fewer runs: a run may differ by so many times from the next one of the same farm (METHOD 4.2)."""
 SIGNIFICANT = 0.05
-MOST_METRICS = 6
-"""So many are called at most: the more questions, the more often chance answers one (METHOD 4.4)."""
 
 _HALF_OUTSIDE = 0.975
 _FARTHEST = 100.0  # an interval to e^100 says nothing, and is still a number

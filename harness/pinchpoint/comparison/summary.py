@@ -5,23 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pinchpoint.comparison.changes import Change
+from pinchpoint.comparison.change import Change
 from pinchpoint.comparison.claim import Claim
 from pinchpoint.comparison.manifests import Difference
-from pinchpoint.comparison.moved import Movement
+from pinchpoint.comparison.moved import Gain, Movement
 from pinchpoint.comparison.sides import Sides
 from pinchpoint.comparison.statistics import ENOUGH
 from pinchpoint.report import units, words
 
 
 def summary(
-    sides: Sides, movement: Movement, main: Sequence[str], claimed: Claim, factors: Sequence[str]
+    sides: Sides,
+    movement: Movement,
+    main: Sequence[str],
+    claimed: Claim,
+    factors: Sequence[str],
+    found: Sequence[Change],
 ) -> str:
     """The answer in sentences: the bottleneck, what changed, what may be claimed."""
     said = [movement_words(sides, movement)]
     if main and claimed.kind:
         said.append(f"From {sides.base.label} to {sides.other.label}: {'; '.join(main)}.")
-    said += [*gain_words(sides, movement)] if claimed.kind else []
+    said += [*gain_words(sides, movement, found)] if claimed.kind else []
     said.append(claim_words(claimed, factors))
     return " ".join(said)
 
@@ -37,20 +42,49 @@ def movement_words(sides: Sides, movement: Movement) -> str:
     return f"The bottleneck did not move: on both sides {base} gives way first{note}."
 
 
-def gain_words(sides: Sides, movement: Movement) -> Iterator[str]:
-    """What a second step would buy, and what was foreseen of the first."""
+def gain_words(sides: Sides, movement: Movement, found: Sequence[Change]) -> Iterator[str]:
+    """What a second step would buy, what was foreseen of the first, and what came of it."""
     step = movement.second_step
     if step and movement.other:
         yield (
-            f"A second step, from {thing(movement.other)} on, buys at most {units.percent(step.gain_ratio)} "
-            f"more throughput, until {thing(step.until)} gives way."
+            f"A second step, from {thing(movement.other)} on, buys {amount(step)} more throughput, until "
+            f"{thing(step.until)} gives way."
         )
     before = movement.foreseen
-    if before and movement.base and movement.moved:
+    # Where the same gives way still, nothing was done about it.
+    if before and movement.base and movement.moved is not False:
+        came = came_words(before, found)
         yield (
-            f"Of {thing(movement.base)} the verdict of {sides.base.label} had promised at most "
-            f"{units.percent(before.gain_ratio)}, until {thing(before.until)} gives way."
+            f"Of {thing(movement.base)} the verdict of {sides.base.label} had promised {amount(before)}, "
+            f"until {thing(before.until)} gives way{f'; {came}' if came else ''}."
         )
+
+
+def amount(gain: Gain) -> str:
+    """``at most 38 %``; of what one load level tells ``about 38 %``."""
+    return words.at_most(gain.gain_ratio, gain.assumes)
+
+
+MORE = 1.1
+"""What came counts as more than what was promised beyond a tenth of the throughput."""
+
+
+def came_words(gain: Gain, found: Sequence[Change]) -> str:
+    """What came of what was foreseen; where that was more, why: what work took less of the next resource."""
+    if gain.came_ratio is None:
+        return ""
+    sign = "+" if gain.came_ratio >= 0 else ""
+    said = f"{sign}{units.percent(gain.came_ratio)} came ({gain.scenario}, once it had settled)"
+    if (1 + gain.came_ratio) <= MORE * (1 + gain.gain_ratio):
+        return said
+    tier = gain.until.get("tier")
+    effort = next(
+        (one for one in found if (one.about, one.scenario, one.tier) == ("effort", gain.scenario, tier)), None
+    )
+    if effort is None or effort.pair.ratio is None or effort.pair.ratio >= 1:
+        return f"{said}, which is more"
+    each = " and then ".join(units.seconds(value) for value in (effort.pair.base, effort.pair.other))
+    return f"{said}, which is more, as a {effort.per} took {each} of the CPU time of {tier}"
 
 
 def main_changes(found: Sequence[Change], names: Sequence[str]) -> Iterator[str]:
@@ -76,6 +110,8 @@ FIGURES: Mapping[str, str] = {
     "duration_s": "duration",
     "repository_latency_s": "repository latency",
     "recovery_s": "time to recover",
+    "cpu_s": "CPU time",
+    "burst_cpu_s": "CPU time",
 }
 
 
@@ -86,6 +122,10 @@ def figure_words(one: Change) -> str:
     if one.about == "disk":
         joint = "to" if "write" in one.metric else "from" if "read" in one.metric else "of"
         return f"{figure} {joint} the {one.role} disk of {one.tier}"
+    if one.about == "effort":
+        return f"{figure} of {one.tier} for a {one.per} of {one.scenario}"
+    if one.about == "cost":
+        return f"{one.scenario} for {one.per}"
     if one.about == "cpu":
         return f"CPU of {one.tier} {figure}"
     burst = "a burst of " if one.about == "burst" else ""
@@ -125,7 +165,7 @@ def thing(suspect: Mapping[str, Any]) -> str:
 
 
 def warnings(
-    sides: Sides, found: Sequence[Change], differing: Sequence[Difference], bound: float, again: Sides | None
+    sides: Sides, found: Sequence[Change], differing: Sequence[Difference], bound: float, *, has_again: bool
 ) -> Iterator[str]:
     """What a reader must know beside the figures."""
     counts = ", ".join(f"{side.label}: {len(side.runs)}" for side in sides)
@@ -137,7 +177,7 @@ def warnings(
             + f"what changed is called so beyond {units.times(bound)} alone, as one run may differ so much "
             f"from the next, and nothing is called equivalent. `run --repeat {ENOUGH}` would tell."
         )
-    elif again is None:
+    elif not has_again:
         yield (
             f"No A/A pair was made ({counts}): how much the same farm differs from itself is taken from "
             "each side's own runs, one half against the other. `run --aa` makes one."

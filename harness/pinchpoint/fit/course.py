@@ -1,157 +1,186 @@
-"""How a production server's load goes over the day, by what perfmon, sar and others recorded of its disks."""
+"""How a load goes over the day: its busiest hour beside the time that was counted, the bursts in it. Pure."""
 
 from __future__ import annotations
 
-import itertools
-from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime, tzinfo
 
 from pinchpoint.errors import InputError
-from pinchpoint.fit.figures import DISK_READ_BYTES, DISK_WRITE_BYTES, Figure, Figures
-from pinchpoint.imports import open_source
-from pinchpoint.imports.places import Places
-from pinchpoint.imports.reading import Between, Gathered, read_all
-from pinchpoint_collectors.imports.record import Settings
+from pinchpoint.fit.figures import Figures
+from pinchpoint.fit.shape import Bursts, Rate, bursts, mean
 
-HOUR_S = 3600
-BURST = 1.5
-"""A reading so many times the mean of its hour is one of a burst."""
-_HOST = "production"
-_NS = 1e9
-_METRICS = ("disk.reads_per_s", "disk.writes_per_s", "disk.read_bytes_per_s", "disk.write_bytes_per_s")
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """All disks of a machine in one interval.
-
-    Attributes:
-        ended_s: its end, UTC seconds.
-        interval_s: its length.
-        values: of ``_METRICS``, in their order, all disks together.
-    """
-
-    ended_s: float
-    interval_s: float
-    values: tuple[float, float, float, float]
-
-    @property
-    def activity_per_s(self) -> float:
-        """Reads and writes of all disks."""
-        return self.values[0] + self.values[1]
-
-
-@dataclass(frozen=True, slots=True)
-class Bursts:
-    """How uneven the busiest hour is.
-
-    Attributes:
-        ratio: a burst's rate ÷ the rate between bursts.
-        every_s: from one burst's beginning to the next one's.
-        for_s: how long one lasts.
-    """
-
-    ratio: float
-    every_s: float
-    for_s: float
+HOUR_S, DAY_S = 3600.0, 86_400.0
+_HALF = 0.5
+"""An hour of which less than that was recorded says little of itself."""
+_WHOLE_DAY_H = 23.0
+"""The day on which clocks go forward has no more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """What the recordings say.
+    """What is known of a load's course.
 
     Attributes:
-        figures: sizes of I/Os.
-        busiest: the busiest hour, in words.
-        peak_ratio: the activity of that hour ÷ that of the time the statements were counted in.
-        bursts: None where that hour is even.
+        what: what was counted, in words: ``I/Os``, ``operations``.
         source: where it comes from.
+        busiest: the busiest hour, in words.
+        peak_ratio: the activity of that hour ÷ that of the time in which the statements were counted.
+        bursts: None where that hour is even.
+        hours: hour of the day -> its activity ÷ likewise, the mean of all days; hours that were not recorded
+            are not there.
+        notes: what a reader must know, as sentences.
+        figures: what the recording tells besides.
+        whole_day: whether ``bursts`` is the day itself, squeezed, and ``peak_ratio`` its mean.
     """
 
-    figures: Figures
+    what: str
+    source: str
     busiest: str
     peak_ratio: float
     bursts: Bursts | None
-    source: str
+    hours: Mapping[int, float]
+    notes: tuple[str, ...] = ()
+    figures: Figures = field(default_factory=dict)
+    whole_day: bool = False
+
+    def squeezed(self, into_s: float) -> Course:
+        """The whole day in so many seconds, in place of its busiest hour.
+
+        Its hours' means become what the load model ``burst`` can be: a quiet level, a busy one, and the
+        way up and down.
+
+        Args:
+            into_s: how long the day is to take.
+
+        Raises:
+            InputError: an hour of the day was not recorded, or the day is even.
+        """
+        missing = [hour for hour in range(24) if hour not in self.hours]
+        if missing:
+            listed = ", ".join(f"{hour:02}h" for hour in missing)
+            raise InputError(
+                f"--day: {self.source} has no {listed}: the day's course is not known; record a whole day, "
+                "or leave --day out for the busiest hour"
+            )
+        days = [Rate((hour + 1) * HOUR_S, HOUR_S, self.hours[hour % 24]) for hour in range(3 * 24)]
+        swell = bursts(days)
+        if swell is None:
+            raise InputError(
+                f"--day: {self.source}: the day is even, or has no two levels: leave --day out for its "
+                "busiest hour"
+            )
+        faster = DAY_S / into_s
+        return replace(
+            self,
+            busiest="the whole day's mean",
+            peak_ratio=mean(days),
+            bursts=replace(
+                swell,
+                every_s=into_s,
+                for_s=swell.for_s / faster,
+                ramp_s=swell.ramp_s / faster,
+                jitter_ratio=0.0,
+                readings_s=HOUR_S / faster,
+            ),
+            notes=(*self.notes, f"the day takes {into_s:.0f} s here; bursts within its hours are not in it"),
+            whole_day=True,
+        )
 
 
-def course(paths: Sequence[Path], began_s: float, ended_s: float) -> Course:
-    """What recordings of one machine say of its day.
+@dataclass(frozen=True, slots=True, order=True)
+class _Hour:
+    """One hour by the clock on the wall; of the one that comes twice when clocks go back, each for itself."""
+
+    day: date
+    hour: int
+    ahead_s: float
+
+    @property
+    def words(self) -> str:
+        return f"{self.day:%Y-%m-%d} {self.hour:02}:00"
+
+
+def course(
+    rates: Sequence[Rate],
+    what: str,
+    source: str,
+    zone: tzinfo | None,
+    counted: tuple[float, float] | None = None,
+) -> Course:
+    """The course of a load.
 
     Args:
-        paths: the files.
-        began_s: when the statements began to be counted, UTC seconds.
-        ended_s: when that ended.
-
-    Raises:
-        InputError: a file is of no known kind, is damaged, or has no disks in it.
+        rates: readings, in the order of time; at least one is above 0.
+        what: what they count, in words.
+        source: where they come from.
+        zone: by whose clock hours are told; None: UTC.
+        counted: when the statements were counted, UTC seconds; None: all the time.
     """
-    names = ", ".join(path.name for path in paths)
-    readings = _readings(paths)
-    if not any(reading.activity_per_s for reading in readings):
-        raise InputError(f"{names}: no disk did any I/O in it; record the database host's disks")
-    hours: dict[int, list[Reading]] = defaultdict(list)
-    for reading in readings:
-        hours[int((reading.ended_s - reading.interval_s / 2) // HOUR_S)].append(reading)
-    at, busiest = max(hours.items(), key=lambda hour: _mean(hour[1]))
-    counted = [each for each in readings if began_s <= each.ended_s - each.interval_s / 2 <= ended_s]
-    usual = _mean(counted) or _mean(readings)
+    hours = _by_hour(rates, zone or UTC)
+    fit = {hour: its for hour, its in hours.items() if _covered_s(its) >= _HALF * HOUR_S}
+    name = zone.tzname(None) or str(zone) if zone else "UTC"
+    notes: list[str] = []
+    during = [rate for rate in rates if counted is None or counted[0] <= rate.middle_s <= counted[1]]
+    usual = mean(during)
+    if not usual:
+        usual = mean(rates)
+        notes.append(
+            f"{source} has nothing of the time in which the statements were counted: their rates are taken "
+            "for the mean of the whole recording"
+        )
+    if len(fit) < 2:  # less than two hours: all of it is the busy time
+        busy, busiest = list(rates), f"all {_covered_s(rates) / 60:.0f} min of it"
+    else:
+        at = max(fit, key=lambda hour: mean(fit[hour]))
+        busy, busiest = fit[at], f"the busiest hour, {at.words} {name}"
+        notes += _days(hours, source)
     return Course(
-        figures=_sizes(readings, names),
-        busiest=datetime.fromtimestamp(at * HOUR_S, UTC).strftime("%Y-%m-%d %H:00 UTC"),
-        peak_ratio=_mean(busiest) / usual,
-        bursts=_bursts(busiest),
-        source=names,
+        what=what,
+        source=source,
+        busiest=busiest,
+        peak_ratio=mean(busy) / usual,
+        bursts=bursts(busy),
+        hours={hour: value / usual for hour, value in _of_the_day(fit).items()},
+        notes=tuple(notes),
     )
 
 
-def _readings(paths: Sequence[Path]) -> list[Reading]:
-    totals: dict[tuple[int, float], list[float]] = defaultdict(lambda: [0.0] * len(_METRICS))
-    sources = [open_source(path, None) for path in paths]
-    for sample in read_all(sources, Settings(), Places(host=_HOST), Between(), Gathered()):
-        if sample.metric in _METRICS and sample.value is not None:
-            totals[sample.time_ns, sample.interval_s][_METRICS.index(sample.metric)] += sample.value
-    return [
-        Reading(time_ns / _NS, interval_s, (values[0], values[1], values[2], values[3]))
-        for (time_ns, interval_s), values in sorted(totals.items())
-    ]
-
-
-def _mean(readings: Sequence[Reading]) -> float:
-    """The activity of a time, weighted by the lengths of its readings; 0 without any."""
-    length_s = sum(reading.interval_s for reading in readings)
-    if not length_s:
-        return 0.0
-    return sum(reading.activity_per_s * reading.interval_s for reading in readings) / length_s
-
-
-def _sizes(readings: Sequence[Reading], names: str) -> Figures:
-    found: Figures = {}
-    for figure, count, size, what in ((DISK_READ_BYTES, 0, 2, "read"), (DISK_WRITE_BYTES, 1, 3, "written")):
-        operations = sum(reading.values[count] * reading.interval_s for reading in readings)
-        total = sum(reading.values[size] * reading.interval_s for reading in readings)
-        if operations and total:
-            found[figure] = Figure(total / operations, f"{names}: bytes {what} ÷ I/Os, all disks")
+def _by_hour(rates: Iterable[Rate], zone: tzinfo) -> dict[_Hour, list[Rate]]:
+    found: dict[_Hour, list[Rate]] = {}
+    for rate in rates:
+        at = datetime.fromtimestamp(rate.middle_s, zone)
+        ahead = at.utcoffset()
+        hour = _Hour(at.date(), at.hour, -ahead.total_seconds() if ahead else 0.0)
+        found.setdefault(hour, []).append(rate)
     return found
 
 
-def _bursts(hour: Sequence[Reading]) -> Bursts | None:
-    """The bursts of an hour, where there are at least two."""
-    limit = BURST * _mean(hour)
-    high = [reading for reading in hour if reading.activity_per_s > limit]
-    low = [reading for reading in hour if reading.activity_per_s <= limit]
-    starts = [
-        after
-        for before, after in itertools.pairwise(hour)
-        if after.activity_per_s > limit >= before.activity_per_s
-    ]
-    if len(starts) < 2 or not _mean(low):
-        return None
-    span_s = starts[-1].ended_s - starts[0].ended_s
-    every_s = span_s / (len(starts) - 1)
-    begun_before = hour[0].activity_per_s > limit  # its beginning is not in this hour
-    for_s = sum(reading.interval_s for reading in high) / (len(starts) + begun_before)
-    return Bursts(_mean(high) / _mean(low), every_s, for_s) if for_s < every_s else None
+def _of_the_day(hours: Mapping[_Hour, Sequence[Rate]]) -> dict[int, float]:
+    """The mean of each hour of the day, over all days."""
+    together: dict[int, list[Rate]] = {}
+    for hour, rates in sorted(hours.items()):
+        together.setdefault(hour.hour, []).extend(rates)
+    return {hour: mean(rates) for hour, rates in sorted(together.items())}
+
+
+def _days(hours: Mapping[_Hour, Sequence[Rate]], source: str) -> list[str]:
+    """What the recording leaves out of its days."""
+    covered_h: dict[date, float] = {}
+    for hour, rates in hours.items():
+        covered_h[hour.day] = covered_h.get(hour.day, 0.0) + _covered_s(rates) / HOUR_S
+    partial = {day: length for day, length in covered_h.items() if length < _WHOLE_DAY_H}
+    if not partial:
+        return []
+    shown = ", ".join(f"{length:.1f} h of {day}" for day, length in sorted(partial.items())[:3])
+    more = f" and {len(partial) - 3} days more" if len(partial) > 3 else ""
+    whole = len(covered_h) - len(partial)
+    sentence = (
+        f"{source} covers {whole} whole day{'s' * (whole != 1)}, and {shown}{more}: a busier hour may lie in "
+        "what was not recorded"
+    )
+    return [sentence]
+
+
+def _covered_s(rates: Iterable[Rate]) -> float:
+    return sum(rate.interval_s for rate in rates)

@@ -9,12 +9,14 @@ import psycopg
 from psycopg.rows import dict_row
 
 from pinchpoint.errors import FarmUnavailable, InputError
-from pinchpoint.fit.snapshots import DATABASE, IO, STATEMENTS, WAL, Snapshot
+from pinchpoint.fit.snapshots import Snapshot
+from pinchpoint.fit.tables import DATABASE, IO, STATEMENTS, WAL
 from pinchpoint.plan.redact import redacted_text
 
 SCHEMES = ("postgresql://", "postgres://")
 _CONNECT_S = 5
-_IO_BYTES_SINCE = 180_000  # pg_stat_io counts bytes, and the log, from version 18 on
+_IO_SINCE = 160_000
+_WAL_SINCE = 140_000
 _EXTENSION = (
     "pg_stat_statements is not there; needed: shared_preload_libraries = 'pg_stat_statements', a restart, "
     "and CREATE EXTENSION pg_stat_statements in that database"
@@ -53,9 +55,9 @@ def watched(url: str, over_s: float, tell: Callable[[str], None]) -> list[Snapsh
 
 
 def _snapshots(connection: psycopg.Connection[tuple[object, ...]], source: str) -> list[Snapshot]:
-    kinds = [STATEMENTS, DATABASE, WAL]
-    if connection.info.server_version >= _IO_BYTES_SINCE:
-        kinds.append(IO)
+    version = connection.info.server_version
+    kinds = [STATEMENTS, DATABASE]
+    kinds += [kind for kind, since in ((WAL, _WAL_SINCE), (IO, _IO_SINCE)) if version >= since]
     found = []
     for kind in kinds:
         with connection.cursor(row_factory=dict_row) as cursor:

@@ -153,10 +153,10 @@ def _row_bytes(production: Production, mix: Mix) -> None:
 
 def _scale(production: Production, mix: Mix) -> None:
     """A data table so large that as many pages are not found in the server's buffers."""
-    wanted = production.figures[PAGE_READS_PER_OPERATION]
+    wanted = production.figures.get(PAGE_READS_PER_OPERATION)
     touching = sum(mix.rates.get(name, 0.0) for name in ("data_update", "point_read"))
     touching += mix.rates.get("range_scan", 0.0) * float(str(mix.params.get("scan_rows", 0))) / PAGE_ROWS
-    if not touching:
+    if not touching or wanted is None:
         return
     missed = wanted.value * sum(mix.rates.values()) / touching
     # Of a table larger than the buffers, buffers ÷ table is found in them.

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
 from pinchpoint.errors import InputError
 from pinchpoint.fit.figures import (
     LOG_BYTES_PER_WRITE,
-    LOG_WRITE_BYTES,
     PAGE_READS_PER_OPERATION,
     READS_PER_S,
     READS_PER_WRITE,
@@ -17,18 +16,11 @@ from pinchpoint.fit.figures import (
     WRITES_PER_S,
     Figure,
     Figures,
+    Told,
 )
-from pinchpoint.fit.snapshots import (
-    DATABASE,
-    FILES,
-    IO,
-    QUERY_STORE,
-    STATEMENTS,
-    WAL,
-    Change,
-    TableKind,
-    number,
-)
+from pinchpoint.fit.files import of_files, of_waits
+from pinchpoint.fit.shape import Rate
+from pinchpoint.fit.snapshots import Change, number, seconds
 from pinchpoint.fit.statements import (
     COMMITS,
     PAGE_BYTES,
@@ -39,7 +31,10 @@ from pinchpoint.fit.statements import (
     Sum,
     by_kind,
 )
+from pinchpoint.fit.tables import DATABASE, QUERY_STORE, STATEMENTS, WAL, TableKind
 
+_HIDDEN = ("", "NULL", "<insufficient privilege>")
+"""What stands for the text of a statement that the server does not show."""
 COMMIT_LOG_BYTES = 40.0
 """A commit's record, as PostgreSQL 18 was measured to write it."""
 
@@ -49,19 +44,28 @@ class Production:
     """What is known of a production server.
 
     Attributes:
-        figures: by name.
+        told: its figures, and where sources differ.
         sums: what statements of each kind came to, in ``length_s``.
         writes: transactions that wrote in that time.
         began_s, ended_s: that time, UTC seconds.
         sources: where it comes from.
+        course: statements by the interval, where the source has intervals.
+        notes: what a reader must know, as sentences: waits, counters that were reset.
     """
 
-    figures: Figures
+    told: Told
     sums: Mapping[Kind, Sum]
     writes: float
     began_s: float
     ended_s: float
     sources: str
+    course: tuple[Rate, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def figures(self) -> Figures:
+        """Its figures, by name."""
+        return self.told.figures
 
     @property
     def length_s(self) -> float:
@@ -73,20 +77,65 @@ def production(changes: Mapping[TableKind, Change]) -> Production:
     """The figures of all tables together. Raises ``InputError`` where none tells of statements."""
     change = changes.get(STATEMENTS) or changes.get(QUERY_STORE)
     if change is None:
+        names = ", ".join(each.sources for each in changes.values())
         raise InputError(
-            "no statistics of statements among the sources; needed: two snapshots of pg_stat_statements "
+            f"{names}: no statistics of statements among them; needed: two snapshots of pg_stat_statements "
             f"({STATEMENTS.export}), or one of the Query Store ({QUERY_STORE.export})"
         )
     statements = [
         _of_postgresql(row) if change.kind is STATEMENTS else _of_sql_server(row) for row in change.rows
     ]
-    sums = by_kind(statements)
-    writes, why = _writes(statements, sums, changes.get(DATABASE))
-    figures = _of_statements(sums, writes, why, change)
+    hidden = _hidden(statements, change)
+    sums, told = by_kind(statements), Told()
+    writes, why = _writes(statements, sums, change, changes.get(DATABASE), told)
+    _of_statements(sums, writes, why, change, told)
     if writes:
-        figures[LOG_BYTES_PER_WRITE] = _log_bytes(sums, writes, change, changes.get(WAL))
-    figures |= _of_files(changes)
-    return Production(figures, sums, writes, change.began_s, change.ended_s, change.sources)
+        _log_bytes(sums, writes, change, changes.get(WAL), told)
+    of_files(changes, writes / change.length_s, told)
+    notes = [*hidden, *of_waits(changes, told), *(note for each in changes.values() for note in each.notes)]
+    return Production(
+        told=told,
+        sums=sums,
+        writes=writes,
+        began_s=change.began_s,
+        ended_s=change.ended_s,
+        sources=change.sources,
+        course=_course(change) if change.kind is QUERY_STORE else (),
+        notes=tuple(notes),
+    )
+
+
+def _hidden(statements: Sequence[Statement], change: Change) -> list[str]:
+    """What PostgreSQL hides of other users, as a sentence; raises ``InputError`` where it hides all."""
+    calls = sum(each.calls for each in statements)
+    hidden = sum(each.calls for each in statements if each.text.strip() in _HIDDEN)
+    if not hidden or change.kind is not STATEMENTS:
+        return []
+    remedy = "export as a member of pg_read_all_stats (GRANT pg_read_all_stats TO USER)"
+    if hidden == calls:
+        raise InputError(
+            f"{change.sources}: the server shows no statement's text, so what they do is not told; {remedy}"
+        )
+    sentence = (
+        f"{change.sources}: the server hides the text of {hidden / calls:.0%} of the calls, which are not in "
+        f"here: {remedy}"
+    )
+    return [sentence]
+
+
+def _course(change: Change) -> tuple[Rate, ...]:
+    """Executions by the Query Store's intervals."""
+    executions: dict[tuple[float, float], float] = {}
+    for row in change.rows:
+        span = tuple(seconds(row[name], f"{change.sources}: {name}") for name in ("start_time", "end_time"))
+        executions[span[0], span[1]] = executions.get((span[0], span[1]), 0.0) + number(
+            row, "count_executions"
+        )
+    return tuple(
+        Rate(ended_s, ended_s - began_s, count / (ended_s - began_s))
+        for (began_s, ended_s), count in sorted(executions.items())
+        if ended_s > began_s
+    )
 
 
 def _of_postgresql(row: Mapping[str, str]) -> Statement:
@@ -117,78 +166,83 @@ def _of_sql_server(row: Mapping[str, str]) -> Statement:
 
 
 def _writes(
-    statements: list[Statement], sums: Mapping[Kind, Sum], database: Change | None
+    statements: list[Statement],
+    sums: Mapping[Kind, Sum],
+    change: Change,
+    database: Change | None,
+    told: Told,
 ) -> tuple[float, str]:
     """Transactions that wrote, and how that is known."""
     calls = _total(sums, WRITING).calls
     commits = sum(each.calls for each in statements if each.word in COMMITS)
-    if not commits:
-        return calls, "statements that write, each a transaction of its own (no COMMIT was counted)"
     if database is None:
+        if not commits:
+            return calls, "statements that write, each a transaction of its own (no COMMIT was counted)"
         return min(
             calls, commits
         ), "no more than there were COMMITs; a pair of pg_stat_database would tell better"
     # Both tables are taken around the same busy time, one right after the other.
     transactions = sum(number(row, "xact_commit") for row in database.rows)
+    if calls > transactions:
+        told.compare(
+            "transactions that write, a second",
+            Figure(transactions / database.length_s, f"{database.sources}: xact_commit"),
+            Figure(calls / change.length_s, f"{change.sources}: calls of statements that write"),
+            "several statements are one transaction",
+        )
     return min(
         calls, transactions
     ), "statements that write, no more than pg_stat_database counted transactions"
 
 
-def _of_statements(sums: Mapping[Kind, Sum], writes: float, why: str, change: Change) -> Figures:
+def _of_statements(sums: Mapping[Kind, Sum], writes: float, why: str, change: Change, told: Told) -> None:
     writing, reading = _total(sums, WRITING), _total(sums, READING)
     operations = writes + reading.calls
     if not operations:
         raise InputError(f"{change.sources}: no statement that reads or writes; take them around a busy time")
     place = f"{change.sources}, {change.length_s:.0f} s"
-    found = {
-        WRITES_PER_S: Figure(writes / change.length_s, f"{place}: {why}"),
-        READS_PER_S: Figure(reading.calls / change.length_s, f"{place}: calls of queries"),
-        PAGE_READS_PER_OPERATION: Figure(
-            (writing.pages_read + reading.pages_read) / operations, f"{place}: pages not found in the buffers"
-        ),
-        TEMP_BYTES_PER_OPERATION: Figure(
-            (writing.temp_bytes + reading.temp_bytes) / operations, f"{place}: temporary files"
-        ),
-    }
+    found = told.figures
+    found[WRITES_PER_S] = Figure(writes / change.length_s, f"{place}: {why}")
+    found[READS_PER_S] = Figure(reading.calls / change.length_s, f"{place}: calls of queries")
     if writes:
-        found |= {
-            READS_PER_WRITE: Figure(reading.calls / writes, f"{place}: calls of queries ÷ writes"),
-            ROWS_PER_WRITE: Figure(writing.rows / writes, f"{place}: rows of statements that write ÷ writes"),
-        }
-    return found
+        found[READS_PER_WRITE] = Figure(reading.calls / writes, f"{place}: calls of queries ÷ writes")
+        found[ROWS_PER_WRITE] = Figure(
+            writing.rows / writes, f"{place}: rows of statements that write ÷ writes"
+        )
+    if {"shared_blks_read", "avg_physical_io_reads"} & change.columns:
+        found[PAGE_READS_PER_OPERATION] = Figure(
+            (writing.pages_read + reading.pages_read) / operations, f"{place}: pages not found in the buffers"
+        )
+    if {"temp_blks_written", "avg_tempdb_space_used"} & change.columns:
+        found[TEMP_BYTES_PER_OPERATION] = Figure(
+            (writing.temp_bytes + reading.temp_bytes) / operations, f"{place}: temporary files"
+        )
 
 
-def _log_bytes(sums: Mapping[Kind, Sum], writes: float, change: Change, log: Change | None) -> Figure:
+def _log_bytes(
+    sums: Mapping[Kind, Sum], writes: float, change: Change, log: Change | None, told: Told
+) -> None:
     """What a write comes to in the log, its commit included."""
     if log is not None:
         per_s = sum(number(row, "wal_bytes") for row in log.rows) / log.length_s
-        value = per_s * change.length_s / writes
-        return Figure(value, f"{log.sources}: pg_stat_wal's bytes, of all databases, ÷ writes")
+        figure = Figure(
+            per_s * change.length_s / writes,
+            f"{log.sources}: pg_stat_wal's bytes, of all databases, ÷ writes",
+        )
+        told.take(LOG_BYTES_PER_WRITE, figure, "it is the first")
     total = sum(each.log_bytes for each in sums.values())
     place = f"{change.sources}, {change.length_s:.0f} s"
     if change.kind is QUERY_STORE:
-        return Figure(total / writes, f"{place}: bytes of the log ÷ writes")
-    # pg_stat_statements has ended when a transaction commits.
-    value = total / writes + COMMIT_LOG_BYTES
-    return Figure(value, f"{place}: bytes of the log ÷ writes, and {COMMIT_LOG_BYTES:.0f} for a commit")
-
-
-def _of_files(changes: Mapping[TableKind, Change]) -> Figures:
-    """How large a write to the log is."""
-    if change := changes.get(IO):
-        rows = [row for row in change.rows if row["object"] == "wal" and row["context"] == "normal"]
-        count, size = "writes", "write_bytes"
-    elif change := changes.get(FILES):
-        rows = [row for row in change.rows if row["type_desc"].upper() == "LOG"]
-        count, size = "num_of_writes", "num_of_bytes_written"
+        if "avg_log_bytes_used" not in change.columns:
+            return  # SQL Server 2016
+        figure = Figure(total / writes, f"{place}: bytes of the log ÷ writes")
     else:
-        return {}
-    writes = sum(number(row, count) for row in rows)
-    if not writes:
-        return {}
-    mean = sum(number(row, size) for row in rows) / writes
-    return {LOG_WRITE_BYTES: Figure(mean, f"{change.sources}: bytes written to the log ÷ writes to it")}
+        # pg_stat_statements has ended when a transaction commits.
+        figure = Figure(
+            total / writes + COMMIT_LOG_BYTES,
+            f"{place}: bytes of the log ÷ writes, and {COMMIT_LOG_BYTES:.0f} for a commit",
+        )
+    told.take(LOG_BYTES_PER_WRITE, figure, "it counts all that reaches the log, other databases' too")
 
 
 def _total(sums: Mapping[Kind, Sum], kinds: tuple[Kind, ...]) -> Sum:

@@ -2,98 +2,26 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
-from collections.abc import Iterable, Mapping, Sequence
+import io
+import itertools
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from pinchpoint.errors import InputError
+from pinchpoint.fit.tables import CAPTURED, KINDS, QUERY_STORE, TableKind
 
 Row = Mapping[str, str]
-CAPTURED = "captured_at"
-"""The column that says when a snapshot was taken."""
-
-
-@dataclass(frozen=True, slots=True)
-class TableKind:
-    """A table of statistics that can be fitted.
-
-    Attributes:
-        name: its name on the server.
-        columns: the columns by which it is known, and without which it is no use.
-        key: the columns that name a row.
-        counters: the columns that only grow.
-        export: the statement that exports it.
-    """
-
-    name: str
-    columns: frozenset[str]
-    key: tuple[str, ...]
-    counters: tuple[str, ...]
-    export: str
-
-
-STATEMENTS = TableKind(
-    "pg_stat_statements",
-    frozenset({"queryid", "query", "calls", "rows", "wal_bytes", "shared_blks_hit", "shared_blks_read"}),
-    ("userid", "dbid", "queryid", "toplevel"),
-    ("calls", "rows", "wal_bytes", "wal_fpi", "shared_blks_hit", "shared_blks_read", "temp_blks_written"),
-    "SELECT now() AS captured_at, * FROM pg_stat_statements "
-    "WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database())",
-)
-DATABASE = TableKind(
-    "pg_stat_database",
-    frozenset({"datname", "xact_commit", "xact_rollback", "blks_read"}),
-    ("datid",),
-    ("xact_commit", "xact_rollback", "blks_read", "temp_bytes"),
-    "SELECT now() AS captured_at, * FROM pg_stat_database WHERE datname = current_database()",
-)
-IO = TableKind(
-    "pg_stat_io",
-    frozenset({"backend_type", "object", "context", "writes", "write_bytes"}),
-    ("backend_type", "object", "context"),
-    ("writes", "write_bytes"),
-    "SELECT now() AS captured_at, * FROM pg_stat_io",
-)
-WAL = TableKind(
-    "pg_stat_wal",
-    frozenset({"wal_records", "wal_fpi", "wal_bytes", "wal_buffers_full"}),
-    (),
-    ("wal_records", "wal_fpi", "wal_bytes"),
-    "SELECT now() AS captured_at, * FROM pg_stat_wal",
-)
-FILES = TableKind(
-    "dm_io_virtual_file_stats",
-    frozenset({"type_desc", "num_of_reads", "num_of_writes", "num_of_bytes_read", "num_of_bytes_written"}),
-    ("database_id", "file_id"),
-    ("num_of_reads", "num_of_writes", "num_of_bytes_read", "num_of_bytes_written"),
-    "SELECT SYSUTCDATETIME() AS captured_at, f.type_desc, s.* "
-    "FROM sys.dm_io_virtual_file_stats(DB_ID(), NULL) s JOIN sys.database_files f ON f.file_id = s.file_id",
-)
-QUERY_STORE = TableKind(
-    "Query Store",
-    frozenset(
-        {
-            "query_sql_text",
-            "count_executions",
-            "avg_rowcount",
-            "avg_logical_io_reads",
-            "start_time",
-            "end_time",
-        }
-    ),
-    (),
-    (),
-    "SELECT t.query_sql_text, r.count_executions, r.avg_rowcount, r.avg_log_bytes_used, "
-    "r.avg_logical_io_reads, r.avg_physical_io_reads, r.avg_tempdb_space_used, i.start_time, i.end_time "
-    "FROM sys.query_store_runtime_stats r JOIN sys.query_store_runtime_stats_interval i "
-    "ON i.runtime_stats_interval_id = r.runtime_stats_interval_id "
-    "JOIN sys.query_store_plan p ON p.plan_id = r.plan_id "
-    "JOIN sys.query_store_query q ON q.query_id = p.query_id "
-    "JOIN sys.query_store_query_text t ON t.query_text_id = q.query_text_id",
-)
-KINDS = (STATEMENTS, DATABASE, IO, WAL, FILES, QUERY_STORE)
+_HEAD_BYTES = 65_536
+_DECIMAL_COMMA = re.compile(r"-?\d+,\d+")
+_TIMES = (CAPTURED, "start_time", "end_time")
+_SINCE = ("stats_since", "stats_reset")
+"""Columns that say when a row's counters began; of pg_stat_statements from PostgreSQL 17 on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +32,13 @@ class Snapshot:
         kind: which table.
         source: where it came from, for people.
         rows: its rows, as text.
+        whole: whether its last line has an end; else its last figure may lack digits.
     """
 
     kind: TableKind
     source: str
     rows: Sequence[Row]
+    whole: bool = True
 
     @property
     def at_s(self) -> float:
@@ -125,6 +55,8 @@ class Change:
         began_s, ended_s: when they were taken, UTC seconds.
         rows: rows that grew: their text columns as in the later one, their counters as what was added.
         sources: where both came from.
+        columns: what the table has, of this version.
+        notes: what a reader must know of it, as sentences.
     """
 
     kind: TableKind
@@ -132,6 +64,8 @@ class Change:
     ended_s: float
     rows: Sequence[Row]
     sources: str
+    columns: frozenset[str]
+    notes: tuple[str, ...] = ()
 
     @property
     def length_s(self) -> float:
@@ -140,26 +74,88 @@ class Change:
 
 
 def read_csv(path: Path) -> Snapshot | None:
-    """The table a CSV file holds; None where it is none of ``KINDS``. Raises ``InputError``."""
+    """The table a CSV file holds; None where it is none of ``KINDS``.
+
+    Raises:
+        InputError: it cannot be read, is empty, or a cell is none of its column's: ``FILE:LINE: ...``.
+    """
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.DictReader(file)
-            names = {str(name).strip().lower() for name in reader.fieldnames or ()}
-            kind = next((each for each in KINDS if each.columns <= names), None)
+        with path.open("rb") as file:
+            head = _decoded(file.read(_HEAD_BYTES)).partition("\n")[0]
+            delimiter = max(",;\t", key=head.count)
+            names = [name.strip().strip('"').lower() for name in head.split(delimiter)]
+            kind = next((each for each in KINDS if each.columns <= set(names)), None)
             if kind is None:
-                return None
-            rows = [{str(key).strip().lower(): value or "" for key, value in row.items()} for row in reader]
-    except (UnicodeDecodeError, csv.Error):
-        return None  # other formats have encodings of their own: who asked will try them
+                return None  # another format, and maybe a large file: who asked will try them
+            file.seek(0)
+            text = _decoded(file.read())
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    try:
+        next(reader)
+        lines = [(reader.line_num, _plain(cells, delimiter)) for cells in reader if not _is_rule(cells)]
+        rows = list(_rows(path, kind, names, lines))
+    except csv.Error as error:
+        raise InputError(
+            f"{path}:{reader.line_num}: is no CSV: {error}; export it again, as CSV with a header"
+        ) from error
     if not rows:
         raise InputError(f"{path}: {kind.name} without a row; export it where there is load: {kind.export}")
-    return Snapshot(kind, path.name, rows)
+    return Snapshot(kind, path.name, rows, text.endswith(("\n", "\r")))
+
+
+def _decoded(content: bytes) -> str:
+    """As Management Studio and psql write text; letters of another code page cost no more than themselves."""
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return content.decode("utf-16", errors="replace")
+    return content.decode("utf-8-sig", errors="replace")
+
+
+def _is_rule(cells: Sequence[str]) -> bool:
+    """Whether a line is empty, or the one that sqlcmd draws under the names."""
+    return not any(cells) or all(cell and not cell.strip("- ") for cell in cells)
+
+
+def _plain(cells: list[str], delimiter: str) -> list[str]:
+    """Where cells are divided by semicolons, as where commas are decimal ones, such numbers with a point."""
+    if delimiter != ";":
+        return cells
+    return [cell.replace(",", ".") if _DECIMAL_COMMA.fullmatch(cell) else cell for cell in cells]
+
+
+def _rows(
+    path: Path, kind: TableKind, names: Sequence[str], lines: Iterable[tuple[int, list[str]]]
+) -> Iterator[Row]:
+    """The rows, each looked at: a cell that is none of its column's is found where it stands."""
+    if kind is not QUERY_STORE and CAPTURED not in names:
+        raise InputError(f"{path}: no column {CAPTURED}: when it was taken is not known; {kind.export}")
+    for line, cells in lines:
+        if len(cells) != len(names):
+            raise InputError(
+                f"{path}:{line}: found {len(cells)} cells; allowed: {len(names)}, as the header has; "
+                "export it as CSV whose texts are in quotation marks"
+            )
+        row = dict(zip(names, cells, strict=True))
+        for name in (*kind.counters, *kind.means):
+            _check_number(row, name, f"{path}:{line}")
+        for name in _TIMES:
+            if name in row:
+                seconds(row[name], f"{path}:{line}: {name}")
+        yield row
+
+
+def _check_number(row: Row, name: str, place: str) -> None:
+    try:
+        number(row, name)
+    except ValueError as error:
+        raise InputError(
+            f"{place}: {name}: found {row[name]!r}; allowed: a number such as 1250 or 12.5, or nothing"
+        ) from error
 
 
 def changes(snapshots: Iterable[Snapshot]) -> dict[TableKind, Change]:
-    """What changed, table by table. Raises ``InputError`` where a table is not there exactly twice."""
+    """What changed, table by table: from the first to the last snapshot. Raises ``InputError``."""
     found: dict[TableKind, Change] = {}
     by_kind: dict[str, list[Snapshot]] = {}
     for each in snapshots:
@@ -169,53 +165,122 @@ def changes(snapshots: Iterable[Snapshot]) -> dict[TableKind, Change]:
         names = ", ".join(dict.fromkeys(each.source for each in several))
         if kind is QUERY_STORE:
             found[kind] = _query_store(several, names)
-        elif len(several) != 2:
+        elif len(several) == 1:
             raise InputError(
-                f"{names}: {len(several)} snapshot(s) of {kind.name}; needed: two, of before and after a "
-                f"busy time: {kind.export}"
+                f"{names}: 1 snapshot of {kind.name}; needed: two, of before and after a busy time: "
+                f"{kind.export}"
             )
         else:
-            before, after = sorted(several, key=lambda each: each.at_s)
-            found[kind] = _between(before, after, names)
+            found[kind] = _added(sorted(several, key=lambda each: each.at_s), names)
     return found
 
 
-def _between(before: Snapshot, after: Snapshot, names: str) -> Change:
-    kind = before.kind
-    if after.at_s <= before.at_s:
-        raise InputError(f"{names}: both are of the same time; needed: one before and one after a busy time")
-    known = {_key(row, kind): row for row in before.rows}
-    rows = []
-    for row in after.rows:
-        earlier = known.get(_key(row, kind), {})
-        grown = {name: number(row, name) - number(earlier, name) for name in kind.counters}
-        if any(value < 0 for value in grown.values()):  # reset meanwhile: what is there was added since
-            grown = {name: number(row, name) for name in kind.counters}
-        if any(grown.values()):
-            rows.append({**row, **{name: repr(value) for name, value in grown.items()}})
+def _added(snapshots: Sequence[Snapshot], names: str) -> Change:
+    """What was added over all snapshots, step by step: a counter that was reset loses one step's at most."""
+    kind, first, last = snapshots[0].kind, snapshots[0], snapshots[-1]
+    if last.at_s <= first.at_s:
+        raise InputError(f"{names}: all are of the same time; needed: one before and one after a busy time")
+    totals: dict[tuple[str, ...], dict[str, float]] = {}
+    latest: dict[tuple[str, ...], Row] = {}
+    reset = set()
+    for before, after in itertools.pairwise(snapshots):
+        known, now = _by_key(before), _by_key(after)
+        if known.keys().isdisjoint(now):
+            raise InputError(
+                f"{before.source}, {after.source}: no row of {kind.name} is in both: they are of two "
+                "servers, or all was forgotten between; take two of one server, around a busy time"
+            )
+        for key, row in now.items():
+            grown = _grown(known.get(key, {}), row, kind)
+            if grown is None:
+                grown = {name: number(row, name) for name in kind.counters}  # what is there was added since
+                reset.add(key)
+            total = totals.setdefault(key, dict.fromkeys(kind.counters, 0.0))
+            for name, value in grown.items():
+                total[name] += value
+            latest[key] = row
+    rows = [
+        {**latest[key], **{name: repr(value) for name, value in total.items()}}
+        for key, total in totals.items()
+        if any(total.values())
+    ]
     if not rows:
         raise InputError(f"{names}: nothing changed between them; take them around a busy time")
-    return Change(kind, before.at_s, after.at_s, rows, names)
+    columns = frozenset.intersection(*(frozenset(each.rows[0]) for each in snapshots))
+    notes = (*_cut_off(snapshots), *_resets(names, len(reset), len(totals)))
+    return Change(kind, first.at_s, last.at_s, rows, names, columns, notes)
+
+
+def _cut_off(snapshots: Iterable[Snapshot]) -> Iterator[str]:
+    for each in snapshots:
+        if not each.whole:
+            yield f"{each.source} ends within a line: its last figure may lack digits; export it again"
+
+
+def _resets(names: str, reset: int, rows: int) -> Iterator[str]:
+    if reset:
+        yield (
+            f"{names}: counters of {reset} of {rows} rows were reset, or went back as after a restart; of "
+            "these only what was counted since is in here, so that their rates are too low: take two "
+            "snapshots with none between"
+        )
 
 
 def _query_store(several: Sequence[Snapshot], names: str) -> Change:
     rows = [row for each in several for row in each.rows]
-    starts = [seconds(row["start_time"], f"{names}: start_time") for row in rows]
-    ends = [seconds(row["end_time"], f"{names}: end_time") for row in rows]
-    return Change(QUERY_STORE, min(starts), max(ends), rows, names)
+    spans = [(seconds(row["start_time"], names), seconds(row["end_time"], names)) for row in rows]
+    began_s, ended_s = min(start for start, _ in spans), max(end for _, end in spans)
+    if ended_s <= began_s:
+        raise InputError(f"{names}: its intervals end before they begin; {QUERY_STORE.export}")
+    columns = frozenset.intersection(*(frozenset(each.rows[0]) for each in several))
+    return Change(QUERY_STORE, began_s, ended_s, rows, names, columns, tuple(_cut_off(several)))
 
 
-def _key(row: Row, kind: TableKind) -> tuple[str, ...]:
-    return tuple(row.get(name, "") for name in kind.key)
+def _by_key(snapshot: Snapshot) -> dict[tuple[str, ...], Row]:
+    """Its rows by what names them; those that nothing tells apart, as where texts are hidden, as one."""
+    found: dict[tuple[str, ...], Row] = {}
+    for row in snapshot.rows:
+        key = tuple(row.get(name, "") for name in snapshot.kind.key)
+        alike = found.get(key)
+        found[key] = row if alike is None else _together(alike, row, snapshot.kind)
+    return found
+
+
+def _together(one: Row, other: Row, kind: TableKind) -> Row:
+    """Two rows as one, whose counters began at no one time."""
+    counters = {name: repr(number(one, name) + number(other, name)) for name in kind.counters}
+    return {name: text for name, text in other.items() if name not in _SINCE} | counters
+
+
+def _grown(earlier: Row, later: Row, kind: TableKind) -> dict[str, float] | None:
+    """What was added to a row's counters; None where they were reset meanwhile."""
+    if _was_reset(earlier, later):
+        return None
+    grown = {name: number(later, name) - number(earlier, name) for name in kind.counters}
+    return None if any(value < 0 for value in grown.values()) else grown
+
+
+def _was_reset(earlier: Row, later: Row) -> bool:
+    """Whether the server says so: counters that began anew may have grown beyond what they were."""
+    times = (
+        [_time(row.get(name, ""), name) for row in (earlier, later)] for name in _SINCE if name in earlier
+    )
+    return any(after is not None and after != before for before, after in times)
+
+
+def _time(text: str, name: str) -> float | None:
+    """A time of the server's; None where it tells none."""
+    shown = text.strip()
+    return seconds(shown, name) if shown and shown.upper() != "NULL" else None
 
 
 def number(row: Row, name: str) -> float:
-    """A column as a number; 0 where it is empty: a counter that has not counted. Raises ``InputError``."""
-    text = row.get(name, "")
-    try:
-        return float(text) if text and text.upper() != "NULL" else 0.0
-    except ValueError as error:
-        raise InputError(f"column {name}: found {text!r}; allowed: a number") from error
+    """A column as a number; 0 where it is empty: a counter that has not counted. Raises ``ValueError``."""
+    text = row.get(name, "").strip()
+    found = float(text) if text and text.upper() != "NULL" else 0.0
+    if not 0 <= found < math.inf:
+        raise ValueError(text)
+    return found
 
 
 def seconds(text: str, place: str) -> float:

@@ -15,7 +15,16 @@ import pyarrow.parquet as pq
 
 from pinchpoint.errors import InputError
 from pinchpoint.imports.places import Places
-from pinchpoint.imports.reading import NS, Between, Gathered, inventory, read_all, unknown_roles
+from pinchpoint.imports.reading import (
+    NS,
+    Between,
+    Gathered,
+    inventory,
+    layered_disks,
+    read_all,
+    unknown_hosts,
+    unknown_roles,
+)
 from pinchpoint.imports.source import Source
 from pinchpoint.imports.tables import tables
 from pinchpoint.store.compact import SampleGroups
@@ -105,7 +114,7 @@ def span_words(span_s: tuple[float, float] | None) -> str:
 def _manifest(gathered: Gathered, places: Places, begin_s: float, end_s: float) -> dict[str, Any]:
     hosts = inventory(gathered, places)
     names = [read.source.path.stem for read in gathered.reads]
-    unknown = unknown_roles(hosts)
+    unknown = [*layered_disks(hosts, gathered, places), unknown_roles(hosts), unknown_hosts(hosts, places)]
     return {
         "schema": RUN_SCHEMA,
         "state": "finished",
@@ -123,7 +132,7 @@ def _manifest(gathered: Gathered, places: Places, begin_s: float, end_s: float) 
         "collectors": [],
         "imports": [read.shown() for read in gathered.reads],
         "content": {},
-        "warnings": [*notes(gathered), *([unknown] if unknown else [])],
+        "warnings": [*notes(gathered), *filter(None, unknown)],
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,17 @@ from pinchpoint.analysis.inputs import seconds_of
 from pinchpoint.errors import InputError
 from pinchpoint.imports.alone import notes, span_words
 from pinchpoint.imports.places import Places, Role
-from pinchpoint.imports.reading import Between, Gathered, Key, Read, inventory, read_all, unknown_roles
+from pinchpoint.imports.reading import (
+    Between,
+    Gathered,
+    Key,
+    Read,
+    inventory,
+    layered_disks,
+    read_all,
+    unknown_hosts,
+    unknown_roles,
+)
 from pinchpoint.imports.source import Source
 from pinchpoint.imports.tables import tables
 from pinchpoint.store import samples as recorded
@@ -107,7 +118,7 @@ def _of_run(run: StoredRun, places: Places) -> Places:
             for role, disk in ((facts or {}).get("disks") or {}).items():
                 if (disk or {}).get("device"):
                     roles.setdefault((host, disk["device"]), Role(tier, role))
-    return Places(places.host, tiers, roles, places.memory, places.names, places.farm)
+    return replace(places, tiers=tiers, roles=roles)
 
 
 def _series(run: StoredRun) -> set[Key]:
@@ -174,10 +185,14 @@ def _added(manifest: dict[str, Any], gathered: Gathered, places: Places, left: s
             f"{len(left)} series of the imported files were left out, as the run has them already, such as "
             f"{' '.join(min(left))}"
         )
-    unknown = unknown_roles({host: hosts[host] for host in new if host not in (manifest.get("hosts") or {})})
+    unknown = [
+        *layered_disks(new, gathered, places),
+        unknown_roles({host: hosts[host] for host in new if host not in (manifest.get("hosts") or {})}),
+        unknown_hosts(hosts, places),
+    ]
     return {
         **manifest,
         "hosts": hosts,
         "imports": [*(manifest.get("imports") or ()), *(read.shown() for read in gathered.reads)],
-        "warnings": [*(manifest.get("warnings") or ()), *said, *([unknown] if unknown else [])],
+        "warnings": [*(manifest.get("warnings") or ()), *said, *filter(None, unknown)],
     }

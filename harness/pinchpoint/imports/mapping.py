@@ -38,7 +38,7 @@ class TimeColumn(Record):
 
     Attributes:
         column: its name.
-        format: as strptime has it, or ``unix``; None: ISO 8601.
+        format: as strptime has it, or ``unix`` or ``unix_ms``; None: ISO 8601.
     """
 
     column: str = Field(description="the column with the time")
@@ -71,6 +71,7 @@ class MappingFile(Record):
         host: the host of all rows, or
         host_column: the column that names it.
         interval_s: how long a row is; None: since the row before.
+        thousands: what stands between thousands; None: each number tells, or is refused.
     """
 
     time: TimeColumn = Field(description="the column with the time, as {column: NAME}")
@@ -80,11 +81,21 @@ class MappingFile(Record):
     interval_s: Seconds | None = Field(default=None, alias="interval", gt=0)
     delimiter: str = Field(default=",", min_length=1, max_length=1)
     decimal: str = Field(default=".", min_length=1, max_length=1)
+    thousands: str | None = Field(default=None, min_length=1, max_length=1)
 
     @model_validator(mode="after")
     def _one_host(self) -> Self:
         if self.host is not None and self.host_column is not None:
             raise Unfit("host and host_column are given together", "allowed: one of them")
+        return self
+
+    @model_validator(mode="after")
+    def _two_marks(self) -> Self:
+        if self.thousands == self.decimal:
+            raise Unfit(
+                f"thousands and decimal are both {quoted(self.decimal)}",
+                'allowed: two marks, such as thousands: "." and decimal: ","',
+            )
         return self
 
 
@@ -111,4 +122,5 @@ def read_mapping(path: Path) -> CsvMapping:
         interval_s=given.interval_s,
         delimiter=given.delimiter,
         decimal=given.decimal,
+        thousands=given.thousands,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,7 @@ class Places:
         memory: host -> its memory in bytes.
         names: another name of a host (its address) -> the host.
         farm: the farm's file as the manifest shows it; empty where there is none.
+        named: the hosts that options name.
     """
 
     host: str | None = None
@@ -44,6 +45,7 @@ class Places:
     memory: Mapping[str, int] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)
     farm: Mapping[str, Any] = field(default_factory=dict)
+    named: frozenset[str] = frozenset()
 
     def host_of(self, machine: str, hosts: Iterable[str] = ()) -> str:
         """The host a machine is.
@@ -134,7 +136,8 @@ def read_places(
             problems.append(f"--memory: {name}: {error}")
     if problems:
         raise InputError(*problems)
-    return _with_farm(Places(host, belongs, roles, sizes), farm_file)
+    named = frozenset({*belongs, *sizes, *(name for name, _ in roles)})
+    return _with_farm(Places(host, belongs, roles, sizes, named=named), farm_file)
 
 
 def _pairs(option: str, allowed: str, given: Sequence[str], problems: list[str]) -> dict[str, str]:
@@ -162,4 +165,4 @@ def _with_farm(places: Places, farm_file: Path | None) -> Places:
             for role, disk in facts.disks.items():
                 if disk.device:
                     roles.setdefault((host, disk.device), Role(tier, role))
-    return Places(places.host, tiers, roles, places.memory, names, shown_farm(farm))
+    return replace(places, tiers=tiers, roles=roles, names=names, farm=shown_farm(farm))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from pinchpoint.errors import InputError
-from pinchpoint.imports.places import Places, Role
+from pinchpoint.imports.layers import counted_once, left_out_words
+from pinchpoint.imports.places import Places, Role, same
 from pinchpoint.imports.source import Source
 from pinchpoint.store.write import utc
 from pinchpoint_collectors.imports.record import ForeignFileError, Found, Settings
@@ -17,6 +18,10 @@ from pinchpoint_collectors.record import Sample
 NS = 1e9
 EARLIEST_NS, LATEST_NS = 315_532_800 * 10**9, 7_258_118_400 * 10**9
 LONGEST_S = 366 * 86400.0
+OVERLAP_S = 1.0
+"""Some recorders' times are whole seconds."""
+
+_LINUX = "Linux"
 
 Key = tuple[str, str, str]
 """host, metric, instance."""
@@ -49,6 +54,7 @@ class Read:
         span_s: begin of its first interval and end of its last, UTC seconds, wanted or not.
         kept: samples that were taken.
         outside: samples of another time than the wanted one.
+        series: of those that were taken begin of the first interval and end of the last, UTC seconds.
     """
 
     source: Source
@@ -57,6 +63,7 @@ class Read:
     span_s: tuple[float, float] | None = None
     kept: int = 0
     outside: int = 0
+    series: dict[Key, tuple[float, float]] = field(default_factory=dict)
 
     def shown(self) -> dict[str, Any]:
         """The file as the manifest names it."""
@@ -147,12 +154,34 @@ def read_all(
                     gathered.see(ours)
                     if wanted(ours):
                         read.kept += 1
+                        key = ours.host, ours.metric, ours.instance
+                        read.series[key] = _wider(read.series.get(key), ours)
                         gathered.take(ours)
                         yield ours
         except ForeignFileError as error:
             raise source.said(error) from error
         if read.span_s is None:
             raise InputError(f"{source.path}: there is no sample in it; record for longer")
+        if source.is_guessed and not "".join([*read.machines.values(), *read.found.notes]).isascii():
+            read.found.note(
+                f"its letters were taken for those of western Windows ({source.encoding}); where names are "
+                "not legible, --encoding says which they are"
+            )
+        _once(read, gathered.reads[:-1])
+
+
+def _once(read: Read, earlier: Sequence[Read]) -> None:
+    """Raises InputError where a file tells what another one told of the same time: it would count twice."""
+    for other in earlier:
+        for key in read.series.keys() & other.series.keys():
+            begin_s = max(read.series[key][0], other.series[key][0])
+            end_s = min(read.series[key][1], other.series[key][1])
+            if end_s - begin_s > OVERLAP_S:
+                raise InputError(
+                    f"{read.source.path}: has {' '.join(key).strip()} of {utc(round(begin_s * NS))} to "
+                    f"{utc(round(end_s * NS))}, which {other.source.path} has too; give one of the two, or "
+                    "export them so that they do not overlap"
+                )
 
 
 def _check(sample: Sample, source: Source) -> None:
@@ -160,7 +189,8 @@ def _check(sample: Sample, source: Source) -> None:
     if not (EARLIEST_NS < sample.time_ns < LATEST_NS and 0 < sample.interval_s < LONGEST_S):
         raise InputError(
             f"{source.path}: a value at {sample.time_ns / NS:.0f} s since 1970 that covers "
-            f"{sample.interval_s:g} s; allowed: times from 1980 to 2200, that cover a year at most"
+            f"{sample.interval_s:g} s; allowed: times from 1980 to 2200, that cover a year at most; look at "
+            "the recorder's clock, and at how the file's times are written"
         )
 
 
@@ -212,15 +242,38 @@ def inventory(gathered: Gathered, places: Places) -> dict[str, dict[str, Any]]:
                 known["memory_bytes"] = memory
             there = {metric for name, metric, _ in gathered.series if name == host}
             known["not_measured"] = [row for row in known["not_measured"] if row["metric"] not in there]
+            judged = _judged(host, known, gathered, places)
             for disk, active in gathered.disks.get(host, {}).items():
                 role = places.role_of(host, disk)
-                if active or role:
+                if disk in judged and (active or role):
                     known["disks"][disk] = {}
                     known["roles"].setdefault(role.role if role else disk, _role(disk, data_io, role))
     for host, facts in hosts.items():
         facts["tier"] = places.tier_of(host) or host
         _add_missing(host, facts, places)
     return hosts
+
+
+def _judged(host: str, facts: Mapping[str, Any], gathered: Gathered, places: Places) -> set[str]:
+    """Which of a host's disks are to be judged."""
+    disks = gathered.disks.get(host, {})
+    if facts.get("os") != _LINUX:
+        return set(disks)
+    return counted_once(disks, {disk for disk in disks if places.role_of(host, disk)})
+
+
+def layered_disks(
+    hosts: Mapping[str, Mapping[str, Any]], gathered: Gathered, places: Places
+) -> Iterator[str]:
+    """Which disks are not judged as they lie on others, as warnings."""
+    for host, facts in hosts.items():
+        left = [
+            disk
+            for disk in gathered.disks.get(host, {})
+            if disk not in _judged(host, facts, gathered, places)
+        ]
+        if left:
+            yield left_out_words(host, left)
 
 
 def _role(disk: str, data_io: str, role: Role | None) -> dict[str, Any]:
@@ -235,6 +288,18 @@ def _add_missing(host: str, facts: dict[str, Any], places: Places) -> None:
         if name.casefold() == host.casefold() and role.role not in facts["roles"]:
             why = f"the files have no disk {disk} of this host; they have {there}"
             facts["roles"][role.role] = {"given": disk, "device": None, "data_io": "unknown", "why": why}
+
+
+def unknown_hosts(hosts: Iterable[str], places: Places) -> str:
+    """Which hosts were named that are in no file, as a warning; ``""`` where there are none."""
+    there = list(hosts)
+    unknown = sorted(name for name in places.named if not any(same(name, host) for host in there))
+    if not unknown:
+        return ""
+    return (
+        f"--disk, --tier, --memory: no file is of {', '.join(unknown)}, so what was said of it counts for "
+        f"nothing; the files are of {', '.join(there)}"
+    )
 
 
 def unknown_roles(hosts: dict[str, dict[str, Any]]) -> str:

@@ -16,6 +16,7 @@ from pinchpoint_collectors.imports.record import ForeignFileError, Format
 _HEAD_BYTES = 1024 * 1024
 _HEAD = 8192
 _BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+_WESTERN = "cp1252"
 _BINARY = {
     ".blg": "a binary log of the Performance Monitor; turn it into text: relog LOG.blg -f csv -o LOG.csv",
     ".etl": "a binary trace; only a log of counters can be imported",
@@ -33,6 +34,7 @@ class Source:
         path: as it was given.
         format: what it is.
         encoding: of its text.
+        is_guessed: whether that is no more than what most such files have.
         size_bytes: how large it is.
         sha256: of its content, hexadecimal: nothing is imported twice into one run.
     """
@@ -40,6 +42,7 @@ class Source:
     path: Path
     format: Format
     encoding: str
+    is_guessed: bool
     size_bytes: int
     sha256: str
 
@@ -58,15 +61,16 @@ class Source:
         return InputError(f"{place}: {error}")
 
 
-def open_source(path: Path, kind: str | None) -> Source:
+def open_source(path: Path, kind: str | None, said: str | None = None) -> Source:
     """Find out what a file is.
 
     Args:
         path: the file.
         kind: as ``--kind`` names it; None: its begin tells.
+        said: its encoding, as ``--encoding`` names it; None: its bytes tell.
 
     Raises:
-        InputError: it cannot be read, is of no known kind, or the kind does not exist.
+        InputError: it cannot be read, is of no known kind, or kind or encoding do not exist.
     """
     try:
         with path.open("rb") as file:
@@ -78,13 +82,24 @@ def open_source(path: Path, kind: str | None) -> Source:
         raise InputError(f"{path}: there is no such file") from error
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
-    encoding = _encoding(path, head)
+    encoding = _named(said) if said else _encoding(path, head)
     text = head.decode(encoding, errors="replace")[:_HEAD]
     try:
         format_ = registry.format_named(kind) if kind else registry.recognised(text)
     except ForeignFileError as error:
         raise InputError(f"--kind: {error}" if kind else f"{path}: {error}") from error
-    return Source(path, format_, encoding, size, digest)
+    return Source(path, format_, encoding, encoding == _WESTERN and not said, size, digest)
+
+
+def _named(encoding: str) -> str:
+    try:
+        "any".encode(encoding)
+    except (LookupError, ValueError) as error:
+        raise InputError(
+            f"--encoding: no encoding {encoding!r} is known; allowed: a code page's name as Python has it, "
+            "such as cp932 (Japanese Windows), cp1250, cp850, utf-16"
+        ) from error
+    return encoding
 
 
 def _encoding(path: Path, head: bytes) -> str:
@@ -92,6 +107,9 @@ def _encoding(path: Path, head: bytes) -> str:
     for mark, encoding in _BOMS:
         if head.startswith(mark):
             return encoding
+    unmarked = _utf16_without_mark(head[:512])
+    if unmarked is not None:
+        return unmarked
     if b"\0" in head:
         what = _BINARY.get(path.suffix.lower(), "no text; export what recorded it as CSV or JSON")
         if path.name.startswith("sa") and path.name[2:].isdecimal():
@@ -100,8 +118,16 @@ def _encoding(path: Path, head: bytes) -> str:
     try:
         codecs.getincrementaldecoder("utf-8")().decode(head)
     except UnicodeDecodeError:
-        return "cp1252"
+        return _WESTERN
     return "utf-8"
+
+
+def _utf16_without_mark(begin: bytes) -> str | None:
+    """Of text that is mostly ASCII every second byte is 0 then, and no other one; None where it is not so."""
+    zeros = begin[0::2].count(0), begin[1::2].count(0)
+    if min(zeros) > 0 or max(zeros) <= len(begin) // 4:
+        return None
+    return "utf-16-le" if zeros[1] else "utf-16-be"
 
 
 def read_names(path: Path) -> dict[str, frozenset[int]]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from pinchpoint.loadgen import engine  # first of all: see there
 
 # isort: split
+import math
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -33,7 +34,8 @@ from pinchpoint_collectors.record import Sample
 from pinchpoint_scenarios.contract import Verified
 from pinchpoint_scenarios.errors import ScenarioError
 
-_LAG_PROBE_S = 0.05
+_LAG_PROBE_S = 0.1  # on an idle machine each wake-up takes as long as some operations
+_CAP_PROBE_S = 10.0  # a container's quota may be changed; reading it takes as long as some operations
 
 
 class Link(Protocol):
@@ -73,13 +75,18 @@ class Generator:
         self._engine = engine.Engine(self._loads, self._fail)
         self._done: set[str] = set()
         self._loop_lag_s = 0.0
+        self._probed_s = math.inf
         self._cpu_s = time.process_time()
         self._caps = CpuCaps()
+        self._allowed_cores: float | None = None
+        self._allowed_until_s = 0.0
 
     def run(self) -> None:
         """Perform the assignment until told to stop."""
         self._engine.open()
-        gevent.spawn(self._guarded, self._watch_loop)
+        # Called by the loop itself: a greenlet that sleeps takes twice the time, and wakes as late.
+        probe = gevent.get_hub().loop.timer(_LAG_PROBE_S, _LAG_PROBE_S)
+        probe.start(self._watch_loop)
         gevent.spawn(self._guarded, self._each_second)
         while not self._engine.all_open:
             gevent.sleep(0.01)
@@ -133,10 +140,9 @@ class Generator:
         return ScenarioLoad(name, scenario, load, seed, worker, slots, recorder)
 
     def _watch_loop(self) -> None:
-        while True:
-            asked = time.perf_counter()
-            gevent.sleep(_LAG_PROBE_S)
-            self._loop_lag_s = max(self._loop_lag_s, time.perf_counter() - asked - _LAG_PROBE_S)
+        now_s = time.perf_counter()
+        self._loop_lag_s = max(self._loop_lag_s, now_s - self._probed_s - _LAG_PROBE_S)
+        self._probed_s = now_s
 
     def _each_second(self) -> None:
         while True:
@@ -166,9 +172,11 @@ class Generator:
             Sample(now_ns, 1.0, host, "generator.loop_lag_s", "", lag_s),
             Sample(now_ns, 1.0, host, "generator.recorder_ok", "", 1.0),
         ]
-        allowed = self._caps.cap_cores([os.getpid()])  # read each time: a container's may be changed
-        if allowed is not None:
-            found.append(Sample(now_ns, 1.0, host, "generator.allowed_cores", "", allowed))
+        if (now_s := time.monotonic()) >= self._allowed_until_s:
+            self._allowed_cores = self._caps.cap_cores([os.getpid()])
+            self._allowed_until_s = now_s + _CAP_PROBE_S
+        if self._allowed_cores is not None:
+            found.append(Sample(now_ns, 1.0, host, "generator.allowed_cores", "", self._allowed_cores))
         for name, load in self._loads.items():
             users = load.open_users - load.finished_users - load.waiting_users
             found.append(Sample(now_ns, 1.0, host, "generator.users", name, users))

@@ -14,7 +14,7 @@ from pinchpoint.loadgen.locustfile import scenario_class
 from pinchpoint.loadgen.profiles import Bursts, Constant, Ramp, RateProfile, Steps
 from pinchpoint.loadgen.shares import SLOTS, slot
 from pinchpoint.plan import Plan, expand
-from pinchpoint.plan.plan import Steps as PlannedSteps
+from pinchpoint.plan.load_model import Steps as PlannedSteps
 from pinchpoint_scenarios.contract import Context, Scenario
 from pinchpoint_scenarios.errors import ScenarioError
 

@@ -233,9 +233,8 @@ class GeneratorPool:
         lost.lost = True
         from_ns = time.time_ns()
         self._move(mine, from_ns, since_ns)
-        self._on_event(
-            "worker_lost", worker=lost.name, why=why, taken_over_after_s=round((from_ns - since_ns) / 1e9, 3)
-        )
+        after_s = round((from_ns - since_ns) / 1e9, 3)
+        self._on_event("worker_lost", worker=lost.name, scenarios=mine, why=why, taken_over_after_s=after_s)
 
     def _take_in(self, newcomer: Generator) -> None:
         for scenario in newcomer.assignment.scenarios:

@@ -1,29 +1,17 @@
 """farm.yaml and plan.yaml, read and validated: frozen records that everything after works with."""
 
+from pinchpoint.plan.compare import Compare
 from pinchpoint.plan.embedded import BuiltDisk, Content, Delay, Embedded
 from pinchpoint.plan.endpoints import Endpoints, EndpointSpec
 from pinchpoint.plan.expand import expand
 from pinchpoint.plan.farm import Collect, Disk, Farm, Host, Limits, Tier
 from pinchpoint.plan.guard import guard, guard_proof
 from pinchpoint.plan.load import expand_all, load, load_farm, load_plan
-from pinchpoint.plan.plan import (
-    Burst,
-    Closed,
-    Load,
-    Measure,
-    Objective,
-    Open,
-    Phases,
-    Plan,
-    Ramp,
-    ScenarioPlan,
-    Soak,
-    Steps,
-    StopRule,
-    ending_scenarios,
-)
+from pinchpoint.plan.load_model import Burst, Closed, Load, Open, Ramp, Soak, Steps
+from pinchpoint.plan.plan import Measure, Objective, Phases, Plan, ScenarioPlan, ending_scenarios
 from pinchpoint.plan.prove import CPU, ENDPOINT, Allowed
 from pinchpoint.plan.redact import redacted, redacted_text
+from pinchpoint.plan.stop_rule import StopRule
 
 __all__ = [
     "CPU",
@@ -33,6 +21,7 @@ __all__ = [
     "Burst",
     "Closed",
     "Collect",
+    "Compare",
     "Content",
     "Delay",
     "Disk",

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from pydantic import ValidationError
 
 from pinchpoint.loadgen.locustfile import is_locustfile, scenario_class
+from pinchpoint.plan.compare import check_compare, check_compared
 from pinchpoint.plan.document import Document
 from pinchpoint.plan.embedded import (
     EMBEDDED_ENDPOINTS,
@@ -76,6 +77,7 @@ def check_plan(plan: Document) -> Iterator[Problem]:
         if isinstance(said, str) and said not in names:
             yield _unknown(("objectives", position, "scenario"), "scenario", said, names)
     yield from check_loads(plan)
+    yield from check_compare(plan)
     steps = any(plan.at("scenarios", name, "load", "model") == "steps" for name in names)
     ends = steps or any(scenario.ends for scenario in _used(plan).values())
     if plan.at("phases", "measure", "until") == "done" and not ends:
@@ -108,6 +110,7 @@ def check_together(farm: Document, plan: Document) -> Iterator[Problem]:
             yield from _check_sources(farm, plan, name, offered)
     yield from check_endpoints(plan, farm.file, offered)
     yield from check_rules(farm, plan)
+    yield from check_compared(farm, plan)
 
 
 def _check_embedded(farm: Document) -> Iterator[Problem]:

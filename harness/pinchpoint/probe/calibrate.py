@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -34,29 +35,46 @@ def calibrate(farm_file: Path, probe: Probe, verdict: Verdict) -> str:
     disk = str(probe.where.disk)
     if limits is None and not curve:
         return f"{farm_file}: neither a cap of {disk} nor its latency was found, so nothing was written"
-    found = limits_words(limits.iops, limits.bytes_per_s) if limits else "no cap"
-    yaml = YAML()
-    yaml.preserve_quotes = True
-    yaml.width = 4096
+    yaml, content = undeclared(farm_file, disk)
     try:
-        content = yaml.load(farm_file.read_text(encoding="utf-8"))
-        entry = _entry(content, disk)
-        said = [key for key in ("profile", "limits") if entry.get(key) not in (None, "unknown")]
-        if said:
-            raise InputError(
-                f"{farm_file}: {disk} is declared already ({', '.join(said)}); a calibration does not "
-                f"overrule that: take it out, or compare it with what was found ({found})"
-            )
-        entry["limits"] = _figures(limits, curve)
+        _entry(content, disk)["limits"] = _figures(limits, curve)
         partial = farm_file.with_name(f".{farm_file.name}.partial")
         with partial.open("w", encoding="utf-8") as file:
             yaml.dump(content, file)
         partial.chmod(farm_file.stat().st_mode)
         partial.replace(farm_file)
+    except OSError as error:
+        raise InputError(f"{farm_file}: cannot be changed: {error.strerror}") from error
+    written = [f"limits of {limits_words(limits.iops, limits.bytes_per_s)}"] if limits else []
+    written += [f"its latency over {len(curve)} depth{'s' * (len(curve) != 1)}"] if curve else []
+    none = "" if limits else "; no cap was found"
+    return f"{farm_file}: {disk} has now {', and '.join(written)}, as measured{none}"
+
+
+def undeclared(farm_file: Path, disk: str) -> tuple[YAML, CommentedMap]:
+    """A farm.yaml, read so that it can be written as it was.
+
+    Raises InputError where the disk is declared already, or the file cannot be read or changed.
+    """
+    yaml = YAML()
+    yaml.preserve_quotes = True
+    yaml.width = 4096
+    try:
+        content = yaml.load(farm_file.read_text(encoding="utf-8"))
     except (OSError, YAMLError) as error:
-        raise InputError(f"{farm_file}: cannot be changed: {error}") from error
-    latency = f", and its latency over {len(curve)} depths" if curve else ""
-    return f"{farm_file}: {disk} has now limits of {found}{latency}, as measured"
+        raise InputError(f"{farm_file}: cannot be read: {error}") from error
+    if not (os.access(farm_file, os.W_OK) and os.access(farm_file.parent, os.W_OK)):
+        raise InputError(
+            f"{farm_file}: you may not change it, and --calibrate writes into it; leave --calibrate out, or "
+            "copy the file to a folder of your own"
+        )
+    said = [key for key in ("profile", "limits") if _entry(content, disk).get(key) not in (None, "unknown")]
+    if said:
+        raise InputError(
+            f"{farm_file}: {disk} is declared already ({', '.join(said)}); a calibration does not overrule "
+            "that: take it out, or probe without --calibrate, which holds the disk against what is declared"
+        )
+    return yaml, content
 
 
 def latency_curve(probe: Probe) -> tuple[tuple[int, float], ...]:

@@ -2,7 +2,8 @@
 
 A device serves reads, writes, small and large I/Os at rates of their own; a regulator counts them all alike.
 So a cap is found where two workloads or more stand at the same highest rate (within 3 %), each with I/O
-waiting for I/O (its latency has grown with what is outstanding), and without a device's spread.
+waiting for I/O (its latency has grown with what is outstanding), without a device's spread, and as long as
+more is outstanding.
 """
 
 from __future__ import annotations
@@ -96,25 +97,36 @@ def _stands(
 ) -> bool:
     """Whether all of these stand at that level."""
     means = [rate(found[cell]) for cell in cells]
-    return all(mean is not None and abs(mean.mean / level - 1) <= CAP_MATCH.value for mean in means)
+    return all(mean is not None and abs(mean.middle / level - 1) <= CAP_MATCH.value for mean in means)
 
 
 def _cap(found: Found, rate: Callable[[Figures], Mean | None], words: Callable[[float], str]) -> Cap | None:
-    rates = {cell: mean for cell, one in found.items() if (mean := rate(one)) is not None and mean.mean}
+    rates = {cell: mean for cell, one in found.items() if (mean := rate(one)) is not None and mean.middle}
     if not rates:
         return None
-    highest = max(mean.mean for mean in rates.values())
+    highest = max(mean.middle for mean in rates.values())
     # Two cells at a cap differ by their own spread: twice what a match allows, around their middle.
-    near = [cell for cell, mean in rates.items() if mean.mean >= highest * (1 - 2 * CAP_MATCH.value)]
-    level = float(np.median([rates[cell].mean for cell in near]))
-    at = [cell for cell in near if abs(rates[cell].mean / level - 1) <= CAP_MATCH.value]
-    held = [cell for cell in at if _even(found[cell], rates[cell]) and queued(found, cell)]
+    near = [cell for cell, mean in rates.items() if mean.middle >= highest * (1 - 2 * CAP_MATCH.value)]
+    waiting = [cell for cell in near if queued(found, cell)]
+    if not waiting:
+        return None
+    level = float(np.median([rates[cell].middle for cell in waiting]))
+    at = [
+        cell
+        for cell in near
+        if abs(rates[cell].middle / level - 1) <= max(CAP_MATCH.value, counted_ratio(found[cell]))
+    ]
+    even = [cell for cell in waiting if _even(found[cell], rates[cell])]
+    held = [cell for cell in even if cell in at and _stays(found, cell, at)]
     workloads = list(dict.fromkeys(cell.workload for cell in held))
-    if len(workloads) < WORKLOADS or len(at) < len(near):
+    # Who waits for his I/O before he issues the next may stay below a cap, and so may who was disturbed;
+    # nobody exceeds it.
+    against = [cell for cell in near if cell not in at and (cell in even or rates[cell].middle > level)]
+    if len(workloads) < WORKLOADS or against:
         return None
     if len({(cell.block_bytes, cell.read_ratio, cell.random_ratio) for cell in held}) < WORKLOADS:
         return None
-    listed = ", ".join(f"{cell.name} {words(rates[cell].mean)}" for cell in held[:4])
+    listed = ", ".join(f"{cell.name} {words(rates[cell].middle)}" for cell in held[:4])
     more = f" and {len(held) - 4} more" if len(held) > 4 else ""
     return Cap(
         value=level,
@@ -123,10 +135,26 @@ def _cap(found: Found, rate: Callable[[Figures], Mean | None], words: Callable[[
     )
 
 
+def _stays(found: Found, cell: Cell, at: Sequence[Cell]) -> bool:
+    """Whether most cells of the workload with as much outstanding, or more, stand there: a peak is no cap."""
+    deeper = [
+        one
+        for one in found
+        if one.workload == cell.workload and (one.outstanding or 0) >= (cell.outstanding or 0)
+    ]
+    return sum(one in at for one in deeper) * 2 > len(deeper)
+
+
 def _even(one: Figures, rate: Mean) -> bool:
-    """Whether repetitions and, where they are known, steps differ as little as a regulator's do."""
+    """Whether most repetitions and, where they are known, steps differ as little as a regulator's do."""
     steps = one.uneven_ratio is None or one.uneven_ratio <= FLAT.value
-    return steps and rate.spread_ratio <= FLAT.value
+    return steps and rate.usual_spread_ratio <= max(FLAT.value, counted_ratio(one))
+
+
+def counted_ratio(one: Figures) -> float:
+    """How exactly a rate is known that was found by counting: by one I/O of a repetition's."""
+    each = one.iops.middle * one.seconds / one.trials if one.iops and one.seconds else 0.0
+    return 1 / each if each else 0.0
 
 
 def queued(found: Found, cell: Cell) -> bool:

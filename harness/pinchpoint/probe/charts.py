@@ -82,11 +82,12 @@ def repetitions(probe: Probe) -> Chart | None:
         for cell in list(deepest.values())[: len(PALETTE)]
         for row in _over_time(probe, cell, single=single)
     ]
-    if len({row["at"] for row in rows}) < 2:
+    places = sorted({row["at"] for row in rows})
+    if len(places) < 2:
         return None
-    title = "seconds" if single else "repetition"
+    axis = alt.Axis(title="seconds") if single else alt.Axis(title="repetition", values=places, format="d")
     base = alt.Chart(alt.InlineData(values=rows)).encode(
-        x=alt.X("at:Q", axis=alt.Axis(title=title, tickMinStep=1)),
+        x=alt.X("at:Q", axis=axis),
         y=alt.Y(
             "share:Q", axis=alt.Axis(title="share of its mean", format=".0%"), scale=alt.Scale(zero=True)
         ),

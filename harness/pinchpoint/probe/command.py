@@ -18,18 +18,21 @@ from pinchpoint.plan.problems import Unfit
 from pinchpoint.plan.units import duration, size
 from pinchpoint.probe import conduct, target
 from pinchpoint.probe.bridge.disk import probed_disk
-from pinchpoint.probe.bridge.forecast import predict
-from pinchpoint.probe.bridge.mix import mix_of
-from pinchpoint.probe.bridge.told import prediction_text
-from pinchpoint.probe.calibrate import calibrate
+from pinchpoint.probe.bridge.forecast import forecast
+from pinchpoint.probe.bridge.told import forecast_text
+from pinchpoint.probe.calibrate import calibrate, undeclared
 from pinchpoint.probe.record import Probe, load
 from pinchpoint.probe.target import Target
 from pinchpoint.probe.text import probe_text
 from pinchpoint.probe.verdict import Verdict
 from pinchpoint.store.read import open_run
+from pinchpoint.what_if.predict import read_base
 from pinchpoint_scenarios.storage_probe import SUITES
 
 Number = TypeVar("Number", int, float)
+UNFINISHED = (
+    "--calibrate: the suite was not finished, so nothing was written into the farm.yaml; --resume goes on"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,7 @@ class Asked:
     line: str
     resume: Path | None
     predict: Path | None
+    also: tuple[Path, ...]
     calibrate: bool
     as_json: bool
     out: Path
@@ -57,10 +61,17 @@ def execute(asked: Asked) -> ExitStatus:
     if asked.predict is not None:
         return _predict(asked, asked.predict)
     _check(asked)
+    return _measure(asked)
+
+
+def _measure(asked: Asked) -> ExitStatus:
+    """One disk, measured."""
     seconds = _read("--time-per-cell", asked.time_per_cell, duration) if asked.time_per_cell else None
     size_bytes = _read("--size", asked.size, size) if asked.size else None
     line_s = _read("--line", asked.line, duration)
     with Interrupts() as interrupts, _target(asked) as chosen:
+        if asked.calibrate and asked.farm_file:
+            undeclared(asked.farm_file, str(chosen.where.disk))  # not after hours
         if asked.resume:
             made, directory = conduct.to_resume(asked.resume, chosen), asked.resume
         else:
@@ -71,18 +82,19 @@ def execute(asked: Asked) -> ExitStatus:
         # Before the farm is stopped: what was measured is told whatever comes of that.
         _print(made, verdict, directory, as_json=asked.as_json)
         if asked.calibrate and asked.farm_file:
-            click.echo(calibrate(asked.farm_file, made, verdict), err=True)
+            told = calibrate(asked.farm_file, made, verdict) if made.state == "finished" else UNFINISHED
+            click.echo(told, err=True)
     return conduct.status(made)
 
 
 def _predict(asked: Asked, run: Path) -> ExitStatus:
-    """A run carried over to the disk of a probe that was made before."""
+    """A run carried over to the disks of probes that were made before."""
     given = {
         "--farm": asked.farm_file,
         "--suite": asked.suite,
         "--resume": asked.resume,
         "--calibrate": asked.calibrate,
-        "--profile": asked.profile,
+        **_how(asked),
     }
     unfit = [name for name, value in given.items() if value]
     if unfit or asked.folder is None:
@@ -91,10 +103,21 @@ def _predict(asked: Asked, run: Path) -> ExitStatus:
             f"--predict: found {said}; needed: `pinchpoint probe PROBE --predict RUN --disk TIER.ROLE`, "
             "PROBE being the directory of a probe that was made"
         )
-    probe = load(asked.folder)
-    found = predict(probed_disk(probe), mix_of(open_run(run), asked.disk or probe.where.disk))
-    click.echo(json.dumps(found.to_json(), indent=1) if asked.as_json else prediction_text(found))
+    probed = [(asked.disk, probed_disk(load(asked.folder)))]
+    probed += [(None, probed_disk(load(other))) for other in asked.also]
+    found = forecast(read_base(open_run(run)), probed)
+    click.echo(json.dumps(found.to_json(), indent=1) if asked.as_json else forecast_text(found))
     return ExitStatus.FINE
+
+
+def _how(asked: Asked) -> dict[str, object]:
+    """What says how to measure; ``--line`` alone may be left as it is."""
+    return {
+        "--profile": asked.profile,
+        "--repeat": asked.repeat,
+        "--time-per-cell": asked.time_per_cell,
+        "--size": asked.size,
+    }
 
 
 def _read(option: str, text: str, read: Callable[[object], Number]) -> Number:
@@ -112,6 +135,8 @@ def _check(asked: Asked) -> None:
     """What belongs together, said before anything is looked at."""
     if asked.resume is None and (asked.folder is None) == (asked.farm_file is None):
         raise InputError("probe: give either DIR, a folder on the disk, or --farm with a farm.yaml")
+    if asked.also:
+        raise InputError("--also: names further probes for a prediction; give it with --predict")
     if asked.folder is not None and asked.disk is not None:
         raise InputError("--disk: names a disk of a farm; give it with --farm, or with --predict")
     if asked.farm_file is not None and asked.profile is not None:
@@ -120,6 +145,12 @@ def _check(asked: Asked) -> None:
         raise InputError(f"--suite: needed, one of {', '.join(SUITES)}; or --resume with a probe's directory")
     if asked.suite is not None:
         conduct.named(asked.suite)
+    settled = [name for name, value in _how(asked).items() if value is not None]
+    if asked.resume is not None and settled:
+        raise InputError(
+            f"--resume: goes on as it was begun, so {', '.join(settled)} cannot be given with it; leave that "
+            "out, or begin another probe with --suite"
+        )
     if asked.calibrate and asked.farm_file is None:
         raise InputError("--calibrate: writes into a farm.yaml; give it with --farm")
 

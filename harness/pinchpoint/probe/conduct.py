@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from pinchpoint.errors import ExitStatus, InputError
+from pinchpoint.errors import ExitStatus, FarmUnavailable, InputError
 from pinchpoint.interrupts import Interrupts
 from pinchpoint.probe import driver, record
 from pinchpoint.probe.driver import Driver, Watch
@@ -24,9 +24,7 @@ from pinchpoint.store.schema import REPORT
 from pinchpoint.store.write import free_path, utc
 from pinchpoint_scenarios.errors import ScenarioError
 from pinchpoint_scenarios.storage_probe import Suite, suite
-
-LEAST_BYTES = 16 * 2**20
-"""Sixteen of the largest I/Os of any suite: less is no place to be random in."""
+from pinchpoint_scenarios.storage_probe.params import LEAST_BYTES, UNTIMED
 
 
 def named(name: str) -> Suite:
@@ -46,6 +44,8 @@ def begun(
     line_s: float,
 ) -> Probe:
     """A probe of which nothing is measured yet; None: as the suite has it. Raises InputError."""
+    if time_per_cell_s is not None and chosen.seconds is None:
+        raise InputError(f"--time-per-cell: {UNTIMED.format(suite=chosen.name)} --size")
     size = driver.sized(chosen, size_bytes, target.memory_bytes)
     if size < LEAST_BYTES:
         least = units.bytes_(LEAST_BYTES)
@@ -92,6 +92,13 @@ def run(target: Target, probe: Probe, directory: Path, interrupts: Interrupts) -
     chosen = suite(probe.suite)
     try:
         _measure(chosen, target, probe, directory, interrupts)
+    except FarmUnavailable as error:
+        if not any(one.failed is None for trials in probe.cells.values() for one in trials):
+            raise
+        conclude(probe, directory)
+        on = f"; when that is mended, `pinchpoint probe --resume {directory}` goes on"
+        left = "" if probe.state == "finished" else on
+        raise FarmUnavailable(f"{error}\nwhat was measured is kept in {directory}{left}") from error
     finally:
         interrupts.graceful = False
         with suppress(OSError):  # it holds figures; without any it goes
@@ -103,6 +110,7 @@ def _measure(chosen: Suite, target: Target, probe: Probe, directory: Path, inter
     expected = driver.estimate(chosen, probe)
     with Shown(probe, expected["jobs"]) as shown:
         shown.say(estimate_text(expected))
+        interrupts.graceful = True  # from before the folder is there until it is gone
         with target.opened(expected["longest_bytes"]) as machine:
             watch = Watch(
                 stop=lambda: interrupts.requested,
@@ -111,9 +119,7 @@ def _measure(chosen: Suite, target: Target, probe: Probe, directory: Path, inter
                 ended=shown.ended,
                 save=lambda made: record.save(directory, made.to_json()),
             )
-            interrupts.graceful = True
             Driver(chosen, probe, machine, watch).run()
-            interrupts.graceful = False
 
 
 def conclude(probe: Probe, directory: Path) -> Verdict:

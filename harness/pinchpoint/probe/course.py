@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from scipy.stats import kendalltau
+import scipy  # which loads its parts when they are used: most reports need none
 
 from pinchpoint.analysis.changes import find_shift
 from pinchpoint.analysis.drift import PARTS
@@ -166,7 +166,7 @@ def _of_trials(values: Floats) -> Change | None:
 
 def _trend(values: Floats, over: str) -> Change:
     """Whether values stand in order beyond chance, and the last third differs by a fifth from the first."""
-    tau, p = kendalltau(np.arange(len(values)), values) if np.ptp(values) else (0.0, 1.0)
+    tau, p = scipy.stats.kendalltau(np.arange(len(values)), values) if np.ptp(values) else (0.0, 1.0)
     third = max(1, len(values) // 3)
     begin, end = float(values[:third].mean()), float(values[-third:].mean())
     how = f"a trend over {over} (Kendall's tau {tau:.2f}, p {p:.3f})"

@@ -10,7 +10,7 @@ from typing import Any
 
 from pinchpoint.errors import FarmUnavailable
 from pinchpoint.probe.machine import Machine
-from pinchpoint.probe.record import Probe, Trial
+from pinchpoint.probe.record import Probe, State, Trial
 from pinchpoint.store.write import utc
 from pinchpoint_scenarios.storage_probe import (
     TOOLS,
@@ -24,6 +24,7 @@ from pinchpoint_scenarios.storage_probe import (
     ToolMissing,
 )
 from pinchpoint_scenarios.storage_probe.process import Stopped
+from pinchpoint_scenarios.storage_probe.tool import too_fast
 from pinchpoint_scenarios.storage_probe.tools.fio import settles
 
 _SAVE_EVERY_S = 5.0
@@ -71,7 +72,7 @@ class Driver:
     def run(self) -> None:
         """All that is not measured yet; ``probe.state`` then says how it ended. Raises FarmUnavailable."""
         probe = self.probe
-        jobs = self.suite.jobs(probe.options.time_per_cell_s)
+        jobs = self.suite.jobs(probe.options.time_per_cell_s or 0.0)
         for job in jobs:
             for cell in job.cells:
                 probe.cells.setdefault(cell, [])
@@ -86,10 +87,17 @@ class Driver:
             probe.state = "finished"
         except Stopped:
             probe.state = "interrupted"
-        probe.ended = utc()
-        self.watch.save(probe)
+        except FarmUnavailable:
+            if any(probe.cells.values()):
+                self._end("interrupted")
+            raise
+        self._end(probe.state)
         if not any(one.failed is None for trials in probe.cells.values() for one in trials):
             self._nothing()
+
+    def _end(self, state: State) -> None:
+        self.probe.state, self.probe.ended = state, utc()
+        self.watch.save(self.probe)
 
     def _missing(self, jobs: Sequence[Job]) -> dict[str, str]:
         """Tool -> why it cannot be used; keeps versions. Raises FarmUnavailable where none can."""
@@ -102,6 +110,8 @@ class Driver:
             except ToolMissing as error:
                 found[name] = str(error)
                 self.watch.say(str(error))
+            except ToolFailed as error:
+                raise FarmUnavailable(str(error)) from error
         if found and len(found) == len({job.tool for job in jobs}):
             raise FarmUnavailable("\n".join(found.values()))
         self.probe.warnings += [why for why in found.values() if why not in self.probe.warnings]
@@ -122,7 +132,10 @@ class Driver:
         if not command:
             return
         begun = time.monotonic()
-        self._called(tools[0], [command])
+        try:
+            self._called(tools[0], [command])
+        except ToolFailed as error:
+            raise FarmUnavailable(str(error)) from error
         lasted = time.monotonic() - begun
         self.probe.prepared = {"bytes": place.size_bytes, "seconds": lasted}
 
@@ -133,10 +146,10 @@ class Driver:
         if not missing:
             try:
                 found = self._measured(job, trial)
-            except (ToolFailed, FarmUnavailable) as error:
+            except ToolFailed as error:
                 failed = str(error)
         for cell in job.cells:
-            why = failed or f"{job.tool} does not tell: it was too fast for its own clock"
+            why = failed or too_fast(job.tool, "--size")
             one = (
                 Trial.of(trial, started, found[cell]) if cell in found else Trial(trial, started, failed=why)
             )
@@ -152,14 +165,14 @@ class Driver:
         return tool.read(job, replace(place, folder=self.machine.brought()), stdout, stderr)
 
     def _called(self, tool: Tool, commands: Sequence[Sequence[str]]) -> tuple[str, str]:
-        """Run the commands one after the other: what the last one said. Raises FarmUnavailable."""
+        """Run the commands one by one: what the last one said. Raises ToolFailed, FarmUnavailable."""
         stdout = stderr = ""
         for command in commands:
             said = self.machine.run(tool, command, self.watch.stop)
             stdout, stderr = said.stdout, said.stderr
             if said.status:
                 why = tool.why(stdout, stderr)
-                raise FarmUnavailable(
+                raise ToolFailed(
                     f"{self.probe.where.folder}: {tool.program} failed with exit status {said.status}: {why}"
                 )
         return stdout, stderr
@@ -208,20 +221,20 @@ def sized(suite: Suite, size_bytes: int | None, memory_bytes: int) -> int:
 def estimate(suite: Suite, probe: Probe) -> dict[str, Any]:
     """What it will take.
 
-    ``jobs``; ``seconds`` of timed ones and of pauses; ``untimed`` jobs; ``bytes`` of the file that is written
+    ``jobs``; ``seconds`` of timed ones; ``pauses_s``; ``untimed`` jobs; ``bytes`` of the file that is written
     before; ``longest_bytes``: the most that lies on the disk at once. How long untimed work takes, and the
     writing of the file, depends on the disk: nobody knows before.
     """
     options = probe.options
-    jobs = suite.jobs(options.time_per_cell_s)
+    jobs = suite.jobs(options.time_per_cell_s or 0.0)
     each = [job.seconds + settles(job) + _START_S for job in jobs if job.seconds]
-    pauses = suite.pause_s * (options.repeat - 1)
     return {
         "jobs": len(jobs) * options.repeat,
-        "seconds": sum(each) * options.repeat + pauses,
+        "seconds": sum(each) * options.repeat,
+        "pauses_s": suite.pause_s * (options.repeat - 1),
         "untimed": (len(jobs) - len(each)) * options.repeat,
         "bytes": options.size_bytes if any(job.uses_file for job in jobs) else 0,
-        "longest_bytes": options.size_bytes,
+        "longest_bytes": max(options.size_bytes, *(job.room_bytes for job in jobs)),
     }
 
 

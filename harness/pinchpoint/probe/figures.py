@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 
 import numpy as np
 
@@ -25,11 +26,23 @@ class Mean:
         mean: of all.
         low: of the repetition with the least.
         high: of the one with the most.
+        middle: the median, which one that was disturbed does not move: what is judged.
+        usual_spread_ratio: as ``spread_ratio``, of the middle, without the third that is furthest from it.
     """
 
     mean: float
     low: float
     high: float
+    middle: float
+    usual_spread_ratio: float
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Mean:
+        """Of one repetition at least."""
+        middle = median(values)
+        usual = sorted(values, key=lambda value: abs(value - middle))[: len(values) - len(values) // 3]
+        spread = (max(usual) - min(usual)) / 2 / middle if middle else 0.0
+        return cls(sum(values) / len(values), min(values), max(values), middle, spread)
 
     @property
     def spread_ratio(self) -> float:
@@ -96,7 +109,7 @@ def of(trials: Sequence[Trial]) -> Figures:
 
 def _mean(values: Sequence[float | None]) -> Mean | None:
     known = [value for value in values if value is not None]
-    return Mean(sum(known) / len(known), min(known), max(known)) if known else None
+    return Mean.of(known) if known else None
 
 
 def _uneven(done: Sequence[Trial]) -> float | None:

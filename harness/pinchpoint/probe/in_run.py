@@ -7,14 +7,25 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pinchpoint.probe import conduct
+from pinchpoint.plan import Disk
+from pinchpoint.probe import conduct, times
+from pinchpoint.probe.declared import of_disk
 from pinchpoint.probe.record import Declared, Options, Probe, Trial, Where
 from pinchpoint.store.read import StoredRun
 from pinchpoint_scenarios.storage_probe import SUITES, Cell, Series
 from pinchpoint_scenarios.storage_probe.params import StorageProbeParams
-from pinchpoint_scenarios.storage_probe.scenario import PROBED, StorageProbe
+from pinchpoint_scenarios.storage_probe.scenario import PROBE_FAILED, PROBED, StorageProbe
 
 _LINE_S = 0.020
+_FIGURES = (
+    "seconds",
+    "reads_per_s",
+    "writes_per_s",
+    "read_bytes_per_s",
+    "write_bytes_per_s",
+    "mean_s",
+    "max_s",
+)
 
 
 def write_probes(run: StoredRun) -> list[Path]:
@@ -29,11 +40,13 @@ def write_probes(run: StoredRun) -> list[Path]:
 
 
 def probes_of(run: StoredRun) -> Iterator[tuple[str, Probe]]:
-    """(the scenario's name, its probe) of each that measured anything."""
+    """(the scenario's name, its probe) of each that tried to measure anything."""
     scenarios = (run.manifest.get("plan") or {}).get("scenarios") or {}
     for name, planned in scenarios.items():
         events = [
-            event for event in run.events if event.get("event") == PROBED and event.get("scenario") == name
+            event
+            for event in run.events
+            if event.get("event") in (PROBED, PROBE_FAILED) and event.get("scenario") == name
         ]
         if planned.get("use") == StorageProbe.use and events:
             yield name, _probe(run, planned.get("params") or {}, events)
@@ -42,7 +55,9 @@ def probes_of(run: StoredRun) -> Iterator[tuple[str, Probe]]:
 def _probe(run: StoredRun, params: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> Probe:
     given, first = StorageProbeParams.model_validate(params), events[0]
     chosen = SUITES[first["suite"]]
-    cells: dict[Cell, list[Trial]] = {cell: [] for job in chosen.jobs(given.seconds) for cell in job.cells}
+    cells: dict[Cell, list[Trial]] = {
+        cell: [] for job in chosen.jobs(given.seconds or 0.0) for cell in job.cells
+    }
     for event in events:
         cells.setdefault(Cell(**event["cell"]), []).append(_trial(event))
     farm = run.manifest.get("farm") or {}
@@ -52,11 +67,12 @@ def _probe(run: StoredRun, params: Mapping[str, Any], events: Sequence[Mapping[s
         where=Where(
             folder=first["folder"],
             host=str(first.get("host") or farm.get("name")),
+            device=first.get("device"),
             farm=farm.get("name"),
             disk=first.get("disk"),
         ),
         options=Options(asked, given.seconds, first["size_bytes"], _LINE_S),
-        declared=Declared(),
+        declared=_declared(farm, first.get("disk")),
         started=_utc(first["started_s"]),
         ended=_utc(events[-1]["started_s"]),
         state="finished" if all(cells.values()) else "interrupted",
@@ -67,23 +83,28 @@ def _probe(run: StoredRun, params: Mapping[str, Any], events: Sequence[Mapping[s
     )
 
 
+def _declared(farm: Mapping[str, Any], disk: str | None) -> Declared:
+    """What the run's farm declares of ``tier.role``, or of ``tier.host.role``."""
+    tier, *host, role = disk.split(".") if disk else ("", "")
+    hosts = ((farm.get("tiers") or {}).get(tier) or {}).get("hosts") or {}
+    found = [
+        of["disks"][role]
+        for name, of in hosts.items()
+        if role in (of.get("disks") or {}) and host in ([], [name])
+    ]
+    return of_disk(Disk.model_validate(found[0]) if found else None)
+
+
 def _trial(event: Mapping[str, Any]) -> Trial:
-    series = event.get("series")
-    names = (
-        "seconds",
-        "reads_per_s",
-        "writes_per_s",
-        "read_bytes_per_s",
-        "write_bytes_per_s",
-        "mean_s",
-        "max_s",
-    )
+    series, counts = event.get("series"), event.get("times_ns")
     course = Series(series["step_s"], tuple(series["iops"]), tuple(series["latency_s"])) if series else None
     return Trial(
         number=event["trial"],
         started=_utc(event["started_s"]),
+        latency=times.histogram(dict(counts)) if counts else None,
         series=course,
-        **{name: event.get(name) for name in names},
+        failed=event.get("why"),
+        **{name: event.get(name) for name in _FIGURES},
     )
 
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pinchpoint.analysis.inputs import Limits
-from pinchpoint.analysis.points import Judged, Point, judge_points
+from pinchpoint.analysis.points import NO_LIMIT, Judged, Point, judge_points
 from pinchpoint.analysis.thresholds import CAP_MATCH
 from pinchpoint.probe import course, words
 from pinchpoint.probe.alike import alike
-from pinchpoint.probe.caps import Caps, find_caps
+from pinchpoint.probe.caps import Caps, find_caps, queued
 from pinchpoint.probe.course import Change
 from pinchpoint.probe.figures import Figures, figures
 from pinchpoint.probe.record import Declared, Probe
@@ -20,6 +20,9 @@ from pinchpoint_scenarios.storage_probe import Cell
 
 LITTLE = 0.10
 """As much as was asked for was outstanding, but for a tenth; else the figure says so (our value)."""
+
+FAR_MORE = 2.0
+"""A cap is not near where twice as much gets done for others (our value)."""
 
 OVER_TIME = {"fell": "disk_burst_exhausted", "rose": "disk_warm_up"}
 CLASSES = ((8, "very light"), (64, "light"), (128, "relatively heavy"), (512, "heavy"))
@@ -45,7 +48,7 @@ def judge(probe: Probe) -> Verdict:
     contradicted = _contradicted(probe.declared, caps, trusted)
     limits, burst, which = _held_against(probe.declared, caps, contradicted)
     workloads = tuple(
-        _workload(probe, name, {cell: settled[cell] for cell in cells}, limits, burst, which)
+        _workload(probe, name, {cell: settled[cell] for cell in cells}, settled, limits, burst, which)
         for name, cells in by_workload.items()
     )
     kinds: dict[str, list[str]] = {}
@@ -61,7 +64,12 @@ def judge(probe: Probe) -> Verdict:
         over_time=_over_time(workloads, deepest, reads, writes, remembered=bool(remembered)),
         host_cache=(*above.values(), *remembered),
         declared_used=_declared_used(probe.declared, found),
-        behaves_like=alike(caps.limits, _most(trusted, "iops"), _most(trusted, "bytes_per_s")),
+        behaves_like=alike(
+            caps.limits,
+            _most(trusted, "iops"),
+            _most(trusted, "bytes_per_s"),
+            sorted({1, probe.declared.stripes}),
+        ),
         workloads=workloads,
     )
     return replace(verdict, summary=words.summary(verdict, probe))
@@ -87,10 +95,13 @@ def _settled(probe: Probe, found: Mapping[Cell, Figures], change: Change | None)
 def _held_against(
     declared: Declared, caps: Caps, contradicted: str | None
 ) -> tuple[Limits | None, Limits | None, str | None]:
-    """(limits, those on credits, ``declared`` or ``found``)."""
-    if declared.limits is not None and contradicted is None:
-        return declared.limits, declared.burst, "declared"
-    return (caps.limits, None, "found") if caps.limits else (None, None, None)
+    """(limits, those on credits, ``declared``, ``found`` or ``both``)."""
+    said, found = declared.limits, caps.limits
+    if said is None or contradicted is not None:
+        return (found, None, "found") if found else (None, None, None)
+    rest = found or said
+    whole = replace(said, iops=said.iops or rest.iops, bytes_per_s=said.bytes_per_s or rest.bytes_per_s)
+    return whole, declared.burst, "declared" if whole == said else "both"
 
 
 def _contradicted(declared: Declared, caps: Caps, trusted: Mapping[Cell, Figures]) -> str | None:
@@ -121,13 +132,17 @@ def _workload(
     probe: Probe,
     name: str,
     found: Mapping[Cell, Figures],
+    of_all: Mapping[Cell, Figures],
     limits: Limits | None,
     burst: Limits | None,
     which: str | None,
 ) -> WorkloadVerdict:
     cells = sorted(found, key=lambda cell: cell.outstanding or 0)
-    judged = _judged(cells, found, limits, burst)
+    no_cap = limits is None and len(cells) == 1 and _did_more(cells[0], of_all)
+    judged = _judged(cells, found, NO_LIMIT if no_cap else limits, burst)
     verdicts = tuple(_cell(cell, found[cell], judged.get(cell), limits, which) for cell in cells)
+    if no_cap:
+        verdicts = tuple(replace(one, why=f"{one.why}; {words.NO_CAP}") for one in verdicts)
     deepest = cells[-1]
     holds, crossed = _line(cells, found, probe.options.line_s)
     changes = [course.of_cell(probe.cells[cell]) for cell in reversed(cells)]
@@ -145,25 +160,49 @@ def _workload(
     )
 
 
+def _did_more(cell: Cell, of_all: Mapping[Cell, Figures]) -> bool:
+    """Whether the disk did far more of the same, reads or writes, for others: then no cap holds this cell."""
+    least, others = _ways(cell, of_all[cell]), [_ways(*one) for one in of_all.items() if one[0] != cell]
+    return any(least) and all(
+        any((way[place] or 0.0) >= FAR_MORE * amount for way in others)
+        for place, amount in enumerate(least)
+        if amount
+    )
+
+
+def _ways(cell: Cell, one: Figures) -> tuple[float | None, ...]:
+    """(reads, writes, bytes read, bytes written) per second; None where the tool does not tell."""
+    ratio = cell.read_ratio
+    if ratio is None or one.iops is None or one.bytes_per_s is None:
+        return (None,) * 4
+    return tuple(mean.middle * share for mean in (one.iops, one.bytes_per_s) for share in (ratio, 1 - ratio))
+
+
 def _judged(
     cells: Sequence[Cell], found: Mapping[Cell, Figures], limits: Limits | None, burst: Limits | None
 ) -> dict[Cell, Judged]:
     points = {cell: point for cell in cells if (point := _point(cell, found[cell])) is not None}
     by_point = {id(point): cell for cell, point in points.items()}
-    done = judge_points(list(points.values()), limits, burst, role=cells[0].role) if points else ()
-    return {by_point[id(one.point)]: one for one in done}
+    role = cells[0].role
+    done = judge_points(list(points.values()), limits, burst, role=role) if points else ()
+    judged = {by_point[id(one.point)]: one for one in done}
+    for cell, one in judged.items():
+        if one.kind == "disk_latency" and one is not done[0] and queued(found, cell):
+            # Its neighbour alone left open whether I/O waits for I/O; the fewest outstanding tell.
+            judged[cell] = judge_points([done[0].point, one.point], limits, burst, role=role)[1]
+    return judged
 
 
 def _point(cell: Cell, one: Figures) -> Point | None:
     """None where the tool does not tell what was going on."""
-    if one.iops is None or cell.outstanding is None or not one.iops.mean:
+    if one.iops is None or cell.outstanding is None or not one.iops.middle:
         return None
     really = _really(cell, one)
     return Point(
-        iops=one.iops.mean,
+        iops=one.iops.middle,
         latency_s=one.mean_s,
         outstanding=float(cell.outstanding) if really is None else really,
-        bytes_per_s=one.bytes_per_s.mean if one.bytes_per_s else None,
+        bytes_per_s=one.bytes_per_s.middle if one.bytes_per_s else None,
         seconds=one.seconds or 1.0,
         spread=one.uneven_ratio,
     )
@@ -193,7 +232,7 @@ def _cell(
             why=judged.why if which == "declared" else judged.why.replace("its declared", "the"),
         )
     used = (
-        one.bytes_per_s.mean / limits.bytes_per_s
+        one.bytes_per_s.middle / limits.bytes_per_s
         if limits and limits.bytes_per_s and one.bytes_per_s
         else None
     )
@@ -268,4 +307,4 @@ def _declared_used(declared: Declared, found: Mapping[Cell, Figures]) -> dict[st
 def _most(found: Mapping[Cell, Figures], name: str) -> float | None:
     """The highest of ``iops`` or ``bytes_per_s``."""
     means = [getattr(one, name) for one in found.values()]
-    return max((mean.mean for mean in means if mean is not None), default=None)
+    return max((mean.middle for mean in means if mean is not None), default=None)

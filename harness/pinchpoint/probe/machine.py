@@ -12,6 +12,7 @@ from typing import Protocol
 
 import psutil
 
+from pinchpoint.errors import FarmUnavailable
 from pinchpoint.probe import place
 from pinchpoint_scenarios.storage_probe import Tool
 from pinchpoint_scenarios.storage_probe.process import Said, run
@@ -66,7 +67,13 @@ class Here:
 
     def run(self, tool: Tool, command: Sequence[str], stop: Callable[[], bool]) -> Said:
         """See ``Machine``."""
-        return run(resolved(tool, command), self.folder, stop)
+        try:
+            return run(resolved(tool, command), self.folder, stop)
+        except OSError as error:
+            raise FarmUnavailable(
+                f"{self.folder}: {tool.program} cannot be started there: {error.strerror}; is the disk still "
+                "mounted?"
+            ) from error
 
     def brought(self) -> Path:
         """The folder itself."""

@@ -7,8 +7,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from pinchpoint.analysis.disk_types import limits_words
-from pinchpoint.probe import tables
+from pinchpoint.probe import tables, words
 from pinchpoint.probe.charts import charts
 from pinchpoint.probe.figures import figures
 from pinchpoint.probe.record import Probe
@@ -27,6 +26,7 @@ def page(probe: Probe, verdict: Verdict) -> str:
         .render(
             probe=probe,
             verdict=verdict,
+            distance=words.distance(verdict, probe.declared),
             charts=charts(probe, found),
             tables=[
                 tables.workloads(verdict, probe.options.line_s),
@@ -42,20 +42,19 @@ def page(probe: Probe, verdict: Verdict) -> str:
 
 def _facts(probe: Probe) -> list[tuple[str, Any]]:
     """How it was done, for whoever repeats it."""
-    where, options, declared = probe.where, probe.options, probe.declared
-    said = declared.profile and (f"{declared.stripes} x " if declared.stripes > 1 else "") + declared.profile
-    figures_said = None
-    if declared.limits and not said:
-        figures_said = limits_words(declared.limits.iops, declared.limits.bytes_per_s)
+    where, options = probe.where, probe.options
     return [
         ("Folder", where.folder),
         ("Machine", where.host),
         ("Device", where.device or "none: memory or a network share"),
         ("File system", where.file_system or "not known"),
         ("Model", where.model or "not known"),
-        ("Declared", said or figures_said or "nothing"),
+        ("Declared", probe.declared.words or "nothing"),
         ("Repetitions", options.repeat),
-        ("Time per cell", units.seconds(options.time_per_cell_s)),
+        (
+            "Time per cell",
+            units.seconds(options.time_per_cell_s) if options.time_per_cell_s else "until its work was done",
+        ),
         ("File", units.bytes_(options.size_bytes)),
         ("Began", probe.started),
         ("Ended", probe.ended or "not yet"),

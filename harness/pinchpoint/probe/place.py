@@ -9,12 +9,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pinchpoint.errors import FarmUnavailable, GuardError, InputError
+from pinchpoint.interrupts import Interrupted
 from pinchpoint.probe.record import Where
 from pinchpoint.report import units
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.linux.disks import Disks
 from pinchpoint_collectors.proc import mountinfo
-from pinchpoint_scenarios.storage_probe.folder import SPARE_RATIO, NoRoom, NotOurs, claim
+from pinchpoint_scenarios.storage_probe.folder import SPARE_RATIO, NoRoom, NotOurs, NotRemoved, claim
 
 
 def check(folder: Path) -> Path:
@@ -90,4 +91,10 @@ def own_folder(parent: Path) -> Iterator[Path]:
     try:
         yield claimed.path
     finally:
-        claimed.release()
+        try:
+            claimed.release()
+        except Interrupted:
+            claimed.release()  # Ctrl-C in the midst of it: it raises once, and nothing is to be left
+            raise
+        except NotRemoved as error:
+            raise FarmUnavailable(str(error)) from error

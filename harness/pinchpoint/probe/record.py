@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
+from pinchpoint.analysis.disk_types import limits_words
 from pinchpoint.analysis.inputs import Limits
 from pinchpoint.errors import InputError
 from pinchpoint.probe import times
@@ -128,6 +129,13 @@ class Declared:
     limits: Limits | None = None
     burst: Limits | None = None
 
+    @property
+    def words(self) -> str:
+        """``2 x azure/p30``, ``500 IOPS``; empty where nothing is declared."""
+        if self.profile:
+            return f"{self.stripes} x {self.profile}" if self.stripes > 1 else self.profile
+        return limits_words(self.limits.iops, self.limits.bytes_per_s) if self.limits else ""
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -135,13 +143,13 @@ class Options:
 
     Attributes:
         repeat: repetitions.
-        time_per_cell_s: how long each cell was measured.
+        time_per_cell_s: how long each cell was measured; None: until its work was done.
         size_bytes: size of the file.
         line_s: the latency that is looked for.
     """
 
     repeat: int
-    time_per_cell_s: float
+    time_per_cell_s: float | None
     size_bytes: int
     line_s: float
 

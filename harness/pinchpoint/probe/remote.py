@@ -22,7 +22,7 @@ from pinchpoint.probe.record import Where
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.remote import ssh
 from pinchpoint_collectors.remote.ssh import Address
-from pinchpoint_scenarios.storage_probe import Tool, ToolMissing
+from pinchpoint_scenarios.storage_probe import Tool, ToolFailed, ToolMissing
 from pinchpoint_scenarios.storage_probe.folder import FOLDER, OWNER
 from pinchpoint_scenarios.storage_probe.process import Said, Stopped, run
 
@@ -31,6 +31,8 @@ _SILENT_S = 60
 """The keeper gives us up after so long: ssh itself gives up a silent link after 15 s."""
 _END_S = 20.0
 _MISSING = 127
+_NO_FOLDER = 3
+"""The keeper has removed the folder, or somebody else has."""
 _PATH = "PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin; export PATH"
 
 _LOOK = (
@@ -60,9 +62,9 @@ _KEEP = (
 )
 
 _RUN = (
-    "cd {folder} || exit 3; {path}; LC_ALL=C; export LC_ALL; "
+    "cd {folder} || exit {gone}; {path}; LC_ALL=C; export LC_ALL; "
     "command -v {program} >/dev/null || exit {missing}; "
-    "sh -c {command}; s=$?; rm -f running; exit $s"
+    "sh -c {command}; s=$?; rm -f running; [ $s != {gone} ] || s=1; exit $s"
 )
 
 _BRING = 'cd {folder} && for f in log_*.log; do if [ -f $f ]; then echo "== $f"; cat $f; rm -f $f; fi; done'
@@ -168,6 +170,7 @@ class There:
             path=_PATH,
             program=shlex.quote(command[0]),
             missing=_MISSING,
+            gone=_NO_FOLDER,
             command=shlex.quote(f"echo $$ > running; exec {shlex.join(command)}"),
         )
         try:
@@ -177,8 +180,11 @@ class There:
             raise
         except FileNotFoundError as error:
             raise FarmUnavailable(str(ssh.no_ssh())) from error
-        if said.status == ssh.SSH_FAILED:
-            raise FarmUnavailable(ssh.why(self.address, said.status, said.stderr))
+        if said.status in (ssh.SSH_FAILED, _NO_FOLDER):
+            why = ssh.why(self.address, said.status, said.stderr)
+            if said.status == _NO_FOLDER or self._lost():
+                raise FarmUnavailable(f"{why}; what keeps the probe's folder there has ended")
+            raise ToolFailed(why)  # one connection of many: the next may succeed
         if said.status == _MISSING:
             raise ToolMissing(
                 f"{tool.program} is not installed on {self.address}, and this suite's I/O is done by it; "
@@ -197,6 +203,14 @@ class There:
             name, _, text = part.partition("\n")
             (self.copies / PurePosixPath(name.strip()).name).write_text(text, encoding="utf-8")
         return self.copies
+
+    def _lost(self) -> bool:
+        """Whether the keeper has ended, too: it learns of a link that is cut within some seconds."""
+        try:
+            self.keeper.wait(timeout=_END_S)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
 
     def tell(self, word: str) -> None:
         """Say something to the keeper; one that has ended hears nothing."""

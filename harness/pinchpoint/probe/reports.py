@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pinchpoint.errors import InputError
-from pinchpoint.probe import compared, tables
+from pinchpoint.probe import compared, tables, words
 from pinchpoint.probe.compare import ProbeComparison
 from pinchpoint.probe.compared_page import compared_page
 from pinchpoint.probe.conduct import content
@@ -37,7 +37,8 @@ def _probe_markdown(probe: Probe) -> str:
         tables.cells(found, verdict),
     ]
     notes = [*verdict.host_cache, *dict.fromkeys(probe.warnings)]
-    return _markdown(f"{probe.suite} on {probe.where.label}", verdict.summary, shown, notes)
+    said = " ".join(filter(None, (verdict.summary, words.distance(verdict, probe.declared))))
+    return _markdown(f"{probe.suite} on {probe.where.label}", said, shown, notes)
 
 
 def _compared_markdown(found: ProbeComparison) -> str:

@@ -30,8 +30,8 @@ def _above(cell: Cell, one: Figures, declared: Declared) -> str | None:
     for name, mean in (("iops", one.iops), ("bytes_per_s", one.bytes_per_s)):
         allowed = [getattr(each, name) for each in (declared.limits, declared.burst) if each]
         known = [value for value in allowed if value]
-        if mean and known and mean.mean > max(known) * (1 + CAP_MATCH.value):
-            return words.above(cell, name, mean.mean, max(known), declared.profile)
+        if mean and known and mean.middle > max(known) * (1 + CAP_MATCH.value):
+            return words.above(cell, name, mean.middle, max(known), declared.profile)
     return None
 
 

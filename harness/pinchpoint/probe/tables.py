@@ -21,9 +21,12 @@ _KINDS = {
 
 
 def cells(found: Mapping[Cell, Figures], verdict: Verdict) -> Table:
-    """One row per cell: its figures, and what it tells."""
+    """One row per cell that was tried: its figures, and what it tells."""
     kinds = {one.cell: one.kind for workload in verdict.workloads for one in workload.cells}
-    rows = [_row(cell, one, kinds.get(cell.name)) for cell, one in found.items()]
+    tried = {cell: one for cell, one in found.items() if one.trials or one.failed}
+    rows = [_row(cell, one, kinds.get(cell.name)) for cell, one in tried.items()]
+    missing = len(found) - len(tried)
+    left = f" {missing} of {len(found)} cells are not measured yet: --resume goes on." if missing else ""
     return Table(
         name="cells",
         title="What was measured",
@@ -46,7 +49,7 @@ def cells(found: Mapping[Cell, Figures], verdict: Verdict) -> Table:
         ),
         rows=rows,
         note="Means over the repetitions; the spread is half of what lies between lowest and highest. "
-        "Percentiles are of all I/Os of all repetitions together.",
+        f"Percentiles are of all I/Os of all repetitions together.{left}",
     )
 
 
@@ -58,7 +61,7 @@ def workloads(verdict: Verdict, line_s: float) -> Table:
             "kind": _KINDS.get(one.kind, one.kind) if one.kind else None,
             "why": one.cells[-1].why,
             "varied": one.varied,
-            "holds": one.line_holds_to,
+            "holds": 0 if one.line_holds_to is None and one.line_crossed_at else one.line_holds_to,
             "crossed": one.line_crossed_at,
             "class": one.load_class,
             "course": words.moved(one.course),
@@ -74,7 +77,7 @@ def workloads(verdict: Verdict, line_s: float) -> Table:
             Column("workload", "workload"),
             Column("kind", "limited by", absent="does not tell"),
             Column("why", "at the most outstanding"),
-            number("holds", f"{line} hold up to", absent="nothing measured"),
+            number("holds", f"{line} hold up to", _up_to, absent="no latency told"),
             number("crossed", "crossed at", absent="never"),
             Column("class", "such a load is", absent="not told"),
             Column("course", "over time", absent="too few repetitions"),
@@ -93,14 +96,19 @@ def alike(verdict: Verdict) -> Table:
         name="alike",
         title="It behaves like",
         columns=(
-            Column("name", "type"),
+            Column("type", "type"),
             Column("at", "stands at its"),
             Column("words", "figures"),
             Column("source", "source"),
         ),
-        rows=[one.to_json() for one in verdict.behaves_like],
+        rows=[{**one.to_json(), "type": one.type} for one in verdict.behaves_like],
         empty="No type of the catalogue: no cap was found, or none has such caps.",
     )
+
+
+def _up_to(outstanding: float | None) -> str:
+    """0: not even the fewest."""
+    return f"{outstanding:,.0f}" if outstanding else "none"
 
 
 def _row(cell: Cell, one: Figures, kind: str | None) -> dict[str, Any]:

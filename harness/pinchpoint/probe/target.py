@@ -9,18 +9,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pinchpoint.analysis.inputs import Limits
 from pinchpoint.errors import GuardError, InputError
 from pinchpoint.live import embedded
 from pinchpoint.plan import Disk, Farm
 from pinchpoint.plan.problems import nearest
 from pinchpoint.probe import place
+from pinchpoint.probe.declared import of_disk, of_profile
 from pinchpoint.probe.machine import Machine, here, memory_bytes
 from pinchpoint.probe.record import Declared, Where
 from pinchpoint.probe.remote import look, there
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.remote.ssh import OPTIONS, Address
-from pinchpoint_infra.catalogue import Profile, UnknownProfile, profile
+from pinchpoint_infra.catalogue import UnknownProfile, profile
 
 _HERE, _THERE = "local", "ssh"
 
@@ -46,7 +46,7 @@ def of_folder(folder: Path, profile_name: str | None) -> Target:
     """A folder, with the type that is named for it. Raises InputError, GuardError."""
     found = place.check(folder)
     try:
-        said = declared(profile(profile_name), 1) if profile_name else Declared()
+        said = of_profile(profile(profile_name), 1) if profile_name else Declared()
     except UnknownProfile as error:
         raise InputError(f"--profile: {error}") from error
     if profile_name and profile(profile_name).kind != "disk":
@@ -88,24 +88,9 @@ def of_farm(farm: Farm, name: str | None, say: Callable[[str], None]) -> Iterato
         said = next((host.disks[role] for host in hosts.values() if role in host.disks), None)
         embedded().limit(farm.identity, hold=True)
         try:
-            yield _here(folder, place.described(folder, farm.name, chosen), _declared(said))
+            yield _here(folder, place.described(folder, farm.name, chosen), of_disk(said))
         finally:
             embedded().limit(farm.identity, hold=False)
-
-
-def declared(entry: Profile, stripes: int) -> Declared:
-    """An entry of the catalogue, so many of it striped."""
-
-    def times(value: float | None) -> float | None:
-        return value and value * stripes
-
-    burst = entry.burst
-    return Declared(
-        profile=entry.name,
-        stripes=stripes,
-        limits=Limits(times(entry.iops), times(entry.bytes_per_s), entry.io_unit_bytes),
-        burst=Limits(times(burst.iops), times(burst.bytes_per_s), entry.io_unit_bytes) if burst else None,
-    )
 
 
 def _declared_disk(farm: Farm, name: str | None) -> Target:
@@ -133,7 +118,7 @@ def _declared_disk(farm: Farm, name: str | None) -> Target:
             "it instead"
         )
     folder = place.check(given)
-    return _here(folder, place.described(folder, farm.name, chosen), _declared(disk))
+    return _here(folder, place.described(folder, farm.name, chosen), of_disk(disk))
 
 
 def _here(folder: Path, where: Where, said: Declared) -> Target:
@@ -151,18 +136,7 @@ def _remote(farm: Farm, chosen: str, disk: Disk, options: Mapping[str, Any]) -> 
     except CollectorError as error:
         raise InputError(f"{farm.identity}: {chosen}: {error}") from error
     looked = look(address, disk.path, disk.device, farm.name, chosen)
-    return Target(looked.where, _declared(disk), looked.memory_bytes, partial(there, address, looked))
-
-
-def _declared(disk: Disk | None) -> Declared:
-    if disk is None:
-        return Declared()
-    if disk.profile:
-        return declared(profile(disk.profile), disk.stripes or 1)
-    limits = disk.resolved_limits
-    if limits is None or (limits.iops is None and limits.bytes_per_s is None):
-        return Declared()
-    return Declared(limits=Limits(limits.iops, limits.bytes_per_s, limits.io_unit_bytes))
+    return Target(looked.where, of_disk(disk), looked.memory_bytes, partial(there, address, looked))
 
 
 def _chosen(farm: Farm, name: str | None, disks: Iterable[str]) -> str:

@@ -6,13 +6,26 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from pinchpoint.store.histogram import Counts, counted, encoded, summed, values_us
+from pinchpoint.store.histogram import (
+    HIGHEST_US,
+    LOWEST_US,
+    Counts,
+    counted,
+    encoded,
+    summed,
+    values_us,
+)
 
 
 def histogram(times_ns: Mapping[int, int]) -> str:
     """Latency in ns -> how many, as HdrHistogram text (µs, three digits)."""
-    places = [len(counted(np.array([value], dtype=np.int64))) - 1 for value in times_ns]
-    return encoded(np.bincount(places, list(times_ns.values())).astype(np.int64))
+    values = np.fromiter(times_ns, dtype=np.int64)
+    many = np.fromiter(times_ns.values(), dtype=np.int64)
+    microseconds = np.clip((values + 500) // 1000, LOWEST_US, HIGHEST_US)  # as the store counts them
+    last = len(counted(values.max(keepdims=True)))
+    lowest, _ = values_us(np.arange(last, dtype=np.int64))
+    places = np.searchsorted(lowest, microseconds, side="right") - 1
+    return encoded(np.bincount(places, many).astype(np.int64))
 
 
 def quantiles(texts: Iterable[str], shares: Iterable[float]) -> list[float | None]:

@@ -71,7 +71,8 @@ class Verdict:
     Attributes:
         kinds: kind of limit -> the workloads it limits.
         caps: the caps that were found.
-        limits: what cells were held against, ``limits_are`` whether ``declared`` or ``found``; None: nothing.
+        limits: what cells were held against; None: nothing.
+        limits_are: whether they were ``declared``, ``found``, or ``both``, each one of the two figures.
         contradicted: why the declared figures are not those of this disk; None where they may be.
         over_time: kind (``disk_burst_exhausted``, ``disk_warm_up``) -> the workloads that showed it.
         host_cache: why reads may have come from somebody's memory; empty where nothing says so.

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from pinchpoint.analysis.disk_types import limits_words
 from pinchpoint.probe.course import Change
-from pinchpoint.probe.record import Probe
+from pinchpoint.probe.record import Declared, Probe
 from pinchpoint.probe.verdict import Verdict
 from pinchpoint.report import units
 from pinchpoint_scenarios.storage_probe import Cell
@@ -21,6 +21,12 @@ OVER_TIME: Mapping[str, str] = {
     "disk_burst_exhausted": "fell to a lower level that holds: what was allowed on credits is used up",
     "disk_warm_up": "got faster while it was measured: the disk is still warming up",
 }
+NO_CAP = "no cap: others got twice as much of the same done here, or more"
+LIMITS_ARE: Mapping[str, str] = {
+    "declared": "as declared",
+    "found": "as found here",
+    "both": "as declared and, where nothing is, as found here",
+}
 LISTED = 4
 
 
@@ -33,9 +39,7 @@ def summary(verdict: Verdict, probe: Probe) -> str:
         said.append(f"{listed(workloads)}: {KINDS.get(kind, kind)}.")
     if verdict.limits is not None:
         caps = limits_words(verdict.limits.iops, verdict.limits.bytes_per_s)
-        said.append(
-            f"Its caps {'as declared' if verdict.limits_are == 'declared' else 'as found here'}: {caps}."
-        )
+        said.append(f"Its caps {LIMITS_ARE[str(verdict.limits_are)]}: {caps}.")
     if verdict.contradicted:
         said.append(verdict.contradicted)
     if verdict.host_cache:
@@ -86,6 +90,17 @@ def remembered(reads: Change, writes: Change | None) -> str:
     if writes is None:
         return f"{went}; writes were too few to tell a disk that warms up"
     return f"{went}, what is written did not, and the page cache here had no part in it"
+
+
+def distance(verdict: Verdict, declared: Declared) -> str | None:
+    """How much of the declared figures was reached at most; None where nothing is declared."""
+    if not verdict.declared_used:
+        return None
+    used = " and ".join(
+        f"{units.percent(ratio)} of its {'I/Os' if name == 'iops' else 'bytes'} per second"
+        for name, ratio in verdict.declared_used.items()
+    )
+    return f"Of {declared.words or 'what is declared'} at most {used}."
 
 
 def varied(cells: Sequence[Cell], repetitions: int) -> str:

@@ -14,7 +14,7 @@ def advice(verdict: Row) -> Table:
     rows = [
         {
             **row,
-            "gain": None if row["gain_ratio"] is None else f"up to +{units.percent(row['gain_ratio'])}",
+            "gain": None if row["gain_ratio"] is None else words.up_to(row["gain_ratio"], row["assumes"]),
             "source": _cited(row.get("source")),
         }
         for row in verdict.get("advice") or ()
@@ -77,7 +77,9 @@ def then_words(verdict: Row) -> str:
     blame = verdict.get("then")
     if not blame:
         return ""
-    return f"Then: {words.place(blame)}, at most {units.percent(blame['gain_ratio'])} above now."
+    return (
+        f"Then: {words.place(blame)}, {words.at_most(blame['gain_ratio'], blame.get('assumes'))} above now."
+    )
 
 
 def headroom_words(verdict: Row) -> str:

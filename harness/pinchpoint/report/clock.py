@@ -38,6 +38,7 @@ class Clock:
         phases: in order; the phase an interrupted run was in ends where the data end.
         bucket_s: whole seconds that one point of the timeline covers.
         step_s: whole seconds that a row of the operations covers.
+        alone: whether nothing was loaded: other tools' samples alone, whose recording began at ``start_s``.
     """
 
     start_s: float
@@ -45,6 +46,7 @@ class Clock:
     phases: tuple[Phase, ...]
     bucket_s: int
     step_s: int = 1
+    alone: bool = False
 
     @property
     def window(self) -> tuple[float, float] | None:
@@ -60,6 +62,11 @@ class Clock:
     def utc(self, since_start_s: float) -> str:
         """The UTC time of day of a point, for people."""
         return datetime.fromtimestamp(self.start_s + since_start_s, UTC).strftime("%H:%M:%S UTC")
+
+
+def is_alone(run: StoredRun) -> bool:
+    """Whether a run is one of imported samples alone: nothing was planned or loaded."""
+    return bool(run.manifest.get("imports")) and not run.manifest.get("plan")
 
 
 def day_and_time(stamp: str | None) -> str | None:
@@ -87,7 +94,7 @@ def clock_of(run: StoredRun) -> Clock:
     apart_s = 0.0 if run.operations.num_rows else samples.usual_interval_s(run.samples)
     wanted_s = max(length_s / _POINTS, recorded_s, apart_s)
     bucket_s = next((step for step in _STEPS_S if step >= wanted_s), math.ceil(wanted_s))
-    return Clock(start_s, length_s, phases, bucket_s, math.ceil(recorded_s))
+    return Clock(start_s, length_s, phases, bucket_s, math.ceil(recorded_s), is_alone(run))
 
 
 def _phase(phase: Mapping[str, Any], start_s: float, end_s: float) -> Phase:

@@ -132,6 +132,8 @@ def _threshold(metric: str, fact: Mapping[str, Any]) -> str:
     value, source = fact.get("threshold"), str(fact.get("source") or "")
     authority, _, says = source.partition(": ")
     authority = "our own value" if authority == "design" else authority
+    if source != "declared":  # that is a figure of the user's, the rule is how near it counts as met
+        says = says or str(fact.get("rule") or "")
     if says:
         return f"{authority}: {says}"
     if value is None:

@@ -97,9 +97,8 @@ def _basis(fact: Mapping[str, Any]) -> str:
     elif fact.get("threshold") is not None:
         parts.append(f"limit {units.of_metric(fact['metric'], float(fact['threshold']))}, {fact['source']}")
     if fact.get("samples") is not None:
-        parts.append(
-            f"{fact['samples']:,} samples" if "." in fact["metric"] else f"{fact['samples']:,} operations"
-        )
+        of_operations = "." not in fact["metric"] or fact["metric"].startswith("operations.")
+        parts.append(f"{fact['samples']:,} {'operations' if of_operations else 'samples'}")
     return f" [{'; '.join(parts)}]" if parts else ""
 
 

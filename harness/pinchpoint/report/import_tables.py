@@ -7,6 +7,9 @@ from pinchpoint.report.clock import day_and_time
 from pinchpoint.report.tables import Column, Table, number
 from pinchpoint.store.read import StoredRun
 
+_DIGITS = 12
+"""Of a file's digest, for the eye; the whole of it stands in the manifest."""
+
 
 def imports(run: StoredRun) -> Table:
     """One row per imported file."""
@@ -30,7 +33,7 @@ def imports(run: StoredRun) -> Table:
             Column("to", "to"),
             number("samples", "samples"),
             number("bytes", "size", units.bytes_),
-            Column("sha256", "SHA-256"),
+            Column("sha256", "SHA-256", lambda digest: f"{digest[:_DIGITS]}..."),
         ),
         rows,
         empty="",  # most runs have samples of our own collectors only

@@ -104,7 +104,7 @@ def _machine(
 ) -> Machine:
     facts = run.manifest["hosts"][hosts[0]]
     alone = len(placed) == 1
-    own = (_machine_cpu(run, hosts, means), _memory(hosts, means))
+    own = (_machine_cpu(run, hosts, means), _memory(hosts, means, facts))
     boxes = []
     for tier, host in placed:
         roles = run.manifest["hosts"][host].get("roles", {})
@@ -157,10 +157,12 @@ def _level(saturated: bool, busy: bool) -> State:
     return "saturated" if saturated else "busy" if busy else "fine"
 
 
-def _memory(hosts: Sequence[str], means: Means) -> Resource:
-    found = means.first(hosts, "mem.available_ratio")
+def _memory(hosts: Sequence[str], means: Means, facts: Mapping[str, Any]) -> Resource:
+    metric = "mem.available_ratio"
+    found = means.first(hosts, metric)
     if found is None:
-        return Resource("memory", "not measured", "no mem.available_ratio was delivered")
+        said = (each["why"] for each in facts.get("not_measured") or () if each["metric"] == metric)
+        return Resource("memory", "not measured", next(said, f"no {metric} was delivered"))
     low = found[1]
     state: State = _level(low < MEMORY_CRITICAL.value, low < _MEMORY_WARNING)
     return Resource("memory", state, f"{units.percent(low)} available at least")
@@ -169,14 +171,19 @@ def _memory(hosts: Sequence[str], means: Means) -> Resource:
 def _disk(role: str, row: Mapping[str, Any] | None) -> Resource:
     """A disk's state by the write latency its role is held to; only the verdict can call a disk saturated."""
     name = f"{role} disk"
-    if row is None or row.get("iops_mean") is None:
-        why = (row or {}).get("why_not_measured") or "no disk figures were delivered"
-        return Resource(name, "not measured", str(why))
-    latency, iops = row.get("write_latency_mean_s"), row["iops_mean"]
+    row = row or {}
+    iops, together = row.get("iops_mean"), row.get("transfer_latency_mean_s")
+    latency = row.get("write_latency_mean_s") if together is None else together
+    if iops is None and latency is None:
+        return Resource(
+            name, "not measured", str(row.get("why_not_measured") or "no disk figures were delivered")
+        )
+    said = [] if iops is None else [f"{units.per_second(iops)} I/O"]
     if latency is None:
-        return Resource(name, "fine", f"no writes, {units.per_second(iops)} I/O")
+        return Resource(name, "fine", ", ".join(["no writes", *said]))
     state: State = "busy" if latency > (row.get("latency_limit_s") or latency_limit(role).value) else "fine"
-    return Resource(name, state, f"{units.seconds(latency)} a write, {units.per_second(iops)} I/O")
+    of = "a write" if together is None else "an I/O"
+    return Resource(name, state, ", ".join([f"{units.seconds(latency)} {of}", *said]))
 
 
 def _marks(verdict: Mapping[str, Any]) -> dict[tuple[str, str, str], str]:

@@ -1,23 +1,15 @@
-"""How near a run came to the production server that its plan was fitted to."""
+"""How near a run came to the production servers that its plan was fitted to."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
-from pinchpoint.fit.figures import (
-    DISK_READ_BYTES,
-    DISK_WRITE_BYTES,
-    FIGURES,
-    LOG_BYTES_PER_WRITE,
-    LOG_WRITE_BYTES,
-    PAGE_READS_PER_OPERATION,
-    READS_PER_S,
-    READS_PER_WRITE,
-    ROWS_PER_WRITE,
-    TEMP_BYTES_PER_OPERATION,
-    WRITES_PER_S,
-)
+from pinchpoint.fit import replayed as of_sql
+from pinchpoint.fit.figures import FIGURES
+from pinchpoint.fit.shape import Rate
+from pinchpoint.fit.stores import replayed as of_stores
 from pinchpoint.report import units
 from pinchpoint.report.clock import Clock
 from pinchpoint.report.places import tiers
@@ -26,25 +18,20 @@ from pinchpoint.report.tables import Column, Table, number, text
 from pinchpoint.store.read import StoredRun
 from pinchpoint.store.samples import show
 
-_USE = "sql-mix"
-_ROWS_OF: Mapping[str, int | str] = {
-    "log_append": 1,
-    "log_batch": "batch_rows",
-    "data_update": 1,
-    "bulk_load": "copy_rows",
-}
-"""Operation that writes -> rows of one, or the parameter that says how many."""
-_COUNTS = """SELECT operation, sum(count) FROM operations
-    WHERE scenario = ANY($1) AND outcome = 'ok' AND NOT contains(operation, '/')
-        AND time_s >= $2 AND time_s < $3 GROUP BY operation"""
-_MEANS = """SELECT metric, instance, sum(value * interval_s) / sum(interval_s) FROM samples
-    WHERE metric IN ('db.wal_bytes_per_s', 'db.reads_per_s', 'db.temp_bytes_per_s', 'db.writes_per_s',
-        'db.write_bytes_per_s') AND value IS NOT NULL AND time_ns > $1 AND time_ns <= $2
+if TYPE_CHECKING:
+    import duckdb
+
+_COUNTS = """SELECT scenario, operation, sum(count) FROM operations
+    WHERE outcome = 'ok' AND NOT contains(operation, '/') AND time_s >= $1 AND time_s < $2
+    GROUP BY scenario, operation"""
+_SECONDS = """SELECT time_s, max(interval_s), sum(count) FROM operations
+    WHERE scenario = ANY($3) AND outcome = 'ok' AND NOT contains(operation, '/')
+        AND time_s >= $1 AND time_s < $2 GROUP BY time_s"""
+_MEANS = """SELECT metric, instance, sum(mean) FROM (
+        SELECT metric, instance, host, sum(value * interval_s) / sum(interval_s) AS mean FROM samples
+        WHERE host = ANY($3) AND (starts_with(metric, 'db.') OR starts_with(metric, 'disk.'))
+            AND value IS NOT NULL AND time_ns > $1 AND time_ns <= $2 GROUP BY ALL)
     GROUP BY metric, instance"""
-_DISKS = """SELECT metric, sum(value * interval_s) FROM samples
-    WHERE host = ANY($3) AND metric IN ('disk.reads_per_s', 'disk.read_bytes_per_s', 'disk.writes_per_s',
-        'disk.write_bytes_per_s') AND value IS NOT NULL AND time_ns > $1 AND time_ns <= $2
-    GROUP BY metric"""
 
 
 def similarity(run: StoredRun, clock: Clock) -> Table:
@@ -74,84 +61,103 @@ def similarity(run: StoredRun, clock: Clock) -> Table:
             Column("figure", "figure"),
             number("production_shown", "production"),
             number("replayed_shown", "this run"),
-            number("ratio", "ratio", units.times),
+            number("ratio", "ratio", units.times, absent="none"),
         ),
         rows,
         note="What the plan was fitted to, and the same of the measure phase. What a server counts holds all "
-        "of its databases, and what watches it.",
+        "of its databases, and what watches it. Times are not fitted: they say how alike the servers are.",
         empty="",  # most plans are not fitted to a server
     )
 
 
 def _replayed(run: StoredRun, clock: Clock) -> dict[str, float]:
     """The figures of a run, as far as they were measured."""
-    window = clock.window
-    scenarios = (run.manifest.get("plan") or {}).get("scenarios") or {}
-    names = [name for name, planned in scenarios.items() if planned.get("use") == _USE]
-    if window is None or not names:
+    if clock.window is None:
         return {}
     with over_operations(run) as connection:
-        counts = dict(connection.execute(_COUNTS, [names, *window]).fetchall())
         show(run.samples, connection)
-        between = [round(edge_s * 1e9) for edge_s in window]
-        means = {(m, i): value for m, i, value in connection.execute(_MEANS, between).fetchall()}
-        disks = dict(connection.execute(_DISKS, [*between, _database_hosts(run)]).fetchall())
-    params = scenarios[names[0]].get("params") or {}
-    return _rates(counts, params, window[1] - window[0], means) | _sizes(means, disks)
+        measured = _Measured(run, clock.window, connection)
+        return measured.on_sql() | measured.on_stores()
 
 
-def _database_hosts(run: StoredRun) -> list[str]:
-    """The hosts of the SQL tier."""
-    return [host for tier, host in tiers(run) if tier == "sql"]
+class _Measured:
+    """What the measure phase of a run holds.
+
+    Args:
+        run: the run.
+        window: the measure phase, UTC seconds.
+        connection: shows the run's operations and samples.
+    """
+
+    def __init__(
+        self, run: StoredRun, window: tuple[float, float], connection: duckdb.DuckDBPyConnection
+    ) -> None:
+        self._run = run
+        self._window = window
+        self._connection = connection
+        self._scenarios: Mapping[str, Any] = (run.manifest.get("plan") or {}).get("scenarios") or {}
+        self._counts: dict[str, dict[str, int]] = {}
+        for scenario, operation, count in connection.execute(_COUNTS, [*window]).fetchall():
+            self._counts.setdefault(scenario, {})[operation] = count
+
+    def on_sql(self) -> dict[str, float]:
+        """The figures of its sql-mix scenarios, all together."""
+        names = self._using(of_sql.USE)
+        if not names:
+            return {}
+        together: Counter[str] = Counter()
+        for name in names:
+            together.update(self._counts.get(name, {}))
+        return of_sql.replayed(together, self._params(names[0]), self._length_s, self._means("sql"))
+
+    def on_stores(self) -> dict[str, float]:
+        """The figures of its nosql-burst scenarios, all together."""
+        names = self._using(of_stores.USE)
+        if not names:
+            return {}
+        said = self._run.manifest.get("endpoints") or {}
+        done = [
+            of_stores.Done(
+                self._counts.get(name, {}), self._params(name), (said.get(name) or {}).get("nosql") or {}
+            )
+            for name in names
+        ]
+        rows = self._connection.execute(_SECONDS, [*self._window, names]).fetchall()
+        seconds = list(_seconds({at: (interval_s, count) for at, interval_s, count in rows}, self._window))
+        return of_stores.replayed(done, self._length_s, self._means("nosql"), seconds)
+
+    @property
+    def _length_s(self) -> float:
+        return self._window[1] - self._window[0]
+
+    def _using(self, use: str) -> list[str]:
+        return [name for name, planned in self._scenarios.items() if planned.get("use") == use]
+
+    def _params(self, scenario: str) -> Mapping[str, Any]:
+        return self._scenarios[scenario].get("params") or {}
+
+    def _means(self, tier: str) -> of_sql.Means:
+        """What was measured of a tier's hosts, added up over them."""
+        hosts = [host for name, host in tiers(self._run) if name == tier]
+        between = [round(edge_s * 1e9) for edge_s in self._window]
+        rows = self._connection.execute(_MEANS, [*between, hosts]).fetchall()
+        return {(metric, instance): mean for metric, instance, mean in rows}
 
 
-def _rates(
-    counts: Mapping[str, int],
-    params: Mapping[str, Any],
-    length_s: float,
-    means: Mapping[tuple[str, str], float],
-) -> dict[str, float]:
-    writes = sum(count for name, count in counts.items() if name in _ROWS_OF)
-    reads = sum(counts.values()) - writes
-    operations = writes + reads
-    if not operations or length_s <= 0:
-        return {}
-    found = {WRITES_PER_S: writes / length_s, READS_PER_S: reads / length_s}
-    for name, key in (
-        (PAGE_READS_PER_OPERATION, ("db.reads_per_s", "data")),
-        (TEMP_BYTES_PER_OPERATION, ("db.temp_bytes_per_s", "")),
-    ):
-        if key in means:
-            found[name] = means[key] * length_s / operations
-    if writes:
-        found[READS_PER_WRITE] = reads / writes
-        rows = [(count, _rows_of(name, params)) for name, count in counts.items() if name in _ROWS_OF]
-        if all(each is not None for _, each in rows):
-            found[ROWS_PER_WRITE] = sum(count * (each or 0) for count, each in rows) / writes
-        if ("db.wal_bytes_per_s", "") in means:
-            found[LOG_BYTES_PER_WRITE] = means["db.wal_bytes_per_s", ""] * length_s / writes
-    return found
-
-
-def _rows_of(operation: str, params: Mapping[str, Any]) -> int | None:
-    """The rows that one operation writes; None where the plan leaves them to a default."""
-    rows = _ROWS_OF[operation]
-    return params.get(rows) if isinstance(rows, str) else rows
-
-
-def _sizes(means: Mapping[tuple[str, str], float], disks: Mapping[str, float]) -> dict[str, float]:
-    found = {}
-    for name, size, count in (
-        (LOG_WRITE_BYTES, means.get(("db.write_bytes_per_s", "wal")), means.get(("db.writes_per_s", "wal"))),
-        (DISK_READ_BYTES, disks.get("disk.read_bytes_per_s"), disks.get("disk.reads_per_s")),
-        (DISK_WRITE_BYTES, disks.get("disk.write_bytes_per_s"), disks.get("disk.writes_per_s")),
-    ):
-        if size is not None and count:
-            found[name] = size / count
-    return found
+def _seconds(rows: Mapping[float, tuple[float, int]], window: tuple[float, float]) -> Iterator[Rate]:
+    """Every step of the measure phase, also those in which nothing ended."""
+    step_s = max((interval_s for interval_s, _ in rows.values()), default=1.0)
+    at = window[0]
+    while at < window[1]:
+        interval_s, count = rows.get(at, (step_s, 0))
+        yield Rate(at + interval_s, interval_s, count / interval_s)
+        at += interval_s
 
 
 def _shown(name: str, value: float) -> str:
     if "bytes" in name:
         return units.bytes_(value)
-    return units.per_second(value) if name.endswith("_per_s") else text(value)
+    for ending, write in (("_per_s", units.per_second), ("_ratio", units.percent), ("_s", units.seconds)):
+        if name.endswith(ending):
+            return write(value)
+    return text(value)

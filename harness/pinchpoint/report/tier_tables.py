@@ -25,6 +25,8 @@ def disks(verdict: Row) -> Table:
         rate("iops_max", "max"),
         Column("iops_source", "counted", lambda name: _IOPS.get(name, str(name))),
     ]
+    if any(row.get("transfer_latency_mean_s") is not None for row in rows):
+        columns.insert(6, duration("transfer_latency_mean_s", "of reads and writes together"))
     if any(row.get("why_not_measured") for row in rows):
         columns.append(Column("why_not_measured", "why not measured", absent=""))
     return Table(

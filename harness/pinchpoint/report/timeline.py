@@ -20,6 +20,11 @@ from pinchpoint.store.read import StoredRun
 
 Axis = Literal["rate", "latency", "ratio"]
 
+_NOT_DELIVERED = "Not measured: no collector delivered {}."
+_NOT_IN_FILES = "Not measured: the imported files have no {}."
+_OF_A_LOAD = frozenset({"throughput", "latency", "generator"})
+_TOGETHER = ", both ways"
+
 _PART_S = 0.25  # a second that is missing less than this counts as whole
 
 SHOW: Mapping[Axis, Callable[[float], str]] = {
@@ -70,13 +75,26 @@ def panels(run: StoredRun, clock: Clock) -> tuple[Panel, ...]:
     recorded = Recorded(run, clock)
     asked = {
         "cpu": list(_cpu(run)),
-        "disk_write_latency": list(_disks(run, ("disk.write_latency_s",))),
-        "disk_iops": list(_disks(run, ("disk.reads_per_s", "disk.writes_per_s"))),
+        "disk_write_latency": [
+            *_disks(run, ("disk.write_latency_s",)),
+            *_disks(run, ("disk.transfer_latency_s",), _TOGETHER),
+        ],
+        "disk_iops": [
+            *_disks(run, ("disk.reads_per_s", "disk.writes_per_s")),
+            *_disks(run, ("disk.transfers_per_s",)),
+        ],
         "pressure": list(_pressure(run)),
         "generator": list(_generators(recorded)),
     }
     points = recorded.points(each.line for drafts in asked.values() for each in drafts)
     drawn = {name: _with_points(drafts, points) for name, drafts in asked.items()}
+    found = _all(run, clock, drawn)
+    # Of what only a load has, samples alone lack nothing.
+    return tuple(each for each in found if each.series or not (clock.alone and each.name in _OF_A_LOAD))
+
+
+def _all(run: StoredRun, clock: Clock, drawn: Mapping[str, tuple[Series, ...]]) -> tuple[Panel, ...]:
+    unseen = _NOT_IN_FILES if clock.alone else _NOT_DELIVERED
     return (
         Panel(
             "throughput",
@@ -93,40 +111,36 @@ def panels(run: StoredRun, clock: Clock) -> tuple[Panel, ...]:
             "No operation succeeded, so no latency was measured.",
             logarithmic=True,
         ),
-        Panel("cpu", "CPU busy", "ratio", drawn["cpu"], _unseen("cpu.busy_ratio")),
+        Panel("cpu", "CPU busy", "ratio", drawn["cpu"], unseen.format("cpu.busy_ratio")),
         Panel(
             "disk_write_latency",
             "Disk write latency",
             "latency",
             drawn["disk_write_latency"],
-            _unseen("disk.write_latency_s of a disk with a role"),
+            unseen.format("disk.write_latency_s of a disk with a role"),
         ),
         Panel(
             "disk_iops",
             "Disk I/O operations (reads and writes, as the kernel counts them)",
             "rate",
             drawn["disk_iops"],
-            _unseen("disk.reads_per_s and disk.writes_per_s of a disk with a role"),
+            unseen.format("disk.reads_per_s and disk.writes_per_s of a disk with a role"),
         ),
         Panel(
             "pressure",
             "Pressure (share of time in which something had to wait)",
             "ratio",
             drawn["pressure"],
-            _unseen("pressure.*"),
+            unseen.format("pressure.*"),
         ),
         Panel(
             "generator",
             "Load generators: CPU of one core",
             "ratio",
             drawn["generator"],
-            _unseen("generator.cpu_ratio"),
+            unseen.format("generator.cpu_ratio"),
         ),
     )
-
-
-def _unseen(metric: str) -> str:
-    return f"Not measured: no collector delivered {metric}."
 
 
 def _throughput(run: StoredRun, clock: Clock) -> tuple[Series, ...]:
@@ -205,11 +219,11 @@ def _cpu(run: StoredRun) -> Iterator[_Draft]:
         yield _Draft(words, Line((host,), (f"tier:{tier}",), metrics))
 
 
-def _disks(run: StoredRun, metrics: tuple[str, ...]) -> Iterator[_Draft]:
+def _disks(run: StoredRun, metrics: tuple[str, ...], words: str = "") -> Iterator[_Draft]:
     for (_, device), users in disks_with_roles(run).items():
         names = " + ".join(dict.fromkeys(f"{tier} {role}" for tier, role, _ in users))
         hosts = tuple(dict.fromkeys(host for *_, host in users))
-        yield _Draft(f"{names} ({device})", Line(hosts, (device,), metrics))
+        yield _Draft(f"{names} ({device}){words}", Line(hosts, (device,), metrics))
 
 
 def _pressure(run: StoredRun) -> Iterator[_Draft]:

@@ -25,6 +25,10 @@ MEANING: Mapping[str, str] = {
     "generator": "The load generator could not issue the planned load: the run says nothing about the farm.",
 }
 
+BY_ONE_LEVEL = "by one load level"
+"""In what a gain assumes: then it is no bound. What is used at rest, and by loads that do not grow, is taken
+to grow with the rest, and work to take as much of everything when more of it is done."""
+
 WITHOUT_OPERATIONS: Mapping[str, str] = {
     "disk_latency": "An I/O takes longer than is good for what this disk is for. How long somebody waited "
     "for it is not known.",
@@ -83,17 +87,32 @@ def listed(items: list[str]) -> str:
     return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
 
 
+def is_bound(assumes: str | None) -> bool:
+    """Whether a gain that assumes this is one that cannot be exceeded while it holds."""
+    return BY_ONE_LEVEL not in (assumes or "")
+
+
+def at_most(gain_ratio: float, assumes: str | None) -> str:
+    """``at most 38 %``, where that is a bound; else ``about 38 %``."""
+    return f"{'at most' if is_bound(assumes) else 'about'} {units.percent(gain_ratio)}"
+
+
+def up_to(gain_ratio: float, assumes: str | None) -> str:
+    """``up to +38 %``, where that is a bound; else ``about +38 %``."""
+    return f"{'up to' if is_bound(assumes) else 'about'} +{units.percent(gain_ratio)}"
+
+
 def following(verdict: Mapping[str, Any]) -> str:
     """What would give way next, or first where nothing has yet, as a sentence; "" when nobody can say."""
     blame = verdict.get("next")
     if not blame:
         return ""
     gain = blame.get("gain_ratio")
-    more = "" if gain is None else units.percent(gain)
+    more = "" if gain is None else at_most(gain, blame.get("assumes"))
     if verdict.get("bottleneck"):
         sentence = f"Next: {place(blame)}"
-        sentence += f"; removing the bottleneck gains at most {more} until then" if more else ""
+        sentence += f"; removing the bottleneck gains {more} until then" if more else ""
     else:
         sentence = f"What would give way first: {place(blame)}"
-        sentence += f", after at most {more} more load" if more else ""
+        sentence += f", after {more} more load" if more else ""
     return f"{sentence} (assuming {blame['assumes']})." if blame.get("assumes") else f"{sentence}."

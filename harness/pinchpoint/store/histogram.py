@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import struct
 import zlib
+from binascii import a2b_base64
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeAlias
@@ -23,7 +24,8 @@ LOWEST_US = 1
 HIGHEST_US = 3_600_000_000  # an hour
 DIGITS = 3
 
-Counts = npt.NDArray[np.int64]
+Ints = npt.NDArray[np.int64]
+Counts = Ints
 """The counters of a histogram, from its first to at least its last that is not 0."""
 
 _EMPTY = HdrHistogram(LOWEST_US, HIGHEST_US, DIGITS)
@@ -73,23 +75,23 @@ def summed(texts: Iterable[str]) -> Counts:
     return np.bincount(counters, counts).astype(np.int64)
 
 
-def entries(texts: Iterable[str]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint16], Counts]:
+Entries: TypeAlias = tuple[Ints, npt.NDArray[np.uint16], npt.NDArray[np.unsignedinteger[Any]]]
+
+
+def entries(texts: Iterable[str]) -> Entries:
     """(where the counters of each text begin, and the last one's end; which are not 0; how much is in each).
 
-    A text of a thousand operations has some hundreds of them.
+    A text of a thousand operations has some hundreds of them: they take no more room than the largest needs.
     """
-    ends, counters, counts = [np.zeros(1, dtype=np.int64)], [np.empty(0, np.uint16)], [np.empty(0, np.int64)]
-    for lengths, counter, count in _all_decoded(list(texts)):
-        ends.append(ends[-1][-1] + np.cumsum(lengths))
+    lengths, counters, counts = [np.zeros(1, np.int64)], [np.empty(0, np.uint16)], [np.empty(0, np.uint8)]
+    for length, counter, count in _all_decoded(list(texts)):
+        lengths.append(length)
         counters.append(counter)
         counts.append(count)
-    return np.concatenate(ends), np.concatenate(counters), np.concatenate(counts)
+    return np.cumsum(np.concatenate(lengths)), np.concatenate(counters), np.concatenate(counts)
 
 
-_Decoded: TypeAlias = tuple[npt.NDArray[np.int64], npt.NDArray[np.uint16], Counts]
-
-
-def _all_decoded(texts: Sequence[str]) -> Iterator[_Decoded]:
+def _all_decoded(texts: Sequence[str]) -> Iterator[Entries]:
     """So many at a time; of more in two threads: most of it is done outside of Python's lock."""
     some = [texts[first : first + _TEXTS] for first in range(0, len(texts), _TEXTS)]
     if len(some) <= 1:
@@ -99,39 +101,58 @@ def _all_decoded(texts: Sequence[str]) -> Iterator[_Decoded]:
         yield from pool.map(_decoded, some)
 
 
-def _decoded(texts: Sequence[str]) -> _Decoded:
+def _decoded(texts: Sequence[str]) -> Entries:
     """(how many counters of each text are not 0; which; how much is in each), of all texts at once.
 
     A text is a row of numbers in ZigZag LEB128: seven bits a byte, the lowest first, the eighth says that
     more follow. A positive one is what the next counter holds, -n means that the next n are 0, and 0 that one
     is (HdrHistogram V2). The library decodes one text at a time, into all 23,552 counters.
     """
-    payloads = [
-        zlib.decompress(base64.b64decode(text)[_HEADER.size :])[payload_header_size:] for text in texts
-    ]
+    payloads = [zlib.decompress(a2b_base64(text)[_HEADER.size :])[payload_header_size:] for text in texts]
     data = np.frombuffer(b"".join(payloads), dtype=np.uint8)
-    last = np.flatnonzero(data < _MORE)
-    number = data[last].astype(np.int64)
-    longer = np.flatnonzero(np.diff(last, prepend=-1) > 1)
-    number[longer] = _longer(data, np.append(last, -1)[longer - 1] + 1, last[longer])
-    number = (number >> 1) ^ -(number & 1)
-    steps = np.maximum(-number, 1)
-    counter = np.cumsum(steps)
+    # Nearly all numbers are of one byte: for these, bytes suffice; the few others are put in their place.
+    more = np.flatnonzero(data >= _MORE)
+    last = data[data < _MORE]
+    where, longer = _longer(data[more], more - np.arange(len(more)), last)
+    number = _signed(last).view(np.int8)
+    number[where] = np.sign(longer)
+    steps = np.maximum(-number, 1).astype(np.int32)
+    steps[where] = np.maximum(-longer, 1)
+    counter = np.cumsum(steps, dtype=np.int32)
     counter -= steps
-    # Counters begin anew with each text.
-    begins = np.searchsorted(last, np.cumsum([0, *map(len, payloads)]))
-    counter -= np.repeat(counter[np.minimum(begins[:-1], len(counter) - 1)], np.diff(begins))
     used = np.flatnonzero(number > 0)
-    return np.diff(np.searchsorted(used, begins)), counter[used].astype(np.uint16), number[used]
+    count = number[used].astype(np.int64)
+    positive = longer > 0
+    count[np.searchsorted(used, where[positive])] = longer[positive]
+    # Counters begin anew with each text.
+    ends = np.cumsum([0, *map(len, payloads)])
+    begins = ends - np.searchsorted(more, ends)
+    lengths = np.diff(np.searchsorted(used, begins))
+    first = counter[np.minimum(begins[:-1], len(counter) - 1)]
+    counter = counter[used] - np.repeat(first, lengths)
+    return lengths, counter.astype(np.uint16), count.astype(np.min_scalar_type(count.max(initial=0)))
 
 
-def _longer(data: npt.NDArray[np.uint8], first: Counts, last: Counts) -> Counts:
-    """Numbers of more than one byte, by where their first and their last one lie."""
-    number = np.zeros(len(first), dtype=np.int64)
-    for byte in range(int((last - first).max(initial=-1)) + 1):
-        there = np.flatnonzero(first + byte <= last)
-        number[there] |= (data[first[there] + byte] & (_MORE - 1)).astype(np.int64) << 7 * byte
-    return number
+def _longer(more: npt.NDArray[np.uint8], of: Ints, last: npt.NDArray[np.uint8]) -> tuple[Ints, Ints]:
+    """Numbers of more than one byte: (which they are of all numbers, what they are).
+
+    Args:
+        more: all their bytes but the last ones.
+        of: which number each of these belongs to.
+        last: the last byte of every number.
+    """
+    begins = np.flatnonzero(np.diff(of, prepend=-1))
+    if not len(begins):
+        return begins, begins
+    where, lengths = of[begins], np.diff(begins, append=len(of))
+    place = np.arange(len(of)) - np.repeat(begins, lengths)
+    low = np.bitwise_or.reduceat((more & (_MORE - 1)).astype(np.int64) << 7 * place, begins)
+    return where, _signed(low | last[where].astype(np.int64) << 7 * lengths)
+
+
+def _signed(number: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """ZigZag: 0, -1, 1, -2, 2 are written as 0, 1, 2, 3, 4."""
+    return (number >> 1) ^ -(number & 1)
 
 
 def merged(texts: Iterable[str | None]) -> str | None:

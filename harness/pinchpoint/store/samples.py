@@ -16,6 +16,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
@@ -36,6 +37,9 @@ _THREADS = 2
 """That many groups are read and worked on at a time; most of it is done outside of Python's lock."""
 _AHEAD = 4
 """Results that may wait to be taken: they are taken in order."""
+
+_USUAL_BYTES = 31 * 2**20
+"""Just below the most that glibc takes for usual (32 MiB)."""
 
 _T = TypeVar("_T")
 _U = TypeVar("_U")
@@ -88,6 +92,7 @@ class Unread:
 
     def _in_file(self, work: Callable[[pa.Table], _T], numbers: Iterable[int]) -> Iterator[_T]:
         path = self._samples.files[0]
+        _keep_what_is_freed()
         with ExitStack() as opened:
             readers: SimpleQueue[pq.ParquetFile] = SimpleQueue()  # none is used by two threads at a time
             for _ in range(_THREADS):
@@ -104,6 +109,16 @@ class Unread:
                 return work(table)
 
             yield from _in_order(done, numbers)
+
+
+def _keep_what_is_freed() -> None:
+    """Free one large array, so that glibc keeps the memory of smaller ones for the next group of rows.
+
+    It takes the size of what is freed for what is usual here (mallopt(3), "M_MMAP_THRESHOLD"). Else it gives
+    the arrays of each group back to the system and asks for them anew, page by page: measured a fifth of the
+    system's time in a verdict on 115 million samples. Elsewhere this does nothing.
+    """
+    np.empty(_USUAL_BYTES, dtype=np.uint8)
 
 
 def _in_order(work: Callable[[_U], _T], items: Iterable[_U]) -> Iterator[_T]:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from pinchpoint.conclude import saved_verdict
 from pinchpoint.errors import InputError
+from pinchpoint.figures import Better
+from pinchpoint.plan.compare import NO_WORK
 from pinchpoint.plan.problems import listed, nearest
 from pinchpoint.store.read import read_manifest
 from pinchpoint.store.schema import MANIFEST
-
-Better = Literal["higher", "lower"]
 
 FOLLOWED: tuple[tuple[str, Better], ...] = (
     ("throughput_per_s", "higher"),
@@ -23,7 +23,6 @@ FOLLOWED: tuple[tuple[str, Better], ...] = (
 """Of each scenario; where operations have an intended start the response time, else the service time."""
 CRAWLED: tuple[tuple[str, Better], ...] = (("rate_per_s", "higher"), ("repository_latency_s", "lower"))
 """Of each crawled source."""
-
 
 DEEPEST = 3
 """A set of runs has a folder for each farm, and a run in that: three folders down."""
@@ -131,29 +130,35 @@ def _gathered(plan: str, runs: Iterable[tuple[Path, Mapping[str, Any]]], left_ou
             continue
         farm = str((manifest.get("farm") or {}).get("name"))
         before = plans.get(farm)
-        if before is not None and before[1] != manifest["plan"]:
+        work = {key: value for key, value in manifest["plan"].items() if key not in NO_WORK}
+        if before is not None and before[1] != work:
             warnings.append(
                 f"{farm}: the plan is another one from {place.name} on than in {before[0]}: what changes "
                 "there may be its doing"
             )
-        plans[farm] = (place.name, manifest["plan"])
+        plans[farm] = (place.name, work)
         for key, value in _figures(farm, verdict):
-            series.setdefault(key, []).append(Entry(place.name, str(manifest["started"]), value))
+            if value > 0:
+                series.setdefault(key, []).append(Entry(place.name, str(manifest["started"]), value))
+            else:  # it has no place on a scale of ratios, and is no night to be silent about
+                warnings.append(
+                    f"{place.name}: {key.metric} of {key.about} on {farm} was 0; it is not in the line"
+                )
     return Histories(
         plan, {key: tuple(entries) for key, entries in series.items()}, tuple(left_out), tuple(warnings)
     )
 
 
 def _figures(farm: str, verdict: Mapping[str, Any]) -> Iterator[tuple[Key, float]]:
-    """Every figure that was measured; 0 has no place on a scale of ratios."""
+    """Every figure that was measured."""
     for scenario, figures in (verdict.get("scenarios") or {}).items():
         timed = figures.get("response_p95_s") is not None
         for metric, better in FOLLOWED:
             if metric == "service_p95_s" and timed:
                 continue  # the response time says it as its users see it
-            if figures.get(metric):
+            if figures.get(metric) is not None:
                 yield Key(farm, scenario, metric, better), float(figures[metric])
     for row in verdict.get("crawl") or ():
         for metric, better in CRAWLED:
-            if row.get(metric):
+            if row.get(metric) is not None:
                 yield Key(farm, str(row["source"]), metric, better), float(row[metric])

@@ -9,7 +9,7 @@ import altair as alt
 
 from pinchpoint.report import units
 from pinchpoint.report.charts import LABELS, PALETTE, Datasets, finished, svg_of
-from pinchpoint.trend.text import figure
+from pinchpoint.trend.text import NOTHING, figure
 from pinchpoint.trend.trend import Line, Trend
 
 _STYLE = (
@@ -24,9 +24,10 @@ def page(trend: Trend) -> str:
     title = f"Trend of {html.escape(trend.plan)}"
     notes = [*trend.warnings, *(f"not counted: {one}" for one in trend.left_out)]
     said = "".join(f"<li>{html.escape(note)}</li>" for note in notes)
+    parts = "".join(map(_part, trend.lines)) or f"<p>{html.escape(NOTHING)}</p>"
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style>'
-        f"<h1>{title}</h1>{''.join(map(_part, trend.lines))}{f'<ul>{said}</ul>' if said else ''}</html>\n"
+        f"<h1>{title}</h1>{parts}{f'<ul>{said}</ul>' if said else ''}</html>\n"
     )
 
 

@@ -10,15 +10,19 @@ from pinchpoint.trend.history import Key
 from pinchpoint.trend.trend import Change, Line, Trend
 
 BARS = "▁▂▃▄▅▆▇█"
+NOTHING = "Nothing can be followed: no run of it is whole, valid evidence, and holds operations."
 LONGEST = 40
 """So many of the last runs fit beside their figures."""
 
 
 def trend_text(trend: Trend) -> str:
     """Everything that was found."""
-    blocks = [f"{trend.plan}:", "\n".join(_table(trend.lines))]
+    blocks = [f"{trend.plan}:", "\n".join(_table(trend.lines)) if trend.lines else NOTHING]
     said = [wrapped(_sentence(line, change), "  - ") for line in trend.lines for change in line.changes]
-    blocks.append("\n".join(["Changes of level:", *said]) if said else "No change of level was found.")
+    if said:
+        blocks.append("\n".join(["Changes of level:", *said]))
+    elif any(line.why_not is None for line in trend.lines):
+        blocks.append("No change of level was found.")
     for title, texts in (("Not counted:", trend.left_out), ("Warnings:", trend.warnings)):
         if texts:
             blocks.append("\n".join([title, *(wrapped(text, "  ! ") for text in texts)]))

@@ -139,9 +139,23 @@ def _cuts(values: Floats, first: int = 0) -> Iterator[int]:
     shift = find_shift(values, least=LEAST_RUNS, edge=LEAST_SIDE, smallest=MATTERS, alone=True)
     if shift is None:
         return
-    yield first + shift.at
-    yield from _cuts(values[: shift.at], first)
-    yield from _cuts(values[shift.at :], first + shift.at)
+    at = _at_an_end(values) if shift.at in (LEAST_SIDE, len(values) - LEAST_SIDE) else shift.at
+    yield first + at
+    yield from _cuts(values[:at], first)
+    yield from _cuts(values[at:], first + at)
+
+
+def _at_an_end(values: Floats) -> int:
+    """Where two levels part best: by least squares of the logarithms.
+
+    The test looks no nearer to an end than ``LEAST_SIDE``, and so puts there what changed last night.
+    """
+    logs = np.log(values)
+
+    def left(cut: int) -> float:
+        return float(logs[:cut].var() * cut + logs[cut:].var() * (len(logs) - cut))
+
+    return min(range(1, len(logs)), key=left)
 
 
 def _change(key: Key, entries: Sequence[Entry], values: Floats, begin: int, cut: int, end: int) -> Change:

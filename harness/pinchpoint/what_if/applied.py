@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from pinchpoint.analysis.disk_types import caps_words, limits_words
 from pinchpoint.errors import InputError
+from pinchpoint.queueing import OPEN_USERS, Users
 from pinchpoint.report import units
 from pinchpoint.what_if.measured import Measured
-from pinchpoint.what_if.model import OPEN_USERS, Users
 from pinchpoint.what_if.parts import UNQUEUED_S, Bound, Caps, Cores, Disk, Part
 from pinchpoint.what_if.settings import Known, Setting
 from pinchpoint_infra.catalogue import profile
@@ -206,7 +206,7 @@ def _striped(disk: Disk, one: Setting) -> Disk:
 
 
 def _latency(disk: Disk, one: Setting) -> Disk:
-    return replace(disk, each_s=one.number, assumed=False)
+    return replace(disk, each_s=one.number, curve=None, assumed=False)
 
 
 def _iops(disk: Disk, one: Setting) -> Disk:

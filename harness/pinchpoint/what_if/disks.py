@@ -12,6 +12,7 @@ from pinchpoint.analysis.curve import expected_s
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.measures import DiskMeasures, measure_disk
 from pinchpoint.analysis.resources import Resource
+from pinchpoint.analysis.series import mean
 from pinchpoint.analysis.slowness import write_and_flush_s
 from pinchpoint.analysis.stages import Rows
 from pinchpoint.analysis.thresholds import (
@@ -24,7 +25,7 @@ from pinchpoint.analysis.thresholds import (
 )
 from pinchpoint.analysis.verdict import Kind
 from pinchpoint.analysis.waits import waited
-from pinchpoint.what_if.commit import flush_of, occupied_ratio
+from pinchpoint.queueing import Sessions, flush_of
 from pinchpoint.what_if.parts import UNQUEUED_S, Caps, Disk
 
 NOTICED = 0.002
@@ -69,6 +70,34 @@ class Sharing(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Flushes:
+    """A log's flushes, as the database counts and times them.
+
+    Attributes:
+        per_s: how many.
+        each_s: how long one takes; None where they are counted only.
+    """
+
+    per_s: float
+    each_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What is known of a disk beside its own figures.
+
+    Attributes:
+        kind: how the verdict's steps say that it limits; None where they say nothing of it.
+        flushes: of it as a log; None where nobody counts them.
+        reads_only: whether no scenario changes anything, so that nobody's operations cause its writes.
+    """
+
+    kind: Kind | None = None
+    flushes: Flushes | None = None
+    reads_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class _Seen:
     """The disk over the rows that are judged.
 
@@ -91,7 +120,7 @@ def measured_disk(
     flows: Sequence[Flow],
     seen: Sequence[Running],
     shares: Sharing,
-    kind: Kind | None = None,
+    beside: Beside,
 ) -> Disk | str:
     """The disk as a part of the model; a sentence where it cannot be one.
 
@@ -101,13 +130,13 @@ def measured_disk(
         flows: all scenarios of the case.
         seen: those that are modelled.
         shares: who does how much of what a tier does.
-        kind: how the verdict's steps say that it limits; None where they say nothing of it.
+        beside: what else is known of it.
     """
     found = measure_disk(resource, rows)
     if found.io is None:
         return "its I/O was not measured"
     waits = {one.name: _waited(resource, found, flows, one) for one in seen}
-    caps, at_limit = _caps(resource, found, max(waits.values(), default=0.0), kind)
+    caps, at_limit = _caps(resource, found, max(waits.values(), default=0.0), beside.kind)
     reading = at_least(found.reads_ratio, MOSTLY_READS)
     disk = _Seen(
         resource=resource,
@@ -121,7 +150,10 @@ def measured_disk(
         return "operations wait for it, and how long its I/O takes was not measured"
     if not disk.waits_s and disk.at_limit:
         return "it is written in the background as fast as it goes: what a faster one changes was not seen"
-    return _log(disk, seen, shares) if _is_log(disk, seen) else _part(disk, shares)
+    if _is_log(disk, seen):
+        return _log(disk, seen, shares, beside.flushes)
+    part = _part(disk, shares)
+    return _without_others(part, disk, rows, shares) if beside.reads_only else part
 
 
 def _waited(resource: Resource, found: DiskMeasures, flows: Sequence[Flow], one: Running) -> float:
@@ -177,15 +209,14 @@ def _commits(one: Running) -> float:
     return min(1.0, flow.commits.count / flow.finished) if flow.load.use != "full-crawl" else 1.0
 
 
-def _log(disk: _Seen, seen: Sequence[Running], shares: Sharing) -> Disk:
-    """How long a flush takes is found from how long the server says that commits wait (``commit.flush_of``).
+def _log(disk: _Seen, seen: Sequence[Running], shares: Sharing, flushes: Flushes | None) -> Disk:
+    """A flush takes as long as the database says, or is found from how long it says that commits wait.
 
     Where it says nothing of that, a flush is taken to be one write.
     """
     there = [one for one in seen if disk.waits_s.get(one.name) and _commits(one)]
     commits = {one.name: _commits(one) for one in there}
-    found = _part(disk, shares)
-    write_bytes = disk.found.size_bytes or 0.0
+    found, write_bytes = _part(disk, shares), disk.found.size_bytes or 0.0
     log = replace(
         found,
         waits={},
@@ -194,21 +225,50 @@ def _log(disk: _Seen, seen: Sequence[Running], shares: Sharing) -> Disk:
         write_bytes=write_bytes,
         small=write_bytes < CHUNK_BYTES,
     )
-    if disk.found.sessions is None and disk.found.log_waits is None:
-        return replace(log, waited_s={})
-    users, per_s, counts, each_s = (
-        np.array(column, dtype=float)
-        for column in zip(
-            *(
-                (one.users, one.per_s, commits[one.name], disk.waits_s[one.name] / commits[one.name])
-                for one in there
-            ),
-            strict=True,
-        )
+    waiting = _sessions(there, commits, disk.waits_s)
+    if flushes is not None and flushes.each_s:
+        flush_s, occupied = flushes.each_s, min(1.0, flushes.per_s * flushes.each_s)
+    elif disk.found.sessions is not None or disk.found.log_waits is not None:
+        flush_s = flush_of(waiting)
+        occupied = waiting.occupied_ratio(flush_s)
+    else:
+        counted = (disk.found.io or 0.0) / flushes.per_s if flushes else 1.0
+        return replace(log, waited_s={}, writes_per_flush=counted)
+    write_s = max(log.each_s or 0.0, disk.caps.share(1.0, write_bytes) * occupied)
+    within = flush_s / write_s
+    counted = (disk.found.io or 0.0) / flushes.per_s if flushes else within
+    return replace(
+        log,
+        writes_per_flush=min(counted, within),
+        writes_beside=max(0.0, counted - within),
+        flush_more_s=max(0.0, flush_s - counted * write_s),
     )
-    flush_s = flush_of(users, per_s, counts, each_s)
-    pace_s = disk.caps.share(1.0, write_bytes) * occupied_ratio(users, per_s, counts, each_s)
-    return replace(log, writes_per_flush=flush_s / max(log.each_s or 0.0, pace_s))
+
+
+def _sessions(
+    there: Sequence[Running], commits: Mapping[str, float], waits_s: Mapping[str, float]
+) -> Sessions:
+    columns = (
+        (one.users, one.per_s * commits[one.name], waits_s[one.name] / commits[one.name]) for one in there
+    )
+    users, per_s, each_s = (np.array(column, dtype=float) for column in zip(*columns, strict=True))
+    return Sessions(users, per_s, each_s)
+
+
+def _without_others(part: Disk, disk: _Seen, rows: Rows, shares: Sharing) -> Disk:
+    """Where nothing is changed, what is written comes by itself (pages changed before): so much a second."""
+    columns = {name: mean(disk.resource.columns[name][rows]) for name in ("reads", "read_bytes")}
+    reads, read_bytes = columns["reads"], columns["read_bytes"]
+    if reads is None or read_bytes is None:
+        return part
+    tiers = disk.resource.tiers
+    return replace(
+        part,
+        io=shares.each(reads, tiers),
+        bytes=shares.each(read_bytes, tiers),
+        others_io=max(0.0, (disk.found.io or 0.0) - reads),
+        others_bytes=max(0.0, (disk.found.bytes or 0.0) - read_bytes),
+    )
 
 
 def _part(disk: _Seen, shares: Sharing) -> Disk:

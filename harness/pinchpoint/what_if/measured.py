@@ -20,10 +20,14 @@ from pinchpoint.analysis.resources import Resource
 from pinchpoint.analysis.series import mean
 from pinchpoint.analysis.stages import Rows
 from pinchpoint.analysis.thresholds import STARTED
-from pinchpoint.what_if.disks import measured_disk
-from pinchpoint.what_if.model import OPEN_USERS, Model, Users, fitted
+from pinchpoint.queueing import OPEN_USERS, Model, Users, fitted
+from pinchpoint.what_if.disks import Beside, Flushes, measured_disk
 from pinchpoint.what_if.parts import Bound, Caps, Cores, Disk, Part
 
+KNOWN = 0.02
+"""A throughput is known within that much (our value; the standard error of the pairs' runs is less)."""
+FELT = 1 / 3
+"""A rest of which less than a third is felt in the throughput is not found from that (our value)."""
 LEAST_USED = 0.05
 """A thread or an interface of which the load takes less ends nothing."""
 
@@ -66,6 +70,7 @@ class Measured:
         unmeasured: by target, why nothing can be said of it.
         left_out: scenarios that are not modelled, in sentences.
         loads: with the rest that no part explains.
+        ends: the same with the shortest and the longest rest that the run allows for.
     """
 
     seen: tuple[Seen, ...]
@@ -73,6 +78,7 @@ class Measured:
     unmeasured: Mapping[str, str]
     left_out: tuple[str, ...]
     loads: tuple[Users, ...]
+    ends: tuple[tuple[Users, ...], ...] = ()
 
     @property
     def per_s(self) -> dict[str, float]:
@@ -111,9 +117,37 @@ def take(case: Case, rows: Rows, rest: Sequence[Users] | None = None) -> Measure
         seen, parts, unmeasured, tuple(_left_out(case, seen)), tuple(_with_rest(one, parts) for one in seen)
     )
     if rest is None:
-        return replace(found, loads=fitted(found.model, found.per_s, found.time_s).loads)
+        return _rested(found)
     known = {one.scenario: one.rest_s for one in rest}
     return replace(found, loads=tuple(replace(one, rest_s=known[one.scenario]) for one in found.loads))
+
+
+def _rested(measured: Measured) -> Measured:
+    """With the rests that make the model as fast as the run was.
+
+    A throughput is known within ``KNOWN`` only. Where all wait for one log a rest makes hardly any difference
+    to it: of all rests that the run allows for it is then that which is nearest to what was measured (an
+    operation's time less its waits), or their middle where nobody says how long commits wait.
+    """
+    found = fitted(measured.model, measured.per_s, measured.time_s).loads
+    near = model_of(found, measured.parts)
+    fastest, slowest = (
+        fitted(near, {name: each * factor for name, each in measured.per_s.items()}, measured.time_s).loads
+        for factor in (1 + KNOWN, 1 - KNOWN)
+    )
+    logs = [part for part in measured.parts if isinstance(part, Disk) and part.commits]
+    loads = []
+    for seen, guess, one, low, high in zip(
+        measured.seen, measured.loads, found, fastest, slowest, strict=True
+    ):
+        rest_s = one.rest_s
+        if logs and (high.rest_s - low.rest_s) * FELT > 2 * KNOWN * (seen.time_s + seen.think_s):
+            told = all(part.waited_s for part in logs)
+            rest_s = min(
+                high.rest_s, max(low.rest_s, guess.rest_s if told else (low.rest_s + high.rest_s) / 2)
+            )
+        loads.append(replace(one, rest_s=rest_s))
+    return replace(measured, loads=tuple(loads), ends=(fastest, slowest))
 
 
 class Shares:
@@ -186,19 +220,40 @@ def _parts(
     allowed = tuple(_allowances(case, rows, shares))
     yield from allowed
     limited = {tier for part in allowed for tier in part.tiers}
+    reads_only = all(_reads_only(case, flow) for flow in case.flows)
     for resource in case.resources:
         if resource.type == "cpu":
             yield from _pool(resource, rows, shares, limited, unmeasured)
         elif resource.type == "disk" and resource.whole is None:
             target = f"{resource.roles[0].tier}.{resource.roles[0].role}"
             kind = next((one.kind for one in case.found if one.resource.key == resource.key), None)
-            found = measured_disk(resource, rows, case.flows, seen, shares, kind)
+            beside = Beside(kind, _flushes(case, resource, rows), reads_only)
+            found = measured_disk(resource, rows, case.flows, seen, shares, beside)
             if isinstance(found, Disk):
                 yield found
             else:
                 unmeasured[target] = found
         else:
             yield from _bound(resource, rows, shares)
+
+
+def _reads_only(case: Case, flow: Flow) -> bool:
+    """Whether nothing that a scenario does writes anything."""
+    traffic = case.inputs.traffic.of(flow.load.scenario).whole()
+    return flow.load.use == "sql-mix" and not traffic.without("point_read", "range_scan").count
+
+
+def _flushes(case: Case, resource: Resource, rows: Rows) -> Flushes | None:
+    """Of the database's log on a disk; None where it does not count them."""
+    if not resource.commit_path:
+        return None
+    samples = case.inputs.samples
+    for host in resource.hosts:
+        per_s = mean(samples.steps(host, "db.fsyncs_per_s", "wal")[rows])
+        lasted = mean(samples.steps(host, "db.fsync_s_per_s", "wal")[rows])
+        if per_s:
+            return Flushes(per_s, lasted / per_s if lasted else None)
+    return None
 
 
 def _allowances(case: Case, rows: Rows, shares: Shares) -> Iterator[Cores]:

@@ -1,6 +1,6 @@
 """The farm's parts that a load goes through, as a person changes them: disks, cores, machines.
 
-Each becomes a station of the model (``model.py``); what a setting changes is a field here.
+Each becomes a station of the model (``pinchpoint.queueing``); what a setting changes is a field here.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from pinchpoint.what_if.model import Commit, Queue, Station
+from pinchpoint.queueing import Commit, Curve, Queue, Station
 
 UNQUEUED_S = 0.001
 """What an I/O takes when none waits before it, of a disk that was only ever seen at its limit: the round trip
@@ -72,6 +72,8 @@ class Disk:
         caps: what it lets through.
         io: by scenario, I/Os per operation.
         bytes: by scenario, bytes per operation.
+        others_io: I/Os per second that come whatever the load.
+        others_bytes: their bytes per second.
         each_s: how long one of the I/Os that are waited for takes when no other waits before it; None where
             that was not measured.
         seen_s: how long one took.
@@ -79,7 +81,11 @@ class Disk:
         waited_s: by scenario, how long an operation was seen to wait for it, its queue included.
         commits: of a log, by scenario, commits per operation; empty: it is none.
         writes_per_flush: of a log, how many writes come one after the other in a flush.
+        writes_beside: of a log, writes for each flush that it does not wait for; a cap counts them.
+        flush_more_s: of a log, what a flush takes beside its writes: the server's own way there and back.
         write_bytes: of a log, the size of one.
+        bursts: of a log, whether its cap lets I/Os through as fast as they come for a while, and then none.
+        curve: what one of the I/Os takes with so many outstanding, where a probe found it; else ``each_s``.
         at_limit: it was seen only at a limit, so that what was seen of its latency is that of a queue.
         assumed: ``each_s`` had to be assumed: no probe found it (``limits.latency`` in farm.yaml).
         seen: its cap is not declared: it was seen to end there, by I/Os or by bytes.
@@ -102,19 +108,26 @@ class Disk:
     waited_s: ByScenario
     commits: ByScenario
     writes_per_flush: float = 0.0
+    writes_beside: float = 0.0
+    flush_more_s: float = 0.0
     write_bytes: float = 0.0
+    bursts: bool = False
+    curve: Curve | None = None
     at_limit: bool = False
     assumed: bool = False
     seen: bool = False
     queued: bool = False
     small: bool = False
+    others_io: float = 0.0
+    others_bytes: float = 0.0
 
     def stations(self) -> Iterator[Station]:
         """As stations of the model."""
         if self.commits:
-            count = self.writes_per_flush
-            pace_s = count * self.caps.share(1.0, self.write_bytes)
-            yield Commit(self.key, count * (self.each_s or 0.0), self.commits, pace_s)
+            flush_s = self.writes_per_flush * (self.each_s or 0.0) + self.flush_more_s
+            counted = self.writes_per_flush + self.writes_beside
+            pace_s = counted * self.caps.share(1.0, self.write_bytes)
+            yield Commit(self.key, flush_s, self.commits, pace_s, self.bursts)
             return
         demand = {name: self.caps.share(self.io[name], self.bytes[name]) for name in self.io}
         yield Queue(
@@ -122,7 +135,11 @@ class Disk:
             demand,
             stay_s={name: demand[name] if self.waits.get(name) else 0.0 for name in demand},
             delay_s={name: count * (self.each_s or 0.0) for name, count in self.waits.items()},
+            curve=self.curve,
+            io=self.io,
+            waits=self.waits,
             regulated=True,
+            base_ratio=self.caps.share(self.others_io, self.others_bytes),
         )
 
 

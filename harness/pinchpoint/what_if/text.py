@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from pinchpoint.report import units
 from pinchpoint.report.terminal import wrapped
-from pinchpoint.what_if.cost import Cost, per_cost
+from pinchpoint.what_if.cost import UNIT_OF_COST, Cost, per_cost
 from pinchpoint.what_if.prediction import Binding, Prediction, Throughput, Use
 
-UNIT_OF_COST = 100.0
-"""Throughput is told per so many units of the currency a month."""
+_NO_MORE = 0.0005
+"""Changes of less throughput than that are the model's arithmetic."""
 
 
 def prediction_text(found: Prediction) -> str:
@@ -44,14 +44,14 @@ def _throughput(one: Throughput, *, as_is: bool) -> str:
         span = ""
     else:
         span = f" ({units.per_second(one.low_per_s)} to {units.per_second(one.high_per_s)})"
-    change = units.percent(abs(one.ratio - 1))
-    sign = "+" if one.ratio >= 1 else "-"
+    shift = one.ratio - 1
+    change = "no more" if abs(shift) < _NO_MORE else f"{'+' if shift > 0 else '-'}{units.percent(abs(shift))}"
     times = f"{units.seconds(one.now_s)} each now"
     times += f", {units.seconds(one.then_s)} then" if one.then_s is not None else ", more and more then"
     kept = "" if one.kept_up is not False else "; the load that is given could not be kept up"
     return wrapped(
         f"{one.scenario}: {units.per_second(one.now_per_s)} now, {units.per_second(one.then_per_s)}{span} "
-        f"then ({sign}{change}); an operation takes {times}{kept}."
+        f"then ({change}); an operation takes {times}{kept}."
     )
 
 

@@ -100,12 +100,24 @@ def _shown(found: Entity | Mapping[str, Any], selected: Tree, call: Call) -> dic
         for name, each in fields.items()
         if not some or name.lower() in selected
     }
+    if some and selected is call.selected and len(shown) < len(selected):
+        raise _not_there(fields, selected)
     if call.form == LIGHT or not isinstance(found, Entity):
         return shown
     address = f"{call.origin}/_api/{found.link}"
     if call.form == VERBOSE:
         return {"__metadata": {"id": address, "uri": address, "type": found.kind}} | shown
     return {"odata.type": found.kind, "odata.id": address, "odata.editLink": found.link} | shown
+
+
+def _not_there(fields: Mapping[str, Any], selected: Tree) -> RefusalError:
+    there = {name.lower() for name in fields}
+    missing = ", ".join(sorted(selected.keys() - there))
+    return RefusalError(
+        400,
+        f"$select: there is no field {missing} here, or it has to be expanded first ($expand); allowed are "
+        f"{', '.join(sorted(fields))}",
+    )
 
 
 def _inside(found: Any, selected: Tree, call: Call) -> Any:

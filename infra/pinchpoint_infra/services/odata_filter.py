@@ -22,6 +22,8 @@ _TOKEN = re.compile(
     r"\s*(?:(?:datetime|guid)?'(?P<text>(?:[^']|'')*)'|(?P<word>[A-Za-z_]\w*)|(?P<mark>[(),])|(?P<number>-?\d+))"
 )
 _DEEPEST = 50
+_TRUTHS = {"true", "false"}
+_OF_NULL = {"eq": "IS NULL", "ne": "IS NOT NULL"}
 
 
 def time(text: str) -> datetime:
@@ -99,9 +101,12 @@ class _Parser:
         if name in {"startswith", "substringof"}:
             return self._function(name)
         column, convert = self._column(name)
-        operator = OPERATORS.get(self._need("word").lower())
+        said = self._need("word").lower()
+        operator = OPERATORS.get(said)
         if operator is None:
             raise self._refused("one of " + ", ".join(OPERATORS))
+        if said in _OF_NULL and self._take("word", "null"):
+            return f"{column} {_OF_NULL[said]}", []
         return f"{column} {operator} %s", [self._value(convert)]
 
     def _deeper(self, read: Callable[[], Condition]) -> Condition:
@@ -125,6 +130,8 @@ class _Parser:
             column, _ = self._column(self._need("word").lower())
             sql = f"position(lower(%s) in lower({column})) > 0"
         self._need("mark", ")")
+        if self._take("word", "eq"):  # as some clients write it
+            sql = sql if self._truth() == "true" else f"NOT {sql}"
         return sql, [text.replace("''", "'").replace("\0", "\ufffd")]
 
     def _column(self, name: str) -> tuple[str, Callable[[str], Any]]:
@@ -138,11 +145,19 @@ class _Parser:
         text = self._maybe("text")
         literal = text.replace("''", "'") if text is not None else self._maybe("number")
         if literal is None:
-            literal = self._need("word")  # true, false
+            literal = self._truth()
         try:
             return convert(literal.replace("\0", "\ufffd"))
         except ValueError as error:
             raise RefusalError(400, f"$filter: {literal!a} is not a value of that field") from error
+
+    def _truth(self) -> str:
+        """``true`` or ``false``; any other word is no value: text stands in quotes."""
+        before, word = self._at, self._need("word").lower()
+        if word not in _TRUTHS:
+            self._at = before
+            raise self._refused("a value ('text', a number, true, false)")
+        return word
 
     def _take(self, kind: str, wanted: str) -> bool:
         found = _TOKEN.match(self._text, self._at)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any, LiteralString, Protocol
 
 
@@ -87,4 +88,67 @@ class LoadingConnection(SqlConnection, Protocol):
 
         Outside ``transaction()`` all of them are one transaction: returned means committed.
         """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """What a statement of the user's own gave.
+
+    Attributes:
+        names: of the columns; none where it was no query.
+        rows: their values as the server wrote them, or as numbers where the driver makes such; None is null.
+    """
+
+    names: tuple[str, ...]
+    rows: tuple[tuple[str | int | float | None, ...], ...]
+
+
+class TextResult(Protocol):
+    """What a statement of the user's own gave; valid until the connection's next statement."""
+
+    def texts(self) -> Texts:
+        """Its columns and rows; of a text of several statements the last one's."""
+        ...
+
+    def every(self) -> Sequence[Texts]:
+        """Columns and rows of each statement that was sent as one text, in their order."""
+        ...
+
+
+class TextConnection(Protocol):
+    """One session's connection for SQL of the user's own; opened and lost as a ``SqlConnection`` is."""
+
+    def wait_until_due(self) -> None:
+        """See ``SqlConnection``."""
+        ...
+
+    def try_open(self) -> None:
+        """See ``SqlConnection``."""
+        ...
+
+    def query(self, text: str) -> TextResult:
+        """Send a text as it is, one statement or several: what the last of them gave."""
+        ...
+
+    def execute_as_text(self, statement: str, parameters: Sequence[Any]) -> TextResult:
+        """Run one prepared statement (``$1`` placeholders) whose parameters have no type of ours.
+
+        Args:
+            statement: the statement.
+            parameters: in the form that whoever made the connection gives values.
+        """
+        ...
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction that a statement began has not ended yet; may ask the server."""
+        ...
+
+    def roll_back(self) -> None:
+        """End the transaction that is open, where one is."""
+        ...
+
+    def close(self) -> None:
+        """Close the connection. Safe to call twice."""
         ...

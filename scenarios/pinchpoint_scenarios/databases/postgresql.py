@@ -11,11 +11,11 @@ from psycopg.conninfo import make_conninfo
 from psycopg.rows import TupleRow
 
 from ..addresses import unreachable, without_secrets
-from ..backoff import Backoff
 from ..contract import Endpoint
 from ..errors import EndpointUnreachable
 from .contract import DatabaseFailure, Result
 from .refusals import CONNECT_TIMEOUT_S, found_in, refusal
+from .reopening import Reopening
 
 Connection = psycopg.Connection[TupleRow]
 Cursor = psycopg.RawCursor[TupleRow]
@@ -150,7 +150,7 @@ def connect_or_explain(endpoint: Endpoint, application: str) -> Connection:
         raise refused(endpoint, error) from error
 
 
-class ReconnectingConnection:
+class ReconnectingConnection(Reopening):
     """One session's connection by psycopg: the reference every other ``SqlConnection`` is compared with.
 
     Args:
@@ -168,23 +168,12 @@ class ReconnectingConnection:
         statement_timeout_s: float,
         greet: Callable[[Connection], None],
     ) -> None:
+        super().__init__()
         self._endpoint = endpoint
         self._application = application
         self._statement_timeout_s = statement_timeout_s
         self._greet = greet
-        self._backoff = Backoff()
         self._cursor: Cursor | None = None
-
-    def wait_until_due(self) -> None:
-        """Wait out the pause after a failed attempt to connect: to be called before the clock is taken."""
-        self._backoff.wait()
-
-    def try_open(self) -> None:
-        """Connect now; where that fails, the first statement says so."""
-        try:
-            self._open()
-        except DatabaseFailure:
-            self._drop()  # already noted in the back-off; the first operation reports it with its name
 
     def execute(self, statement: LiteralString, parameters: Sequence[Any] = ()) -> Result:
         """Run one prepared statement (``$1`` placeholders); raises ``DatabaseFailure``.
@@ -219,10 +208,6 @@ class ReconnectingConnection:
                 yield
         except psycopg.Error as error:
             raise self._failure(error) from error
-
-    def close(self) -> None:
-        """Close the connection. Safe to call twice."""
-        self._drop()
 
     def _open(self) -> Cursor:
         try:

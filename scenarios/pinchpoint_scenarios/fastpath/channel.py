@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Final, TypeVar, cast
+from enum import Enum
+from time import monotonic
+from typing import Final, TypeVar
 
 from .readiness import readiness
 
@@ -18,11 +20,13 @@ _GROWTH = 12
 Answer = TypeVar("Answer")
 
 
-class More:
+class More(Enum):
     """What a parser returns while the answer is not complete."""
 
+    MORE = "more"
 
-MORE: Final = More()
+
+MORE: Final = More.MORE
 
 
 class ChannelError(Exception):
@@ -60,7 +64,7 @@ class Channel:
         os.set_blocking(descriptor, False)
         self._descriptor = descriptor
         self._ready = readiness(descriptor)
-        self._wait = self._ready.wait_readable_for
+        self._wait = self._ready.wait_readable
         # A large buffer is allocated and given back for every read: most answers are a few bytes.
         self._read_bytes = _SMALL_BYTES
 
@@ -82,7 +86,7 @@ class Channel:
         if sent < len(message):
             self._send_rest(memoryview(message)[sent:], parse, timeout_s)
         while True:
-            if not self._wait(timeout_s):
+            if not self._wait(monotonic() + timeout_s):
                 raise ChannelTimeoutError("no answer in time")
             try:
                 content = os.read(self._descriptor, self._read_bytes)
@@ -95,7 +99,7 @@ class Channel:
                 raise ChannelEndedError("the server closed the connection")
             answer = parse(content)
             if answer is not MORE:
-                return cast("Answer", answer)
+                return answer
 
     def close(self) -> None:
         """Forget the socket, before it is closed. Safe to call twice."""
@@ -104,7 +108,7 @@ class Channel:
     def _send_rest(self, rest: memoryview, parse: Callable[[bytes], Answer | More], timeout_s: float) -> None:
         """Send the rest as the peer takes it, hearing what it says meanwhile: it may not read on else."""
         while rest:
-            if not self._ready.wait_writable_for(timeout_s):
+            if not self._ready.wait_writable(monotonic() + timeout_s):
                 raise ChannelTimeoutError("the server took no more of a message in time")
             try:
                 rest = rest[os.write(self._descriptor, rest) :]

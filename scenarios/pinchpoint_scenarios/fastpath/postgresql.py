@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import call
-from typing import Any, LiteralString, Protocol
+from typing import Any, LiteralString
 
 import psycopg
 from psycopg.adapt import Transformer
@@ -18,7 +18,7 @@ from psycopg.postgres import types
 from psycopg.pq import ConnStatus, ExecStatus, Format, TransactionStatus
 from psycopg.pq.abc import PGresult
 
-from ..databases.contract import Result
+from ..databases.contract import Result, TextResult, Texts
 from ..databases.postgresql import Connection, Cursor, ReconnectingConnection
 from .readiness import readiness
 
@@ -27,7 +27,8 @@ _BINARY = int(Format.BINARY)
 _IN_TRANSACTION = frozenset({int(TransactionStatus.INTRANS), int(TransactionStatus.INERROR)})
 _ROWS = int(ExecStatus.TUPLES_OK)
 _FAILED = int(ExecStatus.FATAL_ERROR)
-_GOOD = frozenset({int(ExecStatus.COMMAND_OK), _ROWS})
+# A pool's ping may be no more than a comment: that is an empty query.
+_GOOD = frozenset({int(ExecStatus.COMMAND_OK), _ROWS, int(ExecStatus.EMPTY_QUERY)})
 _PARTS = _GOOD | {_FAILED}  # after any other status libpq waits for us, or never ends
 
 _Encode = Callable[[Any], bytes]
@@ -42,27 +43,6 @@ _BINARY_FORMS: Mapping[str, _Encode] = {
 }
 """Type -> how its values travel in binary (PostgreSQL's sources, each type's ``*recv`` function)."""
 _AS_TEXT = ("text", "varchar", "bpchar")
-
-
-@dataclass(frozen=True, slots=True)
-class Texts:
-    """What a statement gave, as the server wrote it.
-
-    Attributes:
-        names: of the columns; none where it was no query.
-        rows: their values; None is null.
-    """
-
-    names: tuple[str, ...]
-    rows: tuple[tuple[str | None, ...], ...]
-
-
-class TextResult(Protocol):
-    """What a statement gave; valid until the connection's next statement."""
-
-    def texts(self) -> Texts:
-        """Its columns and rows."""
-        ...
 
 
 class FastConnection(ReconnectingConnection):
@@ -169,6 +149,7 @@ class _Direct:
         self._statements: dict[str, _Statement] = {}
         self._names: dict[str, bytes] = {}
         self._result: PGresult | None = None
+        self._results: list[PGresult] = []
         self._next_row = 0
 
     def execute(self, statement: LiteralString, parameters: Sequence[Any]) -> _Direct:
@@ -198,8 +179,15 @@ class _Direct:
         return self
 
     def texts(self) -> Texts:
+        """See ``TextResult``."""
+        return self._texts(self._result)
+
+    def every(self) -> list[Texts]:
+        """See ``TextResult``."""
+        return [self._texts(each) for each in self._results]
+
+    def _texts(self, answer: PGresult | None) -> Texts:
         """Every value of an answer in text format."""
-        answer = self._result
         if answer is None or answer.status != _ROWS:
             return _NO_TEXTS
         columns, encoding = range(answer.nfields), self._encoding
@@ -274,13 +262,15 @@ class _Direct:
     def _answer(self) -> PGresult:
         """Wait for the whole answer to what was sent; its first failure, else its last part, is what counts.
 
-        A statement that went well is not yet committed: its commit's failure comes after it.
+        A statement that went well is not yet committed: its commit's failure comes after it. All parts stay
+        for ``every``.
         """
         pgconn, wait = self._pgconn, self._readiness.wait_readable
         answer: PGresult | None = None
+        parts = self._results = []
         try:
             while pgconn.flush():
-                self._readiness.wait_writable_for(None)
+                self._readiness.wait_writable()
                 pgconn.consume_input()
             while True:
                 while pgconn.is_busy():
@@ -289,6 +279,7 @@ class _Direct:
                 part = pgconn.get_result()
                 if part is None:
                     break
+                parts.append(part)
                 if answer is None or answer.status != _FAILED:
                     answer = part
                 if part.status not in _PARTS:

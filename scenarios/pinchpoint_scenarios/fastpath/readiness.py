@@ -10,23 +10,26 @@ from __future__ import annotations
 import math
 import selectors
 import sys
-import time
+from time import monotonic
 from typing import Any, Protocol
 
 
 class Readiness(Protocol):
     """One descriptor's readiness. It belongs to one thread and one greenlet at a time."""
 
-    def wait_readable(self) -> None:
-        """Wait until there is something to read, an end or an error. It may end early: look again."""
+    def wait_readable(self, until: float = math.inf) -> bool:
+        """Wait until there is something to read, an end or an error. It may end early: look again.
+
+        Args:
+            until: ``time.monotonic()`` at which it ends anyway, not much later.
+
+        Returns:
+            False: the time is over.
+        """
         ...
 
-    def wait_readable_for(self, seconds: float) -> bool:
-        """Likewise, but not much longer than so many seconds; False: they are over."""
-        ...
-
-    def wait_writable_for(self, seconds: float | None) -> bool:
-        """Wait until something can be read or written; False: so many seconds are over. None: for ever."""
+    def wait_writable(self, until: float = math.inf) -> bool:
+        """Likewise until something can be read or written."""
         ...
 
     def close(self) -> None:
@@ -48,36 +51,28 @@ class _BySelector:
         self._descriptor = descriptor
         self._selector.register(descriptor, selectors.EVENT_READ)
 
-    def wait_readable(self) -> None:
-        while not self._selector.select():  # interrupted by a signal: nothing is ready
-            continue
+    def wait_readable(self, until: float = math.inf) -> bool:
+        while not self._selector.select(None if until == math.inf else max(0.0, until - monotonic())):
+            if monotonic() >= until:  # else a signal has interrupted it
+                return False
+        return True
 
-    def wait_readable_for(self, seconds: float) -> bool:
-        return self._select(seconds)
-
-    def wait_writable_for(self, seconds: float | None) -> bool:
+    def wait_writable(self, until: float = math.inf) -> bool:
         self._selector.modify(self._descriptor, selectors.EVENT_READ | selectors.EVENT_WRITE)
         try:
-            return self._select(seconds)
+            return self.wait_readable(until)
         finally:
             self._selector.modify(self._descriptor, selectors.EVENT_READ)
 
     def close(self) -> None:
         self._selector.close()
 
-    def _select(self, seconds: float | None) -> bool:
-        until = None if seconds is None else time.monotonic() + seconds
-        while not self._selector.select(None if until is None else max(0.0, until - time.monotonic())):
-            if until is not None and time.monotonic() >= until:
-                return False
-        return True
-
 
 _READ, _WRITE = 1, 2  # libev's EV_READ and EV_WRITE
 
 
 class _ByGevent:
-    """Waits in gevent's hub.
+    """Waits in gevent's hub, with one watcher that lives as long as the connection.
 
     It does what ``hub.wait`` does, without the object that makes sure of who wakes it: a wait may end early,
     and whoever waits looks again. A timer for each wait would cost as much as the wait. So one timer runs,
@@ -88,59 +83,48 @@ class _ByGevent:
     def __init__(self, descriptor: int, hub: Any) -> None:
         self._hub = hub
         self._descriptor = descriptor
-        self._readable = hub.loop.io(descriptor, _READ)
+        self._watcher = hub.loop.io(descriptor, _READ)
         self._switch = hub.switch
         self._getcurrent = sys.modules["gevent"].getcurrent
+        self._waiting: Any = None
         self._timer: Any = None
         self._rings = math.inf
-        self._until = 0.0
-        self._waiting = False
+        self._until = math.inf
+        self._over = False
 
-    def wait_readable(self) -> None:
-        watcher = self._readable
-        watcher.start(self._getcurrent().switch)
-        try:
-            self._switch()
-        finally:
-            watcher.stop()
-
-    def wait_readable_for(self, seconds: float) -> bool:
-        self._until = until = time.monotonic() + seconds
+    def wait_readable(self, until: float = math.inf) -> bool:
+        self._until = until
         if until < self._rings:  # none runs, or one for a longer wait
-            self._start_timer(seconds)
-        watcher = self._readable
-        self._waiting = True
-        watcher.start(self._getcurrent().switch)  # as wait_readable, without the call
+            self._start_timer()
+        watcher = self._watcher
+        self._waiting = waiting = self._getcurrent()
+        watcher.start(waiting.switch)
         try:
             self._switch()
-        except _TimeIsUp:  # maybe that of the wait before, which ended at the same moment
-            left_s = self._until - time.monotonic()
-            return left_s > 0 and self.wait_readable_for(left_s)
         finally:
             watcher.stop()
-            self._waiting = False
+            self._waiting = None
+        if self._over:
+            self._over = False
+            return False
         return True
 
-    def wait_writable_for(self, seconds: float | None) -> bool:
-        either = self._hub.loop.io(self._descriptor, _READ | _WRITE)
-        timeout = sys.modules["gevent"].Timeout(seconds, _TimeIsUp)
+    def wait_writable(self, until: float = math.inf) -> bool:
+        readable, self._watcher = self._watcher, self._hub.loop.io(self._descriptor, _READ | _WRITE)
         try:
-            with timeout:
-                self._hub.wait(either)
-        except _TimeIsUp:
-            return False
+            return self.wait_readable(until)
         finally:
-            either.close()
-        return True
+            self._watcher.close()
+            self._watcher = readable
 
     def close(self) -> None:
-        self._readable.close()
+        self._watcher.close()
         self._stop_timer()
 
-    def _start_timer(self, seconds: float) -> None:
+    def _start_timer(self) -> None:
         self._stop_timer()
-        self._timer = self._hub.loop.timer(max(0.0, seconds), ref=False)
-        self._rings = time.monotonic() + seconds
+        self._rings = self._until
+        self._timer = self._hub.loop.timer(max(0.0, self._until - monotonic()), ref=False)
         self._timer.start(self._ring)
 
     def _stop_timer(self) -> None:
@@ -150,14 +134,10 @@ class _ByGevent:
 
     def _ring(self) -> None:
         self._stop_timer()
-        if not self._waiting:
+        if self._waiting is None or self._until == math.inf:
             return
-        left_s = self._until - time.monotonic()
-        if left_s > 0:
-            self._start_timer(left_s)
+        if monotonic() < self._until:
+            self._start_timer()
         else:
-            self._hub.cancel_wait(self._readable, _TimeIsUp)
-
-
-class _TimeIsUp(Exception):  # noqa: N818 - no error: it ends a wait
-    pass
+            self._over = True
+            self._waiting.switch()

@@ -7,11 +7,10 @@ from typing import Any, ClassVar, cast
 
 from ..addresses import unreachable, without_secrets
 from ..contract import Context, Endpoint, Params
-from ..databases.postgresql import Connection, ReconnectingConnection
 from ..errors import EndpointUnreachable, ScenarioError
 from ..names import unknown
 from .cycle import Cycles, Root
-from .database import CrawlDatabase
+from .database import crawl_database
 from .destinations import service
 from .failures import Failure
 from .frontier import Frontier, Queued
@@ -83,7 +82,7 @@ class DrivenCrawl:
         self._params = cast("FullCrawlParams", context.params)
         self._sql = context.endpoints["sql"]
         self._search = context.endpoints["search"]
-        self._database = CrawlDatabase(self._sql, context.name)
+        self._database = crawl_database(self._sql, context.name)
         self._given = _sources(context, self._params)
         self._repositories: dict[str, Repository] = {
             name: repository(source, endpoint, self._params)
@@ -132,26 +131,19 @@ class DrivenCrawl:
 
     def session(self, number: int) -> CrawlSession:
         """Open one session; its number decides which source it looks at first."""
-        params, schema = self._params, self._database.schema
+        params, database = self._params, self._database
         places_lost: list[Callable[[], None]] = []
 
-        def greet(connection: Connection) -> None:
-            schema.enter(connection)
-            connection.execute(self._database.sql.greet.encode())
+        def opened() -> None:
             for forget in places_lost:
                 forget()
 
-        connection = ReconnectingConnection(
-            self._sql,
-            application=schema.name,
-            statement_timeout_s=params.timeout_s,
-            greet=greet,
-        )
+        connection = database.session(params.timeout_s, opened)
         connection.try_open()
         limit = self._service.limit
         frontier = Frontier(
             connection,
-            self._database.sql,
+            database.sql,
             lease_s=params.lease_s,
             patience_s=params.timeout_s,
             queued=self._queued,
@@ -161,7 +153,7 @@ class DrivenCrawl:
         shares = {
             name: SourceShare(workers[name], shared.pause_s) for name, shared in self._repositories.items()
         }
-        turns = Turns(frontier, schema.name, shares, number)
+        turns = Turns(frontier, database.name, shares, number)
         places_lost.append(turns.forget)
         return CrawlSession(
             connection,
@@ -193,9 +185,9 @@ class DrivenCrawl:
         """
         try:
             if not keep_data and self._made:
-                self._database.schema.drop()
+                self._database.drop()
         finally:
-            self._database.schema.release()
+            self._database.release()
 
 
 def _sources(context: Context, params: FullCrawlParams) -> dict[str, tuple[SourceParams, Endpoint]]:

@@ -2,70 +2,127 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Any
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, LiteralString, Protocol
 
 import psycopg
 
 from ..contract import Endpoint
+from ..databases.contract import SqlConnection
+from ..databases.odbc.address import is_odbc
+from ..databases.odbc.drivers import no_manager
 from ..databases.postgresql import Connection
 from ..databases.schema import OwnedSchema
 from ..errors import ScenarioError
-from .dialects import TABLES, crawl_sql
+from ..fastpath.postgresql import FastConnection
+from .dialects import DIALECTS, TABLES, CrawlSql, known
 
-_THERE = "SELECT count(*) FROM pg_tables WHERE schemaname = current_schema() AND tablename = ANY (%s)"
-_OPEN = "SELECT number FROM cycle WHERE ended IS NULL ORDER BY number DESC LIMIT 1"
+Run = Callable[[LiteralString], list[tuple[Any, ...]]]
+"""Runs a statement without parameters; the rows it gave."""
+
+_OPEN = "SELECT number FROM cycle WHERE ended IS NULL ORDER BY number DESC"
 _LAST = "SELECT max(number) FROM cycle WHERE started IS NOT NULL"
 
 
-class CrawlDatabase:
-    """The schema of one crawl in the SQL tier.
+class Schema(Protocol):
+    """What every kind of schema of ours has."""
+
+    @property
+    def name(self) -> str:
+        """Its name on the server."""
+
+    @property
+    def place(self) -> str:
+        """Where it lies, for a sentence."""
+
+    def drop(self) -> None:
+        """Drop the tables and the schema; nothing where it is not there."""
+
+    def release(self) -> None:
+        """Let other runs in. Safe to call twice."""
+
+
+class CrawlDatabase(ABC):
+    """The schema of one crawl in the SQL tier, whatever kind of server that is.
 
     Args:
         endpoint: the endpoint ``sql``.
-        scenario: the scenario's name in the plan.
+        schema: it.
+
+    Attributes:
+        name: the schema's.
     """
 
-    def __init__(self, endpoint: Endpoint, scenario: str) -> None:
-        self.sql = crawl_sql(endpoint)
-        self.schema = OwnedSchema(endpoint, scenario, TABLES)
-        self._scenario = scenario
+    def __init__(self, endpoint: Endpoint, schema: Schema) -> None:
+        self._endpoint = endpoint
+        self._schema = schema
+        self.name = schema.name
 
+    @property
+    @abstractmethod
+    def sql(self) -> CrawlSql:
+        """What its server is asked."""
+
+    @property
+    def place(self) -> str:
+        """Where it lies, for a sentence."""
+        return self._schema.place
+
+    @abstractmethod
     def check(self) -> Mapping[str, Any]:
         """Version and settings of the server; raises where the schema could not be made. Changes nothing."""
-        return self.schema.check()
+
+    @abstractmethod
+    def session(self, timeout_s: float, opened: Callable[[], None]) -> SqlConnection:
+        """A session's connection, inside the schema; not opened yet.
+
+        Args:
+            timeout_s: after so long a statement is given up.
+            opened: called with each new connection: what the one before held is lost.
+        """
+
+    def drop(self) -> None:
+        """Drop the tables and the schema; nothing where it is not there."""
+        self._schema.drop()
+
+    def release(self) -> None:
+        """Let other runs in. Safe to call twice."""
+        self._schema.release()
+
+    @abstractmethod
+    def _inside(self) -> AbstractContextManager[Run]:
+        """A transaction in the schema, which this run holds from then on. Raises ``ScenarioError``."""
+
+    @abstractmethod
+    def _drop_tables(self) -> None:
+        """Drop the tables, as far as they are there; inside ``_inside``."""
 
     def make(self) -> None:
         """Make it, empty, in place of the one of an earlier crawl."""
-        connection = self.schema.hold()
-        try:
-            with connection.transaction():
-                self.schema.drop_tables(connection)
-                for statement in self.sql.create:
-                    connection.execute(statement)
-        except psycopg.Error as error:
-            raise self.schema.failed(error) from error
+        with self._inside() as run:
+            self._drop_tables()
+            for statement in self.sql.create:
+                run(statement)
 
     def follow(self) -> None:
         """Let an incremental crawl follow the last one.
 
         Raises ``ScenarioError`` where there was none, or it did not come to its end.
         """
-        connection = self.schema.hold()
-        try:
-            if not _made(connection) or _number(connection, _LAST) is None:
+        with self._inside() as run:
+            if not self._made(run) or _first(run(_LAST)) is None:
                 raise ScenarioError(
                     f"{self._where}: there is no crawl whose changes could be looked for; first run a full "
                     "crawl (params: {mode: full}) with --keep-data"
                 )
-            if _number(connection, _OPEN) is not None:
+            if run(_OPEN):
                 raise ScenarioError(
                     f"{self._where}: the last crawl did not come to its end; go on with it (--resume), or "
                     "crawl anew (params: {mode: full}) with --keep-data"
                 )
-            self._run(connection, self.sql.follow)
-        except psycopg.Error as error:
-            raise self.schema.failed(error) from error
+            run(self.sql.follow)
 
     def resume(self, sources: Collection[str]) -> str:
         """Free what the killed crawl held; a sentence of where it goes on.
@@ -75,48 +132,105 @@ class CrawlDatabase:
 
         Raises ``ScenarioError`` where there is nothing to go on with, or it is another crawl.
         """
-        connection = self.schema.hold()
-        try:
-            if not _made(connection):
+        with self._inside() as run:
+            if not self._made(run):
                 raise ScenarioError(
                     f"{self._where}: no crawl was left to go on with: its database went with the farm, or "
                     "was removed when the run ended; run without --resume"
                 )
-            if _number(connection, _OPEN) is None:
+            if not run(_OPEN):
                 raise ScenarioError(
                     f"{self._where}: the last crawl came to its end, or never began; run without --resume"
                 )
-            known = {row[0] for row in connection.execute("SELECT source FROM sources").fetchall()}
+            known = {row[0] for row in run("SELECT source FROM sources")}
             if known != set(sources):
                 raise ScenarioError(
                     f"{self._where}: the crawl that was left has the sources {_listed(known)}, the plan has "
                     f"{_listed(sources)}; use the plan it was started with, or run without --resume"
                 )
-            self._run(connection, self.sql.pause, *self.sql.release)
-            done = _number(connection, "SELECT count(*) FROM history")
-            left = _number(connection, "SELECT count(*) FROM queue")
-        except psycopg.Error as error:
-            raise self.schema.failed(error) from error
+            for statement in (self.sql.pause, *self.sql.release):
+                run(statement)
+            done, left = (
+                _first(run("SELECT count(*) FROM history")),
+                _first(run("SELECT count(*) FROM queue")),
+            )
         return f"going on with the crawl that was left: {done} items are done, {left} are queued"
+
+    def _made(self, run: Run) -> bool:
+        """Whether all the tables are there, as this version makes them."""
+        return bool(_first(run(self.sql.there)) == len(TABLES))
 
     @property
     def _where(self) -> str:
-        return f"{self.schema.place}: schema {self.schema.name!r}"
-
-    def _run(self, connection: Connection, *statements: str) -> None:
-        with connection.transaction():
-            for statement in statements:
-                connection.execute(statement.encode())
+        return f"{self.place}: schema {self.name!r}"
 
 
-def _made(connection: Connection) -> bool:
-    """Whether all the tables are there, as this version makes them."""
-    return bool(_number(connection, _THERE, [list(TABLES)]) == len(TABLES))
+class PostgresCrawl(CrawlDatabase):
+    """By PostgreSQL's own library.
+
+    Args:
+        endpoint: the endpoint ``sql``.
+        scenario: the scenario's name in the plan.
+    """
+
+    _schema: OwnedSchema
+
+    def __init__(self, endpoint: Endpoint, scenario: str) -> None:
+        super().__init__(endpoint, OwnedSchema(endpoint, scenario, TABLES))
+
+    @property
+    def sql(self) -> CrawlSql:
+        """See ``CrawlDatabase``."""
+        return DIALECTS["postgresql"]
+
+    def check(self) -> Mapping[str, Any]:
+        """See ``CrawlDatabase``."""
+        return self._schema.check()
+
+    def session(self, timeout_s: float, opened: Callable[[], None]) -> SqlConnection:
+        """See ``CrawlDatabase``."""
+
+        def greet(connection: Connection) -> None:
+            self._schema.enter(connection)
+            connection.execute(self.sql.greet.encode())
+            opened()
+
+        return FastConnection(
+            self._endpoint, application=self.name, statement_timeout_s=timeout_s, greet=greet
+        )
+
+    @contextmanager
+    def _inside(self) -> Iterator[Run]:
+        connection = self._schema.hold()
+
+        def run(statement: LiteralString) -> list[tuple[Any, ...]]:
+            cursor = connection.execute(statement.encode())
+            return cursor.fetchall() if cursor.description else []
+
+        try:
+            with connection.transaction():
+                yield run
+        except psycopg.Error as error:
+            raise self._schema.failed(error) from error
+
+    def _drop_tables(self) -> None:
+        self._schema.drop_tables(self._schema.hold())
 
 
-def _number(connection: Connection, statement: str, parameters: list[Any] | None = None) -> Any:
-    row = connection.execute(statement.encode(), parameters).fetchone()
-    return row[0] if row else None
+def crawl_database(endpoint: Endpoint, scenario: str) -> CrawlDatabase:
+    """The crawl database of a scenario on an endpoint; raises ``ScenarioError`` where none can be."""
+    known(endpoint)
+    if not is_odbc(endpoint.url):
+        return PostgresCrawl(endpoint, scenario)
+    try:
+        from .database_odbc import OdbcCrawl  # noqa: PLC0415 - pyodbc needs the system's libodbc
+    except ImportError as error:
+        raise no_manager(endpoint, error) from error
+    return OdbcCrawl(endpoint, scenario)
+
+
+def _first(rows: list[tuple[Any, ...]]) -> Any:
+    return rows[0][0] if rows else None
 
 
 def _listed(names: Collection[str]) -> str:

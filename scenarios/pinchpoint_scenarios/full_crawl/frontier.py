@@ -11,14 +11,14 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
 from itertools import islice
 from typing import Any, TypeVar
 
 from ..databases.contract import DatabaseFailure, SqlConnection
 from .dialects import CrawlSql
-from .keys import key_of, key_text
+from .lines import as_json, done_lines, found_lines
 from .records import (
     CHANGES,
     REMOVAL,
@@ -51,7 +51,7 @@ class Queued:
 
     def __init__(self) -> None:
         self._cycle = 0
-        self._urls: set[tuple[str, str]] = set()
+        self._urls: dict[str, set[str]] = {}
 
     def new(self, done: Sequence[Done]) -> list[Item]:
         """What was found in items of one take and may not be there yet, each once.
@@ -59,20 +59,23 @@ class Queued:
         Links are in the order of their addresses: sessions that find the same ones at the same time would
         else wait for each other.
         """
-        found = {item.url: item for each in done for item in each.result.found}
-        if not found or done[0].taken.item.kind == "container":  # what a container holds is met there alone
-            return list(found.values())
-        source, known = done[0].taken.source, self._urls if done[0].taken.cycle == self._cycle else ()
-        return [found[url] for url in sorted(found) if (source, url) not in known]
+        taken = done[0].taken
+        if taken.item.kind == "container":  # what a container holds is met there alone
+            return list({item.url: item for each in done for item in each.result.found}.values())
+        known: Collection[str] = self._urls.get(taken.source, ()) if taken.cycle == self._cycle else ()
+        found = {item.url: item for each in done for item in each.result.found if item.url not in known}
+        return [found[url] for url in sorted(found)]
 
     def remember(self, taken: Taken, found: Iterable[Item]) -> None:
         """What was new because of an item has been put there, which is committed."""
         if taken.item.kind == "container":
             return
-        if taken.cycle != self._cycle or len(self._urls) > _REMEMBERED:
-            self._urls = set()
-            self._cycle = taken.cycle
-        self._urls.update((taken.source, item.url) for item in found)
+        if taken.cycle != self._cycle:
+            self._cycle, self._urls = taken.cycle, {}
+        known = self._urls.setdefault(taken.source, set())
+        if len(known) > _REMEMBERED:
+            known.clear()
+        known.update(item.url for item in found)
 
 
 class Frontier:
@@ -94,16 +97,19 @@ class Frontier:
         self._lease_s = lease_s
         self._patience_s = patience_s
         self._queued = queued
-        self._holder = uuid.uuid4()
+        self._holder = str(uuid.uuid4())
 
     def take(self, turns: Sequence[Turn], limit: int) -> list[Taken]:
         """Up to ``limit`` items of the first turn that has any, that nobody else gets while the lease lasts.
 
         To be called when this session has finished, or failed to finish, what it took before.
         """
-        sources, leaves = [source for source, _ in turns], [leaf for _, leaf in turns]
-        values = (self._holder, self._lease_s, sources, leaves, limit)
-        return [_taken(row) for row in self._connection.execute(self._sql.take, values).fetchall()]
+        wanted = as_json([{"source": source, "leaf": leaf} for source, leaf in turns])
+        values = (self._holder, self._lease_s, wanted, limit)
+        rows = self._connection.execute(self._sql.take, values).fetchall()
+        if crawled := [row[0] for row in rows if row[-1]]:
+            self._connection.execute(self._sql.drop, (self._holder, as_json(crawled)))
+        return [_taken(row) for row in rows if not row[-1]]
 
     def renew(self, taken: Taken) -> bool:
         """Begin the lease of an item anew; False where it had run out and another session has the item."""
@@ -133,42 +139,45 @@ class Frontier:
         return self._patiently(lambda: self._finish(done))
 
     def _finish(self, done: Sequence[Done]) -> list[bool]:
-        cycle, source = done[0].taken.cycle, done[0].taken.source
+        taken = done[0].taken
         found = self._queued.new(done)
-        if not (found or any(_leads_on(each.result) for each in done)):
-            moved = self._move(done)
+        # Nearly always all of it is one statement, and so one transaction by itself.
+        simple = len(found) <= _ADD_AT_ONCE and not any(_needs_more(item) for item in found)
+        if simple and not any(_leads_on(each.result) for each in done):
+            moved = self._move(done, found)
         else:
             with self._connection.transaction():
-                moved = self._move(done)
-                ours = [each for each in done if each.taken.id in moved]
-                if len(ours) < len(done):
-                    found = self._queued.new(ours)
-                self._add(cycle, source, found)
-                self._follow(ours)
-            self._queued.remember(done[0].taken, found)
+                moved = self._move(done, ())
+                if moved:
+                    self._add(taken.cycle, taken.source, found)
+                    self._follow([each for each in done if each.taken.id in moved])
         # Not in the queue as ours: either an earlier attempt was committed and only its answer got lost,
         # or the lease did.
         if lost := [each for each in done if each.taken.id not in moved]:
-            ids, keys = [each.taken.id for each in lost], [each.taken.key for each in lost]
-            rows = self._connection.execute(self._sql.finished, (self._holder, ids, keys)).fetchall()
+            items = as_json([{"id": each.taken.id, "key": each.taken.key} for each in lost])
+            rows = self._connection.execute(self._sql.finished, (self._holder, items)).fetchall()
             moved.update(row[0] for row in rows)
+        if moved:
+            self._queued.remember(taken, found)
         return [each.taken.id in moved for each in done]
 
-    def _move(self, done: Sequence[Done]) -> set[int]:
-        now_ns = time.perf_counter_ns()
-        items = json.dumps([_line(each, now_ns) for each in done])
-        values = (self._holder, [each.taken.id for each in done], items)
+    def _move(self, done: Sequence[Done], found: Collection[Item]) -> set[int]:
+        """Move those that are ours; where there are any, what was found goes into the queue."""
+        taken = done[0].taken
+        values = (
+            self._holder, done_lines(done), taken.cycle, taken.source, found_lines(taken.source, found),
+        )  # fmt: skip
         return {row[0] for row in self._connection.execute(self._sql.finish, values).fetchall()}
 
     def _follow(self, done: Sequence[Done]) -> None:
         """Put into the queue what items led to besides what was found in them, and note what was seen."""
         same = [each.taken.key for each in done if _is_as_it_was(each.result)]
         if same:
-            self._connection.execute(self._sql.relink, (done[0].taken.cycle, same))
+            self._connection.execute(self._sql.relink, (done[0].taken.cycle, as_json(same)))
         for each in done:
             taken, result = each.taken, each.result
             if result.removed:
-                values = (taken.cycle, taken.source, list(result.removed))
+                values = (taken.cycle, taken.source, as_json(list(result.removed)))
                 self._connection.execute(self._sql.forget, values)
             if result.token is not None and result.more:
                 self._add(taken.cycle, taken.source, [changes_since(result.token)], kind=CHANGES)
@@ -270,19 +279,12 @@ class Frontier:
     def _add(self, cycle: int, source: str, items: Iterable[Item], kind: str = "") -> None:
         rest = iter(items)
         while some := list(islice(rest, _ADD_AT_ONCE)):
-            keys = [key_of(source, item.url) for item in some]
-            kinds = [kind or item.kind for item in some]
-            versions = [plain(item.version) for item in some]
-            identities = [item.identity for item in some]
-            values = (
-                cycle, source, keys, kinds, [each == "document" for each in kinds],
-                [item.url for item in some], [item.detail for item in some], versions, identities,
-            )  # fmt: skip
-            self._connection.execute(self._sql.add, values)
-            if any(versions):
-                self._connection.execute(self._sql.seen, (cycle, keys, versions))
-            if any(identities):
-                self._connection.execute(self._sql.moved, (cycle, source, identities, keys))
+            lines = found_lines(source, some, kind)
+            self._connection.execute(self._sql.add, (cycle, source, lines))
+            if any(item.version for item in some):
+                self._connection.execute(self._sql.seen, (cycle, lines))
+            if any(item.identity for item in some):
+                self._connection.execute(self._sql.moved, (cycle, source, lines))
 
 
 def changes_since(token: str) -> Item:
@@ -295,10 +297,15 @@ def _summary(row: tuple[Any, ...]) -> SourceSummary:
 
 
 def _taken(row: tuple[Any, ...]) -> Taken:
-    number, cycle, key, source, kind, url, detail, version, identity, known, holds = row
+    number, cycle, key, source, kind, url, detail, version, identity, known, holds, _ = row
     leaf: ItemKind = "document" if kind in ("document", REMOVAL) else "container"
     item = Item(leaf, url, detail, version, identity, known or "")
     return Taken(number, cycle, key, source, kind, item, known, json.loads(holds) if holds else {})
+
+
+def _needs_more(item: Item) -> bool:
+    """Whether more is to be done with it than to put it into the queue."""
+    return bool(item.version or item.identity)
 
 
 def _leads_on(result: Result) -> bool:
@@ -309,32 +316,3 @@ def _leads_on(result: Result) -> bool:
 def _is_as_it_was(result: Result) -> bool:
     """Whether its source said so, and nothing of it was read: it links to what it linked to."""
     return result.reason == UNCHANGED and result.links is None
-
-
-def _line(done: Done, now_ns: int) -> dict[str, Any]:
-    """An item as ``CrawlSql.finish`` takes it."""
-    taken, result = done.taken, done.result
-    line: dict[str, Any] = {
-        "id": taken.id, "state": result.state, "reason": result.reason, "attempts": result.attempts,
-        "bytes": result.size_bytes, "version": result.version, "address": result.url,
-        "ago_s": (now_ns - done.end_ns) / 1e9,
-    }  # fmt: skip
-    if result.latency_s is not None:
-        line["latency_s"] = result.latency_s
-    if result.index_s is not None:
-        line["index_s"] = result.index_s
-    access, links = result.access, result.links
-    if result.state == "deleted":  # nobody may see it, and it leads nowhere
-        access, links = (), ()
-    if access is not None:
-        line["grants"] = [
-            {"principal": each.principal, "rights": each.rights, "allowed": each.allowed} for each in access
-        ]
-    if links is not None:
-        line["targets"] = [{"target": key_text(taken.source, url), "url": url} for url in links]
-    if result.failures:
-        line["failures"] = [
-            {"stage": each.stage, "failure": each.failure, "message": plain(each.message)}
-            for each in result.failures
-        ]
-    return line

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import uuid
-from functools import lru_cache
 
 
-def key_of(source: str, url: str) -> uuid.UUID:
-    """The same for the same source and address, always: what is done twice is done to one thing."""
-    return uuid.UUID(bytes=hashlib.sha256(f"{source}\n{url}".encode()).digest()[:16])
+def key_of(source: str, url: str) -> str:
+    """The same for the same source and address, always: what is done twice is done to one thing.
 
-
-@lru_cache(maxsize=2**15)
-def key_text(source: str, url: str) -> str:
-    """Likewise as text; kept for addresses that are met again and again, as those that pages link to."""
-    return str(key_of(source, url))
+    Returns:
+        A UUID as text, in the form every database takes: 128 bits of the SHA-256 of both.
+    """
+    digest = hashlib.sha256(f"{source}\n{url}".encode()).hexdigest()
+    return f"{digest[:8]}-{digest[8:12]}-{digest[12:16]}-{digest[16:20]}-{digest[20:32]}"

@@ -7,7 +7,7 @@ import time
 from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 
-_NO_WAIT: AbstractContextManager[None] = nullcontext()
+NO_WAIT: AbstractContextManager[None] = nullcontext()
 _LONGEST_HOLD_S = 3600.0  # a server that asks for more is not obeyed to the letter: a crawl has an end
 
 
@@ -17,11 +17,15 @@ class Pace:
     Args:
         delay_s: pause between the starts of two requests to one host.
         per_host: at most so many requests to one host at once; None: any number.
+
+    Attributes:
+        free: nobody has asked for a pause, and no host has a limit: every turn is ``NO_WAIT``.
     """
 
     def __init__(self, delay_s: float = 0.0, per_host: int | None = None) -> None:
         self._delay_s = delay_s
         self._per_host = per_host
+        self.free = not delay_s and per_host is None
         self._lock = threading.Lock()
         self._hosts: dict[str, _Host] = {}
 
@@ -30,7 +34,7 @@ class Pace:
         found = self._hosts.get(host)
         if found is None:
             if not self._delay_s and self._per_host is None:
-                return _NO_WAIT
+                return NO_WAIT
             found = self._host(host)
         return _Turn(found)
 
@@ -51,6 +55,7 @@ class Pace:
 
     def _host(self, name: str) -> _Host:
         with self._lock:
+            self.free = False
             return self._hosts.setdefault(name, _Host(self._delay_s, self._per_host))
 
 

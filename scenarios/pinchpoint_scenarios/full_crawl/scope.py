@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 from .source_params import SourceParams
-from .urls import host_of
+from .urls import host_of, origin_of
 
 
 class Scope:
@@ -19,6 +19,7 @@ class Scope:
     """
 
     def __init__(self, start: str, source: SourceParams) -> None:
+        self._near = origin_of(start) + "/"  # nearly all of a site is there
         self._hosts = {host_of(start), *(host.lower() for host in source.hosts if not host.startswith("*."))}
         self._domains = tuple(host[1:].lower() for host in source.hosts if host.startswith("*."))
         self._include = _pattern(source.include)
@@ -27,10 +28,15 @@ class Scope:
 
     def holds(self, url: str, depth: int) -> bool:
         """Whether a canonical address so many links away from the start belongs to it."""
-        if self._depth is not None and depth > self._depth:
-            return False
-        host = host_of(url)
-        if host not in self._hosts and not host.partition(":")[0].endswith(self._domains or ("\0",)):
+        return self.reaches(depth) and self.covers(url)
+
+    def reaches(self, depth: int) -> bool:
+        """Whether it goes so many links away from the start."""
+        return self._depth is None or depth <= self._depth
+
+    def covers(self, url: str) -> bool:
+        """Whether a canonical address belongs to it, however far away it is."""
+        if not self.has_host(url):
             return False
         if self._include is None and self._exclude is None:
             return True
@@ -39,6 +45,13 @@ class Scope:
         if self._exclude is not None and self._exclude.match(f"{local}\n{url}"):
             return False
         return self._include is None or self._include.match(f"{local}\n{url}") is not None
+
+    def has_host(self, url: str) -> bool:
+        """Whether a canonical address is on one of its hosts: no other is asked for anything."""
+        if url.startswith(self._near):
+            return True
+        host = host_of(url)
+        return host in self._hosts or host.partition(":")[0].endswith(self._domains or ("\0",))
 
 
 def _pattern(given: Iterable[str]) -> re.Pattern[str] | None:

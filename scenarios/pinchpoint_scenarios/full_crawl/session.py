@@ -56,7 +56,8 @@ class CrawlSession:
         """Crawl one container or document, waiting for one if need be; False when the crawl is over."""
         pause_s = _FIRST_PAUSE_S
         while True:
-            self._connection.wait_until_due()
+            if not self._mine:
+                self._connection.wait_until_due()
             start_ns = time.perf_counter_ns()
             try:
                 if self._mine or self._take(record):
@@ -98,7 +99,8 @@ class CrawlSession:
         else:
             outcome, size_bytes = _outcome(result), result.size_bytes
             self._done.append(Done(taken, result, time.perf_counter_ns()))
-        if self._done and (not self._mine or _is_late(self._done[0])):
+        done = self._done
+        if done and (not self._mine or done[-1].end_ns - done[0].end_ns > _HANDED_IN_AFTER_NS):
             failed = self._hand_in(record)
             outcome = failed if failed and ours else outcome
         # A container is no document; but one that could not be opened stands for those behind it.
@@ -124,10 +126,6 @@ class CrawlSession:
         for _ in range(counted[:-1].count(False)):
             record(stage, LEASE_LOST, end_ns, end_ns)
         return "" if counted[-1] else LEASE_LOST
-
-
-def _is_late(done: Done) -> bool:
-    return time.perf_counter_ns() - done.end_ns > _HANDED_IN_AFTER_NS
 
 
 def _outcome(result: Result) -> str:

@@ -14,6 +14,7 @@ from .frontier import Frontier
 from .records import CHANGES, REMOVAL, UNCHANGED, FailedRequest, FinalState, Result, Taken, plain
 from .sources import Fetched, Item, Source
 
+A = TypeVar("A")
 T = TypeVar("T")
 
 CRAWL = "crawl"
@@ -106,13 +107,13 @@ class Work:
             try:
                 start_ns = time.perf_counter_ns()
                 with source.turn(taken.item):
-                    self._take_turn(taken, start_ns, record)
+                    self._waited(taken, start_ns, record)
                     token = source.token()
             except Failure as failure:
                 attempts.failed.append(FailedRequest("token", failure.kind, str(failure)))
                 self._hold(taken, failure)
         try:
-            found = self._polite(lambda: source.enumerate(taken.item), taken, "enumerate", record, attempts)
+            found = self._polite(source.enumerate, taken.item, taken, "enumerate", record, attempts)
         except (Failure, Skipped) as failure:  # Skipped: an answer too large to be a page
             kind = failure.kind if isinstance(failure, Failure) else "bad_answer"
             return Result("failed", kind, attempts.count, failures=tuple(attempts.failed))
@@ -125,7 +126,7 @@ class Work:
         attempts = _Attempts()
         since = taken.item.detail
         try:
-            page = self._polite(lambda: source.changes(since), taken, "enumerate", record, attempts)
+            page = self._polite(source.changes, since, taken, "enumerate", record, attempts)
         except (Failure, Skipped) as failure:
             kind = failure.kind if isinstance(failure, Failure) else "bad_answer"
             failures = tuple(attempts.failed)
@@ -157,7 +158,7 @@ class Work:
             )  # fmt: skip
 
         try:
-            fetched = self._polite(lambda: source.fetch(item), taken, "fetch", record, attempts)
+            fetched = self._polite(source.fetch, item, taken, "fetch", record, attempts)
         except Skipped as reason:
             return result("skipped", plain(str(reason)))
         except Failure as failure:
@@ -166,6 +167,8 @@ class Work:
             return result("skipped", plain(fetched.skipped))
         if fetched.unchanged or _is_known(taken, fetched):
             return result("ok", UNCHANGED)
+        if not self._destination.takes_documents:
+            return result("ok")
         url, content = fetched.url or item.url, fetched.content
         indexing = _Attempts(failed=attempts.failed)
         try:
@@ -193,18 +196,25 @@ class Work:
         return Result("deleted", failures=tuple(attempts.failed))
 
     def _polite(
-        self, action: Callable[[], T], taken: Taken, stage: str, record: Record, attempts: _Attempts
+        self,
+        action: Callable[[A], T],
+        argument: A,
+        taken: Taken,
+        stage: str,
+        record: Record,
+        attempts: _Attempts,
     ) -> T:
         """Ask the source, each time in our turn; what the turn is waited for is a stage of its own."""
         name = f"document:{taken.source}/{stage}"
         source = self._sources[taken.source]
+        asked_for = _asked_for(taken, source)
         while True:
             attempts.count += 1
             start_ns = time.perf_counter_ns()
             try:
-                with source.turn(_asked_for(taken, source)):
-                    self._take_turn(taken, start_ns, record)
-                    return _timed(action, name, record)
+                with source.turn(asked_for):
+                    self._waited(taken, start_ns, record)
+                    return _timed(action, argument, name, record)
             except Failure as failure:
                 attempts.failed.append(FailedRequest(stage, failure.kind, str(failure)))
                 self._hold(taken, failure)
@@ -225,7 +235,7 @@ class Work:
             source.hold(host, failure.retry_after_s)
             self._frontier.hold(taken.source, host, failure.retry_after_s)
 
-    def _take_turn(self, taken: Taken, start_ns: int, record: Record) -> None:
+    def _waited(self, taken: Taken, start_ns: int, record: Record) -> None:
         """Our turn at the source has come, waited for since ``start_ns``. Raises ``LeaseLostError``."""
         waited_ns = time.perf_counter_ns() - start_ns
         if waited_ns > _WAITED_NS:
@@ -239,7 +249,7 @@ class Work:
         while True:
             attempts.count += 1
             try:
-                return _timed(action, stage, record)
+                return _timed(lambda _: action(), None, stage, record)
             except Failure as failure:
                 attempts.failed.append(FailedRequest(stage.rpartition("/")[2], failure.kind, str(failure)))
                 if failure.permanent or attempts.count > self._retries:
@@ -254,11 +264,11 @@ class Work:
         time.sleep(min(self._longest_wait_s, max(asked_s, backoff_s)))
 
 
-def _timed(action: Callable[[], T], stage: str, record: Record) -> T:
+def _timed(action: Callable[[A], T], argument: A, stage: str, record: Record) -> T:
     """One attempt, recorded. A fetched document knows best when its bytes were asked for."""
     start_ns = time.perf_counter_ns()
     try:
-        value = action()
+        value = action(argument)
     except (Failure, Skipped) as failure:
         outcome = failure.kind if isinstance(failure, Failure) else SKIPPED
         record(stage, outcome, start_ns, time.perf_counter_ns())

@@ -62,25 +62,31 @@ class Ledger:
         self._below = _MASK if most != 0 else -1
         self._last: dict[int, Before] = {}
         self._unanswered: dict[int, set[int]] = {}
-        self._begun_s: dict[int, float] = {}
+        self._begun_s: dict[int, dict[int, float]] = {}
         self._sessions: set[int] = set()
 
     def opened(self, session: int) -> None:
         """A session of this worker begins."""
         self._sessions.add(session)
 
-    def begin(self, item: int) -> Before:
+    def begin(self, item: int, write: int) -> Before:
         """A write to this record begins; what ``end`` wants to be given back."""
         if self._ttl_s is not None and self._holds(item):
-            self._begun_s[item] = time.monotonic()
+            self._begun_s.setdefault(item, {})[write] = time.monotonic()
         return self._last.get(item, _NEVER)
 
     def end(self, item: int, write: int, before: Before, *, ok: bool) -> None:
         """It has ended: acknowledged, or with an answer that says nothing of what is on the disk."""
         if ok:
             self.acknowledged += 1
-        if item * _HASH & _MASK > self._below:  # see ``_holds``: a call for every write would cost its worth
+        # See ``_holds``: a call, or a product of long numbers, for every write would cost its worth.
+        if self._below != _MASK and item * _HASH & _MASK > self._below:
             return
+        if self._ttl_s is not None:
+            # A record lasts from the write that made it: one that failed may have made nothing.
+            begun_s = self._begun_s.get(item, {})
+            for each in before if ok else (write,):
+                begun_s.pop(each, None)
         if not ok:
             self._unanswered.setdefault(item, set()).add(write)
             return
@@ -119,11 +125,11 @@ class Ledger:
         return "confirmed" if another else "missing"
 
     def _may_be_gone(self, item: int) -> bool:
-        begun_s = self._begun_s.get(item)
-        # Stores count whole seconds of their own clock.
-        return (
-            self._ttl_s is not None and begun_s is not None and time.monotonic() - begun_s > self._ttl_s - 1
-        )
+        if self._ttl_s is None:
+            return False
+        begun_s, last = self._begun_s.get(item, {}), self._last[item]
+        over_s = time.monotonic() - (self._ttl_s - 1)  # stores count whole seconds of their own clock
+        return any(begun_s[write] < over_s for write in last if write in begun_s)
 
     def _holds(self, item: int) -> bool:
         return item * _HASH & _MASK <= self._below

@@ -91,7 +91,7 @@ class NosqlBurstSession:
         self._writes += self._batch
         rows = [(item, self._contents.of(first + place)) for place, item in enumerate(items)]
         self._connection.wait_until_due()
-        before = [self._ledger.begin(item) for item in items]
+        before = [self._ledger.begin(item, first + place) for place, item in enumerate(items)]
         ok = False
         start_ns = perf_counter_ns()
         try:
@@ -129,7 +129,7 @@ class UpdatesOnly(NosqlBurstSession):
         rows = [(item, self._contents.of(write))]
         connection, ledger = self._connection, self._ledger
         connection.wait_until_due()
-        before = ledger.begin(item)
+        before = ledger.begin(item, write)
         ok = False
         start_ns = perf_counter_ns()
         try:

@@ -18,7 +18,7 @@ from .dialects.postgresql.operations import SAYINGS
 from .filling import rows_for
 from .operations import DATA, State
 from .params import SqlMixParams
-from .server import ALL_TABLES, enough_to_scan, tables_needed
+from .server import ALL_TABLES, enough_to_scan, finish, tables_needed
 
 _DRIVERS = {"fast": FastConnection, "psycopg": ReconnectingConnection}
 
@@ -79,8 +79,4 @@ class NativeServer:
 
     def finish(self, *, keep_data: bool) -> None:
         """See ``MixServer``."""
-        try:
-            if not keep_data:
-                self._schema.drop()
-        finally:
-            self._schema.release()
+        finish(self._schema, keep_data=keep_data)

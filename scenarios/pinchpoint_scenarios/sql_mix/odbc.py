@@ -24,7 +24,7 @@ from .dialects.postgresql import odbc as postgresql
 from .filling import ROW_BYTES, Fill, Filling, rows_for
 from .operations import DATA, HOT, PAGE_ROWS, State
 from .params import SqlMixParams
-from .server import ALL_TABLES, enough_to_scan, tables_needed
+from .server import ALL_TABLES, enough_to_scan, finish, tables_needed
 
 DIALECTS: Mapping[str, Callable[[str], OdbcMixSql]] = {
     MSSQL: tsql.mix_sql,
@@ -95,11 +95,7 @@ class OdbcServer:
 
     def finish(self, *, keep_data: bool) -> None:
         """See ``MixServer``."""
-        try:
-            if not keep_data:
-                self._schema.drop()
-        finally:
-            self._schema.release()
+        finish(self._schema, keep_data=keep_data)
 
     @cached_property
     def _sql(self) -> OdbcMixSql:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from ..addresses import unreachable
 from ..contract import Context, Endpoint
 from ..databases.contract import SqlConnection
 from ..databases.odbc.address import is_odbc
+from ..databases.odbc.drivers import no_manager
 from ..errors import ScenarioError
 from .dialects.contract import Saying
 from .operations import OPERATIONS, State
@@ -43,6 +43,27 @@ class MixServer(Protocol):
         ...
 
 
+class Schema(Protocol):
+    """The schema that a run holds, whatever library reaches it."""
+
+    def drop(self) -> None:
+        """Drop our tables and the schema."""
+        ...
+
+    def release(self) -> None:
+        """Let other runs in."""
+        ...
+
+
+def finish(schema: Schema, *, keep_data: bool) -> None:
+    """Drop a schema unless it is to be kept; another run may use it from now on."""
+    try:
+        if not keep_data:
+            schema.drop()
+    finally:
+        schema.release()
+
+
 def server_of(context: Context, params: SqlMixParams) -> MixServer:
     """The server of the endpoint ``sql``.
 
@@ -68,13 +89,7 @@ def _by_odbc(endpoint: Endpoint, name: str, params: SqlMixParams) -> MixServer:
     try:
         from .odbc import OdbcServer  # noqa: PLC0415 - pyodbc needs the system's libodbc, and who has none no ODBC
     except ImportError as error:
-        why = unreachable(
-            endpoint,
-            f"ODBC's driver manager cannot be loaded on this machine ({error})",
-            "install it (Debian and Ubuntu: apt-get install unixodbc)",
-        )
-        why.__cause__ = error
-        return _Missing(why)
+        return _Missing(no_manager(endpoint, error))
     return OdbcServer(endpoint, name, params)
 
 

@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any, ClassVar, cast
 
 from ..contract import Context, Params
-from ..databases.postgresql import Connection
+from ..databases.contract import TextConnection
 from ..errors import ScenarioError
-from ..fastpath.postgresql import FastConnection
-from ..sql_script.copies import Copy
+from ..sql_script.copies import copy_of
 from .captured import CapturedSession, Entry, at_once, sessions_of
 from .params import SqlReplayParams
-from .pglog import read_log
+from .reading import read_capture
 from .session import ReplaySession
 from .tape import Tape
 
@@ -25,7 +24,7 @@ _VERIFY_S = 5.0
 
 
 class SqlReplay:
-    """Replays a PostgreSQL server's log: its sessions, its statements, its pauses."""
+    """Replays what a server wrote down: its sessions, its statements, its pauses."""
 
     use: ClassVar[str] = "sql-replay"
     needs: ClassVar[frozenset[str]] = frozenset({"sql"})
@@ -37,9 +36,14 @@ class SqlReplay:
         self._context = context
         self._params = cast("SqlReplayParams", context.params)
         self._params.read_files()
-        self._copy = Copy(context.endpoints["sql"], f"pinchpoint_{context.name}", empty_will_do=False)
+        self._copy = copy_of(context.endpoints["sql"], f"pinchpoint_{context.name}", empty_will_do=False)
         self._reading = threading.Lock()
         self._tape: Tape | None = None
+
+    @property
+    def blocks(self) -> bool:
+        """Whether sessions wait inside C code: ODBC's do (``contract.Blocking``)."""
+        return self._copy.blocks
 
     def check(self) -> Mapping[str, Any]:
         """Reach the server and read the capture; the facts are what both are."""
@@ -52,7 +56,9 @@ class SqlReplay:
             why = f" (left out: {dict(left_out)})" if left_out else ""
             raise ScenarioError(
                 f"{', '.join(self._params.capture)}: no statement that could be replayed{why}; needed: a log "
-                "written with log_min_duration_statement = 0"
+                "written with log_min_duration_statement = 0 and in English (lc_messages = 'C'); of SQL "
+                "Server, the events rpc_completed and sql_batch_completed; of MariaDB and MySQL, "
+                "mysql.slow_log with long_query_time = 0"
             )
         users = at_once(sessions)
         capture = {
@@ -63,6 +69,11 @@ class SqlReplay:
         if left_out:
             listed = ", ".join(f"{cause} {count}" for cause, count in sorted(left_out.items()))
             warnings.append(f"of the capture is left out: {listed}")
+        if deduced := sum(session.deduced for session in sessions):
+            warnings.append(
+                f"{deduced} begins and commits follow from transaction_id alone: what was rolled back is "
+                "committed; capture begin_tran_completed, commit_tran_completed, rollback_tran_completed, too"
+            )
         return {"sql": {**server, "warnings": warnings}, "capture": capture}
 
     def prepare(self, progress: Callable[[str], None]) -> None:
@@ -73,7 +84,7 @@ class SqlReplay:
     def session(self, number: int) -> ReplaySession:
         """Open session ``number``; which captured sessions it is follows from who is free."""
         del number
-        return ReplaySession(self._played(), self._connection, self._params.speed)
+        return ReplaySession(self._played(), self._copy, self._connection, self._params.speed)
 
     def finish(self, *, keep_data: bool) -> None:
         """Let others in. What was replayed stays: restore the copy before the next run."""
@@ -89,13 +100,8 @@ class SqlReplay:
         """See ``Verified``: what was captured, what was executed, and the difference by its causes."""
         self._context.event("replayed", **self._played().account())
 
-    def _connection(self) -> FastConnection:
-        return FastConnection(
-            self._context.endpoints["sql"],
-            application=self._copy.name,
-            statement_timeout_s=self._params.timeout_s,
-            greet=_as_it_comes,
-        )
+    def _connection(self) -> TextConnection:
+        return self._copy.connection(self._params.timeout_s)
 
     def _played(self) -> Tape:
         """This process's part of the capture: every so many-th session."""
@@ -116,17 +122,12 @@ class SqlReplay:
     def _entries(self) -> Iterator[Entry]:
         wanted = self._params.database
         databases: set[str] = set()
-        for path in self._params.capture:
-            for entry in read_log(Path(path)):
-                databases.add(entry.database)
-                if wanted in (None, entry.database):
-                    yield entry
+        for entry in read_capture([Path(path) for path in self._params.capture]):
+            databases.add(entry.database)
+            if wanted in (None, entry.database):
+                yield entry
         listed = ", ".join(sorted(databases))
         if wanted is None and len(databases) > 1:
             raise ScenarioError(f"the capture holds several databases: {listed}; name one: database: NAME")
         if wanted is not None and databases and wanted not in databases:
             raise ScenarioError(f"the capture holds nothing of database {wanted!r}; it has: {listed}")
-
-
-def _as_it_comes(_: Connection) -> None:
-    """A session's connection is as the server gives it: what an application sets is in the capture."""

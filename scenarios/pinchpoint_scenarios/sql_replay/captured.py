@@ -19,6 +19,9 @@ class Entry:
         text: the statement; None where the log does not have it.
         parameters: the values of ``$1``, ``$2``, ...; None is null. None instead of a list: it had none.
         left_out: why it cannot be made again; None: it can.
+        transaction: the server's number of the transaction it ended in; 0: of none, or not known.
+        deduced: whether the capture does not have it: it follows from the other statements.
+        begun: whether it was written down when it began: its end stands in an entry of its own.
     """
 
     session: str
@@ -28,6 +31,14 @@ class Entry:
     text: str | None
     parameters: tuple[str | None, ...] | None = None
     left_out: str | None = None
+    transaction: int = 0
+    deduced: bool = False
+    begun: bool = False
+
+    @property
+    def began_s(self) -> float:
+        """When it began."""
+        return self.ended_s - self.duration_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +65,12 @@ class CapturedSession:
     Attributes:
         statements: what it did, in order.
         left_out: cause -> how many statements of it cannot be made again.
+        deduced: how many of the statements the capture does not have.
     """
 
     statements: list[Captured] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
+    deduced: int = 0
 
     @property
     def begins_s(self) -> float:
@@ -74,16 +87,17 @@ class CapturedSession:
 def sessions_of(entries: Iterable[Entry]) -> list[CapturedSession]:
     """The sessions of a capture, by the time they began."""
     ordered = sorted(entries, key=lambda entry: entry.ended_s)
-    zero_s = min((entry.ended_s - entry.duration_s for entry in ordered), default=0.0)
+    zero_s = min((entry.began_s for entry in ordered), default=0.0)
     found: dict[str, CapturedSession] = {}
     for entry in ordered:
         session = found.setdefault(entry.session, CapturedSession())
         if entry.left_out is not None or entry.text is None:
             session.left_out[entry.left_out or "no_text"] += 1
             continue
-        began_s = entry.ended_s - entry.duration_s - zero_s
+        began_s = entry.began_s - zero_s
         # A log's clock ticks in milliseconds: what follows at once may seem to begin before.
         think_s = max(0.0, began_s - session.ends_s) if session.statements else 0.0
+        session.deduced += entry.deduced
         session.statements.append(Captured(began_s, think_s, entry.duration_s, entry.text, entry.parameters))
     return sorted(found.values(), key=lambda session: session.begins_s)
 

@@ -17,7 +17,8 @@ class SqlReplayParams(FileParams):
     """``params`` of sql-replay.
 
     Attributes:
-        capture: the log files of one server, from the plan's folder on; any number of parts, in any order.
+        capture: the log files, or exported events, of one server, from the plan's folder on; any number of
+            parts, in any order.
         database: of a log with several databases, the one whose statements are replayed.
         speed: how much faster than captured: 2 halves every pause.
         timeout_s: after so long the server gives a statement up (outcome ``statement_timeout``).

@@ -6,7 +6,6 @@ A server writes them with ``logging_collector = on``, ``log_destination = 'csvlo
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -15,91 +14,112 @@ from pathlib import Path
 from typing import TextIO
 
 from ..errors import ScenarioError
+from ..sql_text import copies_with_client, placeholders
 from .captured import Entry
+from .files import csv_rows, opened
+from .pgsessions import FAILED, NO_TEXT
 
-# The columns of a CSV log that are read, by their place in every version since 9.0.
-_TIME, _DATABASE, _SESSION, _SEVERITY, _MESSAGE, _DETAIL, _QUERY, _BACKEND = 0, 2, 5, 11, 13, 14, 19, 23
+_COLUMNS: Mapping[str, int] = {
+    "time": 0,
+    "database": 2,
+    "session": 5,
+    "tag": 7,
+    "severity": 11,
+    "message": 13,
+    "detail": 14,
+    "query": 19,
+    "backend": 23,
+}
+"""The columns of a CSV log that are read, by their place in every version since 9.0; the last since 13."""
+_KEYS: Mapping[str, str] = {
+    "time": "timestamp",
+    "database": "dbname",
+    "session": "session_id",
+    "tag": "ps",
+    "severity": "error_severity",
+    "message": "message",
+    "detail": "detail",
+    "query": "statement",
+    "backend": "backend_type",
+}
 _LEAST_COLUMNS = 23
 _CLIENT = "client backend"
+_ANOTHER_ROW = re.compile(r"\n\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} ")
 
-_DURATION = re.compile(
-    r"duration: (?P<ms>\d+\.\d+) ms"
-    r"(?:  (?P<how>statement|parse|bind|execute|fastpath)(?: (?P<name>[^:]*))?: ?(?P<text>.*))?",
-    re.DOTALL,
-)
+_SAID = r"(?P<how>statement|parse|bind|execute|fastpath)(?: (?P<name>[^:]*))?: ?(?P<text>.*)"
+_DURATION = re.compile(rf"duration: (?P<ms>\d+\.\d+) ms(?:  {_SAID})?", re.DOTALL)
+_BEGUN = re.compile(_SAID, re.DOTALL)
+"""How log_statement writes it down when it begins: its duration then comes without it."""
 _PARTS = ("parse", "bind")
 """What precedes an execution and has a duration of its own: no statement, so none is left out."""
+_FAILURES = ("ERROR", "FATAL")
+_LOST = "\N{REPLACEMENT CHARACTER}"
+"""What stands for a letter that is none in UTF-8."""
 _PARAMETERS = re.compile(r"^parameters: ", re.IGNORECASE)
 _PARAMETER = re.compile(r"\$(\d+) = (NULL|'((?:[^']|'')*)')(?:, |$)", re.DOTALL)
 _CUT = "..."
-_COPY = re.compile(r"\s*copy\b.*\b(stdin|stdout)\b", re.IGNORECASE | re.DOTALL)
-_FIRST_WORD = re.compile(r"\s*(?:/\*.*?\*/\s*|--[^\n]*\n\s*)*([A-Za-z]+)", re.DOTALL)
 _FETCH = "fetch from "
 
 
 def read_log(path: Path) -> Iterator[Entry]:
     """Every statement of a log file. Raises ``ScenarioError`` naming file and line of what is no log."""
-    try:
-        with path.open(newline="", encoding="utf-8", errors="replace") as file:
-            beginning = file.read(1)
-            file.seek(0)
-            rows = _json_rows(file, path) if beginning == "{" else _csv_rows(file, path)
-            for row in rows:
-                entry = _entry(row, path)
-                if entry is not None:
-                    yield entry
-    except OSError as error:
-        raise ScenarioError(f"{path}: cannot be read ({error.strerror}); check the path") from error
+    with opened(path, errors="replace") as file:
+        beginning = file.read(1)
+        file.seek(0)
+        last: Entry | None = None
+        for row in _json_rows(file, path) if beginning == "{" else _csv_rows(file, path):
+            entry = _entry(row, path) if row else _cut_off(last)
+            if entry is not None:
+                yield entry
+                last = entry
 
 
 _Row = Mapping[str, str]
-"""time, database, session, severity, message, detail, query, backend, and the line in the file."""
+"""The columns by the names above, and the line in the file; empty: the log ends within a line."""
 
 
 def _csv_rows(file: TextIO, path: Path) -> Iterator[_Row]:
-    rows = csv.reader(file)
-    try:
-        for row in rows:
-            if len(row) < _LEAST_COLUMNS:
-                raise ScenarioError(
-                    f"{path}:{rows.line_num}: {len(row)} columns; allowed: a log that PostgreSQL wrote as "
-                    "csvlog or jsonlog"
-                )
-            yield {
-                "time": row[_TIME],
-                "database": row[_DATABASE],
-                "session": row[_SESSION],
-                "severity": row[_SEVERITY],
-                "message": row[_MESSAGE],
-                "detail": row[_DETAIL],
-                "query": row[_QUERY],
-                "backend": row[_BACKEND] if len(row) > _BACKEND else _CLIENT,
-                "line": str(rows.line_num),
-            }
-    except csv.Error as error:
-        raise ScenarioError(f"{path}:{rows.line_num}: no CSV ({error})") from error
+    rows = csv_rows(file, path)
+    before = False
+    for line, row in rows:
+        if not row:
+            continue
+        if len(row) < _LEAST_COLUMNS:
+            if before and next(rows, None) is None and not _ANOTHER_ROW.search(row[-1]):
+                yield {}
+                return
+            raise ScenarioError(
+                f"{path}:{line}: {len(row)} columns; allowed: a log that PostgreSQL wrote as csvlog or "
+                "jsonlog, SQL Server's Extended Events, or mysql.slow_log, exported"
+            )
+        backend = row[_COLUMNS["backend"]] if len(row) > _COLUMNS["backend"] else _CLIENT
+        read = {name: row[at] for name, at in _COLUMNS.items() if at < len(row)}
+        yield {**read, "backend": backend, "line": str(line)}
+        before = True
 
 
 def _json_rows(file: TextIO, path: Path) -> Iterator[_Row]:
-    names = {
-        "time": "timestamp",
-        "database": "dbname",
-        "session": "session_id",
-        "severity": "error_severity",
-        "message": "message",
-        "detail": "detail",
-        "query": "statement",
-        "backend": "backend_type",
-    }
     for number, line in enumerate(file, 1):
+        if not line.strip():
+            continue
         try:
             found = json.loads(line)
-            row = {name: str(found.get(key) or "") for name, key in names.items()}
+            row = {name: str(found.get(key) or "") for name, key in _KEYS.items()}
         except (ValueError, AttributeError) as error:
+            if number > 1 and not line.endswith("\n"):
+                yield {}
+                return
             raise ScenarioError(
                 f"{path}:{number}: no JSON object; allowed: a log in jsonlog format"
             ) from error
         yield {**row, "line": str(number)}
+
+
+def _cut_off(last: Entry | None) -> Entry | None:
+    """What ends in the middle, as a log that was copied while it was written; None: nothing was before it."""
+    if last is None:
+        return None
+    return Entry(last.session, last.database, last.ended_s, 0.0, None, left_out="line_cut_off")
 
 
 def _entry(row: _Row, path: Path) -> Entry | None:
@@ -107,26 +127,33 @@ def _entry(row: _Row, path: Path) -> Entry | None:
     if row["backend"] != _CLIENT or not row["database"]:
         return None
     place = (row["session"], row["database"], _seconds(row, path))
-    if row["severity"] == "ERROR" and row["query"]:
-        return Entry(*place, 0.0, row["query"], left_out="failed_when_captured")
-    match = _DURATION.fullmatch(row["message"])
-    if row["severity"] != "LOG" or match is None or match["how"] in _PARTS:
+    if row["severity"] in _FAILURES and row["query"]:
+        return Entry(*place, 0.0, row["query"], left_out=FAILED)
+    match = _DURATION.fullmatch(row["message"]) or _BEGUN.fullmatch(row["message"])
+    if row["severity"] != "LOG" or match is None or _is_part(match, row["tag"]):
         return None
+    ms = match.groupdict().get("ms")
     text, parameters, left_out = match["text"], None, _left_out(match)
     if match["how"] == "execute" and left_out is None:
         parameters, left_out = _parameters(row["detail"], text)
-    return Entry(*place, float(match["ms"]) / 1000, text, parameters, left_out)
+    if left_out is None and _LOST in f"{text}{row['detail']}":
+        left_out = "letters_not_utf8"
+    return Entry(*place, float(ms or 0) / 1000, text, parameters, left_out, begun=ms is None)
+
+
+def _is_part(match: re.Match[str], tag: str) -> bool:
+    return (match["how"] or tag.lower()) in _PARTS
 
 
 def _left_out(match: re.Match[str]) -> str | None:
     """Why a statement cannot be made again, by its text."""
     if match["how"] is None:
-        return "no_text"
+        return NO_TEXT
     if match["how"] == "fastpath":
         return "function_call"
     if match["how"] == "execute" and (match["name"] or "").startswith(_FETCH):
         return "further_rows_of_a_portal"
-    return "copy_data_not_logged" if _COPY.match(match["text"]) else None
+    return "copy_data_not_logged" if copies_with_client(match["text"]) else None
 
 
 def _parameters(detail: str, text: str) -> tuple[tuple[str | None, ...] | None, str | None]:
@@ -136,8 +163,7 @@ def _parameters(detail: str, text: str) -> tuple[tuple[str | None, ...] | None, 
         int(match[1]): None if match[2] == "NULL" else match[3].replace("''", "'")
         for match in _PARAMETER.finditer(said)
     }
-    wanted = max((int(number) for number in re.findall(r"\$(\d+)", text)), default=0)
-    if len(found) < wanted:
+    if len(found) < placeholders(text):
         return None, "parameters_not_logged"
     if any(value is not None and value.endswith(_CUT) for value in found.values()):
         return None, "parameters_cut"
@@ -153,9 +179,3 @@ def _seconds(row: _Row, path: Path) -> float:
         raise ScenarioError(
             f"{path}:{row['line']}: the time {row['time']!r}; allowed: as in 2026-11-21 20:15:00.123 UTC"
         ) from error
-
-
-def verb(text: str) -> str:
-    """The first word of a statement, in lower case: the operation it is counted as."""
-    match = _FIRST_WORD.match(text)
-    return match[1].lower() if match else "statement"

@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable
 
 from ..contract import OK, Record
-from ..databases.contract import DatabaseFailure
-from ..fastpath.postgresql import FastConnection
+from ..databases.contract import DatabaseFailure, TextConnection
+from ..sql_script.copies import Copy
 from .captured import Captured, CapturedSession
-from .pglog import verb
 from .tape import Tape
+from .verbs import verb
 
 _NAP_S = 0.2  # a pause is waited for in naps, so that the end of the run need not wait for it
 
@@ -20,15 +20,17 @@ class ReplaySession:
 
     Args:
         tape: where it takes sessions from.
-        connect: makes a connection, not opened yet.
+        copy: the database.
+        connect: makes a connection to it, not opened yet.
         speed: how much faster than captured.
     """
 
-    def __init__(self, tape: Tape, connect: Callable[[], FastConnection], speed: float) -> None:
+    def __init__(self, tape: Tape, copy: Copy, connect: Callable[[], TextConnection], speed: float) -> None:
         self._tape = tape
+        self._copy = copy
         self._connect = connect
         self._speed = speed
-        self._connection: FastConnection | None = None
+        self._connection: TextConnection | None = None
         self._playing: CapturedSession | None = None
         self._at = 0
         self._ended_s = 0.0
@@ -49,11 +51,16 @@ class ReplaySession:
             return True
         statement = session.statements[self._at]
         early_s = self._early_s(statement)
+        if early_s > _NAP_S:
+            time.sleep(_NAP_S)
+            return True
+        if self._connection is None:
+            self._connection = self._connect()
+            self._connection.try_open()  # no part of its first statement, as the capture has it
+            early_s = self._early_s(statement)
         if early_s > 0:
-            time.sleep(min(early_s, _NAP_S))
-            if early_s > _NAP_S:
-                return True
-        self._execute(statement, record)
+            time.sleep(early_s)
+        self._execute(self._connection, statement, record)
         return True
 
     def close(self) -> None:
@@ -65,8 +72,6 @@ class ReplaySession:
     def _take(self) -> bool:
         self._playing = self._tape.take()
         self._at = 0
-        if self._playing is not None and self._playing.statements:
-            self._connection = self._connect()
         return self._playing is not None
 
     def _leave(self) -> None:
@@ -81,19 +86,18 @@ class ReplaySession:
             early_s = max(early_s, statement.think_s / self._speed - (time.monotonic() - self._ended_s))
         return early_s
 
-    def _execute(self, statement: Captured, record: Record) -> None:
-        connection = self._connection
-        assert connection is not None  # noqa: S101 - made when the session was taken
+    def _execute(self, connection: TextConnection, statement: Captured, record: Record) -> None:
+        text = self._copy.translated(statement.text)
+        values = statement.parameters and [self._copy.encoded(value) for value in statement.parameters]
         connection.wait_until_due()
         late_s = max(0.0, self._tape.at_s - statement.at_s / self._speed)
         start_ns = time.perf_counter_ns()
         outcome = OK
         try:
-            if statement.parameters is None:
-                connection.query(statement.text)
+            if values is None:
+                connection.query(text)
             else:
-                values = [None if value is None else value.encode() for value in statement.parameters]
-                connection.execute_as_text(statement.text, values)
+                connection.execute_as_text(text, values)
         except DatabaseFailure as failure:
             outcome = failure.outcome
         record(verb(statement.text), outcome, start_ns, time.perf_counter_ns())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ ENDED_BEFORE = "ended_before"
 
 
 class Tape:
-    """Hands captured sessions to users in the order in which they began.
+    """Hands captured sessions to users, whatever threads they are in, in the order in which they began.
 
     Args:
         sessions: this process's.
@@ -27,6 +28,7 @@ class Tape:
         self._begun_s = 0.0
         self._next = 0
         self._playing = 0
+        self._changing = threading.Lock()
         self.cycles = 0
         self.executed = 0
         self.failed: Counter[str] = Counter()
@@ -44,29 +46,32 @@ class Tape:
 
     def take(self) -> CapturedSession | None:
         """The next session; None: there is none now."""
-        now_s = time.monotonic()
-        if self._first_s is None:
-            self._first_s = self._begun_s = now_s
-            self.cycles = 1
-        if self._next == len(self._sessions):
-            if self.playing or not self._again(now_s):
-                return None
-            self._next, self._begun_s = 0, now_s
-            self.cycles += 1
-        self._next += 1
-        self._playing += 1
-        return self._sessions[self._next - 1]
+        with self._changing:
+            now_s = time.monotonic()
+            if self._first_s is None:
+                self._first_s = self._begun_s = now_s
+                self.cycles = 1
+            if self._next == len(self._sessions):
+                if self.playing or not self._again(now_s):
+                    return None
+                self._next, self._begun_s = 0, now_s
+                self.cycles += 1
+            self._next += 1
+            self._playing += 1
+            return self._sessions[self._next - 1]
 
     def over(self) -> None:
         """A session that was taken has come to its end."""
-        self._playing -= 1
+        with self._changing:
+            self._playing -= 1
 
     def done(self, outcome: str, *, ok: bool, late_s: float) -> None:
         """A statement was executed, so long after it should have begun."""
-        self.executed += 1
-        self.latest_s = max(self.latest_s, late_s)
-        if not ok:
-            self.failed[outcome] += 1
+        with self._changing:
+            self.executed += 1
+            self.latest_s = max(self.latest_s, late_s)
+            if not ok:
+                self.failed[outcome] += 1
 
     def account(self) -> dict[str, object]:
         """What was captured, what was executed, and the difference by its causes.

@@ -8,20 +8,16 @@ from pathlib import Path
 from random import Random
 from typing import Any, ClassVar, cast
 
-import psycopg
-
 from ..contract import Context, Params
 from ..databases.contract import DatabaseFailure
-from ..databases.postgresql import Connection
-from ..fastpath.postgresql import FastConnection
 from .chance import Chance
-from .copies import Copy
+from .copies import copy_of
 from .files import read_scripts, read_text
 from .params import SqlScriptParams
 from .scope import Scope, Value
 from .script import Script, Sql
 from .session import ScriptSession
-from .values import drawer, read_column, read_csv
+from .values import drawer, read_csv
 
 __all__ = ["SqlScript", "SqlScriptParams"]
 
@@ -41,10 +37,15 @@ class SqlScript:
         self._context = context
         self._params = params = cast("SqlScriptParams", context.params)
         self._chosen = read_scripts(params)
-        self._copy = Copy(context.endpoints["sql"], f"pinchpoint_{context.name}", empty_will_do=True)
+        self._copy = copy_of(context.endpoints["sql"], f"pinchpoint_{context.name}", empty_will_do=True)
         self._listed: dict[str, Sequence[Value]] = {}
         self._listing = threading.Lock()
         self._told: set[tuple[str, int, str]] = set()
+
+    @property
+    def blocks(self) -> bool:
+        """Whether sessions wait inside C code: ODBC's do (``contract.Blocking``)."""
+        return self._copy.blocks
 
     def check(self) -> Mapping[str, Any]:
         """Reach the server; the facts are its version and settings, and which scripts they are."""
@@ -56,11 +57,11 @@ class SqlScript:
 
     def prepare(self, progress: Callable[[str], None]) -> None:
         """Run the user's setup, where there is one, and look whether the values can be had."""
-        connection = self._copy.hold()
+        self._copy.hold()
         if self._params.setup is not None:
             progress(f"running {self._params.setup}")
-            self._run_file(connection, self._params.setup, mark=True)
-        self._list(connection)
+            self._run_file(self._params.setup, mark=True)
+        self._list()
 
     def session(self, number: int) -> ScriptSession:
         """Open session ``number``; where the server does not answer now, its first operation says so."""
@@ -71,21 +72,16 @@ class SqlScript:
         scope.variables |= {"random_seed": seed, "default_seed": seed, **params.define}
         with self._listing:
             if not self._listed.keys() >= params.values.keys():
-                with self._copy.connect() as connection:
-                    self._list(connection)
+                self._list()
         draws = {name: drawer(each, self._listed[name], number) for name, each in params.values.items()}
-        own = FastConnection(
-            context.endpoints["sql"],
-            application=self._copy.name,
-            statement_timeout_s=params.timeout_s,
-            greet=_as_it_comes,
-        )
+        own = self._copy.connection(params.timeout_s)
         own.try_open()
         return ScriptSession(
             own,
             self._chosen,
             scope,
             draws,
+            copy=self._copy,
             prepared=params.protocol == "prepared",
             retries=params.retries,
             tell=self._tell,
@@ -95,23 +91,19 @@ class SqlScript:
         """Run the user's teardown, where there is one, unless data are to be kept."""
         try:
             if self._params.teardown is not None and not keep_data:
-                self._run_file(self._copy.hold(), self._params.teardown, mark=False)
+                self._copy.hold()
+                self._run_file(self._params.teardown, mark=False)
         finally:
             self._copy.release()
 
-    def _run_file(self, connection: Connection, file: str, *, mark: bool) -> None:
-        try:
-            if mark and not self._copy.is_marked(connection):
-                self._copy.mark(connection)  # empty until now: the next run finds what this one makes
-            connection.execute(read_text(Path(file)).encode())
-        except psycopg.Error as error:
-            raise self._copy.failed(f"{file} could not be run to its end", error) from error
+    def _run_file(self, file: str, *, mark: bool) -> None:
+        self._copy.run_file(file, read_text(Path(file)), mark=mark)
 
-    def _list(self, connection: Connection) -> None:
+    def _list(self) -> None:
         """Read the values that come from columns and files, once in each process."""
         for name, values in self._params.values.items():
             if values.column is not None:
-                self._listed[name] = read_column(connection, name, values)
+                self._listed[name] = self._copy.column(name, values)
             elif values.csv is not None:
                 self._listed[name] = read_csv(Path(values.csv), values.field)
             else:
@@ -126,7 +118,3 @@ class SqlScript:
             self._context.event(
                 "statement_failed", script=script.file, line=sql.line, outcome=failure.outcome, said=said
             )
-
-
-def _as_it_comes(_: Connection) -> None:
-    """A script's connection is as the server gives it: what a script needs set, it sets."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..names import unknown
+from .copies.refusals import leaves
 from .lexer import ScriptError
 from .params import SqlScriptParams
 from .script import BUILT_IN, Script, Set, Sql, flat, read, uses
@@ -58,18 +59,26 @@ def read_scripts(params: SqlScriptParams) -> list[Chosen]:
 
 
 def read_text(path: Path) -> str:
-    """A file's text. Raises ``ScriptError``."""
+    """A file's text, which stays in the database that it is run in. Raises ``ScriptError``."""
     try:
         size_bytes = path.stat().st_size
         if size_bytes > _LARGEST_BYTES:
             raise ScriptError(
                 f"{path}: {size_bytes:,} bytes; allowed: a script of at most {_LARGEST_BYTES:,}"
             )
-        return path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")  # as Windows' editors save it
     except UnicodeDecodeError as error:
         raise ScriptError(f"{path}: not UTF-8 text; save it as UTF-8") from error
     except OSError as error:
         raise ScriptError(f"{path}: cannot be read ({error.strerror}); check the path") from error
+    at = leaves(text)
+    if at is not None:
+        line = text.count("\n", 0, at) + 1
+        raise ScriptError(
+            f"{path}:{line}: USE, which leaves the database that is marked as a copy; remove it: the url in "
+            "farm.yaml names the database"
+        )
+    return text
 
 
 def _named(params: SqlScriptParams) -> Iterator[tuple[Path, float]]:

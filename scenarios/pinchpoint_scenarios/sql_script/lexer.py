@@ -23,7 +23,7 @@ class Ref:
 
     Attributes:
         name: the variable.
-        quoted: whether the place lies within quotes, where no parameter can stand.
+        quoted: whether it lies within quotes or between the bounds of a slice: no parameter can stand there.
     """
 
     name: str
@@ -69,8 +69,8 @@ _TOKEN = re.compile(
     |:(?P<variable>[^\W\d]\w*)
     |(?P<join>\\;)
     |(?P<meta>\\)
-    |(?P<open>\()
-    |(?P<close>\))
+    |(?P<open>[(\[])
+    |(?P<close>[)\]])
     |(?P<end>;)
     |(?P<space>\s+)
     |(?P<quote>['"])
@@ -79,6 +79,7 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _IN_QUOTES = re.compile(r"(?<!:):([^\W\d]\w*)")
+_BOUND = re.compile(r"[\w)\]]$")
 _META = re.compile(r"[ \t]*(\S+)[ \t]*((?:\\\r?\n|[^\n])*)")
 _CONTINUED = re.compile(r"\\\r?\n")
 _BLOCK = re.compile(r"/\*|\*/")
@@ -117,7 +118,7 @@ class _Cutter:
         match kind:
             case "comment":
                 self._add(" ", match.start())
-            case "end" if self._depth == 0:
+            case "end" if "(" not in self._open:
                 yield from self.ended()
             case "join":
                 self._joined += 1
@@ -128,9 +129,12 @@ class _Cutter:
             case "block" | "dollar" | "string" | "quote":
                 self._span(kind, found, match.start())
             case "variable":
-                self._add(Ref(match["variable"], quoted=False), match.start())
+                self._add(Ref(match["variable"], quoted=self._in_slice()), match.start())
             case _:
-                self._depth += {"open": 1, "close": -1}.get(kind, 0)
+                if kind == "open":
+                    self._open.append(found)
+                elif kind == "close" and self._open:
+                    self._open.pop()
                 self._add(found, match.start())
 
     def ended(self) -> Iterator[Statement]:
@@ -143,8 +147,13 @@ class _Cutter:
     def _forget(self) -> None:
         self._pieces: list[str | Ref] = []
         self._line = 0
-        self._depth = 0
+        self._open: list[str] = []
         self._joined = 1
+
+    def _in_slice(self) -> bool:
+        """Whether a colon here stands between the bounds of a slice: ``array[1:n]``."""
+        before = self._pieces[-1] if self._pieces else ""
+        return "[" in self._open and isinstance(before, str) and bool(_BOUND.search(before))
 
     def _add(self, piece: str | Ref, start: int) -> None:
         if not self._line and (isinstance(piece, Ref) or piece.strip()):

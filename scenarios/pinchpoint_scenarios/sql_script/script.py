@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ..names import unknown
+from ..sql_text import copies_with_client, first_word
 from .expression import Expression, ExpressionError, parsed
 from .lexer import Meta, Pieces, Ref, ScriptError, Statement, cut
 
 BUILT_IN = ("client_id", "default_seed", "random_seed", "scale")
 """Variables every script has."""
 _SLEEP_UNITS_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
+_SLEEP = re.compile(
+    r"(?::(?P<name>[^\W\d]\w*)|(?P<number>[+-]?\d+)(?P<near>us|ms|s)?)(?(near)|(?:\s+(?P<unit>us|ms|s))?)",
+    re.IGNORECASE,
+)
 _REFUSED = {
     **dict.fromkeys(
         ("setshell", "shell"),
@@ -37,7 +43,8 @@ class Sql:
         joined: how many statements it is, sent together.
         word: its first word, in lower case: ``update``.
         prefix: its row's columns become variables with this before their names; None: they do not.
-        many: of any number of rows the last is taken (``\aset``); else there must be one (``\gset``).
+        many: of each joined statement's rows the last is taken, where there are any (``\aset``); else of the
+            last statement's, and there must be one (``\gset``).
     """
 
     line: int
@@ -155,16 +162,13 @@ class _Reader:
 
     def statement(self, found: Statement) -> None:
         text = "".join(piece for piece in found.pieces if isinstance(piece, str))
-        words = text.split()
-        word = words[0].lower().strip("(") if words else ""
-        upper = [each.upper() for each in words]
-        if word == "copy" and not {"STDIN", "STDOUT"}.isdisjoint(upper):
+        if copies_with_client(text):
             raise self._error(
                 found.line,
                 "COPY from or to the client",
                 "INSERT and SELECT, or COPY with a file of the server",
             )
-        self._commands[-1].append(Sql(found.line, found.pieces, found.joined, word or "statement"))
+        self._commands[-1].append(Sql(found.line, found.pieces, found.joined, first_word(text)))
 
     def command(self, found: Meta) -> None:
         name = found.name.lower()
@@ -195,20 +199,16 @@ class _Reader:
         self._commands[-1].append(Set(found.line, name, expression, reads))
 
     def _sleep(self, found: Meta) -> None:
-        words = found.rest.split()
-        unit = words[1] if len(words) == 2 else "s"
-        if len(words) not in (1, 2) or unit not in _SLEEP_UNITS_S:
+        match = _SLEEP.fullmatch(found.rest)
+        if match is None:
             raise self._error(
-                found.line, f"\\sleep {found.rest}", "\\sleep NUMBER [us|ms|s], or a :variable as number"
+                found.line,
+                f"\\sleep {found.rest}",
+                "\\sleep NUMBER [us|ms|s], a whole number or a :variable",
             )
-        amount: float | Ref
-        if words[0].startswith(":"):
-            amount = Ref(words[0][1:], quoted=False)
-        elif words[0].isdigit():
-            amount = float(words[0])
-        else:
-            raise self._error(found.line, f"\\sleep {found.rest}", "a whole number, or a :variable")
-        self._commands[-1].append(Sleep(found.line, amount, _SLEEP_UNITS_S[unit]))
+        amount = Ref(match["name"], quoted=False) if match["name"] else float(match["number"])
+        unit = match["unit"] or match["near"] or "s"
+        self._commands[-1].append(Sleep(found.line, amount, _SLEEP_UNITS_S[unit.lower()]))
 
     def _keep(self, found: Meta, *, many: bool) -> None:
         last = self._commands[-1][-1] if self._commands[-1] else None

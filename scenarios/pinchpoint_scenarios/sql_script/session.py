@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 
 from ..contract import OK, Record
-from ..databases.contract import DatabaseFailure
+from ..databases.contract import DatabaseFailure, TextConnection, TextResult
 from ..errors import ScenarioError
-from ..fastpath.postgresql import FastConnection, TextResult, Texts
 from ..sql_mix.session import MISSING_ROW, RETRIED, TRIED_AGAIN
+from .copies.contract import Copy
 from .files import Chosen
 from .lexer import Ref
-from .scope import EvaluationError, Scope, as_float, is_true, literal, parameter
+from .scope import EvaluationError, Scope, as_float, is_true
 from .script import Branch, Command, Script, Set, Sleep, Sql
 from .values import Draw
 
@@ -34,6 +34,7 @@ class ScriptSession:
         chosen: the scripts.
         scope: its variables.
         draws: variable -> how its values are drawn.
+        copy: the database: it knows how values are written there.
         prepared: whether statements are prepared, or sent as text.
         retries: how often a script is made again after a failure of ``TRIED_AGAIN``.
         tell: hears of every statement that failed.
@@ -41,17 +42,19 @@ class ScriptSession:
 
     def __init__(
         self,
-        connection: FastConnection,
+        connection: TextConnection,
         chosen: Sequence[Chosen],
         scope: Scope,
         draws: Mapping[str, Draw],
         *,
+        copy: Copy,
         prepared: bool,
         retries: int,
         tell: Tell,
     ) -> None:
         self._connection = connection
         self._scope = scope
+        self._copy = copy
         self._prepared = prepared
         self._retries = retries
         self._tell = tell
@@ -94,20 +97,20 @@ class ScriptSession:
         try:
             for step in steps:
                 step(record)
+            left_open = self._connection.in_transaction
         except DatabaseFailure as failure:
             self._roll_back()
             return failure.outcome
-        if self._connection.in_transaction:
+        if left_open:
             self._roll_back()
             raise ScenarioError(f"{script.file}: it ends within a transaction; add COMMIT at its end")
         return OK
 
     def _roll_back(self) -> None:
-        if self._connection.in_transaction:
-            try:
-                self._connection.query("ROLLBACK")
-            except DatabaseFailure:
-                self._connection.close()  # the server rolls back what a lost connection has left
+        try:
+            self._connection.roll_back()
+        except DatabaseFailure:
+            self._connection.close()  # the server rolls back what a lost connection has left
 
     # ---- what a script's commands do -------------------------------------------------------------
 
@@ -135,7 +138,7 @@ class ScriptSession:
             try:
                 found = send()
                 if sql.prefix is not None:
-                    self._keep(sql, found.texts())
+                    self._keep(sql, found)
             except DatabaseFailure as failure:
                 if several:
                     record(stage, failure.outcome, start_ns, time.perf_counter_ns())
@@ -148,7 +151,7 @@ class ScriptSession:
 
     def _sending(self, sql: Sql) -> Callable[[], TextResult]:
         """The statement with the values in its text, as pgbench sends it by default."""
-        query, scope = self._connection.query, self._scope
+        query, scope, literal = self._connection.query, self._scope, self._copy.literal
         if not any(isinstance(piece, Ref) for piece in sql.pieces):
             text = "".join(map(str, sql.pieces))
             return lambda: query(text)
@@ -176,23 +179,24 @@ class ScriptSession:
             else:
                 names.append(piece.name)
                 text += f"${len(names)}"
-        execute, scope = self._connection.execute_as_text, self._scope
+        execute, scope, encoded = self._connection.execute_as_text, self._scope, self._copy.encoded
 
         def send() -> TextResult:
             variables = scope.variables
-            return execute(text, [parameter(variables[name]) for name in names])
+            return execute(text, [encoded(variables[name]) for name in names])
 
         return send
 
-    def _keep(self, sql: Sql, found: Texts) -> None:
-        """The columns of a query's row become variables."""
-        rows = found.rows
-        if not sql.many and len(rows) != 1:
-            outcome = TOO_MANY_ROWS if rows else MISSING_ROW
-            raise DatabaseFailure(outcome, f"\\gset needs one row, and the query gave {len(rows)}")
-        if rows:
-            names = (f"{sql.prefix}{name}" for name in found.names)
-            self._scope.variables.update(zip(names, rows[-1], strict=True))
+    def _keep(self, sql: Sql, found: TextResult) -> None:
+        r"""A row's columns become variables; by ``\aset`` those of every query that was joined."""
+        for texts in found.every() if sql.many else [found.texts()]:
+            rows = texts.rows
+            if not sql.many and len(rows) != 1:
+                outcome = TOO_MANY_ROWS if rows else MISSING_ROW
+                raise DatabaseFailure(outcome, f"\\gset needs one row, and the query gave {len(rows)}")
+            if rows:
+                names = (f"{sql.prefix}{name}" for name in texts.names)
+                self._scope.variables.update(zip(names, rows[-1], strict=True))
 
     def _set(self, script: Script, command: Set) -> _Step:
         scope, name, expression = self._scope, command.name, command.expression

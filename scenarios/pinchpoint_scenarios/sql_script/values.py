@@ -1,4 +1,4 @@
-"""Values for a script's variables: ranges of numbers, columns of the database, CSV files."""
+"""Values for a script's variables: ranges of numbers, values listed in a column or a CSV file."""
 
 from __future__ import annotations
 
@@ -7,10 +7,6 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import psycopg
-from psycopg import sql
-
-from ..databases.postgresql import Connection
 from ..names import unknown
 from .functions import normal, zipfian
 from .lexer import ScriptError
@@ -25,14 +21,6 @@ _SCATTER = 2_654_435_761
 _SESSIONS = 2**20
 """Above any session's number: of a sequence, each session has every so many-th."""
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?")
-
-# Every so many-th of the column's values, in their order, so that frequent ones stay frequent.
-_SAMPLE = """SELECT value::text FROM (
-    SELECT {column} AS value, row_number() OVER (ORDER BY {column}) AS at, count(*) OVER () AS rows
-    FROM {table} WHERE {column} IS NOT NULL) ranked
-    WHERE rows <= %(sample)s OR at * %(sample)s / rows > (at - 1) * %(sample)s / rows ORDER BY at"""
-_NUMERIC = """SELECT typcategory = 'N' FROM pg_type
-    WHERE oid = (SELECT pg_typeof({column}) FROM {table} WHERE {column} IS NOT NULL LIMIT 1)"""
 
 
 def drawer(values: ValuesParams, listed: Sequence[Value], session: int) -> Draw:
@@ -109,21 +97,3 @@ def as_values(texts: Sequence[str]) -> list[Value]:
     """Texts as values: bare where all are numbers, else literals; an empty one is null."""
     numbers = all(_NUMBER.fullmatch(text) for text in texts if text)
     return [None if not text else text if numbers else Text(text) for text in texts]
-
-
-def read_column(connection: Connection, name: str, values: ValuesParams) -> list[Value]:
-    """The values of a column. Raises ``ScriptError``."""
-    *table, column = str(values.column).split(".")
-    names = {"column": sql.Identifier(column), "table": sql.Identifier(*table)}
-    try:
-        numeric = connection.execute(sql.SQL(_NUMERIC).format(**names)).fetchone()
-        rows = connection.execute(sql.SQL(_SAMPLE).format(**names), {"sample": values.sample}).fetchall()
-    except psycopg.Error as error:
-        said = error.diag.message_primary or str(error)
-        raise ScriptError(f"values.{name}: column {values.column!r} cannot be read: {said}") from error
-    if not rows:
-        raise ScriptError(
-            f"values.{name}: column {values.column!r} holds no value; fill the table, or give a range"
-        )
-    bare = bool(numeric and numeric[0])
-    return [text if bare else Text(text) for (text,) in rows]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -28,6 +29,10 @@ class NoRoom(ScenarioError):  # noqa: N818 -- likewise
     """The folder cannot be made, or the file does not fit."""
 
 
+class NotRemoved(ScenarioError):  # noqa: N818 -- likewise
+    """What was made cannot be removed: the disk is broken, or may be read only."""
+
+
 @dataclass(slots=True)
 class Claimed:
     """A folder of ours, until it is released.
@@ -40,10 +45,17 @@ class Claimed:
     _mark: IO[str]
 
     def release(self) -> None:
-        """Remove the folder with all that is in it. Safe to call twice."""
-        if not self._mark.closed:
-            shutil.rmtree(self.path)
-            self._mark.close()
+        """Remove the folder with all that is in it. Safe to call again. Raises NotRemoved."""
+        if self._mark.closed:
+            return
+        try:
+            with contextlib.suppress(FileNotFoundError):  # somebody else did, or its disk is gone
+                shutil.rmtree(self.path)
+        except OSError as error:
+            raise NotRemoved(
+                f"{self.path}: cannot be removed: {error.strerror}; remove it once the disk can be written to"
+            ) from error
+        self._mark.close()
 
 
 def claim(parent: Path) -> Claimed:

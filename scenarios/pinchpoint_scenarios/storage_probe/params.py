@@ -15,6 +15,7 @@ from .suite import Suite
 
 LEAST_BYTES = 16 * 2**20
 """Sixteen of the largest I/Os of any suite: less is no place to be random in."""
+UNTIMED = "each cell of {suite} lasts until the file is written or read whole; what makes it shorter is"
 _DEFAULT = "database"
 
 
@@ -65,6 +66,12 @@ class StorageProbeParams(Params):
             raise ValueError("both disk and folder are given; allowed is one of them: remove the other")
         return self
 
+    @model_validator(mode="after")
+    def _timed(self) -> StorageProbeParams:
+        if self.time_per_cell is not None and self.chosen.seconds is None:
+            raise ValueError(f"time_per_cell is given, but {UNTIMED.format(suite=self.suite)} size")
+        return self
+
     @property
     def chosen(self) -> Suite:
         """The suite."""
@@ -76,6 +83,6 @@ class StorageProbeParams(Params):
         return self.repeat or self.chosen.repetitions
 
     @property
-    def seconds(self) -> float:
-        """How long a cell is measured."""
+    def seconds(self) -> float | None:
+        """How long a cell is measured; None: until its work is done."""
         return self.time_per_cell or self.chosen.seconds

@@ -17,7 +17,7 @@ from .cell import Cell, Job, Measured, Place
 from .folder import FOLDER, Claimed, check_space, claim
 from .params import StorageProbeParams
 from .process import Said, Stopped, run
-from .tool import ToolFailed, ToolMissing, installed, resolved
+from .tool import ToolFailed, ToolMissing, installed, resolved, too_fast
 from .tools import TOOLS
 
 DISK = "disk:"
@@ -25,8 +25,9 @@ DISK = "disk:"
 a folder on the disk, their option ``host`` the machine's name."""
 PROBED = "probed"
 """The event of a cell that was measured."""
+PROBE_FAILED = "probe_failed"
+"""The event of one that was tried and not measured; ``why`` says why not."""
 _FAILED = "tool_failed"
-_SHARES = {"p50_s": 0.5, "p95_s": 0.95, "p99_s": 0.99, "p999_s": 0.999}
 
 
 class StorageProbe:
@@ -64,7 +65,7 @@ class StorageProbe:
     def prepare(self, progress: Callable[[str], None]) -> None:
         """Make the folder, and write the file whole: new blocks would cost extra later."""
         parent = self._parent()
-        check_space(parent, self._size())
+        check_space(parent, max(self._size(), *(job.room_bytes for job in self._jobs())))
         self._claimed = claim(parent)
         first = [TOOLS[job.tool] for job in self._jobs() if job.uses_file]
         place = self._place(1)
@@ -107,15 +108,19 @@ class StorageProbe:
             return  # the run has ended: half a job is none
         except (ToolFailed, ToolMissing, OSError) as error:
             record(job.name, _FAILED, begun_ns, time.perf_counter_ns())
-            self._context.event("probe_failed", cell=job.name, trial=trial, why=str(error))
+            for cell in job.cells:
+                self._tell(PROBE_FAILED, cell, trial, started, why=str(error))
             return
         moved = sum(
             (one.seconds or 0.0) * ((one.read_bytes_per_s or 0.0) + (one.write_bytes_per_s or 0.0))
             for one in measured.values()
         )
         record(job.name, OK, begun_ns, time.perf_counter_ns(), round(moved))
-        for cell, one in measured.items():
-            self._tell(cell, one, trial, started)
+        for cell in job.cells:
+            if cell in measured:
+                self._tell(PROBED, cell, trial, started, **_figures(measured[cell]))
+            else:
+                self._tell(PROBE_FAILED, cell, trial, started, why=too_fast(job.tool, "size"))
 
     def _measured(self, job: Job, trial: int, stop: Callable[[], bool]) -> Mapping[Cell, Measured]:
         tool, place = TOOLS[job.tool], self._place(trial)
@@ -126,27 +131,27 @@ class StorageProbe:
                 raise ToolFailed(f"{tool.program} failed: {tool.why(said.stdout, said.stderr)}")
         return tool.read(job, place, said.stdout, said.stderr)
 
-    def _tell(self, cell: Cell, one: Measured, trial: int, started: float) -> None:
-        """An event with all that was measured but for the histogram, whose percentiles are told."""
-        figures = asdict(one)
-        times = figures.pop("times_ns")
+    def _tell(self, event: str, cell: Cell, trial: int, started: float, **found: Any) -> None:
+        """An event: which cell of which disk, and what was found."""
+        disk, folder = self._disk()
+        device = _device(folder)
         self._context.event(
-            PROBED,
+            event,
             suite=self._params.suite,
-            disk=self._params.disk,
-            folder=str(self._parent()),
+            disk=disk,
+            folder=str(folder),
             host=socket.gethostname(),
+            device=Path(device).name if device else None,
             size_bytes=self._size(),
             cell=asdict(cell),
             name=cell.name,
             trial=trial,
             started_s=started,
-            **figures,
-            **{name: quantile_s(times, share) for name, share in _SHARES.items()},
+            **found,
         )
 
     def _jobs(self) -> list[Job]:
-        return list(self._params.chosen.jobs(self._params.seconds))
+        return list(self._params.chosen.jobs(self._params.seconds or 0.0))
 
     def _size(self) -> int:
         return self._params.size or self._params.chosen.size_bytes or int(_memory_bytes() * 2.1)
@@ -157,18 +162,20 @@ class StorageProbe:
 
     def _parent(self) -> Path:
         """The folder on the disk. Raises EndpointUnreachable where the farm has no such disk here."""
+        return self._disk()[1]
+
+    def _disk(self) -> tuple[str | None, Path]:
+        """(``tier.role``, None of a folder that was named; the folder on it). Raises likewise."""
         if self._params.folder is not None:
-            return Path(self._params.folder)
+            return None, Path(self._params.folder)
         disks = {
             name.removeprefix(DISK): endpoint
             for name, endpoint in self._context.endpoints.items()
             if name.startswith(DISK)
         }
-        wanted = self._params.disk
-        if wanted is None and len(disks) == 1:
-            return _on_this_machine(*disks.popitem())
+        wanted = self._params.disk or (next(iter(disks)) if len(disks) == 1 else None)
         if wanted in disks:
-            return _on_this_machine(str(wanted), disks[str(wanted)])
+            return wanted, _on_this_machine(str(wanted), disks[str(wanted)])
         listed = ", ".join(sorted(disks)) or "none"
         what = f"has no disk {wanted!r} on this machine" if wanted else "has several disks, or none"
         raise EndpointUnreachable(f"storage-probe: the farm {what}; say params.disk as one of: {listed}")
@@ -194,16 +201,11 @@ class StorageProbeSession:
         self._closed.set()
 
 
-def quantile_s(times_ns: Mapping[int, int] | None, share: float) -> float | None:
-    """Seconds within which that share of the I/Os ended; None where the tool has no histogram."""
-    if not times_ns:
-        return None
-    left = share * sum(times_ns.values())
-    for value in sorted(times_ns):
-        left -= times_ns[value]
-        if left <= 0:
-            return value / 1e9
-    return max(times_ns) / 1e9
+def _figures(one: Measured) -> dict[str, Any]:
+    """As JSON has it, whose keys are no numbers: the histogram as pairs (nanoseconds, how many)."""
+    figures = asdict(one)
+    times = figures.pop("times_ns")
+    return {**figures, "times_ns": sorted(times.items()) if times else None}
 
 
 def _work(params: StorageProbeParams, repeat_s: float | None) -> Iterator[tuple[int, float, Job]]:
@@ -213,7 +215,7 @@ def _work(params: StorageProbeParams, repeat_s: float | None) -> Iterator[tuple[
     while trial == 0 or repeat_s is None or time.monotonic() - begun < repeat_s:
         for _ in range(params.repetitions):
             trial += 1
-            for number, job in enumerate(params.chosen.jobs(params.seconds)):
+            for number, job in enumerate(params.chosen.jobs(params.seconds or 0.0)):
                 pause_s = params.chosen.pause_s if trial > 1 and not number else 0.0
                 yield trial, pause_s, job
 
@@ -229,8 +231,11 @@ def _on_this_machine(name: str, disk: Endpoint) -> Path:
 
 
 def _device(folder: Path) -> str | None:
-    """The block device the folder lies on; None where there is none (memory, a network share)."""
-    number = folder.stat().st_dev
+    """The block device the folder lies on; None where there is none (memory, a network share; it is gone)."""
+    try:
+        number = folder.stat().st_dev
+    except OSError:
+        return None
     link = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}")
     return f"/dev/{link.resolve().name}" if link.exists() else None
 

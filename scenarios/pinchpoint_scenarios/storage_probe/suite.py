@@ -18,9 +18,9 @@ class Suite:
     Attributes:
         name: what ``--suite`` takes.
         about: one sentence for a person who chooses.
-        jobs: its jobs, given how long a cell is measured.
+        jobs: its jobs, given how long a cell is measured (0 where ``seconds`` is None).
         repetitions: how often all of it is done where nothing else is asked for.
-        seconds: how long a cell is measured, likewise.
+        seconds: how long a cell is measured, likewise; None: until its work is done, nobody knows before.
         pause_s: pause between two repetitions.
         size_bytes: size of the file; None: twice the machine's memory and a tenth more.
     """
@@ -29,6 +29,6 @@ class Suite:
     about: str
     jobs: Jobs
     repetitions: int
-    seconds: float
+    seconds: float | None
     pause_s: float = 0.0
     size_bytes: int | None = 2**30

@@ -72,6 +72,11 @@ def find(program: str) -> str | None:
     return shutil.which(program) or shutil.which(program, path=_SYSTEM)
 
 
+def too_fast(tool: str, option: str) -> str:
+    """Why a cell of a call that succeeded has no figure; ``option``: what the file's size is called."""
+    return f"{tool} does not tell: too fast for its own clock; a larger {option} takes longer"
+
+
 def last_words(*texts: str) -> str:
     """The last line that says something, of the first text that has any."""
     for text in texts:

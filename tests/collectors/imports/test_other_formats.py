@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from collectors.imports.logs import CRAWL_HISTORY, CRAWL_ITEMS, IOSTAT, SADF, perfmon, row
@@ -146,6 +148,11 @@ def test_any_csv_with_a_mapping() -> None:
         (CSV.replace("20.11.2026 09:00:10;a", "2026-11-20;a"), "allowed: %d.%m.%Y", 4),
         (CSV.replace("09:00:10;a", "08:00:10;a"), "not later", 4),
         (CSV + "20.11.2026 09:00:20;a\n", "2 cells", 6),
+        (CSV.replace("1;1\n", "1;1;7\n", 1), "6 cells, the header has 5", 2),
+        (CSV.replace("25,5", "2.5"), "mind the decimal mark", 4),
+        (CSV.replace("25,5", "-255"), "3.55 for cpu.busy_ratio, a share", 4),
+        (CSV.replace("12,5", "-12500"), "-12.5 for disk.write_latency_s; allowed: 0 and more", 4),
+        (CSV.replace("writes\n", "cpu idle\n"), "several columns are named 'cpu idle'", 1),
     ],
 )
 def test_a_csv_that_does_not_fit_its_mapping(text: str, words: str, at: int) -> None:
@@ -153,6 +160,107 @@ def test_a_csv_that_does_not_fit_its_mapping(text: str, words: str, at: int) -> 
     with pytest.raises(ForeignFileError, match=words) as caught:
         read(MappedCsv(), text, Settings(mapping=MAPPING))
     assert caught.value.line == at
+
+
+def plain(**settings: Any) -> Settings:
+    """A mapping of a CSV with a time and one column."""
+    mapping: dict[str, Any] = {"time": "t", "columns": {"v": MappedColumn("cpu.busy_ratio")}, **settings}
+    return Settings(mapping=CsvMapping(**mapping))
+
+
+def test_a_percentage_that_was_taken_for_a_share_is_refused() -> None:
+    """Otherwise a machine would be 3700 % busy; a rounding above 1 is none."""
+    series, _ = read(MappedCsv(), f"t,v\n{T},0.5\n{T + 1},1.01\n", plain(time_format="unix"))
+    assert [one.value for one in series["cpu.busy_ratio", ""]] == [1.01]
+    with pytest.raises(ForeignFileError, match=r"37 for cpu.busy_ratio, a share from 0 to 1.*scale: 0.01"):
+        read(MappedCsv(), f"t,v\n{T},37\n{T + 1},37\n", plain(time_format="unix"))
+
+
+def test_times_in_milliseconds() -> None:
+    """As they are where the mapping says so; otherwise that is what the error says."""
+    text = f"t,v\n{T}000,0.5\n{T}500,0.25\n"
+    series, _ = read(MappedCsv(), text, plain(time_format="unix_ms"))
+    [sample] = series["cpu.busy_ratio", ""]
+    assert (sample.time_ns, sample.interval_s, sample.value) == (T * 10**9 + 500_000_000, 0.5, 0.25)
+    with pytest.raises(ForeignFileError, match=r"no second since 1970.*format: unix_ms") as caught:
+        read(MappedCsv(), text, plain(time_format="unix"))
+    assert caught.value.line == 2
+
+
+def test_rows_of_one_time_are_one_row_too_many() -> None:
+    """With an interval rows need no order, but two of one time would be added up."""
+    rows = f"t,v\n{T + 30},0.5\n{T},0.25\n{T + 15},1\n"
+    series, _ = read(MappedCsv(), rows, plain(time_format="unix", interval_s=15.0))
+    assert len(series["cpu.busy_ratio", ""]) == 3
+    with pytest.raises(ForeignFileError, match="another row of the same host and time") as caught:
+        read(MappedCsv(), f"{rows}{T},0.5\n", plain(time_format="unix", interval_s=15.0))
+    assert caught.value.line == 5
+
+
+def test_points_between_thousands_are_no_decimal_points() -> None:
+    """Where the comma is: 1.000 is a thousand, 12.345.678,5 millions, and 2.5 nobody's number."""
+    for text, value in (("1.000", 1000.0), ("12.345.678,5", 12_345_678.5), ("0,5", 0.5), ("-1.000,25", None)):
+        given = plain(
+            time_format="unix", delimiter=";", decimal=",", columns={"v": MappedColumn("disk.outstanding")}
+        )
+        rows = f"t;v\n{T};0\n{T + 1};{text}\n"
+        if value is None:
+            with pytest.raises(ForeignFileError, match=r"-1000.25 for disk.outstanding"):
+                read(MappedCsv(), rows, given)
+            continue
+        series, _ = read(MappedCsv(), rows, given)
+        assert [one.value for one in series["disk.outstanding", ""]] == [value]
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "value"),
+    [
+        ("1,234.5", {}, 1234.5),
+        ("1,234,567", {}, 1_234_567.0),
+        ("1,234", {"thousands": ","}, 1234.0),
+        ("1 234.5", {}, 1234.5),
+        ("1\u202f234,5", {"decimal": ","}, 1234.5),
+        ("1'234'567.25", {}, 1_234_567.25),
+        ("1\u2019234", {"decimal": ","}, 1234.0),
+        ("12.5 %", {}, 12.5),
+        ("#N/A", {}, None),
+        ("inf", {}, None),
+    ],
+)
+def test_thousands_in_groups(text: str, given: dict[str, Any], value: float | None) -> None:
+    """As America, Switzerland and France write them, and what a workbook writes where there is no value."""
+    settings = plain(
+        time_format="unix", delimiter=";", columns={"v": MappedColumn("disk.outstanding")}, **given
+    )
+    series, _ = read(MappedCsv(), f"sep=;\nt;v\n{T};0\n{T + 1};{text}\n", settings)
+    assert [one.value for one in series["disk.outstanding", ""]] == [value]
+
+
+@pytest.mark.parametrize("text", ["1,234", "12,5", "1.234,5", "1,23,456", "12 34"])
+def test_a_mark_that_could_be_either_is_refused(text: str) -> None:
+    """1,234 is a thousand or one and a bit: what it is the mapping must say."""
+    settings = plain(time_format="unix", delimiter=";", columns={"v": MappedColumn("disk.outstanding")})
+    with pytest.raises(ForeignFileError, match=r"decimal mark \('\.'\).*`thousands:` in the mapping"):
+        read(MappedCsv(), f"t;v\n{T};0\n{T + 1};{text}\n", settings)
+
+
+def test_a_row_after_a_gap_stands_for_one_usual_interval() -> None:
+    """An array that told nothing for an hour tells of its last minute afterwards, and the gap is said."""
+    times = [0, 60, 120, 180, 240, 3840, 3900]
+    text = "t,v\n" + "".join(f"{T + at},0.5\n" for at in times)
+    series, found = read(MappedCsv(), text, plain(time_format="unix"))
+    assert [each.interval_s for each in series["cpu.busy_ratio", ""]] == [60.0] * 6
+    assert any(note.startswith("nothing was recorded once from ") for note in found.notes)
+
+
+def test_an_hour_that_comes_twice_goes_on() -> None:
+    """By the zone's rules: 02:00 to 02:45 in summer, then once more in winter."""
+    clocks = ("01:45", "02:00", "02:15", "02:30", "02:45", "02:00", "02:15", "02:30", "02:45", "03:00")
+    text = "t,v\n" + "".join(f"2026-10-25 {clock},0.5\n" for clock in clocks)
+    series, _ = read(MappedCsv(), text, replace(plain(), zone=ZoneInfo("Europe/Berlin")))
+    assert {sample.interval_s for sample in series["cpu.busy_ratio", ""]} == {900.0}
+    with pytest.raises(ForeignFileError, match="not later"):
+        read(MappedCsv(), text, plain())
 
 
 def test_a_csv_without_a_mapping_says_what_is_missing() -> None:
@@ -196,6 +304,37 @@ def test_days_and_months_are_told_apart_by_the_whole_file() -> None:
     assert [s.time_ns for each in plain.values() for s in each] == [
         s.time_ns for each in other.values() for s in each
     ]
+
+
+@pytest.mark.parametrize(
+    ("begun", "ended"),
+    [
+        ("2026/11/20 9:00:00", "2026/11/20 9:19:28"),
+        ("20/11/2026 9:00:00 AM", "20/11/2026 9:19:28 AM"),
+        ("20-11-2026 09:00:00", "20-11-2026 09:19:28"),
+        ("11/20/2026 9:00:00\u202fAM", "11/20/2026 9:19:28\u202fAM"),
+    ],
+)
+def test_a_crawl_history_of_any_culture(begun: str, ended: str) -> None:
+    """Japan's, Australia's, Denmark's, and a newer America's; with tabs between the cells."""
+    text = CRAWL_HISTORY.replace("11/20/2026 9:00:00 AM", begun).replace("11/20/2026 9:19:28 AM", ended)
+    series, found = read(CrawlLog(), text.replace('","', '"\t"'))
+    plain, _ = read(CrawlLog(), CRAWL_HISTORY)
+    assert series.keys() == plain.keys()
+    times = {each.time_ns for samples in series.values() for each in samples}
+    assert times == {round(datetime(2026, 11, 20, 9, 19, 28, tzinfo=UTC).timestamp() * 1e9)}
+    assert not any("its dates" in note for note in found.notes)
+
+
+def test_days_that_could_be_months_are_said() -> None:
+    """3/11 is in March or in November; 13534 crawled documents are no 13.534."""
+    text = CRAWL_HISTORY.replace("11/20/2026 9:00:00 AM", "03/11/2026 09:00:00")
+    text = text.replace("11/20/2026 9:19:28 AM", "03/11/2026 09:19:28").replace('"13534"', '"13.534"')
+    series, found = read(CrawlLog(), text)
+    assert any("is 11 March 2026, or 3 November 2026" in note for note in found.notes)
+    [rate] = series["search.documents_per_s", "Local SharePoint sites"]
+    assert rate.value is not None
+    assert rate.value * rate.interval_s == pytest.approx(13_534)
 
 
 def test_a_damaged_crawl_log_names_its_line() -> None:

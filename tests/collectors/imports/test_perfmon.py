@@ -119,12 +119,51 @@ def test_a_gap_of_an_hour_by_day_is_a_gap() -> None:
     assert not any("hour" in note for note in found.notes)
 
 
+def test_after_a_gap_a_value_of_the_moment_stands_for_itself() -> None:
+    """Nobody read between: memory as it is now says nothing of three hours, a rate PDH counted does."""
+    rows = [row(), *(row() for _ in range(5))]
+    text = perfmon(rows).splitlines(keepends=True)
+    late = [each.replace('"11/20/2026 09:', '"11/20/2026 12:') for each in text[5:]]
+    series, found = read("".join([*text[:5], *late]))
+    three_hours = 3 * 3600.0 + 15
+    assert [each.interval_s for each in series["cpu.busy_ratio", ""]] == [15.0] * 3 + [three_hours] + [
+        15.0
+    ] * 2
+    assert {each.interval_s for each in series["mem.available_bytes", ""]} == {15.0}
+    assert {each.interval_s for each in series["cpu.waiting_threads", ""]} == {15.0}
+    assert any(
+        note == "nothing was recorded once from 2026-11-20 08:00:45 to 2026-11-20 11:00:45 UTC"
+        for note in found.notes
+    )
+
+
+def test_a_clock_that_was_put_right_costs_the_rows_it_repeats() -> None:
+    """A virtual machine's time service puts it back by 40 s: the log goes on when the time does."""
+    text = perfmon([row() for _ in range(9)]).splitlines(keepends=True)
+    put_back = [
+        each.replace(stamp(moment), stamp(moment - timedelta(seconds=40)))
+        for number, each in enumerate(text[6:], 5)
+        for moment in [datetime(2026, 11, 20, 9, 0, 0, 123000) + timedelta(seconds=15 * number)]
+    ]
+    series, found = read("".join([*text[:6], *put_back]))
+    assert [each.interval_s for each in series["cpu.busy_ratio", ""]] == [15.0] * 4 + [5.0, 15.0, 15.0]
+    [said] = [note for note in found.notes if "put back" in note]
+    assert "first after 2026-11-20 09:01:00 local time" in said
+
+
 def test_time_that_goes_back_otherwise_is_an_error_with_its_line() -> None:
     """Half an hour back is no clock change: whose times are right nobody can know."""
     text = across(datetime(2026, 3, 29, 12, 0), -timedelta(minutes=30), HEADER)
     with pytest.raises(ForeignFileError, match="time goes back") as caught:
         read(text)
     assert caught.value.line == 4
+
+
+def test_words_at_the_end_may_have_a_comma() -> None:
+    """Of a single counter they are two cells, as a reading is."""
+    text = perfmon([["97.5"]], [r"\Processor(_Total)\% Processor Time"], header="(PDH-CSV 4.0)")
+    series, _ = read(text + "\r\nVorgang wird beendet, bitte warten...\r\n")
+    assert [each.value for each in series["cpu.busy_ratio", ""]] == [0.975]
 
 
 def test_typeperf_has_no_zone_and_ends_with_words() -> None:
@@ -275,3 +314,27 @@ def test_what_has_no_counterpart_is_said() -> None:
     """Counters of processes are left out, with an example."""
     _, found = read(perfmon([row()]))
     assert any(r"\Process(sqlservr)" in note for note in found.notes)
+
+
+def test_a_log_that_a_spreadsheet_saved_has_no_quotes() -> None:
+    """Whatever its delimiter: a semicolon where the comma is the decimal mark."""
+    for delimiter, mark in ((",", "."), (";", ","), ("\t", ",")):
+        rows = [[cell.replace(".", mark) for cell in row()] for _ in range(2)]
+        series, _ = read(perfmon(rows, delimiter=delimiter).replace('"', ""))
+        assert series["cpu.busy_ratio", ""][-1].value == pytest.approx(0.1), delimiter
+        assert series["disk.write_latency_s", "L:"][-1].value == pytest.approx(0.002), delimiter
+
+
+def test_logs_that_were_put_one_behind_the_other_are_told_apart() -> None:
+    """The second one has a header of its own: its line is said."""
+    one = perfmon([row(), row()])
+    with pytest.raises(ForeignFileError, match="another log begins here; split the file") as caught:
+        read(one + one)
+    assert caught.value.line == 5
+
+
+def test_two_rows_of_one_time() -> None:
+    """That is no clock change, and no time that goes back."""
+    with pytest.raises(ForeignFileError, match="two rows have the time") as caught:
+        read(perfmon([row(), row()], every_s=0.0))
+    assert caught.value.line == 3

@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import require
 
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.linux_over_ssh.script import END, RECEIVE
 from pinchpoint_collectors.remote import ssh
 from pinchpoint_collectors.remote.ssh import Address
+
+SHELLS = ("sh", "dash", "bash", "csh", "tcsh", "fish", "zsh")  # each in a package of its name
 
 
 def test_the_command_line_asks_nobody_and_holds_no_secret(tmp_path: Path) -> None:
@@ -101,7 +104,7 @@ _ALL = (
         ),
         (255, "Timeout, server sql1 not responding.", "the link was cut"),
         (255, "Connection closed by 10.0.0.1 port 22", "sshd closed the connection"),
-        (255, "", "ssh failed: it did not say why; try `ssh sql1`"),
+        (255, "", "ssh failed: without a word, as it gives up a link that was cut; try `ssh sql1`"),
         (1, "This account is currently not available.", "there is no shell that runs our commands"),
         (127, "sh: 1: exec: /bin/sh: not found", "there is no shell that runs our commands"),
         (2, "cat: /x: Permission denied", "the command ended with status 2: cat: /x: Permission denied"),
@@ -135,30 +138,25 @@ def test_a_command_that_does_not_end_is_given_up(monkeypatch: pytest.MonkeyPatch
         ssh.run(Address("sql1"), "uptime", timeout_s=0.2)
 
 
-@pytest.mark.parametrize("shell", ["sh", "dash", "bash", "csh", "tcsh", "fish", "zsh"])
+@pytest.mark.parametrize("shell", SHELLS)
 def test_a_script_reaches_a_posix_shell_through_any_login_shell(shell: str) -> None:
     """What sshd does: the login shell gets the whole command as one word after -c."""
     command = ssh.shell('printf "%s|" "$0" *.nothing; case $1 in ("") echo "it is";; esac')
-    try:
-        done = subprocess.run([shell, "-c", command], capture_output=True, text=True, check=True, cwd="/")
-    except FileNotFoundError:
-        pytest.skip(f"{shell} is not installed")
+    program = require(shell, shell)
+    done = subprocess.run([program, "-c", command], capture_output=True, text=True, check=True, cwd="/")
     assert done.stdout == "/bin/sh|*.nothing|it is\n"
 
 
-@pytest.mark.parametrize("shell", ["sh", "dash", "bash", "csh", "tcsh", "fish", "zsh"])
+@pytest.mark.parametrize("shell", SHELLS)
 def test_a_script_is_received_line_by_line_and_no_further(shell: str) -> None:
     """What stands behind the script is left to the script: it is what we say to it later."""
     text = 'say() { echo "$1!"; }\nread -r word\nsay \'it is\' \\\n  # a comment\nsay "$word"\n'
-    try:
-        done = subprocess.run(
-            [shell, "-c", RECEIVE],
-            input=f"{text}{END}\nsaid later\n",
-            capture_output=True,
-            text=True,
-            check=True,
-            cwd="/",
-        )
-    except FileNotFoundError:
-        pytest.skip(f"{shell} is not installed")
+    done = subprocess.run(
+        [require(shell, shell), "-c", RECEIVE],
+        input=f"{text}{END}\nsaid later\n",
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd="/",
+    )
     assert done.stdout == "it is!\nsaid later!\n"

@@ -8,14 +8,12 @@ from collectors.ssh.recorded import hello
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.linux.disks import Disks
 from pinchpoint_collectors.linux.inventory import interfaces, machine_facts
-from pinchpoint_collectors.linux_over_ssh.frame import Frame
 from pinchpoint_collectors.linux_over_ssh.hello import Hello, parse
 from pinchpoint_collectors.linux_over_ssh.host import FILES, Host
 from pinchpoint_collectors.proc import mountinfo
 from pinchpoint_collectors.record import Processes, Watch
 from pinchpoint_collectors.remote.clock import HostClock
 
-FRAME = Frame(0, ())
 POSTGRES = "612 (postgres) S 1 612 612 0 -1 4194560 5 0 0 0 250 50 10 5 20 0 1 0 900 1 2" + " 0" * 30
 
 
@@ -82,7 +80,7 @@ def test_facts_of_the_machine() -> None:
 def test_facts_of_disks_and_roles() -> None:
     """Model, scheduler, cache; mount point, file system, options."""
     host = Host(parse(hello()), [Watch("sql1", "sql", {"data": "/var/lib/postgresql"})], HostClock())
-    facts = host.facts(Watch("sql1", "sql", {"data": "/var/lib/postgresql"}), FRAME)
+    facts = host.facts(Watch("sql1", "sql", {"data": "/var/lib/postgresql"}))
     assert facts["disks"]["sdb"]["model"] == "Virtual Disk"
     assert facts["disks"]["sdb"]["write_cache"] == "write back"
     assert facts["disks"]["sda"]["scheduler"] == "mq-deadline"
@@ -102,7 +100,7 @@ def test_facts_of_disks_and_roles() -> None:
 def test_a_file_that_is_missing_is_not_measured_with_its_remedy() -> None:
     """A kernel without pressure files."""
     found = parse(hello("missing /proc/pressure/io No such file or directory"))
-    facts = Host(found, [Watch("sql1", "sql")], HostClock()).facts(Watch("sql1", "sql"), FRAME)
+    facts = Host(found, [Watch("sql1", "sql")], HostClock()).facts(Watch("sql1", "sql"))
     (missing,) = (each for each in facts["not_measured"] if each["metric"] == "pressure.io_ratio")
     assert missing["why"] == "/proc/pressure/io: No such file or directory"
     assert "psi=1" in missing["remedy"]
@@ -132,5 +130,7 @@ def test_a_tier_whose_processes_are_not_there_is_not_measured() -> None:
     """With the name that was looked for; one that is there is not said."""
     for name, said in (("mysqld", ["no process named mysqld runs there"]), ("postgres", [])):
         watch = Watch("sql1", "sql", processes=Processes(names=(name,)))
-        facts = Host(parse(hello()), [watch], HostClock()).facts(watch, Frame(0, (), POSTGRES))
+        host = Host(parse(hello()), [watch], HostClock())
+        host.tiers.find(POSTGRES)
+        facts = host.facts(watch)
         assert [each["why"] for each in facts["not_measured"] if each["metric"] == "cpu.busy_ratio"] == said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import time
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from collectors.workers import Worker
 from sshd_hosts import SshdHost, sshd_host
 from support import require
 
@@ -142,7 +144,8 @@ def test_a_tier_that_shares_the_host_is_its_processes(host: SshdHost) -> None:
     finally:
         collector.close()
     found = {(each.host, each.metric): each.value for each in samples if each.instance == "tier:sql"}
-    assert found["sql1", "cpu.cores"] == facts["sql1"]["cores"]
+    cap, cores = facts["sql1"]["tier_cap_cores"], len(facts["sql1"]["tier_cores"])
+    assert found["sql1", "cpu.cores"] == (cores if cap is None else min(cap, cores))
     busy = found["sql1", "cpu.busy_ratio"]
     assert busy is not None
     assert 0 < busy < 1.5
@@ -252,15 +255,23 @@ def test_it_runs_in_every_posix_shell(shell: str, tmp_path: Path) -> None:
     wrapper = tmp_path / "login"
     wrapper.write_text(f"#!/bin/sh\n{begin}\n")
     wrapper.chmod(0o755)
+    worker = Worker()
+    worker.do(f"name pp-{shell[:4]}-{os.getpid()}")
+    worker.begin("thread spinner 30")
+    name = Path(f"/proc/{worker.pid}/comm").read_text().strip()
     with sshd_host(str(wrapper)) as other:
-        collector = SshKind().connect([watch(other, disks={"data": "/"})])
+        collector = SshKind().connect([watch(other, disks={"data": "/"}, process=name)])
         try:
-            samples = second_reading(collector)
+            samples = [*second_reading(collector), *(each for _ in range(4) for each in collector.read())]
+            facts = collector.inventory()["sql1"]
         finally:
             collector.close()
+            worker.close()
         assert gone(other)
     metrics = {each.metric for each in samples}
     assert {"cpu.busy_ratio", "mem.available_bytes", "net.received_bytes_per_s"} <= metrics
+    assert {"tier:sql", "thread:spinner"} <= {each.instance for each in samples if each.value}
+    assert facts["tier_cores"]
 
 
 def test_a_host_whose_sleep_and_date_know_whole_seconds_only(tmp_path: Path) -> None:

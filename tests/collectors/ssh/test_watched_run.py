@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from support import end, run_cli, start_cli, wait_for_line
 
 from pinchpoint.store.read import open_run
 
-pytestmark = [pytest.mark.root, pytest.mark.farm]
+pytestmark = [pytest.mark.root, pytest.mark.farm, pytest.mark.alone]
 
 
 @pytest.fixture(scope="module")
@@ -55,17 +56,20 @@ def plan_file(folder: Path, measure_s: int) -> Path:
     return path
 
 
-def cut_when_measuring(process: Any, host: SshdHost, for_s: float) -> None:
-    """Cut the link two seconds into the measuring, and put it back after so long."""
+@contextmanager
+def cut_when_measuring(process: Any, host: SshdHost, for_s: float) -> Iterator[None]:
+    """Cut the link two seconds into the measuring; it is put back after so long, or when all is over."""
     wait_for_line(process, "measur")
     time.sleep(2)
     host.cut()
-
-    def mend() -> None:
-        time.sleep(for_s)
+    timer = threading.Timer(for_s, host.mend)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
         host.mend()
-
-    threading.Thread(target=mend, daemon=True).start()
 
 
 @pytest.mark.slow  # a run of half a minute
@@ -76,11 +80,10 @@ def test_a_host_that_is_cut_off_costs_its_own_samples_only(
     farm = farm_file(tmp_path, hosts, nosql)
     process = start_cli("run", plan_file(tmp_path, 36), "--farm", farm, "--out", tmp_path / "runs")
     try:
-        cut_when_measuring(process, hosts[1], 23)
-        status, out, said = end(process, timeout_s=100)
+        with cut_when_measuring(process, hosts[1], 23):
+            status, out, said = end(process, timeout_s=100)
     finally:
         process.kill()
-        hosts[1].mend()
     assert status in (0, 3), said
     directory = Path(out.splitlines()[-1])
     manifest = json.loads((directory / "manifest.json").read_text())
@@ -115,10 +118,9 @@ def test_a_run_that_must_not_do_without_a_host_ends(
     farm = farm_file(tmp_path, hosts, nosql, required=True)
     process = start_cli("run", plan_file(tmp_path, 60), "--farm", farm, "--out", tmp_path / "runs")
     try:
-        cut_when_measuring(process, hosts[1], 40)
-        status, _out, said = end(process, timeout_s=100)
+        with cut_when_measuring(process, hosts[1], 40):
+            status, _out, said = end(process, timeout_s=100)
     finally:
         process.kill()
-        hosts[1].mend()
     assert status in (3, 5), said  # 3 where the machine was too busy for its load generator
     assert "n2: not seen for 10 s, and the collector ssh is required" in said

@@ -94,6 +94,30 @@ CLASSES: Mapping[str, tuple[tuple[str | None, ...], Mapping[str, Grows]]] = {
     ),
     "MSSQLSERVER_SQLServerDatabasesMirroring": ((None,), {"LogFlushesPersec": (BULK, 1, 1)}),
 }
+START = 133_000_000_000_000_000
+PROCESS_TYPES = {
+    "IDProcess": RAW,
+    "CreatingProcessID": RAW,
+    "ElapsedTime": 807666944,
+    "PercentProcessorTime": 542180608,
+    "ThreadCount": RAW,
+}
+PROCESSES: Mapping[str, tuple[int, int, int, int]] = {
+    "_Total": (0, 0, 0, 0),
+    "Idle": (0, 0, 0, 15_000_000),
+    "System": (4, 0, START, 100_000),
+    "services": (600, 500, START + 10, 0),  # what started it has ended
+    "sqlservr": (1433, 600, START + 100, 4_000_000),  # 0.4 s a second
+    "conhost": (1500, 1433, START + 110, 1_000_000),
+    "w3wp": (2000, 700, START + 200, 500_000),
+    "w3wp#1": (2001, 700, START + 210, 3_000_000),
+    "late": (2100, 1433, START + 90, 700_000),  # older than 1433: that id was another's when it was started
+}
+"""Name -> (id, id of what started it, start in 100 ns, growth of its CPU time per second)."""
+FOUND: Mapping[tuple[str, str], str] = {
+    ("service", "MSSQLSERVER"): "1433",
+    ("command_line", '-ap "SharePoint - 80"'): "2001",
+}
 HOST = {
     "hostname": "SQL1",
     "os": "Microsoft Windows Server 2022 Standard",
@@ -167,12 +191,16 @@ class Machine:
         failing: classes that cannot be read now.
         without: classes it does not have.
         asked: the requests it was given.
+        processes: what runs there, as ``PROCESSES`` has it.
+        found: what looking for processes finds there, as ``FOUND`` has it.
     """
 
     ahead_s: float = 0.0
     failing: set[str] = field(default_factory=set)
     without: set[str] = field(default_factory=set)
     asked: list[dict[str, Any]] = field(default_factory=list)
+    processes: dict[str, tuple[int, int, int, int]] = field(default_factory=lambda: dict(PROCESSES))
+    found: dict[tuple[str, str], str] = field(default_factory=lambda: dict(FOUND))
     classes: dict[str, list[str]] = field(default_factory=dict)
     readings: int = 0
     cpu_s: float = 0.5
@@ -189,6 +217,12 @@ class Machine:
             yield line(kind, **facts)
         self.classes = {}
         for one in asked["classes"]:
+            if one["pattern"] == "PerfProc_Process" and one["pattern"] not in self.without:
+                columns = one["properties"].split(",")
+                self.classes[one["pattern"]] = columns
+                types = ",".join(str(PROCESS_TYPES[column]) for column in columns)
+                shown = {"class": one["pattern"], "pattern": one["pattern"]}
+                yield line("class", **shown, columns=",".join(columns), types=types)
             for name, (_, counters) in CLASSES.items():
                 if name in self.without or not fnmatchcase(name, one["pattern"]):
                     continue
@@ -204,9 +238,16 @@ class Machine:
 
     def reading(self) -> Iterator[str]:
         """One reading; each is a second after the one before, whatever time it is."""
+        if self.readings % 10 == 0:
+            for one in self.asked[-1]["find"]:
+                ids = self.found.get((one["what"], one["text"]), "")
+                yield line("found", what=one["what"], text=one["text"], processes=ids, why=None)
         for name, columns in self.classes.items():
             if name in self.failing:
                 yield line("failed", **{"class": name}, utc=self.utc(), why="Generic failure")
+                continue
+            if name == "PerfProc_Process":
+                yield line("rows", **{"class": name}, utc=self.utc(), rows=self._processes(columns))
                 continue
             instances, counters = CLASSES[name]
             stamps = [BEGUN + self.readings * PERF_PER_S, self.utc(), PERF_PER_S]
@@ -223,6 +264,14 @@ class Machine:
     def time(self, asked: str) -> str:
         """Its answer to "time N"."""
         return line("time", asked=int(asked), utc=self.utc())
+
+    def _processes(self, columns: list[str]) -> list[list[Any]]:
+        stamps = [BEGUN + self.readings * PERF_PER_S, BEGUN + self.readings * 10_000_000, PERF_PER_S]
+        rows = []
+        for name, (pid, parent, start, growth) in self.processes.items():
+            cells = dict(zip(PROCESS_TYPES, (pid, parent, start, 7 + self.readings * growth, 3), strict=True))
+            rows.append([name, *stamps, *(cells[column] for column in columns)])
+        return rows
 
     def _value(self, grows: Grows) -> int:
         kind, begin, growth = grows

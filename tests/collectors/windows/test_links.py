@@ -13,7 +13,7 @@ import pytest
 from collectors.windows.sshhost import SshHost, ssh_host
 from collectors.windows.standin import Machine
 from collectors.windows.winrmhost import WinRmHost, winrm_host
-from scenarios.full_crawl.native.winrmfarm import PASSWORD
+from winrmserver import PASSWORD
 
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import Collector, Sample, Telling, Watch
@@ -143,9 +143,9 @@ def test_nothing_is_left_on_the_machine(way: str, tmp_path: Path) -> None:
                 server.cut()
                 read_until(collector, lambda _: len(now := server.running()) == 1 and now != first)
             else:
-                assert [shell.running for shell in server.hosts.values()]
+                assert [shell.running for shell in server.shells.values()]
         deadline = time.monotonic() + 10
-        while server.running() if isinstance(server, SshHost) else server.hosts:
+        while server.running() if isinstance(server, SshHost) else server.shells:
             assert time.monotonic() < deadline, "something is left there"
             time.sleep(0.05)
         if isinstance(server, WinRmHost):
@@ -174,7 +174,7 @@ def test_a_drive_that_is_not_there_is_said_with_those_that_are(way: str, tmp_pat
         ):
             kind("windows").connect([watch])
         if isinstance(server, WinRmHost):
-            assert not server.hosts
+            assert not server.shells
 
 
 def test_winrm_fetches_what_windows_held_while_the_link_was_cut(tmp_path: Path) -> None:
@@ -240,7 +240,7 @@ def test_a_machine_that_says_nothing_more_is_a_failure_with_its_reason(
     with winrm_host(Machine(), tmp_path) as server, watching(server) as collector:
         list(collector.read())
         monkeypatch.setattr("pinchpoint_collectors.windows.collector._SILENT_S", 0.5)
-        for shell in server.hosts.values():
+        for shell in server.shells.values():
             shell.running.clear()  # it hangs
         with pytest.raises(CollectorError, match=r"nothing has come for \d+ s"):
             read_for(collector, 20)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from collectors.windows.sshhost import powershell
 from collectors.windows.standin import Machine as StandIn
 
 from pinchpoint_collectors.errors import CollectorError
-from pinchpoint_collectors.record import Sample, Watch
+from pinchpoint_collectors.record import Processes, Sample, Watch
 from pinchpoint_collectors.registry import kind
 from pinchpoint_collectors.windows.local import LocalWindows, ask_machine
 from pinchpoint_collectors.windows.machine import Machine
@@ -193,10 +194,25 @@ def test_the_inventory_says_what_is_not_there(machine: Machine) -> None:
     missing = {one["metric"]: one for one in facts["not_measured"]}
     assert "Memory" in missing["mem.paged_out_bytes_per_s"]["why"]
     assert {"net.errors_per_s", "disk.flush*", "cpu.steal_ratio"} <= set(missing)
-    told = LocalWindows(
-        [Watch("sql1", "sql", options={"port": 1433})], StandInPdh(), PdhError, machine
-    ).inventory()["sql1"]["not_measured"]
-    assert any(one["instance"] == "tier:sql" for one in told)
+    watch = Watch("sql1", "sql", options={"process": "nobody-is-called-so"})
+    told = LocalWindows([watch], StandInPdh(), PdhError, machine).inventory()["sql1"]["not_measured"]
+    assert {one["instance"] for one in told} >= {"tier:sql", "thread:*"}
+
+
+def test_a_tier_is_told_apart_from_the_machine(machine: Machine) -> None:
+    """Of the two processors PowerShell told, what this test's process uses of them."""
+    watch = Watch("sql1", "sql", processes=Processes(pids=(os.getpid(),)))
+    local = LocalWindows([watch], StandInPdh(), PdhError, machine)
+    local.read()
+    end = time.thread_time() + 0.2
+    while time.thread_time() < end:
+        pass
+    found = by_series(local.read())
+    busy = found["cpu.busy_ratio", "tier:sql"]
+    assert found["cpu.cores", "tier:sql"].value == 2
+    assert busy.value is not None
+    assert 0.2 <= busy.value * busy.interval_s * 2 + 0.02 < 0.6
+    assert "tier:sql" not in {one["instance"] for one in local.inventory()["sql1"]["not_measured"]}
 
 
 def test_what_is_wrong_is_said(machine: Machine) -> None:

@@ -11,7 +11,8 @@ from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import Watch
 from pinchpoint_collectors.registry import kind
 from pinchpoint_collectors.remote.ssh import Address
-from pinchpoint_collectors.windows.options import WinRm, interval_s, transport
+from pinchpoint_collectors.windows.options import WinRm, interval_s, sought, transport
+from pinchpoint_collectors.windows.sought import Sought
 
 LOGIN = {"user": "FARM\\watcher", "password": "hunter2"}
 
@@ -97,3 +98,29 @@ def test_a_file_of_an_authority_must_be_there(tmp_path: Path) -> None:
     found = transport({"address": "sql1", **LOGIN, "ca": str(path), "cert_validation": False})
     assert isinstance(found, WinRm)
     assert (found.ca, found.cert_validation) == (str(path), False)
+
+
+def test_a_tier_s_processes_are_known_by_one_thing() -> None:
+    """A name, a service or a part of the command line; one of them or several."""
+    assert sought({"address": "sql1"}) is None
+    assert sought({"process": "sqlservr.exe"}) == Sought("process", ("sqlservr.exe",))
+    assert sought({"service": ["MSSQLSERVER", "SQLSERVERAGENT"]}) == Sought(
+        "service", ("MSSQLSERVER", "SQLSERVERAGENT")
+    )
+    assert sought({"command_line": "-ap x"}) == Sought("command_line", ("-ap x",))
+    for wrong in ("", " ", [], [1], 7, {"a": 1}):
+        with pytest.raises(CollectorError, match=r"service: found .*; allowed: a text or a list of texts"):
+            sought({"service": wrong})
+    with pytest.raises(CollectorError, match=r"process and service are all given; allowed: one of"):
+        sought({"service": "MSSQLSERVER", "process": "sqlservr"})
+
+
+def test_tiers_of_one_machine_share_its_link() -> None:
+    """Whatever processes each of them has."""
+    windows = kind("windows")
+    common = {"address": "app1", **LOGIN}
+    watches = [
+        Watch("sql1", "sql", options={**common, "service": "MSSQLSERVER"}),
+        Watch("web1", "web", options={**common, "process": "w3wp"}),
+    ]
+    assert len({windows.machine(watch) for watch in watches}) == 1

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from collectors.windows.standin import Machine
 from collectors.windows.winrmhost import WinRmHost, winrm_host
-from scenarios.full_crawl.native.winrmfarm import PASSWORD
 from support import end, run_cli, start_cli
+from winrmserver import PASSWORD
 
 from pinchpoint.errors import InputError
 from pinchpoint.live import standing_farm
@@ -102,18 +102,21 @@ def test_an_option_of_no_kind_is_named(tmp_path: Path) -> None:
 
 
 def test_check_reads_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The collector is reached and read as a user has it done; the password is shown nowhere."""
+    """The collector is reached and read as a user has it done, its tier found; no password is shown."""
     with winrm_host(Machine(), tmp_path) as server:
-        plan, farm = write(tmp_path, collect_of(server), DISKS)
+        plan, farm = write(tmp_path, {**collect_of(server), "service": "MSSQLSERVER"}, DISKS)
         monkeypatch.setenv("WATCHER_PASSWORD", PASSWORD)
         done = run_cli("check", plan, "--farm", farm)
         assert done.returncode == 0, done.stdout + done.stderr
         assert "collector windows (sql1)" in done.stdout
+        assert "cpu.busy_ratio thread:*" in done.stdout
+        assert "tier:sql" not in done.stdout, "it is measured"
         assert PASSWORD not in done.stdout + done.stderr
 
 
 @pytest.mark.slow  # a whole run, half a minute
 @pytest.mark.farm
+@pytest.mark.alone
 @pytest.mark.timeout(300)
 def test_a_run_watches_a_windows_machine_through_a_cut_link(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

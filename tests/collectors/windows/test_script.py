@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 
-import tree_sitter_powershell
-from collectors.windows.standin import CLASSES, Machine
-from tree_sitter import Language, Node, Parser
+from collectors.windows.standin import CLASSES, PROCESS_TYPES, Machine
+from powershell import named, parse, wrong
 
 from pinchpoint_collectors.windows import openssh, winrm
 from pinchpoint_collectors.windows.classes import PREFIX, wanted
 from pinchpoint_collectors.windows.script import SCRIPT, line_of, request, script, unix_ns
+from pinchpoint_collectors.windows.sought import PROPERTIES, Sought
 
 COMMANDS = {
     *("ConvertFrom-Json", "ConvertTo-Json", "ForEach-Object", "Where-Object", "Write-Output", "New-Object"),
@@ -24,32 +23,6 @@ COMMANDS = {
     *("Get-PhysicalDisk", "Get-StorageAdvancedProperty", "Start-Sleep"),
 }
 """Cmdlets of Windows PowerShell 5.1 and its modules CimCmdlets and Storage."""
-
-
-def parse(text: str) -> Node:
-    return Parser(Language(tree_sitter_powershell.language())).parse(text.encode()).root_node
-
-
-def walk(node: Node) -> Iterator[Node]:
-    yield node
-    for child in node.children:
-        yield from walk(child)
-
-
-def named(text: str, kind: str) -> list[str]:
-    return [
-        one.decode()
-        for one in (node.text for node in walk(parse(text)) if node.type == kind)
-        if one is not None
-    ]
-
-
-def wrong(text: str) -> list[tuple[int, bytes | None]]:
-    return [
-        (node.start_point.row + 1, node.text)
-        for node in walk(parse(text))
-        if node.is_error or node.is_missing
-    ]
 
 
 def test_the_script_parses() -> None:
@@ -100,7 +73,8 @@ def test_the_stand_in_speaks_as_the_script_does() -> None:
     """Every kind of line has the same fields in both, so that what is tested is what Windows would say."""
     said: dict[str, set[str]] = {}
     machine = Machine(failing={"PerfOS_System"})
-    texts = [*machine.hello(request(wanted(), 1)), *machine.reading(), machine.time("1")]
+    sought = [Sought("service", ("MSSQLSERVER",))]
+    texts = [*machine.hello(request(wanted(), 1, sought)), *machine.reading(), machine.time("1")]
     for line in map(json.loads, texts):
         said.setdefault(line["kind"], set()).update(set(line) - {"kind"})
     written: dict[str, set[str]] = {}
@@ -125,9 +99,33 @@ def test_a_request_is_one_line_that_the_script_understands() -> None:
     assert set(re.findall(r"\$wanted\.(\w+)", script())) == set(asked["classes"][0])
 
 
+def test_processes_are_asked_for_where_a_tier_has_some() -> None:
+    """By name all that is needed is in the rows; the rest is looked for there, each thing once."""
+    assert "PerfProc_Process" not in request(wanted(), 1)
+    by_name = json.loads(request(wanted(), 1, [Sought("process", ("sqlservr",))]))
+    assert by_name["classes"][-1] == {"pattern": "PerfProc_Process", "properties": ",".join(PROPERTIES)}
+    assert by_name["find"] == []
+    line = Sought("command_line", ('-ap "Größe"', "-ap x"))
+    looked_for = json.loads(request(wanted(), 1, [line, line, Sought("service", ("W3SVC",))]))["find"]
+    assert looked_for == [
+        {"what": "command_line", "text": '-ap "Größe"'},
+        {"what": "command_line", "text": "-ap x"},
+        {"what": "service", "text": "W3SVC"},
+    ]
+    assert set(re.findall(r"\$one\.(\w+)", script())) == set(looked_for[0])
+
+
+def test_command_lines_stay_on_the_machine() -> None:
+    """They may hold passwords: they are compared there, and no line that is written has one."""
+    written = re.findall(r"Write-PinchpointLine '\w+' @\{(.*?)\}", script(), re.DOTALL)
+    assert script().count("CommandLine") == 2
+    assert not [body for body in written if "CommandLine" in body]
+
+
 def test_every_column_of_the_stand_in_is_asked_for() -> None:
     """The stand-in has no column that nobody reads, but for those of another rank."""
     asked = {name for one in wanted() for name in (*one.counters, *one.errors)}
+    assert set(PROCESS_TYPES) == set(PROPERTIES)
     columns = {name.removesuffix("_Base") for _, counters in CLASSES.values() for name in counters}
     assert columns <= asked
 

@@ -226,7 +226,7 @@ class Build:
 
     def generator(
         self,
-        cpu: float = 0.3,
+        cpu: float | Floats = 0.3,
         send_lag_s: float = 0.0005,
         host: str = "generator1",
         loop_lag_s: float = 0.001,

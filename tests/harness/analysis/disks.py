@@ -64,6 +64,17 @@ class Distant(Disk):
         return now + self.latency_s + random.exponential(self.jitter_s) + transfer_s
 
 
+class Drifting(Disk):
+    """Many at a time, each as long as the network takes just then: that goes up and down by itself."""
+
+    def __init__(self, latency_s: float, swing: float = 0.3, period_s: float = 17.0) -> None:
+        self.latency_s, self.swing, self.period_s = latency_s, swing, period_s
+
+    def done(self, now: float, size: int, random: np.random.Generator) -> float:
+        drift = 1 + self.swing * math.sin(2 * math.pi * now / self.period_s)
+        return now + self.latency_s * drift * random.lognormal(0, 0.1)
+
+
 class Spindle(Disk):
     """One I/O after the other, each taking a time of its own."""
 
@@ -213,6 +224,38 @@ def reads(
         found.operation(start, end)
         heapq.heappush(coming, (end + random.exponential(work_s), end))
     return found
+
+
+def reads_on_time(disk: Disk, seconds: int, rate_per_s: float, seed: int = 1) -> Seconds:
+    """Pages read at a constant rate, however many reads are under way."""
+    random, found = np.random.default_rng(seed), Seconds(seconds)
+    for number in range(int(rate_per_s * seconds)):
+        begin = number / rate_per_s
+        end = disk.done(begin, PAGE, random)
+        found.io(begin, end, PAGE, write=False)
+        found.operation(begin, end)
+    return found
+
+
+def read_then_commit(
+    disk: Disk, seconds: int, users: int, seed: int = 1, reading: float = 1.0, work_s: float = 0.0004
+) -> tuple[Seconds, Seconds]:
+    """Users who read a page (a share of the time) and then commit: (log, data), two devices on one disk."""
+    random, log, data = np.random.default_rng(seed), Seconds(seconds), Seconds(seconds)
+    coming = [(ready, 0.0, True) for ready in random.exponential(work_s, users)]
+    heapq.heapify(coming)
+    while coming and coming[0][0] < seconds:
+        now, start, reads_first = heapq.heappop(coming)
+        end = disk.done(now, PAGE, random)
+        if reads_first:
+            data.io(now, end, PAGE, write=False)
+            heapq.heappush(coming, (end, start, False))
+            continue
+        log.io(now, end, PAGE, write=True)
+        log.operation(start, end)
+        ready = end + random.exponential(work_s)
+        heapq.heappush(coming, (ready, ready, bool(random.random() < reading)))
+    return log, data
 
 
 def indexing(

@@ -50,7 +50,7 @@ def test_cpus_are_added_as_far_as_the_next_limit() -> None:
     advice = first(verdict)
     assert (advice.kind, advice.target) == ("cpu", "search")
     assert advice.gain_ratio == pytest.approx(0.96 / 0.35 - 1, rel=0.1)
-    assert advice.text.startswith("Add CPUs to search (2 cores now, 6 for all of it): up to +")
+    assert advice.text.startswith("Add CPUs to search (2 cores now, 6 for all of it): about +")
     assert advice.text.endswith("; then the CPU of sql limits.")
     assert verdict.summary.endswith(advice.text)
     assert "the same mix of operations" in advice.assumes
@@ -201,7 +201,7 @@ def test_a_slow_log_wants_latency_never_queue_depth() -> None:
     assert verdict.bottleneck.kind == "disk_latency"
     advice = first(verdict)
     assert "5 ms a write, as is good for its role (SP)" in advice.what
-    [share] = [f.value for f in verdict.bottleneck.evidence if f.metric == "service_wait_ratio"]
+    [share] = [f.value for f in verdict.bottleneck.evidence if f.metric == "operations.service"]
     assert share is not None
     assert advice.gain_ratio == pytest.approx(1 / (1 - share * (1 - 5 / 35)) - 1, rel=0.3)
     assert "of the operations' time that waits for it shrinks" in advice.assumes

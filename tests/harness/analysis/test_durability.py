@@ -16,7 +16,7 @@ READ |= {"missing": 0, "different": 0, "expired": 0}
 READ |= {"sample": "sample", "examples": [], "not_read": ""}
 
 
-def judged(*told: dict[str, Any]) -> Verdict:
+def judged(*told: dict[str, Any], lost: dict[str, Any] | None = None) -> Verdict:
     build = Build(measure_s=60, warm_up_s=0).host("nosql1", "nosql").cpu("nosql1", 0.3)
     build.burst("burst", base=50, peak=200, every_s=30, for_s=10)
     inside = np.arange(60) % 30 >= 20
@@ -26,6 +26,8 @@ def judged(*told: dict[str, Any]) -> Verdict:
         build.metric("generator1", f"generator.{metric}_per_s", offered, "burst", 0)
     for number, fields in enumerate(told, 1):
         build.event("writes_read_back", 61, scenario="burst", worker=f"generator{number}", **READ | fields)
+    if lost:
+        build.event("worker_lost", 30, worker="generator9", why="killed", taken_over_after_s=1.0, **lost)
     return analyse(build.run())
 
 
@@ -53,6 +55,13 @@ def test_what_could_not_be_read_back_is_said() -> None:
     """It is neither lost nor there."""
     (said,) = about_writes(judged({"records": 0, "confirmed": 0, "not_read": "the store did not answer"}))
     assert said == "burst: acknowledged writes were not all read back: the store did not answer"
+
+
+def test_a_lost_generator_s_writes_are_not_said_to_be_there() -> None:
+    """Only it knew them; one that did other scenarios knew nothing of these."""
+    (said,) = about_writes(judged({}, lost={"scenarios": ["burst", "crawl"]}))
+    assert "burst: acknowledged writes were not all read back: load generator generator9 was lost" in said
+    assert about_writes(judged({}, lost={"scenarios": ["crawl"]})) == []
 
 
 def test_who_reads_nothing_back_has_no_row() -> None:

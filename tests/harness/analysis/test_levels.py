@@ -161,3 +161,17 @@ def test_without_a_knee_all_levels_at_which_it_was_full_are_judged() -> None:
     assert found.kind == "cpu"
     assert found.window is not None
     assert (found.window[0][14:19], found.window[1][14:19]) == ("01:52", "02:30")
+
+
+def test_levels_that_are_judged_together_are_no_transient() -> None:
+    """Three levels with full cores, still served: that throughput steps up is meant, nothing is cut."""
+    levels = np.arange(100.0, 900.0, 100.0)
+    build = climb(levels, 1000)
+    full = np.where(over_time(levels) > 550, 0.97, 0.4)
+    build.samples = [row for row in build.samples if row[3] not in {"cpu.busy_ratio", "pressure.cpu_ratio"}]
+    build.cpu("sql1", full, full, cores=(0, 1), pressure=np.where(full > 0.9, 0.9, 0.2), noise=0.005)
+    verdict = judged(build)
+    assert verdict.bottleneck is not None, verdict.summary
+    [stage] = verdict.stages
+    assert (stage["cut_s"], stage["samples"]) == (0, 3 * EACH_S - 2)
+    assert not any("left out" in warning for warning in verdict.warnings)

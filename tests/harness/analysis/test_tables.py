@@ -168,6 +168,24 @@ def test_a_burst_nobody_recovers_from_has_no_recovery_time() -> None:
     assert rows[-1]["recovery_s"] is None
 
 
+@pytest.mark.parametrize("calm_s", [30, 0])
+def test_what_still_waits_from_a_burst_is_no_calm(calm_s: int) -> None:
+    """Half of a burst is served in it, the rest is late until the end: most time between bursts is, too."""
+    build = Build(measure_s=120, warm_up_s=0).host("nosql1", "nosql").cpu("nosql1", 0.3)
+    build.burst("burst", base=50, peak=1000, every_s=60, for_s=10)
+    second = np.arange(120) + 30 - calm_s
+    inside = (second % 60 >= 30) & (second % 60 < 40)
+    build.operations(
+        "burst", "write", np.where(inside, 500.0, 50.0), np.where(second < 30, 0.001, 9.0), noise=0
+    )
+    for metric in ("scheduled", "started"):
+        offered = np.where(inside, 1000.0, 50.0)
+        build.metric("generator1", f"generator.{metric}_per_s", offered, "burst", 0)
+    rows = analyse(build.run()).scenarios["burst"]["bursts"]
+    assert [row["recovery_s"] for row in rows] == [None] * len(rows)
+    assert rows[0]["backlog"] == pytest.approx(5000, rel=0.05)
+
+
 def test_what_is_used_up_only_in_bursts_is_found() -> None:
     """A CPU that is full in bursts alone is the bottleneck of the bursts, and the words say so."""
     build = Build(measure_s=120, warm_up_s=0).host("nosql1", "nosql")

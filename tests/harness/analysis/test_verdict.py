@@ -200,6 +200,15 @@ def test_a_capped_disk_whose_cap_is_withheld_or_declared_wrong(
     assert told == (declared is not None)
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_disk_that_idles_a_little_at_its_cap_does_not_contradict_it(seed: int) -> None:
+    """Its sender works a moment on what came back, and the regulator lets it make up for that."""
+    verdict = judged(log_disk({"iops": 496.5}, latency_s=0.014, busy=0.92, seed=seed))
+    assert named(verdict) == ("disk_cap", "sql", "sql1", "medium")
+    assert verdict.bottleneck is not None
+    assert not any("therefore wrong" in fact.fact for fact in verdict.bottleneck.evidence)
+
+
 @pytest.mark.parametrize("declared", [None, 190.0, 760.0])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_slow_device_without_flatness(declared: float | None, seed: int) -> None:
@@ -432,6 +441,16 @@ def test_a_generator_at_its_core_s_limit_invalidates(cpu: float) -> None:
     assert (verdict.bottleneck.kind, verdict.bottleneck.host) == ("generator", "generator2")
     assert "says nothing about the farm" in verdict.summary
     assert exit_status(verdict) == 3
+
+
+def test_a_generator_that_is_full_now_and_then_says_how_often() -> None:
+    """A core full in a third of the seconds is too late in those, whatever its mean is."""
+    now_and_then = np.where(np.arange(70) % 3 == 0, 0.98, 0.15)
+    verdict = judged(crawl_bound_by_search().generator(cpu=now_and_then, host="generator2"))
+    assert verdict.outcome == "invalid"
+    assert re.search(
+        r"43 % of the core it may use, and 90 % or more of it for 3\d % of the time", verdict.summary
+    )
 
 
 def test_a_generator_at_its_quota_s_limit_invalidates() -> None:
@@ -829,7 +848,7 @@ def test_a_store_that_flushes_its_log_all_the_time_waits_for_the_disk(seed: int)
     found = verdict.bottleneck
     assert found is not None, verdict.summary
     assert (found.kind, found.tier, found.role) == ("disk_latency", "nosql", "data")
-    assert any(fact.metric == "service_wait_ratio" and fact.evidence == "E4" for fact in found.evidence)
+    assert any(fact.metric == "operations.service" and fact.evidence == "E4" for fact in found.evidence)
 
 
 # ---- connections and interfaces ---------------------------------------------------------------------
@@ -929,6 +948,18 @@ def test_a_database_that_was_to_be_watched_and_was_not_is_unseen() -> None:
     verdict = judged(starved_of_sessions(watched=False))
     assert verdict.outcome == "inconclusive"
     assert "the postgres view of sql1 was not seen" in verdict.summary
+
+
+@pytest.mark.parametrize("hidden", [8.0, 0.0])
+def test_sessions_that_are_hidden_are_not_idle(hidden: float) -> None:
+    """The server shows our role no session at work: that means a long way there only if it shows all."""
+    build = (
+        Build().host("sql1", "sql", cores=(0, 1)).cpu("sql1", 0.1, 0.1, cores=(0, 1)).sessions("sql1", 0.0)
+    )
+    build.metric("sql1", "db.sessions_hidden", hidden, noise=0.0)
+    build.closed("orders", "sql-mix", 8).operations("orders", "point_read", 160, 0.05, noise=0.01)
+    verdict = judged(build.generator())
+    assert (verdict.outcome == "inconclusive") == (hidden > 0)
 
 
 @pytest.mark.parametrize("instance", ["connections", "tickets for writing"])

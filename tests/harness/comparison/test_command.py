@@ -106,6 +106,43 @@ def test_metrics_and_the_bound_are_taken_from_the_command_line(
         command.main([*sides, "--metric", "cpu"], standalone_mode=False)
 
 
+def test_prices_and_the_margin_are_taken_from_the_command_line(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Runs whose farms declare no prices are priced afterwards; what cannot be read is one sentence."""
+    prices = tmp_path / "prices.yaml"
+    hosts = ", ".join(f"{tier}1: 50" for tier in ("web", "search", "sql", "nosql"))
+    prices.write_text(f"currency: EUR\ndisks: {{sql.log: 20, sql.data: 30}}\nmachines: {{{hosts}}}\n")
+    sides = [str(runs / "one"), "--with", str(runs / "two"), "--out", str(tmp_path)]
+    assert command.main([*sides, "--prices", str(prices), "--margin", "10%"], standalone_mode=False) == 0
+    said = capsys.readouterr().out
+    assert "dev: 250.00 EUR a month; prod: 250.00 EUR a month (1" in said
+    assert "crawl for 100 EUR a month: 3" in said
+    content = json.loads((Path(said.splitlines()[-1]) / "comparison.json").read_text())
+    assert content["margin_ratio"] == 0.1
+    with pytest.raises(InputError, match=r"--margin: .*allowed: a ratio such as 5% or 0\.05"):
+        command.main([*sides, "--margin", "wide"], standalone_mode=False)
+    with pytest.raises(InputError, match="--margin: found 0; allowed: more than 0"):
+        command.main([*sides, "--margin", "0"], standalone_mode=False)
+    prices.write_text("currency: EUR\ndisks: {azure/p31: 5}\n")
+    with pytest.raises(InputError, match=r'prices.yaml:2: disks: .*unknown disk "azure/p31"'):
+        command.main([*sides, "--prices", str(prices)], standalone_mode=False)
+
+
+def test_a_comparison_of_an_older_version_is_said_so(runs: Path, tmp_path: Path) -> None:
+    """It lacks what reports show by now: one sentence with the remedy, no traceback."""
+    done = run_cli("compare", runs / "one", "--with", runs / "two", "--out", tmp_path)
+    directory = Path(done.stdout.splitlines()[-1])
+    content = json.loads((directory / "comparison.json").read_text())
+    del content["cost"]
+    (directory / "comparison.json").write_text(json.dumps(content))
+    done = run_cli("report", directory, "--format", "md", "--out", tmp_path / "again")
+    assert done.returncode == 2
+    assert (
+        "holds no cost, so it was written by an older version; `pinchpoint compare` writes it" in done.stderr
+    )
+
+
 def test_imported_samples_are_compared_by_their_disks_and_cpus(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from harness.comparison.example import LOG, SEARCH, TIMES, alike, changed, run, two_sides
 from harness.report.example import suspect
 
+from pinchpoint.analysis.capacity import ONE_LEVEL
 from pinchpoint.comparison import Comparison, compare, exit_status, sides_of
+from pinchpoint.comparison.efforts import Effort
 from pinchpoint.comparison.values import pair
 from pinchpoint.errors import InputError
 
@@ -86,6 +89,33 @@ def test_what_the_second_step_buys_and_what_was_promised_of_the_first() -> None:
     assert "of dev had promised at most 320 %" in done.summary
     mixed = sides_of([run("dev", next=after_log)], [run("prod", next=after_cpu), run("prod", next=None)])
     assert compare(mixed).bottleneck.second_step is None
+
+
+def test_what_came_of_a_promise_is_said_with_why_it_was_more() -> None:
+    """By one load level the next ceiling is no bound: 200 % came where 91 % was reckoned, for less CPU."""
+    one_level = {**SEARCH, "gain_ratio": 0.91, "assumes": ONE_LEVEL}
+    runs = [
+        replace(
+            run(farm, next=after),
+            efforts=(Effort("crawl", "search", "cpu_s", "document", each_s),),
+            settled_per_s={"crawl": settled},
+        )
+        for farm, after, each_s, settled in (("dev", one_level, 0.009, 5.0), ("prod", None, 0.006, 15.0))
+    ]
+    done = compare(sides_of(runs[:1], runs[1:]), ["disks"])
+    before = done.bottleneck.foreseen
+    assert before is not None
+    assert (before.at_most, before.scenario) == (False, "crawl")
+    assert before.came_ratio == pytest.approx(2.0)
+    assert (
+        "had promised about 91 %, until the CPU of search gives way; +200 % came (crawl, once it had "
+        "settled), which is more, as a document took 9 ms and then 6 ms of the CPU time of search."
+        in done.summary
+    )
+    kept = {**SEARCH, "gain_ratio": 4.0, "assumes": "the same mix"}
+    runs[0] = replace(run("dev", next=kept), settled_per_s={"crawl": 5.0})
+    done = compare(sides_of(runs[:1], runs[1:]), ["disks"])
+    assert "at most 400 %, until the CPU of search gives way; +200 % came (crawl, once it" in done.summary
 
 
 def test_capacity_is_what_was_reached_and_apart_from_the_load_that_was_offered() -> None:

@@ -9,6 +9,7 @@ import pytest
 from harness.analysis.build import Build, crawl_bound_by_search
 
 from pinchpoint.analysis import analyse
+from pinchpoint.analysis.inputs import read_inputs
 from pinchpoint.comparison.courses import courses_of
 
 
@@ -31,7 +32,7 @@ def test_every_mean_and_percentile_has_its_course() -> None:
     """Value for value what the verdict says: throughput, percentiles, disks, CPUs, sources."""
     run = crawl().run()
     verdict = analyse(run).to_json()
-    found = courses_of(run, verdict)
+    found = courses_of(run, read_inputs(run), verdict)
     figures: dict[Any, float] = {
         ("scenario", "crawl", None, None, name): verdict["scenarios"]["crawl"][name]
         for name in ("throughput_per_s", "service_p50_s", "service_p95_s")
@@ -57,7 +58,7 @@ def test_every_mean_and_percentile_has_its_course() -> None:
 def test_a_maximum_and_a_count_have_none() -> None:
     """No resample tells how much longer the longest could have been."""
     run = crawl().run()
-    found = courses_of(run, analyse(run).to_json())
+    found = courses_of(run, read_inputs(run), analyse(run).to_json())
     assert not {key for key in found if key[-1] in ("write_latency_max_s", "iops_max", "count", "failures")}
 
 
@@ -66,7 +67,7 @@ def test_a_figure_of_another_stretch_has_none() -> None:
     run = crawl().run()
     verdict = analyse(run).to_json()
     verdict["scenarios"]["crawl"]["throughput_per_s"] *= 1.2
-    found = courses_of(run, verdict)
+    found = courses_of(run, read_inputs(run), verdict)
     assert ("scenario", "crawl", None, None, "throughput_per_s") not in found
     assert ("scenario", "crawl", None, None, "service_p50_s") in found
 
@@ -76,7 +77,7 @@ def test_open_loads_have_response_times_too() -> None:
     build = Build(measure_s=60).host("sql1", "sql").cpu("sql1", 0.3, 0.2)
     run = build.open("orders", "sql-mix", 100).operations("orders", "log_append", 100, 0.004).run()
     verdict = analyse(run).to_json()
-    found = courses_of(run, verdict)["scenario", "orders", None, None, "response_p95_s"]
+    found = courses_of(run, read_inputs(run), verdict)["scenario", "orders", None, None, "response_p95_s"]
     assert found.value == pytest.approx(verdict["scenarios"]["orders"]["response_p95_s"], rel=1e-9)
 
 
@@ -85,6 +86,6 @@ def test_samples_alone_have_courses() -> None:
     build = Build(measure_s=60).host("sql1", "sql", disks={"log": "sdc"}, cores=())
     run = build.cpu("sql1", 0.5).disk("sql1", "sdc", 100, 0.005).run()
     verdict = analyse(run).to_json()
-    found = courses_of(run, verdict)
+    found = courses_of(run, read_inputs(run), verdict)
     assert {key[0] for key in found} == {"disk", "cpu"}
     assert np.isfinite(found["disk", "sql", "sql1", "log", "write_latency_mean_s"].influence).all()

@@ -10,7 +10,7 @@ import pytest
 from harness.comparison.example import TIMES, alike, run, two_sides
 
 from pinchpoint.comparison import Comparison, Run, Sides, compare, exit_status, sides_of
-from pinchpoint.comparison.changes import Change
+from pinchpoint.comparison.change import Change
 from pinchpoint.comparison.course import Course, Mean
 from pinchpoint.comparison.courses import Key
 from pinchpoint.errors import InputError
@@ -54,6 +54,18 @@ def test_repeats_that_differ_are_better_or_worse() -> None:
     assert any(text.startswith(f"crawl 10/s → 30/s (3 {TIMES}, 2.9") for text in done.main_changes)
     assert exit_status(done, fail_on_worse=True) == 1
     assert exit_status(done) == 0
+
+
+def test_of_a_run_that_is_no_valid_evidence_nothing_is_called() -> None:
+    """Three times as much in five runs each, one of them invalid: intervals are shown, no call is made."""
+    sides = repeated(3.0)
+    verdict = sides.other.runs[2].verdict
+    assert isinstance(verdict, dict)
+    verdict |= {"outcome": "invalid", "summary": "Late."}
+    done = compare(sides, ["disks"])
+    assert {one.judged.call for one in done.changes if one.judged.declared} == {"inconclusive"}
+    assert of(done, CRAWL).judged.ci95 is not None
+    assert exit_status(done, fail_on_worse=True) == 3
 
 
 def test_repeats_that_are_alike_are_equivalent() -> None:
@@ -134,6 +146,36 @@ def test_three_runs_are_called_only_beyond_the_bound() -> None:
     assert of(compare(repeated(1.3, few)), CRAWL).judged.call == "inconclusive"
     assert of(compare(repeated(1.3, few), bound=1.1), CRAWL).judged.call == "better"
     assert of(compare(repeated(1.0, few)), CRAWL).judged.call == "inconclusive"
+
+
+def test_a_figure_that_few_runs_measured_is_judged_as_few_runs_are() -> None:
+    """Five runs on each side, three of which saw the log: not equivalent, nor changed within the bound."""
+    for change, call in ((1.0, "inconclusive"), (1.3, "inconclusive"), (3.0, "worse")):
+        sides = repeated(change)
+        for one in sides.other.runs[:2]:
+            one.verdict["disks"][0]["write_latency_mean_s"] = None
+        judged = of(compare(sides, ["disks"]), LOG).judged
+        assert (judged.call, judged.margin_ratio) == (call, 1.5)
+        assert judged.confidence == ("medium" if call == "worse" else None)
+
+
+def test_a_farm_that_differs_from_itself_by_more_than_the_bound_is_the_measure() -> None:
+    """Three runs and an A/A pair that is twice as fast: 1.8 times is no change of theirs."""
+    few = NOISE[:3]
+    sides = repeated(1.8, few)
+    again = sides_of(sides.base.runs, [scaled("dev", each, 9 + at, 2.0) for at, each in enumerate(few)])
+    assert of(compare(sides), CRAWL).judged.call == "better"
+    assert of(compare(sides, again=again), CRAWL).judged.call == "inconclusive"
+
+
+def test_a_side_of_imported_samples_is_held_against_a_run_by_disks_and_cpus() -> None:
+    """No scenario is on both sides: what was measured on both is judged."""
+    sides = alike()
+    verdict = sides.base.runs[0].verdict
+    assert isinstance(verdict, dict)
+    verdict |= {"scenarios": {}, "crawl": []}
+    sides.base.runs[0].manifest["plan"].clear()
+    assert compare(sides).metrics[:2] == (LOG, "disk.sql.data.write_latency_mean_s")
 
 
 def courses(level: float, seed: int) -> dict[Key, Course]:

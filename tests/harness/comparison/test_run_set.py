@@ -22,7 +22,7 @@ from pinchpoint.cli.runs import runs as runs_command
 from pinchpoint.errors import ExitStatus, FarmUnavailable, InputError
 from pinchpoint.plan import Farm, Plan, load
 from pinchpoint.run_set import SET, Place, is_set, load_set, new_set, turns
-from pinchpoint.store.schema import VERDICT
+from pinchpoint.store.schema import MANIFEST, VERDICT
 from pinchpoint.store.write import write_json
 
 Member = tuple[Farm, Plan]
@@ -101,6 +101,47 @@ def test_a_set_is_made_compared_and_read_back(tmp_path: Path) -> None:
     assert (again.state, len(again.runs), again.runs[0]["status"]) == ("finished", 15, 1)
     assert is_set(made.directory)
     assert not is_set(made.directory / "dev")
+
+
+def test_three_farms_are_held_against_the_first(tmp_path: Path) -> None:
+    """Two comparisons; a set of three is no pair, and the command says which two folders are one."""
+    members = [member(tmp_path / "files", name) for name in ("dev", "prod", "next")]
+    farms = [(farm.name, Path(farm.identity)) for farm, _ in members]
+    made = new_set(tmp_path / "out", "orders", farms, repeat=2, aa=False)
+    conduct(made, members, maker({"dev": 80.0, "prod": 240.0, "next": 40.0}))
+    written, _ = compare_farms(made)
+    contents = [json.loads((path / "comparison.json").read_text()) for path in written]
+    assert [[one[side]["label"] for side in ("base", "other")] for one in contents] == [
+        ["dev", "prod"],
+        ["dev", "next"],
+    ]
+    name = "scenario.orders.throughput_per_s"
+    calls = [row["call"] for one in contents for row in one["changes"] if row["name"] == name]
+    assert calls == ["better", "worse"]
+    with pytest.raises(InputError, match=r"set of 3 farms; compare two of them: .*dev --with .*prod"):
+        compare_command.main([str(made.directory)], standalone_mode=False)
+
+
+def test_what_the_plan_declares_is_judged_at_the_end_of_its_set(tmp_path: Path) -> None:
+    """Nothing has to be said on the command line."""
+    members = [member(tmp_path / "files", name) for name in ("dev", "prod")]
+    said = {"metrics": ["cpu.sql.busy_mean_ratio"], "bound": 2.0}
+    make = maker({"dev": 80.0, "prod": 240.0})
+
+    def run_one(farm: Farm, plan: Plan, folder: Path) -> tuple[Path, ExitStatus]:
+        directory, status = make(farm, plan, folder)
+        manifest = json.loads((directory / MANIFEST).read_text())
+        manifest["plan"]["compare"] = said
+        (directory / MANIFEST).write_text(json.dumps(manifest))
+        return directory, status
+
+    farms = [(farm.name, Path(farm.identity)) for farm, _ in members]
+    made = new_set(tmp_path / "out", "orders", farms, repeat=2, aa=False)
+    conduct(made, members, run_one)
+    (comparison,), _ = compare_farms(made)
+    content = json.loads((comparison / "comparison.json").read_text())
+    assert (content["metrics"], content["metrics_by"]) == (said["metrics"], "plan")
+    assert content["bound_ratio"] == 2.0
 
 
 def test_the_command_takes_a_set_in_place_of_both_sides(
@@ -258,6 +299,11 @@ def test_a_damaged_set_is_said_so(tmp_path: Path, text: str, message: str) -> No
         (["--repeat", "2", "--resume"], "--resume: goes on with one run on one farm"),
         (["--factor", "disks"], "--factor, --metric: are for a set of runs"),
         (["--repeat", "2", "--factor", "disk"], "'disk' is nothing runs can differ in"),
+        (
+            ["--repeat", "2", "--metric", "scenario.order.throughput_per_s"],
+            'unknown scenario "order".*nearest',
+        ),
+        (["--repeat", "2", "--metric", "scenario.orders.p95"], 'unknown scenario figure "p95"; allowed:'),
         (["--farm", "{farm}"], "--farm: the same file twice"),
         (["--repeat", "0"], "0 is not in the range"),
     ],

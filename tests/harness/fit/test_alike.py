@@ -108,6 +108,14 @@ def application(url: str) -> Iterator[None]:
     assert not errors, errors
 
 
+def written(url: str) -> float:
+    """How many writes the application has made: a row for each order, one more for each change."""
+    ((orders, changes),) = _ask(
+        url, "SELECT (SELECT count(*) FROM orders), (SELECT sum(balance) FROM account)"
+    )
+    return float(str(orders)) + float(str(changes))
+
+
 @pytest.mark.slow  # half a minute of two servers' time; the parts are tested by themselves
 def test_a_replay_is_like_what_it_was_fitted_to(server: Watched, tmp_path: Path) -> None:
     """Reads, rows and bytes of the log for a write within a tenth, from the server's statistics alone."""
@@ -115,7 +123,9 @@ def test_a_replay_is_like_what_it_was_fitted_to(server: Watched, tmp_path: Path)
     _ask(server.admin, "CREATE EXTENSION IF NOT EXISTS pg_stat_statements", "CHECKPOINT")
     said: list[str] = []
     with application(url):
+        begun, before = time.monotonic(), written(url)
         text = fit([url], 5, said.append)
+        per_s = (written(url) - before) / (time.monotonic() - begun)  # a busy machine may not hold the rate
     assert said == [f"watching {url.replace(url.split(':')[2].split('@')[0], '***')} for 5 s"]
     (tmp_path / "plan.yaml").write_text(text.replace("measure: 120s", "measure: 8s").replace("10s", "5s"))
     collect = [{"kind": "postgres", "endpoint": "sql"}]
@@ -131,7 +141,7 @@ def test_a_replay_is_like_what_it_was_fitted_to(server: Watched, tmp_path: Path)
     assert "Production and this run" in (run / "report.md").read_text()
     for name in ALIKE:
         assert found[name]["ratio"] == pytest.approx(1, abs=0.1), (text, found)
-    assert found["writes_per_s"]["production"] == pytest.approx(INSERTS + UPDATES, rel=0.15)
+    assert found["writes_per_s"]["production"] == pytest.approx(per_s, rel=0.2)
     assert found["writes_per_s"]["ratio"] == pytest.approx(1, abs=0.15), "arrivals come by chance"
 
 

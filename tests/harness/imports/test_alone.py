@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from datetime import UTC
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,8 @@ from pinchpoint.conclude import verdict_of
 from pinchpoint.errors import InputError
 from pinchpoint.imports import Places, import_alone, import_into, open_source, read_places
 from pinchpoint.imports.reading import Between
+from pinchpoint.report import html
+from pinchpoint.report.report import gather
 from pinchpoint.store.read import open_run
 from pinchpoint_collectors.imports.record import Settings
 
@@ -190,6 +193,46 @@ def test_formats_that_do_not_tell_reads_from_writes_are_judged_too(tmp_path: Pat
     assert disk["write_latency_mean_s"] is None
 
 
+def test_the_page_of_samples_alone_speaks_of_no_load(tmp_path: Path) -> None:
+    """Hours since the recording began; a latency of both ways together; nothing that only a load has."""
+    report = json.loads(SADF)
+    [only] = report["sysstat"]["hosts"][0]["statistics"]
+    stamps = [f"{hour:02}:{minute}0:01" for hour in range(5) for minute in range(6)]
+    report["sysstat"]["hosts"][0]["statistics"] = [
+        {**only, "timestamp": {**only["timestamp"], "time": stamp}} for stamp in stamps
+    ]
+    where = read_places(None, ["db1:sda=sql.log"], [], [], None)
+    run, verdict = verdict_of(imported(tmp_path, json.dumps(report), where, "sa20.json"))
+    gathered = gather(run, verdict.to_json())
+    assert gathered.clock.alone
+    assert [panel.name for panel in gathered.panels] == ["cpu", "disk_write_latency", "disk_iops", "pressure"]
+    assert all(panel.series for panel in gathered.panels)
+    [disk] = [
+        each
+        for machine in gathered.machines
+        for box in machine.boxes
+        for each in box.resources
+        if each.name == "log disk"
+    ]
+    assert disk.words == "15 ms an I/O, 120/s I/O"
+    page = html.write(gathered)
+    assert "hours since the recording began, at 2026-11-19 23:50:01 UTC" in page
+    assert "the load began" not in page
+    assert "The plan sets no objectives." not in page
+
+
+def test_a_disk_below_another_is_no_second_suspect(tmp_path: Path) -> None:
+    """What lies on a disk shows its I/O once more; where its role is said, it stands in the disk's place."""
+    text = SADF.replace('{"disk-device": "sdb"', '{"disk-device": "dm-0"').replace(
+        '"tps": 0.00', '"tps": 120.00'
+    )
+    for given, judged_ones, left in ((), {"sda"}, "dm-0"), (("db1:dm-0=sql.log",), {"log"}, "sda"):
+        directory = imported(tmp_path, text, read_places(None, given, [], [], None), "sa20.json")
+        manifest = open_run(directory).manifest
+        assert set(manifest["hosts"]["db1"]["roles"]) == judged_ones
+        assert any(warning.startswith(f"db1: {left}: left out") for warning in manifest["warnings"])
+
+
 def test_too_short_to_say_anything(tmp_path: Path) -> None:
     """Five seconds of iostat."""
     verdict = judged(tmp_path, IOSTAT, places(), "iostat.json")
@@ -206,6 +249,19 @@ def test_a_crawl_log_gives_the_crawl_table(tmp_path: Path) -> None:
     assert rows["Local SharePoint sites"]["rate_active_per_s"] == pytest.approx(12.8)
     assert rows["User profiles"]["repository_latency_s"] == pytest.approx(0.149)
     assert any("requests under way are at Local SharePoint sites" in each for each in verdict["warnings"])
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_run_of_somebody_else_is_judged_all_the_same(tmp_path: Path) -> None:
+    """The verdict is not kept there, and that is said."""
+    directory = imported(tmp_path, day(hours=1))
+    directory.chmod(0o555)
+    try:
+        done = run_cli("analyse", directory)
+    finally:
+        directory.chmod(0o755)
+    assert (done.returncode, "so the verdict is not kept" in done.stderr) == (0, True)
+    assert not (directory / "verdict.json").exists()
 
 
 def test_the_run_directory_is_whole_or_not_there(tmp_path: Path) -> None:
@@ -398,3 +454,48 @@ def test_options_that_do_not_fit_are_told(tmp_path: Path, option: list[str], wor
     assert isinstance(result.exception, InputError)
     assert words in str(result.exception)
     assert not out.exists() or not list(out.iterdir())
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-8-sig", "cp1252"])
+def test_a_log_in_any_encoding(tmp_path: Path, encoding: str) -> None:
+    """As perfmon, typeperf and PowerShell's redirection write them, with a mark at the begin or without."""
+    path = tmp_path / "farm.csv"
+    path.write_bytes(day(hours=0.2).replace("SQL1", "SQLÖ1").encode(encoding))
+    directory = import_alone([open_source(path, None)], Settings(), places(), Between(), tmp_path / encoding)
+    assert "SQLÖ1" in open_run(directory).manifest["hosts"]
+
+
+def test_letters_that_were_guessed_are_said_and_can_be_named(tmp_path: Path) -> None:
+    """A Japanese Windows writes its own code page: a name that is not legible is told how to become so."""
+    text = day(hours=1).replace("SQL1", "本番表")
+    path = tmp_path / "farm.csv"
+    path.write_bytes(text.encode("cp932"))
+    for said, legible in ((None, False), ("cp932", True)):
+        source = open_source(path, None, said)
+        directory = import_alone([source], Settings(), places(), Between(), tmp_path / "runs")
+        manifest = open_run(directory).manifest
+        assert ("本番表" in manifest["hosts"]) is legible
+        assert any("--encoding says" in warning for warning in manifest["warnings"]) is not legible
+    with pytest.raises(InputError, match="--encoding: no encoding 'klingon' is known"):
+        open_source(path, None, "klingon")
+
+
+def test_what_two_files_tell_of_one_time_is_not_counted_twice(tmp_path: Path) -> None:
+    """The same export given twice, or two that overlap; other hosts of the same time are well."""
+    first = open_source(written(tmp_path, day(hours=1), "a.csv"), None)
+    again = open_source(written(tmp_path, day(hours=2), "b.csv"), None)
+    with pytest.raises(InputError, match=r"b\.csv: has .* which .*a\.csv has too; give one of the two"):
+        import_alone([first, again], Settings(), places(*DISKS), Between(), tmp_path / "runs")
+    assert not list((tmp_path / "runs").iterdir())
+    other = day(hours=1).replace("SQL1", "SQL2").replace("APP3", "APP4")
+    beside = open_source(written(tmp_path, other, "c.csv"), None)
+    directory = import_alone([first, beside], Settings(), places(*DISKS), Between(), tmp_path / "runs")
+    assert {"SQL1", "SQL2"} <= set(open_run(directory).manifest["hosts"])
+
+
+def test_a_host_that_is_misspelt_in_an_option_is_said(tmp_path: Path) -> None:
+    """What was said of it would otherwise be lost without a word."""
+    directory = imported(tmp_path, day(hours=0.2), places("SQLI:L:=sql.log", *DISKS))
+    (said,) = (each for each in open_run(directory).manifest["warnings"] if each.startswith("--disk"))
+    assert "no file is of SQLI" in said
+    assert "SQL1" in said

@@ -169,6 +169,7 @@ def shop(server: Server, tmp_path_factory: pytest.TempPathFactory) -> StoredRun:
 
 
 @pytest.mark.farm
+@pytest.mark.alone
 def test_every_request_is_recorded_as_the_server_counted_it(shop: StoredRun, server: Server) -> None:
     """HttpUser and FastHttpUser, named or not, whatever came of them; and the requests of on_start."""
     found = counts(shop)
@@ -182,6 +183,7 @@ def test_every_request_is_recorded_as_the_server_counted_it(shop: StoredRun, ser
 
 
 @pytest.mark.farm
+@pytest.mark.alone
 def test_failures_have_names(shop: StoredRun) -> None:
     """A status, what a file says itself, what a task raises; the rest is ok."""
     outcomes = {
@@ -205,6 +207,7 @@ def test_failures_have_names(shop: StoredRun) -> None:
 
 
 @pytest.mark.farm
+@pytest.mark.alone
 def test_times_and_bytes_are_those_of_the_requests(shop: StoredRun) -> None:
     """50 ms at the server are 50 ms here; what the file does afterwards is not the request's time."""
     slow = shop.operations.filter(pc.field("operation") == f"{SLASH}slow")
@@ -218,6 +221,7 @@ def test_times_and_bytes_are_those_of_the_requests(shop: StoredRun) -> None:
 
 
 @pytest.mark.farm
+@pytest.mark.alone
 def test_the_run_is_one_like_any_other(shop: StoredRun) -> None:
     """Its verdict counts the users, is no complaint about them, and its plan tells the file."""
     verdict = json.loads((shop.directory / "verdict.json").read_text())
@@ -231,6 +235,7 @@ def test_the_run_is_one_like_any_other(shop: StoredRun) -> None:
 
 @pytest.mark.slow
 @pytest.mark.farm
+@pytest.mark.alone
 def test_a_file_without_end_of_names_stays_bounded(tmp_path: Path, server: Server) -> None:
     """Names by URL count as other requests from the 501st on, which is said once; the host is the params'."""
     (tmp_path / "shop.py").write_text(
@@ -248,6 +253,8 @@ def test_a_file_without_end_of_names_stays_bounded(tmp_path: Path, server: Serve
 
 
 @pytest.mark.farm
+@pytest.mark.alone
+@pytest.mark.slow  # a run of its own, for a sentence
 def test_users_that_cannot_start_are_told_not_shown(tmp_path: Path, server: Server) -> None:
     """``on_start`` raises: a failed operation and an event for it, no traceback, and the run goes on."""
     (tmp_path / "shop.py").write_text(
@@ -265,6 +272,7 @@ def test_users_that_cannot_start_are_told_not_shown(tmp_path: Path, server: Serv
 
 
 @pytest.mark.farm
+@pytest.mark.alone
 def test_check_reaches_the_host(tmp_path: Path, server: Server) -> None:
     """Where nobody listens the environment failed; where somebody does, the users are named."""
     (tmp_path / "shop.py").write_text(FILE)

@@ -184,6 +184,7 @@ def test_the_last_one_that_dies_fails_the_run(url: str, tmp_path: Path) -> None:
     assert "no other worker could take over" in why
 
 
+@pytest.mark.slow  # nine seconds; the test before has workers that die
 def test_the_users_of_a_closed_load_go_on_elsewhere(url: str, tmp_path: Path) -> None:
     """Six users on two workers are six users on the one that is left."""
     with crew(tmp_path, url, CLOSED, 2) as both:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,53 +16,65 @@ from harness.probe.build import Disk, probe_of
 
 from pinchpoint.cli.probe import probe as command
 from pinchpoint.errors import InputError
-from pinchpoint.probe import conduct
-from pinchpoint.probe.bridge.disk import Curve, probed_disk
-from pinchpoint.probe.bridge.forecast import Prediction, predict
+from pinchpoint.probe import conduct, times
+from pinchpoint.probe.bridge.disk import ProbedDisk, probed_disk
+from pinchpoint.probe.bridge.forecast import Forecast, forecast
 from pinchpoint.probe.bridge.mix import mix_of
-from pinchpoint.probe.bridge.model import Circle, Work, group_commit, throughput
-from pinchpoint.probe.bridge.told import prediction_text
+from pinchpoint.probe.bridge.told import forecast_text
 from pinchpoint.probe.judge import judge
 from pinchpoint.probe.record import Probe, save
+from pinchpoint.queueing import Commit, Model, Sessions, Users, solve
 from pinchpoint.store.read import StoredRun
+from pinchpoint.what_if.predict import read_base
 from pinchpoint_scenarios.storage_probe import Cell
 
 USERS = 8
 REST_S = 0.002
 
 
-def committed(flush_s: float, users: int = USERS, rest_s: float = REST_S) -> tuple[float, float]:
+def committed(
+    flush_s: float, users: int = USERS, rest_s: float = REST_S, pace_s: float = 0.0
+) -> tuple[float, float]:
     """(commits, flushes) per second of users who commit and nothing else, on a log of that latency."""
-    work = Work(rest_s, 0.0, 0, 1.0, 1.0, 0.0, 0.0)
-    per_s = throughput(Circle(work, users, 0.0, flush_s, lambda _: 0.0))
-    return per_s, group_commit(users, rest_s, flush_s).flushes_per_s
+    log = Commit("log", flush_s, {"orders": 1.0}, pace_s)
+    found = solve(Model((Users("orders", users, 0.0, rest_s),), (log,)))
+    one = np.ones(1)
+    here = Sessions(users * one, found.per_s["orders"] * one, found.stays_s["log", "orders"] * one)
+    return found.per_s["orders"], here.occupied_ratio(flush_s) / flush_s
 
 
 def commits(flush_s: float, users: int = USERS, *, counted: bool = True) -> StoredRun:
-    """A run of commits on a log of that latency; ``counted``: the database counts its flushes."""
+    """A run of commits on a log of that latency; ``counted``: the database counts and times its flushes."""
     per_s, flushes = committed(flush_s, users)
     build = Build(measure_s=40).host("sql1", "sql", disks={"log": "sdb"})
     build.cpu("sql1", busy=0.05, tier_share=0.05)
     build.disk("sql1", "sdb", flushes, flush_s, noise=0.01, busy=0.9, outstanding_noise=0.01)
     if counted:
         build.metric("sql1", "db.fsyncs_per_s", flushes, "wal", 0.01)
+        build.metric("sql1", "db.fsync_s_per_s", flushes * flush_s, "wal", 0.01)
     build.closed("orders", "sql-mix", users).generator()
     return build.operations("orders", "log_append", per_s, users / per_s, noise=0.01).run()
 
 
-def reads(latency_s: float, users: int = 4, rest_s: float = 0.001) -> StoredRun:
+def reads(latency_s: float, users: int = 4, rest_s: float = 0.001, written_per_s: float = 0.0) -> StoredRun:
     """A run of single reads on a data disk of that latency, one after the other."""
     per_s = users / (latency_s + rest_s)
     build = Build(measure_s=40).host("sql1", "sql", disks={"data": "sdc"})
     build.cpu("sql1", busy=0.02, tier_share=0.02)
-    build.disk("sql1", "sdc", 0.0, latency_s, reads=per_s, noise=0.01, busy=0.9, outstanding_noise=0.01)
+    rates = {"reads": per_s, "noise": 0.01, "busy": 0.9, "outstanding_noise": 0.01}
+    build.disk("sql1", "sdc", written_per_s, latency_s, **rates)
     build.closed("orders", "sql-mix", users).generator()
     return build.operations("orders", "point_read", per_s, users / per_s, noise=0.01).run()
 
 
-def on(disk: Disk, run: StoredRun, name: str) -> Prediction:
+def probed(disk: Callable[[Cell, int], float]) -> ProbedDisk:
+    """What a probe of a disk of that formula tells."""
+    return probed_disk(probe_of(disk, suite="database", repeat=3))
+
+
+def on(disk: Disk, run: StoredRun, name: str) -> Forecast:
     """The prediction for a disk of that formula."""
-    return predict(probed_disk(probe_of(disk, suite="database", repeat=3)), mix_of(run, name))
+    return forecast(read_base(run), [(name, probed(disk))])
 
 
 @pytest.mark.parametrize("counted", [True, False], ids=["counted", "not counted"])
@@ -76,17 +89,30 @@ def test_commits_on_another_log(there_s: float, here_s: float, counted: bool) ->
     expected, _ = committed(here_s)
     found = on(Disk(here_s), commits(there_s, counted=counted), "sql.log")
     assert found.per_s == pytest.approx(expected, rel=0.08 if there_s < 0.01 else 0.35)
-    assert found.low <= expected <= found.high
+    assert found.low_per_s <= expected <= found.high_per_s
 
 
 def test_a_capped_log_is_shared_by_more_commits() -> None:
-    """200 flushes a second carry far more than 200 commits: who comes meanwhile shares them."""
+    """200 flushes a second carry far more than 200 commits: who comes meanwhile shares the one after."""
     found = on(Disk(0.0005, iops=200), commits(0.001), "sql.log")
-    expected = group_commit(USERS, REST_S, 0.0005, 1 / 200).per_s
-    assert found.low <= expected <= found.high
-    assert found.per_s == pytest.approx(expected, rel=0.3)
+    expected, _ = committed(0.0005, pace_s=1 / 200)
+    assert found.per_s == pytest.approx(expected, rel=0.05)
     assert found.per_s > 400
-    assert any("a cap held the probe's single writes" in one for one in found.assumes)
+    assert found.low_per_s <= expected <= found.high_per_s
+    assert found.found.binds_then.how == "used_up"
+    assert any("a cap held all of the probe's cells" in one for one in found.found.assumes)
+
+
+def test_a_cap_that_lets_through_in_bursts() -> None:
+    """Half of the writes take 1 ms, the others wait: each flush is shared as on a disk that is not capped."""
+    probe = probe_of(Disk(0.001, iops=200), suite="database", repeat=3)
+    bursts = times.histogram({1_000_000: 60, 20_000_000: 40})
+    for cell, trials in probe.cells.items():
+        if cell.role == "log":
+            trials[:] = [replace(trial, latency=bursts) for trial in trials]
+    found = forecast(read_base(commits(0.002)), [("sql.log", probed_disk(probe))])
+    free, flushes = committed(0.001)
+    assert found.per_s == pytest.approx(free * 200 / flushes, rel=0.08)
 
 
 @pytest.mark.parametrize(("disk", "expected"), [(Disk(0.009), 4 / 0.010), (Disk(0.001), 4 / 0.002)])
@@ -94,21 +120,28 @@ def test_reads_on_another_disk(disk: Disk, expected: float) -> None:
     """The interactive law: the rest stays, the read takes what it takes there."""
     found = on(disk, reads(0.004), "sql.data")
     assert found.per_s == pytest.approx(expected, rel=0.06)
-    assert found.limited_by == "reads"
+    assert found.found.binds_then.name == "the data disk of sql"
+    assert found.found.binds_then.how == "waited_for"
 
 
 def test_reads_at_a_cap() -> None:
     """150 a second are all there is, one per operation."""
     found = on(Disk(0.0005, iops=150), reads(0.004), "sql.data")
     assert found.per_s == pytest.approx(150, rel=0.05)
-    assert found.limited_by in ("cap", "reads")
+    assert found.found.binds_then.how == "used_up"
+
+
+def test_what_is_written_by_itself_takes_its_part_of_a_cap() -> None:
+    """Users read and change nothing; 40 writes a second of older changes leave 110 of 150 for them."""
+    run = reads(0.004, written_per_s=40)
+    assert on(Disk(0.0005, iops=150), run, "sql.data").per_s == pytest.approx(110, rel=0.05)
 
 
 def test_the_same_disk_predicts_what_was_measured() -> None:
     run = reads(0.004)
     found = on(Disk(0.004), run, "sql.data")
-    assert found.ratio == pytest.approx(1, abs=0.03)
-    assert found.low <= found.mix.per_s <= found.high
+    assert found.per_s == pytest.approx(found.measured_per_s, rel=0.03)
+    assert found.low_per_s <= found.measured_per_s <= found.high_per_s
 
 
 def test_the_mix_of_every_disk_role() -> None:
@@ -117,15 +150,31 @@ def test_the_mix_of_every_disk_role() -> None:
     build.cpu("sql1", busy=0.1, tier_share=0.1)
     build.disk("sql1", "sdb", 100, 0.002, noise=0.01).disk("sql1", "sdc", 50, 0.004, reads=150, noise=0.01)
     build.closed("orders", "sql-mix", 4).generator()
-    mix = mix_of(build.operations("orders", "data_update", 100, 0.04, noise=0.01).run(), "sql.data")
-    by_role = {one.disk: one for one in mix.disks}
+    run = build.operations("orders", "data_update", 100, 0.04, noise=0.01).run()
+    by_role = mix_of(read_base(run))
     assert by_role["sql.log"].writes == pytest.approx(1, rel=0.03)
     assert by_role["sql.data"].reads == pytest.approx(1.5, rel=0.03)
     assert by_role["sql.data"].writes == pytest.approx(0.5, rel=0.03)
     assert by_role["sql.data"].bytes == pytest.approx(2 * 8192, rel=0.03)
-    assert by_role["sql.log"].commit_path
-    assert not by_role["sql.data"].commit_path
-    assert mix.commits == 1
+
+
+def test_two_disks_of_the_farm_were_probed() -> None:
+    """Both take the place of the run's; each alone would promise more."""
+    build = Build(measure_s=40).host("sql1", "sql", disks={"log": "sdb", "data": "sdc"})
+    build.cpu("sql1", busy=0.05, tier_share=0.05)
+    build.disk("sql1", "sdb", 100, 0.002, noise=0.01, busy=0.2)
+    build.disk("sql1", "sdc", 0, 0.002, reads=200, noise=0.01, busy=0.4)
+    build.closed("orders", "sql-mix", 1).generator()
+    build.operations("orders", "log_append", 100, 1 / 300, noise=0.01)
+    run = build.operations("orders", "point_read", 200, 1 / 300, noise=0.01).run()
+    log, data = Disk(0.006), Disk(0.008)
+    base = read_base(run)
+    both = forecast(base, [("sql.log", probed(log)), ("sql.data", probed(data))])
+    one, other = on(log, run, "sql.log"), on(data, run, "sql.data")
+    assert both.per_s < min(one.per_s, other.per_s)
+    assert both.per_s == pytest.approx(1 / (1 / 300 + 0.004 / 3 + 2 * 0.006 / 3), rel=0.08)
+    with pytest.raises(InputError, match=r"two probes are given for sql\.log"):
+        forecast(base, [("sql.log", probed(log)), ("sql.log", probed(data))])
 
 
 def test_an_open_load_is_carried_or_not() -> None:
@@ -137,31 +186,23 @@ def test_an_open_load_is_carried_or_not() -> None:
     run = build.operations("orders", "point_read", 50, 0.006, noise=0.01).run()
     fine = on(Disk(0.010), run, "sql.data")
     assert fine.per_s == pytest.approx(50, rel=0.03)
-    assert fine.limited_by == "load"
-    assert fine.response_s == pytest.approx(0.012, rel=0.05)
+    assert fine.found.binds_then.how == "nothing"
+    assert fine.found.scenarios[0].then_s == pytest.approx(0.012, rel=0.05)
     assert on(Disk(0.001, iops=30), run, "sql.data").per_s == pytest.approx(30, rel=0.05)
 
 
-def test_latency_between_depths_lies_between_regulator_and_device() -> None:
-    curve = Curve("w", ((1, 100, 0.01), (4, 200, 0.02)), 0.02)
-    assert curve.latency_s(50) == 0.01
-    assert curve.latency_s(150, 0.0) == pytest.approx(0.01)
-    assert 0.01 < curve.latency_s(150, 0.5) < curve.latency_s(150, 1.0) < 0.02
-    assert curve.latency_s(201) == float("inf")
-
-
-def test_a_cell_that_met_something_else_does_not_bend_the_curve() -> None:
-    """One at a time took 12 ms, four at a time 6: the machine was busy then, the disk answers in 6."""
-    slow = {1: 12.0, 4: 6.0, 16: 6.0, 64: 12.0}
+def test_a_disk_that_answers_later_when_little_is_asked_is_believed() -> None:
+    """One at a time took 9 ms, four at a time 6: what one user would meet is 9, what eight would is 6."""
+    slow = {1: 9.0, 4: 6.0, 16: 6.0, 64: 12.0}
 
     def speed(cell: Cell, _trial: int) -> float:
         depth = cell.outstanding or 1
         return depth / (slow.get(depth, 6.0) / 1000)
 
-    curve = probed_disk(probe_of(speed, suite="database")).reads(8192, 1.0)
-    latencies = [point[2] for point in curve.points]
-    assert latencies == sorted(latencies)
-    assert curve.latency_s(100) == pytest.approx(0.006)
+    curve = probed(speed).answered(8192, 1.0).curve
+    assert curve is not None
+    assert curve.latency_s(1) == pytest.approx(0.009)
+    assert curve.latency_s(8) == pytest.approx(0.006)
 
 
 def refusing(build: Build) -> StoredRun:
@@ -172,16 +213,16 @@ def refusing(build: Build) -> StoredRun:
 @pytest.mark.parametrize(
     ("made", "disk", "says"),
     [
-        (lambda: refusing(Build().burst("orders", 10, 100, 20, 5)), "sql.log", "one steady load"),
+        (lambda: refusing(Build().burst("orders", 10, 100, 20, 5)), "sql.log", "a steady load"),
         (lambda: commits(0.002), "sql.data", r"no disk 'sql.data'; measured there: sql.log"),
-        (lambda: refusing(Build(measure_s=0).closed("orders", "sql-mix", 4)), "sql.log", "--predict"),
+        (lambda: refusing(Build(measure_s=0).closed("orders", "sql-mix", 4)), "sql.log", "no measured load"),
     ],
     ids=["bursts", "another disk", "nothing measured"],
 )
 def test_runs_that_cannot_be_carried_over(made: Callable[[], StoredRun], disk: str, says: str) -> None:
     """Each is a sentence that says what was found and what is needed."""
     with pytest.raises(InputError, match=says):
-        mix_of(made(), disk)
+        on(Disk(0.002), made(), disk)
 
 
 def test_a_probe_that_does_not_tell() -> None:
@@ -191,7 +232,7 @@ def test_a_probe_that_does_not_tell() -> None:
         probed_disk(probe)
     deep = [cell for cell in probe_of(Disk(0.002), suite="iometer").cells if cell.outstanding == 32]
     with pytest.raises(InputError, match="writes one at a time"):
-        predict(probed_disk(probe_of(Disk(0.002), deep)), mix_of(commits(0.002), "sql.log"))
+        forecast(read_base(commits(0.002)), [("sql.log", probed_disk(probe_of(Disk(0.002), deep)))])
 
 
 def saved(folder: Path, run: StoredRun, probe: Probe) -> tuple[Path, Path]:
@@ -213,21 +254,24 @@ def test_the_command_prints_one_page_or_one_document(tmp_path: Path) -> None:
     asked = [str(here), "--predict", str(there), "--disk", "sql.log"]
     text = CliRunner().invoke(command, asked)
     assert text.exit_code == 0, text.output
-    for words in ("would get", "The arithmetic:", "8 users", "It holds where", "sql.log"):
+    for words in ("would get", "The arithmetic:", "a flush is 1.0", "Assumed:", "sql.log"):
         assert words in text.output
     assert len(text.output.splitlines()) < 60
     content = json.loads(CliRunner().invoke(command, [*asked, "--json"]).output)
-    assert content["schema"] == "pinchpoint.prediction/1"
+    assert content["schema"] == "pinchpoint.prediction/2"
     assert content["low_per_s"] <= content["throughput_per_s"] <= content["high_per_s"]
-    assert content["mix"]["disk"]["disk"] == "sql.log"
+    assert [one["disk"] for one in content["mix"]] == ["sql.log"]
+    assert content["prediction"]["schema"] == "pinchpoint.what-if/1"
     with pytest.raises(InputError, match="--predict: found --suite"):
         command.main([*asked, "--suite", "database"], standalone_mode=False)
+    with pytest.raises(InputError, match="--also: names further probes"):
+        command.main([str(tmp_path), "--suite", "database", "--also", str(here)], standalone_mode=False)
 
 
 def test_what_is_told_has_no_holes() -> None:
     """Reads alone, commits alone: no None, no nan, every part of the time."""
     for found in (on(Disk(0.003), commits(0.001), "sql.log"), on(Disk(0.003), reads(0.001), "sql.data")):
-        text = prediction_text(found)
+        text = forecast_text(found)
         assert "None" not in text
         assert "nan" not in text
         assert np.isfinite(found.per_s)

@@ -74,7 +74,7 @@ def test_an_embedded_farm_that_declares_nothing(tmp_path: Path) -> None:
 
 
 def test_what_is_declared_is_not_overruled(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"declared already \(profile\).*500 IOPS"):
+    with pytest.raises(InputError, match=r"declared already \(profile\).*take it out"):
         done(tmp_path, FARM, probe_on("sql.tempdb", Disk(0.0005, 500, 60e6)))
     assert (tmp_path / "farm.yaml").read_text() == FARM
 

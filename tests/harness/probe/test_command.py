@@ -195,6 +195,10 @@ def wait_for_fio(parent: int) -> psutil.Process:
         (("{disk}", "--suite", "database", "--size", "1000TB"), 5, "does not fit"),
         (("{disk}", "--suite", "database", "--disk", "sql.log"), 2, "--farm"),
         (("--resume", "{disk}"), 2, "it is no probe"),
+        (("--resume", "{disk}", "--repeat", "2", "--size", "1GiB"), 2, "so --repeat, --size cannot be given"),
+        (("{disk}", "--suite", "sequential", "--time-per-cell", "5s"), 2, "makes it shorter is --size"),
+        (("{disk}", "--suite", "bonnie", "--calibrate"), 2, "give it with --farm"),
+        (("{disk}", "--predict", "{disk}", "--size", "1GiB"), 2, "found --size"),
     ],
 )
 def test_what_is_wrong_is_said_before_anything_is_written(
@@ -235,6 +239,15 @@ def test_a_disk_of_a_farm_with_what_it_is_declared_to_be(disk: Path, tmp_path: P
         probe.main(["--farm", str(farm), "--suite", "stability"], standalone_mode=False)
     with pytest.raises(InputError, match=r"nearest: sql\.log"):
         probe.main(["--farm", str(farm), "--disk", "sql.lgo", "--suite", "stability"], standalone_mode=False)
+
+
+def test_what_is_declared_is_not_calibrated_after_hours_of_measuring(disk: Path, tmp_path: Path) -> None:
+    """Refused before anything is measured."""
+    farm = farm_file(tmp_path, {"log": {"path": str(disk), "profile": "azure/p30"}})
+    given = ["--farm", str(farm), "--suite", "stability", "--calibrate", "--out", str(tmp_path / "runs")]
+    with pytest.raises(InputError, match=r"sql\.log is declared already \(profile\)"):
+        probe.main(given, standalone_mode=False)
+    assert not (tmp_path / "runs").exists()
 
 
 def test_a_production_farm_is_refused(disk: Path, tmp_path: Path) -> None:

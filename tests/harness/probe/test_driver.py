@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 from harness.probe.build import Disk, probe_of
+from support import require
 
 from pinchpoint.errors import FarmUnavailable
 from pinchpoint.probe.driver import Driver, Watch, estimate, version_of
 from pinchpoint.probe.machine import Here
 from pinchpoint.probe.record import Options, Probe
-from pinchpoint_scenarios.storage_probe import SUITES, process, tool
+from pinchpoint.probe.text import estimate_text
+from pinchpoint_scenarios.storage_probe import SUITES, Tool, process, tool
+from pinchpoint_scenarios.storage_probe.process import Said
 
 
 def probe_in(folder: Path, suite: str) -> Probe:
@@ -64,6 +67,31 @@ def test_a_failing_tool_s_own_words_are_kept(tmp_path: Path) -> None:
         Driver(SUITES["sequential"], probe_in(gone, "sequential"), Here(gone), watching([])).run()
 
 
+class Lost(Here):
+    """A machine whose link is cut after the first cell."""
+
+    def run(self, tool: Tool, command: Sequence[str], stop: Callable[[], bool]) -> Said:
+        """Prepares, and measures once."""
+        if any("runtime" in word for word in command):
+            if (self.folder / "measured").exists():
+                raise FarmUnavailable("sql1: the link is cut")
+            (self.folder / "measured").touch()
+        return super().run(tool, command, stop)
+
+
+def test_a_machine_that_is_lost_ends_the_probe_and_keeps_what_it_has(tmp_path: Path) -> None:
+    """Not one failure after the other for every cell that is left: it is interrupted, to be gone on with."""
+    require("fio", "fio")
+    probe, kept, said = probe_in(tmp_path, "database"), list[str](), list[str]()
+    watch = Watch(
+        lambda: False, said.append, lambda *_: None, lambda *_: None, lambda made: kept.append(made.state)
+    )
+    with pytest.raises(FarmUnavailable, match="the link is cut"):
+        Driver(SUITES["database"], probe, Lost(tmp_path), watch).run()
+    assert (probe.state, kept[-1]) == ("interrupted", "interrupted")
+    assert sum(len(trials) for trials in probe.cells.values()) == 1
+
+
 def test_stopping_ends_the_process_at_once(tmp_path: Path) -> None:
     with pytest.raises(process.Stopped):
         process.run(["sleep", "60"], tmp_path, lambda: True)
@@ -88,4 +116,6 @@ def test_the_estimate_counts_cells_repetitions_and_pauses() -> None:
     assert (found["jobs"], found["untimed"], found["bytes"]) == (60, 0, 2**30)
     assert found["seconds"] == pytest.approx(60 * 6.5)
     found = estimate(SUITES["sequential"], probe_of(Disk(), [], "sequential", repeat=12))
-    assert (found["jobs"], found["untimed"], found["seconds"]) == (36, 36, 110.0)
+    assert (found["jobs"], found["untimed"], found["seconds"], found["pauses_s"]) == (36, 36, 0.0, 110.0)
+    assert "timed ones" not in estimate_text(found)
+    assert "110 s of pauses" in estimate_text(found)

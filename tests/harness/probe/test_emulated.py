@@ -156,6 +156,7 @@ def test_another_cap_than_the_declared_one_is_said(probed: Probed) -> None:
 
 
 @pytest.mark.farm
+@pytest.mark.alone
 def test_a_disk_of_an_embedded_farm_is_probed_and_calibrated(probed: Probed) -> None:
     """Started for it, its limits in force meanwhile, stopped; its farm.yaml then has the cap."""
     file = probed.place / "farm.yaml"

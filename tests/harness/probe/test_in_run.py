@@ -14,7 +14,10 @@ from support import require, run_cli
 
 from pinchpoint.analysis import analyse
 from pinchpoint.cli.report import report as report_command
+from pinchpoint.probe.figures import of
 from pinchpoint.probe.in_run import probes_of, write_probes
+from pinchpoint.probe.judge import judge
+from pinchpoint.probe.record import Declared
 from pinchpoint.report.probe_tables import probes
 from pinchpoint.report.registry import render
 from pinchpoint.store.read import StoredRun
@@ -45,9 +48,9 @@ def run_with_a_probe(folder: Path, repeat: int = 2) -> StoredRun:
                 name=cell.name,
                 trial=trial,
                 started_s=START_S + number,
+                device="sdb",
                 series=None,
-                p50_s=one["mean_s"],
-                p99_s=one["mean_s"],
+                times_ns=[[round(one["mean_s"] * 1e9), 990], [round(one["mean_s"] * 1e9) * 10 * trial, 10]],
                 **figures,
             )
     build.operations("disks", "RND4K write, 32 outstanding", 1, 0.9, noise=0.0)
@@ -60,11 +63,51 @@ def test_its_verdict_lies_beside_the_run(tmp_path: Path) -> None:
     assert written == tmp_path / "probe-disks"
     content = json.loads((written / "probe.json").read_text())
     assert content["verdict"]["caps"]["iops"]["value"] == pytest.approx(500, rel=0.01)
-    assert content["where"]["disk"] == "sql.log"
+    assert (content["where"]["disk"], content["where"]["device"]) == ("sql.log", "sdb")
     assert content["options"]["repeat"] == 2
     assert any("while the rest of a plan went on" in warning for warning in content["warnings"])
     done = CliRunner().invoke(report_command, [str(written)], catch_exceptions=False)
     assert done.output.strip() == str(written / "report.html")
+
+
+def test_its_percentiles_are_of_all_repetitions(tmp_path: Path) -> None:
+    """1 % of each repetition took 10, then 20 times as long: p99.9 of both together is 20 times, no mean."""
+    [(_, probe)] = probes_of(run_with_a_probe(tmp_path))
+    cell = next(cell for cell in probe.cells if cell.name == "RND4K write, 32 outstanding")
+    one = of(probe.cells[cell])
+    each_s = 32 / 500
+    assert one.p50_s == pytest.approx(each_s, rel=0.002)
+    assert one.p99_s == pytest.approx(each_s, rel=0.002)
+    assert one.p999_s == pytest.approx(20 * each_s, rel=0.002)
+    [row] = [row for row in probes(run_with_a_probe(tmp_path)).rows if row["cell"] == cell.name]
+    assert (row["p50_s"], row["p999_s"]) == (one.p50_s, one.p999_s)
+
+
+def test_what_the_farm_declares_is_what_it_is_held_against(tmp_path: Path) -> None:
+    """Declared 1,000: half of it was reached, and the disk stands at another cap; withheld: nothing."""
+    run = run_with_a_probe(tmp_path)
+    assert next(probes_of(run))[1].declared == Declared()
+    disks = run.manifest["farm"]["tiers"]["sql"]["hosts"]["sql1"].setdefault("disks", {})
+    disks["log"] = {"limits": {"iops": 1000, "bytes_per_s": None}, "resolved_limits": {"iops": 1000}}
+    [(_, probe)] = probes_of(run)
+    assert probe.declared.limits is not None
+    verdict = judge(probe)
+    assert verdict.declared_used["iops"] == pytest.approx(0.5, rel=0.01)
+    assert verdict.contradicted is not None
+
+
+def test_a_cell_that_failed_has_its_reason(tmp_path: Path) -> None:
+    """In the probe and in the report's row; what was measured beside it counts alone."""
+    run = run_with_a_probe(tmp_path)
+    first = next(event for event in run.events if event["event"] == "probed")
+    kept = ("time", "scenario", "suite", "disk", "folder", "host", "size_bytes", "cell", "name", "started_s")
+    failed = {**{key: first[key] for key in kept}, "event": "probe_failed", "trial": 3, "why": "fio: no"}
+    run = replace(run, events=[*run.events, failed])
+    [(_, probe)] = probes_of(run)
+    one = of(probe.cells[next(cell for cell in probe.cells if cell.name == first["name"])])
+    assert (one.trials, one.failed) == (2, ("fio: no",))
+    [row] = [row for row in probes(run).rows if row["cell"] == first["name"]]
+    assert (row["trials"], row["failed"]) == (2, "fio: no")
 
 
 def test_its_cells_are_rows_of_the_report(tmp_path: Path) -> None:
@@ -93,6 +136,7 @@ def test_what_was_cut_short_is_not_finished(tmp_path: Path) -> None:
 
 
 @pytest.mark.farm
+@pytest.mark.alone
 @pytest.mark.slow  # a farm, thirteen cells and their run: most of a minute
 @pytest.mark.parametrize("where", ["disk", "folder"])
 def test_a_plan_that_probes_a_farm_s_disk(tmp_path: Path, where: str) -> None:

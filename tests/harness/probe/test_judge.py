@@ -10,10 +10,11 @@ from harness.probe.build import Disk, cells_of, declared, geometric, probe_of, t
 
 from pinchpoint.analysis.inputs import Limits
 from pinchpoint.probe.caps import PART_MATCH, PARTS
+from pinchpoint.probe.declared import of_profile
 from pinchpoint.probe.judge import judge
 from pinchpoint.probe.record import Declared
 from pinchpoint.probe.verdict import Verdict
-from pinchpoint_infra.catalogue import catalogue
+from pinchpoint_infra.catalogue import catalogue, profile
 from pinchpoint_scenarios.storage_probe import Cell
 
 SUITES = ("crystaldiskmark", "iometer", "database")
@@ -58,6 +59,105 @@ def test_a_declaration_that_is_wrong_by_two_is_contradicted(suite: str) -> None:
         assert "disk_cap" in verdict.kinds
 
 
+def test_a_repetition_that_was_disturbed_hides_no_cap() -> None:
+    """137 a second and 9 MB/s, one of three repetitions of writes 8 % slower, one of mixed 10 % faster."""
+    odd = {("RND4K write", 3): 0.92, ("RND4K mix", 2): 1.10}
+    disk = Disk(0.0001, 137, 9e6)
+    verdict = judge(
+        probe_of(
+            lambda cell, trial: disk(cell, trial) * odd.get((cell.workload, trial), 1.0),
+            repeat=3,
+            course=False,
+        )
+    )
+    assert verdict.caps.iops is not None
+    assert verdict.caps.iops.value == pytest.approx(137)
+    assert verdict.caps.bytes_per_s is not None
+    assert verdict.caps.bytes_per_s.value == pytest.approx(9e6)
+    assert set(verdict.kinds) == {"disk_cap"}
+
+
+def test_few_large_ios_are_counted_no_more_exactly_than_they_are() -> None:
+    """9 MB/s are 8.6 I/Os of 1 MiB: in 2 s 17 or 18 are counted, 6 % apart, and all are at the cap."""
+    counts = {("SEQ1M read", 1): 18, ("SEQ1M write", 2): 18, ("SEQ1M mix", 1): 16}
+    disk = Disk(0.0001, 137, 9e6)
+
+    def speed(cell: Cell, trial: int) -> float:
+        large = cell.workload.startswith("SEQ1M") and cell.outstanding == 8
+        return counts.get((cell.workload, trial), 17) / 2 if large else disk(cell, trial)
+
+    verdict = judge(probe_of(speed, repeat=2, seconds=2.0, course=False))
+    assert verdict.caps.bytes_per_s is not None
+    assert verdict.caps.bytes_per_s.value == pytest.approx(9e6, rel=0.03)
+    assert set(verdict.kinds) == {"disk_cap"}
+
+
+def test_a_workload_that_was_disturbed_speaks_not_against_a_cap() -> None:
+    """One of two repetitions of writes 11 % slower: reads and the mix stand at 137 all the same."""
+    disk = Disk(0.0001, 137)
+    verdict = judge(
+        probe_of(
+            lambda cell, trial: (
+                disk(cell, trial) * (0.89 if cell.name == "RND4K write, 32 outstanding" and trial == 1 else 1)
+            ),
+            repeat=2,
+            course=False,
+        )
+    )
+    assert verdict.caps.iops is not None
+    assert verdict.caps.iops.value == pytest.approx(137)
+
+
+def test_one_at_a_time_just_below_a_cap_speaks_not_against_it() -> None:
+    """Between two I/Os of one user the disk idles: 130 a second of 137; from 4 outstanding on it is 137."""
+    disk = Disk(0.0005, 137)
+    probe = probe_of(
+        lambda cell, trial: disk(cell, trial) * (0.95 if cell.outstanding == 1 else 1.0), suite="database"
+    )
+    verdict = judge(probe)
+    assert verdict.caps.iops is not None
+    assert verdict.caps.iops.value == pytest.approx(137)
+    assert "disk_device" not in verdict.kinds
+
+
+def test_a_slow_log_of_a_disk_that_nothing_holds_is_its_latency() -> None:
+    """11 ms an I/O whatever is going on: 90 commits a second, and thousands of other writes: no cap."""
+    verdict = judge(probe_of(Disk(0.011), suite="database"))
+    assert verdict.caps.limits is None
+    assert kind_of(verdict, "log 4K write") == "disk_latency"
+    [log] = [one for one in verdict.workloads if one.workload == "log 4K write"]
+    assert "others got twice as much of the same" in log.cells[0].why
+    assert kind_of(verdict, "data 8K read") == "disk_concurrency"
+
+
+def test_a_log_whose_writes_may_be_held_is_not_called_slow() -> None:
+    """Reads are free, and all writes together 90 a second: a cap of writes or their latency, nobody knows."""
+    cells = [Cell("log 4K write", 4096, 0.0, 0.0, 1, "log"), Cell("data 8K read", 8192, 1.0, 1.0, 64)]
+    rates = dict(zip(cells, (90.0, 5000.0), strict=True))
+    assert kind_of(judge(probe_of(lambda cell, _: rates[cell], cells)), "log 4K write") is None
+
+
+def test_a_figure_that_is_not_declared_is_found() -> None:
+    """Declared 137 a second and nothing of bytes: the 9 MB/s that large I/Os stand at count, too."""
+    said = Declared(limits=Limits(137, None, None))
+    verdict = judge(probe_of(Disk(0.0001, 137, 9e6), said=said))
+    assert verdict.limits is not None
+    assert verdict.limits.iops == 137
+    assert verdict.limits.bytes_per_s == pytest.approx(9e6)
+    assert (verdict.limits_are, verdict.contradicted) == ("both", None)
+    assert set(verdict.kinds) == {"disk_cap"}
+    assert "as declared and, where nothing is, as found here: 137 IOPS, 9 MB/s" in verdict.summary
+
+
+def test_a_striped_disk_behaves_like_so_many_of_its_type() -> None:
+    """Two S30 make 1,000 a second and 120 MB/s: told as two of them where two are declared."""
+    disk = Disk(0.0005, 1000, 120e6)
+    found = judge(probe_of(disk, said=of_profile(profile("azure/s30"), 2)))
+    assert "2 x azure/s30" in {one.type for one in found.behaves_like}
+    assert not found.contradicted
+    assert "azure/s30" not in {one.name for one in judge(probe_of(disk)).behaves_like}
+
+
 def test_a_device_is_no_cap() -> None:
     """A disk arm: each way of random I/O has a rate of its own, more outstanding only waits."""
     service = {"read": 0.006, "write": 0.0035, "mix": 0.005}
@@ -71,6 +171,30 @@ def test_a_device_is_no_cap() -> None:
     assert verdict.behaves_like == ()
     for way in service:
         assert kind_of(verdict, f"RND4K {way}") != "disk_cap"
+
+
+def test_a_neighbour_that_was_disturbed_makes_no_latency_of_a_device() -> None:
+    """144 a second at 1,024 outstanding beside 102 at 128, as measured: it waits, as 115 with one says."""
+    rates = {1: 115.0, 8: 148.0, 32: 157.0, 128: 102.0, 1024: 150.0}
+    cells = {depth: Cell("8K random write", 8192, 0.0, 1.0, depth) for depth in rates}
+    probe = probe_of(
+        lambda cell, _: rates[cell.outstanding or 0], cells.values(), "iometer", repeat=1, course=False
+    )
+    probe.cells[cells[1024]] = [replace(probe.cells[cells[1024]][0], mean_s=333 / 150.0)]
+    assert kind_of(judge(probe), "8K random write") == "disk_device"
+
+
+def test_a_peak_that_two_workloads_share_is_no_cap() -> None:
+    """As measured on a device of 7 ms: 496 and 492 a second with 32 outstanding, far less with more."""
+    rates = {1: (170, 196), 8: (396, 420), 32: (496, 492), 128: (398, 441), 1024: (248, 300)}
+    cells = {
+        Cell(f"64K sequential {way}", 65536, share, 0.0, depth): float(each[place])
+        for depth, each in rates.items()
+        for place, (way, share) in enumerate((("read", 1.0), ("write", 0.0)))
+    }
+    verdict = judge(probe_of(lambda cell, _: cells[cell], cells, "iometer", repeat=1, course=False))
+    assert verdict.caps.limits is None
+    assert verdict.behaves_like == ()
 
 
 def test_a_device_over_many_depths_is_called_one() -> None:

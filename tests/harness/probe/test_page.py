@@ -7,10 +7,13 @@ from dataclasses import replace
 import pytest
 from harness.probe.build import Disk, declared, probe_of
 
+from pinchpoint.probe.declared import of_profile
 from pinchpoint.probe.judge import judge
 from pinchpoint.probe.page import page
 from pinchpoint.probe.record import Probe, Trial
+from pinchpoint.probe.tables import workloads
 from pinchpoint.probe.text import probe_text
+from pinchpoint_infra.catalogue import profile
 from pinchpoint_scenarios.storage_probe import SUITES
 
 
@@ -59,6 +62,27 @@ def test_names_are_escaped() -> None:
     assert "&lt;b&gt;&amp;" in made
 
 
+def test_the_distance_to_what_is_declared_is_told_everywhere() -> None:
+    """500 of the 5,000 of a P30, twice of them striped: 5 %, in the terminal and on the page."""
+    said = of_profile(profile("azure/p30"), 2)
+    probe = probe_of(Disk(0.001, 500, 60e6), said=said)
+    verdict = judge(probe)
+    for made in (page(probe, verdict), probe_text(probe, verdict)):
+        assert "Of 2 x azure/p30 at most 5 % of its I/Os per second and 15 % of its bytes" in made
+
+
+def test_a_line_that_not_even_one_holds_is_not_called_unmeasured() -> None:
+    """A MiB takes 116 ms with one outstanding: 20 ms hold at none; of dd no latency is told."""
+    slow = probe_of(Disk(0.116), suite="crystaldiskmark", repeat=1)
+    [row] = [row for row in workloads(judge(slow), 0.02).rows if row["workload"] == "SEQ1M write"]
+    assert (row["holds"], row["crossed"]) == (0, 1)
+    table = workloads(judge(slow), 0.02)
+    [column] = [column for column in table.columns if column.key == "holds"]
+    assert column.cell(row) == "none"
+    untold = workloads(judge(one_of_each()["sequential"]), 0.02)
+    assert all(column.cell(row) == "no latency told" for row in untold.rows)
+
+
 def test_what_was_not_measured_is_said_with_its_reason() -> None:
     probe = probe_of(Disk(0.001, 500, 60e6), suite="sequential", repeat=5, course=False)
     cell = list(probe.cells)[-1]
@@ -77,3 +101,18 @@ def test_a_probe_of_which_nothing_was_measured_has_a_page() -> None:
     verdict = judge(probe)
     assert "Nothing was measured" in page(probe, verdict)
     assert "Nothing was measured" in probe_text(probe, verdict)
+
+
+def test_what_is_not_measured_yet_is_counted_not_listed() -> None:
+    """The whole matrix, interrupted after three cells: three rows, how many are left, nothing cut off."""
+    probe = probe_of(Disk(0.001, 500, 60e6), suite="iometer-full", repeat=1)
+    for number, trials in enumerate(probe.cells.values()):
+        if number >= 3:
+            trials.clear()
+    probe = replace(probe, state="interrupted")
+    verdict = judge(probe)
+    text = probe_text(probe, verdict)
+    assert f"{len(probe.cells) - 3} of {len(probe.cells)} cells are not measured yet" in text
+    assert len(text.splitlines()) < 30
+    assert "…" not in text
+    assert "4K 50% random" not in page(probe, verdict)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
 from pathlib import Path
 
 import pytest
 
 from pinchpoint.errors import FarmUnavailable, GuardError, InputError
+from pinchpoint.interrupts import Interrupted
 from pinchpoint.probe import place
+from pinchpoint.probe.machine import Here
+from pinchpoint_scenarios.storage_probe import TOOLS
 from pinchpoint_scenarios.storage_probe.folder import FOLDER
 
 
@@ -20,6 +24,37 @@ def test_the_folder_is_gone_afterwards(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError), place.own_folder(tmp_path) as folder:
         (folder / "nowhere" / "probe.data").write_bytes(b"0" * 4096)
     assert [path.name for path in tmp_path.iterdir()] == ["precious"]
+
+
+def test_a_folder_that_somebody_took_away_is_gone(tmp_path: Path) -> None:
+    """A disk that was unmounted in between is no error of the clearing away."""
+    with place.own_folder(tmp_path) as folder:
+        shutil.rmtree(folder)
+    assert not list(tmp_path.iterdir())
+
+
+def test_ctrl_c_in_the_midst_of_clearing_away_leaves_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It raises once, in the middle of the removal, which is then done again."""
+    remove, raised = shutil.rmtree, list[str]()
+
+    def cut_short(path: Path) -> None:
+        if not raised:
+            raised.append(str(path))
+            raise Interrupted
+        remove(path)
+
+    monkeypatch.setattr(shutil, "rmtree", cut_short)
+    with pytest.raises(Interrupted), place.own_folder(tmp_path):
+        pass
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_tool_is_started_in_a_folder_that_is_gone(tmp_path: Path) -> None:
+    """A sentence, no traceback."""
+    with pytest.raises(FarmUnavailable, match=r"dd cannot be started there.*still mounted"):
+        Here(tmp_path / "gone").run(TOOLS["dd"], TOOLS["dd"].version(), lambda: False)
 
 
 def test_a_folder_of_that_name_that_is_not_ours_stays(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from harness.probe.build import Disk, declared, probe_of
 from pinchpoint.errors import InputError
 from pinchpoint.probe import conduct, times
 from pinchpoint.probe.driver import resumed
-from pinchpoint.probe.figures import of
+from pinchpoint.probe.figures import Mean, of
 from pinchpoint.probe.judge import judge
 from pinchpoint.probe.record import Probe, Trial, load, save
 from pinchpoint_scenarios.storage_probe import Cell
@@ -69,6 +69,17 @@ def test_percentiles_are_of_all_repetitions_together() -> None:
     assert found.iops is not None
     assert (found.iops.mean, found.iops.low, found.iops.high) == (200.0, 100.0, 300.0)
     assert found.mean_s == pytest.approx((0.00149 * 100 + 0.001 * 300) / 400)
+
+
+def test_a_repetition_that_was_disturbed_is_in_the_mean_and_not_in_the_middle() -> None:
+    """137, 137.5, 125.5 by hand: mean 133.3, half of 12 between; middle 137, 0.25 without the third."""
+    one = Mean.of([137.0, 137.5, 125.5])
+    assert (one.low, one.high, one.middle) == (125.5, 137.5, 137.0)
+    assert one.mean == pytest.approx(400 / 3)
+    assert one.spread_ratio == pytest.approx(6 / (400 / 3))
+    assert one.usual_spread_ratio == pytest.approx(0.25 / 137)
+    assert Mean.of([5.0, 7.0]).usual_spread_ratio == pytest.approx(1 / 6)
+    assert Mean.of([5.0]).usual_spread_ratio == 0.0
 
 
 def test_what_a_tool_does_not_tell_is_not_0() -> None:

@@ -16,7 +16,12 @@ from support import end, require, run_cli, start_cli
 from pinchpoint.embedded import status
 from pinchpoint.prove.pace import ORDER, ORDER_WITH_CONTROL
 
-pytestmark = [pytest.mark.farm, pytest.mark.slow, pytest.mark.timeout(600)]  # the windows alone take a minute
+pytestmark = [
+    pytest.mark.farm,
+    pytest.mark.alone,
+    pytest.mark.slow,  # the windows alone take a minute
+    pytest.mark.timeout(600),
+]
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: emulated disks, control groups")
 
 

@@ -24,13 +24,13 @@ def test_advice_is_a_table_with_its_source(report: Report) -> None:
     table = report.tables["advice"]
     [[what, gain, then, assumes, source]] = table.cells()
     assert "azure/ds14" in what
-    assert gain.startswith("up to +16")
+    assert gain.startswith("about +16")
     assert then == "the log disk of sql"
     assert "the same mix of operations" in assumes
     assert "azure/ds12, azure/ds14: Azure, previous generations of virtual machine sizes" in source
     assert "(taken 2026-11-21)" in source
     assert table.note.startswith("Headroom 0.")
-    assert "Then: the CPU of sql (host sql1), at most" in table.note
+    assert "Then: the CPU of sql (host sql1), about" in table.note
 
 
 def test_demand_is_a_table(report: Report) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -25,11 +26,13 @@ from pinchpoint_collectors.record import Incident, Sample
 class Scripted:
     """A collector that fails for as long as it is told to, and tells what it is given to tell."""
 
-    def __init__(self, *incidents: Incident) -> None:
+    def __init__(self, *incidents: Incident, during: Callable[[], object] = lambda: None) -> None:
         self.fails = False
         self._incidents = list(incidents)
+        self._during = during
 
     def read(self) -> Sequence[Sample]:
+        self._during()
         if self.fails:
             raise CollectorError("sql1: the link was cut")
         return [Sample(time.time_ns(), 1.0, "sql1", "mem.available_bytes", "", 5.0)]
@@ -157,6 +160,29 @@ def test_a_clock_that_is_off_is_a_warning_of_the_run(tmp_path: Path) -> None:
     (warning,) = store.manifest["warnings"]
     assert warning.startswith("the clock of sql1 is +61.50 s off ours")
     assert "NTP" in warning
+
+
+def test_many_hosts_that_do_not_answer_are_left_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten readings that take a second are waited for at a time; two that hang cost the patience once."""
+    monkeypatch.setattr(collecting, "STOP_S", 2.0)
+    release = threading.Event()
+    slow = [Scripted(during=lambda: time.sleep(1.0)) for _ in range(10)]
+    stuck = [Scripted(during=lambda: release.wait(30)) for _ in range(2)]
+    store = RunWriter(tmp_path / "run", {"warnings": []})
+    found = Collectors(store, ())
+    found.start([Connected("ssh", (f"h{at}",), each) for at, each in enumerate([*slow, *stuck])])
+    try:
+        time.sleep(0.3)
+        begun_s = time.monotonic()
+        found.stop()
+        assert time.monotonic() - begun_s < 5.0
+    finally:
+        release.set()
+    store.close()
+    said = [each for each in store.manifest["warnings"] if "did not end within" in each]
+    assert [each.split("'")[2].split(":")[0].strip() for each in said] == ["of h10", "of h11"]
 
 
 def farm_file(folder: Path, required: object) -> Path:

@@ -20,7 +20,7 @@ from support import end, run_cli, start_cli, wait_for_line
 
 from pinchpoint.store.read import open_run
 
-pytestmark = pytest.mark.farm
+pytestmark = [pytest.mark.farm, pytest.mark.alone]
 
 MEASURE_S = 12
 

@@ -21,7 +21,7 @@ from pinchpoint.store.read import open_run
 from pinchpoint_infra.embedded import status
 from pinchpoint_infra.embedded.place import farm_directory
 
-pytestmark = pytest.mark.farm
+pytestmark = [pytest.mark.farm, pytest.mark.alone]
 
 DOCUMENTS = Path("/usr/share/doc")
 PLAN = {

@@ -18,7 +18,7 @@ from pinchpoint.live import standing_farm
 from pinchpoint.plan import load_farm
 from pinchpoint_infra.embedded.tiers.sql import Sql
 
-pytestmark = pytest.mark.farm
+pytestmark = [pytest.mark.farm, pytest.mark.alone]
 CAP = 250
 
 
@@ -59,6 +59,7 @@ def sql() -> Iterator[Sql]:
         yield tier
 
 
+@pytest.mark.slow  # eighteen seconds; test_watched_database has a run in which only the database is seen
 def test_what_the_database_counts_stands_for_its_disks(
     sql: Sql, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,7 +13,7 @@ from support import run_cli
 
 from pinchpoint.store.read import open_run
 
-pytestmark = [pytest.mark.farm, pytest.mark.slow]  # four servers and a run
+pytestmark = [pytest.mark.farm, pytest.mark.alone, pytest.mark.slow]  # four servers and a run
 
 
 def test_a_scraped_host_is_measured_at_its_own_pace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,6 +22,7 @@ from pinchpoint_infra.disks.way import Way, choose
 
 pytestmark = [
     pytest.mark.farm,
+    pytest.mark.alone,
     pytest.mark.root,
     # A node starts for a quarter of a minute, is measured for a half, and wants a disk of its own.
     pytest.mark.slow,

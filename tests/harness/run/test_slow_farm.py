@@ -16,6 +16,7 @@ from pinchpoint_infra.embedded.place import farm_directory, farm_id
 
 pytestmark = [
     pytest.mark.farm,
+    pytest.mark.alone,
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root: loop devices, mounts, control groups"),
 ]
 

@@ -13,7 +13,7 @@ from support import run_cli
 
 from pinchpoint.store.read import open_run
 
-pytestmark = pytest.mark.farm
+pytestmark = [pytest.mark.farm, pytest.mark.alone]
 
 START, STEP, EACH_S = 20, 30, 15
 

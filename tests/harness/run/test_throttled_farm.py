@@ -14,6 +14,7 @@ DOCUMENTS = 120
 
 
 @pytest.mark.farm
+@pytest.mark.alone
 @pytest.mark.slow  # a whole run; tests/infra/embedded/test_throttle.py has the farm and the crawl without one
 def test_what_a_farm_refuses_is_in_the_run_and_nothing_is_lost(tmp_path: Path) -> None:
     """The crawl of all documents, most of them copies, ends; each refusal is an operation of its own."""

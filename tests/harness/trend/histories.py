@@ -49,7 +49,8 @@ def one_run(
     outcome: str = "bottleneck",
     state: str = "finished",
     users: int = 8,
-) -> None:
+) -> Path:
+    """A run of a night; its manifest's path."""
     directory.mkdir(parents=True)
     started = (FIRST + timedelta(days=night)).isoformat().replace("+00:00", "Z")
     manifest = {
@@ -67,3 +68,4 @@ def one_run(
     (directory / EVENTS).write_text("")
     pq.write_table(pa.Table.from_pylist([], schema=OPERATIONS_SCHEMA), directory / OPERATIONS)
     pq.write_table(pa.Table.from_pylist([], schema=SAMPLES_SCHEMA), directory / SAMPLES)
+    return directory / MANIFEST

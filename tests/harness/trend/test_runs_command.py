@@ -46,3 +46,14 @@ def test_options_of_a_trend_without_one_are_bad_input(folder: Path) -> None:
     assert done.returncode == 2
     assert "--fail-on: belong to --trend PLAN" in done.stderr
     assert "dev-00" in run_cli("runs", folder).stdout
+
+
+def test_three_nights_cannot_fail_and_say_so(tmp_path: Path) -> None:
+    """Exit status 0, and why on stderr: a nightly job must not take that for a pass."""
+    done = run_cli(
+        "runs", "--trend", "nightly", nightly(tmp_path, nights((200, 2), (50, 1))), "--fail-on", "worse"
+    )
+    assert done.returncode == 0
+    assert "3 of the 8 runs that a change takes to show" in done.stdout
+    assert "No change of level" not in done.stdout
+    assert "no figure has runs enough to show a change" in done.stderr

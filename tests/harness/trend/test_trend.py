@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -45,6 +46,13 @@ def test_several_changes_are_told_apart(tmp_path: Path) -> None:
     assert not found.worse
 
 
+def test_what_changed_in_the_last_nights_is_put_where_it_was(tmp_path: Path) -> None:
+    """Two nights tell a clear fall, and no night before them is said to have been of it."""
+    folder = nightly(tmp_path, nights((100, 12), (50, 2)))
+    (change,) = find_trend(read_histories(folder, "nightly")).lines[0].changes
+    assert (change.after, change.first, change.call) == ("dev-11", "dev-12", "worse")
+
+
 def test_steady_runs_have_no_change() -> None:
     """Few alarms over a hundred histories of thirty nights that differ by chance alone."""
     alarms = 0
@@ -86,6 +94,16 @@ def test_what_is_no_run_of_the_plan_is_left_out_and_said(tmp_path: Path) -> None
     assert any("the plan is another one from more on" in text for text in found.warnings)
 
 
+def test_what_a_plan_declares_to_be_judged_is_no_other_plan(tmp_path: Path) -> None:
+    """A declaration that was added later changes no work, and is no warning."""
+    nightly(tmp_path, nights((200, 8)))
+    path = one_run(tmp_path / "declared", 9, 200)
+    manifest = json.loads(path.read_text())
+    manifest["plan"]["compare"] = {"metrics": ["scenario.orders.throughput_per_s"]}
+    path.write_text(json.dumps(manifest))
+    assert find_trend(read_histories(tmp_path, "nightly")).warnings == ()
+
+
 def test_a_plan_that_nobody_ran_is_bad_input(tmp_path: Path) -> None:
     """Those there are, and the nearest."""
     nightly(tmp_path, [200.0])
@@ -104,6 +122,30 @@ def test_a_trend_reads_as_lines_and_as_a_page(tmp_path: Path) -> None:
     assert drawn.count("<svg") == 2
     assert "https://" not in drawn.replace("http://www.w3.org", "")
     assert 'class="worse"' in drawn
+
+
+def test_nothing_to_follow_is_no_steady_history(tmp_path: Path) -> None:
+    """Invalid runs alone: no table, no "no change", and every run with why it is not counted."""
+    for night in range(3):
+        one_run(tmp_path / f"n{night}", night, 90, outcome="invalid")
+    found = find_trend(read_histories(tmp_path, "nightly"))
+    text = trend_text(found)
+    assert "Nothing can be followed" in text
+    assert "No change of level" not in text
+    assert text.count("is no valid evidence") == 3
+    assert "Nothing can be followed" in page(found)
+
+
+def test_a_night_in_which_nothing_was_done_is_said(tmp_path: Path) -> None:
+    """0 is no value of a ratio; it is a warning, and not the line's end."""
+    nightly(tmp_path, nights((200, 8)))
+    path = one_run(tmp_path / "dark", 9, 200).with_name("verdict.json")
+    verdict = json.loads(path.read_text())
+    verdict["scenarios"]["orders"]["throughput_per_s"] = 0.0
+    path.write_text(json.dumps(verdict))
+    found = find_trend(read_histories(tmp_path, "nightly"))
+    assert "dark: throughput_per_s of orders on dev was 0; it is not in the line" in found.warnings
+    assert {len(line.entries) for line in found.lines} == {8, 9}
 
 
 def test_a_sparkline_spans_what_it_shows() -> None:

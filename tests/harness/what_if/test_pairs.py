@@ -132,7 +132,11 @@ def test_another_log(name: str) -> None:
     held(LOGS[name], log_side)
 
 
-@pytest.mark.parametrize("name", DATA)
+@pytest.mark.parametrize(
+    "name",
+    # Four disks at once are simulated for twenty seconds.
+    [pytest.param(name, marks=pytest.mark.slow) if name == "stripes" else name for name in DATA],
+)
 def test_another_data_disk(name: str) -> None:
     """Reads of a disk at a cap, of a slow one, of a device; another one in its place."""
     held(DATA[name], data_side)

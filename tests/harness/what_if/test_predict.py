@@ -34,6 +34,7 @@ def test_more_cores_bring_nothing_to_who_thinks() -> None:
     assert one.low_per_s <= one.then_per_s <= one.high_per_s
 
 
+@pytest.mark.slow  # fifteen seconds of simulation; a machine's cap that ends it is tested below
 def test_after_a_cap_the_cpu_binds() -> None:
     """A data disk at 300 I/Os a second is lifted far; then the CPU that was used to a third ends it."""
     build = data(reads(Capped(300), LENGTH_S, 16), 16, limits={"iops": 300.0})

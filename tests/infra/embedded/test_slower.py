@@ -20,7 +20,7 @@ from pinchpoint_infra.embedded import FarmError, FarmSpec, FarmStatus, Slower, d
 from pinchpoint_infra.faults import caps
 from pinchpoint_infra.faults.delay import Delay
 
-pytestmark = pytest.mark.farm
+pytestmark = [pytest.mark.farm, pytest.mark.alone]
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: loop devices, mounts, control groups")
 
 LOG_IOPS = 240

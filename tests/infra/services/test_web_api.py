@@ -120,6 +120,8 @@ def test_items_page_back_and_by_any_field(site: Service) -> None:
     assert [each["Id"] for each in chosen] == [first[3]["Id"]]
     large = got(site, f"{MANY}/items?$filter=File_x0020_Size ge 9 and startswith(Title,'02')")["value"]
     assert [each["Title"] for each in large] == [f"02{digit}.txt" for digit in range(5)]
+    odd = "substringof('9',Title) eq true and startswith(Title,'00') eq false and Title ne null"
+    assert [each["Title"] for each in got(site, f"{MANY}/items?$filter={odd}")["value"]] == ["019.txt"]
 
 
 def test_folders_hold_files_and_folders(site: Service) -> None:
@@ -269,6 +271,10 @@ def test_views_and_caml(site: Service) -> None:
         (f"{MANY}/roleassignments?$expand=Groups", "groups"),
         ("/_api/web/roleassignments?$orderby=Id", "$orderby"),
         (f"{MANY}/items?$inlinecount=allpages", "$inlinecount"),
+        (f"{MANY}/items?$select=Id,Nothing", "nothing"),
+        (f"{MANY}/items?$select=Id,File/Name", "file"),
+        (f"{MANY}/items?$filter=Title eq many", "a value"),
+        (f"{MANY}/items?$filter=Id gt null", "a value"),
     ],
 )
 def test_an_option_nobody_heeds_is_refused(site: Service, target: str, word: str) -> None:

@@ -118,23 +118,23 @@ def waits() -> dict[str, object]:
     here, there = socket.socketpair()
     ready = readiness(here.fileno())
     begun = time.perf_counter()
-    silent = ready.wait_readable_for(0.2)
+    silent = ready.wait_readable(time.monotonic() + 0.2)
     silent_s = time.perf_counter() - begun
     answered = []
     for _ in range(8):  # 0.8 s in all, each wait well within its time
         gevent.spawn_later(0.1, there.send, b"x")
-        answered.append(ready.wait_readable_for(0.3))
+        answered.append(ready.wait_readable(time.monotonic() + 0.3))
         here.recv(1)
     begun = time.perf_counter()
-    again = ready.wait_readable_for(0.3)
+    again = ready.wait_readable(time.monotonic() + 0.3)
     again_s = time.perf_counter() - begun
     gevent.spawn_later(0.05, there.send, b"x")
-    ready.wait_readable_for(30.0)
+    ready.wait_readable(time.monotonic() + 30.0)
     here.recv(1)
     begun = time.perf_counter()
-    shorter = ready.wait_readable_for(0.2)
+    shorter = ready.wait_readable(time.monotonic() + 0.2)
     shorter_s = time.perf_counter() - begun
-    writable = ready.wait_writable_for(1.0)
+    writable = ready.wait_writable(time.monotonic() + 1.0)
     ready.close()
     ready.close()
     here.close()
@@ -148,13 +148,66 @@ def waits() -> dict[str, object]:
     }
 
 
+def crowd() -> dict[str, object]:
+    """More descriptors than are told of at once; nobody waits for one; a waiting greenlet is killed."""
+    pairs = [socket.socketpair() for _ in range(200)]
+    waits = [readiness(here.fileno()) for here, _ in pairs]
+    woken: list[int] = []
+
+    def wait(number: int) -> None:
+        while waits[number].wait_readable(time.monotonic() + 5.0):
+            woken.append(number)
+            if pairs[number][0].recv(1) == b"":
+                return
+
+    greenlets = [gevent.spawn(wait, number) for number in range(1, len(pairs))]
+    gevent.sleep(0.01)
+    pairs[0][1].close()  # nobody waits for this end
+    used_s = time.process_time()
+    gevent.sleep(0.3)
+    used_s = time.process_time() - used_s
+    for _, there in pairs[1:]:
+        there.send(b"x")
+    gevent.sleep(0.05)
+    first = sorted(woken)
+    greenlets[0].kill()
+    pairs[1][1].send(b"y")  # whom nobody waits for any more
+    for _, there in pairs[2:]:
+        there.close()
+    gevent.joinall(greenlets, timeout=5)
+    return {
+        "idle_s": used_s,
+        "woken": first == list(range(1, len(pairs))),
+        "ended": all(greenlet.dead for greenlet in greenlets),
+        "late": [waits[number].wait_readable(time.monotonic() + 1.0) for number in (0, 1)],
+        "left": [pairs[0][0].recv(1).decode(), pairs[1][0].recv(1).decode()],
+        "reused": _reused(),
+    }
+
+
+def _reused() -> bool:
+    """Whether a wait works for a descriptor whose number one had that was closed before it was forgotten."""
+    here, there = socket.socketpair()
+    forgotten, number = readiness(here.fileno()), here.fileno()
+    here.close()
+    there.close()
+    new, peer = socket.socketpair()
+    if new.fileno() != number:  # one of the two has it: the lowest free numbers are given
+        new, peer = peer, new
+    ready = readiness(number)
+    forgotten.close()
+    gevent.spawn_later(0.05, peer.send, b"x")
+    return ready.wait_readable(time.monotonic() + 2.0)
+
+
 def main() -> None:
-    """All three, one after the other."""
+    """All of them, one after the other."""
     sql_url, nosql_url = sys.argv[1:]
     found = {
         "sql": sql(Endpoint("sql", sql_url)),
         "nosql": nosql(Endpoint("nosql", nosql_url)),
         "waits": waits(),
+        "crowd": crowd(),
     }
     sys.stdout.write(json.dumps(found))
 

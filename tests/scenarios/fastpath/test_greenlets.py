@@ -69,3 +69,23 @@ def test_a_short_wait_after_a_long_one_is_short(found: dict[str, Any]) -> None:
     shorter, shorter_s = found["waits"]["shorter"]
     assert not shorter
     assert 0.2 <= shorter_s < 2
+
+
+def test_a_crowd_of_descriptors_is_heard_and_one_that_nobody_waits_for_costs_nothing(
+    found: dict[str, Any],
+) -> None:
+    """All 199 that wait are woken, also when many are ready at once; an end that nobody waits for stays one.
+
+    A greenlet that was killed is not woken by what comes later, and that is there for who waits next.
+    """
+    crowd = found["crowd"]
+    assert crowd["woken"]
+    assert crowd["ended"]
+    assert crowd["idle_s"] < 0.1
+    assert crowd["late"] == [True, True]
+    assert crowd["left"] == ["", "y"]
+
+
+def test_a_number_that_is_used_again_belongs_to_the_new_connection(found: dict[str, Any]) -> None:
+    """A library may close a lost connection's descriptor before we have forgotten it."""
+    assert found["crowd"]["reused"]

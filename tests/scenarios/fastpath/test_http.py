@@ -8,7 +8,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeAlias
 
@@ -33,15 +33,14 @@ def serving(talk: Talk, context: ssl.SSLContext | None = None) -> Iterator[tuple
     clients: list[socket.socket] = []
 
     def answer(client: socket.socket) -> None:
-        try:
+        with suppress(OSError):  # the client went first
             connection = context.wrap_socket(client, server_side=True) if context else client
-            while request := connection.recv(65_536):
-                got.append(request)
-                if not talk(connection, request):
-                    break
-            connection.close()
-        except OSError:
-            client.close()
+            with connection:
+                while request := connection.recv(65_536):
+                    got.append(request)
+                    if not talk(connection, request):
+                        break
+        client.close()
 
     def accept() -> None:
         while True:
@@ -49,6 +48,7 @@ def serving(talk: Talk, context: ssl.SSLContext | None = None) -> Iterator[tuple
                 client, _ = listener.accept()
             except OSError:
                 return
+            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             clients.append(client)
             threading.Thread(target=answer, args=(client,), daemon=True).start()
 
@@ -94,6 +94,15 @@ HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nX-A: 1\r\nx-a: 2\r\n"
     [
         ([HEAD + b"Content-Length: 3\r\n\r\nabc"], True, b"abc"),
         ([HEAD + b"Content-Length: 0\r\n\r\n"], True, b""),
+        (
+            [HEAD + b"content-length:3\r\nKeep-Alive: timeout=5\r\nConnection: Keep-Alive\r\n\r\nabc"],
+            True,
+            b"abc",
+        ),
+        ([HEAD + b"Content-Length: 3\r\nConnection:keep-alive\r\n\r\nabc"], True, b"abc"),
+        ([HEAD + b"Content-Length: 3\r\nConnection: close\r\n\r\nabc"], False, b"abc"),
+        ([HEAD + b"X-Content-Length: 9\r\nContent-Length: 3\r\n\r\nabc"], True, b"abc"),
+        ([HEAD + b"Content-Length: 40000\r\n\r\n", b"x" * 20_000, b"x" * 20_000], True, b"x" * 40_000),
         ([HEAD[:20], HEAD[20:] + b"Content-Length: 3\r\n\r\na", b"bc"], True, b"abc"),
         ([HEAD + b"Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n", b"1\r\nc\r\n0\r\n\r\n"], True, b"abc"),
         ([HEAD + b"\r\nabc", b"def"], False, b"abcdef"),
@@ -119,6 +128,72 @@ def test_answers_of_every_form_are_read_as_urllib3_reads_them(
         plain.close()
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        HEAD + b"Content-Length: 5\r\n\r\nhello",
+        HEAD + b"Transfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n",
+    ],
+)
+def test_an_answer_may_come_in_two_pieces_cut_anywhere(answer: bytes) -> None:
+    """Wherever the cut is, it is the same answer, and the connection serves again."""
+    cuts = iter(range(1, len(answer)))
+
+    def talk(peer: socket.socket, _: bytes) -> bool:
+        cut = next(cuts)
+        peer.sendall(answer[:cut])
+        time.sleep(0.002)
+        peer.sendall(answer[cut:])
+        return True
+
+    with serving(talk) as (port, _):
+        made = connection(port)
+        for _ in range(1, len(answer)):
+            found = ask(made)
+            assert (found.status, found.body, found.header(b"x-a")) == (200, b"hello", "1, 2")
+        assert made.opened == 1
+        made.close()
+
+
+@pytest.mark.parametrize(
+    ("answer", "status"),
+    [
+        (b"HTTP/1.1 204 No Content\r\nX-A: 1\r\n\r\n", 204),
+        (b"HTTP/1.1 304 Not Modified\r\nContent-Length: 10\r\n\r\n", 304),
+        (b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", 404),
+    ],
+)
+def test_an_answer_without_a_body_is_complete_with_its_head(answer: bytes, status: int) -> None:
+    """Whatever length it names: that of a 304 is of what it does not send."""
+    with serving(saying(answer)) as (port, _):
+        made = connection(port)
+        for _ in range(2):
+            found = ask(made)
+            assert (found.status, found.body) == (status, b"")
+        assert made.opened == 1
+        made.close()
+
+
+@pytest.mark.parametrize("tls", [False, True])
+def test_what_follows_an_answer_is_not_taken_for_the_next(tls: bool, tmp_path: Path) -> None:
+    """A server that says more than was asked for: whole, in part, or with chunks before it."""
+    whole = HEAD + b"Content-Length: 4\r\n\r\nmine"
+    more = HEAD + b"Content-Length: 5\r\n\r\nother"
+    chunked = HEAD + b"Transfer-Encoding: chunked\r\n\r\n4\r\nmine\r\n0\r\n\r\n"
+    said = iter([whole + more, whole + more[:30], chunked + more, chunked + more[:30], whole, whole])
+    contexts = tls_contexts(tmp_path) if tls else (None, None)
+
+    def talk(peer: socket.socket, _: bytes) -> bool:
+        peer.sendall(next(said))
+        return True
+
+    with serving(talk, contexts[0]) as (port, _):
+        made = connection(port, contexts[1])
+        assert [ask(made).body for _ in range(6)] == [b"mine"] * 6
+        assert made.opened == 5
+        made.close()
+
+
 def test_an_idle_connection_that_was_closed_is_opened_again() -> None:
     """A GET is sent once more; a POST is not sent into a connection that is seen to be closed."""
     with serving(saying(HEAD + b"Content-Length: 1\r\n\r\nx", goes_on=False)) as (port, got):
@@ -139,6 +214,9 @@ def test_an_idle_connection_that_was_closed_is_opened_again() -> None:
         (saying(b"", goes_on=False), "connection_lost"),
         (saying(HEAD + b"Content-Length: 10\r\n\r\n"), "timeout"),
         (saying(HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n"), "bad_answer"),
+        (saying(HEAD + b"Content-Length: 3\r\nContent-Length: 4\r\n\r\nabc"), "bad_answer"),
+        (saying(HEAD + b"Content-Length: +3\r\n\r\nabc"), "bad_answer"),
+        (saying(HEAD + b"Content-Length: 99999999999999999999999\r\n\r\nabc"), "bad_answer"),
         (saying(HEAD + b"Content-Length: 100\r\n\r\n" + b"x" * 100), "too_large"),
     ],
 )
@@ -205,14 +283,20 @@ def certificate(folder: Path) -> tuple[Path, Path]:
     return key, cert
 
 
-def test_tls(tmp_path: Path) -> None:
-    """The same answers through TLS, large ones, too; a certificate nobody vouches for fails by that name."""
-    key, cert = certificate(tmp_path)
+def tls_contexts(folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    """(a server's, that of a client who trusts it)."""
+    key, cert = certificate(folder)
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     server.load_cert_chain(cert, key)
+    return server, ssl.create_default_context(cafile=str(cert))
+
+
+def test_tls(tmp_path: Path) -> None:
+    """The same answers through TLS, large ones, too; a certificate nobody vouches for fails by that name."""
+    server, trusting = tls_contexts(tmp_path)
     body = bytes(range(256)) * 4096
     with serving(saying(HEAD + f"Content-Length: {len(body)}\r\n\r\n".encode() + body), server) as (port, _):
-        made = connection(port, ssl.create_default_context(cafile=str(cert)))
+        made = connection(port, trusting)
         for _ in range(3):
             assert ask(made).body == body
         assert made.opened == 1
@@ -222,7 +306,39 @@ def test_tls(tmp_path: Path) -> None:
             ask(stranger)
         assert caught.value.kind == "tls"
     with serving(saying(HEAD + b"Content-Length: 0\r\n\r\n")) as (port, _):
-        plain = connection(port, ssl.create_default_context(cafile=str(cert)))
+        plain = connection(port, trusting)
         with pytest.raises(HttpError) as caught:
             ask(plain)
         assert caught.value.kind == "tls"
+
+
+def test_tls_in_many_small_records(tmp_path: Path) -> None:
+    """A head and a body of some bytes a record, as a server may write them."""
+    server, trusting = tls_contexts(tmp_path)
+    answer = HEAD + b"Content-Length: 50\r\n\r\n" + bytes(range(50))
+    pieces = [answer[at : at + 7] for at in range(0, len(answer), 7)]
+    with serving(saying(*pieces), server) as (port, _):
+        made = connection(port, trusting)
+        for _ in range(5):
+            assert ask(made).body == bytes(range(50))
+        assert made.opened == 1
+        made.close()
+
+
+def test_the_end_of_tls_is_an_end(tmp_path: Path) -> None:
+    """A body without a length ends with the goodbye; one that is shorter than it said is no answer."""
+    server, trusting = tls_contexts(tmp_path)
+
+    def talk(peer: socket.socket, request: bytes) -> bool:
+        peer.sendall(HEAD + (b"Content-Length: 10\r\n\r\nabc" if b"/short" in request else b"\r\nabc"))
+        if isinstance(peer, ssl.SSLSocket):
+            peer.unwrap()
+        return False
+
+    with serving(talk, server) as (port, _):
+        made = connection(port, trusting)
+        assert ask(made).body == b"abc"
+        with pytest.raises(HttpError) as caught:
+            ask(made, REQUEST.replace(b"/x", b"/short"))
+        assert caught.value.kind == "connection_lost"
+        made.close()

@@ -18,7 +18,7 @@ def test_what_is_there_is_seen_at_once_and_what_comes_in_time() -> None:
     here.recv(1)
     coming = threading.Timer(0.1, there.send, [b"x"])
     coming.start()
-    assert ready.wait_readable_for(5)
+    assert ready.wait_readable(time.monotonic() + 5)
     here.recv(1)
     coming.join()
     there.close()
@@ -34,7 +34,7 @@ def test_a_wait_ends_when_its_time_is_up() -> None:
     ready = readiness(here.fileno())
     for _ in range(2):
         begun = time.monotonic()
-        assert not ready.wait_readable_for(0.1)
+        assert not ready.wait_readable(time.monotonic() + 0.1)
         assert 0.1 <= time.monotonic() - begun < 1.0
     ready.close()
     here.close()
@@ -46,18 +46,18 @@ def test_room_to_write_is_waited_for_until_somebody_reads() -> None:
     here, there = socket.socketpair()
     here.setblocking(False)
     ready = readiness(here.fileno())
-    assert ready.wait_writable_for(1)
+    assert ready.wait_writable(time.monotonic() + 1)
     try:
         while True:
             here.send(bytes(65_536))
     except BlockingIOError:
         pass
-    assert not ready.wait_writable_for(0.1)
+    assert not ready.wait_writable(time.monotonic() + 0.1)
     reading = threading.Timer(0.1, there.recv, [2**24])
     reading.start()
-    assert ready.wait_writable_for(None)
+    assert ready.wait_writable()
     reading.join()
-    assert not ready.wait_readable_for(0.05)
+    assert not ready.wait_readable(time.monotonic() + 0.05)
     ready.close()
     ready.close()
     here.close()

@@ -13,7 +13,7 @@ from pinchpoint_scenarios.contract import Endpoint
 
 
 class BulkPeer(Server):
-    """One index. ``refusing``: address -> the statuses its next entries get."""
+    """One index. ``refusing``: address -> the statuses its next entries get; ``largest``: of a request."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -21,6 +21,7 @@ class BulkPeer(Server):
         self.mappings: dict[str, Any] | None = None
         self.batches: list[int] = []
         self.refusing: dict[str, list[int]] = {}
+        self.largest = 2**20
         self.pipelines: set[str] = set()
         self.logins: set[str] = set()
 
@@ -47,6 +48,8 @@ class BulkPeer(Server):
                     self.mappings, self.documents = json.loads(body)["mappings"], {}
                 case "DELETE", "/crawl":
                     self.mappings = None
+                case "POST", "/crawl/_bulk" if len(body) > self.largest:
+                    return 413, {}, b"<html>413 Request Entity Too Large</html>"
                 case "POST", "/crawl/_bulk":
                     assert headers["content-type"].startswith(("application/json", "application/x-ndjson"))
                     self.pipelines.add(query)

@@ -17,6 +17,8 @@ from scenarios.support import Events, Recorder, crawl, made
 from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.full_crawl import sources
 from pinchpoint_scenarios.full_crawl.dialects import TABLES
+from pinchpoint_scenarios.full_crawl.records import Done, Result
+from pinchpoint_scenarios.full_crawl.sources import Item
 
 NOWHERE = Endpoint("search", "", {"kind": "none"})
 
@@ -111,6 +113,80 @@ def test_a_lease_that_was_lost_costs_that_item_alone(sql: Endpoint, tmp_path: Pa
         session.close()
     stages = recorder.counts(stages=True)
     assert stages["document:share/crawl_db", "lease_lost"] == 1
+
+
+def test_what_another_session_is_moving_is_neither_waited_for_nor_queued_again(
+    sql: Endpoint, tmp_path: Path
+) -> None:
+    """Two sessions hand in pages that link to each other, one while the other has not committed yet.
+
+    To wait would be a deadlock where both do, and to find the page gone from the queue afterwards would have
+    it crawled a second time.
+    """
+    fill(tmp_path, 2)
+    params = {"sources": [source(tmp_path, "share")], "timeout_s": 5}
+    driver = made("full-crawl", {"sql": sql, "search": NOWHERE}, params)
+    with prepared(driver):
+        first: Any = driver.session(0)
+        second: Any = driver.session(1)
+        while rows(sql, "SELECT count(*) FROM queue WHERE leaf") != [(2,)]:
+            assert first.perform(Recorder())
+        (one,) = first._frontier.take([("share", True)], 1)
+        (two,) = second._frontier.take([("share", True)], 1)
+        new = Item("document", "file:///new")
+        with first._connection.transaction():
+            first._frontier._move([Done(one, Result("ok", found=(two.item,)), 0)], [two.item])
+            begun = time.monotonic()
+            assert second._frontier.finish([Done(two, Result("ok", found=(one.item, new)), 0)]) == [True]
+            assert time.monotonic() - begun < 4
+        first.close()
+        second.close()
+        assert rows(sql, "SELECT url FROM queue") == [("file:///new",)]
+        assert rows(sql, "SELECT count(*) FROM history WHERE kind = 'document'") == [(2,)]
+
+
+def test_what_was_queued_too_late_is_not_crawled_again(sql: Endpoint, tmp_path: Path) -> None:
+    """By a session that began to before anybody had, and ended when it was crawled: it is dropped."""
+    fill(tmp_path, 2)
+    driver = made("full-crawl", {"sql": sql, "search": NOWHERE}, {"sources": [source(tmp_path, "share")]})
+    with prepared(driver):
+        session: Any = driver.session(0)
+        while rows(sql, "SELECT count(*) FROM history WHERE kind = 'document'") != [(1,)]:
+            assert session.perform(Recorder())
+        with psycopg.connect(sql.url, autocommit=True) as connection:
+            connection.execute(
+                "INSERT INTO pinchpoint_test.queue "
+                "(cycle, key, source, kind, leaf, url, detail, version, identity) "
+                "SELECT cycle, key, source, kind, true, url, detail, version, identity "
+                "FROM pinchpoint_test.history WHERE kind = 'document'"
+            )
+        (other,) = session._frontier.take([("share", True)], 5)
+        assert other.item.url not in {url for (url,) in rows(sql, "SELECT url FROM history")}
+        assert rows(sql, "SELECT count(*) FROM queue") == [(1,)]
+        session.close()
+
+
+def test_what_was_found_by_a_session_that_lost_all_it_had_is_not_queued(
+    sql: Endpoint, tmp_path: Path
+) -> None:
+    """It may come back in another cycle: whoever crawled its items instead has found the same."""
+    fill(tmp_path, 1)
+    driver = made("full-crawl", {"sql": sql, "search": NOWHERE}, {"sources": [source(tmp_path, "share")]})
+    with prepared(driver):
+        session: Any = driver.session(0)
+        while rows(sql, "SELECT count(*) FROM queue WHERE leaf") != [(1,)]:
+            assert session.perform(Recorder())
+        (taken,) = session._frontier.take([("share", True)], 1)
+        with psycopg.connect(sql.url, autocommit=True) as connection:
+            connection.execute("UPDATE pinchpoint_test.queue SET holder = gen_random_uuid()")
+        lost = Done(taken, Result("ok", found=(Item("document", "file:///new"),)), 0)
+        assert session._frontier.finish([lost]) == [False]
+        assert rows(sql, "SELECT count(*) FROM queue") == [(1,)]
+        with psycopg.connect(sql.url, autocommit=True) as connection:
+            connection.execute("UPDATE pinchpoint_test.queue SET holder = %s", [session._frontier._holder])
+        assert session._frontier.finish([lost]) == [True]
+        assert rows(sql, "SELECT url FROM queue") == [("file:///new",)], "it was not taken for known"
+        session.close()
 
 
 def test_dropping_waits_for_sessions_and_they_for_it_in_one_order(sql: Endpoint, tmp_path: Path) -> None:

@@ -25,13 +25,14 @@ FAST = {"timeout_s": 5, "retries": 1}
 
 
 def test_without_a_search_tier_documents_are_fetched_and_logged(sql: Endpoint, tmp_path: Path) -> None:
-    """``kind: none``: everything is counted, an index stage there is, and nothing is asked of anybody."""
+    """``kind: none``: everything is counted, and there is no index stage: what was not done has no time."""
     fill(tmp_path, 12)
     recorder = Recorder()
     endpoints = {"sql": sql, "search": Endpoint("search", "", {"kind": "none"})}
     found = crawled(endpoints, {"sources": [source(tmp_path, "share")]}, recorder=recorder)
     assert (found["share"]["count"], found["share"]["bytes"]) == (12, 1200)
     assert recorder.counts() == {("document:share", "ok"): 12}
+    assert not [name for name, _ in recorder.counts(stages=True) if name.endswith("/index")]
     assert made("full-crawl", endpoints, {"sources": [source(tmp_path, "share")]}).check()["search"] == {
         "kind": "none"
     }
@@ -68,6 +69,24 @@ def test_an_index_is_made_filled_by_batches_and_every_refusal_is_counted(
     assert base64.b64decode(names["picture.png"]["data"]) == b"\x89PNG\x00\xff"
     assert peer.mappings is not None
     assert recorder.counts(stages=True)["document:share/index", "http_429"] == 3
+
+
+def test_a_proxy_that_takes_no_large_request_costs_only_what_is_too_large(
+    sql: Endpoint, tmp_path: Path
+) -> None:
+    """Answered 413, a batch goes in smaller ones; the one document that is too large alone is a failure."""
+    paths = fill(tmp_path, 40, size_bytes=300)
+    paths[7].write_bytes(b"x" * 5000)
+    server = BulkPeer()
+    server.largest, server.delay_s = 2000, 0.01
+    with server.running():
+        found = crawled(
+            {"sql": sql, "search": server.endpoint},
+            {"sources": [source(tmp_path, "share", access=False)]},
+            sessions=12,
+        )["share"]
+        assert len(server.documents) == 39
+    assert (found["count"], found["failures_by_kind"]) == (39, {"index_http_413": 1})
 
 
 def test_an_index_of_somebody_else_is_never_touched(sql: Endpoint, tmp_path: Path) -> None:

@@ -2,71 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import subprocess
-import sys
 import time
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 from scenarios.full_crawl.folders import crawled, ended, fill, prepared, rows, source
+from scenarios.full_crawl.killing import killed_after, resuming
+from scenarios.full_crawl.pages import Pages, linking
 from scenarios.support import Events, Recorder, Search, crawl, made, quiet
 
-from pinchpoint_scenarios.contract import Context, Endpoint, Scenario
+from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.errors import ScenarioError
-from pinchpoint_scenarios.full_crawl import FullCrawl
-from pinchpoint_scenarios.full_crawl.params import FullCrawlParams
 
 DOCUMENTS = 400
-TESTS = Path(__file__).parents[2]
-
-
-def resuming(
-    endpoints: Mapping[str, Endpoint], params: Mapping[str, Any], events: Events | None = None
-) -> Scenario:
-    """The crawl as ``run --resume`` makes it."""
-    return FullCrawl(
-        Context(
-            name="test",
-            endpoints=endpoints,
-            params=FullCrawlParams.model_validate(params),
-            seed=1,
-            worker=0,
-            workers=1,
-            repeat_s=0,
-            event=events or (lambda *_, **__: None),
-            resume=True,
-        )
-    )
-
-
-def killed_after(documents: int, endpoints: Mapping[str, Endpoint], params: Mapping[str, Any]) -> int:
-    """Let a process crawl, and kill it after so many documents; how many it had said."""
-    given = {name: (each.url, dict(each.options)) for name, each in endpoints.items()}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "scenarios.full_crawl.crawler", json.dumps(given), json.dumps(params), "6"],
-        stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": str(TESTS)},
-        text=True,
-    )
-    assert process.stdout is not None
-    said = 0
-    try:
-        for line in process.stdout:
-            assert line.endswith(" ok\n"), line
-            said += 1
-            if said == documents:
-                break
-    finally:
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        said += len([line for line in process.stdout if line.endswith("\n")])
-        process.stdout.close()
-    return said
 
 
 def test_a_killed_crawl_is_gone_on_with(sql: Endpoint, tmp_path: Path) -> None:
@@ -99,6 +47,36 @@ def test_a_killed_crawl_is_gone_on_with(sql: Endpoint, tmp_path: Path) -> None:
     assert sum(search.given.values()) - DOCUMENTS <= 2 * 6
     assert found["paused_s"] > 0.3
     assert found["duration_s"] < 50
+
+
+def test_a_killed_crawl_does_at_most_its_batches_again(sql: Endpoint) -> None:
+    """A site by batches, killed twice: what was fetched and not handed in is, with its links, done again."""
+    pages, sessions, batch = 200, 6, 16
+    site = {"/": linking("/p0")}
+    for n in range(pages):
+        site[f"/p{n}"] = linking(*(f"/p{m}" for m in (2 * n + 1, 2 * n + 2, n + 1) if m < pages))
+    search = Search()
+    search.delay_s = 0.005
+    server = Pages(site)
+    with search.running(), server.running():
+        endpoints = {"sql": sql, "search": search.endpoint}
+        web = {"kind": "web", "name": "site", "url": server.url, "sitemaps": False, "robots": False}
+        params = {"sources": [web], "batch": batch}
+        with prepared(made("full-crawl", endpoints, params), keep_data=True):
+            assert killed_after(50, endpoints, params) < pages
+        with prepared(resuming(endpoints, params), keep_data=True):
+            killed_after(50, endpoints, params)
+        left = rows(sql, "SELECT count(*) FROM history WHERE kind = 'document'")[0][0]
+        events, recorder = Events(), Recorder()
+        with prepared(resuming(endpoints, params, events)) as driver:
+            crawl(driver, sessions, recorder, limit_s=50)
+            logged = rows(sql, "SELECT count(*), count(DISTINCT url) FROM history WHERE kind = 'document'")
+            assert logged == [(pages + 1, pages + 1)]
+    found = ended(events)["site"]
+    assert (found["count"], found["failures"]) == (pages + 1, 0)
+    assert recorder.counts()["document:site", "ok"] == pages + 1 - left
+    assert len(search.documents) == pages + 1
+    assert sum(search.given.values()) - (pages + 1) <= 2 * sessions * batch
 
 
 def test_what_cannot_be_gone_on_with_is_said_and_left_alone(sql: Endpoint, tmp_path: Path) -> None:

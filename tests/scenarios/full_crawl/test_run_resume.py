@@ -17,6 +17,7 @@ DOCUMENTS = 150
 
 pytestmark = [
     pytest.mark.farm,
+    pytest.mark.alone,
     pytest.mark.slow,  # a farm is started, and three runs with all that belongs to them
     pytest.mark.timeout(400),
 ]

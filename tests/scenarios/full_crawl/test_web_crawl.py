@@ -9,12 +9,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from scenarios.full_crawl.folders import crawled, ended, prepared, rows
 from scenarios.full_crawl.pages import Pages, linking
 from scenarios.full_crawl_sources.sites import nginx
 from scenarios.support import Events, Recorder, Search, crawl, made
 
 from pinchpoint_scenarios.contract import Endpoint
+from pinchpoint_scenarios.fastpath.postgresql import FastConnection
 
 NOWHERE = Endpoint("search", "", {"kind": "none"})
 INCREMENTAL = {"mode": "incremental"}
@@ -51,6 +53,34 @@ def test_a_site_without_sitemaps_is_found_from_its_start(sql: Endpoint, tmp_path
     )
     ok = rows(sql, "SELECT count(*), count(DISTINCT url) FROM history WHERE kind = 'document'")
     assert ok == [(41, 41)]
+
+
+def test_a_batch_of_pages_and_what_they_lead_to_is_one_statement(
+    sql: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two statements a batch, one that takes and one that hands in, and no transaction around them."""
+    site = tmp_path / "site"
+    site.mkdir()
+    names = [f"p{number}.html" for number in range(40)]
+    for number, name in enumerate(names):
+        (site / name).write_bytes(linking(*names[number + 1 : number + 6]))
+    (site / "index.html").write_bytes(linking(*names[:20]))
+    said: list[str] = []
+    execute = FastConnection.execute
+
+    def noting(self: FastConnection, statement: Any, parameters: Any = ()) -> Any:
+        steps = {"SKIP LOCKED": "take", "logged AS (": "finish"}
+        said.append(next((name for part, name in steps.items() if part in statement), statement))
+        return execute(self, statement, parameters)
+
+    monkeypatch.setattr(FastConnection, "execute", noting)
+    with nginx(tmp_path, site) as url:
+        params = {"sources": [{"kind": "web", "name": "site", "url": url, "sitemaps": False}], "batch": 20}
+        found = crawled({"sql": sql, "search": NOWHERE}, params, sessions=1)["site"]
+    assert found["count"] == 41
+    first, last = said.index("finish"), len(said) - 1 - said[::-1].index("finish")
+    assert set(said[first : last + 1]) == {"take", "finish"}
+    assert said.count("finish") <= 2 + 8, "the root, the start, and the pages in the order they are found"
 
 
 def test_what_the_server_calls_unchanged_is_not_sent_again(sql: Endpoint) -> None:

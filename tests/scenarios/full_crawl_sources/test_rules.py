@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import random
 import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from itertools import pairwise
+from urllib.parse import urljoin
 
 import pytest
 from pydantic import ValidationError
@@ -55,11 +57,57 @@ def test_one_address_for_one_page(given: str, one: str | None) -> None:
         ("javascript:void(0)", None),
         ("a b.html", "http://h/a/a%20b.html"),
         ("", None),
+        (" \t/x\n", "http://h/x"),
+        (" ?q=1 ", "http://h/a/p.html?q=1"),
+        ("http://h/x", "http://h/x"),
+        ("http://H:80/x", "http://h/x"),
+        ("https://www.other.example", "https://www.other.example/"),
+        ("http:x.html", "http://h/a/x.html"),
+        ("http://h/../x//y", "http://h/x//y"),
+        ("HTTPS://h/x", "https://h/x"),
+        ("data:text/html;base64,PGE+", None),
+        ("/" + "x" * 9000, None),
+        ("/" + "x" * 600, "http://h/" + "x" * 600),
     ],
 )
 def test_where_a_link_leads(href: str, leads: str | None) -> None:
     """The short way for plain links and the long one agree."""
     assert Page("http://h/a/p.html").link(href) == leads
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_link_leads_to_the_same_the_short_way_and_the_long_one(seed: int) -> None:
+    """At random: what is remembered by folder, or needs no rewriting, is what the long way says."""
+    chance = random.Random(seed)
+    pieces = [
+        "/",
+        "a",
+        "B.html",
+        "..",
+        ".",
+        "?",
+        "q=1",
+        "&p",
+        "#f",
+        "%2f",
+        ":",
+        "-_~",
+        "ä",
+        " ",
+        "//h:80/",
+        "http://h/",
+    ]
+    for _ in range(800):
+        base = f"http://h{chance.choice(('/', '/x/', '/x/y', '/x/y.html?z=1', '/?z=/1'))}"
+        href = "".join(chance.choices(pieces, k=chance.randint(1, 5)))
+        page, given = canonical(base) or "", href.strip(" ")
+        if not given or given.startswith(("#", "///", "//?", "//#")) or given == "//":
+            continue  # nowhere, whatever joining says
+        try:
+            long = canonical(urljoin(page, given))
+        except ValueError:
+            long = None
+        assert Page(page).link(href) == long, (page, href)
 
 
 def scope(**options: object) -> Scope:
@@ -105,6 +153,21 @@ def test_robots() -> None:
     assert read(fails("not_found", permanent=True), "pin").allow("http://h/x")
     with pytest.raises(Failure, match="http_500"):
         read(fails("http_500", permanent=False), "pin")
+
+
+@pytest.mark.parametrize(
+    ("text", "delay_s"),
+    [
+        ("Crawl-delay: 1.5", 1.5),
+        ("Crawl-delay: soon\nCrawl-delay: -3\nCrawl-delay: nan\nCrawl-delay: inf", 0.0),
+        ("Crawl-delay: 1\nRequest-rate: 1/4", 4.0),
+        ("Request-rate: 0/0\nRequest-rate: x", 0.0),
+        ("Request-rate: 10/1m", 6.0),
+    ],
+)
+def test_pauses_that_make_no_sense_are_none(text: str, delay_s: float) -> None:
+    """The longest of those that do counts."""
+    assert parsed(b"\xef\xbb\xbfUser-agent: *\n" + text.encode(), "pin").delay_s == delay_s
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,8 @@ from support import run_script
 from pinchpoint_scenarios.contract import Endpoint
 
 SCRIPT = Path(__file__).with_name("greenlets.py")
+# A Cassandra of its own, a third of a minute; tests/scenarios/test_greenlets.py has sessions of other kinds.
+pytestmark = pytest.mark.slow
 DRIVERS = pytest.mark.parametrize("driver", ["fast", "library"])
 
 

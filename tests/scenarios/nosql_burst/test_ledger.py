@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import time
+from types import SimpleNamespace
 
+import pytest
+
+from pinchpoint_scenarios.nosql_burst import ledger as ledger_module
 from pinchpoint_scenarios.nosql_burst.ledger import Found, Ledger
 from pinchpoint_scenarios.nosql_burst.records import LOADER, Contents, stamp
 
@@ -18,7 +22,8 @@ def ledger(most: int | None = None, ttl_s: float | None = None) -> Ledger:
 
 
 def wrote(book: Ledger, item: int, session: int, number: int, *, ok: bool = True) -> None:
-    book.end(item, stamp(session, number), book.begin(item), ok=ok)
+    write = stamp(session, number)
+    book.end(item, write, book.begin(item, write), ok=ok)
 
 
 def found(book: Ledger, item: int, session: int, number: int) -> Found:
@@ -64,7 +69,7 @@ def test_a_write_without_an_answer_may_be_there_or_not() -> None:
 def test_of_writes_at_the_same_time_either_may_win() -> None:
     """Two that overlapped are both right, one that began after both replaces both."""
     book = ledger()
-    first, second = book.begin(9), book.begin(9)
+    first, second = book.begin(9, stamp(1, 1)), book.begin(9, stamp(2, 1))
     book.end(9, stamp(1, 1), first, ok=True)
     book.end(9, stamp(2, 1), second, ok=True)
     assert found(book, 9, 1, 1).confirmed == found(book, 9, 2, 1).confirmed == 1
@@ -82,6 +87,32 @@ def test_what_may_expire_is_not_missed() -> None:
         into = Found()
         book.compare([9], [None], into)
         assert getattr(into, kind) == 1
+
+
+def test_a_write_that_failed_lengthens_no_life(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A record expires with the write that was acknowledged; of two at the same time with either."""
+    now = [100.0]
+    monkeypatch.setattr(ledger_module, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    book = ledger(ttl_s=10.0)
+    wrote(book, 9, 1, 1)
+    early = book.begin(8, stamp(1, 2))
+    now[0] = 106.0
+    wrote(book, 9, 1, 3, ok=False)
+    late = book.begin(8, stamp(2, 1))
+    book.end(8, stamp(2, 1), late, ok=True)
+    now[0] = 111.0
+
+    def gone(item: int) -> Found:
+        into = Found()
+        book.compare([item], [None], into)
+        return into
+
+    assert gone(9).expired == 1
+    assert gone(8).missing == 1
+    book.end(8, stamp(1, 2), early, ok=True)
+    assert gone(8).expired == 1
+    wrote(book, 8, 1, 4)
+    assert gone(8).missing == 1
 
 
 def test_a_sample_stays_small_and_even() -> None:

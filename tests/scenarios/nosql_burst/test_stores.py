@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -18,6 +20,8 @@ from pinchpoint_scenarios.errors import EndpointUnreachable, ScenarioError
 from pinchpoint_scenarios.nosql_burst.params import NosqlBurstParams
 from pinchpoint_scenarios.nosql_burst.records import LOADER, Contents, stamp
 from pinchpoint_scenarios.nosql_burst.stores import Store, store
+from pinchpoint_scenarios.nosql_burst.stores.cassandra import fast
+from pinchpoint_scenarios.nosql_burst.stores.mongodb import Mongo
 
 STORES = ("valkey", "redis", "cassandra", "cassandra by its library", "mongodb")
 
@@ -264,6 +268,16 @@ def test_a_table_of_somebody_else_stops_the_run(cassandra_endpoint: Endpoint) ->
         opened(nowhere, "fast").check()
 
 
+def test_a_clock_that_is_set_back_does_not_bring_old_writes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Times of writes rise over all sessions of a process: the last write of a record is what stays."""
+    times = iter([5_000_000_000, 5_000_000_000, 1_000_000_000, 6_000_000_000])
+    monkeypatch.setattr(fast, "time", SimpleNamespace(time_ns=lambda: next(times)))
+    clock = fast.Clock()
+    with ThreadPoolExecutor(1) as elsewhere:
+        found = [elsewhere.submit(clock.now_us).result(5) if odd else clock.now_us() for odd in (0, 1, 1, 0)]
+    assert found == [5_000_000, 5_000_001, 5_000_002, 6_000_000]
+
+
 def test_cassandra_says_what_a_write_is_worth(cassandra_endpoint: Endpoint) -> None:
     """Flushed before it is acknowledged, nothing to say; a hint alone, or no commit log, is said."""
     facts = opened(cassandra_endpoint, "fast").check()
@@ -292,6 +306,17 @@ def test_mongodb_says_what_a_write_is_worth(mongo_server: ServerProcess) -> None
     assert "whether the server keeps a journal is not known" in checks({})[0]
     assert "journal is off" in checks({"journal": False})[0]
     assert "not acknowledged at all" in checks({"write_concern": 0, "journal": False})[0]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "members", "warned"),
+    [(1, 1, False), (1, 3, True), (2, 3, False), (2, 4, True), ("majority", 3, False), (1, None, False)],
+)
+def test_fewer_members_than_a_majority_are_said(wanted: int | str, members: int | None, warned: bool) -> None:
+    """What the others have not got may be rolled back; a server without members, or a router, is no set."""
+    given = NosqlBurstParams.model_validate({"mongodb": {"write_concern": wanted}})
+    said = list(Mongo(Endpoint("nosql", "mongodb://127.0.0.1:1/x"), "test", given)._weaker(True, members))
+    assert ["taken back" in why for why in said] == [True] * warned
 
 
 def test_a_collection_of_somebody_else_stops_the_run(mongo_server: ServerProcess) -> None:

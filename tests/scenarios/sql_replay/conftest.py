@@ -20,6 +20,7 @@ LOGGING = {
     "log_filename": "all.log",
     "log_rotation_age": "0",
     "log_min_duration_statement": "0",
+    "log_statement": "mod",  # then what writes has its text where it begins, and its duration alone
 }
 
 

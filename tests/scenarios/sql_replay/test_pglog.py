@@ -9,7 +9,9 @@ import pytest
 
 from pinchpoint_scenarios.errors import ScenarioError
 from pinchpoint_scenarios.sql_replay.captured import Captured, CapturedSession, Entry, at_once, sessions_of
-from pinchpoint_scenarios.sql_replay.pglog import read_log, verb
+from pinchpoint_scenarios.sql_replay.pglog import read_log
+from pinchpoint_scenarios.sql_replay.reading import read_capture
+from pinchpoint_scenarios.sql_replay.verbs import verb
 
 # Written by PostgreSQL 18.6 (addresses and identifiers shortened).
 LOADER = '"loader","shop",71,"127.0.0.1:5"'
@@ -28,6 +30,10 @@ CSV = (
     'ERROR,23505,"duplicate key",,,,,,"INSERT INTO t VALUES (1)",,,"app","client backend",,0\n'
     "2026-11-21 20:15:00.400 UTC,,,60,,6a.40,1,,2026-11-21 20:00:00 UTC,,0,"
     'LOG,00000,"checkpoint starting: time",,,,,,,,,"","checkpointer",,0\n'
+)
+JSON = (
+    '{"timestamp":"2026-11-21 20:15:00.100 UTC","dbname":"shop","session_id":"6a.47","error_severity":"LOG",'
+    '"message":"duration: 2.500 ms  statement: SELECT 1","backend_type":"client backend"}\n'
 )
 
 
@@ -57,7 +63,12 @@ def test_a_csv_log_is_read(tmp_path: Path) -> None:
         ("duration: 1.0 ms  execute fetch from <unnamed>: SELECT 1", "", "further_rows_of_a_portal"),
         ("duration: 1.0 ms  execute s1: SELECT $1", "", "parameters_not_logged"),
         ("duration: 1.0 ms  execute s1: SELECT $1", "Parameters: $1 = 'abc...'", "parameters_cut"),
+        ("duration: 1.0 ms  statement: /* app */ copy t from stdin(format csv)", "", "copy_data_not_logged"),
+        ("duration: 1.0 ms  statement: BEGIN; COPY t TO STDOUT", "", "copy_data_not_logged"),
+        ("duration: 1.0 ms  statement: SELECT 'COPY t FROM STDIN' AS copied", "", None),
+        ("duration: 1.0 ms  statement: SELECT 'caf\N{REPLACEMENT CHARACTER}'", "", "letters_not_utf8"),
         ("duration: 1.0 ms  execute s1: SELECT 1", "", None),
+        ("duration: 1.0 ms  execute s1: SELECT 'for $5', $tag$ $6 $tag$ -- $7", "", None),
         ("duration: 1.0 ms  execute s1: SELECT $1", "parameters: $1 = '5'", None),
     ],
 )
@@ -78,9 +89,104 @@ def test_what_cannot_be_made_again_says_why(
     assert entry.left_out == left_out
 
 
+def rows_of(path: Path, *rows: tuple[str, str, str] | tuple[str, str, str, str]) -> list[Entry]:
+    """A JSON log of one session, a row each 10 ms: severity, message, statement, and what it was about."""
+    lines = []
+    for number, (severity, message, statement, *tag) in enumerate(rows):
+        row = {
+            "timestamp": f"2026-11-21 20:15:00.{number:02}0 UTC",
+            "dbname": "shop",
+            "session_id": "6a.47",
+            "ps": (tag or [""])[0],
+            "error_severity": severity,
+            "message": message,
+            "statement": statement,
+            "backend_type": "client backend",
+        }
+        lines.append(json.dumps(row) + "\n")
+    path.write_text("".join(lines), encoding="utf-8")
+    return list(read_capture([path]))
+
+
+def test_a_statement_that_was_logged_when_it_began_has_its_duration(tmp_path: Path) -> None:
+    """With log_statement the duration comes without the text; what never ended, or failed, is one, too."""
+    found = rows_of(
+        tmp_path / "log.json",
+        ("LOG", "duration: 1.000 ms", "", "PARSE"),
+        ("LOG", "execute s: INSERT INTO t VALUES (1)", "", "INSERT"),
+        ("LOG", "duration: 5.000 ms", "", "INSERT"),
+        ("LOG", "duration: 2.000 ms  statement: SELECT 1", ""),
+        ("LOG", "statement: COPY t FROM STDIN", ""),
+        ("LOG", "duration: 3.000 ms", "", "COPY"),
+        ("LOG", "statement: UPDATE t SET x = 1", ""),
+        ("ERROR", "deadlock detected", "UPDATE t SET x = 1"),
+        ("LOG", "statement: DELETE FROM t", ""),
+        ("LOG", "duration: 4.000 ms", ""),
+        ("LOG", "statement: DROP TABLE t", ""),
+    )
+    assert [(each.text, round(each.duration_s, 4), each.left_out) for each in found] == [
+        ("INSERT INTO t VALUES (1)", 0.005, None),
+        ("SELECT 1", 0.002, None),
+        ("COPY t FROM STDIN", 0.003, "copy_data_not_logged"),
+        ("UPDATE t SET x = 1", 0.0, "failed_when_captured"),
+        ("DELETE FROM t", 0.004, None),
+        ("DROP TABLE t", 0.0, "no_duration"),
+    ]
+    assert found[0].began_s == pytest.approx(found[1].began_s - 0.013, abs=1e-6)
+
+
+def test_a_transaction_that_was_rolled_back_by_its_commit_is_so_again(tmp_path: Path) -> None:
+    """What failed is not made again: a COMMIT would keep what the server had thrown away."""
+
+    def ok(text: str) -> tuple[str, str, str]:
+        return ("LOG", f"duration: 1.000 ms  statement: {text}", "")
+
+    def failed(text: str) -> tuple[str, str, str]:
+        return ("ERROR", "no", text)
+
+    found = rows_of(
+        tmp_path / "log.json",
+        *(ok("BEGIN"), failed("SELECT 1/0"), failed("SELECT 2"), ok("/* app */ commit work AND CHAIN")),
+        *(failed("SELECT 3"), ok("ROLLBACK TO a"), ok("END")),
+        *(ok("BEGIN"), failed("COMMIT"), failed("SELECT 4"), ok("SELECT 5"), ok("COMMIT")),
+        ("FATAL", "terminating connection", "SELECT 6"),
+    )
+    made = [each.text for each in found if each.left_out is None]
+    assert made == [
+        "BEGIN",
+        "ROLLBACK AND CHAIN",
+        "ROLLBACK TO a",
+        "END",
+        "BEGIN",
+        "ROLLBACK",
+        "SELECT 5",
+        "COMMIT",
+    ]
+    assert [each.text for each in found if each.left_out == "failed_when_captured"] == [
+        *("SELECT 1/0", "SELECT 2", "SELECT 3", "SELECT 4", "SELECT 6")
+    ]
+
+
+@pytest.mark.parametrize("kind", ["csv", "json"])
+def test_a_log_that_ends_within_a_line_is_read_to_there(tmp_path: Path, kind: str) -> None:
+    """As one that was copied while the server wrote it; the line that is lost is counted."""
+    text, ends = (CSV, "Parameters: $1 = '") if kind == "csv" else (JSON * 2, '"message":')
+    whole = log(tmp_path / "whole", text)
+    cut = log(tmp_path / "cut", text[: text.rindex(ends)])
+    assert [each.text for each in cut if each.left_out is None] == [
+        each.text for each in whole if each.left_out is None
+    ][:-1]
+    assert cut[-1].left_out == "line_cut_off"
+    assert (cut[-1].session, cut[-1].database) == (whole[0].session, whole[0].database)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
+        (
+            CSV + '2026-11-21 20:15:00.500 UTC,"a quote\n2026-11-21 20:15:00.600 UTC,,,\n',
+            r"log:8: 2 columns; allowed: a log",
+        ),
         ("time,event\n", r"log:1: 2 columns; allowed: a log that PostgreSQL wrote"),
         ("{nothing\n", r"log:1: no JSON object"),
         (CSV.replace("20:15:00.100 UTC", "at noon", 1), r"log:1: the time '2026-11-21 at noon'; allowed"),
@@ -116,7 +222,17 @@ def test_sessions_keep_their_times_and_pauses() -> None:
 
 @pytest.mark.parametrize(
     ("text", "found"),
-    [("SELECT 1", "select"), (" /* hint */ -- x\n Insert into t", "insert"), ("(SELECT 1)", "statement")],
+    [
+        ("SELECT 1", "select"),
+        (" /* hint */ -- x\n Insert into t", "insert"),
+        ("(SELECT 1)", "select"),
+        ("-- ping", "statement"),
+        ("exec sp_executesql N'UPDATE t SET x = 1'", "update"),
+        ("EXECUTE [dbo].[Place_Order] @customer = 7", "exec dbo.place_order"),
+        ("declare @p2 int set @p2=default exec d.dbo.P @p1=N'x',@p2=@p2 output select @p2", "exec d.dbo.p"),
+        ("exec ('SELECT 1')", "exec"),
+        ("EXECUTE prepared_00000017 (4)", "execute"),
+    ],
 )
 def test_an_operation_is_a_statements_first_word(text: str, found: str) -> None:
     """Comments before it do not matter."""

@@ -40,8 +40,13 @@ INSERT INTO moved VALUES (:n, :client_id, :last * :scale, 0, false, 'elif');
 \\else
 INSERT INTO moved VALUES (:n, :client_id, :of_rest % 2 * 0, -:rate, NULL, 'else');
 \\endif
-\\sleep 100 us
+\\sleep 100us
 COMMIT; -- the end
+"""
+# The manual's own example of \\aset: what joined statements gave becomes variables, all of it.
+JOINED = """SELECT 4 AS four \\; SELECT x AS five FROM generate_series(1, 5) x \\;
+    SELECT 1 AS six WHERE false \\aset
+UPDATE account SET balance = balance + :four * :five WHERE id = 100;
 """
 
 
@@ -87,7 +92,7 @@ def test_what_a_script_computes_is_what_pgbench_computes(
     bank: Endpoint, tmp_path: Path, protocol: str
 ) -> None:
     r"""Every operator and function that chance has no part in, branches, \gset, \aset: row by row."""
-    text = COMPUTED if protocol == "simple" else _castable(COMPUTED)
+    text = COMPUTED + JOINED if protocol == "simple" else _castable(COMPUTED)
     (script,) = written(tmp_path, computed=text)
     seen = []
     for run in (

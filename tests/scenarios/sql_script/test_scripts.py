@@ -40,6 +40,8 @@ def statements(text: str) -> list[str]:
         ("SELECT 1 \\gset\nSELECT 2;", ["SELECT 1", "SELECT 2"]),
         (";;SELECT 1;;", ["SELECT 1"]),
         ("SELECT 1 - 2 / 3;", ["SELECT 1 - 2 / 3"]),
+        ("SELECT a[1:n], b[:i], ARRAY[:x, :y];", ['SELECT a[1:"n"], b[:i], ARRAY[:x, :y]']),
+        ("SELECT 1); SELECT (2;", ["SELECT 1)", "SELECT (2;"]),
     ],
 )
 def test_statements_are_cut_as_psql_cuts_them(text: str, found: list[str]) -> None:
@@ -86,6 +88,26 @@ def test_every_command_is_read() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "pause_s"), [("5", 5), ("5ms", 0.005), ("20 MS", 0.02), ("+3 us", 3e-6), ("7S", 7)]
+)
+def test_a_sleep_is_written_in_any_of_pgbenchs_ways(text: str, pause_s: float) -> None:
+    """The unit beside the number or apart from it, in small letters or capital ones."""
+    sleep, _ = read("s", "s.sql", f"\\sleep {text}\nSELECT 1;").commands
+    assert isinstance(sleep, Sleep)
+    assert isinstance(sleep.amount, float)
+    assert sleep.amount * sleep.unit_s == pytest.approx(pause_s)
+
+
+def test_a_statement_is_called_by_its_first_word() -> None:
+    """Not by a comment before it, nor a parenthesis."""
+    text = (
+        "/* app */ -- why\n (SELECT 1);\nselect(2);\nWITH x AS (SELECT 1) SELECT 'COPY t FROM STDIN';\n/**/;"
+    )
+    words = [sql.word for sql in read("s", "s.sql", text).statements()]
+    assert words == ["select", "select", "with", "statement"]
+
+
+@pytest.mark.parametrize(
     ("text", "said"),
     [
         ("\\setshell x date\nSELECT 1;", "s.sql:1: \\setshell is refused: it starts a program"),
@@ -95,6 +117,8 @@ def test_every_command_is_read() -> None:
         ("\\set x\nSELECT 1;", "s.sql:1: \\set x; allowed: \\set NAME EXPRESSION"),
         ("SELECT 1;\n\\set x 1 +", "s.sql:2: 1 +: the expression ends"),
         ("\\sleep 1 min\nSELECT 1;", "s.sql:1: \\sleep 1 min; allowed: \\sleep NUMBER [us|ms|s]"),
+        ("\\sleep 1ms ms\nSELECT 1;", "s.sql:1: \\sleep 1ms ms; allowed:"),
+        ("\\sleep 0.5\nSELECT 1;", "s.sql:1: \\sleep 0.5; allowed: \\sleep NUMBER [us|ms|s], a whole number"),
         ("\\gset\nSELECT 1;", "s.sql:1: \\gset without a statement"),
         ("\\if true\nSELECT 1;", "s.sql:1: an \\if that never ends; allowed: an \\endif after it"),
         ("SELECT 1;\n\\endif", "s.sql:2: \\endif without an \\if"),
@@ -103,6 +127,8 @@ def test_every_command_is_read() -> None:
         ("SELECT $x$ a", "s.sql:1: a $x$ that never ends"),
         ("/* a", "s.sql:1: a comment that never ends"),
         ("COPY t FROM STDIN;", "s.sql:1: COPY from or to the client"),
+        ("/* app */ copy t from stdin(format csv);", "s.sql:1: COPY from or to the client"),
+        ("BEGIN\\; COPY (SELECT 1) TO STDOUT;", "s.sql:1: COPY from or to the client"),
         ("-- nothing", "s.sql: no statement; needed: at least one"),
         ("SELECT 1;\n\\ \n", "s.sql:2: a backslash without a command"),
     ],
@@ -127,6 +153,10 @@ def test_scripts_come_from_files_and_folders_with_weights(tmp_path: Path) -> Non
     assert chosen(scripts=[f"{a}@3", b]) == {"a": 3, "b": 1}
     assert chosen(scripts=[str(tmp_path)], weights={"b": 0, "c": 2.5}) == {"a": 1, "c": 2.5}
     assert chosen(scripts=[f"{c}@0", a]) == {"a": 1}
+    marked = tmp_path / "marked.sql"
+    marked.write_text("SELECT :scale;", encoding="utf-8-sig")
+    [found] = read_scripts(SqlScriptParams(scripts=(str(marked),)))
+    assert [sql.word for sql in found.script.statements()] == ["select"]
 
 
 def test_everything_wrong_with_the_files_is_said_at_once(tmp_path: Path) -> None:

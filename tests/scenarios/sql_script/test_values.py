@@ -7,16 +7,16 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import psycopg
 import pytest
 from pydantic import ValidationError
 
 from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.errors import ScenarioError
 from pinchpoint_scenarios.sql_script.chance import Chance
+from pinchpoint_scenarios.sql_script.copies import copy_of
 from pinchpoint_scenarios.sql_script.params import ValuesParams
 from pinchpoint_scenarios.sql_script.scope import Scope, Text, Value, literal
-from pinchpoint_scenarios.sql_script.values import drawer, read_column, read_csv
+from pinchpoint_scenarios.sql_script.values import drawer, read_csv
 
 
 def drawn(times: int, listed: list[Value] | None = None, session: int = 0, **given: Any) -> list[Value]:
@@ -88,21 +88,21 @@ def test_a_file_gives_numbers_bare_and_texts_as_literals(tmp_path: Path) -> None
 
 def test_a_column_gives_a_sample_of_all_its_values(bank: Endpoint) -> None:
     """Evenly from the first to the last; texts as literals; a wrong name is said."""
-    with psycopg.connect(bank.url, autocommit=True) as connection:
+    copy = copy_of(bank, "pinchpoint_test", empty_will_do=False)
 
-        def column(name: str, **given: Any) -> list[Value]:
-            return read_column(connection, "x", ValuesParams(column=name, **given))
+    def column(name: str, **given: Any) -> list[Value]:
+        return copy.column("x", ValuesParams(column=name, **given))
 
-        assert [int(str(each)) for each in column("account.id")] == list(range(1, 101))
-        tenth = [int(str(each)) for each in column("public.account.id", sample=10)]
-        assert len(tenth) == 10
-        assert tenth[-1] == 100
-        assert tenth[0] <= 10
-        assert not any(isinstance(each, Text) for each in column("account.balance"))
-        assert literal(column("account.name")[0]) == "'account ''1'"
-        with pytest.raises(
-            ScenarioError, match=r"values\.x: column 'account\.nothing' cannot be read: .*does not"
-        ):
-            column("account.nothing")
-        with pytest.raises(ScenarioError, match="holds no value"):
-            column("moved.amount")
+    assert [int(str(each)) for each in column("account.id")] == list(range(1, 101))
+    tenth = [int(str(each)) for each in column("public.account.id", sample=10)]
+    assert len(tenth) == 10
+    assert tenth[-1] == 100
+    assert tenth[0] <= 10
+    assert not any(isinstance(each, Text) for each in column("account.balance"))
+    assert literal(column("account.name")[0]) == "'account ''1'"
+    with pytest.raises(
+        ScenarioError, match=r"values\.x: column 'account\.nothing' cannot be read: .*does not"
+    ):
+        column("account.nothing")
+    with pytest.raises(ScenarioError, match="holds no value"):
+        column("moved.amount")

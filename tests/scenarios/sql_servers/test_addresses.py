@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import sys
 from pathlib import Path
 
 import pytest
@@ -116,6 +117,7 @@ def test_the_wheels_driver_is_found_for_this_system(tmp_path: Path, monkeypatch:
         folder.mkdir(parents=True)
         (folder / "libmsodbcsql-18.6.so.2.1").touch()
     (package / "__init__.py").touch()
+    monkeypatch.delitem(sys.modules, "mssql_python_odbc", raising=False)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(platform, "system", lambda: "Linux")
     for machine, release, place in (

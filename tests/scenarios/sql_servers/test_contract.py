@@ -289,3 +289,18 @@ def test_a_data_source_is_asked_what_it_leads_to(
         facts = scenario.check()["sql"]
     assert facts["driver"].startswith(f"data source {name}, ")
     assert facts["rights"] == ["the schema is there and ours"]
+
+
+@pytest.mark.parametrize("length", [1, 3999, 70_000, 1_300_000])
+def test_a_long_value_arrives_whole(odbc_target: Target, length: int) -> None:
+    """By whichever driver: some lose those that are handed over in several pieces."""
+    from pinchpoint_scenarios.databases.odbc.link import found_driver, open_link  # noqa: PLC0415 - needs libodbc
+
+    given = parse(odbc_target.endpoint)
+    text = "".join(chr(97 + place * 7 % 26) for place in range(length))
+    link = open_link(given, found_driver(odbc_target.endpoint, given), "tests")
+    try:
+        ((found,),) = link.execute("SELECT $1", (text,)).fetchall()
+    finally:
+        link.close()
+    assert found == text

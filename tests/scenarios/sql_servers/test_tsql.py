@@ -18,6 +18,8 @@ from pinchpoint_scenarios.databases.odbc.servers.tsql import SQL as SERVER
 from pinchpoint_scenarios.sql_mix import SqlMixParams
 from pinchpoint_scenarios.sql_mix.dialects.tsql import mix_sql
 from pinchpoint_scenarios.sql_mix.operations import OPERATIONS, State
+from pinchpoint_scenarios.sql_script.copies.dialects.contract import CopySql
+from pinchpoint_scenarios.sql_script.copies.dialects.tsql import SQL as COPY
 
 MIX = mix_sql("[pinchpoint_test]")
 PROCEDURAL = ("lock", "create[1]", "data_complete[2]")
@@ -66,7 +68,15 @@ def overheard() -> dict[str, tuple[str, int]]:
 
 def filled(text: str) -> str:
     return text.format(
-        schema="[s]", table="[s].[t]", name="s", marker="mark", label="label", database="d", user="u"
+        schema="[s]",
+        table="[s].[t]",
+        column="[c]",
+        name="s",
+        marker="mark",
+        owned="mark",
+        label="label",
+        database="d",
+        user="u",
     )
 
 
@@ -85,6 +95,7 @@ def said_of(sql: Any) -> Iterator[tuple[str, str]]:
 STATEMENTS = {
     **{f"server {name}": text for name, text in said_of(SERVER)},
     **{f"mix {name}": text for name, text in said_of(MIX)},
+    **{f"copy {name}": text for name, text in said_of(COPY)},
     **{name: text for name, (text, _) in overheard().items()},
 }
 
@@ -103,7 +114,7 @@ def parsed(text: str) -> list[exp.Expr]:
 def test_no_statement_is_forgotten() -> None:
     """Every field of both dialects that holds a statement is among those that are parsed."""
     named = {re.sub(r"\[.*", "", name.partition(" ")[2]) for name in STATEMENTS}
-    not_sql = {"name", "quotes", "longest_name", "durable", "greet", "driver_times_out", "enter"}
+    not_sql = {"name", "quotes", "longest_name", "durable", "bound", "driver_times_out", "enter"}
     assert {field.name for field in fields(ServerSql)} - named == not_sql
     assert {field.name for field in fields(MIX)} - named == {
         "may_know_cache",
@@ -111,6 +122,7 @@ def test_no_statement_is_forgotten() -> None:
         "spill",
         "sayings",
     }
+    assert {field.name for field in fields(CopySql)} - named == {"literal", "batches", "begins"}
     assert {name.partition("[")[0] for name in overheard()} == set(OPERATIONS)
 
 

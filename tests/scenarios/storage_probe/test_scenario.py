@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import socket
 import tempfile
@@ -20,7 +21,7 @@ from pinchpoint_scenarios.contract import Context, Endpoint
 from pinchpoint_scenarios.errors import EndpointUnreachable
 from pinchpoint_scenarios.storage_probe.folder import FOLDER, NotOurs
 from pinchpoint_scenarios.storage_probe.params import StorageProbeParams
-from pinchpoint_scenarios.storage_probe.scenario import PROBED, StorageProbe, quantile_s
+from pinchpoint_scenarios.storage_probe.scenario import PROBE_FAILED, PROBED, StorageProbe
 
 SHORT: dict[str, Any] = {"suite": "stability", "repeat": 2, "time_per_cell": "300ms", "size": "16MiB"}
 
@@ -58,7 +59,7 @@ def test_each_job_is_an_operation_and_each_cell_an_event(disk: Path) -> None:
     """Until all is measured; then there is nothing left to do, and the folder is gone."""
     require("fio", "fio")
     events, record = Events(), Recorder()
-    probe = made({**SHORT, "disk": "sql.log"}, at(disk), events)
+    probe = made(SHORT, at(disk), events)  # the only disk: its name is told all the same
     assert probe.check() == {"fio": {"server": "fio"}}
     probe.prepare(lambda _: None)
     session = probe.session(0)
@@ -75,7 +76,12 @@ def test_each_job_is_an_operation_and_each_cell_an_event(disk: Path) -> None:
         assert line["name"] == name
         assert line["disk"] == "sql.log"
         assert line["writes_per_s"] > 0
-        assert 0 < line["p50_s"] <= line["p99_s"] <= line["max_s"] * 1.05
+        times = json.loads(json.dumps(line["times_ns"]))
+        counted = sum(count for _, count in times)
+        assert counted == pytest.approx(line["writes_per_s"] * line["seconds"], rel=0.2)
+        assert max(value for value, _ in times) <= line["max_s"] * 1e9 * 1.05
+        mean_ns = sum(value * count for value, count in times) / counted
+        assert mean_ns / 1e9 == pytest.approx(line["mean_s"], rel=0.02)
         assert row.size_bytes == pytest.approx(line["write_bytes_per_s"] * line["seconds"], rel=0.01)
 
 
@@ -115,6 +121,10 @@ def test_a_disk_of_another_machine_is_not_this_one_s(tmp_path: Path) -> None:
         ({"disk": "sql.log", "folder": "/srv"}, "both disk and folder"),
         ({"size": "1MiB"}, "from 16MiB on"),
         ({"time_per_cell": "0s"}, "no duration above zero"),
+        (
+            {"suite": "sequential", "time_per_cell": "5s"},
+            "lasts until the file is written or read whole.*size",
+        ),
         ({"sizes": "1GiB"}, "Extra inputs"),
     ],
 )
@@ -183,12 +193,7 @@ def test_a_tool_that_fails_is_an_outcome(disk: Path) -> None:
     assert probe.session(0).perform(record)
     probe.finish(keep_data=False)
     assert [row.outcome for row in record.rows] == ["tool_failed"]
-    [line] = events.named("probe_failed")
+    [line] = events.named(PROBE_FAILED)
     assert "fio" in line["why"]
-
-
-def test_quantiles_of_a_histogram() -> None:
-    assert quantile_s({1000: 50, 2000: 49, 9000: 1}, 0.5) == 1e-6
-    assert quantile_s({1000: 50, 2000: 49, 9000: 1}, 0.99) == 2e-6
-    assert quantile_s({1000: 50, 2000: 49, 9000: 1}, 1.0) == 9e-6
-    assert quantile_s(None, 0.5) is None
+    assert (line["name"], line["trial"]) == ("8K random write, 8 outstanding", 1)
+    assert line["cell"]["outstanding"] == 8

@@ -51,6 +51,19 @@ def test_iometer_s_matrix() -> None:
     assert {cell.outstanding for cell in full} == {2**power for power in range(11)}
 
 
+def test_a_suite_whose_work_takes_as_long_as_it_takes_has_no_time_per_cell() -> None:
+    """The tools dd, hdparm and bonnie++ have no time to be given; all others measure for so long."""
+    untimed = {name for name, each in SUITES.items() if each.seconds is None}
+    assert untimed == {"sequential", "bonnie"}
+    for name, each in SUITES.items():
+        assert {job.seconds for job in each.jobs(5.0)} == ({None} if name in untimed else {5.0}), name
+
+
+def test_small_files_have_room_beside_a_small_file() -> None:
+    """16,384 files of up to 16 KiB are 256 MiB, however small --size makes the large file."""
+    assert max(job.room_bytes for job in SUITES["bonnie"].jobs(0.0)) == 16384 * 16384
+
+
 def test_a_log_has_one_write_in_flight_on_the_disk() -> None:
     """Opened with O_DSYNC, past the page cache, one after the other."""
     log = next(job for job in SUITES["database"].jobs(5.0) if job.cell.role == "log")

@@ -19,11 +19,10 @@ from pinchpoint.analysis.alone.observed import (
 from pinchpoint.analysis.alone.stretches import figures
 from pinchpoint.analysis.inputs import Host, Inputs
 from pinchpoint.analysis.series import Floats, Series
-from pinchpoint.analysis.thresholds import MEMORY_LOW, NETWORK, PRESSURE, UTILISATION, Threshold
+from pinchpoint.analysis.thresholds import MEMORY_LOW, NETWORK, PAGING, PRESSURE, UTILISATION, Threshold
 from pinchpoint.analysis.verdict import Fact
 from pinchpoint.report import units
 
-PAGING = Threshold(1e6, "design", "paging: a megabyte a second is read in, or more")
 ON_NETWORK = Threshold(0.75, "PAL", "crawler: critical when more than 75 % of its threads access the network")
 
 

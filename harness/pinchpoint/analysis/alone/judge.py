@@ -27,11 +27,11 @@ from pinchpoint.analysis.alone.words import (
     why_nobody,
 )
 from pinchpoint.analysis.case import Case
-from pinchpoint.analysis.confidence import stolen
 from pinchpoint.analysis.explain import counted
 from pinchpoint.analysis.inputs import Inputs, utc
 from pinchpoint.analysis.knee import no_knee
 from pinchpoint.analysis.machine_disks import unknown_machines
+from pinchpoint.analysis.seen import stolen
 from pinchpoint.analysis.tables import cpu_table, disk_table
 from pinchpoint.analysis.thresholds import MEMORY_CRITICAL, MIN_SECONDS, PRESSURE, SEEN, at_least
 from pinchpoint.analysis.verdict import (
@@ -229,7 +229,14 @@ def _disk_row(inputs: Inputs, row: dict[str, Any]) -> dict[str, Any]:
     if series is None or not series.measured:
         return row
     why = "latency: reads and writes were recorded together"
-    return {**row, "iops_mean": series.mean(), "iops_max": series.maximum(), "why_not_measured": why}
+    took = inputs.samples.series(row["host"], "disk.transfer_latency_s", row["device"])
+    return {
+        **row,
+        "iops_mean": series.mean(),
+        "iops_max": series.maximum(),
+        "transfer_latency_mean_s": took.mean() if took else None,
+        "why_not_measured": why,
+    }
 
 
 def _warnings(inputs: Inputs) -> Iterator[str]:

@@ -1,366 +1,144 @@
-"""A probe and a run's mix → what that application would get done on that disk, with its range."""
+"""A run and probes of other disks → what its load would get done on those, by the model of ``what-if``."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
-from functools import partial
-from itertools import product
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from pinchpoint.analysis.resources import COMMIT_ROLES
 from pinchpoint.errors import InputError
-from pinchpoint.probe.bridge.disk import LEAST_SPREAD, MIDDLE, Curve, ProbedDisk, Taken
-from pinchpoint.probe.bridge.mix import DiskMix, Mix
-from pinchpoint.probe.bridge.model import (
-    Circle,
-    Parts,
-    Work,
-    fitted_rest,
-    flush_ios,
-    processor_s,
-    throughput,
-)
+from pinchpoint.probe.bridge.disk import ProbedDisk
+from pinchpoint.probe.bridge.mix import DiskMix, mix_of
+from pinchpoint.probe.bridge.swap import Swap, swapped
+from pinchpoint.report import units
+from pinchpoint.what_if.applied import Applied, Changed
+from pinchpoint.what_if.measured import Measured
+from pinchpoint.what_if.parts import Disk, Part
+from pinchpoint.what_if.predict import Base, predict_change
+from pinchpoint.what_if.prediction import Prediction
 
-SCHEMA = "pinchpoint.prediction/1"
-FEW = 0.01
-"""Reads fewer than one in a hundred operations make are none an operation waits for (our value)."""
-_HALF = 0.5
-_LEAST_HIDDEN = 0.1
-"""At a cap an I/O takes a tenth of the time from one to the next, or more (our value)."""
-_ERRORS = 2.0
-"""Twice the standard error of the run's throughput, either way."""
+SCHEMA = "pinchpoint.prediction/2"
+FROM_PROBE = "a disk does for the load's I/O what it did for the probe's; the mix of I/Os stays the run's"
 
 
 @dataclass(frozen=True, slots=True)
-class Prediction:
-    """What an application would get done on a probed disk.
+class Forecast:
+    """What a load would get done on probed disks.
 
     Attributes:
-        mix: what was measured.
-        disk: which disk was probed.
-        suite: by which suite.
-        per_s: operations per second.
-        low: of the range: what the probe's and the run's spread and the model's own choices allow.
-        high: likewise.
-        response_s: mean response there.
-        before: where an operation's time went in the run, by the model.
-        after: where it would go.
-        circle: what was carried over, with the probed disk.
-        most_per_s: what the disk's caps allow; None where none is known.
-        limited_by: what holds it there: ``flush``, ``reads``, ``cpu``, ``rest``, ``cap``, ``load``, or the
-            name of another resource.
-        flush_io: what one I/O of a flush takes; None where no commit waits for the disk.
-        curve: of its reads; None where an operation waits for none.
-        assumes: what must hold for it.
+        disks: by the run's disk role, the probed disk in its place.
+        mix: by disk role, what one operation asks of it in the run.
+        arithmetic: what was put in place of what, in sentences.
+        found: throughput, what limits, what must hold.
     """
 
-    mix: Mix
-    disk: str
-    suite: str
-    per_s: float
-    low: float
-    high: float
-    response_s: float
-    before: Parts
-    after: Parts
-    circle: Circle
-    most_per_s: float | None
-    limited_by: str
-    flush_io: Taken | None
-    curve: Curve | None
-    assumes: tuple[str, ...]
+    disks: Mapping[str, ProbedDisk]
+    mix: Mapping[str, DiskMix]
+    arithmetic: tuple[str, ...]
+    found: Prediction
 
     @property
-    def ratio(self) -> float:
-        """Of the throughput there to the one measured."""
-        return self.per_s / self.mix.per_s
+    def per_s(self) -> float:
+        """Operations per second of all scenarios."""
+        return sum(one.then_per_s for one in self.found.scenarios)
+
+    @property
+    def low_per_s(self) -> float:
+        """Of its range; that of several scenarios is the sum of theirs."""
+        return sum(one.low_per_s for one in self.found.scenarios)
+
+    @property
+    def high_per_s(self) -> float:
+        """Likewise."""
+        return sum(one.high_per_s for one in self.found.scenarios)
+
+    @property
+    def measured_per_s(self) -> float:
+        """In the run."""
+        return sum(one.now_per_s for one in self.found.scenarios)
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON types."""
-        work = asdict(self.circle.work)
-        curve = self.curve
         return {
             "schema": SCHEMA,
-            "disk": self.disk,
-            "suite": self.suite,
+            "disks": [
+                {"disk": name, "probed": one.label, "suite": one.suite, "limits_are": one.limits_are}
+                for name, one in self.disks.items()
+            ],
             "throughput_per_s": self.per_s,
-            "low_per_s": self.low,
-            "high_per_s": self.high,
-            "measured_per_s": self.mix.per_s,
-            "ratio": self.ratio,
-            "response_s": self.response_s,
-            "limited_by": self.limited_by,
-            "most_per_s": self.most_per_s,
-            "before_s": asdict(self.before),
-            "after_s": asdict(self.after),
-            "operation": work,
-            "flush_io": asdict(self.flush_io) if self.flush_io else None,
-            "reads": {"workload": curve.workload, "points": curve.points} if curve else None,
-            "mix": self.mix.to_json(),
-            "assumes": list(self.assumes),
+            "low_per_s": self.low_per_s,
+            "high_per_s": self.high_per_s,
+            "measured_per_s": self.measured_per_s,
+            "ratio": self.per_s / self.measured_per_s,
+            "arithmetic": list(self.arithmetic),
+            "mix": [asdict(one) for one in self.mix.values()],
+            "prediction": self.found.to_json(),
         }
 
 
-@dataclass(frozen=True, slots=True)
-class _Choice:
-    """One way to carry the run over: everything that is not known exactly, settled."""
+def forecast(base: Base, probed: Sequence[tuple[str | None, ProbedDisk]]) -> Forecast:
+    """Carry a run over to probed disks.
 
-    overlap: float = 1.0
-    shape: float = MIDDLE
-    latency: float = 0.0
-    """So many spreads more than the probe's mean."""
-    queues: bool = True
-    """Whether users wait for a core as the model has it; else CPU time is a part of their rest."""
-    measured: float = 0.0
-    """So many spreads more were done in the run than its mean: a log that never idles tells no rest."""
-    ios: float = 1.0
-    """So many times the I/Os per flush."""
-    hidden: float = _HALF
-    """Of the time from one I/O to the next, at a cap, each takes so much."""
+    Args:
+        base: the run.
+        probed: (which of the run's disks it stands for, the disk); None: that of which it was probed, or the
+            only one there is.
 
-
-@dataclass(frozen=True, slots=True)
-class _Carried:
-    """A choice, carried out."""
-
-    per_s: float
-    before: Parts
-    after: Parts
-    circle: Circle
-    shortened: float
+    Raises:
+        InputError: the run has no such disk, or run or probe do not tell what is needed.
+    """
+    mix = mix_of(base)
+    disks: dict[str, ProbedDisk] = {}
+    for name, disk in probed:
+        chosen = _named(name or disk.disk, base, mix)
+        if chosen in disks:
+            raise InputError(f"--predict: two probes are given for {chosen}; one of them is needed")
+        disks[chosen] = disk
+    found = predict_change(base, lambda measured: _applied(measured, disks, mix), (FROM_PROBE,))
+    told = tuple(swap.arithmetic for _, swap in _swaps(base.measured, disks, mix))
+    return Forecast(disks, mix, told, found)
 
 
-def predict(disk: ProbedDisk, mix: Mix) -> Prediction:
-    """Carry a run over to a probed disk. Raises InputError where the probe does not tell what is needed."""
-    work, more_ios, notes = _work(mix)
-    flush_io = disk.flush_io(_log_size(mix.disk)) if work.commits else None
-    curve = disk.reads(mix.disk.size_bytes, mix.disk.reads_ratio) if work.reads else None
-    if flush_io is None and curve is None and disk.limits is None:
-        raise InputError(
-            f"--predict: {mix.run}: no operation waits for {mix.disk.disk}, and the probe of {disk.label} "
-            "shows no cap: nothing there would hold this load"
-        )
-    carry = partial(_carried, disk, mix, work, flush_io, curve)
-    middle = carry(_Choice())
-    hidden = flush_io is not None and flush_io.at_cap_s is not None
-    found = [carry(choice).per_s for choice in _choices(work, more_ios, hidden=hidden)]
-    cap = _most(disk, mix, work)
-    return Prediction(
-        mix=mix,
-        disk=disk.label,
-        suite=disk.suite,
-        per_s=middle.per_s,
-        low=min(*found, middle.per_s),
-        high=max(*found, middle.per_s),
-        response_s=_response(middle, mix),
-        before=middle.before,
-        after=middle.after,
-        circle=middle.circle,
-        most_per_s=cap if math.isfinite(cap) else None,
-        limited_by=_limited_by(middle, mix, cap),
-        flush_io=flush_io,
-        curve=curve,
-        assumes=tuple(_assumes(mix, work, flush_io, curve, middle.shortened, notes)),
+def _named(name: str | None, base: Base, mix: Mapping[str, DiskMix]) -> str:
+    """The run's disk that is meant. Raises InputError."""
+    if name is None and len(mix) == 1:
+        return next(iter(mix))
+    if name is None or name not in mix:
+        said = f"no disk {name!r}" if name else "several disks, and none was named"
+        known = ", ".join(sorted(mix)) or "none"
+        raise InputError(f"--disk: {base.run.directory} has {said}; measured there: {known}")
+    if name in base.measured.unmeasured:
+        why = base.measured.unmeasured[name]
+        raise InputError(f"--disk: {base.run.directory}: {name} cannot be exchanged: {why}")
+    return name
+
+
+def _applied(measured: Measured, disks: Mapping[str, ProbedDisk], mix: Mapping[str, DiskMix]) -> Applied:
+    """The run's parts with each probed disk in its place."""
+    swaps = dict(_swaps(measured, disks, mix))
+    parts = tuple(swaps[place].part if place in swaps else part for place, part in enumerate(measured.parts))
+    return Applied(
+        parts=parts,
+        loads=measured.loads,
+        changed=tuple(_changed(measured.parts[place], swap) for place, swap in swaps.items()),
+        assumes=tuple(text for swap in swaps.values() for text in swap.assumes),
+        uncertain=tuple(
+            (*parts[:place], other, *parts[place + 1 :])
+            for place, swap in swaps.items()
+            for other in swap.others
+        ),
     )
 
 
-def _choices(work: Work, more_ios: float, *, hidden: bool) -> Iterator[_Choice]:
-    """Every corner of what is not known exactly, as far as it makes a difference."""
-    both = (-1.0, 1.0)
-    corners = product(
-        (1.0, _HALF) if work.commits else (1.0,),
-        (0.0, 1.0) if work.reads else (MIDDLE,),
-        both,
-        (True, False) if work.cores else (True,),
-        both,
-        dict.fromkeys((1.0, more_ios)),
-        (_LEAST_HIDDEN, 1.0) if hidden else (_HALF,),
-    )
-    return (_Choice(*corner) for corner in corners)
+def _swaps(
+    measured: Measured, disks: Mapping[str, ProbedDisk], mix: Mapping[str, DiskMix]
+) -> Iterator[tuple[int, Swap]]:
+    """(which part, what comes in its place)."""
+    for place, part in enumerate(measured.parts):
+        if isinstance(part, Disk) and part.target in disks:
+            yield place, swapped(part, disks[part.target], mix[part.target])
 
 
-def _work(mix: Mix) -> tuple[Work, float, list[str]]:
-    """(what an operation asks for but its rest, how many times a flush's I/Os may be more, assumptions)."""
-    disk, notes = mix.disk, []
-    commits = mix.commits if disk.commit_path and disk.write_s and disk.writes else 0.0
-    reads = disk.reads if disk.reads >= FEW and disk.read_s else 0.0
-    flush, background = _Flush(1.0), disk.writes
-    if commits:
-        is_log = disk.disk.partition(".")[2] in COMMIT_ROLES
-        flush = _flush(mix, commits, is_log=is_log)
-        notes += [flush.note] if flush.note else []
-        background = 0.0 if is_log else max(0.0, disk.writes - (disk.flushes or commits))
-    cores = mix.cores if mix.cpu_s else 0
-    return Work(0.0, mix.cpu_s or 0.0, cores, commits, flush.ios, reads, background), flush.times, notes
-
-
-@dataclass(frozen=True, slots=True)
-class _Flush:
-    """What a flush takes: its I/Os, how many times as many they may be, and what was assumed."""
-
-    ios: float
-    times: float = 1.0
-    note: str = ""
-
-
-def _flush(mix: Mix, commits: float, *, is_log: bool) -> _Flush:
-    """Counted by the database where it is asked, else from how many writes the commits made."""
-    disk = mix.disk
-    if disk.flushes and is_log:
-        return _Flush(disk.writes / disk.flushes)
-    if disk.flushes:
-        return _Flush(1.0, note="a flush is one I/O; all other writes are made in the background")
-    found = flush_ios(mix.users, mix.per_s * commits, mix.per_s * disk.writes, disk.write_s or 0.0)
-    if found is not None:
-        return _Flush(found, note="nobody counted flushes: their I/Os follow from how many writes were made")
-    # Never idle: two groups of users take turns, so that a commit waits for two flushes at most.
-    times = max(1.0, _there_s(mix) / (2 * commits * (disk.write_s or 1.0)))
-    return _Flush(
-        1.0, times, "the log was never idle, and nobody counted flushes: one is taken to be one I/O"
-    )
-
-
-def _log_size(disk: DiskMix) -> float | None:
-    """The mean size of what is written; None where most I/Os are reads, whose size it would be."""
-    return disk.size_bytes if disk.reads_ratio < _HALF else None
-
-
-def _carried(
-    disk: ProbedDisk, mix: Mix, work: Work, flush_io: Taken | None, curve: Curve | None, choice: _Choice
-) -> _Carried:
-    """Fit the rest to the run, put the probed disk in place of the run's, and look what comes out."""
-    spread = max(LEAST_SPREAD, _ERRORS * mix.spread_ratio)
-    mix = replace(mix, per_s=mix.per_s * (1 + choice.measured * spread))
-    work = replace(work, ios_per_flush=work.ios_per_flush * choice.ios)
-    here = mix.disk
-    old_read = here.read_s or 0.0
-    more_s = max(0.0, (here.flush_s or 0.0) - work.ios_per_flush * (here.write_s or 0.0))
-    base = Circle(
-        work=work,
-        users=mix.users,
-        think_s=mix.think_s,
-        flush_io_s=here.write_s or 0.0,
-        read=lambda _: old_read,
-        flush_more_s=more_s if work.commits else 0.0,
-        overlap=choice.overlap,
-    )
-    base = base if choice.queues and _fits(base, mix) else _without_cpu(base)
-    base, shortened = _fitted(base, mix)
-    new = replace(
-        base,
-        flush_io_s=_slower(flush_io, choice) * shortened,
-        flush_more_s=base.flush_more_s * shortened,
-        spacing_s=(flush_io.at_cap_s or 0.0) * work.ios_per_flush if flush_io else 0.0,
-        read=_read(curve, choice, shortened),
-    )
-    most = min(_most(disk, mix, work), *(at for _, at in _ahead(mix)), math.inf)
-    if mix.cores and mix.cpu_s:
-        most = min(most, max(mix.per_s, mix.cores / mix.cpu_s))
-    per_s = throughput(new, most) if math.isfinite(mix.users) else min(mix.per_s, most)
-    return _Carried(per_s, base.parts(mix.per_s), new.parts(per_s), new, shortened)
-
-
-def _fitted(circle: Circle, mix: Mix) -> tuple[Circle, float]:
-    """A closed circle by its users, an open load by its response."""
-    return fitted_rest(circle, mix.per_s, _there_s(mix))
-
-
-def _there_s(mix: Mix) -> float:
-    """An operation's time in the run: of a closed load by Little's law, the client's own work included."""
-    return mix.users / mix.per_s - mix.think_s if math.isfinite(mix.users) else mix.response_s
-
-
-def _fits(circle: Circle, mix: Mix) -> bool:
-    """Whether waiting for a core, as the model has it, has room in an operation's time."""
-    others = 1 - 1 / mix.users if math.isfinite(mix.users) else 1.0
-    found = circle.parts(mix.per_s)
-    queue_s = processor_s(circle.work.cpu_s, circle.work.cores, mix.per_s * others)
-    return queue_s + found.flush_s + found.read_s <= _there_s(mix)
-
-
-def _without_cpu(circle: Circle) -> Circle:
-    return replace(circle, work=replace(circle.work, cpu_s=0.0, cores=0))
-
-
-def _slower(taken: Taken | None, choice: _Choice) -> float:
-    if taken is None:
-        return 0.0
-    hidden = 1.0 if taken.at_cap_s is None else choice.hidden
-    return taken.mean_s * (1 + choice.latency * taken.spread_ratio) * hidden
-
-
-def _read(curve: Curve | None, choice: _Choice, shortened: float) -> Callable[[float], float]:
-    if curve is None:
-        return lambda _: 0.0
-    factor = (1 + choice.latency * curve.spread_ratio) * shortened
-    return lambda per_s: curve.latency_s(per_s, choice.shape) * factor
-
-
-def _most(disk: ProbedDisk, mix: Mix, work: Work) -> float:
-    """What the caps allow of I/O that is not shared: flushes are, so their part is in their latency."""
-    limits, here = disk.limits, mix.disk
-    ios = work.reads + work.background
-    if limits is None or not ios:
-        return math.inf
-    size = (here.size_bytes or 0.0) * ios
-    counted = max(ios, size / limits.io_unit_bytes) if limits.io_unit_bytes else ios
-    pairs = ((limits.iops, counted), (limits.bytes_per_s, size))
-    return min((cap / each for cap, each in pairs if cap and each), default=math.inf)
-
-
-def _ahead(mix: Mix) -> list[tuple[str, float]]:
-    """What else would end, where it is not used beyond its declared limit already."""
-    return [(name, at) for name, at in mix.others if at > mix.per_s]
-
-
-def _response(found: _Carried, mix: Mix) -> float:
-    """Of a closed load by Little's law, where a cap makes users wait as well."""
-    if not math.isfinite(mix.users):
-        return found.after.response_s
-    return mix.users / found.per_s - mix.think_s
-
-
-def _limited_by(found: _Carried, mix: Mix, cap: float) -> str:
-    if found.per_s >= cap * 0.999:
-        return "cap"
-    for name, at in _ahead(mix):
-        if found.per_s >= at * 0.999:
-            return name
-    if mix.cores and mix.cpu_s and found.per_s >= mix.cores / mix.cpu_s * 0.999:
-        return "cpu"
-    if not math.isfinite(mix.users):
-        return "load"
-    parts = {
-        "flush": found.after.flush_s,
-        "reads": found.after.read_s,
-        "cpu": found.after.cpu_s,
-        "rest": found.after.rest_s + mix.think_s,
-    }
-    return max(parts, key=parts.__getitem__)
-
-
-def _assumes(
-    mix: Mix, work: Work, flush_io: Taken | None, curve: Curve | None, shortened: float, notes: list[str]
-) -> list[str]:
-    """What must hold, in sentences."""
-    found = ["the same mix of operations and the same cache ratio, on the same machine", *notes]
-    if flush_io:
-        found += flush_io.assumes
-        found.append(
-            "commits that meet a flush wait for it and share the next one; a flush's I/O keeps its size"
-        )
-    if work.background:
-        found.append("writes that nobody waits for hold the load only at a cap of the disk")
-    if curve and math.isfinite(mix.users) and mix.users > curve.points[-1][0]:
-        depth = f"{curve.points[-1][0]:g}"
-        found.append(f"the probe had up to {depth} reads outstanding; more of them would get no more done")
-    if shortened < 1:
-        found.append(
-            f"operations of the run waited {1 - shortened:.0%} less for the disk than its latency makes "
-            "(reads that overlap, or several disks behind one role); so they would there"
-        )
-    if len(mix.scenarios) > 1:
-        found.append("all scenarios grow or shrink alike")
-    return found
+def _changed(part: Part, swap: Swap) -> Changed:
+    before = units.seconds(part.seen_s) if isinstance(part, Disk) and part.seen_s is not None else None
+    return Changed(swap.part.target, f"{before} an I/O" if before else None, swap.after)

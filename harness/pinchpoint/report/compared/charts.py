@@ -23,7 +23,9 @@ _SHAPES = ("triangle-up", "triangle-down", "diamond", "square", "circle", "cross
 _ROW = 24
 _LETTER = 6.5  # the drawing does not know the page's font, and would cut names off
 _WIDTH = 620
-_HALF_WIDTH = 400
+_HALF_WIDTH = 370
+_LEGEND = 150
+_LEGEND_MORE = 30  # of it, for a font that is wider on the page than in the drawing
 _HEIGHT = 105
 _AXIS = 58
 _WIDEST = 1e3  # what lies further out is drawn at the edge
@@ -114,7 +116,9 @@ def timeline_chart(content: Mapping[str, Any]) -> Chart | None:
         for place, name in enumerate(names)
     ]
     title = "Both sides over time, 0 s is where measuring begins; the first run of each side"
-    stack = alt.vconcat(*rows, spacing=12).resolve_scale(color="independent", strokeDash="independent")
+    stack = alt.vconcat(
+        *rows, spacing=12, padding={"left": 5, "top": 5, "bottom": 5, "right": _LEGEND_MORE}
+    ).resolve_scale(color="independent", strokeDash="independent")
     spec = finished(stack, data)
     return Chart("timelines", title, spec, svg_of(spec))
 
@@ -208,7 +212,7 @@ def _lines(
     colour = alt.Color(
         "name:N",
         scale=alt.Scale(domain=names, range=_colours(lines)),
-        legend=alt.Legend(title=None, symbolType="stroke", symbolStrokeWidth=3),
+        legend=alt.Legend(title=None, symbolType="stroke", symbolStrokeWidth=3, labelLimit=_LEGEND),
         sort=names,
     )
     dashes = [[5, 3] if style == "dashed" else [1, 0] for _, style in lines]

@@ -11,8 +11,8 @@ from pinchpoint.report.markdown import escaped, table_lines
 _SECTIONS = (
     ("What differs between the sides", ("studied", "confounders")),
     ("The work that was done", ("work",)),
-    ("How much changed, and how sure that is", ("judged", "what_if", "capacity")),
-    ("Both sides beside each other", ("sources", "disks", "cpus", "scenarios", "bursts")),
+    ("How much changed, and how sure that is", ("judged", "cost", "what_if", "capacity")),
+    ("Both sides beside each other", ("sources", "disks", "cpus", "efforts", "scenarios", "bursts")),
 )
 
 

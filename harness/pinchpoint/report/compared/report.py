@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pinchpoint.report import units, words
-from pinchpoint.report.compared import predicted, tables
+from pinchpoint.report import words
+from pinchpoint.report.compared import differences, predicted, tables, worth
 from pinchpoint.report.evidence import Finding, findings
 from pinchpoint.report.tables import Table
 
@@ -83,23 +83,8 @@ class ComparisonReport:
 
     @property
     def gains(self) -> tuple[str, ...]:
-        """What the change bought by the verdicts' model, and what a second step would buy; sentences."""
-        moved = self.content["bottleneck"]
-        base, other = self.sides
-        found = []
-        if moved["second_step"]:
-            step = moved["second_step"]
-            found.append(
-                f"A second step ({other.named}) buys at most {units.percent(step['gain_ratio'])} more, until "
-                f"{_thing(step['until'])} gives way, by the verdict of {other.label}."
-            )
-        if moved["foreseen"]:
-            step = moved["foreseen"]
-            found.append(
-                f"Of {base.named} the verdict of {base.label} had promised at most "
-                f"{units.percent(step['gain_ratio'])}, until {_thing(step['until'])} gives way."
-            )
-        return tuple(found)
+        """What a second step would buy by the verdicts' model, what the first one had to buy, what came."""
+        return tuple(self.content["gains"])
 
     @property
     def runs_words(self) -> str:
@@ -112,14 +97,16 @@ def gather(content: Mapping[str, Any]) -> ComparisonReport:
     """Everything a report of a comparison shows, from comparison.json's content."""
     headline, _ = words.sentences(str(content["summary"]))
     made = (
-        tables.studied(content),
-        tables.confounders(content),
+        differences.studied(content),
+        differences.confounders(content),
         tables.work(content),
         tables.sources(content),
         tables.disks(content),
         tables.cpus(content),
         tables.scenarios(content),
         tables.bursts(content),
+        worth.efforts(content),
+        worth.cost(content),
         tables.capacity(content),
         tables.judged(content),
         *predicted.tables(content),

@@ -1,4 +1,4 @@
-"""The tables of a comparison: what differs, what was done, and the figures of both sides with their ratio."""
+"""The tables of a comparison: what was done, and the figures of both sides with their ratio."""
 
 from __future__ import annotations
 
@@ -7,13 +7,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from pinchpoint.report import units, words
-from pinchpoint.report.tables import Column, Row, Table, number, text
+from pinchpoint.report.tables import Column, Row, Table, number
 
 RATIO = "ratio"
-_SIDE = "side"
+SIDE = "side"
 _NO_RATIO = "no ratio"
 _INTERVAL = "_ci95"
 
+DECLARED: Mapping[str, str] = {
+    "command": "They were named by --metric.",
+    "plan": "They were declared in the plan, before anything ran.",
+    "default": "Nobody named any (compare: in plan.yaml, --metric), so plan and factor decided.",
+}
 COVERS: Mapping[str, str] = {
     "between_runs": "between runs",
     "within_run": "within a run",
@@ -33,7 +38,7 @@ class Figure(Column):
     def cell(self, row: Row) -> str:
         """The figure, or the ratio."""
         value = row.get(self.key)
-        if row.get(_SIDE) != RATIO:
+        if row.get(SIDE) != RATIO:
             return self.absent if value is None else self.show(value)
         if value is None:
             return _NO_RATIO
@@ -59,117 +64,13 @@ def _figure(metric: str, title: str) -> Figure:
     return Figure(metric, title, lambda value: units.of_metric(metric, value), numeric=True)
 
 
-def studied(content: Row) -> Table:
-    """The differences in what is studied."""
-    factors = list(content["factors"])
-    named = words.listed(factors) if factors else ""
-    empty = (
-        f"The manifests show no difference in {named}."
-        if factors
-        else "Nothing was named as studied (--factor), so every difference is listed below."
-    )
-    title = f"What is studied: {named}" if factors else "What is studied"
-    return _differences("studied", title, content, content["studied"], empty=empty)
-
-
-def confounders(content: Row) -> Table:
-    """All other differences, those that touch a blamed resource first."""
-    rows = [{**row, "acts_on": _touched(row)} for row in content["confounders"]]
-    return _differences(
-        "confounders",
-        "What else differs",
-        content,
-        rows,
-        Column("acts_on", "may act upon", absent="nothing that is blamed"),
-        note="A difference that may act upon a blamed resource weakens the claim. Names of hosts, devices "
-        "and folders are not compared.",
-        empty="The manifests show no other difference.",
-    )
-
-
-def _touched(row: Row) -> str | None:
-    touched = [words.place({**resource, "host": None}) for resource in row["touches"]]
-    if touched:
-        return words.listed(list(dict.fromkeys(touched)))
-    return "anything: a side blames nobody" if row["matters"] else None
-
-
-def _differences(
-    name: str, title: str, content: Row, found: Sequence[Row], *more: Column, note: str = "", empty: str = ""
-) -> Table:
-    labels = content["base"]["label"], content["other"]["label"]
-    rows = [
-        {
-            **row,
-            "where": _where(row),
-            "in_base": fact_value(row["what"], row["base"]) or _unset(row),
-            "in_other": fact_value(row["what"], row["other"]) or _unset(row),
-            "fact": fact_words(row["what"]),
-        }
-        for row in found
-    ]
-    columns = (
-        Column("area", "area"),
-        Column("fact", "what"),
-        Column("where", "where"),
-        Column("in_base", labels[0], absent="not recorded"),
-        Column("in_other", labels[1], absent="not recorded"),
-        *more,
-    )
-    return Table(name, title, columns, rows, note=note, empty=empty)
-
-
-def _unset(row: Row) -> str | None:
-    """What a file leaves out is not set; what no collector told is not recorded."""
-    given = row["area"] == "plan" or row["what"].startswith(("built.", "declared."))
-    return "not set" if given else None
-
-
-def _where(row: Row) -> str:
-    """``log disk of sql (sql1)``, ``sql (sql1)``, ``sql``, or ``the run``."""
-    tier = row["tier"]
-    place = f"{row['role']} disk{f' of {tier}' if tier else ''}" if row["role"] else tier
-    hosts = ", ".join(row["hosts"])
-    if place and hosts:
-        return f"{place} ({hosts})"
-    return str(place or hosts or "the run")
-
-
-def fact_words(name: str) -> str:
-    """A fact's name for people: ``built.latency_s`` -> ``latency, as built``."""
-    group, _, rest = name.partition(".")
-    if group == "settings":
-        return f"setting {rest}"
-    if group in ("declared", "built"):
-        return f"{_plain_name(rest)}, {'as declared' if group == 'declared' else 'as built'}"
-    return _plain_name(name)
-
-
-def _plain_name(name: str) -> str:
-    for ending in ("_per_s", "_s", "_bytes", "_ratio"):
-        name = name.removesuffix(ending)
-    plain = name.replace(".", " ").replace("_", " ")
-    return " ".join({"iops": "IOPS", "cpu": "CPU", "os": "OS", "io": "I/O"}.get(w, w) for w in plain.split())
-
-
-def fact_value(name: str, value: Any) -> str | None:
-    """A fact's value with its unit; several of one side, where its runs differ; None: not recorded."""
-    if value is None:
-        return None
-    if isinstance(value, list):
-        return " or ".join(fact_value(name, each) or "not recorded" for each in value)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return text(value)
-    return units.of_metric(f"_{name.rsplit('.', 1)[-1]}", value)
-
-
 def work(content: Row) -> Table:
     """What was done, before any rate is looked at."""
     rows = [
         {
             "name": row["name"],
             "about": row["about"],
-            _SIDE: content[side]["label"],
+            SIDE: content[side]["label"],
             **{key: row[side][key] for key in ("count", "failures", "dropped")},
             # Said once, in the first row of the two.
             "unlike": row["unlike"] if side == "base" else "",
@@ -183,7 +84,7 @@ def work(content: Row) -> Table:
         (
             Column("name", "what"),
             Column("about", "is a"),
-            Column(_SIDE, "side"),
+            Column(SIDE, "side"),
             number("count", "done", _whole),
             number("failures", "failed", _whole),
             number("dropped", "not started in time", _whole, absent="-"),
@@ -280,10 +181,10 @@ def judged(content: Row) -> Table:
             *([Column("why_no_interval", "why no more", absent="")] if said else []),
         ),
         rows,
-        note="Medians of the runs, ratio other ÷ base. Between runs: Welch's interval on logarithms of run "
-        "values; within one: circular block bootstrap. p: of a ratio that lies within what counts as the "
-        "same, after Holm's correction over these figures. Everything else on this page has intervals too, "
-        "uncorrected, and is not called.",
+        note=f"{DECLARED[content['metrics_by']]} Medians of the runs, ratio other ÷ base. Between runs: "
+        "Welch's interval on logarithms of run values; within one: circular block bootstrap. p: of a ratio "
+        "that lies within what counts as the same, after Holm's correction over these figures. Everything "
+        "else on this page has intervals too, uncorrected, and is not called.",
         empty="No figure was measured on both sides.",
     )
 
@@ -322,7 +223,7 @@ def capacity(content: Row) -> Table:
     rows = [
         {
             "scenario": row["scenario"],
-            _SIDE: content[side]["label"],
+            SIDE: content[side]["label"],
             "value": row[side],
             "how": HOW[row[f"{side}_how"]],
             "kept": KEPT[row["kept_up"][place]],
@@ -337,7 +238,7 @@ def capacity(content: Row) -> Table:
         "Capacity",
         (
             Column("scenario", "scenario"),
-            Column(_SIDE, "side"),
+            Column(SIDE, "side"),
             number("value", "most that was done", units.per_second),
             Column("how", "which is"),
             Column("kept", "kept up with what was offered"),
@@ -388,10 +289,14 @@ def _beside(
     note: str,
     empty: str,
 ) -> Table:
-    """Three rows a thing: base, other, their ratio."""
+    """Three rows a thing: base, other, their ratio.
+
+    ``content`` is comparison.json's, ``about`` says which of its changes; ``keys`` tell one thing from
+    another, ``metrics`` are figures with what people read above them.
+    """
     rows = [row for row in content["changes"] if row["about"] == about]
     labels = content["base"]["label"], content["other"]["label"]
-    columns = (*keys, Column(_SIDE, "side"), *(_figure(metric, words_) for metric, words_ in metrics.items()))
+    columns = (*keys, Column(SIDE, "side"), *(_figure(metric, words_) for metric, words_ in metrics.items()))
     names = [column.key for column in keys]
     reasons = _reasons(rows, metrics)
     said = f"{note} Where there is no ratio: {'; '.join(reasons)}." if reasons else note
@@ -405,7 +310,7 @@ def _triples(rows: Iterable[Row], names: Sequence[str], labels: tuple[str, str])
     for thing, figures in things.items():
         fixed = dict(zip(names, thing, strict=True))
         for key, label in (("base", labels[0]), ("other", labels[1]), (RATIO, RATIO)):
-            row = {**fixed, _SIDE: label, **{metric: row[key] for metric, row in figures.items()}}
+            row = {**fixed, SIDE: label, **{metric: row[key] for metric, row in figures.items()}}
             if key == RATIO:
                 row |= {f"{name}{_INTERVAL}": one["ci95"] for name, one in figures.items() if one["ci95"]}
             yield row

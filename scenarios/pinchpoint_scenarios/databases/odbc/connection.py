@@ -8,14 +8,15 @@ from typing import Any
 
 import pyodbc
 
-from ...backoff import Backoff
 from ..contract import DatabaseFailure
 from ..postgresql import CONNECTION_LOST
+from ..reopening import Reopening
+from .answer import Answer
 from .failures import outcome_of
-from .link import Answer, OdbcLink
+from .link import OdbcLink
 
 
-class OdbcConnection:
+class OdbcConnection(Reopening):
     """A ``LoadingConnection``.
 
     It waits inside the driver's C code: under gevent its calls belong into threads (``contract.Blocking``).
@@ -26,21 +27,10 @@ class OdbcConnection:
     """
 
     def __init__(self, kind: str, connect: Callable[[], OdbcLink]) -> None:
+        super().__init__()
         self._kind = kind
         self._connect = connect
-        self._backoff = Backoff()
         self._link: OdbcLink | None = None
-
-    def wait_until_due(self) -> None:
-        """Wait out the pause after a failed attempt to connect: to be called before the clock is taken."""
-        self._backoff.wait()
-
-    def try_open(self) -> None:
-        """Connect now; where that fails, the first statement says so."""
-        try:
-            self._open()
-        except DatabaseFailure:
-            self._drop()  # already noted in the back-off; the first operation reports it with its name
 
     def execute(self, statement: str, parameters: Sequence[Any] = ()) -> Answer:
         """Run one prepared statement (``$1`` placeholders); raises ``DatabaseFailure``."""
@@ -67,10 +57,6 @@ class OdbcConnection:
                 yield
         except pyodbc.Error as error:
             raise self._failure(error) from error
-
-    def close(self) -> None:
-        """Close the connection. Safe to call twice."""
-        self._drop()
 
     def _open(self) -> OdbcLink:
         try:

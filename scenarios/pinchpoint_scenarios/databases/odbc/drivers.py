@@ -9,6 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ...addresses import unreachable
+from ...contract import Endpoint
+from ...errors import EndpointUnreachable
 from .address import MSSQL, MYSQL, POSTGRESQL, OdbcAddress
 
 MICROSOFT = "microsoft"
@@ -107,6 +110,17 @@ def find(address: OdbcAddress, registered: Sequence[str]) -> Driver | None:
 def family_of(name: str) -> str:
     """The family a driver belongs to, by its name or library; empty: none that is known."""
     return next((family for family, pattern in _FAMILIES if pattern.search(name)), "")
+
+
+def no_manager(endpoint: Endpoint, error: ImportError) -> EndpointUnreachable:
+    """The sentence for a machine on which pyodbc cannot be imported."""
+    why = unreachable(
+        endpoint,
+        f"ODBC's driver manager cannot be loaded on this machine ({error})",
+        "install it (Debian and Ubuntu: apt-get install unixodbc)",
+    )
+    why.__cause__ = error
+    return why
 
 
 def _best(registered: Sequence[str], patterns: Sequence[str]) -> str | None:

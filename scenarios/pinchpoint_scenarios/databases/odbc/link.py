@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,47 +19,28 @@ from ...addresses import unreachable
 from ...contract import Endpoint
 from ..refusals import CONNECT_TIMEOUT_S
 from . import drivers
-from .address import MSSQL, POSTGRESQL, OdbcAddress, connection_string
-from .drivers import FREETDS, MICROSOFT, Driver, NoDriver
+from .address import MSSQL, MYSQL, POSTGRESQL, OdbcAddress, connection_string
+from .answer import Answer
+from .drivers import FREETDS, MARIADB, MICROSOFT, Driver, NoDriver
+from .markers import as_markers
 
 # A connection that is given back must be closed: who holds it holds locks.
 pyodbc.pooling = False
 
-_PLACEHOLDER = re.compile(r"\$(\d+)")
 _LIBPQ = (
     f"connect_timeout={CONNECT_TIMEOUT_S} tcp_user_timeout=30000 keepalives_idle=10 keepalives_interval=5 "
     "keepalives_count=3"
 )
 _ROW_BY_ROW = frozenset({FREETDS})
 """Families of drivers that do not send arrays of parameters."""
-
-
 _LONGEST_SHORT = 8000
 """Bytes of the longest value that SQL Server does not count among the long ones."""
-
-
-class Answer:
-    """What a statement gave, all of it: the ``Result`` of an ODBC connection."""
-
-    __slots__ = ("_next", "_rows", "rowcount")
-
-    def __init__(self, rowcount: int, rows: Sequence[Any]) -> None:
-        self.rowcount = rowcount
-        self._rows = rows
-        self._next = 0
-
-    def fetchone(self) -> tuple[Any, ...] | None:
-        """The next row; None after the last."""
-        if self._next >= len(self._rows):
-            return None
-        self._next += 1
-        return tuple(self._rows[self._next - 1])
-
-    def fetchall(self) -> list[tuple[Any, ...]]:
-        """All further rows."""
-        rows = [tuple(row) for row in self._rows[self._next :]]
-        self._next = len(self._rows)
-        return rows
+_MOST_STATEMENTS = 256
+"""So many are kept prepared; a captured load may have any number of them."""
+_LONGEST = 2**30
+"""Bytes; a longer value is no parameter."""
+_SEVERAL_STATEMENTS = "67108864"
+"""CLIENT_MULTI_STATEMENTS, as a number of MariaDB's and MySQL's keyword OPTION."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +82,10 @@ class OdbcLink:
     def __init__(self, connection: pyodbc.Connection, driver: str) -> None:
         self._connection = connection
         self._fast = driver not in _ROW_BY_ROW
+        if driver == MARIADB:
+            connection.maxwrite = _LONGEST  # it loses long values that come in several pieces
         self._statements: dict[str, _Statement] = {}
+        self._sender: pyodbc.Cursor | None = None
         self._inside = False
 
     def execute(self, statement: str, parameters: Sequence[Any] = ()) -> Answer:
@@ -113,13 +96,28 @@ class OdbcLink:
             cursor.execute(known.text, known.arranged(parameters))
         else:
             cursor.execute(known.text)
-        rows, rowcount = None, cursor.rowcount
+        rows, rowcount, description = None, cursor.rowcount, None
         while True:
             if rows is None and cursor.description:
-                rows = cursor.fetchall()
+                rows, description = cursor.fetchall(), cursor.description
                 rowcount = len(rows)
             if not cursor.nextset():  # of a batch: what fails in its later part is told here
-                return Answer(rowcount, rows or ())
+                return Answer(rowcount, rows or (), description)
+
+    def send(self, text: str) -> Answer:
+        """Run a text as it is, one statement or several, to its end: what the last of them gave."""
+        if self._sender is None:
+            self._sender = self._connection.cursor()
+        cursor = self._sender
+        cursor.execute(text)
+        before: list[Answer] = []
+        while True:
+            description = cursor.description
+            rows = cursor.fetchall() if description else ()
+            answer = Answer(len(rows) if description else cursor.rowcount, rows, description, before)
+            if not cursor.nextset():
+                return answer
+            before = [*before, answer]
 
     def insert_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> Answer:
         """Run one statement with each of the rows, as one transaction."""
@@ -173,14 +171,16 @@ class OdbcLink:
             self._connection.close()
 
     def _known(self, statement: str) -> _Statement:
-        order = tuple(int(number) - 1 for number in _PLACEHOLDER.findall(statement))
+        text, order = as_markers(statement)
         count = max(order, default=-1) + 1
         known = _Statement(
-            text=_PLACEHOLDER.sub("?", statement),
+            text=text,
             cursor=self._connection.cursor(),
             order=None if order == tuple(range(count)) else order,
             count=count,
         )
+        if len(self._statements) >= _MOST_STATEMENTS:
+            self._statements.pop(next(iter(self._statements))).cursor.close()
         self._statements[statement] = known
         return known
 
@@ -206,20 +206,33 @@ def found_driver(endpoint: Endpoint, address: OdbcAddress) -> Driver | None:
         raise unreachable(endpoint, missing.cause, missing.remedy) from missing
 
 
-def open_link(address: OdbcAddress, driver: Driver | None, application: str) -> OdbcLink:
+def open_link(
+    address: OdbcAddress, driver: Driver | None, application: str, *, own_sql: bool = False
+) -> OdbcLink:
     """A new connection, shown by the server as ``application`` where the driver can tell it.
 
     Raises ``pyodbc.Error``.
     """
     connection = pyodbc.connect(
-        connection_string(keywords(address, driver, application)), autocommit=True, timeout=CONNECT_TIMEOUT_S
+        connection_string(keywords(address, driver, application, own_sql=own_sql)),
+        autocommit=True,
+        timeout=CONNECT_TIMEOUT_S,
     )
     family = driver.family if driver else drivers.family_of(str(connection.getinfo(pyodbc.SQL_DRIVER_NAME)))
     return OdbcLink(connection, family)
 
 
-def keywords(address: OdbcAddress, driver: Driver | None, application: str) -> dict[str, str]:
-    """The connection string's keywords; those of the URL's query come last and replace ours."""
+def keywords(
+    address: OdbcAddress, driver: Driver | None, application: str, *, own_sql: bool = False
+) -> dict[str, str]:
+    """The connection string's keywords; those of the URL's query come last and replace ours.
+
+    Args:
+        address: the endpoint's.
+        driver: its driver; None: the data source names it.
+        application: what the server is to show for the connection.
+        own_sql: whether it runs texts of the user's own, with transactions of their own.
+    """
     found: dict[str, str] = {"DSN": address.dsn} if driver is None else {"DRIVER": driver.keyword}
     if address.dsn and driver is not None:
         found["DSN"] = address.dsn
@@ -233,6 +246,8 @@ def keywords(address: OdbcAddress, driver: Driver | None, application: str) -> d
     if address.password is not None:
         found["PWD"] = address.password
     found |= _ours(address, family, application)
+    if own_sql:
+        found |= _of_own_sql(family)
     given = {key.lower() for key in address.options}
     return {key: value for key, value in found.items() if key.lower() not in given} | dict(address.options)
 
@@ -263,3 +278,10 @@ def _ours(address: OdbcAddress, family: str, application: str) -> dict[str, str]
         # A failed statement ends the transaction: no savepoint before each, as psycopg has none.
         found |= {"Protocol": "7.4-1", "pqopt": _LIBPQ}
     return found
+
+
+def _of_own_sql(family: str) -> dict[str, str]:
+    """What differs where texts of the user's own begin and end transactions, and are several at a time."""
+    if family == POSTGRESQL:
+        return {"Protocol": "7.4-0"}  # what a failure does to a transaction is the server's affair
+    return {"OPTION": _SEVERAL_STATEMENTS} if family in (MARIADB, MYSQL) else {}

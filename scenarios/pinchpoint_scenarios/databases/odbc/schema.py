@@ -8,19 +8,18 @@ from typing import Any
 
 import pyodbc
 
-from ...addresses import place, unreachable
+from ...addresses import unreachable
 from ...contract import Endpoint
 from ...errors import ScenarioError
 from ..schema import MARKER
-from .address import KINDS, parse
 from .connection import OdbcConnection
+from .endpoint import OdbcEndpoint
 from .failures import refused, said
-from .link import OdbcLink, found_driver, open_link
-from .servers import SERVERS, kind_of
-from .servers.contract import ServerSql
+from .link import OdbcLink
+from .servers import SERVERS
 
 
-class OdbcSchema:
+class OdbcSchema(OdbcEndpoint):
     """The schema ``pinchpoint_<scenario>`` (of MariaDB and MySQL: the database), held by one run at a time.
 
     Args:
@@ -33,12 +32,8 @@ class OdbcSchema:
     """
 
     def __init__(self, endpoint: Endpoint, scenario: str, tables: tuple[str, ...]) -> None:
-        self.name = f"pinchpoint_{scenario}"
-        self._endpoint = endpoint
-        self._address = parse(endpoint)
+        super().__init__(endpoint, f"pinchpoint_{scenario}")
         self._tables = tables
-        self._holder: OdbcLink | None = None
-        self._kind = self._address.kind
         longest = min(server.longest_name for kind, server in SERVERS.items() if self._kind in (kind, None))
         if len(self.name.encode()) > longest:
             raise ScenarioError(
@@ -47,56 +42,19 @@ class OdbcSchema:
             )
 
     @property
-    def place(self) -> str:
-        """Where it lies, for a sentence: ``endpoint sql (127.0.0.1:1433)``."""
-        return place(self._endpoint)
-
-    @property
-    def kind(self) -> str:
-        """The server's kind, one of ``address.KINDS``; the server is asked where the URL does not say it.
-
-        Raises ``EndpointUnreachable`` where it does not answer then.
-        """
-        if self._kind is None:
-            with contextlib.closing(self.reach()) as link:
-                name = link.server
-            self._kind = kind_of(name)
-            if self._kind is None:
-                raise ScenarioError(
-                    f"{self.place}: the server calls itself {name!r}; allowed are SQL Server, MariaDB, "
-                    f"MySQL and PostgreSQL, or whatever speaks like one: &dialect={'|'.join(KINDS)}"
-                )
-        return self._kind
-
-    @property
-    def server(self) -> ServerSql:
-        """What its kind of server is asked."""
-        return SERVERS[self.kind]
-
-    @property
     def quoted(self) -> str:
         """Its name as its server wants it written."""
         return self.server.quoted(self.name)
 
     # ---- connections -----------------------------------------------------------------------------
 
-    def reach(self) -> OdbcLink:
-        """A new connection to the server; raises ``EndpointUnreachable`` with the cause and the remedy."""
-        driver = found_driver(self._endpoint, self._address)
-        try:
-            return open_link(self._address, driver, self.name)
-        except pyodbc.Error as error:
-            raise refused(self._endpoint, error, self._kind or KINDS[0]) from error
-
     def connect(self) -> OdbcLink:
         """One more connection inside the schema, for making data, beside the one that holds it.
 
         Raises ``EndpointUnreachable``, or ``pyodbc.Error``.
         """
-        link = self.reach()
+        link = self.patient()
         try:
-            for statement in self.server.patient:
-                link.execute(statement)
             self._enter(link)
         except pyodbc.Error:
             link.close()
@@ -111,15 +69,14 @@ class OdbcSchema:
             isolation: the isolation level of every transaction.
             ready: called with each new connection, inside the schema, before it is used.
         """
-        server, driver = self.server, found_driver(self._endpoint, self._address)
+        server = self.server
 
         def open_and_greet() -> OdbcLink:
-            link = open_link(self._address, driver, self.name)
+            link = self._open()
             try:
-                if server.driver_times_out:
-                    link.limit(timeout_s)
-                for statement, parameters in server.greet(self.name, timeout_s):
-                    link.execute(statement, parameters)
+                self.bound(link, timeout_s)
+                for statement in server.greet:
+                    link.execute(statement)
                 self._enter(link)
                 for statement in server.isolation[isolation]:
                     link.execute(statement)
@@ -142,7 +99,7 @@ class OdbcSchema:
             try:
                 there = self._may_be_ours(link)
                 self._isolation_is_to_be_had(link, isolation)
-                facts = self._facts(link)
+                facts = self.facts(link)
             except pyodbc.Error as error:
                 raise refused(self._endpoint, error, self.kind) from error
         may = "the schema is there and ours" if there else "may make its schema"
@@ -153,9 +110,8 @@ class OdbcSchema:
 
         Raises ``ScenarioError`` where the schema is somebody else's, or another run uses it.
         """
-        if self._holder is not None and _alive(self._holder):
-            return self._holder
-        self.release()
+        if held := self._held():
+            return held
         link = self.reach()
         try:
             self._take(link)
@@ -208,12 +164,6 @@ class OdbcSchema:
         except pyodbc.ProgrammingError:
             return None
         return int(found[0]) if found and found[0] is not None else None
-
-    def release(self) -> None:
-        """Let other runs in. Safe to call twice."""
-        if self._holder is not None:
-            self._holder.close()
-            self._holder = None
 
     def _take(self, link: OdbcLink) -> None:
         for statement in self.server.patient:
@@ -278,37 +228,3 @@ class OdbcSchema:
                 f"{self.place}: isolation {level} is not to be had: {why}; "
                 f"{server.snapshot_on.format(database=database) or 'choose another in the plan'}"
             )
-
-    def _facts(self, link: OdbcLink) -> dict[str, Any]:
-        server, driver = self.server, found_driver(self._endpoint, self._address)
-        version = link.execute(server.version).fetchone()
-        settings = {str(name): str(value) for name, value in link.execute(server.settings).fetchall()}
-        shown = driver.shown if driver else f"data source {self._address.dsn}"
-        return {
-            "server": server.name,
-            "version": str(version[0]) if version else None,
-            "driver": f"{shown}, {link.library}",
-            "settings": settings,
-            "files": _rows_if_allowed(link, server.files),
-            "warnings": [
-                f"{self.place}: {name} is {settings[name]}, so a commit does not wait for the disk"
-                for name, durable in server.durable.items()
-                if settings.get(name, "") not in durable | {""}
-            ],
-        }
-
-
-def _rows_if_allowed(link: OdbcLink, statement: str) -> dict[str, str] | None:
-    """What for -> path; None where this user may not know."""
-    try:
-        return {str(what): str(path) for what, path in link.execute(statement).fetchall()}
-    except pyodbc.ProgrammingError:
-        return None
-
-
-def _alive(link: OdbcLink) -> bool:
-    try:
-        link.execute("SELECT 1")
-    except pyodbc.Error:
-        return False
-    return True

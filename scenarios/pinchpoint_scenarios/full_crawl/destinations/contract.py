@@ -27,7 +27,12 @@ class Destination(Protocol):
 
     Every method may raise ``Failure``. What is done twice (an attempt whose answer was lost, a document whose
     crawler was killed) leaves what doing it once leaves.
+
+    Attributes:
+        takes_documents: False where they go nowhere: none is given to it, and no stage of it is recorded.
     """
+
+    takes_documents: bool
 
     def check(self) -> Mapping[str, Any]:
         """Reach it without changing anything; facts about it."""

@@ -49,6 +49,7 @@ _CREATED = {
 }
 _MISSING = 404
 _TOO_MANY = 429
+_TOO_LARGE = "http_413"
 _PERMANENT_FROM, _PERMANENT_TO = 400, 500
 
 
@@ -93,17 +94,34 @@ class OpenSearch:
             document["data"] = base64.b64encode(content).decode()
         else:
             document["content"] = text
-        action = {"index": {"_id": str(key_of(source, url))}}
+        action = {"index": {"_id": key_of(source, url)}}
         self._add(_line(action) + _line(document))
 
     def delete_document(self, source: str, url: str) -> None:
         """Have one document deleted, together with what others bring."""
-        self._add(_line({"delete": {"_id": str(key_of(source, url))}}))
+        self._add(_line({"delete": {"_id": key_of(source, url)}}))
 
     def _add(self, lines: bytes) -> None:
         self._batches.add(lines, len(lines))
 
     def _send(self, entries: Sequence[bytes]) -> list[Failure | None]:
+        """One request; where the server, or a proxy before it, takes none so large, several."""
+        try:
+            return self._sent(entries)
+        except Failure as failure:
+            if failure.kind != _TOO_LARGE or len(entries) == 1:
+                raise
+        half = len(entries) // 2
+        return self._parts(entries[:half]) + self._parts(entries[half:])
+
+    def _parts(self, entries: Sequence[bytes]) -> list[Failure | None]:
+        """A part of a batch: where its request fails, each of its entries has."""
+        try:
+            return self._send(entries)
+        except Failure as failure:
+            return [failure] * len(entries)
+
+    def _sent(self, entries: Sequence[bytes]) -> list[Failure | None]:
         # At most REQUESTS at a time come here, so that there are never more connections than that.
         http = self._bulk.pop() if self._bulk else self.http()
         outcome, start_ns = OK, time.perf_counter_ns()
@@ -132,6 +150,8 @@ class OpenSearch:
 
 class OpenSearchIndex:
     """One session's share of an index."""
+
+    takes_documents = True
 
     def __init__(self, shared: OpenSearch) -> None:
         self._shared = shared

@@ -40,6 +40,8 @@ class Pinchpoint:
 class PinchpointIndex:
     """One session's connection to the index service."""
 
+    takes_documents = True
+
     def __init__(self, endpoint: Endpoint, timeout_s: float) -> None:
         headers = {"Content-Type": "application/octet-stream"}
         self._http = Http(endpoint.url, timeout_s=timeout_s, headers=headers)

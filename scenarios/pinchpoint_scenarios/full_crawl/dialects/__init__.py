@@ -3,27 +3,39 @@
 from __future__ import annotations
 
 from ...contract import Endpoint
+from ...databases.odbc.address import MSSQL, MYSQL, POSTGRESQL, SCHEMES
 from ...errors import ScenarioError
-from . import postgresql, tsql
-from .contract import TABLES, CrawlSql
+from . import mariadb, postgresql, tsql
+from .contract import NEXT, TABLES, CrawlSql
 
-__all__ = ["DIALECTS", "TABLES", "CrawlSql", "crawl_sql"]
+__all__ = ["DIALECTS", "NEXT", "TABLES", "CrawlSql", "by_odbc", "known"]
 
-DIALECTS: dict[str, CrawlSql] = {"postgresql": postgresql.SQL, "mssql": tsql.SQL}
+DIALECTS: dict[str, CrawlSql] = {POSTGRESQL: postgresql.SQL, MSSQL: tsql.SQL, MYSQL: mariadb.SQL}
 """Kind of server -> its statements."""
-_SCHEMES = {"postgresql": "postgresql", "postgres": "postgresql", "mssql+odbc": "mssql", "mssql": "mssql"}
-"""Scheme of an endpoint's URL -> kind of server."""
-_DRIVEN = frozenset({"postgresql"})
+_BY_ODBC = frozenset({MYSQL})
+_ALLOWED = "postgresql://, or mysql+odbc:// (MariaDB 10.6 and later), for the crawl's queue and log"
 
 
-def crawl_sql(endpoint: Endpoint) -> CrawlSql:
-    """The statements for an endpoint; raises ``ScenarioError`` where a crawl cannot run there."""
+def known(endpoint: Endpoint) -> None:
+    """Raise ``ScenarioError`` where an endpoint's URL says that a crawl cannot run there."""
     scheme = endpoint.url.partition("://")[0]
-    server = _SCHEMES.get(scheme)
-    if server not in _DRIVEN:
-        known = "its crawl database is not yet driven" if server else "no crawl database is known for it"
+    if scheme in ("postgresql", "postgres"):
+        return
+    if scheme not in SCHEMES:
         raise ScenarioError(
-            f"endpoint {endpoint.name}: the scheme {scheme!r}: {known}; allowed: postgresql://, "
-            "a PostgreSQL database for the crawl's queue and log"
+            f"endpoint {endpoint.name}: the scheme {scheme!r}: no crawl database is known for it; allowed: "
+            f"{_ALLOWED}"
         )
-    return DIALECTS[server]
+    kind = SCHEMES[scheme]
+    if kind is not None:  # else its data source knows
+        by_odbc(endpoint, kind)
+
+
+def by_odbc(endpoint: Endpoint, kind: str) -> CrawlSql:
+    """The statements for a kind of server by ODBC; raises ``ScenarioError`` where they are not yet driven."""
+    if kind not in _BY_ODBC:
+        raise ScenarioError(
+            f"endpoint {endpoint.name}: a crawl database on a server of kind {kind} is not yet driven; "
+            f"allowed: {_ALLOWED}"
+        )
+    return DIALECTS[kind]

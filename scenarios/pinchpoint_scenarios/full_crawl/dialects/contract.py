@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import LiteralString
 
+NEXT = "\n;;\n"
+"""Between the parts of a script."""
+
 TABLES = ("cycle", "queue", "history", "access", "links", "errors", "sources", "pauses", "holds")
 """The tables of a crawl database, in the order in which whoever drops them locks them.
 
@@ -29,35 +32,42 @@ holds      hosts of sources that are to be asked nothing for a while, because th
 class CrawlSql:
     """The statements of the crawl database; ``tests`` see that every dialect has them all, alike.
 
-    Parameters are given in this order; lists are the dialect's arrays, equally long. A *turn* is one source
-    and
-    whether its leaves (what is fetched or removed) or its containers (what is enumerated) are meant.
+    Parameters are given in this order: numbers, truth values and text; a key and a holder are UUIDs as text,
+    lists are JSON arrays as text. A *turn* is one source, and whether its leaves (what is fetched or removed)
+    or its containers (what is enumerated) are meant.
+
+    What a server cannot do by one statement is a script: several, with ``NEXT`` between. The first takes the
+    parameters, the last gives rows.
 
     Attributes:
         create: makes the tables, empty.
+        there: one row: how many of the tables are there.
         greet: what every connection of a session is told first.
-        take: (holder, lease_s, turns' sources, turns' leaf flags, limit): leases up to ``limit`` items of the
-            first turn that has any, the oldest first, past what others hold or are taking. Rows: id,
+        take: (holder, lease_s, turns, limit): leases up to ``limit`` items of the first of the turns, objects
+            of source and leaf, that has any, the oldest first, past what others hold or are taking. Rows: id,
             cycle, key, source, kind, url, detail, version, identity, version it was last indexed with or
-            NULL, JSON object of the source's hosts that are held: name -> seconds still, or NULL.
+            NULL, JSON object of the source's hosts that are held: name -> seconds still, or NULL, and whether
+            it was crawled in this cycle: whoever queued it began to while it was not yet queued at all.
+        drop: (holder, ids): takes such items out of the queue.
         renew: (lease_s, id, holder): the lease of an item that is still held begins anew.
-        add: (cycle, source, keys, kinds, leaf flags, urls, details, versions, identities): puts items into
-            the
-            queue, but not those that are there, were crawled in this cycle, or are known in this very
-            version.
-        seen: (cycle, keys, versions): notes those whose known version is the given one as still there.
-        finish: (holder, ids, items): moves items from the queue to the history. Items are a JSON array of
-            objects: id, state, reason, attempts, bytes, latency_s, index_s, version, address (it is indexed
-            under; "": its own), ago_s (since it was done), and arrays of objects: grants (principal, rights,
-            allowed), targets (target, url), failures (stage, failure, message). Arrays that are missing leave
-            what is known. Rows: the ids of those that were moved: not those another session holds.
-        finished: (holder, ids, keys): rows: the ids of those that ``finish`` has already moved.
+        add: (cycle, source, items): puts items into the queue, but not those that are there, were crawled in
+            this cycle, or are known in this very version. Items are a JSON array of objects: key, kind, url,
+            detail, version, identity.
+        seen: (cycle, items): notes those whose known version is the given one as still there.
+        finish: (holder, items, cycle, source, found): moves items from the queue to the history, and,
+            where there are any, puts what was found in them into the queue, as ``add`` does. Items are a JSON
+            array of objects: id, state, reason, attempts, bytes, latency_s, index_s, version, address (it is
+            indexed under; "": its own), ago_s (since it was done), and arrays of objects: grants (principal,
+            rights, allowed), targets (target, url), failures (stage, failure, message). Arrays that are
+            missing leave what is known. Rows: the ids of those that were moved: not those another session
+            holds.
+        finished: (holder, items): rows: the ids of those objects (id, key) that ``finish`` has already moved.
         relink: (cycle, keys): puts what these items link to, and is known, into the queue: they are as
             they were.
         hold: (source, host, seconds): a host is to be asked nothing for so long.
         forget: (cycle, source, identities): the documents known by these identities go into the queue, to be
             removed.
-        moved: (cycle, source, identities, keys): likewise those known by an identity, but under another key.
+        moved: (cycle, source, items): likewise those known by an item's identity, but under another key.
         sweep: (cycle): likewise those the cycle did not see, of every source all of which it enumerated
             without
             the failure of a container.
@@ -85,8 +95,10 @@ class CrawlSql:
     """
 
     create: tuple[LiteralString, ...]
+    there: LiteralString
     greet: LiteralString
     take: LiteralString
+    drop: LiteralString
     renew: LiteralString
     add: LiteralString
     seen: LiteralString

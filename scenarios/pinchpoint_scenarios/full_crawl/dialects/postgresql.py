@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from typing import LiteralString
+
 from .contract import CrawlSql
 
 # An item is locked, leased and counted by its id. The lease is in no index: taking an item changes none
@@ -47,6 +49,7 @@ _CREATE = (
     "INSERT INTO cycle (number, ended) VALUES (0, now())",  # what the first cycle follows
 )
 
+# Parameters are of types that the fast path binds: numbers, truth values, text. Lists are JSON, as text.
 # A statement finds few rows, by an index. It is planned once, maybe while a table is so small that reading
 # all of it would be faster, and used on when it is large.
 _GREET = """
@@ -57,42 +60,59 @@ _GREET = """
 _TAKE = """
     WITH taken AS (
         UPDATE queue
-        SET holder = $1, held_until = clock_timestamp() + $2 * interval '1 s', taken = clock_timestamp()
+        SET holder = $1::text::uuid, taken = clock_timestamp(),
+            held_until = clock_timestamp() + $2::float8 * interval '1 s'
         WHERE id = ANY (ARRAY(
             SELECT found.id
-            FROM unnest($3::text[], $4::boolean[]) AS turn (source, leaf), LATERAL (
+            FROM json_to_recordset($3::text::json) AS turn (source text, leaf boolean), LATERAL (
                 SELECT id FROM queue
                 WHERE queue.source = turn.source AND queue.leaf = turn.leaf
-                    AND (held_until < clock_timestamp() OR holder = $1)
-                ORDER BY id LIMIT $5 FOR UPDATE SKIP LOCKED) AS found
-            LIMIT $5))
+                    AND (held_until < clock_timestamp() OR holder = $1::text::uuid)
+                ORDER BY id LIMIT $4 FOR UPDATE SKIP LOCKED) AS found
+            LIMIT $4))
         RETURNING id, cycle, key, source, kind, url, detail, version, identity)
-    SELECT taken.*, (SELECT version FROM history WHERE history.key = taken.key AND state = 'ok'),
+    SELECT taken.id, taken.cycle, taken.key::text, taken.source, taken.kind, taken.url, taken.detail,
+        taken.version, taken.identity, CASE WHEN known.state = 'ok' THEN known.version END,
         (SELECT json_object_agg(host, extract(epoch FROM until - clock_timestamp()))::text FROM holds
-         WHERE holds.source = taken.source AND until > clock_timestamp())
-    FROM taken ORDER BY id"""
-_ADD = """
+         WHERE holds.source = taken.source AND until > clock_timestamp()),
+        coalesce(known.cycle = taken.cycle AND known.kind = taken.kind, false)
+    FROM taken LEFT JOIN history AS known ON known.key = taken.key ORDER BY taken.id"""
+_ITEMS = "(key uuid, kind text, url text, detail text, version text, identity text)"
+
+
+def _added(cycle: LiteralString, source: LiteralString, items: LiteralString) -> LiteralString:
+    """Puts items into the queue; each argument is a parameter of the statement.
+
+    What is in the queue as the statement begins is left alone even while whoever crawled it is moving it to
+    the history: to wait for that, and find it gone, would be to crawl it twice; and two who move what the
+    other one found would wait for each other for ever.
+    """
+    return f"""
     INSERT INTO queue (cycle, source, key, kind, leaf, url, detail, version, identity)
-    SELECT $1, $2, new.* FROM unnest(
-        $3::uuid[], $4::text[], $5::boolean[], $6::text[], $7::text[], $8::text[], $9::text[])
-        AS new (key, kind, leaf, url, detail, version, identity)
-    WHERE NOT EXISTS (
-        SELECT FROM history WHERE history.key = new.key
-            AND (cycle = $1 OR (new.leaf AND state IN ('ok', 'skipped')
-                AND new.version <> '' AND history.version = new.version)))
-    ON CONFLICT DO NOTHING"""
-_SEEN = """
-    UPDATE history SET seen = $1 FROM unnest($2::uuid[], $3::text[]) AS new (key, version)
-    WHERE history.key = new.key AND kind = 'document' AND cycle < $1 AND seen < $1
+    SELECT {cycle}::int4, {source}::text, key, kind, kind = 'document', url, detail, version, identity
+    FROM json_to_recordset({items}::text::json) AS new {_ITEMS}
+    WHERE NOT EXISTS (SELECT FROM queue WHERE queue.key = new.key)
+        AND NOT EXISTS (
+            SELECT FROM history WHERE history.key = new.key
+                AND (cycle = {cycle} OR (new.kind = 'document' AND state IN ('ok', 'skipped')
+                    AND new.version <> '' AND history.version = new.version)))"""
+
+
+_SEEN = f"""
+    UPDATE history SET seen = $1 FROM json_to_recordset($2::text::json) AS new {_ITEMS}
+    WHERE history.key = new.key AND history.kind = 'document' AND cycle < $1 AND seen < $1
         AND state IN ('ok', 'skipped') AND new.version <> '' AND history.version = new.version"""
 # All tables stand in the WITH, in the order in which they are to be locked: those of its main part a prepared
 # statement locks first.
-_FINISH = """
-    WITH given AS (SELECT * FROM json_to_recordset($3::json) AS item (
+_FINISH = f"""
+    WITH given AS (SELECT * FROM json_to_recordset($2::text::json) AS item (
             id bigint, state text, reason text, attempts int, bytes bigint, latency_s float8, index_s float8,
             version text, address text, ago_s float8, grants json, targets json, failures json)),
-        gone AS (DELETE FROM queue WHERE id = ANY ($2::bigint[]) AND holder = $1
+        gone AS (DELETE FROM queue WHERE id IN (SELECT id FROM given) AND holder = $1::text::uuid
             RETURNING id, key, source, kind, url, detail, identity, cycle, taken),
+        added AS ({_added("$3", "$4", "$5")}
+            AND EXISTS (SELECT FROM gone)
+            ON CONFLICT DO NOTHING),
         done AS (SELECT *, ARRAY(SELECT target FROM json_to_recordset(targets) AS item (target uuid)) AS kept
             FROM gone JOIN given USING (id)),
         revoked AS (DELETE FROM access USING done WHERE access.key = done.key AND grants IS NOT NULL
@@ -117,7 +137,7 @@ _FINISH = """
                 bytes, latency_s, index_s, version, cycle, seen, started, ended, holder, id)
             SELECT source, key, kind, coalesce(nullif(address, ''), url), detail, identity, state, reason,
                 attempts, bytes, latency_s, index_s, version, cycle, cycle, taken,
-                clock_timestamp() - ago_s * interval '1 s', $1, id
+                clock_timestamp() - ago_s * interval '1 s', $1::text::uuid, id
             FROM done
             ON CONFLICT (key) DO UPDATE SET kind = excluded.kind, url = excluded.url,
                 detail = excluded.detail, identity = excluded.identity, state = excluded.state,
@@ -129,29 +149,31 @@ _FINISH = """
     SELECT id FROM logged"""
 _RELINK = """
     INSERT INTO queue (cycle, key, source, kind, leaf, url, detail, version, identity)
-    SELECT DISTINCT $1::int, known.key, source, kind, true, known.url, detail, '', identity
+    SELECT DISTINCT $1::int4, known.key, source, kind, true, known.url, detail, '', identity
     FROM links JOIN history AS known ON known.key = links.target
-    WHERE links.key = ANY ($2::uuid[]) AND kind = 'document' AND state IN ('ok', 'skipped')
+    WHERE links.key IN (SELECT value::uuid FROM json_array_elements_text($2::text::json))
+        AND kind = 'document' AND state IN ('ok', 'skipped')
         AND cycle < $1 AND seen < $1
     ORDER BY known.url ON CONFLICT DO NOTHING"""
 _REMOVE = """
     INSERT INTO queue (cycle, key, source, kind, leaf, url, detail, version, identity)
-    SELECT $1::int, key, source, 'removal', true, url, detail, '', identity FROM history
+    SELECT $1::int4, key, source, 'removal', true, url, detail, '', identity FROM history
     WHERE kind <> 'container' AND state <> 'deleted' AND """
 _STATE = """
-    SELECT number, ended IS NOT NULL, held_until >= clock_timestamp() AND holder <> $1,
+    SELECT number, ended IS NOT NULL, held_until >= clock_timestamp() AND holder <> $1::text::uuid,
         EXISTS (SELECT FROM queue),
         extract(epoch FROM ended - (SELECT min(started) FROM cycle WHERE number > (
             SELECT max(number) FROM cycle WHERE started IS NULL)))::float8,
         extract(epoch FROM clock_timestamp() - started)::float8
     FROM cycle ORDER BY number DESC LIMIT 1"""
 _CLAIM = """
-    UPDATE cycle SET holder = $1, held_until = clock_timestamp() + $2 * interval '1 s'
-    WHERE number = $3 AND (ended IS NOT NULL) = $4 AND (held_until < clock_timestamp() OR holder = $1)
+    UPDATE cycle SET holder = $1::text::uuid, held_until = clock_timestamp() + $2::float8 * interval '1 s'
+    WHERE number = $3 AND (ended IS NOT NULL) = $4
+        AND (held_until < clock_timestamp() OR holder = $1::text::uuid)
         AND NOT EXISTS (SELECT FROM queue) AND NOT EXISTS (SELECT FROM cycle WHERE number > $3)"""
 _RETRY = """
     INSERT INTO queue (cycle, key, source, kind, leaf, url, detail, version, identity)
-    SELECT $1::int, key, source, kind, kind <> 'container', url, detail, '', identity FROM history
+    SELECT $1::int4, key, source, kind, kind <> 'container', url, detail, '', identity FROM history
     WHERE source = $2 AND state = 'failed' AND cycle < $1 AND kind <> 'changes' ON CONFLICT DO NOTHING"""
 _SUMMARY = """
     WITH crawled AS (SELECT *, kind = 'document' AND state = 'ok' AND reason = '' AS indexed
@@ -184,23 +206,34 @@ _FAILURES = """
 
 SQL = CrawlSql(
     create=_CREATE,
+    there="""
+    SELECT count(*) FROM pg_tables WHERE schemaname = current_schema() AND tablename IN (
+        'cycle', 'queue', 'history', 'access', 'links', 'errors', 'sources', 'pauses', 'holds')""",
     greet=_GREET,
     take=_TAKE,
+    drop="""
+    DELETE FROM queue WHERE id IN (SELECT value::int8 FROM json_array_elements_text($2::text::json))
+        AND holder = $1::text::uuid""",
     renew="""
-    UPDATE queue SET held_until = clock_timestamp() + $1 * interval '1 s' WHERE id = $2 AND holder = $3""",
-    add=_ADD,
+    UPDATE queue SET held_until = clock_timestamp() + $1::float8 * interval '1 s'
+    WHERE id = $2 AND holder = $3::text::uuid""",
+    add=_added("$1", "$2", "$3") + " ON CONFLICT DO NOTHING",
     seen=_SEEN,
     finish=_FINISH,
     finished="""
-    SELECT id FROM history WHERE key = ANY ($3::uuid[]) AND holder = $1 AND id = ANY ($2::bigint[])""",
+    SELECT history.id FROM json_to_recordset($2::text::json) AS item (id bigint, key uuid)
+        JOIN history USING (id, key)
+    WHERE holder = $1::text::uuid""",
     relink=_RELINK,
     hold="""
-    INSERT INTO holds (source, host, until) VALUES ($1, $2, clock_timestamp() + $3 * interval '1 s')
+    INSERT INTO holds (source, host, until) VALUES ($1, $2, clock_timestamp() + $3::float8 * interval '1 s')
     ON CONFLICT (source, host) DO UPDATE SET until = greatest(holds.until, excluded.until)""",
-    forget=_REMOVE + "source = $2 AND identity <> '' AND identity = ANY ($3::text[]) ON CONFLICT DO NOTHING",
+    forget=_REMOVE
+    + """source = $2 AND identity <> ''
+        AND identity IN (SELECT json_array_elements_text($3::text::json)) ON CONFLICT DO NOTHING""",
     moved=_REMOVE
-    + """source = $2 AND EXISTS (
-        SELECT FROM unnest($3::text[], $4::uuid[]) AS new (identity, key)
+    + f"""source = $2 AND EXISTS (
+        SELECT FROM json_to_recordset($3::text::json) AS new {_ITEMS}
         WHERE new.identity = history.identity AND new.identity <> '' AND new.key <> history.key)
     ON CONFLICT DO NOTHING""",
     sweep=_REMOVE
@@ -212,14 +245,14 @@ SQL = CrawlSql(
     ON CONFLICT DO NOTHING""",
     state=_STATE,
     claim=_CLAIM,
-    give_back="UPDATE cycle SET held_until = '-infinity' WHERE number = $1 AND holder = $2",
+    give_back="UPDATE cycle SET held_until = '-infinity' WHERE number = $1 AND holder = $2::text::uuid",
     end="""
-    UPDATE cycle SET ended = coalesce(ended, clock_timestamp()) WHERE number = $1 AND holder = $2
+    UPDATE cycle SET ended = coalesce(ended, clock_timestamp()) WHERE number = $1 AND holder = $2::text::uuid
     RETURNING started, ended""",
     begin="""
     INSERT INTO cycle (number, started, holder) SELECT number + 1, clock_timestamp(), holder FROM cycle
-    WHERE number = $1 AND holder = $2 ON CONFLICT DO NOTHING""",
-    begun="SELECT started FROM cycle WHERE number = $1 + 1 AND holder = $2",
+    WHERE number = $1 AND holder = $2::text::uuid ON CONFLICT DO NOTHING""",
+    begun="SELECT started FROM cycle WHERE number = $1 + 1 AND holder = $2::text::uuid",
     forget_all=("TRUNCATE history, access, links, errors, sources",),
     retry=_RETRY,
     source="""
@@ -237,9 +270,9 @@ SQL = CrawlSql(
     failures=_FAILURES,
     # One place a statement: the filter is asked row by row, and no more once there is one.
     place="""
-    SELECT number FROM generate_series(0, $2::int - 1) AS number
-    WHERE pg_try_advisory_lock($1::int, number) LIMIT 1""",
-    leave="SELECT pg_advisory_unlock($1::int, $2::int)",
+    SELECT number FROM generate_series(0, $2::int4 - 1) AS number
+    WHERE pg_try_advisory_lock($1::int4, number) LIMIT 1""",
+    leave="SELECT pg_advisory_unlock($1::int4, $2::int4)",
     follow="INSERT INTO cycle (number, ended) SELECT max(number) + 1, clock_timestamp() FROM cycle",
     release=(
         "UPDATE queue SET holder = NULL, held_until = '-infinity' WHERE holder IS NOT NULL",

@@ -15,6 +15,8 @@ Nothing drives these statements yet: they are parsed by the tests, not run.
 
 from __future__ import annotations
 
+from typing import LiteralString
+
 from .contract import CrawlSql
 
 _CREATE = (
@@ -57,17 +59,16 @@ _CREATE = (
     "INSERT INTO cycle (number, ended) VALUES (0, SYSUTCDATETIME())",
 )
 _TAKE = """
-    DECLARE @holder uniqueidentifier = ?, @lease_s float = ?, @sources nvarchar(max) = ?,
-        @leaves nvarchar(max) = ?, @limit int = ?;
+    DECLARE @holder uniqueidentifier = ?, @lease_s float = ?, @turns nvarchar(max) = ?, @limit int = ?;
     DECLARE @taken TABLE (
         id bigint, cycle int, [key] uniqueidentifier, source nvarchar(200), kind varchar(20), url
         nvarchar(max),
         detail nvarchar(max), version nvarchar(400), [identity] nvarchar(400));
     DECLARE @turn int = 0, @source nvarchar(200), @leaf bit;
-    SELECT @source = value FROM OPENJSON(@sources) WHERE [key] = @turn;
+    SELECT @source = JSON_VALUE(value, '$.source'), @leaf = CASE JSON_VALUE(value, '$.leaf')
+        WHEN 'true' THEN 1 ELSE 0 END FROM OPENJSON(@turns) WHERE [key] = @turn;
     WHILE @source IS NOT NULL AND NOT EXISTS (SELECT 1 FROM @taken)
     BEGIN
-        SELECT @leaf = CASE WHEN value = 'true' THEN 1 ELSE 0 END FROM OPENJSON(@leaves) WHERE [key] = @turn;
         WITH free AS (
             SELECT TOP (@limit) * FROM queue WITH (ROWLOCK, UPDLOCK, READPAST)
             WHERE source = @source AND leaf = @leaf AND (held_until < SYSUTCDATETIME() OR holder = @holder)
@@ -78,40 +79,45 @@ _TAKE = """
             inserted.detail, inserted.version, inserted.[identity] INTO @taken;
         SET @turn = @turn + 1;
         SET @source = NULL;
-        SELECT @source = value FROM OPENJSON(@sources) WHERE [key] = @turn;
+        SELECT @source = JSON_VALUE(value, '$.source'), @leaf = CASE JSON_VALUE(value, '$.leaf')
+            WHEN 'true' THEN 1 ELSE 0 END FROM OPENJSON(@turns) WHERE [key] = @turn;
     END;
-    SELECT t.*, h.version, (
+    SELECT t.*, CASE WHEN h.state = 'ok' THEN h.version END, (
         SELECT CONCAT('{', STRING_AGG(CONCAT('"', STRING_ESCAPE(o.host, 'json'), '":',
             DATEDIFF_BIG(millisecond, SYSUTCDATETIME(), o.until) / 1000.0), ','), '}')
-        FROM holds AS o WHERE o.source = t.source AND o.until > SYSUTCDATETIME())
-    FROM @taken AS t LEFT JOIN history AS h ON h.[key] = t.[key] AND h.state = 'ok'
+        FROM holds AS o WHERE o.source = t.source AND o.until > SYSUTCDATETIME()),
+        CASE WHEN h.cycle = t.cycle AND h.kind = t.kind THEN 1 ELSE 0 END
+    FROM @taken AS t LEFT JOIN history AS h ON h.[key] = t.[key]
     ORDER BY t.id"""
-_ITEMS = """OPENJSON(@items) WITH (
-        [key] uniqueidentifier, kind varchar(20), leaf bit, url nvarchar(max), detail nvarchar(max),
+_ITEMS = """WITH (
+        [key] uniqueidentifier, kind varchar(20), url nvarchar(max), detail nvarchar(max),
         version nvarchar(400), [identity] nvarchar(400)) AS new"""
-_ADD = (
-    """
-    DECLARE @cycle int = ?, @source nvarchar(200) = ?, @items nvarchar(max) = ?;
+
+
+def _added(items: LiteralString) -> LiteralString:
+    """Puts items, a variable, into the queue of the variables ``@cycle`` and ``@source``."""
+    return f"""
     INSERT INTO queue (cycle, source, [key], kind, leaf, url, detail, version, [identity])
-    SELECT @cycle, @source, new.[key], new.kind, new.leaf, new.url, new.detail, new.version, new.[identity]
-    FROM """
-    + _ITEMS
-    + """
+    SELECT @cycle, @source, new.[key], new.kind, CASE WHEN new.kind = 'document' THEN 1 ELSE 0 END, new.url,
+        new.detail, new.version, new.[identity]
+    FROM OPENJSON({items}) {_ITEMS}
     WHERE NOT EXISTS (SELECT 1 FROM queue WITH (UPDLOCK, HOLDLOCK) WHERE queue.[key] = new.[key])
         AND NOT EXISTS (
             SELECT 1 FROM history AS h WHERE h.[key] = new.[key]
-                AND (h.cycle = @cycle OR (new.leaf = 1 AND h.state IN ('ok', 'skipped')
+                AND (h.cycle = @cycle OR (new.kind = 'document' AND h.state IN ('ok', 'skipped')
                     AND new.version <> '' AND h.version = new.version)))"""
-)
-_SEEN = """
+
+
+_ADD = "DECLARE @cycle int = ?, @source nvarchar(200) = ?, @items nvarchar(max) = ?;" + _added("@items")
+_SEEN = f"""
     DECLARE @cycle int = ?, @items nvarchar(max) = ?;
     UPDATE h SET seen = @cycle
-    FROM history AS h JOIN OPENJSON(@items) WITH ([key] uniqueidentifier, version nvarchar(400)) AS new
-        ON h.[key] = new.[key]
+    FROM history AS h JOIN OPENJSON(@items) {_ITEMS} ON h.[key] = new.[key]
     WHERE h.kind = 'document' AND h.cycle < @cycle AND h.seen < @cycle AND h.state IN ('ok', 'skipped')
         AND new.version <> '' AND h.version = new.version"""
-_FINISH = """
-    DECLARE @holder uniqueidentifier = ?, @ids nvarchar(max) = ?, @items nvarchar(max) = ?;
+_FINISH = f"""
+    DECLARE @holder uniqueidentifier = ?, @items nvarchar(max) = ?, @cycle int = ?,
+        @source nvarchar(200) = ?, @found nvarchar(max) = ?;
     DECLARE @done TABLE (
         id bigint, [key] uniqueidentifier, source nvarchar(200), kind varchar(20), url nvarchar(max),
         detail nvarchar(max), [identity] nvarchar(400), cycle int, taken datetime2, state varchar(20),
@@ -130,7 +136,8 @@ _FINISH = """
         index_s float, version nvarchar(400), address nvarchar(max), ago_s float,
         grants nvarchar(max) AS JSON, targets nvarchar(max) AS JSON, failures nvarchar(max) AS JSON)
         AS g ON g.id = q.id
-    WHERE q.id IN (SELECT value FROM OPENJSON(@ids)) AND q.holder = @holder;
+    WHERE q.holder = @holder;
+    IF EXISTS (SELECT 1 FROM @done) {_added("@found")};
     DELETE q FROM queue AS q JOIN @done AS d ON q.id = d.id;
     DELETE a FROM access AS a JOIN @done AS d ON a.[key] = d.[key] WHERE d.grants IS NOT NULL;
     INSERT INTO access ([key], principal, rights, allowed)
@@ -223,8 +230,14 @@ _FAILURES = """
 
 SQL = CrawlSql(
     create=_CREATE,
+    there="""
+    SELECT COUNT(*) FROM sys.tables WHERE schema_id = SCHEMA_ID() AND name IN (
+        'cycle', 'queue', 'history', 'access', 'links', 'errors', 'sources', 'pauses', 'holds')""",
     greet="SET XACT_ABORT ON",
     take=_TAKE,
+    drop="""
+    DECLARE @holder uniqueidentifier = ?, @ids nvarchar(max) = ?;
+    DELETE FROM queue WHERE id IN (SELECT value FROM OPENJSON(@ids)) AND holder = @holder""",
     renew="""
     DECLARE @lease_s float = ?, @id bigint = ?, @holder uniqueidentifier = ?;
     UPDATE queue WITH (ROWLOCK) SET held_until = DATEADD(millisecond, @lease_s * 1000, SYSUTCDATETIME())
@@ -233,9 +246,10 @@ SQL = CrawlSql(
     seen=_SEEN,
     finish=_FINISH,
     finished="""
-    DECLARE @holder uniqueidentifier = ?, @ids nvarchar(max) = ?, @keys nvarchar(max) = ?;
-    SELECT id FROM history WHERE [key] IN (SELECT value FROM OPENJSON(@keys)) AND holder = @holder
-        AND id IN (SELECT value FROM OPENJSON(@ids))""",
+    DECLARE @holder uniqueidentifier = ?, @items nvarchar(max) = ?;
+    SELECT h.id FROM OPENJSON(@items) WITH (id bigint, [key] uniqueidentifier) AS item
+        JOIN history AS h ON h.[key] = item.[key] AND h.id = item.id
+    WHERE h.holder = @holder""",
     relink=_RELINK,
     hold="""
     DECLARE @source nvarchar(200) = ?, @host nvarchar(200) = ?, @seconds float = ?;
@@ -251,7 +265,9 @@ SQL = CrawlSql(
     moved="DECLARE @cycle int = ?, @source nvarchar(200) = ?, @items nvarchar(max) = ?;"
     + _REMOVE
     + """h.source = @source AND EXISTS (
-        SELECT 1 FROM OPENJSON(@items) WITH ([identity] nvarchar(400), [key] uniqueidentifier) AS new
+        SELECT 1 FROM OPENJSON(@items) """
+    + _ITEMS
+    + """
         WHERE new.[identity] = h.[identity] AND new.[identity] <> '' AND new.[key] <> h.[key])""",
     sweep="DECLARE @cycle int = ?;"
     + _REMOVE

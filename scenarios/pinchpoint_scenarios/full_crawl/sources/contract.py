@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from ...contract import Endpoint
 from ..params import FullCrawlParams, SourceParams
@@ -17,8 +17,7 @@ from ..params import FullCrawlParams, SourceParams
 ItemKind = Literal["container", "document"]
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(NamedTuple):
     """One thing to crawl.
 
     Attributes:
@@ -55,8 +54,7 @@ class Grant:
     allowed: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Fetched:
+class Fetched(NamedTuple):
     """A fetched document.
 
     Attributes:

@@ -7,7 +7,6 @@ import os
 import stat
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from typing import Any
 from urllib.parse import quote_from_bytes, unquote_to_bytes, urlsplit
 
@@ -18,6 +17,7 @@ from ..params import FullCrawlParams, SourceParams
 from ..politeness import Pace
 from .access import grants
 from .contract import Changes, Fetched, Item, Source
+from .one_host import OneHost
 from .share import check_share, is_share
 
 _CHUNK_BYTES = 2**20
@@ -60,7 +60,7 @@ class Files:
         return self._pace.pause_s()
 
 
-class FilesSource:
+class FilesSource(OneHost):
     """Every directory is a container. Names are bytes: a URL carries them percent-encoded, whatever they are.
 
     Args:
@@ -71,7 +71,7 @@ class FilesSource:
     """
 
     def __init__(self, endpoint: Endpoint, params: FullCrawlParams, pace: Pace, *, access: bool) -> None:
-        self._pace = pace
+        super().__init__(pace)
         self._access = access
         given = endpoint.url
         self._root = _path(given) if given.startswith("file://") else os.fsencode(given)
@@ -90,15 +90,6 @@ class FilesSource:
         """The folder itself."""
         return Item("container", _url(self._root))
 
-    def host(self, item: Item) -> str:
-        """See ``Source``."""
-        del item
-        return ""
-
-    def hold(self, host: str, seconds: float) -> None:
-        """See ``Source``."""
-        self._pace.hold(host, seconds)
-
     def enumerate(self, container: Item) -> Sequence[Item]:
         """What lies in a directory, by name. A link or a device becomes a document, which is then skipped."""
         path = _path(container.url)
@@ -108,11 +99,6 @@ class FilesSource:
         except OSError as error:
             raise _failure(error) from error
         return [item for item in found if item is not None]
-
-    def turn(self, item: Item) -> AbstractContextManager[None]:
-        """See ``Source``."""
-        del item
-        return self._pace.turn("")
 
     def fetch(self, document: Item) -> Fetched:
         """A regular file; never follows a link, never waits for a pipe."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote, urlencode
 
@@ -15,6 +14,7 @@ from ..odata import LIGHT, opened, page
 from ..params import FullCrawlParams, SourceParams
 from ..politeness import Pace
 from .contract import Changes, Fetched, Item
+from .one_host import OneHost
 
 if TYPE_CHECKING:
     from ..sharepoint_client import SharePointClient
@@ -45,7 +45,7 @@ class Profiles:
         return self._pace.pause_s()
 
 
-class ProfilesSource:
+class ProfilesSource(OneHost):
     """The users a site knows, by page, each with a profile: a document of ``NAME: VALUE`` lines.
 
     Args:
@@ -55,8 +55,8 @@ class ProfilesSource:
     """
 
     def __init__(self, client: SharePointClient, pace: Pace, page_size: int) -> None:
+        super().__init__(pace)
         self._client = client
-        self._pace = pace
         self._page_size = page_size
 
     def check(self) -> Mapping[str, Any]:
@@ -68,20 +68,6 @@ class ProfilesSource:
         """The first page of users."""
         query = urlencode({"$top": self._page_size, "$select": "Id,LoginName,PrincipalType"}, safe="$,")
         return self._container(f"/_api/web/siteusers?{query}")
-
-    def turn(self, item: Item) -> AbstractContextManager[None]:
-        """See ``Source``."""
-        del item
-        return self._pace.turn("")
-
-    def host(self, item: Item) -> str:
-        """See ``Source``."""
-        del item
-        return ""
-
-    def hold(self, host: str, seconds: float) -> None:
-        """See ``Source``."""
-        self._pace.hold(host, seconds)
 
     def enumerate(self, container: Item) -> Sequence[Item]:
         """A page of users; groups have no profile."""

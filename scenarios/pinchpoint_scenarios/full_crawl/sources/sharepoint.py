@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
@@ -15,6 +14,7 @@ from ..odata import page
 from ..params import FullCrawlParams, SourceParams
 from ..politeness import Pace
 from .contract import Changes, Fetched, Grant, Item
+from .one_host import OneHost
 from .sharepoint_changes import ITEM_FIELDS, ChangeLog
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class SharePoint:
         return self._pace.pause_s()
 
 
-class SharePointSource:
+class SharePointSource(OneHost):
     """Webs, their lists, their items by page, the files' bytes: each container is one GET.
 
     A container's ``detail`` is what its answer holds: ``web``, ``webs``, ``lists`` or ``items`` (and of
@@ -71,8 +71,8 @@ class SharePointSource:
         page_size: int,
         access: dict[str, tuple[Grant, ...] | None] | None,
     ) -> None:
+        super().__init__(pace)
         self._client = client
-        self._pace = pace
         self._page_size = page_size
         self._access = access
 
@@ -86,20 +86,6 @@ class SharePointSource:
     def root(self) -> Item:
         """The site's top web."""
         return self.container("/_api/web", "web")
-
-    def turn(self, item: Item) -> AbstractContextManager[None]:
-        """See ``Source``."""
-        del item
-        return self._pace.turn("")
-
-    def host(self, item: Item) -> str:
-        """See ``Source``."""
-        del item
-        return ""
-
-    def hold(self, host: str, seconds: float) -> None:
-        """See ``Source``."""
-        self._pace.hold(host, seconds)
 
     def enumerate(self, container: Item) -> Sequence[Item]:
         """What a web, or a page of webs, lists or items, holds; the next page is one more container."""

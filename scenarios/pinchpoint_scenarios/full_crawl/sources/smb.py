@@ -7,7 +7,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 from urllib.parse import quote, unquote, urlsplit
 
@@ -22,6 +22,7 @@ from ..failures import Failure, Skipped
 from ..http import LARGEST_BYTES
 from ..politeness import Pace
 from .contract import Changes, Fetched, Grant, Item
+from .one_host import OneHost
 from .share import check_share
 
 T = TypeVar("T")
@@ -42,7 +43,7 @@ _KINDS = {
 _PERMANENT = frozenset({"not_found", "permission", "authentication"})
 
 
-class ShareSource:
+class ShareSource(OneHost):
     r"""One session's connection to a share. Every directory is a container; links are skipped, not followed.
 
     Args:
@@ -54,9 +55,9 @@ class ShareSource:
     """
 
     def __init__(self, endpoint: Endpoint, timeout_s: float, pace: Pace, *, access: bool) -> None:
+        super().__init__(pace)
         self._share = check_share(endpoint)
         self._timeout_s = timeout_s
-        self._pace = pace
         self._access = access
         self._connections: dict[str, Any] = {}
         self._options = {
@@ -80,20 +81,6 @@ class ShareSource:
     def root(self) -> Item:
         """The share, or the folder in it."""
         return Item("container", self._url(self._share.path))
-
-    def turn(self, item: Item) -> AbstractContextManager[None]:
-        """See ``Source``."""
-        del item
-        return self._pace.turn("")
-
-    def host(self, item: Item) -> str:
-        """See ``Source``."""
-        del item
-        return ""
-
-    def hold(self, host: str, seconds: float) -> None:
-        """See ``Source``."""
-        self._pace.hold(host, seconds)
 
     def enumerate(self, container: Item) -> Sequence[Item]:
         """What lies in a directory, by name."""

@@ -5,16 +5,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...contract import Endpoint
 from ...errors import ScenarioError
 from ..failures import Failure, Skipped
-from ..http import Answer, Http
+from ..http import Answer, Http, refusal
 from ..login import header_login
+from ..memo import Memo
 from ..params import FullCrawlParams, SourceParams
-from ..politeness import Pace
+from ..politeness import NO_WAIT, Pace
 from ..robots import Robots, read
 from ..scope import Scope
 from ..urls import Page, canonical, host_of, origin_of, target_of
@@ -28,8 +28,9 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _NOT_MODIFIED = 304
 _MOST_HOSTS = 32
 """Connections a session keeps: to so many hosts."""
-_REMEMBERED = 2**15
+_REMEMBERED = 2**16
 """So many links are judged once: a site's pages lead to the same others."""
+_ROBOTS_REDIRECTS = 5
 
 
 class Web:
@@ -45,9 +46,11 @@ class Web:
         self.source = source
         self.timeout_s = params.timeout_s
         self.login = header_login(endpoint)
-        self.linked = lru_cache(_REMEMBERED)(self._linked)
-        """``linked(url, depth)``: a page that is linked to, as an item; None where it may not be crawled."""
+        self.linked = Memo(self._linked, _REMEMBERED)
+        """``linked[url, depth]``: a page that is linked to, as an item; None where it may not be crawled."""
+        self._judged = Memo(self._judge, _REMEMBERED)
         self._robots: dict[str, Robots] = {}
+        self._elsewhere: dict[str, str] = {}
         self._lock = threading.Lock()
 
     def connect(self) -> WebSource:
@@ -66,18 +69,49 @@ class Web:
         """Keep a host's rules."""
         with self._lock:
             self._robots[host] = robots
-        self.linked.cache_clear()
+        self.linked.clear()
+        self._judged.clear()
         self.pace.slow_down(host, robots.delay_s)
 
     def may(self, url: str, depth: int) -> bool:
         """Whether an address is in scope, and its host, as far as that is known, allows it."""
-        if not self.scope.holds(url, depth):
+        return self.scope.reaches(depth) and self._judged[url]
+
+    def leads_round(self, url: str, own: str) -> bool:
+        """Whether the address a page says is its own says, maybe by way of others, that this one is its own.
+
+        Whoever of them is looked at last is indexed, now and the next time; else none of them would be.
+        """
+        met = {url}
+        while own and own not in met:
+            met.add(own)
+            own = self._elsewhere.get(own, "")
+        return own == url
+
+    def lies_elsewhere(self, url: str, own: str) -> None:
+        """Note the address that a page says is its own."""
+        if len(self._elsewhere) >= _REMEMBERED:
+            self._elsewhere.clear()
+        self._elsewhere[url] = own
+
+    def _judge(self, url: str) -> bool:
+        if not self.scope.covers(url):
             return False
         known = self._robots.get(host_of(url))
         return known is None or known.allow(url)
 
-    def _linked(self, url: str, depth: int) -> Item | None:
+    def _linked(self, link: tuple[str, int]) -> Item | None:
+        url, depth = link
         return Item("document", url, str(depth)) if self.may(url, depth) else None
+
+
+class _Near(NamedTuple):
+    """A host that is being asked: what its addresses begin with, and what else it takes to ask it."""
+
+    place: str
+    target_from: int
+    robots: Robots
+    http: Http
 
 
 class WebSource:
@@ -94,6 +128,7 @@ class WebSource:
     def __init__(self, site: Web) -> None:
         self._site = site
         self._https: dict[str, Http] = {}
+        self._near: _Near | None = None
 
     def check(self) -> Mapping[str, Any]:
         """Whether the start answers, and what robots.txt says."""
@@ -112,7 +147,8 @@ class WebSource:
 
     def turn(self, item: Item) -> AbstractContextManager[None]:
         """See ``Source``."""
-        return self._site.pace.turn(host_of(item.url))
+        pace = self._site.pace
+        return NO_WAIT if pace.free else pace.turn(host_of(item.url))
 
     def host(self, item: Item) -> str:
         """See ``Source``."""
@@ -136,33 +172,37 @@ class WebSource:
             if url is None:
                 continue
             if entry.is_sitemap:
-                found.append(Item("container", url, _SITEMAP, entry.version))
+                if self._site.scope.has_host(url):
+                    found.append(Item("container", url, _SITEMAP, entry.version))
             elif self._site.may(url, 0):
                 found.append(Item("document", url, "0", entry.version))
         return found
 
     def fetch(self, document: Item) -> Fetched:
         """A page or file, what it links to, and what of that is to be crawled."""
-        if not self._robots(document.url).allow(document.url):
+        url = document.url
+        if not self._at(url).robots.allow(url):
             raise Skipped("robots.txt disallows it")
-        answer = self._ask(document.url, _conditions(document.known))
+        answer = self._ask(url, _conditions(document.known) if document.known else None)
         if answer.status == _NOT_MODIFIED:
             return Fetched(b"", answer.start_ns, answer.end_ns, version=document.known, unchanged=True)
         depth = int(document.detail or 0)
         if answer.status in _REDIRECTS:
             return self._moved(document, answer, depth)
-        version = document.version or answer.header("ETag") or answer.header("Last-Modified")
-        if not is_page(answer):
+        told = answer.response.header
+        version = document.version or told(b"etag") or told(b"last-modified")
+        content_type = told(b"content-type")
+        if not is_page(content_type, answer.body):
             return Fetched(answer.body, answer.start_ns, answer.end_ns, version=version)
-        said = reading(answer, document.url)
+        said = reading(answer, content_type, url, self._site.source.user_agent)
         return Fetched(
             answer.body,
             answer.start_ns,
             answer.end_ns,
             version=version,
             links=said.links,
-            found=self._found(said, document.url, depth),
-            skipped=self._why_not(said, document.url),
+            found=self._found(said, url, depth),
+            skipped=self._why_not(said, url),
         )
 
     def token(self) -> str | None:
@@ -178,6 +218,7 @@ class WebSource:
         for http in self._https.values():
             http.close()
         self._https.clear()
+        self._near = None
 
     def _beginning(self) -> list[Item]:
         robots = self._robots(self._site.start)
@@ -185,7 +226,11 @@ class WebSource:
         if self._site.source.sitemaps:
             page = Page(self._site.start)
             named = robots.sitemaps or ("/sitemap.xml",)
-            urls = dict.fromkeys(url for each in named if (url := page.link(each)) is not None)
+            urls = dict.fromkeys(
+                url
+                for each in named
+                if (url := page.link(each)) is not None and self._site.scope.has_host(url)
+            )
             found += [
                 Item("container", url, _SITEMAP) for url in urls if robots.sitemaps or self._exists(url)
             ]
@@ -203,11 +248,11 @@ class WebSource:
             return False
 
     def _moved(self, document: Item, answer: Answer, depth: int) -> Fetched:
-        target = Page(document.url).link(answer.header("Location"))
+        target = Page(document.url).link(_location(answer))
         if target is None:
             raise Failure("bad_answer", "a redirect to nowhere", permanent=True)
         # As near as what it was found by: a redirect is no link that somebody would have to follow.
-        found = self._site.linked(target, depth)
+        found = self._site.linked[target, depth]
         return Fetched(
             b"",
             answer.start_ns,
@@ -218,17 +263,19 @@ class WebSource:
         )
 
     def _found(self, said: Reading, url: str, depth: int) -> tuple[Item, ...]:
-        found = [self._site.linked(said.canonical, depth)] if said.canonical else []
-        found += [
-            self._site.linked(link, depth + 1) for link in said.follow if link not in (url, said.canonical)
-        ]
-        return tuple(item for item in found if item is not None)
+        linked, own, next_depth = self._site.linked, said.canonical, depth + 1
+        found = [item for link in said.follow if (item := linked[link, next_depth]) is not None]
+        if own and own != url and (nearer := linked[own, depth]) is not None:
+            found = [nearer, *(item for item in found if item.url != own)]
+        return tuple(found)
 
     def _why_not(self, said: Reading, url: str) -> str:
         if said.noindex:
             return "it asks not to be indexed"
-        if said.canonical and said.canonical != url and self._site.may(said.canonical, 0):
-            return f"its canonical address is {said.canonical}"
+        own = said.canonical
+        if own and own != url and self._site.may(own, 0) and not self._site.leads_round(url, own):
+            self._site.lies_elsewhere(url, own)
+            return f"its canonical address is {own}"
         return ""
 
     def _robots(self, url: str) -> Robots:
@@ -236,21 +283,43 @@ class WebSource:
         known = self._site.known(host)
         if known is None:
             agent = self._site.source.user_agent
-            if self._site.source.robots:
-                http = self._http(url)
-                known = read(lambda: http.request("GET", "/robots.txt"), agent)
-            else:
-                known = Robots(None, agent)
+            obeyed = self._site.source.robots
+            known = read(lambda: self._robots_txt(url), agent) if obeyed else Robots(None, agent)
             self._site.learn(host, known)
         return known
 
+    def _robots_txt(self, url: str) -> Answer:
+        """A host's robots.txt, wherever on the source's hosts that has moved to (RFC 9309, 2.3.1.2)."""
+        where = f"{origin_of(url)}/robots.txt"
+        for _ in range(1 + _ROBOTS_REDIRECTS):
+            answer = self._http(where).request("GET", target_of(where), accept=_REDIRECTS)
+            if answer.status not in _REDIRECTS:
+                return answer
+            leads = Page(where).link(_location(answer))
+            if leads is None or not self._site.scope.has_host(leads):
+                break
+            where = leads
+        raise refusal(answer.response)
+
     def _ask(self, url: str, conditions: Mapping[str, str] | None = None) -> Answer:
         accept = _REDIRECTS | {_NOT_MODIFIED} if conditions else _REDIRECTS
+        near = self._near
         try:
-            return self._http(url).request("GET", target_of(url), accept=accept, headers=conditions)
+            if near is None or not url.startswith(near.place):
+                return self._http(url).request("GET", target_of(url), accept=accept, headers=conditions)
+            target = url[near.target_from :]
+            return near.http.request("GET", target, accept=accept, headers=conditions)
         except Failure as failure:
             self._site.pace.hold(host_of(url), failure.retry_after_s)
             raise
+
+    def _at(self, url: str) -> _Near:
+        """What is known of an address's host: mostly that of the one before."""
+        near = self._near
+        if near is None or not url.startswith(near.place):
+            place = origin_of(url) + "/"
+            near = self._near = _Near(place, len(place) - 1, self._robots(url), self._http(url))
+        return near
 
     def _http(self, url: str) -> Http:
         origin = origin_of(url)
@@ -258,11 +327,18 @@ class WebSource:
         if found is None:
             if len(self._https) >= _MOST_HOSTS:
                 self._https.pop(next(iter(self._https))).close()
+                self._near = None  # it may have been that one
             headers = {"User-Agent": self._site.source.user_agent, "Accept": "*/*"}
             if host_of(url) == host_of(self._site.start):
                 headers |= self._site.login
             found = self._https[origin] = Http(origin, timeout_s=self._site.timeout_s, headers=headers)
         return found
+
+
+def _location(answer: Answer) -> str:
+    """Where a redirect leads: UTF-8, though HTTP's fields are bytes (RFC 9110, 5.5)."""
+    value = answer.header("Location")
+    return value if value.isascii() else value.encode("latin-1").decode("utf-8", "replace")
 
 
 def _conditions(known: str) -> Mapping[str, str] | None:

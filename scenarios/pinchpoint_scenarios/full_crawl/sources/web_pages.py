@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from selectolax.lexbor import LexborHTMLParser, LexborNode
+from lxml import etree  # type: ignore[import-untyped] # it ships no types
+from w3lib.encoding import html_to_unicode
 
 from ..http import Answer
 from ..urls import Page
 
 _HTML = ("text/html", "application/xhtml+xml")
-_FOLLOWED = ("a", "area", "frame", "iframe")
-_CHARSET = re.compile(r"charset\s*=\s*[\"']?([\w.:-]+)", re.IGNORECASE)
+_BEGINNINGS = (b"<!doctype html", b"<html")
+_LINKS = frozenset({"a", "area", "frame", "iframe"})
+_OTHERS = frozenset({"base", "link", "meta"})
+_REFRESH = re.compile(r"[\d.\s]*[;,]\s*(?:url\s*=)?\s*[\"']?([^\"']+)", re.IGNORECASE)
+_ADDRESSED = re.compile(r"\s*([\w.*/-]+)\s*:\s*(.*)")  # X-Robots-Tag: otherbot: noindex
+_WITH_VALUES = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
 _MOST_LINKS = 10_000
 """Of one page; what comes behind them is a listing that has no end."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(NamedTuple):
     """What a page says.
 
     Attributes:
         links: canonical addresses it links to, each once, in order.
-        follow: those of them that may be followed.
+        follow: those of them that may be followed, but not its own.
         canonical: the address it says is its own; "" where it says none.
         noindex: whether it asks not to be indexed.
     """
@@ -34,62 +40,119 @@ class Reading:
     noindex: bool
 
 
-def is_page(answer: Answer) -> bool:
-    """Whether an answer is HTML."""
-    return answer.header("Content-Type").lower().startswith(_HTML)
+@dataclass(slots=True)
+class _Said:
+    """What stands in a page, as it stands there."""
+
+    hrefs: dict[str, bool] = field(default_factory=dict)  # and whether one of its links may be followed
+    choosy: bool = False  # whether there is one that may not
+    base: str = ""
+    canonical: str = ""
+    words: set[str] = field(default_factory=set)  # of robots
 
 
-def reading(answer: Answer, url: str) -> Reading:
-    """What a page says; ``url`` is its canonical address."""
-    tree = LexborHTMLParser(_text(answer))
-    # A question to the tree costs as much as some links: none is asked that the bytes can answer.
-    names = answer.body.lower()
-    page = _base(tree, url) if b"<base" in names else Page(url)
-    said = _robots_said(tree if b"robots" in names else None, answer)
-    links: dict[str, bool] = {}
-    for node in (each for tag in _FOLLOWED if b"<" + tag.encode() in names for each in tree.tags(tag)):
-        attributes = node.attributes
-        href = attributes.get("href") or attributes.get("src")
-        link = page.link(href) if href else None
-        if link is not None:
-            rel = attributes.get("rel")
-            followed = not rel or "nofollow" not in rel.lower()
-            links[link] = links.get(link, False) or followed
-            if len(links) >= _MOST_LINKS:
-                break
-    follow = () if said & {"nofollow", "none"} else tuple(link for link, ok in links.items() if ok)
-    own = _canonical(tree, page) if b"canonical" in names else ""
-    return Reading(tuple(links), follow, own, bool(said & {"noindex", "none"}))
+class _Reader:
+    """Takes the tags of a page as libxml2 meets them: no tree is built, however deep it is nested."""
+
+    def __init__(self) -> None:
+        self._said = _Said()
+
+    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        if tag in _LINKS:
+            href = attributes.get("href") or attributes.get("src")
+            hrefs = self._said.hrefs
+            if href and len(hrefs) < _MOST_LINKS:
+                rel = attributes.get("rel")
+                if not rel or "nofollow" not in rel.lower().split():
+                    hrefs[href] = True
+                else:
+                    hrefs.setdefault(href, False)
+                    self._said.choosy = True
+        elif tag in _OTHERS:
+            _note(tag, attributes, self._said)
+
+    def close(self) -> _Said:
+        said, self._said = self._said, _Said()
+        return said
 
 
-def _text(answer: Answer) -> bytes | str:
-    """The bytes, which the parser takes for UTF-8; text where another encoding is named."""
-    found = _CHARSET.search(answer.header("Content-Type"))
-    if found is None and b"charset" in answer.body[:1024].lower():
-        found = _CHARSET.search(answer.body[:1024].decode("latin-1"))
-    encoding = found[1].lower() if found else "utf-8"
-    if encoding in {"utf-8", "utf8"}:
-        return answer.body
+_PARSER = etree.HTMLParser(encoding="utf-8", target=_Reader(), huge_tree=True)
+"""One for all: what is not UTF-8 is made so before."""
+
+
+def is_page(content_type: str, body: bytes) -> bool:
+    """Whether an answer is HTML: by its type; where its server tells none, by its beginning."""
+    if content_type:
+        return content_type.lower().startswith(_HTML)
+    return body[:100].lstrip(b"\xef\xbb\xbf \t\r\n").lower().startswith(_BEGINNINGS)
+
+
+def reading(answer: Answer, content_type: str, url: str, user_agent: str) -> Reading:
+    """What a page says to somebody of that name; ``url`` is its canonical address."""
+    said = _said(_utf8(answer.body, content_type))
+    if answer.response.header(b"x-robots-tag"):
+        said.words |= _header_words(answer, user_agent)
+    page = Page((said.base and Page(url).link(said.base)) or url)
+    found = page.links(said.hrefs)
+    links = follow = dict.fromkeys(filter(None, found))
+    if said.words and said.words & {"nofollow", "none"}:
+        follow = {}
+    elif said.choosy:
+        pairs = zip(found, said.hrefs.values(), strict=True)
+        follow = dict.fromkeys(link for link, followed in pairs if link and followed)
+    return Reading(
+        tuple(links),
+        tuple([link for link in follow if link != url]),
+        (said.canonical and page.link(said.canonical)) or "",
+        bool(said.words and said.words & {"noindex", "none"}),
+    )
+
+
+def _said(body: bytes) -> _Said:
     try:
-        return answer.body.decode(encoding, "replace")
-    except LookupError:
-        return answer.body
+        said: _Said = etree.fromstring(body, _PARSER)
+    except etree.XMLSyntaxError:  # nothing in it that could be an element
+        return _Said()
+    return said
 
 
-def _base(tree: LexborHTMLParser, url: str) -> Page:
-    node = tree.css_first("base[href]")
-    href = node.attributes.get("href") if node is not None else None
-    return Page((Page(url).link(href) if href else None) or url)
+def _note(tag: str, attributes: Mapping[str, str], said: _Said) -> None:
+    """Note what something says that is no link: the first ``base`` and ``canonical``, every ``meta``."""
+    if tag == "base":
+        said.base = said.base or attributes.get("href", "")
+    elif tag == "link":
+        if "canonical" in attributes.get("rel", "").lower().split():
+            said.canonical = said.canonical or attributes.get("href", "")
+    elif attributes.get("name", "").strip().lower() == "robots":
+        said.words |= _words(attributes.get("content", ""))
+    elif attributes.get("http-equiv", "").strip().lower() == "refresh":
+        leads = _REFRESH.match(attributes.get("content", ""))
+        if leads:
+            said.hrefs[leads[1].strip()] = True
 
 
-def _canonical(tree: LexborHTMLParser, page: Page) -> str:
-    node = tree.css_first('link[rel~="canonical" i][href]')
-    href = node.attributes.get("href") if node is not None else None
-    return (page.link(href) if href else None) or ""
+def _utf8(body: bytes, content_type: str) -> bytes:
+    """A page in UTF-8, whatever it came in: its byte order mark, its server, then itself say what."""
+    if body.isascii() and b"\0" not in body:
+        return body
+    return html_to_unicode(content_type or None, body)[1].encode("utf-8", "replace")
 
 
-def _robots_said(tree: LexborHTMLParser | None, answer: Answer) -> set[str]:
-    nodes: list[LexborNode] = tree.css('meta[name="robots" i]') if tree is not None else []
-    said = [node.attributes.get("content") or "" for node in nodes]
-    said.append(answer.header("X-Robots-Tag"))
-    return {word.strip().lower() for text in said for word in text.split(",")}
+def _header_words(answer: Answer, user_agent: str) -> set[str]:
+    """What ``X-Robots-Tag`` says to everybody, or to a crawler of this name; a field may name another."""
+    words = set()
+    for name, value in answer.response.headers:
+        if name.lower() != b"x-robots-tag":
+            continue
+        text = value.decode("latin-1")
+        addressed = _ADDRESSED.match(text)
+        if addressed and addressed[1].lower() not in _WITH_VALUES:
+            if not user_agent.lower().startswith(addressed[1].lower()):
+                continue
+            text = addressed[2]
+        words |= _words(text)
+    return words
+
+
+def _words(text: str) -> set[str]:
+    return {word.strip().lower() for word in text.split(",")}

@@ -228,8 +228,13 @@ class Mongo:
             yield "journal is off, so a write does not wait for the disk"
         elif journals is None:
             yield "whether the server keeps a journal is not known"
-        if asked.write_concern == 1 and members is not None and members > 1:
-            yield "write_concern is 1, so a write is acknowledged when one member has it"
+        wanted = asked.write_concern
+        if isinstance(wanted, int) and members is not None and 0 < wanted <= members // 2:
+            # The others may elect a primary that has not got it: then it is rolled back.
+            yield (
+                f"write_concern is {wanted} of {members} members, so an acknowledged write may be taken back "
+                "when another member becomes the primary; majority is safe"
+            )
 
 
 class MongoConnection:

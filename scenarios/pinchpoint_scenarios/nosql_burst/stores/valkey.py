@@ -28,6 +28,9 @@ CONNECT_TIMEOUT_S = 5
 MARK = "owner"
 """The key under our prefix that says the others are ours."""
 
+_SETTINGS = ("appendonly", "appendfsync", "no-appendfsync-on-rewrite", "maxmemory", "maxmemory-policy")
+"""What decides whether an acknowledged write is there later."""
+_NOT_KNOWN = "not known"
 _BATCH_KEYS = 500  # one SCAN step and one UNLINK: short enough not to hold the server's one thread
 
 _BY_CLASS: tuple[tuple[type[exceptions.ValkeyError], str], ...] = (
@@ -88,7 +91,7 @@ class Valkey:
             "server": info.get("server_name", "redis"),
             "version": info.get("valkey_version", info.get("redis_version")),
             "settings": settings,
-            "warnings": [self._durability(settings)] if self._durability(settings) else [],
+            "warnings": [f"{place(self._endpoint)}: {why}" for why in self._weaker(settings)],
         }
 
     def claim(self, progress: Callable[[str], None]) -> None:
@@ -175,24 +178,32 @@ class Valkey:
         return unreachable(self._endpoint, cause, remedy)
 
     def _settings(self, client: valkey.Valkey) -> dict[str, str]:
-        try:
-            found = cast("dict[str, str]", client.config_get("append*"))
+        try:  # one by one: several in one command are known from Redis 7 on
+            found = [cast("dict[str, str]", client.config_get(name)).get(name) for name in _SETTINGS]
         except exceptions.ResponseError:  # renamed, or denied to this user: many hosted servers do
-            found = {}
-        return {name: found.get(name, "not known") for name in ("appendonly", "appendfsync")}
+            found = [None] * len(_SETTINGS)
+        return {name: value or _NOT_KNOWN for name, value in zip(_SETTINGS, found, strict=True)}
 
-    def _durability(self, settings: Mapping[str, str]) -> str:
-        """What a reader of the result must know about what a write was worth; empty where all is well."""
-        if settings["appendonly"] == "not known":
-            return f"{place(self._endpoint)}: whether a write waits for the disk is not known"
-        if settings["appendonly"] == "no":
-            return f"{place(self._endpoint)}: appendonly is off, so a write is not durable"
-        if settings["appendfsync"] != "always":
-            return (
-                f"{place(self._endpoint)}: appendfsync is {settings['appendfsync']}, "
-                "so a write does not wait for the disk"
+    def _weaker(self, settings: Mapping[str, str]) -> Iterator[str]:
+        """What makes an acknowledged write less than durable, or takes it away again."""
+        if settings["appendonly"] == _NOT_KNOWN:
+            yield "whether a write waits for the disk is not known"
+        elif settings["appendonly"] == "no":
+            yield "appendonly is off, so a write is not durable"
+        elif settings["appendfsync"] != "always":
+            yield f"appendfsync is {settings['appendfsync']}, so a write does not wait for the disk"
+        elif settings["no-appendfsync-on-rewrite"] == "yes":
+            yield (
+                "no-appendfsync-on-rewrite is on, so a write does not wait for the disk while the file is "
+                "rewritten or a snapshot is taken"
             )
-        return ""
+        policy = settings["maxmemory-policy"]
+        evicts = policy.startswith("allkeys-") or (policy.startswith("volatile-") and self._params.ttl_s)
+        if evicts and settings["maxmemory"] not in ("0", _NOT_KNOWN):
+            yield (
+                f"maxmemory-policy is {policy}, so the server may throw acknowledged writes away once it "
+                f"holds {settings['maxmemory']} bytes (maxmemory)"
+            )
 
     def _ours(self, client: valkey.Valkey) -> bool:
         return bool(client.get(self._prefix + MARK) == MARKER.encode())

@@ -29,6 +29,6 @@ SUITE = Suite(
     about="dd direct write, dd read with the page cache dropped, hdparm; 12 trials 10 s apart",
     jobs=jobs,
     repetitions=12,
-    seconds=3.0,
+    seconds=None,
     pause_s=10.0,
 )

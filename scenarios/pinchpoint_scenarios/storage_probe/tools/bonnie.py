@@ -34,7 +34,7 @@ FILES: Mapping[str, tuple[int, int]] = {
 _UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 _LATENCY = re.compile(r"(\d+)(us|ms|s)")
 _MIB = 2**20
-_SMALL_BYTES = (16384, 8192)  # seed C: files of 8 to 16 KB
+LARGEST_SMALL_BYTES, _SMALLEST_BYTES = 16384, 8192  # seed C: files of 8 to 16 KB
 
 
 class Bonnie:
@@ -55,8 +55,7 @@ class Bonnie:
         small = int(job.options["small_files"])
         sizes = [f"-s{place.size_bytes // _MIB}", "-n0"]
         if small:
-            largest, smallest = _SMALL_BYTES
-            sizes = ["-s0", f"-n{small}:{largest}:{smallest}:{small}"]
+            sizes = ["-s0", f"-n{small}:{LARGEST_SMALL_BYTES}:{_SMALLEST_BYTES}:{small}"]
         memory = [f"-r{_memory_mib(place)}"]
         user = ["-uroot"] if place.root else []
         return [[self.program, "-q", "-f", "-mprobe", f"-d{place.folder}", *sizes, *memory, *user]]

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from scenarios.full_crawl.native.farm import Farm, Source
 from scenarios.full_crawl.native.sshfarm import PASSWORD, SshFarm, ssh_farm
-from scenarios.full_crawl.native.winrmfarm import PASSWORD as WINRM_PASSWORD
 from scenarios.full_crawl.native.winrmfarm import WinRmFarm, winrm_farm
+from winrmserver import PASSWORD as WINRM_PASSWORD
 
 from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.errors import EndpointUnreachable, ScenarioError

@@ -7,11 +7,9 @@ with what the stand-in farm answers.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
-import tree_sitter_powershell
+from powershell import named, parse, wrong
 from scenarios.full_crawl.native.farm import Farm, Source
-from tree_sitter import Language, Node, Parser
 
 from pinchpoint_scenarios.full_crawl.native.link import SCRIPT, script
 
@@ -22,29 +20,9 @@ FUNCTIONS_OF_SHAREPOINT = {
 }
 
 
-def parse(text: str) -> Node:
-    """The tree of a script."""
-    return Parser(Language(tree_sitter_powershell.language())).parse(text.encode()).root_node
-
-
-def walk(node: Node) -> Iterator[Node]:
-    """A node and all below it."""
-    yield node
-    for child in node.children:
-        yield from walk(child)
-
-
-def named(text: str, kind: str) -> list[str]:
-    """The text of all nodes of a kind."""
-    found = [node.text for node in walk(parse(text)) if node.type == kind]
-    return [one.decode() for one in found if one is not None]
-
-
 def test_the_script_parses() -> None:
     """No error and no missing token; a script with a brace too few is found out."""
-    tree = parse(script())
-    wrong = [(node.start_point.row + 1, node.text) for node in walk(tree) if node.is_error or node.is_missing]
-    assert not wrong
+    assert not wrong(script())
     assert parse(script().replace("\n}\n", "\n", 1)).has_error
 
 

@@ -34,14 +34,18 @@ class ServerSql:
         others: ``$1``: a schema's name; rows: what lies there, but for the mark.
         drop_table: drops a table of the schema if it is there.
         drop: drops the schema, which is empty.
-        greet: statements for a new connection: (application name, timeout in s); what the driver must do
-            about the timeout where the server has none is ``driver_times_out``.
+        bound: statements that tell a connection's name and bound its statements: (application name, timeout
+            in s); what the driver must do about the timeout where the server has none is
+            ``driver_times_out``.
+        greet: further statements for a connection that runs statements of ours.
         driver_times_out: whether it is the driver that gives statements up.
         patient: statements for a connection that makes data, which takes as long as it takes.
         isolation: isolation level of a plan -> statements.
         snapshot_off: one row: 1 where the level ``snapshot`` is not to be had; empty: it always is.
         snapshot_on: the statement that allows it: ``{database}``.
         free: one row: bytes free where the data goes; empty: it has no way to tell.
+        transactions: one row: 0 where no transaction is open.
+        roll_back: ends the transaction that is open, where one is.
     """
 
     name: str
@@ -60,10 +64,13 @@ class ServerSql:
     others: str
     drop_table: str
     drop: tuple[str, ...]
-    greet: Callable[[str, float], tuple[Asked, ...]]
+    bound: Callable[[str, float], tuple[Asked, ...]]
+    greet: tuple[str, ...]
     driver_times_out: bool
     patient: tuple[str, ...]
     isolation: Mapping[str, tuple[str, ...]]
+    transactions: str
+    roll_back: str
     snapshot_off: str = ""
     snapshot_on: str = ""
     free: str = ""

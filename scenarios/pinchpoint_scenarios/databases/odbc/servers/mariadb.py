@@ -14,13 +14,13 @@ MARK_TABLE = "pinchpoint"
 """The table whose comment is the mark."""
 
 
-def _greet(application: str, timeout_s: float) -> tuple[Asked, ...]:
+def _bound(application: str, timeout_s: float) -> tuple[Asked, ...]:
     del application  # the driver tells the program's name; a connection cannot change it
     timeout_ms = max(1, round(timeout_s * 1000))
     # MySQL gives only reads up; a write's wait ends with innodb_lock_wait_timeout.
     mariadb = f"/*M! SESSION max_statement_time = {timeout_s:.3f}, */"
     mysql = f"/*!80000 SESSION max_execution_time = {timeout_ms}, */"
-    return ((f"SET {mariadb} {mysql} {_RECURSION}", ()),)
+    return ((f"SET {mariadb} {mysql} SESSION autocommit = 1", ()),)
 
 
 # Numbers come from recursion, in blocks of a hundred.
@@ -63,7 +63,8 @@ SQL = ServerSql(
         UNION ALL SELECT ROUTINE_NAME FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = $1""",
     drop_table="DROP TABLE IF EXISTS {table}",
     drop=("DROP DATABASE {schema}",),
-    greet=_greet,
+    bound=_bound,
+    greet=(f"SET {_RECURSION}",),
     driver_times_out=False,
     patient=(
         (
@@ -78,6 +79,8 @@ SQL = ServerSql(
         # Without it a change goes to the row as it is now, not as the transaction saw it.
         "snapshot": (_LEVEL + "REPEATABLE READ", "SET SESSION innodb_snapshot_isolation = ON"),
     },
+    transactions="SELECT /*M! @@in_transaction */ /*!80000 0 */",  # MySQL has nobody tell it
+    roll_back="ROLLBACK",
     snapshot_on="MariaDB 10.6.18, 10.11.8 or later has it",
 )
 """The statements of ``ServerSql``."""

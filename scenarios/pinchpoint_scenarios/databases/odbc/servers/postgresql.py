@@ -5,7 +5,7 @@ from __future__ import annotations
 from .contract import Asked, ServerSql
 
 
-def _greet(application: str, timeout_s: float) -> tuple[Asked, ...]:
+def _bound(application: str, timeout_s: float) -> tuple[Asked, ...]:
     timeout_ms = str(max(1, round(timeout_s * 1000)))
     return (
         ("SELECT set_config('application_name', $1, false)", (application,)),
@@ -48,7 +48,8 @@ SQL = ServerSql(
         WHERE n.nspname = $1::text""",
     drop_table="DROP TABLE IF EXISTS {table} RESTRICT",
     drop=("DROP SCHEMA {schema} RESTRICT",),
-    greet=_greet,
+    bound=_bound,
+    greet=(),
     driver_times_out=False,
     patient=(
         """SELECT set_config(name, '0', false) FROM pg_settings
@@ -60,5 +61,8 @@ SQL = ServerSql(
         "serializable": _isolation("serializable"),
         "snapshot": _isolation("repeatable read"),  # which is what snapshot isolation is called here
     },
+    # A transaction of this statement's own begins with it.
+    transactions="SELECT CASE WHEN now() < statement_timestamp() THEN 1 ELSE 0 END",
+    roll_back="ROLLBACK",
 )
 """The statements of ``ServerSql``."""

@@ -8,10 +8,9 @@ from __future__ import annotations
 from .contract import Asked, ServerSql
 
 
-def _greet(application: str, timeout_s: float) -> tuple[Asked, ...]:
+def _bound(application: str, timeout_s: float) -> tuple[Asked, ...]:
     del application, timeout_s  # the driver does both: APP=, and an attention when the time is over
-    # A batch is all or nothing.
-    return (("SET XACT_ABORT ON", ()),)
+    return ()
 
 
 def _isolation(level: str) -> tuple[str, ...]:
@@ -63,7 +62,8 @@ SQL = ServerSql(
     "WHERE s.name = $1 AND o.parent_object_id = 0",
     drop_table="DROP TABLE IF EXISTS {table}",
     drop=("DROP SCHEMA {schema}",),
-    greet=_greet,
+    bound=_bound,
+    greet=("SET XACT_ABORT ON",),  # a batch is all or nothing
     driver_times_out=True,
     patient=("SET XACT_ABORT ON",),
     isolation={
@@ -72,6 +72,8 @@ SQL = ServerSql(
         "serializable": _isolation("SERIALIZABLE"),
         "snapshot": _isolation("SNAPSHOT"),
     },
+    transactions="SELECT @@TRANCOUNT",
+    roll_back="IF @@TRANCOUNT > 0 ROLLBACK TRANSACTION",
     snapshot_off="""SELECT CASE WHEN snapshot_isolation_state IN (1, 3) THEN 0 ELSE 1 END
         FROM sys.databases WHERE database_id = DB_ID()""",
     snapshot_on="ALTER DATABASE [{database}] SET ALLOW_SNAPSHOT_ISOLATION ON",

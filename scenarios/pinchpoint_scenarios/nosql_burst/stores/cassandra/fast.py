@@ -80,11 +80,21 @@ class FastConnection:
         return ""
 
 
-_clock = threading.local()
+class Clock:
+    """UTC microseconds that only rise in this process: of two writes to one record the later one must win.
+
+    Whoever makes them: records are shared by all sessions of a process, and a clock may be set back.
+    """
+
+    def __init__(self) -> None:
+        self._last_us = 0
+        self._lock = threading.Lock()
+
+    def now_us(self) -> int:
+        """The time of one more write."""
+        with self._lock:
+            self._last_us = max(time.time_ns() // 1000, self._last_us + 1)
+            return self._last_us
 
 
-def _now_us() -> int:
-    """UTC microseconds that only rise: of two writes to one record, the later one must win."""
-    now = max(time.time_ns() // 1000, getattr(_clock, "last", 0) + 1)
-    _clock.last = now
-    return now
+_now_us = Clock().now_us

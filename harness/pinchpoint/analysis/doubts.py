@@ -1,0 +1,140 @@
+"""What keeps an answer at low confidence though its evidence holds: what else would look the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from pinchpoint.analysis.blame import YIELDING, strangers
+from pinchpoint.analysis.dependencies import LOCKS
+from pinchpoint.analysis.inputs import Inputs
+from pinchpoint.analysis.measures import DiskMeasures, ShareMeasures, measure_cpu, measure_disk
+from pinchpoint.analysis.resources import Resource
+from pinchpoint.analysis.series import Floats, mean, spread
+from pinchpoint.analysis.signature import Suspicion, ignored
+from pinchpoint.analysis.slowness import MINOR_SHARE, write_and_flush_s
+from pinchpoint.analysis.stages import Rows, Stage
+from pinchpoint.analysis.thresholds import (
+    NO_LATENCY_S,
+    OWN_USE,
+    PRESSURE,
+    REGULATOR_FLAT,
+    STEADIER,
+    UTILISATION,
+    WAIT_SHARE,
+    at_least,
+)
+from pinchpoint.report import units
+
+
+def doubts(inputs: Inputs, first: Suspicion, resources: tuple[Resource, ...], stage: Stage) -> Iterator[str]:
+    """Why no more than low confidence is due to what was found of one resource, in sentences."""
+    yield from _disk_doubts(first)
+    yield from _deeper(inputs, first, resources, stage)
+    yield from _shared_limits(first, resources, stage)
+    yield from _strangers_beside(first, resources, stage)
+
+
+def _strangers_beside(first: Suspicion, resources: tuple[Resource, ...], stage: Stage) -> Iterator[str]:
+    """Cores full of others' work: what is slow on that machine may be slow for want of them."""
+    for pool in resources:
+        if pool.type != "cpu" or pool.machine != first.resource.machine or pool.key == first.resource.key:
+            continue
+        found = measure_cpu(pool, stage.rows)
+        rest = strangers(pool, found)
+        if at_least(found.busy, UTILISATION) and rest is not None:
+            share = units.percent(rest)
+            yield f"{share} of the CPU of {pool.hosts[0]} was used by programs that are not the farm's"
+
+
+def _deeper(inputs: Inputs, first: Suspicion, resources: tuple[Resource, ...], stage: Stage) -> Iterator[str]:
+    """What lies deeper than a lock, a pool or a dependency, and may be why it is waited for."""
+    if first.kind not in YIELDING or not isinstance(first.found, ShareMeasures):
+        return
+    if first.kind == "lock" and at_least(first.found.own, WAIT_SHARE):
+        share = units.percent(first.found.own)
+        yield f"{share} of the sessions that wait for no lock, who hold it among them, wait for a disk"
+    if first.kind == "external" and not set(first.resource.tiers) & set(LOCKS):
+        waits = mean(inputs.samples.first_of(first.resource.hosts, "pressure.io_ratio"))
+        if at_least(waits, PRESSURE):
+            yield f"somebody waits for I/O on {first.resource.hosts[0]} {units.percent(waits)} of the time"
+    for disk in (one for one in resources if one.type == "disk"):
+        found = measure_disk(disk, stage.rows)
+        if at_least(found.utilisation, OWN_USE):
+            whose = disk.whole or f"the {disk.role} disk of {disk.hosts[0]}"
+            yield f"{whose} is used {units.percent(found.utilisation)} of its declared limit itself"
+
+
+def _disk_doubts(first: Suspicion) -> Iterator[str]:
+    if first.contradicted:
+        yield "the measurement contradicts the declared limit of the disk"
+    if first.kind in {"disk_latency", "disk_concurrency"} and _unmoved(first):
+        even = "the load came evenly, whatever was outstanding"
+        moved = even if first.resource.even else "what was outstanding did not move"
+        yield f"{moved}: a limit of the disk would look the same"
+    if first.kind == "disk_device" and _unmoved(first):
+        yield "what was outstanding did not move: I/Os that merely take so long would look the same"
+    if _could_be_bandwidth(first):
+        yield "bytes stay whatever the size of I/Os: the device's own bandwidth would look the same"
+    if _could_be_its_time(first):
+        yield "one I/O at a time, each of excellent latency: just the time they take would look the same"
+    if first.demoted:
+        yield _unwaited(first)
+    if len(first.resource.roles) > 1 and first.resource.whole is None:
+        roles = ", ".join(f"{role.tier}.{role.role}" for role in first.resource.roles)
+        yield f"one device serves several roles ({roles}): it cannot be said whose I/O it is"
+
+
+def _shared_limits(first: Suspicion, resources: tuple[Resource, ...], stage: Stage) -> Iterator[str]:
+    """Disks that together are held as flat as only a regulator is, and neither of them alone."""
+    if first.resource.type != "disk" or first.resource.whole is not None:
+        return
+    own = _io(first.resource, stage.rows)
+    for other in resources:
+        apart = other.key == first.resource.key or other.whole is not None
+        if other.type != "disk" or apart or other.machine != first.resource.machine:
+            continue
+        its = _io(other, stage.rows)
+        part, whole = mean(its), mean(own + its)
+        alone = [one for one in (spread(own), spread(its)) if one is not None]
+        flat = spread(own + its)
+        if not part or not whole or part < MINOR_SHARE * whole or flat is None or len(alone) < 2:
+            continue
+        if flat <= REGULATOR_FLAT.value and min(alone) >= STEADIER.value * flat:
+            yield (
+                f"together with the {other.role} disk of {other.hosts[0]} it is held at "
+                f"{units.per_second(whole)}, and neither alone is: they may share a limit"
+            )
+
+
+def _io(disk: Resource, rows: Rows) -> Floats:
+    return np.asarray((disk.columns["reads"] + disk.columns["writes"])[rows])
+
+
+def _unwaited(first: Suspicion) -> str:
+    """Why a disk is no more than a candidate though it is full."""
+    if first.disk is not None and isinstance(first.found, DiskMeasures) and ignored(first.found, first.disk):
+        return "hardly anybody waits for it, as its server says"
+    return "writes to data files are mostly asynchronous: nothing was seen to wait for them"
+
+
+def _unmoved(one: Suspicion) -> bool:
+    """Whether nothing tells if more outstanding I/O gets more done."""
+    return isinstance(one.found, DiskMeasures) and one.found.moves["io"].slope is None
+
+
+def _could_be_bandwidth(one: Suspicion) -> bool:
+    """Whether only that bytes stay whatever their I/Os' size tells of a limit: of no declared one."""
+    if one.kind != "disk_cap" or not isinstance(one.found, DiskMeasures):
+        return False
+    declared = one.disk is not None and one.disk.near_cap
+    return not declared and not any(move.flat for move in one.found.moves.values())
+
+
+def _could_be_its_time(one: Suspicion) -> bool:
+    """Whether only its flatness tells of a limit, on a disk that serves one I/O after the other, and fast."""
+    if one.kind != "disk_cap" or one.exact or not isinstance(one.found, DiskMeasures):
+        return False
+    queued, taken = one.found.moves["io"].queued, write_and_flush_s(one.resource, one.found)
+    return not queued and not at_least(taken, NO_LATENCY_S)

@@ -1,0 +1,55 @@
+"""What of the farm was seen, and what was taken from it by others than the farm."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from pinchpoint.analysis.inputs import Inputs
+from pinchpoint.analysis.managed import files_of
+from pinchpoint.analysis.thresholds import SEEN, STEAL
+
+WATCHED = 0.5
+"""A server that tells of itself is seen when it does so half of the time: its counters go on meanwhile."""
+
+
+def unseen(inputs: Inputs) -> Iterator[str]:
+    """What was to be watched and was not, for a tenth of the window or more: hosts, servers from within."""
+    for host in dict.fromkeys(host.name for host in inputs.hosts):
+        seen = inputs.samples.seen_ratio(host, "cpu.busy_ratio")
+        if seen == 0 and any(disk.host == host and files_of(inputs, disk) for disk in inputs.disks):
+            yield f"{host} was not seen, only what its database tells"
+        elif seen == 0:
+            yield f"{host} was not seen"
+        elif seen < SEEN.value:
+            yield f"{host} was only partly seen"
+    yield from _disks_partly_seen(inputs)
+    for kind, host in inputs.views:
+        told = inputs.samples.steps(host, "collector.ok", kind)
+        if not np.isfinite(told).any():
+            yield f"the {kind} view of {host} was not seen"
+        elif float((told >= 1).mean()) < WATCHED:
+            yield f"the {kind} view of {host} was only partly seen"
+
+
+def _disks_partly_seen(inputs: Inputs) -> Iterator[str]:
+    """Disks of hosts that were seen all the time, and were not themselves."""
+    for disk in {(disk.machine, disk.device): disk for disk in inputs.disks if disk.device}.values():
+        hosts = [host.name for host in inputs.on_machine(disk.machine)]
+        seen = max(
+            (inputs.samples.seen_ratio(host, "disk.reads_per_s", disk.device or "") for host in hosts),
+            default=0.0,
+        )
+        whole = max((inputs.samples.seen_ratio(host, "cpu.busy_ratio") for host in hosts), default=0.0)
+        if 0 < seen < SEEN.value <= whole:
+            yield f"the {disk.role} disk of {disk.host} was only partly seen"
+
+
+def stolen(inputs: Inputs) -> Iterator[str]:
+    """Machines that lost more than 5 % of their CPU time to the hypervisor."""
+    for machine in dict.fromkeys(host.machine for host in inputs.hosts):
+        names = [host.name for host in inputs.on_machine(machine)]
+        steal = max((inputs.samples.mean(name, "cpu.steal_ratio") or 0.0 for name in names), default=0.0)
+        if steal > STEAL.value:
+            yield f"the hypervisor took CPU time away from {names[0]} (steal)"

@@ -1,0 +1,37 @@
+"""Standard output and error whose reader may leave before we are done (``| head -1``)."""
+
+from __future__ import annotations
+
+import io
+import sys
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+
+class _Forsaken(io.FileIO):
+    """A pipe: what nobody reads any more is lost, and nothing else is."""
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        """Write it, or lose it."""
+        try:
+            return super().write(data)
+        except BrokenPipeError:  # the reader has all it wanted; our exit status is about our work
+            return len(memoryview(data))
+
+
+def outlive_readers() -> None:
+    """Let the process go on, to its own exit status, when a reader of its output has left.
+
+    A run that is measured is not ended by who only wanted to see its first line.
+    """
+    sys.stdout, sys.stderr = _outliving(sys.stdout), _outliving(sys.stderr)
+
+
+def _outliving(stream: TextIO) -> TextIO:
+    # None: the process was started without it. A terminal is no pipe.
+    if stream is None or stream.isatty():
+        return stream
+    pipe = io.BufferedWriter(_Forsaken(stream.fileno(), "w", closefd=False))
+    return io.TextIOWrapper(pipe, stream.encoding, stream.errors, line_buffering=True)

@@ -1,0 +1,76 @@
+"""The figures by which runs are held against each other: their names, and which way each is better.
+
+A figure's whole name is ``ABOUT.THING.FIGURE``: what ``compare.metrics`` of a plan and ``--metric`` name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+Better = Literal["higher", "lower"]
+About = Literal["source", "disk", "cpu", "scenario", "burst", "effort", "cost"]
+
+MOST_METRICS = 6
+"""So many are judged at most: the more questions, the more often chance answers one (METHOD 4.4)."""
+
+FIGURES: Mapping[str, Mapping[str, Better | None]] = {
+    "source": {
+        "count": None,
+        "failures": "lower",
+        "duration_s": "lower",
+        "rate_per_s": "higher",
+        "repository_latency_s": "lower",
+    },
+    "disk": {
+        "write_latency_mean_s": "lower",
+        "write_latency_max_s": "lower",
+        "read_latency_mean_s": "lower",
+        "iops_mean": None,
+        "iops_max": None,
+        "io_per_operation": "lower",
+    },
+    "cpu": {"busy_mean_ratio": None, "busy_max_ratio": None},
+    "scenario": {
+        "throughput_per_s": "higher",
+        "response_p50_s": "lower",
+        "response_p95_s": "lower",
+        "service_p50_s": "lower",
+        "service_p95_s": "lower",
+    },
+    "burst": {
+        "done": "higher",
+        "p50_s": "lower",
+        "p99_s": "lower",
+        "backlog": "lower",
+        "recovery_s": "lower",
+    },
+    "effort": {"cpu_s": "lower", "burst_cpu_s": "lower"},
+    "cost": {"worth_per_s": "higher"},
+}
+"""What they are about -> figure -> which way is better; None: neither, more I/O is not better by itself.
+
+``source.SOURCE``, ``disk.TIER.ROLE``, ``cpu.TIER``, ``scenario.SCENARIO``, ``burst.SCENARIO``,
+``effort.SCENARIO.TIER``, ``cost.SCENARIO``; of a tier with several hosts ``TIER.HOST``.
+"""
+
+OF_SCENARIOS: frozenset[str] = frozenset({"scenario", "burst", "effort", "cost"})
+"""What they are about whose thing begins with a scenario's name."""
+
+
+def split(name: str) -> tuple[str, tuple[str, ...], str]:
+    """A figure's name as (about, thing, figure); a thing may itself be of several words."""
+    about, *thing, figure = name.split(".") if name.count(".") >= 2 else (name, "", "")
+    return about, tuple(thing), figure
+
+
+def part_of(name: str) -> tuple[str | None, str | None]:
+    """The tier and the disk's role that a figure's name speaks of; None where it speaks of none."""
+    about, thing, _ = split(name)
+    if about == "effort":
+        return thing[1] if len(thing) > 1 else None, None
+    if about == "cpu":
+        return thing[0], None
+    if about == "disk":
+        return thing[0], thing[-1] if len(thing) > 1 else None
+    return None, None

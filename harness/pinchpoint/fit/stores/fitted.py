@@ -1,0 +1,303 @@
+"""The operations of nosql-burst that do what a production store does, and their load."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import tzinfo
+
+from pinchpoint.errors import InputError
+from pinchpoint.fit.course import Course, course
+from pinchpoint.fit.figures import (
+    RECORD_BASE_PER_S,
+    RECORD_BURST_EVERY_S,
+    RECORD_DURABLE_RATIO,
+    RECORD_EXPIRING_RATIO,
+    RECORD_INSERT_RATIO,
+    RECORD_LOG_BYTES_PER_WRITE,
+    RECORD_PEAK_PER_S,
+    RECORD_READS_PER_S,
+    RECORD_READS_PER_WRITE,
+    RECORD_RECEIVED_BYTES,
+    RECORD_SERVER_S,
+    RECORD_WRITES_PER_S,
+    Figure,
+    Told,
+    plain,
+)
+from pinchpoint.fit.shape import Rate
+from pinchpoint.fit.stores.record import Store, Stretch
+from pinchpoint.fit.stores.resp import NAME
+
+EXPIRING = "expiring"
+"""The scenario of those records that expire, where only a part of them does."""
+MOST_KEYS = 200_000
+"""Records that are read are loaded before: more take minutes on a store that flushes each write."""
+_MOST_BYTES = 2**20
+_STAMP_BYTES = 8
+"""Smaller records cannot be told apart afterwards (``nosql_burst/params.py``)."""
+_NONE, _ALL = 0.05, 0.95
+"""Fewer than that are none, more are all: a scenario of its own has to be worth it."""
+_SELDOM = 0.005
+_SIZES_APART = _TIMES_APART = 0.25
+"""Ways to tell a record's size differ by what frames it, those to tell its life by when it was met."""
+_READINGS = 5
+"""Fewer readings tell nothing of how a load goes over time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One scenario of the plan.
+
+    Attributes:
+        name: its name there.
+        share: of all operations.
+        operations: operation -> how many a second, at the busy time.
+        keys: how many records it has at first, and why; None: not told.
+        ttl_s: after how long its records expire; None: never.
+    """
+
+    name: str
+    share: float
+    operations: Mapping[str, float]
+    keys: tuple[int, str] | None
+    ttl_s: float | None
+
+
+@dataclass(slots=True)
+class Records:
+    """What nosql-burst is to do.
+
+    Attributes:
+        store: the store it was fitted to.
+        told: the figures.
+        day: how the load goes over time.
+        rate_per_s: operations a second at the busy time, the mean.
+        parts: its scenarios.
+        params: parameters that all of them have.
+        why: parameter -> why, in words.
+        lacking: what production does and nosql-burst cannot do alike, as sentences.
+        notes: what a reader must know.
+    """
+
+    store: Store
+    told: Told
+    day: Course
+    rate_per_s: float
+    parts: Sequence[Part] = ()
+    params: dict[str, object] = field(default_factory=dict)
+    why: dict[str, str] = field(default_factory=dict)
+    lacking: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def records(
+    stores: Sequence[Store],
+    zone: tzinfo | None,
+    recorded: Course | None = None,
+    day_s: float | None = None,
+) -> Records:
+    """The fit to one store, whatever sources tell of it.
+
+    Args:
+        stores: what each source tells; all of one product.
+        zone: by whose clock hours are told; None: UTC.
+        recorded: the course of its host, beside the time that ``span_s`` says; None: not recorded.
+        day_s: how long the whole day is to take; None: its busiest hour is the load.
+
+    Raises:
+        InputError: they are of different stores.
+    """
+    best, finest = _chosen(stores)
+    rates = [Rate(each.ended_s, each.length_s, each.operations / each.length_s) for each in finest.stretches]
+    day = course(rates, "operations on records", finest.source, zone, best.span_s)
+    if recorded is not None:  # a day and more beside the minutes in which the store was asked
+        day = replace(recorded, bursts=day.bursts or recorded.bursts)
+    if day_s is not None:
+        day = day.squeezed(day_s)
+    told, lacking = Told(), list(best.lacking)
+    counted = sum(each.operations for each in best.stretches) / sum(each.length_s for each in best.stretches)
+    made = Records(best, told, day, counted * day.peak_ratio, lacking=lacking)
+    made.notes += [*best.notes, *day.notes]
+    if len(finest.stretches) < _READINGS:
+        made.notes.append(
+            f"{finest.source}: {len(finest.stretches) + 1} readings tell a mean and no bursts; many, a few "
+            "seconds apart, tell them (valkey-cli -r 360 -i 10 INFO all)"
+        )
+    _compare_rates(stores, best, told)
+    _operations(made, counted)
+    _bursts(made)
+    _details(made)
+    _size(made)
+    return made
+
+
+def span_s(stores: Sequence[Store]) -> tuple[float, float]:
+    """When operations were counted, UTC seconds. Raises ``InputError`` where they are of different stores."""
+    return _chosen(stores)[0].span_s
+
+
+def _chosen(stores: Sequence[Store]) -> tuple[Store, Store]:
+    """The source that knows what operations do, and the one with the most readings."""
+    families = {store.family for store in stores}
+    if len(families) > 1:
+        listed = " and ".join(f"{store.product} ({store.source})" for store in stores)
+        raise InputError(f"--from: {listed}: a plan has one store of records; give the sources of one")
+    best = max(stores, key=lambda store: (store.knows_operations, len(store.stretches)))
+    return best, max(stores, key=lambda store: len(store.stretches))
+
+
+def _compare_rates(stores: Sequence[Store], best: Store, told: Told) -> None:
+    """Where a second source has another rate, that is said."""
+
+    def figure(store: Store) -> Figure:
+        length_s = sum(stretch.length_s for stretch in store.stretches)
+        return Figure(sum(stretch.operations for stretch in store.stretches) / length_s, store.source)
+
+    for other in stores:
+        if other is not best:
+            told.compare(
+                "operations a second", figure(best), figure(other), "it tells which are operations on records"
+            )
+
+
+def _operations(made: Records, counted: float) -> None:
+    """Weights, and a scenario of their own for records that expire, where only some do."""
+    store, at = made.store, made.rate_per_s / counted
+    where = f", x {plain(made.day.peak_ratio)}: {made.day.busiest}" if made.day.peak_ratio != 1 else ""
+    length_s = sum(each.length_s for each in store.stretches)
+    writes, reads = (_sum(store.stretches, name) for name in ("writes", "reads"))
+    inserts = _sum(store.stretches, "inserts")
+    if writes is None or reads is None:
+        rates = {"update": made.rate_per_s}
+        made.told.figures[RECORD_WRITES_PER_S] = Figure(made.rate_per_s, f"{store.source}: commands{where}")
+    else:
+        found = made.told.figures
+        found[RECORD_WRITES_PER_S] = Figure(
+            writes / length_s * at, f"{store.source}, {length_s:.0f} s: writes{where}"
+        )
+        found[RECORD_READS_PER_S] = Figure(
+            reads / length_s * at, f"{store.source}, {length_s:.0f} s: reads{where}"
+        )
+        if writes:
+            found[RECORD_READS_PER_WRITE] = Figure(reads / writes, f"{store.source}: reads ÷ writes")
+        if writes and inserts is not None:
+            found[RECORD_INSERT_RATIO] = Figure(
+                inserts / writes, f"{store.source}: records there are more, and that went, ÷ writes"
+            )
+        new = (inserts or 0.0) / length_s * at
+        rates = {"insert": new, "update": writes / length_s * at - new, "read": reads / length_s * at}
+    kept = {name: rate for name, rate in rates.items() if rate > _SELDOM * made.rate_per_s}
+    made.parts = list(_parts(made, kept))
+
+
+def _parts(made: Records, rates: Mapping[str, float]) -> Iterator[Part]:
+    """One scenario, or two where only some of the records expire."""
+    expiring, lifetimes = made.store.expiring, made.store.lifetimes
+    keys = _keys(made, reads="read" in rates)
+    if expiring is None:
+        yield Part(NAME, 1.0, rates, keys, None)
+        return
+    made.told.figures[RECORD_EXPIRING_RATIO] = expiring
+    if expiring.value < _NONE or not lifetimes:
+        if expiring.value >= _NONE:
+            made.lacking.append(
+                f"{expiring.value:.0%} of the records expire, and after how long is not told; here none does"
+            )
+        yield Part(NAME, 1.0, rates, keys, None)
+        return
+    for other in lifetimes[1:]:
+        why = "records that are written again live longer than they were given"
+        made.told.compare("seconds a record lives", lifetimes[0], other, why, _TIMES_APART)
+    made.why["ttl"], ttl_s = lifetimes[0].origin, max(1.0, lifetimes[0].value)
+    if expiring.value > _ALL:
+        yield Part(NAME, 1.0, rates, keys, ttl_s)
+        return
+    made.notes.append(
+        f"{expiring.value:.0%} of the records written expire ({expiring.origin}): they are a scenario of "
+        f"their own, {EXPIRING}; that they are the new ones, and the others are read, is taken for granted"
+    )
+    new, changed = rates.get("insert", 0.0), rates.get("update", 0.0)
+    written = expiring.value * (new + changed)
+    going = {"insert": min(new, written), "update": max(0.0, written - new)}
+    staying = {name: rate - going.get(name, 0.0) for name, rate in rates.items()}
+    total = sum(rates.values())
+    alive = max(1, round(written * ttl_s)), "as many as live at a time"
+    for name, its, there, lives_s in ((NAME, staying, keys, None), (EXPIRING, going, alive, ttl_s)):
+        kept = {operation: rate for operation, rate in its.items() if rate > _SELDOM * total}
+        if kept:
+            yield Part(name, sum(kept.values()) / total, kept, there, lives_s)
+
+
+def _bursts(made: Records) -> None:
+    bursts, found = made.day.bursts, made.told.figures
+    if bursts is None or made.day.whole_day:
+        return
+    seen = f"{made.day.source}, seen every {plain(bursts.readings_s)} s"
+    found[RECORD_BASE_PER_S] = Figure(made.rate_per_s * bursts.base_ratio, f"{seen}: the mean between bursts")
+    found[RECORD_PEAK_PER_S] = Figure(made.rate_per_s * bursts.peak_ratio, f"{seen}: the mean in bursts")
+    found[RECORD_BURST_EVERY_S] = Figure(bursts.every_s, f"{seen}: from beginning to beginning")
+
+
+def _details(made: Records) -> None:
+    """Bytes and times for an operation, and what a write is worth."""
+    store, found = made.store, made.told.figures
+    writes = "writes" if store.knows_operations else "operations"  # all are taken for writes
+    for name, amount, per, what in (
+        (RECORD_LOG_BYTES_PER_WRITE, "log_bytes", writes, f"what its log grew ÷ {writes}"),
+        (RECORD_RECEIVED_BYTES, "received_bytes", "operations", "bytes received ÷ operations"),
+        (RECORD_SERVER_S, "server_s", "operations", "time in commands ÷ operations"),
+    ):
+        both = [
+            each
+            for each in store.stretches
+            if getattr(each, amount) is not None and getattr(each, per) is not None
+        ]
+        total, count = _sum(both, amount), _sum(both, per)
+        if total is not None and count:
+            found[name] = Figure(total / count, f"{store.source}: {what}")
+    if store.durable is not None:
+        found[RECORD_DURABLE_RATIO] = store.durable
+
+
+def _size(made: Records) -> None:
+    """One field: no source tells how a record is divided."""
+    made.params["fields"] = 1
+    made.why["fields"] = "how a record is divided is not told"
+    sizes = [figure for figure in made.store.sizes if figure.value >= 1]
+    if not sizes:
+        made.lacking.append(f"how large a record is, {made.store.source} does not tell: here 1000 bytes")
+        made.params["field_bytes"], made.why["field_bytes"] = 1000, "a design value, not production's"
+        return
+    for other in sizes[1:]:
+        why = "it comes nearest to what is written"
+        made.told.compare("bytes of a record", sizes[0], other, why, _SIZES_APART)
+    size = round(sizes[0].value)
+    made.params["field_bytes"] = min(_MOST_BYTES, max(1, size))
+    made.why["field_bytes"] = f"makes a record as large: {sizes[0].origin}"
+    if size > _MOST_BYTES:
+        made.lacking.append(f"a record has {size} bytes in production, {_MOST_BYTES} here")
+    if size < _STAMP_BYTES:
+        made.params["verify"], made.why["verify"] = 0, "so small records cannot be told apart"
+
+
+def _keys(made: Records, *, reads: bool) -> tuple[int, str] | None:
+    """How many records there are at first; not more than can be loaded where they are read."""
+    keys = made.store.keys
+    if keys is None:
+        return None
+    count = max(1, round(keys.value))
+    if reads and count > MOST_KEYS:
+        made.lacking.append(
+            f"{count:,} records in production, {MOST_KEYS:,} here: they are loaded before each run; more "
+            "`keys` where the store's memory or cache is what matters"
+        )
+        count = MOST_KEYS
+    return count, keys.origin
+
+
+def _sum(stretches: Sequence[Stretch], name: str) -> float | None:
+    """What all stretches come to; None where one of them does not tell it."""
+    values: list[float | None] = [getattr(stretch, name) for stretch in stretches]
+    told = [value for value in values if value is not None]
+    return sum(told) if told and len(told) == len(values) else None

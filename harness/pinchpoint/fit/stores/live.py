@@ -1,0 +1,106 @@
+"""A store that is watched: its answers, one every second or so, while it has whatever load it has."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from pinchpoint.errors import FarmUnavailable, InputError
+from pinchpoint.fit.stores import mongodb, valkey
+from pinchpoint.fit.stores.record import Store
+from pinchpoint.fit.stores.valkey_info import Info, is_info, read_info
+from pinchpoint.plan.redact import redacted_text
+
+_VALKEY = ("valkey", "valkeys", "redis", "rediss")
+_MONGODB = ("mongodb", "mongodb+srv")
+SCHEMES = (*_VALKEY, *_MONGODB)
+_ANSWER_S = 5.0
+_READINGS = 600
+_FEWEST = 4
+
+
+def is_store(source: str) -> bool:
+    """Whether a source is the URL of a store that can be watched."""
+    return source.partition("://")[0] in SCHEMES
+
+
+def watched(url: str, over_s: float, tell: Callable[[str], None]) -> Store:
+    """What a store does in ``over_s`` seconds; reads its statistics only.
+
+    Raises:
+        FarmUnavailable: it cannot be reached, or refuses the user.
+        InputError: the URL cannot be read, or nothing happened.
+    """
+    shown = redacted_text(url)
+    every_s = max(min(1.0, over_s / _FEWEST), over_s / _READINGS)
+    tell(f"watching {shown} for {over_s:.0f} s")
+    try:
+        name = urlsplit(url).netloc.rpartition("@")[2]  # without the user and the password
+    except ValueError as error:
+        raise InputError(f"--from: {shown}: is no URL ({error}); correct it") from error
+    if url.partition("://")[0] in _VALKEY:
+        return valkey.store(_infos(url, name, shown, over_s, every_s))
+    return mongodb.store(_statuses(url, shown, over_s, every_s), name)
+
+
+def _each(over_s: float, every_s: float, ask: Callable[[], Any]) -> list[Any]:
+    """The answers, evenly spaced: a slow one delays none of the next."""
+    begun = time.monotonic()
+    answers = [ask()]
+    while (due_s := len(answers) * every_s) <= over_s * (1 + 1e-9):
+        time.sleep(max(0.0, begun + due_s - time.monotonic()))
+        answers.append(ask())
+    return answers
+
+
+def _infos(url: str, name: str, shown: str, over_s: float, every_s: float) -> list[Info]:
+    from valkey import Valkey  # noqa: PLC0415 -- a store's library, where one is asked
+    from valkey.exceptions import ResponseError, ValkeyError  # noqa: PLC0415 -- likewise
+
+    try:
+        # Nothing is said on connecting but AUTH: SELECT and CLIENT SETINFO would need rights of their own.
+        made: Callable[..., Any] = Valkey.from_url
+        client = made(url, db=0, lib_name=None, lib_version=None, socket_timeout=_ANSWER_S)
+        client.connection_pool.make_connection()  # tells of a setting that there is none
+    except (ValueError, TypeError) as error:
+        raise InputError(f"{shown}: the url, or a setting in it, cannot be read; correct it") from error
+    client.set_response_callback("INFO", lambda answer, **_: answer)  # as it was said
+    try:
+        with client:
+            try:
+                flushed = client.config_get("appendfsync").get("appendfsync")
+            except ResponseError:  # not allowed to this user, or renamed: then that is not told
+                flushed = None
+            texts = _each(over_s, every_s, lambda: _text(client.execute_command("INFO", "all")))
+    except ValkeyError as error:
+        said = redacted_text(str(error).strip().partition("\n")[0])
+        raise FarmUnavailable(
+            f"{shown}: {said}; correct the url (a user needs +info, and +config|get for its durability), or "
+            "export INFO all to files"
+        ) from error
+    settings = {} if flushed is None else {"config_appendfsync": str(flushed)}
+    return [read_info(text, name, settings) for text in texts if is_info(text)]
+
+
+def _text(answer: bytes | str) -> str:
+    return answer.decode(errors="replace") if isinstance(answer, bytes) else answer
+
+
+def _statuses(url: str, shown: str, over_s: float, every_s: float) -> list[Mapping[str, Any]]:
+    from pymongo import MongoClient, errors  # noqa: PLC0415 -- a store's library, where one is asked
+
+    limit_ms = round(_ANSWER_S * 1000)
+    try:
+        with MongoClient[dict[str, Any]](
+            url, serverSelectionTimeoutMS=limit_ms, socketTimeoutMS=limit_ms, tz_aware=True
+        ) as client:
+            return _each(over_s, every_s, lambda: client.admin.command("serverStatus"))
+    except errors.ConfigurationError as error:
+        raise InputError(f"{shown}: {redacted_text(str(error))}; correct the url") from error
+    except errors.PyMongoError as error:
+        said = redacted_text(str(error).partition(", Timeout: ")[0])
+        raise FarmUnavailable(
+            f"{shown}: {said}; correct the url (a user needs the role clusterMonitor), or export serverStatus"
+        ) from error

@@ -1,0 +1,192 @@
+"""What a production MongoDB does with its documents, from two answers to ``serverStatus`` or more."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pinchpoint.errors import InputError
+from pinchpoint.fit.figures import Figure, plain
+from pinchpoint.fit.stores.record import Store, Stretch
+from pinchpoint.fit.stores.resp import NAME
+from pinchpoint_collectors.databases.mongodb_values import found, same_server
+
+EXPORT = "mongosh --quiet --eval 'EJSON.stringify(db.serverStatus())' > before.json"
+_NEEDED = f"needed: {EXPORT} (the old shell prints NumberLong(...), which is no JSON)"
+_READS, _INSERTS, _UPDATES, _DELETES = (
+    (("opcounters", name),) for name in ("query", "insert", "update", "delete")
+)
+_RETURNED = (("metrics", "document", "returned"),)
+_EXPIRED = (("metrics", "ttl", "deletedDocuments"),)
+_JOURNAL = (("wiredTiger", "log", "log bytes written"),)
+_RECEIVED, _SENT = (("network", "bytesIn"),), (("network", "bytesOut"),)
+_MUCH = 0.05
+_ALWAYS = (
+    "how many documents there are, how long they live and how durable a write is, serverStatus does not "
+    "tell: keys, ttl and mongodb.write_concern are the defaults"
+)
+_FRAME = 16 + 4 + 1
+"""Of a message: its header, its flags, the kind of its one section (OP_MSG)."""
+_DOCUMENTS = 1 + 4
+"""Of a section of documents, beside its name: its kind and its length."""
+
+Status = Mapping[str, Any]
+Pair = tuple[Status, Status]
+
+
+def is_status(text: str) -> bool:
+    """Whether a text is what ``serverStatus`` answers."""
+    return text.lstrip()[:1] in ("{", "[") and '"opcounters"' in text
+
+
+def read_statuses(text: str, path: Path) -> list[Status]:
+    """All answers in a text: one document, a list of them, or one a line.
+
+    Raises:
+        InputError: it is no JSON, or an answer is not whole.
+    """
+    answers = _loaded(text, path)
+    for number, answer in enumerate(answers, 1):
+        for name in ("opcounters", "localTime", "uptimeMillis", "host"):
+            if not isinstance(answer, Mapping) or name not in answer:
+                raise InputError(f"{path}: answer {number} has no {name}; needed: {EXPORT}")
+        if not isinstance(answer["localTime"], datetime):
+            raise InputError(
+                f"{path}: answer {number}: localTime: found {answer['localTime']!r}; allowed: a date of "
+                f'extended JSON, {{"$date": ...}}; {EXPORT}'
+            )
+    return answers
+
+
+def _loaded(text: str, path: Path) -> list[Any]:
+    from bson import json_util  # noqa: PLC0415 -- a database's library, where one is read
+
+    try:
+        whole = json_util.loads(text)
+        return whole if isinstance(whole, list) else [whole]
+    except json.JSONDecodeError as error:
+        try:
+            return [json_util.loads(line) for line in text.splitlines() if line.strip()]
+        except (ValueError, TypeError):
+            raise InputError(f"{path}:{error.lineno}: is no JSON ({error.msg}); {_NEEDED}") from error
+    except (ValueError, TypeError) as error:  # JSON, and a number or a date in it that is none
+        raise InputError(f"{path}: {error}; {_NEEDED}") from error
+
+
+def store(answers: Sequence[Status], names: str) -> Store:
+    """What several answers of one server tell together.
+
+    Args:
+        answers: as ``serverStatus`` gives them.
+        names: where they come from, for people.
+
+    Raises:
+        InputError: there is one only, or none follows another of the same server.
+    """
+    ordered = sorted(answers, key=_at_s)
+    if len(ordered) < 2:
+        raise InputError(f"{names}: 1 answer of serverStatus; needed: two, of before and after a busy time")
+    pairs = [pair for pair in itertools.pairwise(ordered) if _follow(*pair)]
+    if not pairs:
+        raise InputError(
+            f"{names}: no two of them are of one life of one server; take two of the same, without a restart"
+        )
+    stretches = [_stretch(pair) for pair in pairs]
+    if not any(stretch.operations for stretch in stretches):
+        raise InputError(
+            f"{names}: no document was read or written between them; take them around a busy time"
+        )
+    version = ordered[-1].get("version")
+    return Store(
+        family="mongodb",
+        product=f"MongoDB {version}" if version else "MongoDB",
+        source=names,
+        stretches=stretches,
+        sizes=list(_sizes(pairs, names)),
+        notes=(f"{names}: {_ALWAYS}",),
+        lacking=list(_lacking(pairs)),
+    )
+
+
+def _at_s(answer: Status) -> float:
+    at: datetime = answer["localTime"]
+    return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+
+
+def _follow(before: Status, after: Status) -> bool:
+    return same_server(before, after) and _at_s(after) > _at_s(before)
+
+
+def _grown(pair: Pair, place: tuple[tuple[str, ...], ...]) -> float | None:
+    before, after = (found(status, place) for status in pair)
+    return None if before is None or after is None or after < before else after - before
+
+
+def _all(pairs: Sequence[Pair], place: tuple[tuple[str, ...], ...]) -> float:
+    return sum(_grown(pair, place) or 0.0 for pair in pairs)
+
+
+def _stretch(pair: Pair) -> Stretch:
+    reads, inserts, updates = (_grown(pair, place) or 0.0 for place in (_READS, _INSERTS, _UPDATES))
+    return Stretch(
+        began_s=_at_s(pair[0]),
+        ended_s=_at_s(pair[1]),
+        operations=reads + inserts + updates,
+        reads=reads,
+        writes=inserts + updates,
+        inserts=inserts,
+        log_bytes=_grown(pair, _JOURNAL),
+        received_bytes=_grown(pair, _RECEIVED),
+    )
+
+
+def _sizes(pairs: Sequence[Pair], names: str) -> Iterator[Figure]:
+    """The bytes of a document by what was received for a write, and sent for a read."""
+    reads, returned = _all(pairs, _READS), _all(pairs, _RETURNED)
+    writes = _all(pairs, _INSERTS) + _all(pairs, _UPDATES)
+    asked, written, answered = _overheads()
+    received, sent = _all(pairs, _RECEIVED), _all(pairs, _SENT)
+    if writes and received:
+        each = (received - reads * asked) / writes
+        yield Figure(each - written, f"{names}: about {plain(each)} bytes were received for a write")
+    if returned and sent:
+        each = (sent - (reads + writes) * answered) / returned
+        yield Figure(each, f"{names}: about {plain(each)} bytes were sent for a document read")
+
+
+def _overheads() -> tuple[int, int, int]:
+    """Bytes of nosql-burst's own messages without a record's: a read, a write, an answer."""
+    import bson  # noqa: PLC0415 -- a database's library, where one is read
+
+    session = {"id": bson.Binary.from_uuid(uuid.UUID(int=0))}
+    common = {"lsid": session, "$db": "pinchpoint"}
+    table = f"pinchpoint_{NAME}"
+    find = {"find": table, "filter": {"_id": 1}, "limit": 1, "singleBatch": True, **common}
+    concern = {"w": "majority", "j": True}
+    update = {"update": table, "ordered": True, "writeConcern": concern, **common}
+    change = {"q": {"_id": 1}, "u": {"_id": 1, "field0": b""}, "multi": False, "upsert": True}
+    answer = {"cursor": {"firstBatch": [{}], "id": 0, "ns": f"pinchpoint.{table}"}, "ok": 1.0}
+    written = len(bson.encode(update)) + _DOCUMENTS + len("updates\0") + len(bson.encode(change))
+    return _FRAME + len(bson.encode(find)), _FRAME + written, _FRAME + len(bson.encode(answer))
+
+
+def _lacking(pairs: Sequence[Pair]) -> Iterator[str]:
+    """What nosql-burst cannot do alike."""
+    reads, returned = _all(pairs, _READS), _all(pairs, _RETURNED)
+    deletes, expired = _all(pairs, _DELETES), _all(pairs, _EXPIRED)
+    total = reads + deletes + _all(pairs, _INSERTS) + _all(pairs, _UPDATES)
+    length_s = sum(_at_s(after) - _at_s(before) for before, after in pairs)
+    if reads and returned > 1.5 * reads:
+        yield f"a query returns {returned / reads:.1f} documents in production, one here"
+    if deletes > _MUCH * total:
+        yield f"{plain(deletes / length_s)}/s deletions in production, none here"
+    if expired:
+        yield (
+            f"{plain(expired / length_s)}/s documents expire in production; after how long is not told: "
+            "`ttl` lets them expire here"
+        )

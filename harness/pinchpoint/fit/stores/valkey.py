@@ -1,0 +1,317 @@
+"""What a production Valkey or Redis does with its records, from two answers to ``INFO all`` or more."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from pinchpoint.errors import InputError
+from pinchpoint.fit.figures import Figure, plain
+from pinchpoint.fit.stores import resp
+from pinchpoint.fit.stores.record import Store, Stretch
+from pinchpoint.fit.stores.valkey_commands import (
+    HASHES,
+    ON_RECORDS,
+    OTHER_SHAPES,
+    READS,
+    REMOVALS,
+    WRITES,
+    is_watching,
+    of,
+)
+from pinchpoint.fit.stores.valkey_info import EXPORT, Calls, Info
+
+_MUCH = 0.05
+_FEW_EXPIRED = 20
+"""So many must have expired in the time for their rate to say how long they live."""
+_RECORD_BYTES = 90
+"""Bookkeeping of a record in the server's memory: entry of the table, object, key (Valkey 9: 70 to 110)."""
+
+
+def store(infos: Sequence[Info]) -> Store:
+    """What several answers of one server tell together.
+
+    Raises:
+        InputError: there is one only, they are of several servers, of a replica, or nothing happened.
+    """
+    ordered = sorted(infos, key=lambda info: info.at_s)
+    names = ", ".join(dict.fromkeys(info.source for info in ordered))
+    _check(ordered, names)
+    pairs = [pair for pair in itertools.pairwise(ordered) if _follow(*pair)]
+    if not pairs:
+        raise InputError(
+            f"{names}: the server was restarted, or its counters were reset, between each two of them; take "
+            f"two without either: {EXPORT}"
+        )
+    stretches = [_stretch(*pair) for pair in pairs]
+    if not any(stretch.operations for stretch in stretches):
+        raise InputError(f"{names}: no record was read or written between them; take them around a busy time")
+    calls = _added_calls(pairs)
+    last = ordered[-1]
+    keys, expiring, average_s = _keyspace(last)
+    share = _expiring(pairs, of(calls, WRITES))
+    told_keys = None if keys is None else Figure(keys, f"{last.source}: keys of its section Keyspace")
+    return Store(
+        family="valkey",
+        product=_product(last),
+        source=names,
+        stretches=stretches,
+        sizes=list(_sizes(pairs, stretches, calls, keys or 0.0, share.value if share else 0.0)),
+        keys=told_keys,
+        expiring=share,
+        lifetimes=_lifetimes(pairs, expiring, average_s),
+        durable=_durable(last),
+        notes=[*_left_out(ordered, pairs, names), *_notes(last, calls)],
+        lacking=list(_lacking(pairs, calls)),
+    )
+
+
+def _check(infos: Sequence[Info], names: str) -> None:
+    if len(infos) < 2:
+        raise InputError(f"{names}: 1 answer of INFO; needed: two, of before and after a busy time: {EXPORT}")
+    if infos[0].at_s == infos[-1].at_s:
+        raise InputError(f"{names}: all are of the same time; needed: one before and one after a busy time")
+    for info in infos:
+        if info.fields.get("role", "master") != "master":
+            raise InputError(
+                f"{info.place}: is of a replica, whose writes are its primary's; take it from the primary"
+            )
+    ports = dict.fromkeys((info.fields.get("tcp_port"), info.fields.get("executable")) for info in infos)
+    starts = {round((info.at_s - (info.number("uptime_in_seconds") or 0.0)) / 10) for info in infos}
+    if len(ports) > 1 and len(starts) > 1:
+        listed = ", ".join(f"port {port}" for port, _ in ports)
+        raise InputError(
+            f"{names}: of several servers ({listed}); a plan has one store of records: give one server's"
+        )
+
+
+def _follow(before: Info, after: Info) -> bool:
+    """Whether counters went on between the two: one life of one server, none reset."""
+    if before.fields["run_id"] != after.fields["run_id"] or after.at_s <= before.at_s:
+        return False
+    return all(
+        name in after.commands and after.commands[name].calls >= calls.calls
+        for name, calls in before.commands.items()
+    )
+
+
+def _grown(pair: tuple[Info, Info], name: str) -> float | None:
+    before, after = (info.number(name) for info in pair)
+    return None if before is None or after is None or after < before else after - before
+
+
+def _calls_between(pair: tuple[Info, Info]) -> dict[str, Calls]:
+    before, after = pair
+    none = Calls(0.0, 0.0)
+    return {
+        name: Calls(
+            calls.calls - before.commands.get(name, none).calls,
+            max(0.0, calls.spent_s - before.commands.get(name, none).spent_s),
+        )
+        for name, calls in after.commands.items()
+    }
+
+
+def _added_calls(pairs: Sequence[tuple[Info, Info]]) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for pair in pairs:
+        total.update(
+            {name: round(calls.calls) for name, calls in _calls_between(pair).items() if calls.calls}
+        )
+    return total
+
+
+def _stretch(before: Info, after: Info) -> Stretch:
+    pair = (before, after)
+    between = _calls_between(pair)
+    calls = {name: each.calls for name, each in between.items()}
+    reads, writes = of(calls, READS), of(calls, WRITES)
+    serving = (each.spent_s for name, each in between.items() if not is_watching(name))
+    return Stretch(
+        began_s=before.at_s,
+        ended_s=after.at_s,
+        operations=reads + writes,
+        reads=reads,
+        writes=writes,
+        inserts=_inserts(pair, writes, of(calls, REMOVALS)),
+        log_bytes=_log_bytes(pair),
+        received_bytes=_grown(pair, "total_net_input_bytes"),
+        server_s=sum(serving),
+    )
+
+
+def _inserts(pair: tuple[Info, Info], writes: float, removals: float) -> float | None:
+    """New records: as many as there are more, and as went meanwhile."""
+    before, after = (_keyspace(info)[0] for info in pair)
+    gone = [_grown(pair, name) for name in ("expired_keys", "evicted_keys")]
+    if before is None or after is None or None in gone:
+        return None
+    return min(writes, max(0.0, after - before + sum(each or 0.0 for each in gone) + removals))
+
+
+def _log_bytes(pair: tuple[Info, Info]) -> float | None:
+    """What the append-only file grew; None where there is none, or where it was rewritten meanwhile."""
+    before, after = pair
+    if before.fields.get("aof_base_size") != after.fields.get("aof_base_size"):
+        return None
+    return _grown(pair, "aof_current_size") if after.number("aof_enabled") else None
+
+
+def _keyspace(info: Info) -> tuple[float | None, float | None, float]:
+    """Keys, those that expire, and after how many seconds on average; None where the section is missing."""
+    if "keyspace_hits" not in info.fields:
+        return None, None, 0.0
+    parts = [info.parts(name) for name in info.databases]
+    keys, expiring = (sum(each.get(name, 0.0) for each in parts) for name in ("keys", "expires"))
+    spent_ms = sum(each.get("avg_ttl", 0.0) * each.get("expires", 0.0) for each in parts)
+    return keys, expiring, spent_ms / 1000 / expiring if expiring else 0.0
+
+
+def _sizes(
+    pairs: Sequence[tuple[Info, Info]],
+    stretches: Sequence[Stretch],
+    calls: Counter[str],
+    keys: float,
+    expiring: float,
+) -> Iterator[Figure]:
+    """The bytes of a record by what was written to the file, received, sent, and kept in memory."""
+    source = ", ".join(dict.fromkeys(info.source for pair in pairs for info in pair))
+    reads, writes, removals = (of(calls, names) for names in (READS, WRITES, REMOVALS))
+    inserts = sum(stretch.inserts or 0.0 for stretch in stretches)
+    key = resp.key(keys, inserts / writes if writes else 0.0)
+    logged = [stretch for stretch in stretches if stretch.log_bytes is not None]
+    logged_writes = sum(stretch.writes or 0.0 for stretch in logged)
+    if logged_writes:
+        each = sum(stretch.log_bytes or 0.0 for stretch in logged) / logged_writes
+        # A record that expires is removed from the file by a line of its own.
+        value = each - expiring * resp.request((resp.UNLINK, key))
+        value = resp.payload_of_request(value, key, expiring, kept=True)
+        yield Figure(value, f"{source}: the append-only file grew {plain(each)} bytes for a write")
+    received = sum(stretch.received_bytes or 0.0 for stretch in stretches)
+    if received and writes:
+        others = (sum(calls.values()) - reads - writes - removals) * resp.PING
+        asked = (reads + removals) * resp.request((3, key))
+        each = (received - asked - others) / writes
+        value = resp.payload_of_request(each, key, expiring, kept=False)
+        yield Figure(value, f"{source}: {plain(each)} bytes were received for a write")
+    if found := _sent_for_a_read(pairs, writes):
+        yield Figure(resp.payload_of_bulk(found), f"{source}: {plain(found)} bytes were sent for a read")
+    last = pairs[-1][1]
+    kept = last.number("used_memory_dataset")
+    if kept and keys:
+        value = kept / keys - _RECORD_BYTES
+        yield Figure(value, f"{last.source}: {plain(kept / keys)} bytes of memory for a record")
+
+
+def _sent_for_a_read(pairs: Sequence[tuple[Info, Info]], writes: float) -> float | None:
+    """What was sent for a read that found something, beside the answers to writes and to ``INFO`` itself."""
+    sent = sum(_grown(pair, "total_net_output_bytes") or 0.0 for pair in pairs)
+    hits, misses = (
+        sum(_grown(pair, name) or 0.0 for pair in pairs) for name in ("keyspace_hits", "keyspace_misses")
+    )
+    told = sum(before.answer_bytes for before, _ in pairs)
+    values = sent - told - writes * resp.ANSWER_OK - misses * resp.ANSWER_NONE
+    return values / hits if hits and values > 0 else None
+
+
+def _expiring(pairs: Sequence[tuple[Info, Info]], writes: float) -> Figure | None:
+    """Which share of the records written will expire.
+
+    As many as expired, and are there more that will; of those that are written again before, and so live on,
+    only their share of all records tells: the larger of the two.
+    """
+    first, last = _keyspace(pairs[0][0]), _keyspace(pairs[-1][1])
+    if first[1] is None or last[1] is None or not writes:
+        return None
+    gone = sum(_grown(pair, "expired_keys") or 0.0 for pair in pairs)
+    source = pairs[-1][1].source
+    by_flow = Figure(
+        min(1.0, max(0.0, gone + last[1] - first[1]) / writes),
+        f"{source}: records that expired, and are more that will, ÷ writes",
+    )
+    if not last[0]:
+        return by_flow
+    by_count = Figure(last[1] / last[0], f"{source}: expires ÷ keys")
+    return max(by_flow, by_count, key=lambda figure: figure.value)
+
+
+def _lifetimes(pairs: Sequence[tuple[Info, Info]], expiring: float | None, average_s: float) -> list[Figure]:
+    """After how long records expire; the shorter first, as records that are written again live longer."""
+    gone = sum(_grown(pair, "expired_keys") or 0.0 for pair in pairs)
+    length_s = sum(after.at_s - before.at_s for before, after in pairs)
+    source = pairs[-1][1].source
+    found = []
+    if expiring and gone >= _FEW_EXPIRED:
+        per_s = gone / length_s
+        origin = f"{source}: {plain(expiring)} records that will expire ÷ {plain(per_s)} expired a second"
+        found.append(Figure(expiring / per_s, origin))
+    if average_s:
+        origin = f"{source}: twice avg_ttl, what the records there have left on average"
+        found.append(Figure(2 * average_s, origin))
+    return sorted(found, key=lambda figure: figure.value)
+
+
+def _durable(last: Info) -> Figure | None:
+    if last.number("aof_enabled") == 0.0:
+        return Figure(0.0, f"{last.source}: aof_enabled:0, no append-only file")
+    flushed = last.fields.get("config_appendfsync")
+    if flushed is None:
+        return None
+    return Figure(float(flushed == "always"), f"{last.source}: appendfsync {flushed}")
+
+
+def _product(info: Info) -> str:
+    name = "Valkey" if "valkey_version" in info.fields else "Redis"
+    version = info.fields.get("valkey_version") or info.fields.get("redis_version")
+    return f"{name} {version}" if version else name
+
+
+def _left_out(infos: Sequence[Info], pairs: Sequence[tuple[Info, Info]], names: str) -> Iterator[str]:
+    left = len(infos) - 1 - len(pairs)
+    if left:
+        yield (
+            f"{names}: {left} of {len(infos) - 1} stretches were left out: the server was restarted in them, "
+            "or its counters were reset"
+        )
+
+
+def _notes(last: Info, calls: Counter[str]) -> Iterator[str]:
+    """How long the server itself took: ``latencystats``, since its start."""
+    for name, _ in calls.most_common():
+        field = f"latency_percentiles_usec_{name}"
+        if name in READS | WRITES and field in last.fields:
+            parts = last.parts(field)
+            shown = ", ".join(f"{percentile} {plain(value)} µs" for percentile, value in parts.items())
+            yield f"{last.source}: the server's own time for {name} since its start: {shown}"
+            return
+
+
+def _lacking(pairs: Sequence[tuple[Info, Info]], calls: Counter[str]) -> Iterator[str]:
+    """What nosql-burst cannot do alike."""
+    writes, removals, reads = (of(calls, names) for names in (WRITES, REMOVALS, READS))
+    length_s = sum(after.at_s - before.at_s for before, after in pairs)
+    others = {
+        name: count for name, count in calls.items() if name not in ON_RECORDS and not is_watching(name)
+    }
+    total = writes + removals + reads + sum(others.values())
+    if removals > _MUCH * total:
+        yield (
+            f"{plain(removals / length_s)}/s deletions in production, none here: what is inserted stays "
+            "until it expires"
+        )
+    hashes, shapes = of(calls, HASHES), of(calls, OTHER_SHAPES)
+    if hashes > _MUCH * writes:
+        yield (
+            f"{hashes / writes:.0%} of the writes are of hashes, and INFO does not tell their fields: here a "
+            "record is one value of as many bytes; `fields` makes it a hash"
+        )
+    if shapes > _MUCH * writes:
+        yield f"{shapes / writes:.0%} of the writes are of lists, sets, streams and the like; here of values"
+    if (beside := sum(others.values())) > _MUCH * total:
+        named = ", ".join(sorted(others, key=lambda name: -others[name])[:5])
+        yield f"{beside / total:.0%} of the commands are none on records: {named}"
+    misses = sum(_grown(pair, "keyspace_misses") or 0.0 for pair in pairs)
+    if misses > _MUCH * reads:
+        share = min(1.0, misses / reads) if reads else 1.0
+        yield f"{share:.0%} of the reads find nothing; here all find a record"

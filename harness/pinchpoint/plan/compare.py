@@ -1,0 +1,165 @@
+"""The record of plan.yaml's ``compare``: what is judged wherever runs of this plan are held against others.
+
+It is declared before anything runs, because figures that are chosen afterwards are chosen for their result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from pydantic import Field, field_validator
+
+from pinchpoint.figures import FIGURES, MOST_METRICS, OF_SCENARIOS, part_of, split
+from pinchpoint.plan.document import Document
+from pinchpoint.plan.embedded import EMBEDDED_ROLES
+from pinchpoint.plan.problems import Path, Problem, Unfit, listed, nearest, quoted, unknown
+from pinchpoint.plan.record import Ratio, Record
+
+_METRICS: Path = ("compare", "metrics")
+SCHEDULED = ("open", "burst", "soak")
+"""Load models whose operations have an intended start, and so a response time; others may have."""
+NO_WORK = ("compare", "production")
+"""Fields of a plan that give a farm no work: what is judged afterwards, and what production did."""
+EXAMPLE = "scenario.orders.throughput_per_s"
+
+
+class Compare(Record):
+    """What is judged, and by which measure.
+
+    Attributes:
+        metrics: the figures that are judged (``figures.FIGURES``), six at most; empty: the default ones.
+        margin_ratio: within so much of each other two sides count as the same; None: 5 %.
+        bound: with few runs on a side, how many times as much one run may be as the next; None: 1.5.
+    """
+
+    metrics: tuple[str, ...] = Field(default=(), strict=False, description=f"names such as {EXAMPLE}")
+    margin_ratio: Ratio | None = Field(default=None, alias="margin", gt=0, description="such as 5%")
+    bound: float | None = Field(default=None, ge=1, description="a number such as 1.5")
+
+    @field_validator("metrics")
+    @classmethod
+    def _few(cls, metrics: tuple[str, ...]) -> tuple[str, ...]:
+        if len(set(metrics)) > MOST_METRICS:
+            raise Unfit(
+                f"{len(set(metrics))} figures",
+                f"allowed: {MOST_METRICS} at most, as each further one makes an answer by chance more likely",
+            )
+        return metrics
+
+
+def check_compare(plan: Document) -> Iterator[Problem]:
+    """Names that are none, that name no scenario of the plan, or that stand there twice."""
+    seen: set[str] = set()
+    for place, name in _names(plan):
+        if name in seen:
+            yield Problem(place, f"{quoted(name)} is there twice", "remove one of them")
+            continue
+        seen.add(name)
+        why = unfit(name, plan.mapping("scenarios"))
+        if why is not None:
+            yield Problem(place, why.found, why.allowed, why.nearest)
+
+
+def check_compared(farm: Document, plan: Document) -> Iterator[Problem]:
+    """Names of tiers and disks that the farm lacks."""
+    tiers = disks_of(farm.data)
+    for place, name in _names(plan):
+        if unfit(name, plan.mapping("scenarios")) is None:
+            why = unfit_of_farm(name, tiers)
+            if why is not None:
+                yield Problem(place, f"{farm.file} has no {why.found}", why.allowed, why.nearest)
+
+
+def unfit(name: str, scenarios: Mapping[str, Any]) -> Unfit | None:
+    """Why a name is none of a figure that runs of these scenarios have; None where it may be one.
+
+    Args:
+        name: such as ``scenario.orders.throughput_per_s``.
+        scenarios: of the plan, by name, as they stand in its file or its record's JSON.
+    """
+    about, thing, figure = split(name)
+    if about not in FIGURES:
+        return Unfit(
+            f"{quoted(name)} is no figure",
+            f"allowed: ABOUT.THING.FIGURE such as {EXAMPLE}, ABOUT being one of {listed(FIGURES)}",
+            nearest(about.partition(".")[0], FIGURES),
+        )
+    if figure not in FIGURES[about]:
+        return unknown(f"{about} figure", figure, FIGURES[about])
+    if about not in OF_SCENARIOS:
+        return None
+    if thing[0] not in scenarios:
+        return unknown("scenario", thing[0], scenarios)
+    load = _load(scenarios[thing[0]])
+    if (about == "burst" or figure.startswith("burst_")) and load.get("model") not in {"burst", None}:
+        return Unfit(f"a burst of {thing[0]}, whose load has none", "needed: the load model burst")
+    return _of_times(thing[0], figure, load)
+
+
+def _of_times(scenario: str, metric: str, load: Mapping[str, Any]) -> Unfit | None:
+    """Users have no intended start; where a schedule has one, times count from it."""
+    kind, _, rest = metric.partition("_")
+    scheduled = load.get("model") in SCHEDULED
+    if kind == "response" and load.get("model") == "closed":
+        return Unfit(
+            f"the response time of {scenario}, whose users have no intended start",
+            f"allowed: service_{rest}",
+            f"service_{rest}",
+        )
+    if kind == "service" and scheduled:
+        return Unfit(
+            f"the service time of {scenario}, whose operations have an intended start",
+            f"allowed: response_{rest}, which counts from it",
+            f"response_{rest}",
+        )
+    return None
+
+
+def unfit_of_farm(name: str, tiers: Mapping[str, Iterable[str]]) -> Unfit | None:
+    """What a name speaks of and a farm lacks; None where it has it.
+
+    Args:
+        name: a figure's, which ``unfit`` lets pass.
+        tiers: tier -> its disks' roles; none: it is not known what the farm has.
+    """
+    tier, role = part_of(name)
+    if not tiers or tier is None:
+        return None
+    if tier not in tiers:
+        return Unfit(f"tier {tier}", f"allowed: {listed(sorted(tiers))}", nearest(tier, tiers))
+    roles = sorted(tiers[tier])
+    if role is not None and role not in roles:
+        return Unfit(f"{role} disk of {tier}", f"allowed: {listed(roles)}", nearest(role, roles))
+    return None
+
+
+def disks_of(farm: Mapping[str, Any]) -> dict[str, set[str]]:
+    """Tier -> the roles of its disks, of a farm.yaml's content or a farm's JSON; broken places have none."""
+    found: dict[str, set[str]] = {}
+    built = _inside(farm, "embedded").get("tiers")
+    for tier in built if isinstance(built, list) else []:
+        if isinstance(tier, str):
+            found.setdefault(tier, set()).update(EMBEDDED_ROLES.get(tier, ()))
+    for tier in _inside(farm, "tiers"):
+        roles = found.setdefault(tier, set())
+        for host in _inside(farm, "tiers", tier, "hosts"):
+            roles.update(_inside(farm, "tiers", tier, "hosts", host, "disks"))
+    return found
+
+
+def _inside(data: Any, *path: str) -> Mapping[str, Any]:
+    for step in path:
+        data = data.get(step) if isinstance(data, Mapping) else None
+    return data if isinstance(data, Mapping) else {}
+
+
+def _names(plan: Document) -> Iterator[tuple[Path, str]]:
+    given = plan.at(*_METRICS)
+    for position, name in enumerate(given if isinstance(given, list) else []):
+        if isinstance(name, str):  # the record says so where it is none
+            yield (*_METRICS, position), name
+
+
+def _load(scenario: Any) -> Mapping[str, Any]:
+    return _inside(scenario, "load")

@@ -1,0 +1,156 @@
+"""Group commit: how long a commit takes at a log that is flushed once for all who wait.
+
+A log is flushed by one session at a time. Who commits while a flush is going on waits for its end, and then
+for the flush that has its own record, together with all others who came meanwhile. Of up to ``CROWD``
+sessions what follows is exact: who is away for a random time of mean ``a`` is back within a flush of ``F``
+seconds with probability ``1 - exp(-F / a)``, so how many share the next flush depends on how many shared this
+one alone, and the means follow (a Markov chain). Of more a commit takes ``F``, and where it meets a flush
+what is left of that, ``F / (1 - exp(-F / a)) - a``: half of it where commits come at any moment, all of it
+where those whom a flush wakes are back at once (too late for the next flush, which has begun).
+
+A cap of the disk keeps flushes apart only where they would follow each other faster: of those who wait one
+asks for the next flush at once, and all who come until the cap lets it through must wait for the one after.
+So flushes last longer until they come no more often than the cap allows: one in ``c`` seconds where one is
+going on for a share ``o`` of the time lasts ``o c``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import binom
+
+Floats = npt.NDArray[np.float64]
+
+CROWD = 40
+"""From so many sessions on any one of them hardly matters to the others."""
+HALVINGS = 60
+_AWAY_RATIOS = np.geomspace(1e-3, 1e4, 71)
+"""Away times ÷ a flush for which the chain is solved; in between, evenly in logarithms."""
+_POINTS = np.log(_AWAY_RATIOS)
+_AT_ONCE = 1e-9
+"""A flush that takes no time takes so many seconds: nobody waits for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sessions:
+    """Who commits at one log: a value per load.
+
+    Attributes:
+        users: sessions of each load.
+        per_s: commits per second of each.
+        each_s: how long a commit of each takes, by the last round.
+    """
+
+    users: Floats
+    per_s: Floats
+    each_s: Floats
+
+    def commit_s(self, flush_s: float) -> Floats:
+        """How long a commit of each load takes at a log whose flush takes so long.
+
+        The mean is that of so many like sessions; loads differ as the flush differs that they meet: who is
+        away for long meets it anywhere, who is back at once at its begin.
+        """
+        flush_s = max(flush_s, _AT_ONCE)
+        mean_s = flush_s * self._found(flush_s)[0]
+        left_s = residual_s(flush_s, self._away_s())
+        return np.asarray(flush_s + (mean_s - flush_s) * left_s / self._mean(left_s))
+
+    def occupied_ratio(self, flush_s: float) -> float:
+        """The share of the time in which a flush is going on."""
+        return self._found(max(flush_s, _AT_ONCE))[1]
+
+    def _found(self, flush_s: float) -> tuple[float, float]:
+        """(what a commit takes in flushes, the share of the time in which one is going on)."""
+        per_s = float(self.per_s.sum())
+        if per_s <= 0:
+            return 1.0, 0.0
+        alike = per_s**2 / float((self.per_s**2 / self.users).sum())
+        away = max(0.0, alike / per_s - self._mean(self.each_s)) / flush_s
+        if alike > CROWD:
+            return _crowd(per_s * flush_s, away)
+        below = max(1, math.floor(alike))
+        part = alike - below
+        found = [_looked_up(users, away) for users in (below, below + (part > 0))]
+        return (
+            found[0][0] * (1 - part) + found[1][0] * part,
+            found[0][1] * (1 - part) + found[1][1] * part,
+        )
+
+    def _mean(self, values: Floats) -> float:
+        """Of all commits."""
+        per_s = float(self.per_s.sum())
+        return float(values @ self.per_s) / per_s if per_s > 0 else float(values.mean())
+
+    def _away_s(self) -> Floats:
+        """Time of a session between two commits: its way round, per commit, less the commit."""
+        return np.asarray(np.maximum(self.users / np.maximum(self.per_s, 1e-12) - self.each_s, 0.0))
+
+
+def residual_s(flush_s: float, away_s: Floats) -> Floats:
+    """What is left of the flush that is going on when a session comes back, where flushes follow each other.
+
+    Who was away for a time that is exponential with mean ``a`` comes back in the ``ceil(t / F)``-th of them:
+    ``E[F ceil(t / F) - t] = F / (1 - exp(-F / a)) - a``.
+
+    Args:
+        flush_s: how long a flush takes.
+        away_s: mean time between a commit's end and the next one's begin, a value per load.
+    """
+    ratio = flush_s / np.maximum(away_s, 1e-12)
+    short = ratio < 1e-3  # where the difference of two large numbers would be all noise
+    long = flush_s / -np.expm1(-np.where(short, 1.0, ratio)) - away_s
+    return np.asarray(np.where(short, flush_s / 2, np.clip(long, 0.0, flush_s)))
+
+
+def flush_of(sessions: Sessions) -> float:
+    """How long a flush takes where commits take as long as they do: the inverse of ``Sessions.commit_s``.
+
+    Of several loads the mean commit is what the flush is found from.
+    """
+    target = float(np.average(sessions.each_s, weights=sessions.per_s))
+    low, high = 0.0, target
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        found = float(np.average(sessions.commit_s(middle), weights=sessions.per_s))
+        low, high = (middle, high) if found < target else (low, middle)
+    return (low + high) / 2
+
+
+def _crowd(per_flush: float, away: float) -> tuple[float, float]:
+    """Of many: commits come at random, so many in the time of a flush; times in flushes."""
+    occupied = 1 / (1 + math.exp(-per_flush) / per_flush)
+    return 1 + occupied * float(residual_s(1.0, np.array([away]))[0]), occupied
+
+
+def _looked_up(users: int, away: float) -> tuple[float, float]:
+    """The chain's, between the points for which it was solved."""
+    waits, occupied = _table(users)
+    at = math.log(min(max(away, _AWAY_RATIOS[0]), _AWAY_RATIOS[-1]))
+    found = float(np.interp(at, _POINTS, occupied))
+    return float(np.interp(at, _POINTS, waits)), min(found, users / max(away, 1e-12))
+
+
+@lru_cache(maxsize=CROWD)
+def _table(users: int) -> tuple[Floats, Floats]:
+    found = np.array([_chain(users, away) for away in _AWAY_RATIOS])
+    return found[:, 0], found[:, 1]
+
+
+def _chain(users: int, away: float) -> tuple[float, float]:
+    """(what a commit takes, the share of the time with a flush) of users away so long, times in flushes."""
+    sizes = np.arange(1, users + 1)
+    # Row: how many share this flush; column: how many of the others are back when it ends.
+    chances = binom.pmf(np.arange(users + 1)[None, :], (users - sizes)[:, None], -math.expm1(-1 / away))
+    nobody = chances[:, 0]
+    step = chances[:, 1:].copy()
+    step[:, 0] += nobody  # the next flush is the first one's alone who comes
+    balance = np.vstack([step.T - np.eye(users), np.ones(users)])
+    share, *_ = np.linalg.lstsq(balance, np.append(np.zeros(users), 1.0), rcond=None)
+    each = 1 + float(share @ nobody) * away / users
+    return users * each / float(share @ sizes) - away, 1 / each

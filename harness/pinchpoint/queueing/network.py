@@ -1,0 +1,320 @@
+"""A farm as a network of queues, and the throughput at which its users come round. Numbers only.
+
+Every load is a number of users who wait at stations and then think: the interactive response-time law
+``X = N / (Z + R)`` (Denning and Buzen, 1978). Waiting at a queue is Schweitzer's approximate mean value
+analysis for several classes; at a regulator, whose intervals do not vary, half of the residual time less
+(Reiser's correction for the coefficient of variation), and what it makes up for. A log is a station of its
+own kind (``commit``), and what an I/O takes may follow from how many are outstanding (``curve``). No station
+does more than all it can: where the approximation says so, throughput ends at that bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from pinchpoint.queueing.commit import Sessions
+from pinchpoint.queueing.curve import Curve
+
+Floats = npt.NDArray[np.float64]
+
+OPEN_USERS = 10_000.0
+"""An open load is so many users who think most of the time: its rate stays what it is, whatever they wait."""
+ROUNDS = 3000
+CLOSE = 1e-7
+STEP = 0.5
+"""How far a round goes towards what it finds: with all of it, commits and queues swing."""
+FITTING_ROUNDS = 20
+FITTED = 2e-4
+LEAST_FELT = 0.02
+"""Of a longer rest so much at least is felt: else one step would leap beyond all that can be."""
+SLICE_S = 0.01
+"""A regulator counts per slice of time: what has come too early by less than that it lets through at once.
+Those of emulated disks do so for ten milliseconds, Linux's block throttle for twenty to a hundred."""
+AT_BOUND = 0.05
+"""What is used up is measured to be so within that much."""
+
+
+@dataclass(frozen=True, slots=True)
+class Users:
+    """One scenario's load.
+
+    Attributes:
+        scenario: its name.
+        users: how many come round; ``OPEN_USERS`` of an open load.
+        think_s: between two operations; of an open load what makes its rate.
+        rest_s: of an operation's time, what no station explains: it stays.
+    """
+
+    scenario: str
+    users: float
+    think_s: float
+    rest_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """Something that works off what is asked of it: cores, a regulated disk, a machine's caps.
+
+    Attributes:
+        key: unique in the model.
+        demand_s: by scenario, the share of it times seconds that an operation takes: use = X times that.
+        stay_s: by scenario, the part of that which is waited for here; the rest is waited for elsewhere.
+        delay_s: by scenario, what passes here without a queue.
+        curve: of a disk, what an I/O takes with so many outstanding, its regulator's queue not among them.
+        io: by scenario, I/Os per operation, with a curve.
+        waits: by scenario, those that an operation waits for, one after the other, with a curve.
+        servers: how many operations are worked on at once.
+        regulated: a regulator lets I/Os pass at a steady pace, and takes no time of its own.
+        base_ratio: of it is used whatever the load.
+    """
+
+    key: str
+    demand_s: Mapping[str, float]
+    stay_s: Mapping[str, float] = field(default_factory=dict)
+    delay_s: Mapping[str, float] = field(default_factory=dict)
+    curve: Curve | None = None
+    io: Mapping[str, float] = field(default_factory=dict)
+    waits: Mapping[str, float] = field(default_factory=dict)
+    servers: float = 1.0
+    regulated: bool = False
+    base_ratio: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A log: one flush at a time, which makes all durable that had been written when it began.
+
+    Attributes:
+        flush_s: how long a flush takes where its disk has room.
+        commits: by scenario, commits per operation.
+        pace_s: how far apart its disk's cap keeps flushes that follow each other; 0: no cap.
+        bursts: whether that cap lets them through as fast as they come for a while, and then none: it makes
+            no flush longer, and ends throughput.
+    """
+
+    key: str
+    flush_s: float
+    commits: Mapping[str, float]
+    pace_s: float = 0.0
+    bursts: bool = False
+
+
+Station = Queue | Commit
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """Loads and stations."""
+
+    loads: tuple[Users, ...]
+    stations: tuple[Station, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """Where the loads settle.
+
+    Attributes:
+        per_s: by scenario, operations per second.
+        stays_s: (station, scenario) -> how long an operation is there, waiting included.
+        use: by queue, how much of it is used; of a log with a cap, flushes ÷ what that lets through.
+        at_bound: the stations that end the throughput of those who go there.
+    """
+
+    per_s: Mapping[str, float]
+    stays_s: Mapping[tuple[str, str], float]
+    use: Mapping[str, float]
+    at_bound: frozenset[str]
+
+
+def solve(model: Model) -> Solution:
+    """Where the loads of a model settle."""
+    found = _Network(model)
+    found.settle()
+    return found.solution()
+
+
+def fitted(model: Model, per_s: Mapping[str, float], time_s: Mapping[str, float]) -> Model:
+    """The same model whose unexplained rest makes each load as fast as it was measured to be.
+
+    A rest is never below 0: where the stations alone take longer than was measured, the model stays slower.
+    What ends at a bound is told by that, and its rest stays as it was given.
+
+    Args:
+        model: with a first guess of each rest.
+        per_s: by scenario, operations per second.
+        time_s: by scenario, mean time of an operation.
+    """
+    loads, slopes = model.loads, dict.fromkeys(per_s, 1.0)
+    before: dict[str, float] = {}
+    steps: dict[str, float] = {}
+    for _ in range(FITTING_ROUNDS):
+        found = solve(replace(model, loads=loads))
+        missing = {one.scenario: _missing_s(one, per_s, time_s, found) for one in loads}
+        if all(abs(missing[one.scenario]) < FITTED * time_s[one.scenario] for one in loads):
+            break
+        for name, step_s in steps.items():  # how much of the last step was felt: at a full log hardly any
+            if step_s:
+                slopes[name] = min(1.0, max(LEAST_FELT, (before[name] - missing[name]) / step_s))
+        rests = {
+            one.scenario: max(0.0, one.rest_s + missing[one.scenario] / slopes[one.scenario]) for one in loads
+        }
+        steps = {one.scenario: rests[one.scenario] - one.rest_s for one in loads}
+        before = missing
+        loads = tuple(replace(one, rest_s=rests[one.scenario]) for one in loads)
+    return replace(model, loads=loads)
+
+
+def _missing_s(
+    load: Users, per_s: Mapping[str, float], time_s: Mapping[str, float], found: Solution
+) -> float:
+    """How much longer its operations would have to take, if all else took the same time."""
+    name = load.scenario
+    if load.users >= OPEN_USERS:
+        there = sum(stay for (_, whose), stay in found.stays_s.items() if whose == name)
+        return time_s[name] - load.rest_s - there
+    if found.at_bound and 1 <= found.per_s[name] / per_s[name] <= 1 + AT_BOUND:
+        return 0.0
+    return load.users / per_s[name] - load.users / found.per_s[name]
+
+
+class _Network:
+    """A model as arrays: a line per load, a column per queue or log."""
+
+    def __init__(self, model: Model) -> None:
+        self._names = [one.scenario for one in model.loads]
+        self._queues = [one for one in model.stations if isinstance(one, Queue)]
+        self._logs = [one for one in model.stations if isinstance(one, Commit)]
+        self._users = np.array([one.users for one in model.loads])
+        self._away_s = np.array([one.think_s + one.rest_s for one in model.loads])
+        self._demand = self._table([one.demand_s for one in self._queues])
+        self._stay = self._table([one.stay_s for one in self._queues])
+        self._delay = self._table([one.delay_s for one in self._queues])
+        self._curved = [(place, one.curve) for place, one in enumerate(self._queues) if one.curve]
+        self._io = self._table([one.io for one in self._queues])
+        self._waits = self._table([one.waits for one in self._queues])
+        self._each_s = np.array([one.curve.latency_s(1.0) if one.curve else 0.0 for one in self._queues])
+        self._servers = np.array([one.servers for one in self._queues])
+        self._regulated = np.array([one.regulated for one in self._queues], dtype=bool)
+        self._free = 1 - np.array([min(0.99, one.base_ratio) for one in self._queues])
+        self._commits = self._table([one.commits for one in self._logs])
+        self._at_queue = self._delay + self._stay
+        # From all users waiting, evenly: from none of them nothing would ever begin to wait.
+        self._waiting = np.full_like(self._demand, 1 / max(1, len(self._queues))) * self._users[:, None]
+        # From as far apart as a cap keeps them: a flush that takes no time would never begin to last.
+        self._flush_s = np.array([max(one.flush_s, one.pace_s) for one in self._logs])
+        self._at_log = self._commits * self._flush_s
+        self._per_s = self._users / np.maximum(1e-12, self._away_s + self._round_s())
+        self._flushes: dict[str, float] = {}
+        """By log, flushes per second x what its cap keeps them apart."""
+        self._at_bound: set[str] = set()
+
+    def _table(self, of_each: list[Mapping[str, float]]) -> Floats:
+        rows = [[one.get(name, 0.0) for one in of_each] for name in self._names]
+        return np.array(rows, dtype=float).reshape(len(self._names), len(of_each))
+
+    def _round_s(self) -> Floats:
+        """How long each load's operation is at all stations together."""
+        return np.asarray(self._at_queue.sum(axis=1) + self._at_log.sum(axis=1))
+
+    def settle(self) -> None:
+        """Go round until throughput changes no more; then end it at the bounds."""
+        for _ in range(ROUNDS):
+            before = self._per_s
+            self._queue_up()
+            self._flush()
+            wanted = self._users / np.maximum(1e-12, self._away_s + self._round_s())
+            self._per_s = before + STEP * (wanted - before)
+            if (np.abs(self._per_s - before) <= CLOSE * before).all():
+                break
+        self._end_at_bounds()
+
+    def _queue_up(self) -> None:
+        """One round of Schweitzer's: who arrives meets the queue that the others make."""
+        if not self._queues:
+            return
+        self._answer()
+        share = 1 / self._users[:, None]
+        met = self._waiting.sum(axis=0) - self._waiting * share
+        service = self._demand / self._servers / self._free
+        use = self._per_s[:, None] * service
+        used = np.minimum(1.0, use.sum(axis=0) - use * share)
+        less = np.where(self._regulated, 0.5 * used, 0.0)
+        early = np.where(self._regulated, SLICE_S, 0.0)
+        wait = np.maximum(0.0, service * (met - less) - early)
+        # In a closed network no more can wait than there are users.
+        self._waiting = np.minimum(self._per_s[:, None] * (service + wait), self._users[:, None])
+        # One operation has at most one core to itself; a regulator takes no time but that of waiting.
+        own = np.where(self._regulated, 0.0, self._demand)
+        stays = np.divide(self._stay, self._demand, out=np.zeros_like(self._stay), where=self._demand > 0)
+        self._at_queue = self._delay + (own + wait) * stays
+
+    def _answer(self) -> None:
+        """One round of what an I/O takes where that follows from how many are outstanding."""
+        for place, curve in self._curved:
+            outstanding = float(self._per_s @ self._io[:, place]) * self._each_s[place]
+            self._each_s[place] += STEP * (curve.latency_s(outstanding) - self._each_s[place])
+            self._delay[:, place] = self._waits[:, place] * self._each_s[place]
+
+    def _flush(self) -> None:
+        for place, log in enumerate(self._logs):
+            taken = self._commits[:, place] > 0
+            commits = self._commits[taken, place]
+            if not taken.any():
+                continue
+            waits_s = self._at_log[taken, place] / commits
+            here = Sessions(self._users[taken], self._per_s[taken] * commits, waits_s)
+            flush_s = self._flush_s[place]
+            occupied = here.occupied_ratio(flush_s)
+            if log.pace_s:  # a flush that takes no time is one for each commit
+                flushes_per_s = occupied / flush_s if flush_s else float(here.per_s.sum())
+                self._flushes[log.key] = log.pace_s * flushes_per_s
+                stretched_s = log.flush_s if log.bursts else max(log.flush_s, log.pace_s * occupied)
+                self._flush_s[place] += STEP * (stretched_s - flush_s)
+            found_s = here.commit_s(self._flush_s[place])
+            self._at_log[taken, place] += STEP * (commits * found_s - self._at_log[taken, place])
+
+    def _end_at_bounds(self) -> None:
+        """Nobody who goes to a station gets more of it than there is: all of them alike."""
+        ends: list[tuple[str, Floats]] = [
+            (one.key, self._demand[:, place] / self._servers[place] / self._free[place])
+            for place, one in enumerate(self._queues)
+        ]
+        for place, one in enumerate(self._logs):
+            commits_per_s = float(self._per_s @ self._commits[:, place])
+            if one.bursts and commits_per_s:
+                share = self._flushes.get(one.key, 0.0) / commits_per_s
+                ends.append((one.key, self._commits[:, place] * share))
+        for _ in ends:
+            used = [float(self._per_s @ each) for _, each in ends]
+            fullest = int(np.argmax(used))
+            if used[fullest] <= 1:
+                break
+            key, each = ends[fullest]
+            self._per_s = np.where(each > 0, self._per_s / used[fullest], self._per_s)
+            self._at_bound.add(key)
+        self._flushes = {key: min(1.0, used) for key, used in self._flushes.items()}
+
+    def solution(self) -> Solution:
+        keys = [one.key for one in self._queues], [one.key for one in self._logs]
+        stays = {
+            (key, name): float(table[row, place])
+            for table, of_each in zip((self._at_queue, self._at_log), keys, strict=True)
+            for place, key in enumerate(of_each)
+            for row, name in enumerate(self._names)
+        }
+        used = (self._per_s[:, None] * self._demand / self._servers).sum(axis=0)
+        return Solution(
+            per_s={name: float(self._per_s[row]) for row, name in enumerate(self._names)},
+            stays_s=stays,
+            use={
+                one.key: float(used[place]) + 1 - float(self._free[place])
+                for place, one in enumerate(self._queues)
+            }
+            | self._flushes,
+            at_bound=frozenset(self._at_bound),
+        )

@@ -1,0 +1,199 @@
+"""An HTTP/1.1 answer, read from whatever pieces it comes in: httptools (llhttp) tells where it ends.
+
+What an answer costs is the Python around the parser: so a head is kept as it came and is searched when
+somebody asks for a field, and the parser calls back for little else than the body.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+import httptools
+
+_ENCODED = re.compile(rb"\r\ncontent-encoding:", re.IGNORECASE).search
+_HEAD_END = b"\r\n\r\n"
+
+Kind = Literal["unreachable", "timeout", "tls", "connection_lost", "bad_answer", "too_large"]
+
+
+class HttpError(Exception):
+    """There is no answer. The connection is closed.
+
+    Attributes:
+        kind: ``unreachable`` (no connection), ``timeout``, ``tls`` (its handshake or a record),
+            ``connection_lost``, ``bad_answer`` (it is no HTTP), ``too_large``.
+    """
+
+    def __init__(self, kind: Kind, detail: str) -> None:
+        super().__init__(detail)
+        self.kind: Kind = kind
+
+
+class UnansweredError(HttpError):
+    """The server closed an idle connection as we wrote to it: it has seen nothing of the request."""
+
+
+class Response:
+    """A complete answer.
+
+    Args:
+        status: its status code.
+        head: its head as it came, to the end of the empty line.
+        body: the bytes of its body, whatever their content encoding.
+    """
+
+    __slots__ = ("_head", "_names", "body", "status")
+
+    def __init__(self, status: int, head: bytes, body: bytes) -> None:
+        self.status = status
+        self.body = body
+        self._head = head
+        self._names = b""
+
+    def header(self, name: bytes) -> str:
+        """The value of a field (``name`` in lower case), several joined by commas; "" without any."""
+        names = self._names or self._lowered()
+        wanted = b"\r\n" + name + b":"
+        at = names.find(wanted)
+        if at < 0:
+            return ""
+        found = []
+        while at >= 0:
+            begin = at + len(wanted)
+            end = names.find(b"\r\n", begin)
+            found.append(self._head[begin:end].strip())
+            at = names.find(wanted, end)
+        return b", ".join(found).decode("latin-1")
+
+    @property
+    def encoded(self) -> bool:
+        """Whether it names a content encoding: what is asked of every answer."""
+        return _ENCODED(self._head) is not None
+
+    @property
+    def headers(self) -> tuple[tuple[bytes, bytes], ...]:
+        """All header fields: name and value, as they came."""
+        pairs = (line.partition(b":") for line in self._head.split(b"\r\n")[1:-2])
+        return tuple((name, value.strip()) for name, _, value in pairs)
+
+    def _lowered(self) -> bytes:
+        self._names = self._head.lower()
+        return self._names
+
+
+class Incoming:
+    """The answers that come in on one connection: what httptools calls back, by its names for it.
+
+    Where a method of a list does what is to be done, it stands for one of ours: no Python is run for it.
+
+    Args:
+        largest_bytes: a larger body is not read to its end.
+
+    Attributes:
+        answer: the one that is complete; who takes it puts None here, and the next may come.
+        keep_alive: whether another may follow it.
+    """
+
+    def __init__(self, largest_bytes: int) -> None:
+        self.answer: Response | None = None
+        self.keep_alive = False
+        self._largest_bytes = largest_bytes
+        self._status = self._interim = self._further_bytes = 0
+        self._received = b""  # what held its head
+        self._mixed = False  # whether more than a head and its body came: chunks, a head in pieces, too much
+        self._parts: list[bytes] = []
+        self._awaited: list[None] = [None]
+        # An answer takes the place of one that is awaited: where there is none, nobody has asked for it.
+        self.on_message_begin = self._awaited.pop
+        self.on_body = self._parts.append
+        self._parser = httptools.HttpResponseParser(self)
+        self._feed = self._parser.feed_data
+
+    @property
+    def begun(self) -> bool:
+        """Whether anything of the next answer has come."""
+        return bool(self._received)
+
+    def take(self, content: bytes) -> None:
+        """What came next; empty: the connection's end. Raises ``HttpError``."""
+        if content:
+            if self._received:
+                self._take_further(content)
+            else:
+                self._received = content
+            try:
+                self._feed(content)
+            except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
+                if not self._status:
+                    raise HttpError("bad_answer", f"the answer is no HTTP: {error}") from error
+                self.keep_alive, self._mixed = False, True  # what follows the answer is nobody's
+        else:
+            self._end()
+        if not self._status:
+            return
+        # Here, and not in a method: a call costs as much as each of these lines.
+        parts = self._parts
+        body = parts[0] if len(parts) == 1 else b"".join(parts)
+        if len(body) > self._largest_bytes:
+            raise self._too_large()
+        if self._mixed:
+            head = self._head()
+            self._interim, self._further_bytes, self._mixed = 0, 0, False
+        else:
+            head = self._received[: len(self._received) - len(body)]  # looking for its end takes longer
+        self.answer = Response(self._status, head, body)
+        parts.clear()
+        self._status = 0
+        self._received = b""
+        self._awaited.append(None)
+
+    def on_message_complete(self) -> None:
+        """Called by httptools at the end of each message, interim ones included."""
+        status = self._parser.get_status_code()
+        if status >= 200:
+            self._status = status
+            self.keep_alive = self._parser.should_keep_alive()
+        else:
+            self._interim, self._mixed = self._interim + 1, True  # the real one follows
+            self._awaited.append(None)
+
+    def on_chunk_header(self) -> None:
+        """Called by httptools at the begin of each chunk."""
+        self._mixed = True
+
+    def _take_further(self, content: bytes) -> None:
+        """A piece that is not the first may hold more of the head; and there may be too many."""
+        if _HEAD_END not in self._final():
+            self._received += content
+        self._mixed = True
+        self._further_bytes += len(content)
+        if self._further_bytes > self._largest_bytes < sum(map(len, self._parts)):
+            raise self._too_large()
+
+    def _end(self) -> None:
+        """The connection ends: the proper end of an answer whose head does not say its length."""
+        if not self._received:
+            raise UnansweredError("connection_lost", "the server closed the connection")
+        head = Response(self._parser.get_status_code(), self._head(), b"")
+        if (
+            _HEAD_END not in self._final()
+            or head.header(b"content-length")
+            or head.header(b"transfer-encoding")
+        ):
+            raise HttpError("connection_lost", "the server closed the connection in an answer")
+        self._status, self.keep_alive = head.status, False
+
+    def _head(self) -> bytes:
+        """The head alone, out of what was received."""
+        return b"".join(self._final().partition(_HEAD_END)[:2])
+
+    def _final(self) -> bytes:
+        """What was received, without interim answers."""
+        received = self._received
+        for _ in range(self._interim):
+            received = received.partition(_HEAD_END)[2]
+        return received
+
+    def _too_large(self) -> HttpError:
+        return HttpError("too_large", f"larger than {self._largest_bytes} bytes")

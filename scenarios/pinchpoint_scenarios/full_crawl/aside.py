@@ -1,0 +1,49 @@
+"""A thread of one connection, in which its driver may wait inside C code while all others go on.
+
+Where gevent has patched the process a driver that waits there would stop every session. gevent is looked up,
+never imported: who has it patched in has it there (as in ``fastpath.readiness``).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class Aside:
+    """Makes calls where they hold nobody up, one at a time."""
+
+    def __init__(self) -> None:
+        monkey = sys.modules.get("gevent.monkey")
+        patched = monkey is not None and monkey.is_module_patched("socket")
+        self._pool: Any = import_module("gevent.threadpool").ThreadPool(1) if patched else None
+        self.busy = False
+        """Whether a call is going on that its caller no longer waits for: he was ended."""
+
+    def call(self, function: Callable[[], T]) -> T:
+        """What the function returns, or raises."""
+        if self._pool is None:
+            return function()
+        self.busy = True
+        # An error is handed over, not raised: the pool would print its traceback.
+        result, error = self._pool.spawn(_done, function).get()
+        self.busy = False
+        if error is not None:
+            raise error
+        return result  # type: ignore[no-any-return]  # gevent ships no types
+
+    def close(self) -> None:
+        """Let the thread end. Safe to call twice."""
+        if self._pool is not None and not self.busy:
+            self._pool.kill()
+
+
+def _done(function: Callable[[], Any]) -> tuple[Any, BaseException | None]:
+    try:
+        return function(), None
+    except Exception as error:  # noqa: BLE001 - raised again by whoever asked
+        return None, error

@@ -1,0 +1,33 @@
+"""What sources share whose items all lie on one host: one pace for all of them."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+
+from ..politeness import Pace
+from .contract import Item
+
+
+class OneHost:
+    """A ``Source`` as far as its pace goes.
+
+    Args:
+        pace: when the host may be asked.
+    """
+
+    def __init__(self, pace: Pace) -> None:
+        self._pace = pace
+
+    def turn(self, item: Item) -> AbstractContextManager[None]:
+        """See ``Source``."""
+        del item
+        return self._pace.turn("")
+
+    def host(self, item: Item) -> str:
+        """See ``Source``."""
+        del item
+        return ""
+
+    def hold(self, host: str, seconds: float) -> None:
+        """See ``Source``."""
+        self._pace.hold(host, seconds)

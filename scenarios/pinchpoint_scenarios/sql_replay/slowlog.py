@@ -1,0 +1,95 @@
+"""MariaDB's and MySQL's own log of statements, the table ``mysql.slow_log``, exported.
+
+A server writes every statement there with ``log_output = TABLE``, ``slow_query_log = ON`` and
+``long_query_time = 0``; values that were sent beside a statement are in its text (MariaDB manual,
+"mysql.slow_log Table"). ``start_time`` is when a statement began (seen on MariaDB 10.11). The client's
+``--batch`` writes it with tabs and backslashes, other tools as CSV.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from itertools import chain
+from pathlib import Path
+
+from ..errors import ScenarioError
+from ..sql_script.copies.refusals import leaves
+from .captured import Entry
+from .files import csv_rows, delimiter_of, opened
+
+_NOT_SENT = "# administrator command"
+_LOCAL_DATA = re.compile(r"(?i)\s*load\s+(?:data|xml)\b.*\blocal\b")
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPED = {"n": "\n", "t": "\t", "0": "\0"}
+_LENGTH = re.compile(r"(\d+):(\d\d):(\d\d(?:\.\d+)?)")
+
+
+def read_slow_log(path: Path) -> Iterator[Entry]:
+    """Every statement of an export. Raises ``ScenarioError`` naming file and line of what is none."""
+    with opened(path, newline="\n") as file:  # a carriage return is part of a statement, as it was sent
+        first = file.readline()
+        delimiter, whole = delimiter_of(first), chain([first], file)
+        rows = _batch_rows(whole) if delimiter == "\t" else csv_rows(whole, path, delimiter)
+        _, header = next(rows)
+        columns = [column.strip().lower() for column in header]
+        for number, row in rows:
+            place = f"{path}:{number}"
+            if len(row) != len(columns):
+                raise ScenarioError(f"{place}: {len(row)} columns; allowed: {len(columns)}, as in the header")
+            entry = _entry(dict(zip(columns, row, strict=True)), place)
+            if entry is not None:
+                yield entry
+
+
+def _batch_rows(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
+    """The rows that ``mariadb --batch`` wrote, each with its line."""
+    for number, line in enumerate(lines, 1):
+        yield number, [_ESCAPE.sub(_unescaped, each) for each in line.rstrip("\r\n").split("\t")]
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    return _ESCAPED.get(match[1], match[1])
+
+
+def _entry(row: dict[str, str], place: str) -> Entry | None:
+    """The statement of a row; None: nobody sent one, or not to a database."""
+    text = row["sql_text"]
+    if not row["db"] or text.startswith(_NOT_SENT):
+        return None
+    duration_s = _length_s(row["query_time"], place)
+    return Entry(
+        row["thread_id"],
+        row["db"],
+        _seconds(row["start_time"], place) + duration_s,
+        duration_s,
+        text or None,
+        left_out=_left_out(text),
+    )
+
+
+def _left_out(text: str) -> str | None:
+    if not text:
+        return "no_text"
+    if _LOCAL_DATA.match(text):
+        return "copy_data_not_logged"
+    return "changes_database" if leaves(text) is not None else None
+
+
+def _seconds(text: str, place: str) -> float:
+    """A time. Its zone does not matter: all rows of a log have the same."""
+    try:
+        return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
+    except ValueError as error:
+        raise ScenarioError(
+            f"{place}: the start_time {text!r}; allowed: as in 2026-11-21 20:15:00.123456"
+        ) from error
+
+
+def _length_s(text: str, place: str) -> float:
+    match = _LENGTH.fullmatch(text)
+    if match is None:
+        raise ScenarioError(f"{place}: the query_time {text!r}; allowed: as in 00:00:01.234567")
+    hours, minutes, seconds = match.groups()
+    return int(hours) * 3600 + int(minutes) * 60 + float(seconds)

@@ -1,0 +1,93 @@
+"""Files of SQL Server's Extended Events, as the statements its applications sent."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
+from pathlib import Path
+
+from ..sql_script.copies.refusals import leaves
+from .captured import Entry
+from .files import XE_CSV, opened
+from .rpc import Handles
+from .xe_csv import csv_events
+from .xe_event import BEGIN, COMMIT, MANAGED, PARTS, WHOLE, Event, entry_of
+from .xe_xml import chunks, xml_events
+
+_LITERAL = re.compile(r"'(?:[^']|'')*'")
+_VARIABLE = re.compile(r"(?<![@\w])@\w")
+_BULK = re.compile(r"(?i)\s*insert\s+bulk\b")
+_OWN_TRANSACTION = re.compile(r"(?i)\b(?:begin\s+tran|commit|rollback|implicit_transactions)")
+
+
+def read_events(path: Path, kind: str) -> Iterator[Event]:
+    """Every event of a file, as it is read. Raises ``ScenarioError`` naming file and line of what is none."""
+    with opened(path) as file:
+        yield from csv_events(file, path) if kind == XE_CSV else xml_events(chunks(file), str(path))
+
+
+def entries_of(events: Iterable[Event]) -> list[Entry]:
+    """The statements of a capture's events, each session's in the order in which they ended.
+
+    Where batches and calls were captured, single statements are parts of those, and left alone; where they
+    were not, each is one by itself.
+    """
+    found: list[tuple[str, Entry]] = []
+    whole = False
+    for event in events:
+        entry = entry_of(event)
+        if entry is None or (whole and event.name in PARTS):
+            continue
+        if event.name in WHOLE and not whole:
+            whole = True
+            found = [each for each in found if each[0] not in PARTS]
+        found.append((event.name, _judged(entry, part=event.name in PARTS)))
+    deduce = not any(name in MANAGED for name, _ in found)
+    sessions: dict[str, list[Entry]] = {}
+    for _, entry in found:
+        sessions.setdefault(entry.session, []).append(entry)
+    return [entry for entries in sessions.values() for entry in _as_sent(entries, deduce=deduce)]
+
+
+def _judged(entry: Entry, *, part: bool) -> Entry:
+    """The entry; with why it cannot be made again, where its text says that."""
+    text = entry.text or ""
+    if entry.left_out is None and _BULK.match(text):
+        return replace(entry, left_out="bulk_data_not_captured")
+    if entry.left_out is None and leaves(text) is not None:
+        return replace(entry, left_out="changes_database")
+    if entry.left_out is None and part and _VARIABLE.search(_LITERAL.sub("", text)):
+        return replace(entry, left_out="variables_not_captured")
+    return entry
+
+
+def _as_sent(entries: list[Entry], *, deduce: bool) -> Iterable[Entry]:
+    """One session's entries as they can be made again."""
+    handles = Handles()
+    ordered = [handles.replayable(each) for each in sorted(entries, key=lambda each: each.ended_s)]
+    if not deduce or any(_OWN_TRANSACTION.search(each.text or "") for each in ordered):
+        return ordered
+    return _with_transactions(ordered)
+
+
+def _with_transactions(entries: Sequence[Entry]) -> Iterator[Entry]:
+    """With a begin and a commit around what shares a transaction's number.
+
+    A driver's own requests to begin and end one are events of their own, which were not captured. What was
+    rolled back is committed then: nothing says which it was.
+    """
+    before_s = float("-inf")
+    for number, group in groupby(entries, key=lambda each: each.transaction):
+        run = list(group)
+        made = [each for each in run if each.left_out is None]
+        if number and len(made) > 1:
+            first, last = made[0], made[-1]
+            begun_s = max(first.began_s, before_s)
+            yield replace(first, text=BEGIN, ended_s=begun_s, duration_s=0.0, deduced=True)
+            yield from run
+            yield replace(last, text=COMMIT, duration_s=0.0, deduced=True)
+        else:
+            yield from run
+        before_s = run[-1].ended_s

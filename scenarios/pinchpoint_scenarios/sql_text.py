@@ -1,0 +1,40 @@
+"""What can be told of a statement without understanding it, whatever server it is for."""
+
+from __future__ import annotations
+
+import re
+
+_FIRST_WORD = re.compile(r"(?:[\s(]|/\*.*?\*/|--[^\n]*(?:\n|$))*([A-Za-z]+)", re.DOTALL)
+_BLIND = re.compile(
+    r"""--[^\n]*
+    |/\*.*?\*/
+    |(?<!\w)[eE]'[^'\\]*(?:(?:\\.|'')[^'\\]*)*'
+    |'[^']*(?:''[^']*)*'
+    |"[^"]*(?:""[^"]*)*"
+    |(?<![\w$])(?P<tag>\$(?:[^\W\d]\w*)?\$).*?(?P=tag)""",
+    re.DOTALL | re.VERBOSE,
+)
+_MAYBE_COPY = re.compile(r"copy\b.*\bstd(?:in|out)\b", re.IGNORECASE | re.DOTALL)
+_COPY = re.compile(r"(?:^|;)\s*copy\b[^;]*\bstd(?:in|out)\b", re.IGNORECASE)
+_PLACEHOLDER = re.compile(r"(?<![\w$])\$(\d+)")
+
+
+def first_word(text: str) -> str:
+    """Its first word in lower case, after comments and parentheses; ``statement`` where it has none."""
+    match = _FIRST_WORD.match(text)
+    return match[1].lower() if match else "statement"
+
+
+def bare(text: str) -> str:
+    """The text with a blank for each comment, literal and quoted name, as PostgreSQL quotes them."""
+    return _BLIND.sub(" ", text)
+
+
+def copies_with_client(text: str) -> bool:
+    """Whether it sends rows to the client, or awaits them from there (``COPY ... FROM STDIN``)."""
+    return bool(_MAYBE_COPY.search(text) and _COPY.search(bare(text)))
+
+
+def placeholders(text: str) -> int:
+    """The highest number of a placeholder in it (``$3``: 3); 0: it has none."""
+    return max(map(int, _PLACEHOLDER.findall(bare(text))), default=0) if "$" in text else 0

@@ -1,0 +1,104 @@
+"""Shapes that no rule was made from: whatever is missing, nobody is named wrongly but with low confidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from ground_truth.noises import noises
+from harness.analysis.build import START_S
+from harness.analysis.shapes import SHAPES, WARM_UP_S, Answer, Shape
+
+from pinchpoint.analysis import Verdict, analyse
+from pinchpoint.analysis.verdict import Fact
+from pinchpoint.store.read import StoredRun
+
+MEASURE_S = 60
+SHORT_S = 20
+CLOCK_S = 0.8
+
+
+def answer(verdict: Verdict) -> Answer:
+    """(kind, tier, role), or the outcome where nobody is named."""
+    found = verdict.bottleneck
+    return (verdict.outcome,) if found is None else (found.kind, found.tier, found.role)
+
+
+def told(verdict: Verdict) -> Iterator[Fact]:
+    """Every fact in a verdict, and in the chain behind it."""
+    for one in (verdict.bottleneck, verdict.runner_up, *verdict.candidates):
+        yield from one.evidence if one else ()
+    for considered in verdict.explanation.considered:
+        yield from (check.fact for check in considered.checks)
+    yield from (gate.fact for gate in verdict.explanation.gates)
+
+
+def wrong(shape: Shape, run: StoredRun) -> str:
+    """What is wrong with the verdict on a run, "" where nothing is."""
+    verdict = analyse(run)
+    verdict.to_json()
+    without = [fact.fact for fact in told(verdict) if fact.value is not None and not fact.samples]
+    if without:
+        return f"facts that rest on no sample: {without}"
+    found, sure = answer(verdict), verdict.bottleneck.confidence if verdict.bottleneck else None
+    if verdict.outcome == "inconclusive":
+        return "" if verdict.experiment else f"no experiment: {verdict.summary}"
+    if found in shape.right or sure == "low":
+        return ""
+    return f"{found}, {sure}: {verdict.summary}"
+
+
+def _hosts(run: StoredRun) -> list[str]:
+    return sorted(run.manifest["hosts"])
+
+
+def _changed(run: StoredRun, rows: pa.ChunkedArray, **columns: pa.Array) -> StoredRun:
+    """The run with some columns of some rows of its samples in another way."""
+    table = run.samples
+    for name, values in columns.items():
+        at = table.schema.get_field_index(name)
+        table = table.set_column(at, table.schema.field(at), pc.if_else(rows, values, table[name]))
+    return replace(run, samples=table)
+
+
+def troubles(run: StoredRun) -> Iterator[tuple[str, StoredRun]]:
+    """What can befall samples, beside what ``noises`` has: clocks, counters that stop or begin anew."""
+    yield from noises(run)
+    middle_ns = int((START_S + WARM_UP_S + MEASURE_S / 2) * 1e9)
+    for host in _hosts(run):
+        own = pc.equal(run.samples["host"], host)
+        for way in (-CLOCK_S, CLOCK_S):
+            shifted = pc.add(run.samples["time_ns"], int(way * 1e9))
+            yield f"the clock of {host} is {way:+g} s off", _changed(run, own, time_ns=shifted)
+        late = pc.greater(run.samples["time_ns"], middle_ns)
+        gone = pc.and_(own, late)
+        yield f"the counters of {host} stop", replace(run, samples=run.samples.filter(pc.invert(gone)))
+        disks = pc.and_(gone, pc.starts_with(run.samples["metric"], "disk."))
+        yield f"the disks of {host} stop", replace(run, samples=run.samples.filter(pc.invert(disks)))
+    anew = np.isin((run.samples["time_ns"].to_numpy() - START_S * 10**9) // 10**9, range(15, 80, 9))
+    nothing = pa.nulls(run.samples.num_rows, pa.float64())
+    yield "counters begin anew", _changed(run, pa.chunked_array([pa.array(anew)]), value=nothing)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_nobody_is_named_wrongly(name: str) -> None:
+    """A right answer, or none with the experiment that would decide, or a doubt; each fact has samples."""
+    assert wrong(SHAPES[name], SHAPES[name].make(1, MEASURE_S).run()) == ""
+
+
+@pytest.mark.slow  # each shape with each trouble and several seeds: some minutes
+@pytest.mark.parametrize("name", SHAPES)
+def test_nobody_is_named_wrongly_whatever_is_missing(name: str) -> None:
+    """Samples lost, late, seldom, stopped or begun anew; runs of twenty seconds; other seeds."""
+    shape = SHAPES[name]
+    found = {}
+    for seed in (1, 2, 3):
+        run = shape.make(seed, MEASURE_S).run()
+        for what, troubled in [("as it is", run), *troubles(run)]:
+            found[seed, what] = wrong(shape, troubled)
+        found[seed, "short"] = wrong(shape, shape.make(seed, SHORT_S).run())
+    assert {key: words for key, words in found.items() if words} == {}

@@ -1,0 +1,89 @@
+"""Bursts found in a load whose bursts are known, however they fall on the readings."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from pinchpoint.fit.shape import Rate, bursts
+from pinchpoint.loadgen.arrivals import arrival_times
+from pinchpoint.loadgen.profiles import Bursts, Constant, RateProfile
+
+
+def readings(profile: RateProfile, length_s: float, every_s: float, seed: int = 1) -> list[Rate]:
+    """What arrives of a load, counted every so many seconds."""
+    counts = [0] * int(length_s / every_s)
+    for at in arrival_times(profile, "poisson", seed):
+        if at >= len(counts) * every_s:
+            break
+        counts[int(at / every_s)] += 1
+    return [Rate((n + 1) * every_s, every_s, count / every_s) for n, count in enumerate(counts)]
+
+
+@pytest.mark.parametrize(
+    ("load", "every_s"),
+    [
+        (Bursts(50, 500, 15, 5), 1),
+        (Bursts(20, 100, 60, 10), 1),
+        (Bursts(50, 2000, 60, 10), 5),
+        (Bursts(50, 2000, 60, 10), 7),
+        (Bursts(0, 300, 30, 10), 1),
+        (Bursts(100, 200, 60, 30), 2),
+        (Bursts(50, 1000, 60, 20, ramp_s=5), 1),
+        (Bursts(20, 400, 120, 60, ramp_s=20), 2),
+    ],
+)
+def test_a_load_is_found_as_it_was_made(load: Bursts, every_s: float) -> None:
+    """Base and peak within a tenth, period and length within a reading or a tenth; the mean exactly."""
+    rates = readings(load, 8 * load.every_s, every_s)
+    found = bursts(rates)
+    assert found is not None
+    mean = sum(rate.per_s for rate in rates) / len(rates)
+    assert found.base_ratio * mean == pytest.approx(load.base_per_s, rel=0.1, abs=0.02 * load.peak_per_s)
+    assert found.peak_ratio * mean == pytest.approx(load.peak_per_s, rel=0.1)
+    assert found.every_s == pytest.approx(load.every_s, rel=0.02)
+    assert found.for_s == pytest.approx(load.for_s, rel=0.1, abs=every_s / 2)
+    assert found.ramp_s == pytest.approx(load.ramp_s, rel=0.25, abs=every_s)
+    share = (found.for_s - found.ramp_s) / found.every_s
+    assert found.base_ratio * (1 - share) + found.peak_ratio * share == pytest.approx(1)
+
+
+@pytest.mark.parametrize(("jitter", "found_at_most"), [(0.0, 0.05), (0.5, 0.8), (1.0, 1.0)])
+def test_bursts_that_come_as_they_like_are_told(jitter: float, found_at_most: float) -> None:
+    """Regular ones have no jitter, others about as much as they were made with."""
+    load = Bursts(20, 400, 60, 5, jitter_ratio=jitter, seed=3)
+    found = bursts(readings(load, 60 * 60, 1))
+    assert found is not None
+    assert found.jitter_ratio == pytest.approx(jitter, abs=0.3)
+    assert found.jitter_ratio <= found_at_most
+
+
+def test_halts_of_the_machine_are_no_bursts() -> None:
+    """Some seconds in which nothing was done, what was made up for after them, a burst that stayed away."""
+    rates = readings(Bursts(60, 240, 20, 8), 400, 1)
+    halted = list(rates)
+    for second in (35, 75, 150, 151):  # in the middle of bursts, and what is made up for after
+        halted[second] = Rate(second + 1, 1, 10)
+        halted[second + 2] = Rate(second + 3, 1, 2 * rates[second].per_s)
+    halted[104] = Rate(105, 1, 250)  # between two
+    for second in range(212, 220):
+        halted[second] = Rate(second + 1, 1, 60)
+    found = bursts(halted)
+    assert found is not None
+    assert found.every_s == pytest.approx(20, rel=0.02)
+    assert found.for_s == pytest.approx(8, abs=1)
+    assert found.peak_ratio / found.base_ratio == pytest.approx(4, rel=0.1)
+    assert found.jitter_ratio < 0.2
+
+
+def test_an_even_load_has_no_bursts() -> None:
+    """Neither by chance, at whatever rate, nor where it goes up and stays."""
+    for seed in range(8):
+        for rate in (1, 3, 10, 60):
+            assert bursts(readings(Constant(rate), 600, 1, seed)) is None, (seed, rate)
+    random = Random(1)
+    rising = [Rate(second, 1, second + random.gauss(0, 5)) for second in range(1, 600)]
+    assert bursts(rising) is None
+    assert bursts([Rate(1, 1, 5.0)]) is None
+    assert bursts([]) is None

@@ -1,0 +1,237 @@
+"""The recorder as its unit starts it, where no systemd runs: its account, folders, limits and restrictions.
+
+`setpriv` gives the account and takes every capability away, `unshare` a file system of which nothing but the
+unit's own folder can be written, `prlimit` the number of tasks. What is left to systemd alone: control groups
+(memory, weights), the filter of system calls and of address families. Of these is looked at what the recorder
+needs: its memory, its threads, and which system calls it makes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+from support import missing, require
+
+import pinchpoint_collectors
+
+UNIT = Path(__file__).parents[3] / "infra" / "systemd" / "pinchpoint-collect.service"
+PYTHON = shutil.which("python3", path="/usr/local/bin:/usr/bin:/bin")
+ACCOUNT = 61184 + os.getpid() % 4000
+"""One of those that systemd gives to dynamic users: 61184 to 65519."""
+_CONFINED = """
+set -e
+mount --make-rprivate /
+cut -d' ' -f5 /proc/self/mountinfo | sort -u | while read -r at; do
+  case $at in /proc*|/dev*) ;; *) mount -o remount,bind,ro "$(printf '%b' "$at")" 2>/dev/null || : ;; esac
+done
+mount --bind /proc/sys /proc/sys && mount -o remount,bind,ro /proc/sys
+mount -t tmpfs -o mode=755 none /run
+mkdir -m "$2" "/run/$1"
+chown "$3:$3" "/run/$1"
+umask "$4"
+shift 4
+exec "$@"
+"""
+"""All is read-only but the unit's folder. Its name and mode, the account and the mask are arguments."""
+
+
+def said() -> dict[str, str]:
+    """The unit's settings; of one that stands there twice the last."""
+    return dict(re.findall(r"^(\w+)=(.*)$", UNIT.read_text(), re.MULTILINE))
+
+
+def confined(*command: str | Path) -> list[str | Path]:
+    """A command line that runs another as the unit does."""
+    unit = said()
+    assert (unit["ProtectSystem"], unit["NoNewPrivileges"], unit["CapabilityBoundingSet"]) == (
+        "strict",
+        "yes",
+        "",
+    )
+    drop = [
+        *("--reuid", str(ACCOUNT), "--regid", str(ACCOUNT), "--clear-groups", "--no-new-privs"),
+        *("--bounding-set=-all", "--inh-caps=-all", "--ambient-caps=-all", "--pdeathsig", "KILL"),
+    ]
+    given = [unit["RuntimeDirectory"], unit["RuntimeDirectoryMode"], str(ACCOUNT), unit["UMask"]]
+    return [
+        *(require("unshare", "util-linux"), "--mount", "--ipc", "sh", "-c", _CONFINED, "sh", *given),
+        *(require("prlimit", "util-linux"), f"--nproc={unit['TasksMax']}"),
+        *(require("setpriv", "util-linux"), *drop),
+        *command,
+    ]
+
+
+@pytest.fixture(scope="module")
+def installed() -> Iterator[Path]:
+    """What a host has of us: the package and psutil, where every account may read them."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root: other accounts, mount namespaces")
+    if PYTHON is None or subprocess.run([PYTHON, "-c", "import tomllib"], check=False).returncode:
+        missing("the system's Python, 3.11 or later, is missing (Debian: python3)")
+    with tempfile.TemporaryDirectory(prefix="collect-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        for package in (pinchpoint_collectors, psutil):
+            source = Path(str(package.__file__)).parent
+            shutil.copytree(source, folder / source.name, ignore=shutil.ignore_patterns("__pycache__"))
+        yield folder
+
+
+def command(installed: Path, *arguments: str) -> list[str | Path]:
+    """``pinchpoint-collect`` of what is installed there."""
+    start = "import sys; from pinchpoint_collectors.agent.command import main; sys.exit(main(sys.argv[1:]))"
+    assert PYTHON is not None
+    own = ["PATH=/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE=1", f"PYTHONPATH={installed}"]
+    return ["env", "-i", *own, PYTHON, "-c", start, *arguments]
+
+
+@contextmanager
+def recording(installed: Path) -> Iterator[subprocess.Popen[str]]:
+    """The unit's ExecStart, confined; the process becomes the recorder itself."""
+    starts = said()["ExecStart"].split()
+    (installed / "collect.toml").write_text('folder = "/run/pinchpoint-collect"\ninterval_s = 0.2\n')
+    arguments = [str(installed / "collect.toml") if each.startswith("/etc/") else each for each in starts[1:]]
+    process = subprocess.Popen(confined(*command(installed, *arguments)), stderr=subprocess.PIPE, text=True)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def waited(process: subprocess.Popen[str], condition: Callable[[], bool], within_s: float = 30.0) -> None:
+    end = time.monotonic() + within_s
+    while not condition():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < end, "it records nothing"
+        time.sleep(0.1)
+
+
+@pytest.mark.root
+def test_it_records_with_the_unit_s_account_and_nothing_more(installed: Path) -> None:
+    """No capability, one folder to write to; disks, interfaces and others' processes are seen."""
+    with recording(installed) as process:
+        ring = Path(f"/proc/{process.pid}/root/run/pinchpoint-collect")
+        waited(process, lambda: any(path.stat().st_size > 4000 for path in ring.glob("readings-*")))
+        text = Path(f"/proc/{process.pid}/status").read_text()
+        status = dict(re.findall(r"^(\w+):\t(.*)$", text, re.MULTILINE))
+        told = subprocess.run(
+            ["nsenter", f"--target={process.pid}", "--mount", *command(installed, "tail", "--since", "0")],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=30,
+        ).stdout
+        modes = {oct(path.stat().st_mode & 0o777) for path in ring.iterdir()}
+        os.kill(process.pid, signal.SIGTERM)
+        assert process.wait(20) == 0, process.communicate()
+    assert status["Uid"].split() == [str(ACCOUNT)] * 4
+    assert {status[each] for each in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")} == {"0" * 16}
+    assert status["NoNewPrivs"] == "1"
+    assert modes == {"0o640"}
+    assert int(status["VmHWM"].split()[0]) * 1024 < _bytes(said()["MemoryMax"]) / 4
+    assert int(status["Threads"]) < int(said()["TasksMax"]) / 2
+    names = {metric for line in told.splitlines() for metric in re.findall(r'"([a-z]+\.[a-z_]+)"', line)}
+    assert {"cpu.busy_ratio", "mem.available_bytes", "net.received_bytes_per_s"} <= names
+    assert all(json.loads(line) for line in told.splitlines())
+
+
+@pytest.mark.root
+def test_what_confines_it_holds(installed: Path) -> None:
+    """Otherwise the test above would prove nothing: all but its own folder refuses to be written."""
+    places = ["/etc", "/usr", "/var/tmp", "/tmp", "/run", "/proc/sys/vm/swappiness", str(installed)]
+    tried = (
+        "for at; do (: >>$at/x || : >>$at) 2>/dev/null && echo $at; done; "
+        "echo x >/run/pinchpoint-collect/x && echo own"
+    )
+    done = subprocess.run(
+        confined("sh", "-c", tried, "sh", *places), capture_output=True, text=True, check=False, timeout=30
+    )
+    assert done.stdout.split() == ["own"], done.stderr
+
+
+@pytest.mark.root
+def test_the_unit_s_filter_allows_every_system_call_it_makes(installed: Path) -> None:
+    """Its filter as systemd expands it, against all that strace sees from the start to the end."""
+    strace = require("strace", "strace")
+    allowed = _allowed()
+    log = installed / "calls"
+    log.touch()
+    log.chmod(0o666)
+    traced = subprocess.Popen(
+        [strace, "-f", "-qq", "-o", log, *command(installed, "record", "--config", _config(installed))],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        waited(traced, lambda: any((installed / "ring").glob("readings-*")), 60.0)
+        time.sleep(2)
+        for child in psutil.Process(traced.pid).children():
+            child.terminate()
+        traced.wait(30)
+    finally:
+        traced.kill()
+        _, problem = traced.communicate()
+    made = set(re.findall(r"^\d+ +(\w+)\(", log.read_text(), re.MULTILINE))
+    if not made:
+        pytest.skip(f"strace may not trace here: {problem.strip()}")
+    assert "pread64" in made, "it has read nothing"
+    assert made - allowed == set()
+
+
+def _config(folder: Path) -> str:
+    (folder / "traced.toml").write_text(f'folder = "{folder}/ring"\ninterval_s = 0.2\n')
+    return str(folder / "traced.toml")
+
+
+def _allowed() -> set[str]:
+    """The system calls that the unit's filter leaves."""
+    allowed: set[str] = set(_group("@default"))
+    for line in re.findall(r"^SystemCallFilter=(.*)$", UNIT.read_text(), re.MULTILINE):
+        taken_away = line.startswith("~")
+        for word in line.removeprefix("~").split():
+            calls = _group(word)
+            allowed = allowed - calls if taken_away else allowed | calls
+    return allowed
+
+
+def _group(name: str) -> set[str]:
+    """One of systemd's groups, and the groups in it."""
+    analyze = require("systemd-analyze", "systemd")
+    done = subprocess.run(
+        [analyze, "syscall-filter", name], capture_output=True, text=True, check=True, timeout=30
+    )
+    words = [line.strip() for line in done.stdout.splitlines()[1:] if line.strip()]
+    found: set[str] = set()
+    for word in words:
+        if word.startswith("@"):
+            found |= _group(word)
+        elif not word.startswith("#"):
+            found.add(word)
+    return found
+
+
+def _bytes(size: str) -> int:
+    assert size.endswith("M"), size
+    return int(size.removesuffix("M")) << 20
+
+
+def test_the_unit_starts_the_command_that_the_role_installs() -> None:
+    """One path in both, and a configuration that the role writes."""
+    role = (UNIT.parents[1] / "ansible/roles/pinchpoint_collect/tasks/main.yml").read_text()
+    starts = said()["ExecStart"].split()
+    assert starts[1:] == ["record", "--config", "/etc/pinchpoint/collect.toml"]
+    assert starts[0] in role
+    assert starts[3] in role

@@ -1,0 +1,53 @@
+"""Run by test_crawl_databases.py in a process of its own: sessions whose driver waits, in one gevent loop.
+
+Argument: the URL of a MariaDB. Prints how long ten waits of 0.3 s took, and how often the loop turned.
+"""
+
+# ruff: noqa: E402 - the patches come before all other imports, as in a load generator
+
+from __future__ import annotations
+
+from gevent import monkey
+
+monkey.patch_all()
+
+import json
+import sys
+import time
+
+import gevent
+
+from pinchpoint_scenarios.contract import Endpoint
+from pinchpoint_scenarios.full_crawl.database import crawl_database
+
+
+def main() -> None:
+    """All ten together."""
+    database = crawl_database(Endpoint("sql", sys.argv[1]), "waiting")
+    database.make()
+    connections = [database.session(10, lambda: None) for _ in range(10)]
+    for connection in connections:
+        connection.try_open()
+    turns = 0
+
+    def turn() -> None:
+        nonlocal turns
+        while True:
+            gevent.sleep(0.01)
+            turns += 1
+
+    turning = gevent.spawn(turn)
+    begun = time.perf_counter()
+    waits = [gevent.spawn(connection.execute, "SELECT SLEEP(0.3)") for connection in connections]
+    gevent.joinall(waits, raise_error=True)
+    waited_s = time.perf_counter() - begun
+    turning.kill()
+    for connection in connections:
+        connection.close()
+    database.drop()
+    database.release()
+    sys.stdout.write(json.dumps({"waited_s": waited_s, "turns": turns}))
+
+
+if __name__ == "__main__":
+    main()
