@@ -22,9 +22,6 @@ from .dialects import DIALECTS, TABLES, CrawlSql, known
 Run = Callable[[LiteralString], list[tuple[Any, ...]]]
 """Runs a statement without parameters; the rows it gave."""
 
-_OPEN = "SELECT number FROM cycle WHERE ended IS NULL ORDER BY number DESC"
-_LAST = "SELECT max(number) FROM cycle WHERE started IS NOT NULL"
-
 
 class Schema(Protocol):
     """What every kind of schema of ours has."""
@@ -112,12 +109,12 @@ class CrawlDatabase(ABC):
         Raises ``ScenarioError`` where there was none, or it did not come to its end.
         """
         with self._inside() as run:
-            if not self._made(run) or _first(run(_LAST)) is None:
+            if not self._made(run) or _first(run(self.sql.latest)) is None:
                 raise ScenarioError(
                     f"{self._where}: there is no crawl whose changes could be looked for; first run a full "
                     "crawl (params: {mode: full}) with --keep-data"
                 )
-            if run(_OPEN):
+            if run(self.sql.unfinished):
                 raise ScenarioError(
                     f"{self._where}: the last crawl did not come to its end; go on with it (--resume), or "
                     "crawl anew (params: {mode: full}) with --keep-data"
@@ -138,11 +135,11 @@ class CrawlDatabase(ABC):
                     f"{self._where}: no crawl was left to go on with: its database went with the farm, or "
                     "was removed when the run ended; run without --resume"
                 )
-            if not run(_OPEN):
+            if not run(self.sql.unfinished):
                 raise ScenarioError(
                     f"{self._where}: the last crawl came to its end, or never began; run without --resume"
                 )
-            known = {row[0] for row in run("SELECT source FROM sources")}
+            known = {row[0] for row in run(self.sql.named)}
             if known != set(sources):
                 raise ScenarioError(
                     f"{self._where}: the crawl that was left has the sources {_listed(known)}, the plan has "
@@ -150,10 +147,7 @@ class CrawlDatabase(ABC):
                 )
             for statement in (self.sql.pause, *self.sql.release):
                 run(statement)
-            done, left = (
-                _first(run("SELECT count(*) FROM history")),
-                _first(run("SELECT count(*) FROM queue")),
-            )
+            done, left = run(self.sql.counts)[0]
         return f"going on with the crawl that was left: {done} items are done, {left} are queued"
 
     def _made(self, run: Run) -> bool:

@@ -12,7 +12,7 @@ from ..contract import Endpoint
 from ..databases.odbc.link import OdbcLink
 from ..databases.odbc.schema import OdbcSchema
 from .database import CrawlDatabase, Run
-from .dialects import NEXT, TABLES, CrawlSql, by_odbc
+from .dialects import NEXT, TABLES, CrawlSql, by_odbc, within
 from .odbc import CrawlConnection
 
 _ISOLATION = "read_committed"
@@ -34,7 +34,9 @@ class OdbcCrawl(CrawlDatabase):
     @property
     def sql(self) -> CrawlSql:
         """See ``CrawlDatabase``; asks the server for its kind where the URL does not say it."""
-        return by_odbc(self._endpoint, self._schema.kind)
+        found = by_odbc(self._endpoint, self._schema.kind)
+        chooses = bool(self._schema.server.enter)
+        return found if chooses else within(found, self._schema.quoted)
 
     def check(self) -> Mapping[str, Any]:
         """See ``CrawlDatabase``."""

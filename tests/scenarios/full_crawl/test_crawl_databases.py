@@ -1,4 +1,4 @@
-"""The crawl database on MariaDB: the same crawls, the same answers."""
+"""The crawl database on other servers than PostgreSQL: the same crawls, the same answers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scenarios.full_crawl.changelog import Log
 from scenarios.full_crawl.folders import crawled, ended, fill, prepared, source
 from scenarios.full_crawl.killing import killed_after, resuming
 from scenarios.full_crawl.pages import Pages, linking
-from scenarios.sql_servers.targets import Maria, Target, need_driver
+from scenarios.sql_servers.targets import Maria, Target, mssql, need_driver
 from scenarios.support import Events, Recorder, crawl, made, quiet
 from support import run_script
 
@@ -37,10 +37,10 @@ def maria_server() -> Iterator[MariaDb]:
         yield server
 
 
-@pytest.fixture
-def target(maria_server: MariaDb) -> Iterator[Target]:
-    """The server, clean before and after a test."""
-    found = Maria(maria_server)
+@pytest.fixture(params=["mysql+odbc", "mssql+odbc"])
+def target(request: pytest.FixtureRequest) -> Iterator[Target]:
+    """Each server in turn, clean before and after a test."""
+    found = Maria(request.getfixturevalue("maria_server")) if request.param == "mysql+odbc" else mssql()
     found.clear()
     yield found
     found.clear()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+import re
+from dataclasses import asdict, fields
 
 import pytest
 import sqlglot
@@ -10,7 +11,7 @@ from sqlglot import exp
 
 from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.errors import ScenarioError
-from pinchpoint_scenarios.full_crawl.dialects import DIALECTS, TABLES, known
+from pinchpoint_scenarios.full_crawl.dialects import DIALECTS, OURS, TABLES, known, within
 
 TSQL = {
     f"{name}[{number}]": statement
@@ -75,6 +76,35 @@ def test_only_tables_that_are_made_are_used() -> None:
             assert {each for each in used if each and not each.startswith(("@", "sp_"))} <= made | own, name
 
 
+def test_every_table_stands_in_the_schema_of_the_crawl() -> None:
+    """A connection there looks names up in its user's schema: each table is written with ours before it."""
+    sql = within(DIALECTS["mssql"], "[pinchpoint_crawl]")
+    bare = re.compile(rf"\b(?:FROM|JOIN|INTO|UPDATE|TABLE|ON) (?:{'|'.join(TABLES)})\b")
+    for each in fields(sql):
+        given = getattr(sql, each.name)
+        for statement in given if isinstance(given, tuple) else (given,):
+            assert OURS not in statement
+            assert not bare.search(statement), statement
+            for table in (
+                each
+                for one in sqlglot.parse(statement, read="tsql")
+                if one
+                for each in one.find_all(exp.Table)
+            ):
+                assert table.name not in TABLES or table.db == "pinchpoint_crawl", statement
+
+
+def test_parameters_are_numbered_as_they_are_given() -> None:
+    """Each batch binds its parameters first, in the order that ``CrawlSql`` tells."""
+    for name, statement in TSQL.items():
+        numbers = [int(number) for number in re.findall(r"\$(\d+)", statement)]
+        assert numbers == list(range(1, len(numbers) + 1)), name
+        assert "?" not in statement, name
+        beside = getattr(DIALECTS["postgresql"], name.partition("[")[0])
+        if isinstance(beside, str):
+            assert len(numbers) == max(map(int, re.findall(r"\$(\d+)", beside)), default=0), name
+
+
 def test_columns_are_the_same_in_all_dialects() -> None:
     """A table has the same columns on every server."""
 
@@ -91,10 +121,11 @@ def test_columns_are_the_same_in_all_dialects() -> None:
     assert columns("postgresql", "postgres") == columns("mssql", "tsql") == columns("mysql", "mysql")
 
 
-def test_a_server_nothing_drives_yet_is_refused_in_words() -> None:
-    """SQL Server's statements are there; a crawl on it says plainly that they are not yet driven."""
-    with pytest.raises(ScenarioError, match="not yet driven; allowed: postgresql://"):
-        known(Endpoint("sql", "mssql+odbc://host/db"))
+def test_a_server_that_is_not_driven_is_refused_in_words() -> None:
+    """PostgreSQL is driven by its own library, and another scheme not at all."""
+    with pytest.raises(ScenarioError, match="not driven by ODBC; allowed: postgresql://"):
+        known(Endpoint("sql", "postgresql+odbc://host/db"))
     with pytest.raises(ScenarioError, match=r"'mysql'.*no crawl database is known"):
         known(Endpoint("sql", "mysql://host/db"))
     known(Endpoint("sql", "mariadb+odbc://host/db"))
+    known(Endpoint("sql", "mssql+odbc://host/db"))

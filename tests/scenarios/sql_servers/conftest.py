@@ -7,16 +7,7 @@ from typing import TypeVar
 
 import pytest
 from mariadbserver import MariaDb, mariadb
-from scenarios.sql_servers.targets import (
-    MSSQL_URL,
-    Maria,
-    Mssql,
-    Postgres,
-    Target,
-    by_odbc,
-    mssql_endpoint,
-    need_driver,
-)
+from scenarios.sql_servers.targets import Maria, Postgres, Target, by_odbc, mssql, need_driver
 
 from pinchpoint_scenarios.contract import Endpoint
 
@@ -67,11 +58,7 @@ def _target(request: pytest.FixtureRequest, name: str) -> Iterator[Target]:
         case "mysql+odbc":
             yield request.getfixturevalue("maria")
         case _:
-            endpoint = mssql_endpoint()
-            if endpoint is None:
-                pytest.skip(f"no SQL Server is to be had as a package: {MSSQL_URL} names one")
-            need_driver("SQL Server", "FreeTDS", package="tdsodbc")
-            yield from _clean(Mssql(endpoint))
+            yield from _clean(mssql())
 
 
 def _clean(target: Cleaned) -> Iterator[Cleaned]:

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
+import pytest
 from mariadbserver import MariaDb
 from support import missing
 
@@ -210,7 +211,10 @@ def need_driver(*names: str, package: str) -> None:
         missing(f"the ODBC driver {names[0]} is missing (Debian: {package})")
 
 
-def mssql_endpoint() -> Endpoint | None:
-    """The SQL Server of the environment; None: there is none."""
+def mssql() -> Mssql:
+    """The SQL Server of the environment; skips where it names none, for none is to be had as a package."""
     url = os.environ.get(MSSQL_URL)
-    return Endpoint("sql", url) if url else None
+    if not url:
+        pytest.skip(f"no SQL Server is to be had as a package: {MSSQL_URL} names one")
+    need_driver("SQL Server", "FreeTDS", package="tdsodbc")
+    return Mssql(Endpoint("sql", url))

@@ -230,10 +230,10 @@ def test_a_server_without_encryption_is_explained(postgres_odbc: Postgres) -> No
         made("sql-mix", {"sql": endpoint}, LOG_ONLY).check()
 
 
-def test_a_crawl_on_a_server_that_has_no_crawl_database_is_bad_input(tmp_path: Path) -> None:
-    """sql-mix runs there, a crawl does not: one sentence, exit status 2."""
+def test_a_crawl_on_a_server_that_is_not_driven_so_is_bad_input(tmp_path: Path) -> None:
+    """sql-mix runs by this driver, a crawl does not: one sentence, exit status 2."""
     (tmp_path / "farm.yaml").write_text(
-        "name: f\nenvironment: test\nendpoints: {sql: {url: 'mssql+odbc://u:p@127.0.0.1:1/d'}, "
+        "name: f\nenvironment: test\nendpoints: {sql: {url: 'postgresql+odbc://u:p@127.0.0.1:1/d'}, "
         "web: {url: 'http://127.0.0.1:1'}, search: {kind: none}}\n"
     )
     (tmp_path / "plan.yaml").write_text(
@@ -242,4 +242,7 @@ def test_a_crawl_on_a_server_that_has_no_crawl_database_is_bad_input(tmp_path: P
     )
     done = run_cli("check", tmp_path / "plan.yaml", "--farm", tmp_path / "farm.yaml")
     assert done.returncode == 2, done.stdout + done.stderr
-    assert "a crawl database on a server of kind mssql is not yet driven; allowed:" in done.stderr
+    assert (
+        "a crawl database on a server of kind postgresql is not driven by ODBC; allowed: postgresql://,"
+        in done.stderr
+    )

@@ -6,14 +6,17 @@ from ...contract import Endpoint
 from ...databases.odbc.address import MSSQL, MYSQL, POSTGRESQL, SCHEMES
 from ...errors import ScenarioError
 from . import mariadb, postgresql, tsql
-from .contract import NEXT, TABLES, CrawlSql
+from .contract import NEXT, OURS, TABLES, CrawlSql, within
 
-__all__ = ["DIALECTS", "NEXT", "TABLES", "CrawlSql", "by_odbc", "known"]
+__all__ = ["DIALECTS", "NEXT", "OURS", "TABLES", "CrawlSql", "by_odbc", "known", "within"]
 
 DIALECTS: dict[str, CrawlSql] = {POSTGRESQL: postgresql.SQL, MSSQL: tsql.SQL, MYSQL: mariadb.SQL}
 """Kind of server -> its statements."""
-_BY_ODBC = frozenset({MYSQL})
-_ALLOWED = "postgresql://, or mysql+odbc:// (MariaDB 10.6 and later), for the crawl's queue and log"
+_BY_ODBC = frozenset({MYSQL, MSSQL})
+_ALLOWED = (
+    "postgresql://, mysql+odbc:// (MariaDB 10.6 and later), or mssql+odbc:// (SQL Server 2017 and later), "
+    "for the crawl's queue and log"
+)
 
 
 def known(endpoint: Endpoint) -> None:
@@ -32,10 +35,10 @@ def known(endpoint: Endpoint) -> None:
 
 
 def by_odbc(endpoint: Endpoint, kind: str) -> CrawlSql:
-    """The statements for a kind of server by ODBC; raises ``ScenarioError`` where they are not yet driven."""
+    """The statements for a kind of server by ODBC; raises ``ScenarioError`` where it is not driven so."""
     if kind not in _BY_ODBC:
         raise ScenarioError(
-            f"endpoint {endpoint.name}: a crawl database on a server of kind {kind} is not yet driven; "
+            f"endpoint {endpoint.name}: a crawl database on a server of kind {kind} is not driven by ODBC; "
             f"allowed: {_ALLOWED}"
         )
     return DIALECTS[kind]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import LiteralString
 
 NEXT = "\n;;\n"
@@ -28,6 +28,10 @@ holds      hosts of sources that are to be asked nothing for a while, because th
 """
 
 
+OURS = "our."
+"""Before the names of tables, where a connection cannot choose the schema that it looks them up in."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrawlSql:
     """The statements of the crawl database; ``tests`` see that every dialect has them all, alike.
@@ -42,6 +46,10 @@ class CrawlSql:
     Attributes:
         create: makes the tables, empty.
         there: one row: how many of the tables are there.
+        unfinished: rows: the numbers of cycles that have not ended, the newest first.
+        latest: one row: the number of the newest cycle that was started, or NULL.
+        named: rows: the names of the sources of this crawl.
+        counts: one row: how many items are done, and how many are queued.
         greet: what every connection of a session is told first.
         take: (holder, lease_s, turns, limit): leases up to ``limit`` items of the first of the turns, objects
             of source and leaf, that has any, the oldest first, past what others hold or are taking. Rows: id,
@@ -96,6 +104,10 @@ class CrawlSql:
 
     create: tuple[LiteralString, ...]
     there: LiteralString
+    unfinished: LiteralString = "SELECT number FROM cycle WHERE ended IS NULL ORDER BY number DESC"
+    latest: LiteralString = "SELECT max(number) FROM cycle WHERE started IS NOT NULL"
+    named: LiteralString = "SELECT source FROM sources"
+    counts: LiteralString = "SELECT (SELECT count(*) FROM history), (SELECT count(*) FROM queue)"
     greet: LiteralString
     take: LiteralString
     drop: LiteralString
@@ -128,3 +140,14 @@ class CrawlSql:
     follow: LiteralString
     release: tuple[LiteralString, ...]
     pause: LiteralString
+
+
+def within(sql: CrawlSql, schema: LiteralString) -> CrawlSql:
+    """The statements with a schema, as its server wants it written, for ``OURS``."""
+
+    def named(given: LiteralString | tuple[LiteralString, ...]) -> LiteralString | tuple[LiteralString, ...]:
+        if isinstance(given, tuple):
+            return tuple(statement.replace(OURS, f"{schema}.") for statement in given)
+        return given.replace(OURS, f"{schema}.")
+
+    return replace(sql, **{each.name: named(getattr(sql, each.name)) for each in fields(sql)})

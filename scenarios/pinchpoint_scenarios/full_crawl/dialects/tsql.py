@@ -1,14 +1,14 @@
-"""The crawl database on SQL Server (2016 and later, for OPENJSON): the same tables, the same steps.
+"""The crawl database on SQL Server (2017 and later, for STRING_AGG): the same tables, the same steps.
 
 Every statement is a batch: parameters are bound to variables first, in the order of ``CrawlSql``. Lists
-travel as one
-JSON array of objects or values. Row locks that others hold are passed over (READPAST), what is chosen is
-locked at
-once (UPDLOCK), and row by row (ROWLOCK): with page locks, two sessions would wait for each other at the
-queue's head.
-A place among a source's workers is an application lock of the connection.
+travel as one JSON array of objects or values. Row locks that others hold are passed over (READPAST), what is
+chosen is locked at once (UPDLOCK), and row by row (ROWLOCK): with page locks, two sessions would wait for
+each other at the queue's head. A place among a source's workers is an application lock of the connection.
 
-Nothing drives these statements yet: they are parsed by the tests, not run.
+A connection there looks names up in its user's schema, not in one it chooses: every table is written with
+``OURS`` before it, for which the schema's name is put (``within``).
+
+No SQL Server has run these statements yet: they are parsed by the tests.
 """
 
 # ruff: noqa: S608 - SQL put together of parts of ours alone; parameters travel apart from it
@@ -19,58 +19,65 @@ from typing import LiteralString
 
 from .contract import CrawlSql
 
+_BINARY = "COLLATE Latin1_General_100_BIN2"
+"""As the other servers compare text; many a database here takes A for a."""
 _CREATE = (
-    """CREATE TABLE queue (
-        id bigint IDENTITY PRIMARY KEY, [key] uniqueidentifier NOT NULL UNIQUE, source nvarchar(200) NOT NULL,
-        kind varchar(20) NOT NULL, leaf bit NOT NULL, url nvarchar(max) NOT NULL, detail nvarchar(max) NOT
-        NULL,
-        version nvarchar(400) NOT NULL, [identity] nvarchar(400) NOT NULL, cycle int NOT NULL,
+    # a key that is there already is passed over, not an error: two sessions may find the same link at once
+    f"""CREATE TABLE our.queue (
+        id bigint IDENTITY PRIMARY KEY,
+        [key] uniqueidentifier NOT NULL UNIQUE WITH (IGNORE_DUP_KEY = ON),
+        source nvarchar(200) {_BINARY} NOT NULL, kind varchar(20) NOT NULL, leaf bit NOT NULL,
+        url nvarchar(max) NOT NULL, detail nvarchar(max) NOT NULL, version nvarchar(max) {_BINARY} NOT NULL,
+        [identity] nvarchar(400) {_BINARY} NOT NULL, cycle int NOT NULL,
         holder uniqueidentifier, held_until datetime2 NOT NULL DEFAULT '0001-01-01', taken datetime2)""",
-    "CREATE INDEX queue_turn ON queue (source, leaf, id)",
-    """CREATE TABLE history (
-        [key] uniqueidentifier PRIMARY KEY, source nvarchar(200) NOT NULL, kind varchar(20) NOT NULL,
-        url nvarchar(max) NOT NULL, state varchar(20) NOT NULL, reason nvarchar(400) NOT NULL, attempts int
-        NOT NULL,
-        bytes bigint NOT NULL, latency_s float, index_s float, started datetime2 NOT NULL, ended datetime2
-        NOT NULL,
-        detail nvarchar(max) NOT NULL, version nvarchar(400) NOT NULL, [identity] nvarchar(400) NOT NULL,
-        cycle int NOT NULL, seen int NOT NULL, holder uniqueidentifier NOT NULL, id bigint NOT NULL)""",
-    "CREATE INDEX history_identity ON history (source, [identity]) WHERE [identity] <> ''",
-    """CREATE TABLE access (
-        [key] uniqueidentifier NOT NULL, principal nvarchar(200) NOT NULL, rights nvarchar(200) NOT NULL,
-        allowed bit NOT NULL, PRIMARY KEY ([key], principal, rights, allowed))""",
-    """CREATE TABLE links (
+    "CREATE INDEX queue_turn ON our.queue (source, leaf, id)",
+    f"""CREATE TABLE our.history (
+        [key] uniqueidentifier PRIMARY KEY, source nvarchar(200) {_BINARY} NOT NULL,
+        kind varchar(20) NOT NULL, url nvarchar(max) NOT NULL, state varchar(20) NOT NULL,
+        reason nvarchar(400) {_BINARY} NOT NULL, attempts int NOT NULL, bytes bigint NOT NULL,
+        latency_s float, index_s float, started datetime2 NOT NULL, ended datetime2 NOT NULL,
+        detail nvarchar(max) NOT NULL, version nvarchar(max) {_BINARY} NOT NULL,
+        [identity] nvarchar(400) {_BINARY} NOT NULL, cycle int NOT NULL, seen int NOT NULL,
+        holder uniqueidentifier NOT NULL, id bigint NOT NULL)""",
+    "CREATE INDEX history_identity ON our.history (source, [identity])",
+    f"""CREATE TABLE our.access (
+        [key] uniqueidentifier NOT NULL, principal nvarchar(max) {_BINARY} NOT NULL,
+        rights nvarchar(max) {_BINARY} NOT NULL, allowed bit NOT NULL)""",
+    "CREATE INDEX access_key ON our.access ([key])",
+    """CREATE TABLE our.links (
         [key] uniqueidentifier NOT NULL, target uniqueidentifier NOT NULL, url nvarchar(max) NOT NULL,
         PRIMARY KEY ([key], target))""",
-    "CREATE INDEX links_target ON links (target)",
-    """CREATE TABLE errors (
+    "CREATE INDEX links_target ON our.links (target)",
+    """CREATE TABLE our.errors (
         [key] uniqueidentifier NOT NULL, cycle int NOT NULL, at datetime2 NOT NULL DEFAULT SYSUTCDATETIME(),
-        stage varchar(40) NOT NULL, failure varchar(80) NOT NULL, message nvarchar(400) NOT NULL)""",
-    "CREATE INDEX errors_key ON errors ([key])",
-    """CREATE TABLE sources (
-        source nvarchar(200) PRIMARY KEY, cycle int NOT NULL, enumerated bit NOT NULL, token nvarchar(max),
-        next_token nvarchar(max))""",
-    """CREATE TABLE cycle (
+        stage varchar(40) NOT NULL, failure varchar(80) NOT NULL, message nvarchar(max) NOT NULL)""",
+    "CREATE INDEX errors_key ON our.errors ([key])",
+    f"""CREATE TABLE our.sources (
+        source nvarchar(200) {_BINARY} PRIMARY KEY, cycle int NOT NULL, enumerated bit NOT NULL,
+        token nvarchar(max), next_token nvarchar(max))""",
+    """CREATE TABLE our.cycle (
         number int PRIMARY KEY, started datetime2, ended datetime2, holder uniqueidentifier,
         held_until datetime2 NOT NULL DEFAULT '0001-01-01')""",
-    "CREATE TABLE pauses (cycle int NOT NULL, stopped datetime2 NOT NULL, resumed datetime2 NOT NULL)",
-    """CREATE TABLE holds (
-        source nvarchar(200), host nvarchar(200), until datetime2 NOT NULL, PRIMARY KEY (source, host))""",
-    "INSERT INTO cycle (number, ended) VALUES (0, SYSUTCDATETIME())",
+    "CREATE TABLE our.pauses (cycle int NOT NULL, stopped datetime2 NOT NULL, resumed datetime2 NOT NULL)",
+    f"""CREATE TABLE our.holds (
+        source nvarchar(200) {_BINARY}, host nvarchar(200) {_BINARY}, until datetime2 NOT NULL,
+        PRIMARY KEY (source, host))""",
+    "INSERT INTO our.cycle (number, ended) VALUES (0, SYSUTCDATETIME())",
 )
-_TAKE = """
-    DECLARE @holder uniqueidentifier = ?, @lease_s float = ?, @turns nvarchar(max) = ?, @limit int = ?;
+_TURN = """SELECT @source = JSON_VALUE(value, '$.source'),
+        @leaf = CASE JSON_VALUE(value, '$.leaf') WHEN 'true' THEN 1 ELSE 0 END
+    FROM OPENJSON(@turns) WHERE [key] = @turn"""
+_TAKE = f"""
+    DECLARE @holder uniqueidentifier = $1, @lease_s float = $2, @turns nvarchar(max) = $3, @limit int = $4;
     DECLARE @taken TABLE (
-        id bigint, cycle int, [key] uniqueidentifier, source nvarchar(200), kind varchar(20), url
-        nvarchar(max),
-        detail nvarchar(max), version nvarchar(400), [identity] nvarchar(400));
+        id bigint, cycle int, [key] uniqueidentifier, source nvarchar(200) {_BINARY}, kind varchar(20),
+        url nvarchar(max), detail nvarchar(max), version nvarchar(max), [identity] nvarchar(400));
     DECLARE @turn int = 0, @source nvarchar(200), @leaf bit;
-    SELECT @source = JSON_VALUE(value, '$.source'), @leaf = CASE JSON_VALUE(value, '$.leaf')
-        WHEN 'true' THEN 1 ELSE 0 END FROM OPENJSON(@turns) WHERE [key] = @turn;
+    {_TURN};
     WHILE @source IS NOT NULL AND NOT EXISTS (SELECT 1 FROM @taken)
     BEGIN
         WITH free AS (
-            SELECT TOP (@limit) * FROM queue WITH (ROWLOCK, UPDLOCK, READPAST)
+            SELECT TOP (@limit) * FROM our.queue WITH (ROWLOCK, UPDLOCK, READPAST, READCOMMITTEDLOCK)
             WHERE source = @source AND leaf = @leaf AND (held_until < SYSUTCDATETIME() OR holder = @holder)
             ORDER BY id)
         UPDATE free SET holder = @holder, taken = SYSUTCDATETIME(),
@@ -79,50 +86,51 @@ _TAKE = """
             inserted.detail, inserted.version, inserted.[identity] INTO @taken;
         SET @turn = @turn + 1;
         SET @source = NULL;
-        SELECT @source = JSON_VALUE(value, '$.source'), @leaf = CASE JSON_VALUE(value, '$.leaf')
-            WHEN 'true' THEN 1 ELSE 0 END FROM OPENJSON(@turns) WHERE [key] = @turn;
+        {_TURN};
     END;
-    SELECT t.*, CASE WHEN h.state = 'ok' THEN h.version END, (
-        SELECT CONCAT('{', STRING_AGG(CONCAT('"', STRING_ESCAPE(o.host, 'json'), '":',
-            DATEDIFF_BIG(millisecond, SYSUTCDATETIME(), o.until) / 1000.0), ','), '}')
-        FROM holds AS o WHERE o.source = t.source AND o.until > SYSUTCDATETIME()),
+    SELECT t.id, t.cycle, LOWER(CONVERT(char(36), t.[key])), t.source, t.kind, t.url, t.detail, t.version,
+        t.[identity], CASE WHEN h.state = 'ok' THEN h.version END, (
+            SELECT CONCAT('{{', STRING_AGG(CONCAT('"', STRING_ESCAPE(o.host, 'json'), '":',
+                DATEDIFF_BIG(millisecond, SYSUTCDATETIME(), o.until) / 1000.0), ','), '}}')
+            FROM our.holds AS o WHERE o.source = t.source AND o.until > SYSUTCDATETIME()),
         CASE WHEN h.cycle = t.cycle AND h.kind = t.kind THEN 1 ELSE 0 END
-    FROM @taken AS t LEFT JOIN history AS h ON h.[key] = t.[key]
+    FROM @taken AS t LEFT JOIN our.history AS h ON h.[key] = t.[key]
     ORDER BY t.id"""
 _ITEMS = """WITH (
         [key] uniqueidentifier, kind varchar(20), url nvarchar(max), detail nvarchar(max),
-        version nvarchar(400), [identity] nvarchar(400)) AS new"""
+        version nvarchar(max), [identity] nvarchar(400)) AS new"""
+_SAME = f"new.version <> '' AND h.version = new.version {_BINARY}"
 
 
 def _added(items: LiteralString) -> LiteralString:
     """Puts items, a variable, into the queue of the variables ``@cycle`` and ``@source``."""
     return f"""
-    INSERT INTO queue (cycle, source, [key], kind, leaf, url, detail, version, [identity])
+    INSERT INTO our.queue (cycle, source, [key], kind, leaf, url, detail, version, [identity])
     SELECT @cycle, @source, new.[key], new.kind, CASE WHEN new.kind = 'document' THEN 1 ELSE 0 END, new.url,
         new.detail, new.version, new.[identity]
     FROM OPENJSON({items}) {_ITEMS}
-    WHERE NOT EXISTS (SELECT 1 FROM queue WITH (UPDLOCK, HOLDLOCK) WHERE queue.[key] = new.[key])
+    WHERE NOT EXISTS (SELECT 1 FROM our.queue AS q WHERE q.[key] = new.[key])
         AND NOT EXISTS (
-            SELECT 1 FROM history AS h WHERE h.[key] = new.[key]
+            SELECT 1 FROM our.history AS h WHERE h.[key] = new.[key]
                 AND (h.cycle = @cycle OR (new.kind = 'document' AND h.state IN ('ok', 'skipped')
-                    AND new.version <> '' AND h.version = new.version)))"""
+                    AND {_SAME})))"""
 
 
-_ADD = "DECLARE @cycle int = ?, @source nvarchar(200) = ?, @items nvarchar(max) = ?;" + _added("@items")
+_ADD = "DECLARE @cycle int = $1, @source nvarchar(200) = $2, @items nvarchar(max) = $3;" + _added("@items")
 _SEEN = f"""
-    DECLARE @cycle int = ?, @items nvarchar(max) = ?;
+    DECLARE @cycle int = $1, @items nvarchar(max) = $2;
     UPDATE h SET seen = @cycle
-    FROM history AS h JOIN OPENJSON(@items) {_ITEMS} ON h.[key] = new.[key]
+    FROM our.history AS h JOIN OPENJSON(@items) {_ITEMS} ON h.[key] = new.[key]
     WHERE h.kind = 'document' AND h.cycle < @cycle AND h.seen < @cycle AND h.state IN ('ok', 'skipped')
-        AND new.version <> '' AND h.version = new.version"""
+        AND {_SAME}"""
 _FINISH = f"""
-    DECLARE @holder uniqueidentifier = ?, @items nvarchar(max) = ?, @cycle int = ?,
-        @source nvarchar(200) = ?, @found nvarchar(max) = ?;
+    DECLARE @holder uniqueidentifier = $1, @items nvarchar(max) = $2, @cycle int = $3,
+        @source nvarchar(200) = $4, @found nvarchar(max) = $5;
     DECLARE @done TABLE (
         id bigint, [key] uniqueidentifier, source nvarchar(200), kind varchar(20), url nvarchar(max),
         detail nvarchar(max), [identity] nvarchar(400), cycle int, taken datetime2, state varchar(20),
         reason nvarchar(400), attempts int, bytes bigint, latency_s float, index_s float,
-        version nvarchar(400), address nvarchar(max), ago_s float, grants nvarchar(max),
+        version nvarchar(max), address nvarchar(max), ago_s float, grants nvarchar(max),
         targets nvarchar(max), failures nvarchar(max));
     SET XACT_ABORT ON;
     BEGIN TRANSACTION;
@@ -131,29 +139,30 @@ _FINISH = f"""
     SELECT q.id, q.[key], q.source, q.kind, q.url, q.detail, q.[identity], q.cycle, q.taken, g.state,
         g.reason, g.attempts, g.bytes, g.latency_s, g.index_s, g.version, g.address, g.ago_s, g.grants,
         g.targets, g.failures
-    FROM queue AS q WITH (ROWLOCK, UPDLOCK) JOIN OPENJSON(@items) WITH (
+    FROM our.queue AS q WITH (ROWLOCK, UPDLOCK) JOIN OPENJSON(@items) WITH (
         id bigint, state varchar(20), reason nvarchar(400), attempts int, bytes bigint, latency_s float,
-        index_s float, version nvarchar(400), address nvarchar(max), ago_s float,
+        index_s float, version nvarchar(max), address nvarchar(max), ago_s float,
         grants nvarchar(max) AS JSON, targets nvarchar(max) AS JSON, failures nvarchar(max) AS JSON)
         AS g ON g.id = q.id
     WHERE q.holder = @holder;
     IF EXISTS (SELECT 1 FROM @done) {_added("@found")};
-    DELETE q FROM queue AS q JOIN @done AS d ON q.id = d.id;
-    DELETE a FROM access AS a JOIN @done AS d ON a.[key] = d.[key] WHERE d.grants IS NOT NULL;
-    INSERT INTO access ([key], principal, rights, allowed)
+    DELETE q FROM our.queue AS q JOIN @done AS d ON q.id = d.id;
+    DELETE a FROM our.access AS a JOIN @done AS d ON a.[key] = d.[key] WHERE d.grants IS NOT NULL;
+    INSERT INTO our.access ([key], principal, rights, allowed)
     SELECT DISTINCT d.[key], g.principal, g.rights, g.allowed
     FROM @done AS d CROSS APPLY OPENJSON(d.grants) WITH (
-        principal nvarchar(200), rights nvarchar(200), allowed bit) AS g;
-    DELETE l FROM links AS l JOIN @done AS d ON l.[key] = d.[key] WHERE d.targets IS NOT NULL;
-    INSERT INTO links ([key], target, url)
-    SELECT DISTINCT d.[key], g.target, g.url
-    FROM @done AS d CROSS APPLY OPENJSON(d.targets) WITH (target uniqueidentifier, url nvarchar(4000)) AS g;
-    INSERT INTO errors ([key], cycle, stage, failure, message)
+        principal nvarchar(max), rights nvarchar(max), allowed bit) AS g;
+    DELETE l FROM our.links AS l JOIN @done AS d ON l.[key] = d.[key] WHERE d.targets IS NOT NULL;
+    INSERT INTO our.links ([key], target, url)
+    SELECT d.[key], g.target, MIN(g.url)
+    FROM @done AS d CROSS APPLY OPENJSON(d.targets) WITH (target uniqueidentifier, url nvarchar(max)) AS g
+    GROUP BY d.[key], g.target;
+    INSERT INTO our.errors ([key], cycle, stage, failure, message)
     SELECT d.[key], d.cycle, g.stage, g.failure, g.message
     FROM @done AS d CROSS APPLY OPENJSON(d.failures) WITH (
-        stage varchar(40), failure varchar(80), message nvarchar(400)) AS g;
-    DELETE h FROM history AS h JOIN @done AS d ON h.[key] = d.[key];
-    INSERT INTO history (source, [key], kind, url, detail, [identity], state, reason, attempts, bytes,
+        stage varchar(40), failure varchar(80), message nvarchar(max)) AS g;
+    DELETE h FROM our.history AS h JOIN @done AS d ON h.[key] = d.[key];
+    INSERT INTO our.history (source, [key], kind, url, detail, [identity], state, reason, attempts, bytes,
         latency_s, index_s, version, cycle, seen, started, ended, holder, id)
     SELECT source, [key], kind, COALESCE(NULLIF(address, ''), url), detail, [identity], state, reason,
         attempts, bytes, latency_s, index_s, version, cycle, cycle, taken,
@@ -162,172 +171,183 @@ _FINISH = f"""
     COMMIT TRANSACTION;
     SELECT id FROM @done"""
 _RELINK = """
-    DECLARE @cycle int = ?, @keys nvarchar(max) = ?;
-    INSERT INTO queue (cycle, [key], source, kind, leaf, url, detail, version, [identity])
-    SELECT @cycle, h.[key], h.source, h.kind, 1, h.url, h.detail, '', h.[identity] FROM history AS h
+    DECLARE @cycle int = $1, @keys nvarchar(max) = $2;
+    INSERT INTO our.queue (cycle, [key], source, kind, leaf, url, detail, version, [identity])
+    SELECT @cycle, h.[key], h.source, h.kind, 1, h.url, h.detail, '', h.[identity] FROM our.history AS h
     WHERE h.kind = 'document' AND h.state IN ('ok', 'skipped') AND h.cycle < @cycle AND h.seen < @cycle
         AND h.[key] IN (
-            SELECT l.target FROM links AS l WHERE l.[key] IN (SELECT value FROM OPENJSON(@keys)))
-        AND NOT EXISTS (SELECT 1 FROM queue WITH (UPDLOCK, HOLDLOCK) WHERE queue.[key] = h.[key])"""
+            SELECT l.target FROM our.links AS l WHERE l.[key] IN (SELECT value FROM OPENJSON(@keys)))
+        AND NOT EXISTS (SELECT 1 FROM our.queue AS q WHERE q.[key] = h.[key])"""
 _REMOVE = """
-    INSERT INTO queue (cycle, [key], source, kind, leaf, url, detail, version, [identity])
-    SELECT @cycle, h.[key], h.source, 'removal', 1, h.url, h.detail, '', h.[identity] FROM history AS h
+    INSERT INTO our.queue (cycle, [key], source, kind, leaf, url, detail, version, [identity])
+    SELECT @cycle, h.[key], h.source, 'removal', 1, h.url, h.detail, '', h.[identity] FROM our.history AS h
     WHERE h.kind <> 'container' AND h.state <> 'deleted'
-        AND NOT EXISTS (SELECT 1 FROM queue WITH (UPDLOCK, HOLDLOCK) WHERE queue.[key] = h.[key]) AND """
+        AND NOT EXISTS (SELECT 1 FROM our.queue AS q WHERE q.[key] = h.[key]) AND """
 _FAILED_CONTAINER = """EXISTS (
-        SELECT 1 FROM history AS f WHERE f.source = s.source AND f.cycle = @cycle AND f.kind <> 'document'
+        SELECT 1 FROM our.history AS f WHERE f.source = s.source AND f.cycle = @cycle AND f.kind <> 'document'
             AND f.state = 'failed')"""
 _STATE = """
-    DECLARE @holder uniqueidentifier = ?;
+    DECLARE @holder uniqueidentifier = $1;
     SELECT TOP (1) number, CASE WHEN ended IS NULL THEN 0 ELSE 1 END,
         CASE WHEN held_until >= SYSUTCDATETIME() AND holder <> @holder THEN 1 ELSE 0 END,
-        CASE WHEN EXISTS (SELECT 1 FROM queue) THEN 1 ELSE 0 END,
-        DATEDIFF_BIG(microsecond, (SELECT MIN(started) FROM cycle WHERE number > (
-            SELECT MAX(number) FROM cycle WHERE started IS NULL)), ended) / 1e6,
+        CASE WHEN EXISTS (SELECT 1 FROM our.queue) THEN 1 ELSE 0 END,
+        DATEDIFF_BIG(microsecond, (SELECT MIN(started) FROM our.cycle WHERE number > (
+            SELECT MAX(number) FROM our.cycle WHERE started IS NULL)), ended) / 1e6,
         DATEDIFF_BIG(microsecond, started, SYSUTCDATETIME()) / 1e6
-    FROM cycle ORDER BY number DESC"""
+    FROM our.cycle ORDER BY number DESC"""
 _CLAIM = """
-    DECLARE @holder uniqueidentifier = ?, @lease_s float = ?, @number int = ?, @ended bit = ?;
-    UPDATE cycle WITH (ROWLOCK, UPDLOCK) SET holder = @holder,
+    DECLARE @holder uniqueidentifier = $1, @lease_s float = $2, @number int = $3, @ended bit = $4;
+    UPDATE our.cycle WITH (ROWLOCK, UPDLOCK) SET holder = @holder,
         held_until = DATEADD(millisecond, @lease_s * 1000, SYSUTCDATETIME())
     WHERE number = @number AND CASE WHEN ended IS NULL THEN 0 ELSE 1 END = @ended
-        AND (held_until < SYSUTCDATETIME() OR holder = @holder) AND NOT EXISTS (SELECT 1 FROM queue)
-        AND NOT EXISTS (SELECT 1 FROM cycle AS later WHERE later.number > @number)"""
+        AND (held_until < SYSUTCDATETIME() OR holder = @holder) AND NOT EXISTS (SELECT 1 FROM our.queue)
+        AND NOT EXISTS (SELECT 1 FROM our.cycle AS later WHERE later.number > @number)"""
 _SUMMARY = """
-    DECLARE @cycle int = ?;
+    DECLARE @cycle int = $1;
     WITH crawled AS (
         SELECT *, CASE WHEN kind = 'document' AND state = 'ok' AND reason = '' THEN 1 ELSE 0 END AS indexed,
             PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY CASE WHEN kind = 'document' THEN latency_s END)
                 OVER (PARTITION BY source) AS p50_s,
             PERCENTILE_CONT(0.95) WITHIN GROUP (ORDER BY CASE WHEN kind = 'document' THEN latency_s END)
                 OVER (PARTITION BY source) AS p95_s
-        FROM history WHERE cycle = @cycle),
+        FROM our.history WHERE cycle = @cycle),
     spans AS (SELECT source, MIN(started) AS started, MAX(ended) AS ended FROM crawled GROUP BY source)
     SELECT c.source, SUM(c.indexed), SUM(CASE WHEN c.state = 'failed' THEN 1 ELSE 0 END),
         SUM(CASE WHEN c.state = 'skipped' THEN 1 ELSE 0 END), SUM(CASE WHEN c.state = 'deleted' THEN 1 ELSE 0
         END),
         SUM(CASE WHEN c.state = 'ok' AND c.reason <> '' THEN 1 ELSE 0 END)
-            + (SELECT COUNT(*) FROM history AS h WHERE h.source = c.source AND h.cycle < @cycle AND h.seen =
-            @cycle),
+            + (SELECT COUNT(*) FROM our.history AS h WHERE h.source = c.source
+                AND h.cycle < @cycle AND h.seen = @cycle),
         SUM(CASE WHEN c.indexed = 1 THEN c.bytes ELSE 0 END), s.started, s.ended,
-        (SELECT COALESCE(SUM(DATEDIFF_BIG(microsecond, p.stopped, p.resumed)) / 1e6, 0) FROM pauses AS p
+        (SELECT COALESCE(SUM(DATEDIFF_BIG(microsecond, p.stopped, p.resumed)) / 1e6, 0) FROM our.pauses AS p
          WHERE p.stopped >= s.started AND p.resumed <= s.ended),
         COUNT(DISTINCT CASE WHEN c.indexed = 1 THEN DATEDIFF(second, s.started, c.ended) END),
         AVG(CASE WHEN c.kind = 'document' THEN c.latency_s END), MAX(c.p50_s), MAX(c.p95_s),
         (SELECT CONCAT('{', STRING_AGG(k.pair, ','), '}') FROM (
-            SELECT CONCAT('"', h.reason, '":', COUNT(*)) AS pair FROM history AS h
+            SELECT CONCAT('"', h.reason, '":', COUNT(*)) AS pair FROM our.history AS h
             WHERE h.source = c.source AND h.cycle = @cycle AND h.state = 'failed' GROUP BY h.reason) AS k)
     FROM crawled AS c JOIN spans AS s ON s.source = c.source GROUP BY c.source, s.started, s.ended"""
 _FAILURES = """
-    DECLARE @cycle int = ?, @each int = ?;
+    DECLARE @cycle int = $1, @each int = $2;
     SELECT r.source, r.url, r.reason, COALESCE(
-        (SELECT TOP (1) e.message FROM errors AS e WHERE e.[key] = r.[key] AND e.cycle = @cycle ORDER BY e.at
-        DESC), ''),
+        (SELECT TOP (1) e.message FROM our.errors AS e WHERE e.[key] = r.[key] AND e.cycle = @cycle
+            ORDER BY e.at DESC), ''),
         r.attempts, r.ended
     FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY source, reason ORDER BY ended) AS place
-          FROM history WHERE cycle = @cycle AND state = 'failed') AS r
+          FROM our.history WHERE cycle = @cycle AND state = 'failed') AS r
     WHERE r.place <= @each ORDER BY r.source, r.reason, r.ended"""
 
 SQL = CrawlSql(
     create=_CREATE,
     there="""
-    SELECT COUNT(*) FROM sys.tables WHERE schema_id = SCHEMA_ID() AND name IN (
-        'cycle', 'queue', 'history', 'access', 'links', 'errors', 'sources', 'pauses', 'holds')""",
+    SELECT COUNT(OBJECT_ID(name, 'U')) FROM (VALUES ('our.cycle'), ('our.queue'), ('our.history'),
+        ('our.access'), ('our.links'), ('our.errors'), ('our.sources'), ('our.pauses'), ('our.holds'))
+        AS made (name)""",
+    unfinished="SELECT number FROM our.cycle WHERE ended IS NULL ORDER BY number DESC",
+    latest="SELECT MAX(number) FROM our.cycle WHERE started IS NOT NULL",
+    named="SELECT source FROM our.sources",
+    counts="SELECT (SELECT COUNT(*) FROM our.history), (SELECT COUNT(*) FROM our.queue)",
     greet="SET XACT_ABORT ON",
     take=_TAKE,
     drop="""
-    DECLARE @holder uniqueidentifier = ?, @ids nvarchar(max) = ?;
-    DELETE FROM queue WHERE id IN (SELECT value FROM OPENJSON(@ids)) AND holder = @holder""",
+    DECLARE @holder uniqueidentifier = $1, @ids nvarchar(max) = $2;
+    DELETE FROM our.queue WHERE id IN (SELECT value FROM OPENJSON(@ids)) AND holder = @holder""",
     renew="""
-    DECLARE @lease_s float = ?, @id bigint = ?, @holder uniqueidentifier = ?;
-    UPDATE queue WITH (ROWLOCK) SET held_until = DATEADD(millisecond, @lease_s * 1000, SYSUTCDATETIME())
+    DECLARE @lease_s float = $1, @id bigint = $2, @holder uniqueidentifier = $3;
+    UPDATE our.queue WITH (ROWLOCK) SET held_until = DATEADD(millisecond, @lease_s * 1000, SYSUTCDATETIME())
     WHERE id = @id AND holder = @holder""",
     add=_ADD,
     seen=_SEEN,
     finish=_FINISH,
     finished="""
-    DECLARE @holder uniqueidentifier = ?, @items nvarchar(max) = ?;
+    DECLARE @holder uniqueidentifier = $1, @items nvarchar(max) = $2;
     SELECT h.id FROM OPENJSON(@items) WITH (id bigint, [key] uniqueidentifier) AS item
-        JOIN history AS h ON h.[key] = item.[key] AND h.id = item.id
+        JOIN our.history AS h ON h.[key] = item.[key] AND h.id = item.id
     WHERE h.holder = @holder""",
     relink=_RELINK,
     hold="""
-    DECLARE @source nvarchar(200) = ?, @host nvarchar(200) = ?, @seconds float = ?;
+    DECLARE @source nvarchar(200) = $1, @host nvarchar(200) = $2, @seconds float = $3;
     DECLARE @until datetime2 = DATEADD(millisecond, @seconds * 1000, SYSUTCDATETIME());
-    UPDATE holds WITH (UPDLOCK, HOLDLOCK) SET until = CASE WHEN until < @until THEN @until ELSE until END
-    WHERE source = @source AND host = @host;
-    IF @@ROWCOUNT = 0
-        INSERT INTO holds (source, host, until) VALUES (@source, @host, @until)""",
-    forget="DECLARE @cycle int = ?, @source nvarchar(200) = ?, @identities nvarchar(max) = ?;"
+    INSERT INTO our.holds (source, host, until)
+    SELECT @source, @host, @until
+    WHERE NOT EXISTS (
+        SELECT 1 FROM our.holds WITH (UPDLOCK, HOLDLOCK) WHERE source = @source AND host = @host);
+    UPDATE our.holds SET until = @until WHERE source = @source AND host = @host AND until < @until""",
+    forget="DECLARE @cycle int = $1, @source nvarchar(200) = $2, @identities nvarchar(max) = $3;"
     + _REMOVE
     + """h.source = @source AND h.[identity] <> ''
-        AND h.[identity] IN (SELECT value FROM OPENJSON(@identities))""",
-    moved="DECLARE @cycle int = ?, @source nvarchar(200) = ?, @items nvarchar(max) = ?;"
+        AND h.[identity] IN (SELECT value """
+    + _BINARY
+    + " FROM OPENJSON(@identities))",
+    moved="DECLARE @cycle int = $1, @source nvarchar(200) = $2, @items nvarchar(max) = $3;"
     + _REMOVE
     + """h.source = @source AND EXISTS (
         SELECT 1 FROM OPENJSON(@items) """
     + _ITEMS
     + """
-        WHERE new.[identity] = h.[identity] AND new.[identity] <> '' AND new.[key] <> h.[key])""",
-    sweep="DECLARE @cycle int = ?;"
+        WHERE h.[identity] = new.[identity] """
+    + _BINARY
+    + """ AND new.[identity] <> '' AND new.[key] <> h.[key])""",
+    sweep="DECLARE @cycle int = $1;"
     + _REMOVE
-    + "h.seen < @cycle AND h.source IN (SELECT s.source FROM sources AS s WHERE s.enumerated = 1"
+    + "h.seen < @cycle AND h.source IN (SELECT s.source FROM our.sources AS s WHERE s.enumerated = 1"
     + " AND s.cycle = @cycle AND NOT "
     + _FAILED_CONTAINER
     + ")",
     state=_STATE,
     claim=_CLAIM,
     give_back="""
-    DECLARE @number int = ?, @holder uniqueidentifier = ?;
-    UPDATE cycle SET held_until = '0001-01-01' WHERE number = @number AND holder = @holder""",
+    DECLARE @number int = $1, @holder uniqueidentifier = $2;
+    UPDATE our.cycle SET held_until = '0001-01-01' WHERE number = @number AND holder = @holder""",
     end="""
-    DECLARE @number int = ?, @holder uniqueidentifier = ?;
-    UPDATE cycle SET ended = COALESCE(ended, SYSUTCDATETIME())
+    DECLARE @number int = $1, @holder uniqueidentifier = $2;
+    UPDATE our.cycle SET ended = COALESCE(ended, SYSUTCDATETIME())
     OUTPUT inserted.started, inserted.ended WHERE number = @number AND holder = @holder""",
     begin="""
-    DECLARE @number int = ?, @holder uniqueidentifier = ?;
-    INSERT INTO cycle (number, started, holder)
-    SELECT c.number + 1, SYSUTCDATETIME(), c.holder FROM cycle AS c WITH (UPDLOCK, HOLDLOCK)
+    DECLARE @number int = $1, @holder uniqueidentifier = $2;
+    INSERT INTO our.cycle (number, started, holder)
+    SELECT c.number + 1, SYSUTCDATETIME(), c.holder FROM our.cycle AS c WITH (UPDLOCK, HOLDLOCK)
     WHERE c.number = @number AND c.holder = @holder
-        AND NOT EXISTS (SELECT 1 FROM cycle AS later WHERE later.number = @number + 1)""",
+        AND NOT EXISTS (SELECT 1 FROM our.cycle AS later WHERE later.number = @number + 1)""",
     begun="""
-    DECLARE @number int = ?, @holder uniqueidentifier = ?;
-    SELECT started FROM cycle WHERE number = @number + 1 AND holder = @holder""",
+    DECLARE @number int = $1, @holder uniqueidentifier = $2;
+    SELECT started FROM our.cycle WHERE number = @number + 1 AND holder = @holder""",
     forget_all=(
-        "TRUNCATE TABLE history",
-        "TRUNCATE TABLE access",
-        "TRUNCATE TABLE links",
-        "TRUNCATE TABLE errors",
-        "TRUNCATE TABLE sources",
+        "TRUNCATE TABLE our.history",
+        "TRUNCATE TABLE our.access",
+        "TRUNCATE TABLE our.links",
+        "TRUNCATE TABLE our.errors",
+        "TRUNCATE TABLE our.sources",
     ),
     retry="""
-    DECLARE @cycle int = ?, @source nvarchar(200) = ?;
-    INSERT INTO queue (cycle, [key], source, kind, leaf, url, detail, version, [identity])
+    DECLARE @cycle int = $1, @source nvarchar(200) = $2;
+    INSERT INTO our.queue (cycle, [key], source, kind, leaf, url, detail, version, [identity])
     SELECT @cycle, h.[key], h.source, h.kind, CASE WHEN h.kind = 'container' THEN 0 ELSE 1 END, h.url,
     h.detail, '',
         h.[identity]
-    FROM history AS h
+    FROM our.history AS h
     WHERE h.source = @source AND h.state = 'failed' AND h.cycle < @cycle AND h.kind <> 'changes'
-        AND NOT EXISTS (SELECT 1 FROM queue WITH (UPDLOCK, HOLDLOCK) WHERE queue.[key] = h.[key])""",
+        AND NOT EXISTS (SELECT 1 FROM our.queue AS q WHERE q.[key] = h.[key])""",
     source="""
-    DECLARE @source nvarchar(200) = ?, @cycle int = ?, @enumerated bit = ?;
-    UPDATE sources WITH (UPDLOCK, HOLDLOCK) SET cycle = @cycle, enumerated = @enumerated, next_token = NULL
+    DECLARE @source nvarchar(200) = $1, @cycle int = $2, @enumerated bit = $3;
+    UPDATE our.sources WITH (UPDLOCK, HOLDLOCK) SET cycle = @cycle, enumerated = @enumerated,
+        next_token = NULL
     WHERE source = @source;
     IF @@ROWCOUNT = 0
-        INSERT INTO sources (source, cycle, enumerated) VALUES (@source, @cycle, @enumerated)""",
-    tokens="SELECT source, token FROM sources",
+        INSERT INTO our.sources (source, cycle, enumerated) VALUES (@source, @cycle, @enumerated)""",
+    tokens="SELECT source, token FROM our.sources",
     mark="""
-    DECLARE @source nvarchar(200) = ?, @token nvarchar(max) = ?;
-    UPDATE sources SET next_token = @token WHERE source = @source""",
+    DECLARE @source nvarchar(200) = $1, @token nvarchar(max) = $2;
+    UPDATE our.sources SET next_token = @token WHERE source = @source""",
     keep_tokens="""
-    DECLARE @cycle int = ?;
-    UPDATE s SET token = s.next_token, next_token = NULL FROM sources AS s
+    DECLARE @cycle int = $1;
+    UPDATE s SET token = s.next_token, next_token = NULL FROM our.sources AS s
     WHERE s.cycle = @cycle AND s.next_token IS NOT NULL AND NOT """
     + _FAILED_CONTAINER,
     summary=_SUMMARY,
     failures=_FAILURES,
     place="""
-    DECLARE @class int = ?, @places int = ?;
+    DECLARE @class int = $1, @places int = $2;
     DECLARE @place int = 0, @found int, @got int, @resource nvarchar(255);
     WHILE @place < @places AND @found IS NULL
     BEGIN
@@ -339,21 +359,20 @@ SQL = CrawlSql(
     END;
     SELECT @found WHERE @found IS NOT NULL""",
     leave="""
-    DECLARE @class int = ?, @place int = ?;
+    DECLARE @class int = $1, @place int = $2;
     DECLARE @resource nvarchar(255) = CONCAT('pinchpoint:', @class, ':', @place);
     EXEC sp_releaseapplock @Resource = @resource, @LockOwner = 'Session'""",
-    follow="INSERT INTO cycle (number, ended) SELECT MAX(number) + 1, SYSUTCDATETIME() FROM cycle",
+    follow="INSERT INTO our.cycle (number, ended) SELECT MAX(number) + 1, SYSUTCDATETIME() FROM our.cycle",
     release=(
-        "UPDATE queue SET holder = NULL, held_until = '0001-01-01' WHERE holder IS NOT NULL",
-        "UPDATE cycle SET held_until = '0001-01-01'",
+        "UPDATE our.queue SET holder = NULL, held_until = '0001-01-01' WHERE holder IS NOT NULL",
+        "UPDATE our.cycle SET held_until = '0001-01-01'",
     ),
     pause="""
-    INSERT INTO pauses (cycle, stopped, resumed)
+    INSERT INTO our.pauses (cycle, stopped, resumed)
     SELECT TOP (1) c.number, (
         SELECT MAX(t.at) FROM (
-            SELECT c.started AS at UNION ALL SELECT MAX(ended) FROM history UNION ALL SELECT MAX(taken) FROM
-            queue
-        ) AS t), SYSUTCDATETIME()
-    FROM cycle AS c WHERE c.ended IS NULL ORDER BY c.number DESC""",
+            SELECT c.started AS at UNION ALL SELECT MAX(ended) FROM our.history
+            UNION ALL SELECT MAX(taken) FROM our.queue) AS t), SYSUTCDATETIME()
+    FROM our.cycle AS c WHERE c.ended IS NULL ORDER BY c.number DESC""",
 )
 """The statements of ``CrawlSql``."""
