@@ -45,12 +45,14 @@ demo: setup
 	@.venv/bin/pinchpoint demo
 
 # Without TESTS: side by side those that do not disturb each other, then those that must be alone; none is slow.
+# What fails an assertion is run up to twice more, and listed as RERUN: a shared machine stands still for seconds.
+AGAIN_WHERE_FAILED := --reruns 2 --only-rerun AssertionError
 test: setup packages
 ifdef TESTS
 	.venv/bin/pytest $(TESTS)
 else
-	.venv/bin/pytest -m "not slow and not alone" -n auto --dist loadfile
-	.venv/bin/pytest -m "not slow and alone"
+	.venv/bin/pytest -m "not slow and not alone" -n auto --dist loadfile $(AGAIN_WHERE_FAILED)
+	.venv/bin/pytest -m "not slow and alone" $(AGAIN_WHERE_FAILED)
 endif
 
 # As root on Debian and its kin, what the tests of real servers and browsers want is installed; elsewhere the
