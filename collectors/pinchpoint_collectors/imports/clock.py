@@ -97,7 +97,8 @@ class LocalClock:
     def _change_s(self, step_s: float, local: datetime) -> float:
         """Seconds to add to the offset from here on: 0 where there is no clock change."""
         usual_s = self._pace.usual_s or HOUR_S / 60
-        near_s = max(1.5 * usual_s, 2.0)
+        # Readings an hour apart must not look like an hour that comes twice.
+        near_s = min(max(1.5 * usual_s, 2.0), HOUR_S / 2)
         if -HOUR_S - near_s <= step_s <= -HOUR_S + near_s + usual_s:
             return HOUR_S
         before = local - timedelta(seconds=HOUR_S)

@@ -25,6 +25,8 @@ _BEGINS = re.compile(r"[\ufeff\s]*\"?\(PDH-[CT]SV 4\.0\)")
 _TIME = "%m/%d/%Y %H:%M:%S.%f"
 _DELIMITER = re.compile(r"\"([,;\t])\"|(?<!\")([,;\t])\\")
 """Between two cells of the header; a spreadsheet that saved the log left the quotes out."""
+_NO_NUMBER = re.compile(r"[+-]?(\d\.#\w+|nan.*|inf.*)", re.IGNORECASE)
+"""What C's libraries of Windows make of none: 1.#QNAN, -1.#IND, -nan(ind), inf."""
 
 
 @dataclass(slots=True)
@@ -213,8 +215,8 @@ def _samples(
 def _number(text: str, line: int) -> float | None:
     """A cell's value; None where it is blank."""
     plain = text.strip()
-    if not plain or ".#" in plain:
-        return None  # 1.#QNAN, -1.#IND: what C's library of Windows makes of no number
+    if not plain or _NO_NUMBER.fullmatch(plain):
+        return None
     try:
         return float(plain.replace(",", ".") if "." not in plain else plain)
     except ValueError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pinchpoint_collectors.imports.perfmon_counters import (
     COUNTERS,
@@ -12,6 +12,7 @@ from pinchpoint_collectors.imports.perfmon_counters import (
     Counter,
     CounterPath,
     instance_of,
+    sql_instance,
     taken_apart,
 )
 from pinchpoint_collectors.imports.perfmon_names import LANGUAGES, english
@@ -59,6 +60,7 @@ class _Known:
     object: str
     counter: str
     means: Counter
+    instance: str
 
 
 def columns_of(paths: Sequence[str], names: Mapping[str, frozenset[int]], found: Found) -> tuple[Column, ...]:
@@ -72,7 +74,7 @@ def columns_of(paths: Sequence[str], names: Mapping[str, frozenset[int]], found:
     Raises:
         ForeignFileError: none is understood.
     """
-    known = list(_known(paths, names))
+    known = _with_servers(list(_known(paths, names)))
     if not known:
         shown = "; ".join(path for path in paths[:SHOWN]) or "no counter at all"
         raise ForeignFileError(
@@ -99,23 +101,37 @@ def _known(paths: Iterable[str], names: Mapping[str, frozenset[int]]) -> Iterato
         place = taken_apart(path)
         ours = english(place.object, place.counter, names) if place else None
         if place and ours and not place.instance.casefold().endswith(f",{TOTAL}"):  # of one NUMA node
-            yield _Known(at, path, place, *ours, COUNTERS[ours[0]][ours[1]])
+            means = COUNTERS[ours[0]][ours[1]]
+            yield _Known(at, path, place, *ours, means, _instance(ours[0], place.instance))
+
+
+def _with_servers(known: Sequence[_Known]) -> list[_Known]:
+    """Where a machine has several SQL Servers, all but the default one put their name before the instance."""
+    servers: dict[str, set[str | None]] = {}
+    for one in known:
+        servers.setdefault(one.place.host, set()).add(sql_instance(one.place.object))
+    return [
+        replace(one, instance=f"{server}/{one.instance}")
+        if (server := sql_instance(one.place.object)) and len(servers[one.place.host] - {None}) > 1
+        else one
+        for one in known
+    ]
 
 
 def _first_of_each(known: Iterable[_Known]) -> list[_Known]:
     """Of several counters for one series, such as Available Bytes and MBytes, the one of lowest rank."""
     best: dict[tuple[str, str, str], _Known] = {}
     for one in known:
-        key = one.place.host, one.means.metric, _instance(one)
+        key = one.place.host, one.means.metric, one.instance
         if key not in best or one.means.rank < best[key].means.rank:
             best[key] = one
     return list(best.values())
 
 
-def _instance(one: _Known) -> str:
+def _instance(name: str, instance: str) -> str:
     """The instance as ours: a whole machine is ``""``, cores are numbered, drives are as they are."""
-    ours = instance_of(one.object, one.place.instance)
-    return one.place.instance.strip() if ours is None else ours  # sums are left out elsewhere, and told
+    ours = instance_of(name, instance)
+    return instance.strip() if ours is None else ours  # sums are left out elsewhere, and told
 
 
 def _without_same_disks(known: Sequence[_Known], found: Found) -> list[_Known]:
@@ -146,7 +162,7 @@ def _column(one: _Known, places: Mapping[tuple[str, str, str, str], int]) -> Col
         path=one.path,
         host=place.host,
         metric=one.means.metric,
-        instance=_instance(one),
+        instance=one.instance,
         scale=one.means.scale,
         offset=one.means.offset,
         weight_at=places.get((place.host, one.object, place.instance, weighs)) if weighs else None,

@@ -158,8 +158,17 @@ COUNTERS: Mapping[str, Mapping[str, Counter]] = {
 }
 """Object -> counter -> what it becomes; names as an English Windows has them."""
 
-NAMED_INSTANCE = re.compile(r"MSSQL\$[^:]+:", re.IGNORECASE)
+NAMED_INSTANCE = re.compile(r"MSSQL\$([^:]+):", re.IGNORECASE)
 """What a named instance of SQL Server puts in the place of ``SQLServer:``."""
+
+
+def sql_instance(name: str) -> str | None:
+    """Which SQL Server an object is of, as a log names it: ``""`` is the default one; None: it is none's."""
+    named = NAMED_INSTANCE.match(name)
+    if named:
+        return named[1]
+    return "" if name.casefold().startswith("sqlserver:") else None
+
 
 REGISTRY: Mapping[str, int] = {
     "System": 2,

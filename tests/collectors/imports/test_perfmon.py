@@ -112,6 +112,25 @@ def test_with_the_zone_its_rules_are_followed(text: str) -> None:
     assert not any("hour" in note for note in found.notes)
 
 
+@pytest.mark.parametrize("minutes", [40, 60, 120])
+def test_readings_an_hour_apart_are_no_clock_change(minutes: int) -> None:
+    """A log of a week with a reading an hour goes on as its times say."""
+    text = perfmon([row() for _ in range(6)], begin=datetime(2026, 11, 20, 9, 0), every_s=60.0 * minutes)
+    series, found = read(text)
+    assert {sample.interval_s for sample in series["cpu.busy_ratio", ""]} == {60.0 * minutes}
+    assert not any("hour" in note for note in found.notes)
+
+
+def test_a_clock_change_among_readings_an_hour_apart() -> None:
+    """The same local time comes twice, an hour apart."""
+    times = [datetime(2026, 10, 24, 22) + timedelta(hours=number) for number in range(5)]
+    rows = [line([stamp(moment), "10"]) for moment in [*times, times[-1], times[-1] + timedelta(hours=1)]]
+    header = line(["(PDH-CSV 4.0) (W. Europe Daylight Time)(-120)", rf"\\A{COUNTERS[0]}"])
+    series, found = read(header + "".join(rows))
+    assert {sample.interval_s for sample in series["cpu.busy_ratio", ""]} == {3600.0}
+    assert any("comes twice" in note for note in found.notes)
+
+
 def test_a_gap_of_an_hour_by_day_is_a_gap() -> None:
     """Clocks are not changed at noon."""
     series, found = read(across(datetime(2026, 3, 29, 12, 0), timedelta(hours=1), HEADER))
@@ -270,6 +289,25 @@ def test_a_mount_point_and_a_named_instance() -> None:
     series, _ = read(perfmon([["5", "120"]], counters))
     assert series["disk.writes_per_s", r"D:\mnt\log"][0].value == 5
     assert series["db.batches_per_s", ""][0].value == 120
+
+
+def test_two_servers_on_one_machine_are_told_apart() -> None:
+    """As of kind ``windows``: each that is not the default one puts its name before the instance."""
+    counters = [
+        rf"\{server}:Databases({database})\Transactions/sec"
+        for server in ("SQLServer", "MSSQL$CRM")
+        for database in ("_Total", "orders")
+    ]
+    series, _ = read(perfmon([["1", "2", "3", "4"]], counters))
+    values = {instance: samples[0].value for (_, instance), samples in series.items()}
+    assert values == {"": 1, "orders": 2, "CRM/": 3, "CRM/orders": 4}
+
+
+@pytest.mark.parametrize("word", ["nan", "-nan(ind)", "inf", "1.#QNAN", "-1.#IND"])
+def test_what_is_no_number_is_not_measured(word: str) -> None:
+    """Neither 0 nor without end, whichever C library of Windows wrote it."""
+    series, _ = read(perfmon([["7"], [word]], [rf"{DISK}\Disk Writes/sec"]))
+    assert [sample.value for sample in series["disk.writes_per_s", "L:"]] == [7.0, None]
 
 
 def test_processor_information_is_taken_where_both_are_there() -> None:
