@@ -35,6 +35,10 @@ class Target(Protocol):
         """The rows a statement gives, by another library than the one that is tested, or as another user."""
         ...
 
+    def quoted(self, name: str) -> str:
+        """A name that may be a keyword there."""
+        ...
+
     def open_transaction(self, statement: str) -> Any:
         """A context within which the statement is done and not committed."""
         ...
@@ -67,6 +71,9 @@ class Postgres:
         with psycopg.connect(self.server.url, autocommit=True) as connection:
             cursor = connection.execute(statement.encode())
             return cursor.fetchall() if cursor.description else []
+
+    def quoted(self, name: str) -> str:
+        return f'"{name}"'
 
     @contextmanager
     def open_transaction(self, statement: str) -> Iterator[None]:
@@ -110,6 +117,9 @@ class Maria:
     def ask(self, statement: str) -> list[tuple[Any, ...]]:
         return self.server.ask(statement.replace("%", "%%"))
 
+    def quoted(self, name: str) -> str:
+        return f"`{name}`"
+
     @contextmanager
     def open_transaction(self, statement: str) -> Iterator[None]:
         with closing(self.server.connect()) as connection, connection.cursor() as cursor:
@@ -151,6 +161,9 @@ class Mssql:
         with self._connected() as connection:
             cursor = connection.execute(statement)
             return [tuple(row) for row in cursor.fetchall()] if cursor.description else []
+
+    def quoted(self, name: str) -> str:
+        return f"[{name}]"
 
     @contextmanager
     def open_transaction(self, statement: str) -> Iterator[None]:

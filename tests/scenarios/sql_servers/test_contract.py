@@ -105,8 +105,8 @@ def test_a_bulk_load_is_there_whole(target: Target) -> None:
     """Every row of each load, with its bytes."""
     with prepared(target.endpoint, {"operations": {"bulk_load": 1}, **SIZES}) as driver:
         counts = performed(driver, TIMES, SESSION).counts()
-        column = "`load`" if target.endpoint.url.startswith("mysql") else "load"
-        found = target.ask(f"SELECT {column}, payload FROM {SCHEMA}.bulk")
+        table, column = target.quoted("bulk"), target.quoted("load")
+        found = target.ask(f"SELECT {column}, payload FROM {SCHEMA}.{table}")
     assert counts == {("bulk_load", "ok"): TIMES}
     sent = Counter((load, payload) for _, _, load, payloads in drawn("bulk_load") for payload in payloads)
     assert Counter((load, bytes(payload)) for load, payload in found) == sent
@@ -118,7 +118,7 @@ def test_the_bulk_table_never_grows_without_bound(target: Target) -> None:
     with prepared(target.endpoint, params) as driver:
         with loaded(driver, 3, 60.0) as recorder:
             wait_for(lambda: len(recorder.rows) >= 18)
-        left = number(target, f"SELECT COUNT(*) FROM {SCHEMA}.bulk")
+        left = number(target, f"SELECT COUNT(*) FROM {SCHEMA}.{target.quoted('bulk')}")
     assert set(recorder.counts()) == {("bulk_load", "ok")}
     assert left < 300 * len(recorder.rows), "it was emptied on the way"
     assert left % 300 == 0

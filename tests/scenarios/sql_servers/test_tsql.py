@@ -100,6 +100,26 @@ STATEMENTS = {
 }
 
 
+RESERVED = """
+ADD ALL ALTER AND ANY AS ASC AUTHORIZATION BACKUP BEGIN BETWEEN BREAK BROWSE BULK BY CASCADE CASE
+CHECK CHECKPOINT CLOSE CLUSTERED COALESCE COLLATE COLUMN COMMIT COMPUTE CONSTRAINT CONTAINS
+CONTAINSTABLE CONTINUE CONVERT CREATE CROSS CURRENT CURRENT_DATE CURRENT_TIME CURRENT_TIMESTAMP
+CURRENT_USER CURSOR DATABASE DBCC DEALLOCATE DECLARE DEFAULT DELETE DENY DESC DISK DISTINCT
+DISTRIBUTED DOUBLE DROP DUMP ELSE END ERRLVL ESCAPE EXCEPT EXEC EXECUTE EXISTS EXIT EXTERNAL FETCH
+FILE FILLFACTOR FOR FOREIGN FREETEXT FREETEXTTABLE FROM FULL FUNCTION GOTO GRANT GROUP HAVING
+HOLDLOCK IDENTITY IDENTITYCOL IDENTITY_INSERT IF IN INDEX INNER INSERT INTERSECT INTO IS JOIN KEY
+KILL LEFT LIKE LINENO LOAD MERGE NATIONAL NOCHECK NONCLUSTERED NOT NULL NULLIF OF OFF OFFSETS ON
+OPEN OPENDATASOURCE OPENQUERY OPENROWSET OPENXML OPTION OR ORDER OUTER OVER PERCENT PIVOT PLAN
+PRECISION PRIMARY PRINT PROC PROCEDURE PUBLIC RAISERROR READ READTEXT RECONFIGURE REFERENCES
+REPLICATION RESTORE RESTRICT RETURN REVERT REVOKE RIGHT ROLLBACK ROWCOUNT ROWGUIDCOL RULE SAVE
+SCHEMA SECURITYAUDIT SELECT SEMANTICKEYPHRASETABLE SEMANTICSIMILARITYDETAILSTABLE
+SEMANTICSIMILARITYTABLE SESSION_USER SET SETUSER SHUTDOWN SOME STATISTICS SYSTEM_USER TABLE
+TABLESAMPLE TEXTSIZE THEN TO TOP TRAN TRANSACTION TRIGGER TRUNCATE TRY_CONVERT TSEQUAL UNION UNIQUE
+UNPIVOT UPDATE UPDATETEXT USE USER VALUES VARYING VIEW WAITFOR WHEN WHERE WHILE WITH WITHIN
+WRITETEXT
+"""
+"""Transact-SQL's reserved keywords (Microsoft's reference of that name), which the parser takes for names."""
+
 BEYOND = (r"WAITFOR DELAY @\w+;", r"SET TRANSACTION ISOLATION LEVEL SNAPSHOT")
 """What is T-SQL and the parser does not know: taken out before."""
 
@@ -136,6 +156,18 @@ def test_every_statement_is_tsql(name: str) -> None:
     assert not [each for each in commands if not each.upper().startswith(allowed)], commands
 
 
+@pytest.mark.parametrize("name", sorted(STATEMENTS))
+def test_no_name_is_a_keyword(name: str) -> None:
+    """SQL Server takes a keyword for a name between brackets alone: ``[load]``."""
+    named = {
+        each.name.upper()
+        for statement in parsed(STATEMENTS[name])
+        for each in statement.find_all(exp.Identifier)
+        if not each.args.get("quoted")
+    }
+    assert named.isdisjoint(RESERVED.split())
+
+
 def test_placeholders_are_the_parameters() -> None:
     """Each statement of an operation takes as many parameters as it is given."""
     for name, (text, given) in overheard().items():
@@ -160,4 +192,12 @@ def test_rows_are_locked_one_by_one_and_the_bulk_table_as_a_whole() -> None:
     hints = {name: set(re.findall(r"WITH \(([A-Z, ]+)\)", text)) for name, (text, _) in overheard().items()}
     assert hints["data_update[0]"] == {"ROWLOCK"}
     assert hints["lock_contend[0]"] == {"ROWLOCK"}
-    assert any("TABLOCKX, HOLDLOCK" in each for name, each in hints.items() if name.startswith("bulk_load"))
+    [locking] = [text for text, _ in overheard().values() if "TABLOCKX, HOLDLOCK" in text]
+    assert "TOP (0)" not in locking, "its plan would not touch the table, so that no lock were taken"
+
+
+def test_texts_of_two_databases_are_compared_as_one_does() -> None:
+    """The server's tempdb need not have the database's collation: two of them make no one column."""
+    [own, temporary] = SERVER.files.split("UNION ALL")
+    for each in (own, temporary):
+        assert each.count("COLLATE DATABASE_DEFAULT") == 2

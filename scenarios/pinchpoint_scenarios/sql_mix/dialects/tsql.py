@@ -26,9 +26,9 @@ def _tables(schema: str) -> dict[str, str]:
         LOG: f"""CREATE TABLE {schema}.log (
             id bigint IDENTITY PRIMARY KEY, session int NOT NULL, sequence int NOT NULL,
             at datetime2 NOT NULL DEFAULT SYSUTCDATETIME(), payload varbinary(max) NOT NULL)""",
-        # A heap: what is loaded goes to its end.
-        BULK: f"""CREATE TABLE {schema}.bulk (
-            session int NOT NULL, load int NOT NULL, payload varbinary(max) NOT NULL)""",
+        # A heap: what is loaded goes to its end. BULK and LOAD are keywords here.
+        BULK: f"""CREATE TABLE {schema}.[bulk] (
+            session int NOT NULL, [load] int NOT NULL, payload varbinary(max) NOT NULL)""",
         HOT: f"""CREATE TABLE {schema}.hot (
             id int PRIMARY KEY, version bigint NOT NULL, changed datetime2 NOT NULL)""",
         DATA: f"""CREATE TABLE {schema}.data (
@@ -64,8 +64,8 @@ def _sayings(schema: str) -> dict[str, Saying[LoadingConnection]]:
         SELECT @rows"""
     size = f"""SELECT COALESCE(SUM(a.total_pages), 0) * {_PAGE_BYTES} FROM sys.partitions AS p
         JOIN sys.allocation_units AS a ON a.container_id = p.partition_id OR a.container_id = p.hobt_id
-        WHERE p.object_id = OBJECT_ID('{schema.replace("'", "''")}.bulk')"""
-    bulk_load = f"INSERT INTO {schema}.bulk (session, load, payload) VALUES ($1, $2, $3)"
+        WHERE p.object_id = OBJECT_ID('{schema.replace("'", "''")}.[bulk]')"""
+    bulk_load = f"INSERT INTO {schema}.[bulk] (session, [load], payload) VALUES ($1, $2, $3)"
 
     def bulk_bytes(connection: SqlConnection) -> int:
         found = connection.execute(size).fetchone()
@@ -75,10 +75,11 @@ def _sayings(schema: str) -> dict[str, Saying[LoadingConnection]]:
         bound_bytes, rows = drawn
         if bulk_bytes(connection) > bound_bytes:
             with connection.transaction():
-                connection.execute(f"SELECT TOP (0) 1 FROM {schema}.bulk WITH (TABLOCKX, HOLDLOCK)")
+                # One row of it: of a table that a plan does not touch nothing is locked.
+                connection.execute(f"SELECT TOP (1) 1 FROM {schema}.[bulk] WITH (TABLOCKX, HOLDLOCK)")
                 # Whoever else saw it grow so large, and had the lock before us, has emptied it.
                 if bulk_bytes(connection) > bound_bytes:
-                    connection.execute(f"TRUNCATE TABLE {schema}.bulk")
+                    connection.execute(f"TRUNCATE TABLE {schema}.[bulk]")
         return connection.insert_many(bulk_load, rows).rowcount
 
     return {
@@ -125,7 +126,8 @@ def mix_sql(schema: str) -> OdbcMixSql:
     where = f"OBJECT_ID('{schema.replace(chr(39), chr(39) * 2)}.data')"
     return OdbcMixSql(
         make={
-            table: (f"DROP TABLE IF EXISTS {schema}.{table}", made) for table, made in _tables(schema).items()
+            table: (f"DROP TABLE IF EXISTS {schema}.[{table}]", made)
+            for table, made in _tables(schema).items()
         },
         fill_hot=f"INSERT INTO {schema}.hot SELECT n + 1, 0, SYSUTCDATETIME() FROM {_numbers('$1')}",
         cache_bytes="SELECT committed_target_kb * CAST(1024 AS bigint) FROM sys.dm_os_sys_info",

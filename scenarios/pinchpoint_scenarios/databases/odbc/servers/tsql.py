@@ -36,9 +36,11 @@ SQL = ServerSql(
         UNION ALL SELECT 'compatibility_level', CAST(compatibility_level AS nvarchar(10))
         FROM sys.databases WHERE database_id = DB_ID()""",
     durable={"delayed_durability": frozenset({"DISABLED", "ALLOWED"})},
-    files="""SELECT CASE type WHEN 1 THEN 'log ' ELSE 'data ' END + name, physical_name
-        FROM sys.database_files
-        UNION ALL SELECT 'tempdb ' + name, physical_name FROM tempdb.sys.database_files""",
+    # tempdb compares text as the server does, which the database need not do.
+    files="""SELECT CASE type WHEN 1 THEN 'log ' ELSE 'data ' END + name COLLATE DATABASE_DEFAULT,
+            physical_name COLLATE DATABASE_DEFAULT FROM sys.database_files
+        UNION ALL SELECT 'tempdb ' + name COLLATE DATABASE_DEFAULT, physical_name COLLATE DATABASE_DEFAULT
+        FROM tempdb.sys.database_files""",
     find="""SELECT (SELECT CAST(p.value AS nvarchar(400)) FROM sys.extended_properties AS p
             WHERE p.class = 3 AND p.major_id = s.schema_id AND p.minor_id = 0 AND p.name = N'pinchpoint'),
         CASE WHEN HAS_PERMS_BY_NAME(QUOTENAME(s.name), 'SCHEMA', 'CONTROL') = 1 THEN 1 ELSE 0 END
@@ -74,7 +76,8 @@ SQL = ServerSql(
     },
     transactions="SELECT @@TRANCOUNT",
     roll_back="IF @@TRANCOUNT > 0 ROLLBACK TRANSACTION",
-    snapshot_off="""SELECT CASE WHEN snapshot_isolation_state IN (1, 3) THEN 0 ELSE 1 END
+    # 2 and 3: on its way to off, to on.
+    snapshot_off="""SELECT CASE WHEN snapshot_isolation_state = 1 THEN 0 ELSE 1 END
         FROM sys.databases WHERE database_id = DB_ID()""",
     snapshot_on="ALTER DATABASE [{database}] SET ALLOW_SNAPSHOT_ISOLATION ON",
     free="SELECT MIN(available_bytes) FROM sys.dm_os_volume_stats(DB_ID(), 1)",
