@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
 
 from pinchpoint_collectors.imports.record import ForeignFileError, Found, Settings
 from pinchpoint_collectors.imports.sadf import Sadf
@@ -24,6 +25,8 @@ _PATIENCE_S = 900.0
 _FIRST_AGAIN_S, _LONGEST_AGAIN_S = 4.0, 60.0
 _SLACK_NS = _NS
 """sysstat's times are whole seconds."""
+_ZONES = re.compile(r"zone ([+-]\d{4}) ([+-]\d{4})")
+"""How far the host's time is from UTC where what it is asked for begins, and where it ends."""
 _NUMBERED = re.compile(r"dev(\d+)-(\d+)")
 """How older versions of it call a disk."""
 
@@ -98,8 +101,13 @@ def _answered(
     lines: Sequence[str], gap: _Gap, wall: HostClock, wanted: Wanted
 ) -> tuple[list[Sample], Incident | None]:
     """What an answer says of a gap; nothing yet, where what covers its end is not written."""
+    zones = next((found.groups() for line in lines if (found := _ZONES.fullmatch(line))), ("+0000",))
+    if len(set(zones)) > 1:
+        why = "the clocks there were changed by an hour about then: of which hour a record is cannot be told"
+        return [], _not_filled(gap, why)
+    zone = datetime.strptime(zones[0], "%z").tzinfo or UTC
     try:
-        records = list(_records(lines, wall))
+        records = list(_records(lines, wall, zone))
     except ForeignFileError as error:
         return [], _not_filled(gap, f"what sadf printed there was not understood: {error}")
     if not any(one.time_ns >= gap.to_ns for one in records):
@@ -108,11 +116,11 @@ def _answered(
     return found, _told(gap, found, records)
 
 
-def _records(lines: Sequence[str], wall: HostClock) -> Iterator[Sample]:
-    """All that sadf printed, by our clock."""
+def _records(lines: Sequence[str], wall: HostClock, zone: tzinfo) -> Iterator[Sample]:
+    """All that sadf printed, by our clock; its times are those of ``zone`` where they do not say UTC."""
     for line in lines:
         if line.startswith("{"):
-            for sample in Sadf().read([line], Settings(), Found()):
+            for sample in Sadf().read([line], Settings(zone=zone), Found()):
                 yield sample._replace(time_ns=wall.to_ours(sample.time_ns))
 
 

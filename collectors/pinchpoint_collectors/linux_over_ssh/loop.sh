@@ -105,15 +105,17 @@ watchdog() {
   kill 0
 }
 
-# What sysstat has of the days and times (UTC seconds) from $1 to $2.
+# What sysstat has of the days and times (UTC seconds) from $1 to $2. It begins its files at the host's midnight, so
+# it is asked in the host's time; the first line tells how far that is from UTC, at either end.
 recorded() {
+  echo "zone $(date -d "@$1" +%z) $(date -d "@$2" +%z)"
   for day in $(for at in "$1" "$2"; do date -d "@$at" +%d; done | sort -u); do
     from=00:00:00 to=23:59:59
     [ "$day" = "$(date -d "@$1" +%d)" ] && from=$(date -d "@$1" +%H:%M:%S)
     [ "$day" = "$(date -d "@$2" +%d)" ] && to=$(date -d "@$2" +%H:%M:%S)
     for folder in $records /var/log/sysstat /var/log/sa; do
       [ -r "$folder/sa$day" ] || continue
-      sadf -j -s "$from" -e "$to" "$folder/sa$day" -- -u -P ALL -q -r -W -d -n DEV,EDEV | tr -d '\n\t'
+      sadf -j -T -s "$from" -e "$to" "$folder/sa$day" -- -u -P ALL -q -r -W -d -n DEV,EDEV | tr -d '\n\t'
       echo
       break
     done

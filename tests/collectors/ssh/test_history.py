@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import subprocess
+import time
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
+import pytest
 from collectors.ssh.recorded import hello
+from support import missing
 
 from pinchpoint_collectors.linux_over_ssh.hello import parse
 from pinchpoint_collectors.linux_over_ssh.history import History, Wanted
+from pinchpoint_collectors.linux_over_ssh.script import RECEIVE, script
 from pinchpoint_collectors.remote.clock import HostClock
 
 S = 1_000_000_000
@@ -155,3 +163,58 @@ def test_what_sadf_prints_and_nobody_understands_is_said() -> None:
     session.answers[1] = ["{}"]
     _, (incident,) = go_on(history, session, 1.0)
     assert "was not understood" in incident.fields["why"]
+
+
+def test_records_in_the_hosts_own_time() -> None:
+    """Half past five hours east of UTC: stamped by our clock all the same."""
+    history, session = History(), Asked()
+    history.missed(*GAP, now_s=0.0)
+    go_on(history, session, 0.0)
+    east_s = 5 * 3600 + 1800
+    local = sadf(1_800_000_010 + east_s, 1_800_000_040 + east_s).replace('"utc": 1', '"utc": 0')
+    session.answers[1] = ["zone +0530 +0530", local]
+    samples, _ = go_on(history, session, 1.0)
+    assert {each.time_ns for each in samples} == {1_800_000_010 * S}
+
+
+def test_records_over_a_clock_change_are_left_alone() -> None:
+    """Whether they are of the first or the second hour of that name nobody can tell."""
+    history, session = History(), Asked()
+    history.missed(*GAP, now_s=0.0)
+    go_on(history, session, 0.0)
+    session.answers[1] = ["zone +0200 +0100", sadf(1_800_000_010, 1_800_000_040)]
+    samples, (incident,) = go_on(history, session, 1.0)
+    assert samples == []
+    assert "clocks there were changed" in incident.fields["why"]
+
+
+@pytest.mark.parametrize("zone", ["UTC", "XXX-9:30", "YYY+11"])
+def test_sysstat_is_asked_in_the_time_of_its_files(zone: str, tmp_path: Path) -> None:
+    """Wherever the host is: its days begin at its own midnight, and what it is asked for are UTC seconds."""
+    sadc = shutil.which("sadc", path="/usr/lib/sysstat:/usr/lib64/sa:/usr/lib/sa")
+    if sadc is None or shutil.which("sadf") is None:
+        missing("sadc and sadf are missing (Debian: sysstat)")
+    env = {**os.environ, "TZ": zone}
+    day = subprocess.run(["date", "+%d"], env=env, capture_output=True, text=True, check=True).stdout.strip()
+    begin_s = int(time.time())
+    subprocess.run([sadc, "1", "3", str(tmp_path / f"sa{day}")], env=env, check=True)
+    question = f"h 1 {begin_s - 60} {int(time.time()) + 60}\n"
+    text = script(1.0, 40.0, ("/proc/stat",), (), str(tmp_path), processes=False)
+    there = subprocess.run(
+        ["sh", "-c", RECEIVE],
+        input=text + question,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+        start_new_session=True,
+    )
+    lines = [line.removeprefix("#h 1 ") for line in there.stderr.splitlines() if line.startswith("#h 1 ")]
+    history, session = History(), Asked()
+    history.missed(begin_s * S, begin_s * S + S, now_s=0.0)
+    go_on(history, session, 0.0)
+    session.answers[1] = lines
+    samples, (incident,) = go_on(history, session, 1.0)
+    assert incident.event == "gap_filled", (incident, lines)
+    assert all(abs(each.time_ns / S - begin_s) < 5 for each in samples)
