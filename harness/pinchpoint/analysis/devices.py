@@ -8,8 +8,9 @@ from itertools import groupby
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
-from pinchpoint.analysis.changes import find_shift
+from pinchpoint.analysis.changes import BATCH, find_shift
 from pinchpoint.analysis.inputs import DiskRole, Inputs
 from pinchpoint.analysis.managed import columns_of, files_of, told_by
 from pinchpoint.analysis.pace import find_pace
@@ -17,6 +18,7 @@ from pinchpoint.analysis.resources import COMMIT_ROLES, ROLE_ORDER, DiskShift, R
 from pinchpoint.analysis.series import Floats, Samples, spread
 from pinchpoint.analysis.sessions import waiting_sessions
 from pinchpoint.analysis.stores import store_view
+from pinchpoint.analysis.thresholds import SAME_MIX
 
 
 def find_disks(inputs: Inputs) -> Iterator[Resource]:
@@ -68,6 +70,7 @@ def _disk_shift(columns: Mapping[str, Floats]) -> DiskShift | None:
         ("io", kept["reads"] + kept["writes"]),
         ("bytes", np.nan_to_num(kept["bytes"])),
     )
+    alike = _usual_mix(kept["reads"], kept["writes"])
     for (of, rate), (_, other) in zip(rates, reversed(rates), strict=True):
         shift = find_shift(rate)
         if shift is not None:
@@ -81,17 +84,25 @@ def _disk_shift(columns: Mapping[str, Floats]) -> DiskShift | None:
                 outstanding_after=float(kept["outstanding"][at:].mean()),
                 busy_before=float(busy[:at].mean()),
                 busy_after=float(busy[at:].mean()),
-                reads_before=_reads_ratio(kept["reads"][:at], kept["writes"][:at]),
-                reads_after=_reads_ratio(kept["reads"][at:], kept["writes"][at:]),
+                alike_before=_mean(rate[:at][alike[:at]]),
+                alike_after=_mean(rate[at:][alike[at:]]),
                 other_before=float(other[:at].mean()),
                 other_after=float(other[at:].mean()),
             )
     return None
 
 
-def _reads_ratio(reads: Floats, writes: Floats) -> float:
-    total = float(reads.sum() + writes.sum())
-    return float(reads.sum()) / total if total else 0.0
+def _usual_mix(reads: Floats, writes: Floats) -> npt.NDArray[np.bool_]:
+    """The seconds with about the usual share of reads: no checkpoint was written, or one always was."""
+    total = reads + writes
+    share = np.divide(reads, total, out=np.zeros_like(total), where=total > 0)
+    usual = float(np.median(share[total > 0])) if (total > 0).any() else 0.0
+    return np.abs(share - usual) <= SAME_MIX.value
+
+
+def _mean(rate: Floats) -> float | None:
+    """Of a level; None where too few seconds are left to be one."""
+    return float(rate.mean()) if len(rate) >= BATCH else None
 
 
 def _on_commit_path(role: DiskRole, disks: tuple[DiskRole, ...]) -> bool:

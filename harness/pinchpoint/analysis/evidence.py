@@ -23,7 +23,6 @@ from pinchpoint.analysis.thresholds import (
     MOSTLY_READS,
     NO_LATENCY_S,
     PRESSURE,
-    SAME_MIX,
     SEEN,
     THREAD_BUSY,
     UTILISATION,
@@ -209,15 +208,17 @@ def _fell(shift: DiskShift | None) -> bool:
 def _rose(shift: DiskShift | None) -> bool:
     """The rate rose, the disk mostly busy; what was outstanding rose by less than half as much.
 
-    Of the same work: when a checkpoint ends, more reads get done though the disk is as fast as before; more
-    of smaller I/Os are no more bytes, and larger ones no more I/Os.
+    Of the same work: when a checkpoint ends, more reads get done though the disk is as fast as before, so
+    only seconds of the usual mix are compared; more of smaller I/Os are no more bytes, and larger ones no
+    more I/Os.
     """
-    if shift is None or shift.after < shift.before * (1 + DISK_SHIFT.value):
+    if shift is None or shift.alike_before is None or shift.alike_after is None:
         return False
+    least = 1 + DISK_SHIFT.value
+    rose = shift.after >= shift.before * least and shift.alike_after >= shift.alike_before * least
     busy = min(shift.busy_before, shift.busy_after) >= MOSTLY_BUSY.value
-    alike = abs(shift.reads_after - shift.reads_before) <= SAME_MIX.value
-    both = shift.other_after >= shift.other_before * (1 + DISK_SHIFT.value) or not shift.other_before
-    return busy and alike and both and _moved(shift) < HALF * (shift.after / shift.before - 1)
+    both = shift.other_after >= shift.other_before * least or not shift.other_before
+    return rose and busy and both and _moved(shift) < HALF * (shift.after / shift.before - 1)
 
 
 def _moved(shift: DiskShift) -> float:

@@ -29,8 +29,9 @@ class DiskShift:
         spread: of the rate after the change.
         busy_before: share of the time with I/O going on; 1 where that was not measured.
         busy_after: likewise.
-        reads_before: reads ÷ all I/O.
-        reads_after: likewise.
+        alike_before: the same rate in seconds of the usual mix of reads and writes alone; None where there
+            are too few of those.
+        alike_after: likewise.
         other_before: the other of ``io`` and ``bytes``; 0 where it was not measured.
         other_after: likewise.
     """
@@ -43,8 +44,8 @@ class DiskShift:
     outstanding_after: float
     busy_before: float
     busy_after: float
-    reads_before: float
-    reads_after: float
+    alike_before: float | None
+    alike_after: float | None
     other_before: float
     other_after: float
 

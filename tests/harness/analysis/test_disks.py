@@ -24,6 +24,7 @@ from harness.analysis.disks import (
 )
 
 from pinchpoint.analysis import Verdict, analyse
+from pinchpoint.analysis.series import Floats
 
 FACTORS = {"declared": 1.0, "withheld": None, "x2": 2.0, "/2": 0.5}
 
@@ -303,9 +304,22 @@ def test_a_server_held_by_its_cpu_writes_evenly_too() -> None:
 
 def test_a_disk_that_gets_more_done_after_a_checkpoint_is_not_warming_up() -> None:
     """A queue of 27 all the time; until it ends a third of the I/O is a checkpoint's writes."""
-    build = Build(44, 0).host("sql1", "sql", cores=(0, 1), disks={"log": "sda", "data": "sdb"})
     late = np.arange(44) >= 24
-    done, reads_ratio = np.where(late, 210.0, 160.0), np.where(late, 0.99, 0.65)
+    found = _queued(np.where(late, 210.0, 160.0), np.where(late, 0.99, 0.65))
+    assert found[0] != "disk_warm_up"
+
+
+def test_a_disk_that_warms_up_while_a_checkpoint_is_written() -> None:
+    """Seconds of the same mix are compared: its writes hide nothing."""
+    second = np.arange(44)
+    writing = (second >= 6) & (second < 17)
+    found = _queued(600 * np.minimum(1, 0.25 + 0.75 * second / 36), np.where(writing, 0.46, 0.88))
+    assert found == ("disk_warm_up", "sql", "data")
+
+
+def _queued(done: Floats, reads_ratio: Floats) -> tuple[str | None, ...]:
+    """The answer for a data disk with a queue of 27, that does so much a second, so much of it reads."""
+    build = Build(44, 0).host("sql1", "sql", cores=(0, 1), disks={"log": "sda", "data": "sdb"})
     build.cpu("sql1", 0.2, cores=(0, 1)).disk("sql1", "sda", 5, 0.001)
     for way, share in (("read", reads_ratio), ("write", 1 - reads_ratio)):
         rate = build.noisy(done * share, 0.02)
@@ -317,8 +331,7 @@ def test_a_disk_that_gets_more_done_after_a_checkpoint_is_not_warming_up() -> No
     )
     build.metric("sql1", "pressure.io_ratio", 0.6, noise=0.02)
     build.closed("orders", "sql-mix", 28).operations(
-        "orders", "point_read", done * reads_ratio, 0.17, noise=0.02
+        "orders", "point_read", done * reads_ratio, 28 / (done * reads_ratio), noise=0.02
     )
     build.metric("generator1", "generator.users", 28.0, "orders", 0.0)
-    found = answer(analyse(build.generator().run()))
-    assert found[0] != "disk_warm_up"
+    return answer(analyse(build.generator().run()))
