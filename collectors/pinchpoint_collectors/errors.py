@@ -3,3 +3,18 @@
 
 class CollectorError(Exception):
     """A collector cannot do its work at all (unknown device, no rights, unreachable)."""
+
+
+class OptionError(CollectorError):
+    """An option of a ``collect`` entry is wrong wherever it is read: farm.yaml is to be corrected.
+
+    Args:
+        option: its name there.
+        said: what was found, and what is allowed.
+        where: whose option it is, for a message without a line.
+    """
+
+    def __init__(self, option: str, said: str, where: str = "") -> None:
+        super().__init__(": ".join(filter(None, (where, option, said))))
+        self.option = option
+        self.said = said

@@ -43,6 +43,10 @@ class LocalKind:
         """All local watches are about this machine."""
         return "this machine"
 
+    def check_options(self, watch: Watch) -> None:
+        """See ``record.Choosy``."""
+        tier_processes(watch)
+
     def connect(self, watches: Sequence[Watch]) -> Collector:
         """Resolve disks and find processes. Raises ``CollectorError`` for a disk or option that is wrong."""
         if platform.system() not in ("Linux", "Windows"):

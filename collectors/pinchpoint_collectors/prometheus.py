@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.errors import CollectorError, OptionError
 from pinchpoint_collectors.exporters import choice, means, places
 from pinchpoint_collectors.exporters.means import GAP, NAME, Series
 from pinchpoint_collectors.exporters.registry import EXPORTERS, whose
@@ -50,14 +50,20 @@ class PrometheusKind:
             f"{choice.shown(watch)} {watch.options.get('instance', watch.host)} {watch.options.get('labels')}"
         )
 
+    def check_options(self, watch: Watch) -> None:
+        """See ``record.Choosy``."""
+        where = f"host {watch.host!r}, collector {self.name!r}"
+        if not watch.options.get("url"):
+            raise OptionError("url", "missing; needed: as in `url: http://prometheus.example:9090`", where)
+        if watch.options.get("token") is not None and watch.options.get("user") is not None:
+            raise OptionError("token", "given beside `user`; allowed: one of the two", where)
+        choice.matchers(watch, where)
+
     def connect(self, watches: Sequence[Watch]) -> Collector:
         """Find the exporter and its scrape interval. Raises ``CollectorError`` with the remedy."""
         first = watches[0]
         where = f"host {first.host!r}, collector {self.name!r}"
-        if not first.options.get("url"):
-            raise CollectorError(
-                f"{where}: url: missing; needed: as in `url: http://prometheus.example:9090`"
-            )
+        self.check_options(first)
         where = f"{where} ({choice.shown(first)})"
         try:
             from pinchpoint_collectors.exporters.server import Server  # noqa: PLC0415 -- an extra

@@ -126,6 +126,18 @@ class Telling(Protocol):
         ...
 
 
+@runtime_checkable
+class Choosy(Protocol):
+    """A kind that knows which values of its options cannot be, before anything is reached.
+
+    farm.yaml is then refused with file and line; what is not checked so, ``connect`` says.
+    """
+
+    def check_options(self, watch: Watch) -> None:
+        """Raises ``OptionError`` for one that cannot be; ``CollectorError`` for what this machine lacks."""
+        ...
+
+
 class Kind(Protocol):
     """One kind of collector, as named by ``kind:`` in farm.yaml."""
 

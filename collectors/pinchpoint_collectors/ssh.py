@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.errors import CollectorError, OptionError
 from pinchpoint_collectors.linux_over_ssh.connection import CONNECT_S, Connection
 from pinchpoint_collectors.linux_over_ssh.frame import Frame
 from pinchpoint_collectors.linux_over_ssh.history import History
@@ -56,6 +56,13 @@ class SshKind:
     def machine(self, watch: Watch) -> str:
         """Watches of one address are about one machine."""
         return " ".join(f"{key}={watch.options[key]}" for key in sorted(ssh.OPTIONS & watch.options.keys()))
+
+    def check_options(self, watch: Watch) -> None:
+        """See ``record.Choosy``."""
+        Address.of(watch.options)
+        interval_s(watch.options, _SHORTEST_S, _LONGEST_S)
+        _records(watch.options)
+        process_names(watch, self.name)
 
     def connect(self, watches: Sequence[Watch]) -> Collector:
         """Log in, and look at the host. Raises ``CollectorError`` with the remedy."""
@@ -243,7 +250,6 @@ def _named(watch: Watch) -> Watch:
 def _records(options: Mapping[str, Any]) -> str | None:
     given = options.get("sysstat")
     if given is not None and not (isinstance(given, str) and re.fullmatch(r"/\S*", given)):
-        raise CollectorError(
-            f"sysstat: found {given!r}; allowed: the absolute path of a folder, without spaces"
-        )
+        said = f"found {given!r}; allowed: the absolute path of a folder, without spaces"
+        raise OptionError("sysstat", said)
     return given

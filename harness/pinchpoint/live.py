@@ -29,6 +29,23 @@ _WATCHED_BY = {"postgresql": "postgres", "valkey": "valkey"}
 """The scheme of a server's URL -> the kind of collector that asks it."""
 
 
+_PORTS = {
+    "postgresql": 5432,
+    "postgresql+odbc": 5432,
+    "mssql+odbc": 1433,
+    "mysql+odbc": 3306,
+    "mariadb+odbc": 3306,
+    "valkey": 6379,
+    "redis": 6379,
+    "cassandra": 9042,
+    "scylla": 9042,
+    "mongodb": 27017,
+    "http": 80,
+    "https": 443,
+}
+"""The scheme of an endpoint -> the port its server listens on where the URL names none."""
+
+
 @dataclass(frozen=True, slots=True)
 class LiveFarm:
     """What a run needs of a farm.
@@ -200,29 +217,23 @@ def _watch(
 ) -> Watch:
     places = {role: disk.device or disk.path for role, disk in host.disks.items()}
     told = "process" in options or "port" in options
+    answers = TIER_ENDPOINT.get(tier, tier)
     return Watch(
         host=name,
         tier=tier,
         disks={role: place for role, place in places.items() if place},
-        processes=None if told else _listener(endpoints.get(TIER_ENDPOINT.get(tier, tier))),
+        processes=None if told else _listener(answers, endpoints.get(answers)),
         options=options,
     )
 
 
-def _listener(endpoint: dict[str, str] | None) -> Processes | None:
+def _listener(name: str, endpoint: dict[str, str] | None) -> Processes | None:
     """The processes behind an endpoint on this machine: whoever listens on its port."""
-    url = urlsplit(endpoint["url"]) if endpoint and "url" in endpoint else None
-    if url is None or url.hostname not in ("127.0.0.1", "::1", "localhost"):
+    if endpoint is None:
         return None
-    default = {
-        "postgresql": 5432,
-        "valkey": 6379,
-        "redis": 6379,
-        "cassandra": 9042,
-        "scylla": 9042,
-        "mongodb": 27017,
-        "http": 80,
-        "https": 443,
-    }
-    port = url.port or default.get(url.scheme)
+    found, unfit = expanded(name, endpoint, os.environ)
+    url = urlsplit("" if unfit else found.url)  # what is unfit, whoever uses it complains of
+    if url.hostname not in ("127.0.0.1", "::1", "localhost") or "," in url.netloc:
+        return None
+    port = url.port or _PORTS.get(url.scheme)
     return Processes(port=port) if port else None

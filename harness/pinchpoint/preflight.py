@@ -89,11 +89,19 @@ def connect(
     """
     groups: dict[tuple[str, str], list[Watch]] = {}
     for kind, watch in watches:
-        groups.setdefault((kind, collector_kinds.kind(kind).machine(watch)), []).append(watch)
+        groups.setdefault((kind, _machine(kind, watch)), []).append(watch)
     opened: list[Collector] = []
     stack.callback(_close, opened)
     with ThreadPoolExecutor(AT_ONCE) as pool:
         yield from pool.map(lambda found: _connected(found[0][0], found[1], opened), groups.items())
+
+
+def _machine(kind: str, watch: Watch) -> str:
+    """The machine a watch is about; itself, where an option that would tell is wrong: connecting says so."""
+    try:
+        return collector_kinds.kind(kind).machine(watch)
+    except Exception:  # noqa: BLE001 - as of connecting: that host's, and no other's
+        return f"host {watch.host}"
 
 
 def _close(opened: Sequence[Collector]) -> None:

@@ -128,7 +128,7 @@ def test_a_full_reading_is_cheap() -> None:
         ({"process": 5}, "process: found 5"),
         ({"port": "5432"}, "port: found '5432'; allowed: a number from 1 to 65535"),
         ({"port": True}, "port: found True"),
-        ({"port": 5432, "process": "postgres"}, "`process` and `port` are both given"),
+        ({"port": 5432, "process": "postgres"}, "port: given beside `process`; allowed: one of them"),
     ],
 )
 def test_wrong_options_are_named(options: dict[str, Any], message: str) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from pinchpoint_collectors.agent.codec import Reading
 from pinchpoint_collectors.agent.command import FOLDER
 from pinchpoint_collectors.agent.session import Session
-from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.errors import CollectorError, OptionError
 from pinchpoint_collectors.record import Collector, Incident, NotMeasured, Sample, Watch
 from pinchpoint_collectors.remote import ssh
 from pinchpoint_collectors.remote.clock import WARN_OFFSET_S
@@ -52,6 +52,12 @@ class AgentKind:
     def machine(self, watch: Watch) -> str:
         """Watches of one address are about one machine."""
         return " ".join(f"{key}={watch.options[key]}" for key in sorted(self.options & watch.options.keys()))
+
+    def check_options(self, watch: Watch) -> None:
+        """See ``record.Choosy``."""
+        Address.of(watch.options)
+        _text(watch.options, "command", _COMMAND)
+        _text(watch.options, "folder", FOLDER)
 
     def connect(self, watches: Sequence[Watch]) -> Collector:
         """Log in, and take the first reading. Raises ``CollectorError`` with the remedy."""
@@ -293,5 +299,5 @@ def _unseen(facts: Mapping[str, Any], seen: set[str]) -> Iterator[dict[str, Any]
 def _text(options: Mapping[str, Any], name: str, default: str) -> str:
     value = options.get(name, default)
     if not isinstance(value, str) or not value or value.startswith("-"):
-        raise CollectorError(f"{name}: found {value!r}; allowed: a path on the host")
+        raise OptionError(name, f"found {value!r}; allowed: a path on the host")
     return value

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.errors import CollectorError, OptionError
 from pinchpoint_collectors.exporters.means import NAME, Labels
 from pinchpoint_collectors.record import Watch
 
@@ -45,12 +45,11 @@ def only_target(where: str, found: Iterable[Labels]) -> Target:
 
 
 def matchers(watch: Watch, where: str) -> str:
-    """What selects the host's series, in PromQL. Raises ``CollectorError``."""
+    """What selects the host's series, in PromQL. Raises ``OptionError``."""
     labels = watch.options.get("labels", {})
     if not isinstance(labels, Mapping) or not all(_LABEL.fullmatch(str(name)) for name in labels):
-        raise CollectorError(
-            f"{where}: labels: found {labels!r}; allowed: names and values, as {{job: node}}"
-        )
+        said = f"found {labels!r}; allowed: names and values, as {{job: node}}"
+        raise OptionError("labels", said, where)
     found = [f"{name}={_quoted(str(value))}" for name, value in labels.items()]
     if "instance" in watch.options or not labels:
         found.append(_instance(str(watch.options.get("instance", watch.host))))

@@ -50,8 +50,6 @@ class Server:
         self._session = requests.Session()
         self._session.headers["Accept"] = "application/json"
         token, user = options.get("token"), options.get("user")
-        if token is not None and user is not None:
-            raise CollectorError(f"{where}: `token` and `user` are both given; allowed: one of the two")
         if token is not None:
             self._session.auth = _Bearer(str(token))
         elif user is not None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.errors import CollectorError, OptionError
 from pinchpoint_collectors.record import Watch
 
 _INTERVAL = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s)")
@@ -34,11 +34,11 @@ def say_the_same(watches: Sequence[Watch], options: Sequence[str], where: str) -
 
 
 def interval_s(options: Mapping[str, Any], shortest_s: float, longest_s: float) -> float:
-    """Seconds between two readings, 1 where nothing is said. Raises ``CollectorError``."""
+    """Seconds between two readings, 1 where nothing is said. Raises ``OptionError``."""
     given = options.get("interval", "1s")
     found = _INTERVAL.fullmatch(given) if isinstance(given, str) else None
     seconds = float(found[1]) * (0.001 if found[2] == "ms" else 1.0) if found else 0.0
     if not shortest_s <= seconds <= longest_s:
         allowed = f"a duration from {shortest_s * 1000:g}ms to {longest_s:g}s"
-        raise CollectorError(f"interval: found {given!r}; allowed: {allowed}")
+        raise OptionError("interval", f"found {given!r}; allowed: {allowed}")
     return seconds

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.errors import CollectorError, OptionError
 
 OPTIONS = frozenset({"address", "user", "port", "identity", "config"})
 """The keys of a ``collect`` entry that say where a host is."""
@@ -65,23 +65,25 @@ class Address:
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Self:
-        """From the keys ``OPTIONS`` of a ``collect`` entry. Raises ``CollectorError`` for one that is wrong.
+        """From the keys ``OPTIONS`` of a ``collect`` entry; ``address`` may be ``user@host``.
 
-        ``address`` may be ``user@host``.
+        Raises:
+            OptionError: one of them is wrong.
+            CollectorError: a file that it names is not on this machine.
         """
         host = _word(options, "address")
         if host is None:
-            raise CollectorError("address: missing; needed: the host's name or address, as ssh takes it")
+            raise OptionError("address", "missing; needed: the host's name or address, as ssh takes it")
         user = _word(options, "user")
         if "@" in host:
             if user is not None:
-                raise CollectorError(f"user: found {user!r} beside {host!r}; allowed: one of the two")
+                raise OptionError("user", f"found {user!r} beside {host!r}; allowed: one of the two")
             user, _, host = host.rpartition("@")
             if not user or not host:
-                raise CollectorError(f"address: found {options['address']!r}; allowed: HOST or USER@HOST")
+                raise OptionError("address", f"found {options['address']!r}; allowed: HOST or USER@HOST")
         port = options.get("port")
         if port is not None and (type(port) is not int or not 1 <= port <= 65535):
-            raise CollectorError(f"port: found {port!r}; allowed: a number from 1 to 65535")
+            raise OptionError("port", f"found {port!r}; allowed: a number from 1 to 65535")
         return cls(host, user, port, _file(options, "identity"), _file(options, "config"))
 
     def __str__(self) -> str:
@@ -250,7 +252,7 @@ def _word(options: Mapping[str, Any], name: str) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str) or not value or value.startswith("-") or re.search(r"[\s\0]", value):
-        raise CollectorError(f"{name}: found {value!r}; allowed: a word that does not begin with -")
+        raise OptionError(name, f"found {value!r}; allowed: a word that does not begin with -")
     return value
 
 
@@ -259,9 +261,7 @@ def _file(options: Mapping[str, Any], name: str) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str) or not value.startswith(("/", "~")):
-        raise CollectorError(
-            f"{name}: found {value!r}; allowed: an absolute path, or one that begins with ~/"
-        )
+        raise OptionError(name, f"found {value!r}; allowed: an absolute path, or one that begins with ~/")
     path = Path(value).expanduser()
     if not path.is_file():
         raise CollectorError(f"{name}: {path} is no file on this machine; give one that is there")

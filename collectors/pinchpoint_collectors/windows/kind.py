@@ -39,6 +39,13 @@ class WindowsKind:
         keys = sorted((OPTIONS - {"password", "interval", *OF_TIER}) & watch.options.keys())
         return " ".join(f"{key}={watch.options[key]}" for key in keys)
 
+    def check_options(self, watch: Watch) -> None:
+        """See ``record.Choosy``."""
+        transport(watch.options)
+        interval_s(watch.options)
+        sql_server(watch.options)
+        sought(watch.options)
+
     def connect(self, watches: Sequence[Watch]) -> Collector:
         """Log in, start the script, and wait for its first reading.
 

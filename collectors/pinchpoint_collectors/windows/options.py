@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.errors import CollectorError, OptionError
 from pinchpoint_collectors.remote import machine, ssh
 from pinchpoint_collectors.windows.sought import Sought, What
 
@@ -60,14 +60,14 @@ def transport(options: Mapping[str, Any]) -> WinRm | ssh.Address:
     """The way to a machine. Raises ``CollectorError`` that names the key, what was found, what is allowed."""
     way = options.get("transport", "winrm")
     if way not in TRANSPORTS:
-        raise CollectorError(f"transport: found {way!r}; allowed: {' or '.join(TRANSPORTS)}")
+        raise OptionError("transport", f"found {way!r}; allowed: {' or '.join(TRANSPORTS)}")
     foreign = (_SSH if way == "winrm" else _WINRM) & options.keys()
     if foreign:
         name, other = min(foreign), "ssh" if way == "winrm" else "winrm"
         hint = (
             "; ssh takes keys only, as `identity:` or from its agent" if name == "password" else ""
         )  # a password would have to stand on a command line
-        raise CollectorError(f"{name}: given with the transport {way}; it is of `transport: {other}`{hint}")
+        raise OptionError(name, f"given with the transport {way}; it is of `transport: {other}`{hint}")
     return _winrm(options) if way == "winrm" else ssh.Address.of(options)
 
 
@@ -87,36 +87,37 @@ def sought(options: Mapping[str, Any]) -> Sought | None:
     if not given:
         return None
     if len(given) > 1:
-        raise CollectorError(f"{' and '.join(given)} are all given; allowed: one of {', '.join(OF_TIER)}")
+        raise OptionError(given[1], f"given beside `{given[0]}`; allowed: one of {', '.join(OF_TIER)}")
     value = options[given[0]]
     texts = [value] if isinstance(value, str) else value
     if not (
         isinstance(texts, list | tuple) and texts and all(isinstance(t, str) and t.strip() for t in texts)
     ):
-        raise CollectorError(f"{given[0]}: found {value!r}; allowed: a text or a list of texts")
+        raise OptionError(given[0], f"found {value!r}; allowed: a text or a list of texts")
     return Sought(given[0], tuple(texts))
 
 
 def _winrm(options: Mapping[str, Any]) -> WinRm:
     host = _text(options, "address")
     if host is None:
-        raise CollectorError("address: missing; needed: the machine's name or address")
+        raise OptionError("address", "missing; needed: the machine's name or address")
     tls, auth = _flag(options, "tls"), _text(options, "auth") or "negotiate"
     if auth not in AUTHS:
-        raise CollectorError(f"auth: found {auth!r}; allowed: {', '.join(AUTHS)}")
+        raise OptionError("auth", f"found {auth!r}; allowed: {', '.join(AUTHS)}")
     if auth == "basic" and not tls:
-        raise CollectorError(
-            "auth: basic without TLS would send the password for all to read; allowed: ntlm, kerberos or "
-            "negotiate, or `tls: true`"
+        raise OptionError(
+            "auth",
+            "basic without TLS would send the password for all to read; allowed: ntlm, kerberos or "
+            "negotiate, or `tls: true`",
         )
     user, password = _text(options, "user"), _text(options, "password")
     if auth in ("basic", "ntlm") and (user is None or password is None):
-        raise CollectorError(f"auth: {auth} needs `user:` and `password:`, as ${{NAME}} of the environment")
+        raise OptionError("auth", f"{auth} needs `user:` and `password:`, as ${{NAME}} of the environment")
     if user is not None and password is None and auth == "negotiate":
-        raise CollectorError("password: missing beside `user:`; give it as ${NAME}, or say `auth: kerberos`")
+        raise OptionError("password", "missing beside `user:`; give it as ${NAME}, or say `auth: kerberos`")
     port = options.get("port", _PORTS[tls])
     if type(port) is not int or not 1 <= port <= 65535:
-        raise CollectorError(f"port: found {port!r}; allowed: a number from 1 to 65535")
+        raise OptionError("port", f"found {port!r}; allowed: a number from 1 to 65535")
     return WinRm(
         host=host,
         port=port,
@@ -136,16 +137,16 @@ def _text(options: Mapping[str, Any], name: str) -> str | None:
         return None
     shown = "a value (not shown)" if name == "password" else repr(value)
     if not isinstance(value, str) or not value or "\0" in value:
-        raise CollectorError(f"{name}: found {shown}; allowed: text that is not empty")
+        raise OptionError(name, f"found {shown}; allowed: text that is not empty")
     if name == "address" and ("/" in value or any(letter.isspace() for letter in value)):
-        raise CollectorError(f"address: found {shown}; allowed: a name or an address, without a scheme")
+        raise OptionError("address", f"found {shown}; allowed: a name or an address, without a scheme")
     return value
 
 
 def _flag(options: Mapping[str, Any], name: str) -> bool:
     value = options.get(name, True)
     if not isinstance(value, bool):
-        raise CollectorError(f"{name}: found {value!r}; allowed: true or false")
+        raise OptionError(name, f"found {value!r}; allowed: true or false")
     return value
 
 

@@ -5,7 +5,7 @@ The checks read what the files say, not the records made of it, so that one brok
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from pydantic import ValidationError
 
@@ -22,15 +22,15 @@ from pinchpoint.plan.embedded import (
 )
 from pinchpoint.plan.endpoints import Endpoints
 from pinchpoint.plan.explain import explain
+from pinchpoint.plan.hosts import check_catalogue, check_collectors, check_places
 from pinchpoint.plan.loads import check_loads, check_rules
 from pinchpoint.plan.locustfiles import check_endpoints, check_locustfile
 from pinchpoint.plan.native import NEEDS, check_native, is_native
-from pinchpoint.plan.problems import Path, Problem, listed, nearest, unknown
+from pinchpoint.plan.prices import check_prices
+from pinchpoint.plan.problems import Path, Problem, listed, nearest, unknown_at
 from pinchpoint.plan.prove import check_prove
 from pinchpoint.plan.record import with_places
 from pinchpoint.plan.replay import check_replay
-from pinchpoint_collectors import registry as collectors
-from pinchpoint_collectors.databases.server_kind import ServerKind
 from pinchpoint_infra.catalogue import catalogue
 from pinchpoint_scenarios import registry as scenarios
 from pinchpoint_scenarios.contract import FileParams, Scenario
@@ -47,6 +47,7 @@ def check_farm(farm: Document) -> Iterator[Problem]:
     """What is wrong with a farm.yaml beyond its fields."""
     yield from _check_embedded(farm)
     yield from check_prove(farm)
+    yield from check_prices(farm)
     seen: dict[str, str] = {}
     for tier in farm.mapping("tiers"):
         for host in farm.mapping("tiers", tier, "hosts"):
@@ -58,12 +59,12 @@ def check_farm(farm: Document) -> Iterator[Problem]:
                     f"give it a name of its own, such as {host}-{tier}; one machine may have many names",
                 )
             seen[host] = tier
-            yield from _check_catalogue(farm, place)
-            yield from _check_collectors(farm, place)
+            yield from check_catalogue(farm, place)
+            yield from check_collectors(farm, place)
             if tier in _embedded_tiers(farm):
                 yield from _check_embedded_host(farm, tier, host)
             else:
-                yield from _check_places(farm, place)
+                yield from check_places(farm, place)
 
 
 def check_plan(plan: Document) -> Iterator[Problem]:
@@ -75,7 +76,7 @@ def check_plan(plan: Document) -> Iterator[Problem]:
     for position, objective in enumerate(objectives if isinstance(objectives, list) else []):
         said = objective.get("scenario") if isinstance(objective, dict) else None
         if isinstance(said, str) and said not in names:
-            yield _unknown(("objectives", position, "scenario"), "scenario", said, names)
+            yield unknown_at(("objectives", position, "scenario"), "scenario", said, names)
     yield from check_loads(plan)
     yield from check_compare(plan)
     steps = any(plan.at("scenarios", name, "load", "model") == "steps" for name in names)
@@ -144,13 +145,13 @@ def _check_knobs(farm: Document) -> Iterator[Problem]:
         what = "disk" if knob == "disks" else "tier"
         for name in farm.mapping("embedded", knob):
             if name not in names:
-                yield _unknown(("embedded", knob, name), f"{what} of this farm:", name, names)
+                yield unknown_at(("embedded", knob, name), f"{what} of this farm:", name, names)
     disk_types = [entry.name for entry in catalogue().values() if entry.kind == "disk"]
     for name in farm.mapping("embedded", "disks"):
         here = ("embedded", "disks", name, "profile")
         profile = farm.at(*here)
         if isinstance(profile, str) and profile not in disk_types:
-            yield _unknown(here, "disk of the catalogue:", profile, disk_types)
+            yield unknown_at(here, "disk of the catalogue:", profile, disk_types)
 
 
 def _check_embedded_host(farm: Document, tier: str, host: str) -> Iterator[Problem]:
@@ -168,69 +169,13 @@ def _check_embedded_host(farm: Document, tier: str, host: str) -> Iterator[Probl
     roles = EMBEDDED_ROLES[tier]
     for role in farm.mapping(*place, "disks"):
         if role not in roles:
-            yield _unknown((*place, "disks", role), f"disk role of the embedded tier {tier}:", role, roles)
+            yield unknown_at((*place, "disks", role), f"disk role of the embedded tier {tier}:", role, roles)
         for where in farm.mapping(*place, "disks", role).keys() & {"device", "path"}:
             yield Problem(
                 (*place, "disks", role, where),
                 "a place for an embedded disk",
                 "remove it: Pinchpoint knows its own",
             )
-
-
-def _check_catalogue(farm: Document, place: Path) -> Iterator[Problem]:
-    """A machine and the profiles of disks are entries of the catalogue, each of its kind."""
-    named = [("machine", (*place, "machine"))]
-    named += [("disk", (*place, "disks", role, "profile")) for role in farm.mapping(*place, "disks")]
-    for kind, here in named:
-        name = farm.at(*here)
-        names = [entry.name for entry in catalogue().values() if entry.kind == kind]
-        if isinstance(name, str) and name not in names:
-            yield _unknown(here, f"{kind} of the catalogue:", name, names)
-
-
-def _check_places(farm: Document, place: Path) -> Iterator[Problem]:
-    known = {"device", "path", *(("profile", "limits") if _is_managed(farm, place) else ())}
-    for role, disk in farm.mapping(*place, "disks").items():
-        if isinstance(disk, dict) and not disk.keys() & known:
-            yield Problem(
-                (*place, "disks", role),
-                "a disk without a place",
-                "needed: device (such as nvme1n1) or path (an absolute path that lies on it); where nobody "
-                "can look into the machine, a collector of the database and the disk's profile or limits",
-            )
-
-
-def _is_managed(farm: Document, place: Path) -> bool:
-    """Whether a host is watched through a database that counts its files' I/O, and by nothing else."""
-    entries = farm.at(*place, "collect")
-    given = [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
-    names = [entry.get("kind") for entry in given]
-    kinds = [collectors.kind(name) for name in names if name in collectors.names()]
-    asked = [kind for kind in kinds if isinstance(kind, ServerKind)]
-    return any(kind.counts_files for kind in asked) and len(asked) == len(kinds)
-
-
-def _check_collectors(farm: Document, place: Path) -> Iterator[Problem]:
-    entries = farm.at(*place, "collect")
-    for position, entry in enumerate(entries if isinstance(entries, list) else []):
-        here = (*place, "collect", position)
-        kind = entry.get("kind") if isinstance(entry, dict) else None
-        if not isinstance(kind, str):
-            continue  # the record says so
-        if kind not in collectors.names():
-            yield _unknown((*here, "kind"), "collector kind", kind, collectors.names())
-            continue
-        options = {"kind", "required", *collectors.kind(kind).options}
-        for option in entry.keys() - options:
-            yield Problem(
-                (*here, option),
-                "unknown field",
-                f"allowed: {listed(sorted(options))}",
-                nearest(option, options),
-            )
-        asked, offered = entry.get("endpoint"), farm.mapping("endpoints")
-        if "endpoint" in options and asked is not None and asked not in offered:
-            yield _unknown((*here, "endpoint"), "endpoint", str(asked), offered)
 
 
 def _check_scenario(plan: Document, name: str) -> Iterator[Problem]:
@@ -241,7 +186,7 @@ def _check_scenario(plan: Document, name: str) -> Iterator[Problem]:
     if is_locustfile(use):
         yield from check_locustfile(plan, name)
     elif use not in scenarios.SCENARIOS:
-        yield _unknown((*place, "use"), "scenario", use, scenarios.SCENARIOS)
+        yield unknown_at((*place, "use"), "scenario", use, scenarios.SCENARIOS)
         return
     model = scenario_class(use).params_model
     params = with_places(model, plan.mapping(*place, "params"), plan.location.parent)
@@ -273,7 +218,7 @@ def _check_sources(farm: Document, plan: Document, name: str, offered: set[str])
         key = "endpoint" if "endpoint" in source else "kind"
         wanted = source.get(key)
         if key == "kind":
-            wanted = ENDPOINT_OF.get(wanted) if wanted in SOURCES else None
+            wanted = ENDPOINT_OF.get(wanted) if isinstance(wanted, str) and wanted in SOURCES else None
         if isinstance(wanted, str) and wanted not in offered:
             instead = "a path" if source.get("kind") == "files" else "a url"
             yield Problem(
@@ -306,8 +251,3 @@ def _embedded_tiers(farm: Document) -> list[str]:
 def _or_tier(farm: Document, endpoint: str) -> str:
     tiers = [tier for tier, name in EMBEDDED_ENDPOINTS.items() if name == endpoint]
     return f", or {tiers[0]} to embedded.tiers" if "embedded" in farm.data and tiers else ""
-
-
-def _unknown(path: Path, what: str, name: str, allowed: Iterable[str]) -> Problem:
-    why = unknown(what, name, allowed)
-    return Problem(path, why.found, why.allowed, why.nearest)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from pinchpoint.errors import InputError
 from pinchpoint.plan.checks import check_farm, check_plan, check_together
 from pinchpoint.plan.document import Document, read_document
-from pinchpoint.plan.expand import expanded
+from pinchpoint.plan.expand import expanded, filled
 from pinchpoint.plan.explain import explain
 from pinchpoint.plan.farm import Farm, FarmFile
 from pinchpoint.plan.plan import Plan
@@ -65,7 +65,8 @@ def load(farm_path: Path | str, plan_path: Path | str) -> tuple[Farm, Plan]:
 def expand_all(farm: Farm, environ: Mapping[str, str] = os.environ) -> dict[str, Endpoint]:
     """Every endpoint of the farm with its ``${ENV}`` filled in.
 
-    Raises ``InputError`` naming file, line and variable of every one that is not set.
+    Raises ``InputError`` naming file, line and variable of every one that is not set, here or in an option of
+    a collector.
     """
     endpoints: dict[str, Endpoint] = {}
     problems: list[Problem] = []
@@ -74,9 +75,19 @@ def expand_all(farm: Farm, environ: Mapping[str, str] = os.environ) -> dict[str,
         for key, why in unfit.items():
             in_file = type(spec).model_fields[key].alias or key
             problems.append(Problem(("endpoints", name, in_file), why.found, why.allowed, why.nearest))
+    problems += _unset_options(farm, environ)
     if problems:
         raise InputError(*_sentences(read_document(_shortest(farm.identity)), problems))
     return endpoints
+
+
+def _unset_options(farm: Farm, environ: Mapping[str, str]) -> Iterator[Problem]:
+    for tier, declared in farm.tiers.items():
+        for name, host in declared.hosts.items():
+            for position, collect in enumerate(host.collect):
+                for key, why in filled(collect.options, environ)[1].items():
+                    place = ("tiers", tier, "hosts", name, "collect", position, key)
+                    yield Problem(place, why.found, why.allowed, why.nearest)
 
 
 def _read(

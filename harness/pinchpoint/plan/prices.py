@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated
 
 from pydantic import Field, field_validator
 
-from pinchpoint.plan.problems import Unfit, quoted, unknown
+from pinchpoint.plan.compare import disks_of
+from pinchpoint.plan.document import Document
+from pinchpoint.plan.problems import Problem, Unfit, quoted, unknown, unknown_at
 from pinchpoint.plan.record import Record
 from pinchpoint_infra.catalogue import catalogue
 
@@ -59,3 +61,18 @@ def _in_catalogue(name: str, kind: str) -> None:
     names = [entry.name for entry in catalogue().values() if entry.kind == kind]
     if name not in names:
         raise unknown(kind, name, names)
+
+
+def check_prices(farm: Document) -> Iterator[Problem]:
+    """A price that is not of the catalogue is of a disk or a host of this farm: else it is never counted."""
+    disks = disks_of(farm.data)
+    hosts = {host for tier in disks for host in farm.mapping("tiers", tier, "hosts")}
+    built = farm.mapping("embedded").get("tiers")
+    hosts |= {f"{tier}1" for tier in disks if isinstance(built, list) and tier in built}
+    own = {"disks": {f"{tier}.{role}" for tier in disks for role in disks[tier]}, "machines": hosts}
+    for field, names in own.items():
+        for name in farm.mapping("prices", field):
+            of_ours = _OWN_DISK.fullmatch(name) if field == "disks" else "/" not in name
+            if of_ours and name not in names:
+                what = f"{field.removesuffix('s')} of this farm:"
+                yield unknown_at(("prices", field, name), what, name, names)

@@ -84,6 +84,12 @@ def unknown(what: str, name: str, allowed: Iterable[str]) -> Unfit:
     return Unfit(f"unknown {what} {quoted(name)}", f"allowed: {listed(names)}", nearest(name, names))
 
 
+def unknown_at(path: Path, what: str, name: str, allowed: Iterable[str]) -> Problem:
+    """The same as a problem of a file."""
+    why = unknown(what, name, allowed)
+    return Problem(path, why.found, why.allowed, why.nearest)
+
+
 def nearest(name: str, names: Iterable[str]) -> str | None:
     """The one of ``names`` that ``name`` was probably meant to be."""
     found = difflib.get_close_matches(name, list(names), n=1, cutoff=0.6)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pydantic import Field, field_validator
 
 from pinchpoint.plan.document import Document
-from pinchpoint.plan.problems import Problem, Unfit, unknown
+from pinchpoint.plan.problems import Problem, Unfit, unknown_at
 from pinchpoint.plan.record import Ratio, Record, Seconds
 from pinchpoint.plan.units import DURATION
 
@@ -53,8 +53,7 @@ def check_prove(farm: Document) -> Iterator[Problem]:
     allowed = sorted(_names(farm))
     for name in named:
         if name not in allowed:
-            why = unknown("resource of this farm:", name, allowed)
-            yield Problem(("prove", name), why.found, why.allowed, why.nearest)
+            yield unknown_at(("prove", name), "resource of this farm:", name, allowed)
 
 
 def _names(farm: Document) -> set[str]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from collections.abc import Callable, Mapping
+from typing import Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from pinchpoint.plan.problems import Unfit, unknown
-from pinchpoint.plan.record import Record, Seconds, in_file, only_one
+from pinchpoint.plan.record import FileContext, Record, Seconds, only_one
 from pinchpoint.plan.units import DURATION, byte_rate, duration, found, rate, ratio, size
 
 OPERATION_METRICS = ("error_ratio", "response_p95_s")
@@ -39,22 +40,24 @@ SAMPLE_METRICS = (
 """DESIGN.md section 6: what a collector may give of any host."""
 
 
-def _limit(value: object) -> float:
-    """A limit as people write it: base units, or with its unit (``5%``, ``500ms``, ``200MB/s``)."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
+_PARSERS: Mapping[str, Callable[[object], float]] = {
+    "_bytes_per_s": byte_rate,
+    "_per_s": rate,
+    "_bytes": size,
+    "_ratio": ratio,
+    "_s": duration,
+}
+"""How a metric's name ends -> how its limit is read; any other is a count."""
+
+
+def _limit(metric: str, value: object) -> float:
+    """A limit as people write it: with the unit of its metric, or a number in base units."""
+    parse = next((parse for ending, parse in _PARSERS.items() if metric.endswith(ending)), None)
+    if isinstance(value, int | float) and not isinstance(value, bool) and parse is not ratio:
         return float(value)
-    text = str(value).strip() if isinstance(value, str) else ""
-    parse = ratio if text.endswith("%") else byte_rate if "B/" in text else rate if "/" in text else None
     if parse is None:
-        parse = size if text.endswith("B") else duration
-    try:
-        return float(parse(value))
-    except Unfit as error:
-        raise Unfit(f"found {found(value)}", f"allowed: {LIMIT}") from error
-
-
-Limit = Annotated[float, in_file(_limit)]
-LIMIT = "a number in base units, or one with its unit, such as 0.5, 5%, 500ms or 200MB/s"
+        raise Unfit(f"found {found(value)}", f"allowed: a number, as {metric} is a count")
+    return float(parse(value))
 
 
 class StopRule(Record):
@@ -69,8 +72,8 @@ class StopRule(Record):
     """
 
     metric: str = Field(description="a metric such as error_ratio or disk.write_latency_s")
-    above: Limit | None = None
-    below: Limit | None = None
+    above: float | None = None
+    below: float | None = None
     for_s: Seconds = Field(alias="for", ge=1, description=DURATION)
     scenario: str | None = None
     host: str | None = None
@@ -85,6 +88,15 @@ class StopRule(Record):
             raise unknown("metric", metric, names)
         return metric
 
+    @field_validator("above", "below", mode="before")
+    @classmethod
+    def _in_its_unit(cls, value: object, info: ValidationInfo) -> object:
+        """In a file a limit has the unit of its metric; one of another unit would never be met."""
+        if not isinstance(info.context, FileContext):
+            return value
+        metric = info.data.get("metric")  # lacking where it is itself wrong, and is complained of
+        return None if metric is None else _limit(metric, value)
+
     @model_validator(mode="after")
     def _one_limit(self) -> Self:
         only_one({"above": self.above, "below": self.below})
@@ -94,6 +106,8 @@ class StopRule(Record):
             raise Unfit(f"{self.metric} of a host", "allowed: scenario; operations belong to scenarios")
         if not self.of_operations and self.scenario:
             raise Unfit(f"{self.metric} of a scenario", "allowed: host, tier, role; samples belong to hosts")
+        if self.role and not self.metric.startswith("disk."):
+            raise Unfit(f"{self.metric} of a role", "allowed: host, tier; roles are those of disks")
         return self
 
     @property

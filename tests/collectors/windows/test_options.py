@@ -111,7 +111,7 @@ def test_a_tier_s_processes_are_known_by_one_thing() -> None:
     for wrong in ("", " ", [], [1], 7, {"a": 1}):
         with pytest.raises(CollectorError, match=r"service: found .*; allowed: a text or a list of texts"):
             sought({"service": wrong})
-    with pytest.raises(CollectorError, match=r"process and service are all given; allowed: one of"):
+    with pytest.raises(CollectorError, match=r"service: given beside `process`; allowed: one of"):
         sought({"service": "MSSQLSERVER", "process": "sqlservr"})
 
 

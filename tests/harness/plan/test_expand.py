@@ -8,7 +8,9 @@ import pytest
 from harness.plan.samples import REAL_FARM, write
 
 from pinchpoint.errors import InputError
+from pinchpoint.live import standing_farm
 from pinchpoint.plan import expand, expand_all, load_farm
+from pinchpoint_collectors.record import Processes
 from pinchpoint_scenarios.contract import Endpoint
 
 
@@ -33,6 +35,46 @@ def test_every_unset_variable_is_named_with_its_line(tmp_path: Path, monkeypatch
         "farm.yaml:5: endpoints.sql.url: the environment variable PGPASSWORD is not set; "
         "set it: export PGPASSWORD=VALUE"
     )
+
+
+WATCHED = """\
+name: f
+environment: test
+endpoints: {sql: {url: "postgresql://u:p@localhost:${PGPORT}/d"}}
+tiers:
+  sql:
+    hosts:
+      sql1:
+        collect:
+          - {kind: local}
+          - {kind: ssh, address: "${SQL1}"}
+"""
+
+
+def test_an_unset_variable_of_a_collector_is_named_with_its_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside those of endpoints."""
+    monkeypatch.chdir(tmp_path)
+    farm = load_farm(write(tmp_path, WATCHED)[0])
+    with pytest.raises(InputError) as raised:
+        expand_all(farm, {"PGPORT": "5433"})
+    assert str(raised.value) == (
+        "farm.yaml:10: tiers.sql.hosts.sql1.collect[1].address: the environment variable SQL1 is not set; "
+        "set it: export SQL1=VALUE"
+    )
+
+
+def test_a_port_may_be_a_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who listens there is looked for once it is known."""
+    monkeypatch.setenv("PGPORT", "5433")
+    monkeypatch.setenv("SQL1", "sql1.example")
+    cluster = "nosql: {hosts: {c1: {collect: [{kind: local}]}}}\n"
+    watched = WATCHED.replace("{sql:", '{nosql: {url: "cassandra://localhost:1,localhost:2/d"}, sql:') + "  "
+    live = standing_farm(load_farm(write(tmp_path, watched + cluster)[0]))
+    assert live is not None
+    found = {watch.host: watch.processes for kind, watch in live.watches if kind == "local"}
+    assert found == {"sql1": Processes(port=5433), "c1": None}
 
 
 def test_a_whole_url_may_be_a_variable() -> None:

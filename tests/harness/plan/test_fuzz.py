@@ -5,11 +5,16 @@ The mutations are drawn from a fixed seed, so that a failure can be seen again.
 
 from __future__ import annotations
 
+import json
 import random
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import pytest
 from harness.plan.samples import REAL_FARM, WHOLE_PLAN, write
+from ruamel.yaml import YAML
 
 from pinchpoint.cli.init import FARM as INIT_FARM
 from pinchpoint.cli.init import PLAN as INIT_PLAN
@@ -122,3 +127,41 @@ def test_no_content_raises_anything_else(tmp_path: Path) -> None:
             assert line.isprintable(), contents
         refused, accepted = refused + bool(said), accepted + (not said)
     assert refused > accepted > 0
+
+
+RULES = """\
+stop_when: [{metric: disk.write_latency_s, role: log, tier: sql, host: sql1, above: 50ms, for: 10s}]
+compare: {metrics: [scenario.orders.response_p95_s], margin: 5%, bound: 1.5}
+"""
+SOURCES = "{use: full-crawl, params: {drive: pinchpoint, sources: [{kind: web, endpoint: sharepoint}]}, "
+EVERY_FIELD = {
+    "farm": REAL_FARM.replace("process: postgres}", "process: postgres}, {kind: postgres, endpoint: sql}")
+    + "prove: {sql.log: {slower: a, restore: b, by: 20%}}\n"
+    + "prices: {currency: EUR, disks: {sql.log: 5}, machines: {sql1: 9}}\n",
+    "plan": WHOLE_PLAN.replace("{use: full-crawl, ", SOURCES, 1) + RULES,
+}
+KINDS_OF_VALUE: tuple[Any, ...] = (["a"], {"a": ["b"]}, None, -1.5, [{}])
+
+
+def changed(value: Any, instead: Any) -> Iterator[Any]:
+    """The value with each thing in it replaced, one at a time; the whole of it last."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, each in list(inner):
+        for other in changed(each, instead):
+            copy = value.copy()
+            copy[key] = other
+            yield copy
+    yield instead
+
+
+@pytest.mark.parametrize("name", ["farm", "plan"])
+def test_no_kind_of_value_raises_anything_else(name: str, tmp_path: Path) -> None:
+    """In the place of every field a list, a mapping, nothing, a number: words for people each time."""
+    written = dict(zip(("farm", "plan"), write(tmp_path, *EVERY_FIELD.values()), strict=True))
+    assert problems(*written.values()) == ()
+    whole = YAML(typ="safe").load(EVERY_FIELD[name])
+    for instead in KINDS_OF_VALUE:
+        for content in changed(whole, instead):
+            written[name].write_text(json.dumps(content))
+            for line in problems(*written.values()):
+                assert line.isprintable(), content

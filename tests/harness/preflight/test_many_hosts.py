@@ -54,7 +54,7 @@ class Kind:
         self.machine_ids: dict[str, str] = {}
 
     def machine(self, watch: Watch) -> str:
-        return watch.host
+        return str(watch.options["machine"]) if watch.options.get("odd") else watch.host
 
     def connect(self, watches: Sequence[Watch]) -> Collector:
         watch = watches[0]

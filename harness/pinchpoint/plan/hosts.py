@@ -1,0 +1,87 @@
+"""What no single field shows of a host in farm.yaml: its disks' places, its types, who watches it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pinchpoint.plan.document import Document
+from pinchpoint.plan.problems import Path, Problem, listed, nearest, unknown_at
+from pinchpoint_collectors import registry as collectors
+from pinchpoint_collectors.databases.server_kind import ServerKind
+from pinchpoint_collectors.errors import CollectorError, OptionError
+from pinchpoint_collectors.record import Choosy, Watch
+from pinchpoint_infra.catalogue import catalogue
+
+
+def check_catalogue(farm: Document, place: Path) -> Iterator[Problem]:
+    """A machine and the profiles of disks are entries of the catalogue, each of its kind."""
+    named = [("machine", (*place, "machine"))]
+    named += [("disk", (*place, "disks", role, "profile")) for role in farm.mapping(*place, "disks")]
+    for kind, here in named:
+        name = farm.at(*here)
+        names = [entry.name for entry in catalogue().values() if entry.kind == kind]
+        if isinstance(name, str) and name not in names:
+            yield unknown_at(here, f"{kind} of the catalogue:", name, names)
+
+
+def check_places(farm: Document, place: Path) -> Iterator[Problem]:
+    """A disk lies somewhere; one that nobody can look at needs what says how fast it is."""
+    known = {"device", "path", *(("profile", "limits") if _is_managed(farm, place) else ())}
+    for role, disk in farm.mapping(*place, "disks").items():
+        if isinstance(disk, dict) and not disk.keys() & known:
+            yield Problem(
+                (*place, "disks", role),
+                "a disk without a place",
+                "needed: device (such as nvme1n1) or path (an absolute path that lies on it); where nobody "
+                "can look into the machine, a collector of the database and the disk's profile or limits",
+            )
+
+
+def _is_managed(farm: Document, place: Path) -> bool:
+    """Whether a host is watched through a database that counts its files' I/O, and by nothing else."""
+    entries = farm.at(*place, "collect")
+    given = [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+    names = [entry.get("kind") for entry in given]
+    kinds = [collectors.kind(name) for name in names if name in collectors.names()]
+    asked = [kind for kind in kinds if isinstance(kind, ServerKind)]
+    return any(kind.counts_files for kind in asked) and len(asked) == len(kinds)
+
+
+def check_collectors(farm: Document, place: Path) -> Iterator[Problem]:
+    """Each of a kind that exists, with options that kind takes."""
+    entries = farm.at(*place, "collect")
+    for position, entry in enumerate(entries if isinstance(entries, list) else []):
+        here = (*place, "collect", position)
+        kind = entry.get("kind") if isinstance(entry, dict) else None
+        if not isinstance(kind, str):
+            continue  # the record says so
+        if kind not in collectors.names():
+            yield unknown_at((*here, "kind"), "collector kind", kind, collectors.names())
+            continue
+        options = {"kind", "required", *collectors.kind(kind).options}
+        for option in entry.keys() - options:
+            yield Problem(
+                (*here, option),
+                "unknown field",
+                f"allowed: {listed(sorted(options))}",
+                nearest(option, options),
+            )
+        asked, offered = entry.get("endpoint"), farm.mapping("endpoints")
+        if "endpoint" in options and asked is not None and str(asked) not in offered:
+            yield unknown_at((*here, "endpoint"), "endpoint", str(asked), offered)
+        yield from _check_options(here, kind, entry)
+
+
+def _check_options(here: Path, kind: str, entry: Mapping[str, Any]) -> Iterator[Problem]:
+    """A collector's options by its own rules, but for what only the environment knows."""
+    choosy = collectors.kind(kind)
+    if not isinstance(choosy, Choosy):
+        return
+    try:
+        choosy.check_options(Watch("", "", options={key: entry[key] for key in entry if key != "kind"}))
+    except OptionError as error:
+        if "${" not in str(entry.get(error.option)):
+            yield Problem((*here, error.option), error.said)
+    except CollectorError:
+        return  # of this machine, which need not be the one that watches; connecting says it
