@@ -175,6 +175,8 @@ _REFUSED_KEY = (
     "say `user:` and `identity:`; a key with a passphrase must be in ssh-agent, as nobody can be asked"
 )
 _FAILURES: tuple[tuple[str, str], ...] = (
+    # Before what it leads to: a key that is passed over is none that is accepted.
+    (r"UNPROTECTED PRIVATE KEY FILE|bad permissions", "others may read the private key; `chmod 600` it"),
     (r"REMOTE HOST IDENTIFICATION HAS CHANGED", _CHANGED_KEY),
     (r"Host key verification failed|No .* host key is known", _UNKNOWN_KEY),
     (r"Permission denied \((?P<how>[^)]*)\)", _REFUSED_KEY),
@@ -196,10 +198,9 @@ _FAILURES: tuple[tuple[str, str], ...] = (
         "it and this machine share no way to encrypt; allow one in the ssh configuration",
     ),
     (
-        r"Bad configuration option|bad configuration options|Can't open user config",
-        "correct the ssh configuration",
+        r"(?P<how>[^\n]*(Bad configuration option|bad configuration options|Can't open user config)[^\n]*)",
+        "correct the ssh configuration: {how}",
     ),
-    (r"UNPROTECTED PRIVATE KEY FILE|bad permissions", "others may read the private key; `chmod 600` it"),
 )
 _NO_SHELL = re.compile(
     r"account is currently not available|nologin|not recognized as an internal|[Ss]hell access"

@@ -82,6 +82,17 @@ _ALL = (
     "No ED25519 host key is known for sql1 and you have requested strict checking.\n"
     "Host key verification failed.\n"
 )
+_OPEN = """\
+@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@
+@         WARNING: UNPROTECTED PRIVATE KEY FILE!          @
+@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@
+Permissions 0644 for '/home/w/key' are too open.
+w@sql1: Permission denied (publickey).
+"""
+_CONFIG = (
+    "/home/w/farm.ssh: line 2: Bad configuration option: x\n"
+    "/home/w/farm.ssh: terminating, 1 bad configuration options\n"
+)
 
 
 @pytest.mark.parametrize(
@@ -101,6 +112,12 @@ _ALL = (
             255,
             "ssh: Could not resolve hostname sql1: Name or service not known",
             "its name is not known here",
+        ),
+        (255, _OPEN, "others may read the private key; `chmod 600` it"),
+        (
+            255,
+            _CONFIG,
+            "correct the ssh configuration: /home/w/farm.ssh: line 2: Bad configuration option: x",
         ),
         (255, "Timeout, server sql1 not responding.", "the link was cut"),
         (255, "Connection closed by 10.0.0.1 port 22", "sshd closed the connection"),
