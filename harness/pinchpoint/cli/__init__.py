@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import errno
 import os
 import sys
 import traceback
@@ -32,6 +33,20 @@ COMMANDS = (
 )
 """Each is the function of that name in the module of that name; of a keyword, with a ``_`` behind it, and
 with ``_`` for ``-``."""
+
+
+_MAY_NOT = "give another place, or let this user use it"
+_NO_ROOM = "make room, or give another place"
+_REFUSED = {
+    errno.EACCES: _MAY_NOT,
+    errno.EPERM: _MAY_NOT,
+    errno.EROFS: _MAY_NOT,
+    errno.ENOSPC: _NO_ROOM,
+    errno.EDQUOT: _NO_ROOM,
+    errno.ENAMETOOLONG: "give a shorter one",
+    errno.ELOOP: "give one that leads somewhere",
+}
+"""What a system may refuse at any place it is given -> the remedy."""
 
 
 class _Commands(click.Group):
@@ -84,11 +99,20 @@ def _status() -> int:
         click.echo("interrupted", err=True)
         return ExitStatus.INTERRUPTED
     except Exception as error:  # noqa: BLE001 -- the last resort: a person gets a sentence, not a traceback
-        if os.environ.get("PINCHPOINT_DEBUG"):
-            traceback.print_exc()
-        click.echo(
-            f"internal error: {type(error).__name__}: {error}. This is a fault of Pinchpoint, "
-            "not of your input; PINCHPOINT_DEBUG=1 shows where it happened",
-            err=True,
-        )
-        return ExitStatus.INTERNAL
+        return _failed(error)
+
+
+def _failed(error: Exception) -> int:
+    if os.environ.get("PINCHPOINT_DEBUG"):
+        traceback.print_exception(error)
+    if isinstance(error, OSError) and error.errno in _REFUSED:
+        # What the system refuses is the place's fault, wherever we met it; the place is named.
+        place = f"{os.fsdecode(error.filename)}: " if error.filename else ""
+        click.echo(f"{place}{error.strerror}; {_REFUSED[error.errno]}", err=True)
+        return ExitStatus.ENVIRONMENT
+    click.echo(
+        f"internal error: {type(error).__name__}: {error}. This is a fault of Pinchpoint, "
+        "not of your input; PINCHPOINT_DEBUG=1 shows where it happened",
+        err=True,
+    )
+    return ExitStatus.INTERNAL

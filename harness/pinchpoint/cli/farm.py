@@ -43,6 +43,8 @@ def down(farm_file: Path) -> None:
     by_id = FARM_ID.fullmatch(str(farm_file)) and not farm_file.exists()
     # The farm's identity is its file's path: a file that was broken or removed since must not keep it up.
     done = embedded().down_by_id(str(farm_file)) if by_id else embedded().down(farm_file.resolve())
+    if not done and not by_id:
+        _refuse_unknown(farm_file)
     for sentence in done or ["nothing was up, nothing was left behind"]:
         click.echo(sentence)
 
@@ -55,5 +57,16 @@ def status(farm_file: Path | None) -> int:
         click.echo(embedded().describe_known())
         return ExitStatus.FINE
     found = embedded().status(farm_file.resolve())
+    if found.state == "down":
+        _refuse_unknown(farm_file)
     click.echo(embedded().describe(found))
     return ExitStatus.ENVIRONMENT if found.state == "broken" else ExitStatus.FINE
+
+
+def _refuse_unknown(farm_file: Path) -> None:
+    """A name that was mistyped must not read as a farm that is down. Raises InputError."""
+    if not farm_file.exists():
+        raise InputError(
+            f"{farm_file}: there is no such file, and nothing of a farm made of it; `pinchpoint farm status` "
+            "lists every farm on this machine"
+        )

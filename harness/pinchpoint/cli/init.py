@@ -105,6 +105,7 @@ objectives:
 
 
 _FROM = "--from"
+_WATCH = "1m"
 _SHORTEST_WATCH_S = 0.1
 _SHORTEST_DAY_S = 120.0
 """An hour of the day then takes five seconds: what is shorter shows no course."""
@@ -145,9 +146,7 @@ def _spread(args: list[str]) -> Iterator[str]:
     "serverStatus (MongoDB), nodetool tablestats; runs with samples of a store. Recordings of perfmon, sadf, "
     "iostat, node_exporter. Servers to watch: postgresql://, valkey://, mongodb://.",
 )
-@click.option(
-    "--over", default="1m", show_default=True, metavar="DURATION", help="How long a server is watched."
-)
+@click.option("--over", metavar="DURATION", help=f"How long a server is watched. [default: {_WATCH}]")
 @click.option(
     "--zone",
     metavar="ZONE",
@@ -163,19 +162,23 @@ def init(
     directory: Path,
     sources: tuple[str, ...],
     *,
-    over: str,
+    over: str | None,
     zone: str | None,
     host: str | None,
     day: str | None,
 ) -> None:
     """Write a commented farm.yaml (embedded; a real farm commented out) and plan.yaml into DIR."""
+    said = {"--over": over, "--zone": zone, "--host": host, "--day": day}
+    alone = [name for name, value in said.items() if value is not None and not sources]
+    if alone:
+        raise InputError(f"{', '.join(alone)}: belong to {_FROM} SOURCE; add it, or leave them out")
     files = {directory / "farm.yaml": FARM, directory / "plan.yaml": PLAN}
     there = [path for path in files if os.path.lexists(path)]
     if there:
         remedy = "nothing was written; move it away, or name another folder"
         raise InputError(*(f"{path}: exists already; {remedy}" for path in there))
     if sources:
-        files[directory / "plan.yaml"] = _fitted(sources, over, time_zone(zone), host, day)
+        files[directory / "plan.yaml"] = _fitted(sources, over or _WATCH, time_zone(zone), host, day)
     _write(directory, files)
     for path in files:
         click.echo(path)

@@ -1,7 +1,8 @@
-"""Standard output and error whose reader may leave before we are done (``| head -1``)."""
+"""Standard output and error whose reader may leave before we are done (``| head -1``), or has few letters."""
 
 from __future__ import annotations
 
+import codecs
 import io
 import sys
 from typing import TYPE_CHECKING, TextIO
@@ -31,7 +32,15 @@ def outlive_readers() -> None:
 
 def _outliving(stream: TextIO) -> TextIO:
     # None: the process was started without it. A terminal is no pipe.
-    if stream is None or stream.isatty():
+    if not isinstance(stream, io.TextIOWrapper):
+        return stream
+    if stream.isatty():
+        stream.reconfigure(errors=_errors(stream.encoding))
         return stream
     pipe = io.BufferedWriter(_Forsaken(stream.fileno(), "w", closefd=False))
-    return io.TextIOWrapper(pipe, stream.encoding, stream.errors, line_buffering=True)
+    return io.TextIOWrapper(pipe, stream.encoding, _errors(stream.encoding), line_buffering=True)
+
+
+def _errors(encoding: str) -> str:
+    """What becomes of letters that the encoding lacks; bytes of names that are no text go out as they are."""
+    return "surrogateescape" if codecs.lookup(encoding).name == "utf-8" else "backslashreplace"

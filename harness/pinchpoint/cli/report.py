@@ -30,7 +30,7 @@ from pinchpoint.report import registry
 )
 def report(directory: Path, formats: str, out: Path | None) -> None:
     """Write the report of RUN, a comparison or a probe, from the saved files; prints each file's path."""
-    wanted = [name.strip() for name in formats.split(",") if name.strip()]
+    wanted = list(dict.fromkeys(name.strip() for name in formats.split(",")))
     if are_of_a_probe(directory):
         from pinchpoint.probe.reports import write_reports as of_a_probe  # noqa: PLC0415 -- its charts take a second
 
