@@ -69,7 +69,7 @@ def decode(content: bytes, *, markup: bool = False) -> tuple[str, bool]:
 def _strict(content: bytes, encoding: str) -> str | None:
     try:
         return content.decode(encoding)
-    except (UnicodeDecodeError, LookupError):  # or an encoding nobody knows, as a document may declare
+    except (UnicodeError, LookupError):  # or an encoding nobody knows, as a document may declare
         return None
 
 

@@ -13,6 +13,8 @@ import httptools
 
 _ENCODED = re.compile(rb"\r\ncontent-encoding:", re.IGNORECASE).search
 _HEAD_END = b"\r\n\r\n"
+_LARGEST_HEAD_BYTES = 2**18
+"""Of a head, interim answers before it included: what comes behind that is no head any more."""
 
 Kind = Literal["unreachable", "timeout", "tls", "connection_lost", "bad_answer", "too_large"]
 
@@ -166,6 +168,8 @@ class Incoming:
         """A piece that is not the first may hold more of the head; and there may be too many."""
         if _HEAD_END not in self._final():
             self._received += content
+            if len(self._received) > _LARGEST_HEAD_BYTES:
+                raise HttpError("bad_answer", f"its head is larger than {_LARGEST_HEAD_BYTES} bytes")
         self._mixed = True
         self._further_bytes += len(content)
         if self._further_bytes > self._largest_bytes < sum(map(len, self._parts)):

@@ -18,6 +18,7 @@ from urllib3.util import Url, parse_url
 from ..errors import ScenarioError
 from ..fastpath.http import HttpConnection, HttpError, Response
 from .failures import Failure, Skipped
+from .politeness import LONGEST_HOLD_S
 
 LARGEST_BYTES = 64 * 2**20
 """A larger body is not kept in memory: the document is skipped."""
@@ -199,17 +200,20 @@ def refusal(response: Response) -> Failure:
 
 
 def retry_after_s(value: str) -> float:
-    """What a ``Retry-After`` asks for, as seconds or a date (RFC 9110, 10.2.3); 0 where it is neither."""
+    """What a ``Retry-After`` asks for, as seconds or a date (RFC 9110, 10.2.3); 0 where it is neither.
+
+    At most ``LONGEST_HOLD_S``: no pause is too long for a clock or a crawl database to reckon with.
+    """
     value = value.partition(",")[0].strip() if value[:1].isdecimal() else value.strip()
     if value.isascii() and value.isdecimal():
-        return float(value)
+        return min(LONGEST_HOLD_S, float(value))
     try:
         until = parsedate_to_datetime(value)
-    except ValueError:
+    except (ValueError, OverflowError):  # the latter for a year that no date can have
         return 0.0
     if until.tzinfo is None:
         until = until.replace(tzinfo=UTC)
-    return max(0.0, (until - datetime.now(UTC)).total_seconds())
+    return min(LONGEST_HOLD_S, max(0.0, (until - datetime.now(UTC)).total_seconds()))
 
 
 def _message(method: str, path: str, fields: str, body: bytes | None) -> bytes:

@@ -8,7 +8,8 @@ from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 
 NO_WAIT: AbstractContextManager[None] = nullcontext()
-_LONGEST_HOLD_S = 3600.0  # a server that asks for more is not obeyed to the letter: a crawl has an end
+LONGEST_HOLD_S = 3600.0
+"""A server that asks for a longer pause is not obeyed to the letter: a crawl has an end."""
 
 
 class Pace:
@@ -41,12 +42,12 @@ class Pace:
     def hold(self, host: str, seconds: float) -> None:
         """Ask ``host`` nothing for so long, because it said so (``Retry-After``)."""
         if seconds > 0:
-            self._host(host).hold(min(seconds, _LONGEST_HOLD_S))
+            self._host(host).hold(min(seconds, LONGEST_HOLD_S))
 
     def slow_down(self, host: str, delay_s: float) -> None:
         """Keep at least this pause between two requests to ``host``, because it said so (``Crawl-delay``)."""
         if delay_s > 0:
-            self._host(host).slow_down(min(delay_s, _LONGEST_HOLD_S))
+            self._host(host).slow_down(min(delay_s, LONGEST_HOLD_S))
 
     def pause_s(self) -> float:
         """For how long ``turn`` would wait whatever the host; 0 where one of them may be asked now."""

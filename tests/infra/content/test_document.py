@@ -163,7 +163,7 @@ def test_declared_encodings_are_believed() -> None:
     assert "насос" in extract(identify(page.encode("koi8-r"))).visible
     xml = '<?xml version="1.0" encoding="iso-8859-5"?><a>насос</a>'
     assert "насос" in extract(identify(xml.encode("iso-8859-5"))).visible
-    for unknown in ("no-such-charset", "rot13", "hex"):
+    for unknown in ("no-such-charset", "rot13", "hex", "undefined", "idna", "punycode"):
         page = f'<html><head><meta charset="{unknown}"></head><body>caf\xe9teria words</body></html>'
         assert "words" in extract(identify(page.encode("latin-1"))).visible
 

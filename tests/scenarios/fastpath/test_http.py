@@ -218,6 +218,8 @@ def test_an_idle_connection_that_was_closed_is_opened_again() -> None:
         (saying(HEAD + b"Content-Length: +3\r\n\r\nabc"), "bad_answer"),
         (saying(HEAD + b"Content-Length: 99999999999999999999999\r\n\r\nabc"), "bad_answer"),
         (saying(HEAD + b"Content-Length: 100\r\n\r\n" + b"x" * 100), "too_large"),
+        (saying(HEAD + b"X: " + b"x" * 1_000_000), "bad_answer"),
+        (saying(b"HTTP/1.1 100 Continue\r\n\r\n" * 40_000), "bad_answer"),
     ],
 )
 def test_broken_answers_have_names(talk: Talk, kind: str) -> None:

@@ -103,6 +103,21 @@ def test_redirects(sql: Endpoint) -> None:
     assert len(documents) == len(set(documents)), "asked for twice"
 
 
+def test_redirects_without_end_are_given_up(sql: Endpoint) -> None:
+    """Each to a new address of the site, which no depth would end: after twenty it is a failure."""
+
+    class Maze(Odd):
+        def answer(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Reply:
+            self.asked.append((time.monotonic(), target))
+            return moved(f"/?step={len(self.asked)}")
+
+    with Maze({}).running() as server:
+        assert isinstance(server, Odd)
+        crawl = Crawl(sql, server, robots=False, sitemaps=False, depth=1)
+    assert crawl.line["failures_by_kind"] == {"bad_answer": 1}
+    assert (len(server.asked), crawl.line["skipped"]) == (21, 20)
+
+
 def test_pages_that_say_they_are_each_other(sql: Endpoint) -> None:
     """Of a circle of canonical addresses one page is indexed, not none; a page that is its own, always."""
 

@@ -74,6 +74,9 @@ def test_links(body: bytes, links: list[str]) -> None:
         ("\ufeff<a href=/ä>".encode(), "text/html; charset=iso-8859-1", "http://h/%C3%A4"),
         ("<p>\xe4<a href=/x>".encode("latin-1"), "text/html; charset=utf-8", "http://h/x"),
         ("<p>ä<a href=/ä>".encode(), "text/html; charset=made-up", "http://h/%C3%A4"),
+        ("<p>ä<a href=/ä>".encode(), "text/html; charset=rot13", "http://h/%C3%A4"),
+        ("<p>ä<a href=/ä>".encode(), "text/html; charset=idna", "http://h/%C3%A4"),
+        ("<meta charset=undefined><a href=/ä>".encode(), HTML, "http://h/%C3%A4"),
         ("<a href=/日>".encode("shift-jis"), "text/html; charset=Shift_JIS", "http://h/%E6%97%A5"),
     ],
 )

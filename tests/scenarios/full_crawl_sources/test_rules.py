@@ -171,7 +171,14 @@ def test_pauses_that_make_no_sense_are_none(text: str, delay_s: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [b"<urlset><url><loc>", gzip.compress(b"http://h/" * 100, mtime=0)[:15], b"<a>&b;</a>"]
+    "content",
+    [
+        b"<urlset><url><loc>",
+        gzip.compress(b"http://h/" * 100, mtime=0)[:15],
+        b"<a>&b;</a>",
+        b"<?xml version='1.0' encoding='made-up'?><urlset/>",
+        b"<?xml version='1.0' encoding='big5'?><urlset/>",
+    ],
 )
 def test_a_broken_sitemap_is_a_failure(content: bytes) -> None:
     """Not an empty one."""
@@ -180,12 +187,14 @@ def test_a_broken_sitemap_is_a_failure(content: bytes) -> None:
 
 
 def test_retry_after() -> None:
-    """Seconds, a date, and words that are neither."""
+    """Seconds, a date, and words that are neither; no pause is longer than an hour."""
     later = format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True)
     assert retry_after_s("120") == 120
     assert 27 < retry_after_s(later) <= 30
     assert retry_after_s("soon") == retry_after_s("") == 0
     assert retry_after_s("Mon, 01 Jan 2001 00:00:00 GMT") == 0
+    assert retry_after_s("9" * 400) == retry_after_s("Fri, 31 Dec 9999 23:59:59 GMT") == 3600
+    assert retry_after_s(f"Mon, 01 Jan {'9' * 20} 00:00:00 GMT") == 0
 
 
 def test_turns_keep_their_distance_and_their_number() -> None:

@@ -31,6 +31,8 @@ _MOST_HOSTS = 32
 _REMEMBERED = 2**16
 """So many links are judged once: a site's pages lead to the same others."""
 _ROBOTS_REDIRECTS = 5
+_MOST_REDIRECTS = 20
+"""In a row; what goes on after so many, as browsers count, has no end."""
 
 
 class Web:
@@ -117,9 +119,9 @@ class _Near(NamedTuple):
 class WebSource:
     """Sitemaps are containers; a page is a document in which further ones are found.
 
-    A document's ``detail`` is how many links it is away from the start, or from a sitemap. One request is
-    made for each item; a redirect is one more item, not followed on the spot. A login's headers go to the
-    start's own host alone.
+    A document's ``detail`` is how many links it is away from the start, or from a sitemap, and behind a ``+``
+    how many redirects in a row led to it. One request is made for each item; a redirect is one more item, not
+    followed on the spot. A login's headers go to the start's own host alone.
 
     Args:
         site: what its process knows.
@@ -186,9 +188,9 @@ class WebSource:
         answer = self._ask(url, _conditions(document.known) if document.known else None)
         if answer.status == _NOT_MODIFIED:
             return Fetched(b"", answer.start_ns, answer.end_ns, version=document.known, unchanged=True)
-        depth = int(document.detail or 0)
+        depth, moves = _way(document.detail)
         if answer.status in _REDIRECTS:
-            return self._moved(document, answer, depth)
+            return self._moved(document, answer, depth, moves)
         told = answer.response.header
         version = document.version or told(b"etag") or told(b"last-modified")
         content_type = told(b"content-type")
@@ -247,7 +249,10 @@ class WebSource:
         except Skipped:
             return False
 
-    def _moved(self, document: Item, answer: Answer, depth: int) -> Fetched:
+    def _moved(self, document: Item, answer: Answer, depth: int, moves: int) -> Fetched:
+        if moves >= _MOST_REDIRECTS:
+            why = f"more than {_MOST_REDIRECTS} redirects, one after the other"
+            raise Failure("bad_answer", why, permanent=True)
         target = Page(document.url).link(_location(answer))
         if target is None:
             raise Failure("bad_answer", "a redirect to nowhere", permanent=True)
@@ -258,7 +263,7 @@ class WebSource:
             answer.start_ns,
             answer.end_ns,
             links=(target,),
-            found=(found,) if found else (),
+            found=(found._replace(detail=f"{depth}+{moves + 1}"),) if found else (),
             skipped=f"moved to {target}",
         )
 
@@ -333,6 +338,12 @@ class WebSource:
                 headers |= self._site.login
             found = self._https[origin] = Http(origin, timeout_s=self._site.timeout_s, headers=headers)
         return found
+
+
+def _way(detail: str) -> tuple[int, int]:
+    """How many links away a document is, and how many redirects in a row led to it."""
+    depth, _, moves = detail.partition("+")
+    return int(depth or 0), int(moves or 0)
 
 
 def _location(answer: Answer) -> str:

@@ -135,7 +135,11 @@ def _utf8(body: bytes, content_type: str) -> bytes:
     """A page in UTF-8, whatever it came in: its byte order mark, its server, then itself say what."""
     if body.isascii() and b"\0" not in body:
         return body
-    return html_to_unicode(content_type or None, body)[1].encode("utf-8", "replace")
+    try:
+        text: str = html_to_unicode(content_type or None, body)[1]
+    except (LookupError, UnicodeError):  # a codec of Python's that is no charset: rot13, idna
+        text = body.decode("utf-8", "replace")
+    return text.encode("utf-8", "replace")
 
 
 def _header_words(answer: Answer, user_agent: str) -> set[str]:

@@ -39,7 +39,7 @@ def entries(content: bytes, where: str) -> list[Entry]:
         return [Entry(line.strip(), False, "") for line in lines if line.strip().startswith("http")]
     try:
         return list(_read(plain))
-    except Xml.ParseError as error:
+    except (Xml.ParseError, LookupError, ValueError) as error:  # the latter two: of its encoding
         raise Failure("bad_answer", f"{where} is no sitemap: {error}", permanent=True) from error
 
 
