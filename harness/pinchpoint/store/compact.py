@@ -118,7 +118,8 @@ class _RowGroups:
     most_rows, most_bytes = 100_000, 32_000_000  # histograms make wide rows
 
     def __init__(self, path: Path, schema: pa.Schema, **settings: object) -> None:
-        self._file = pq.ParquetWriter(path, schema, **settings)
+        # A byte that a disk or a copy changed is to be an error, not another figure.
+        self._file = pq.ParquetWriter(path, schema, write_page_checksum=True, **settings)
         self._waiting: list[pa.Table] = []
         self._rows = self._bytes = 0
 

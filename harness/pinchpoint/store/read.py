@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import pyarrow.parquet as pq
 from pinchpoint.errors import InputError
 from pinchpoint.store import compact, write
 from pinchpoint.store.coarse import step_s
-from pinchpoint.store.samples import Samples, in_file
+from pinchpoint.store.samples import Samples, in_file, missing
 from pinchpoint.store.schema import (
     EVENTS,
     JOURNAL,
@@ -29,6 +30,8 @@ INCOMPLETE = (
     "incomplete: the controller ended without finishing this run (it was killed, or the machine stopped); "
     "what was measured until then is kept, at most the last second is missing"
 )
+_NEEDED: Mapping[str, type] = {"name": str, "started": str}
+"""What of a manifest everybody reads."""
 STILL_RUNNING = "incomplete: this run is still going on; what is said here covers it up to now"
 
 
@@ -66,7 +69,7 @@ def open_run(directory: Path) -> StoredRun:
         _recover(directory, manifest)
     elif (directory / JOURNAL).exists():
         # Killed in the last step: the two files are complete, only the clearing away was not.
-        shutil.rmtree(directory / JOURNAL)
+        shutil.rmtree(directory / JOURNAL, ignore_errors=True)
     return StoredRun(
         directory,
         manifest,
@@ -96,6 +99,9 @@ def read_manifest(directory: Path) -> dict[str, Any]:
         raise InputError(
             f"{path}: state: found {manifest.get('state')!r}; allowed: running, finished, interrupted"
         )
+    lacking = [key for key in _NEEDED if not isinstance(manifest.get(key), _NEEDED[key])]
+    if lacking:
+        raise InputError(f"{path}: {', '.join(lacking)}: missing, or not what Pinchpoint writes there")
     return manifest
 
 
@@ -131,6 +137,8 @@ def _events(directory: Path) -> list[dict[str, Any]]:
 
 def _table(path: Path, schema: pa.Schema) -> pa.Table:
     try:
-        return pq.read_table(path, schema=schema)
+        return pq.read_table(path, schema=schema, page_checksum_verification=True)
+    except FileNotFoundError as error:
+        raise missing(path) from error
     except (OSError, pa.ArrowException) as error:
         raise InputError(f"{path}: cannot be read: {error}") from error

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import lru_cache
 from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
@@ -54,6 +55,10 @@ class Wanted(NamedTuple):
 
 
 ANY = Wanted()
+
+_CHECKED = ds.ParquetFileFormat(
+    default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True)
+)
 
 
 class Unread:
@@ -162,7 +167,7 @@ def _may_hold(bounds: _Bounds, wanted: Wanted) -> bool:
 
 def _opened(path: str) -> pq.ParquetFile:
     try:
-        return pq.ParquetFile(path, read_dictionary=NAMES, pre_buffer=False)
+        return pq.ParquetFile(path, read_dictionary=NAMES, pre_buffer=False, page_checksum_verification=True)
     except (OSError, pa.ArrowException) as error:
         raise InputError(f"{path}: cannot be read: {error}") from error
 
@@ -174,12 +179,19 @@ def in_file(path: Path) -> ds.Dataset:
         InputError: it cannot be read, or its columns are not those of ``SAMPLES_SCHEMA``.
     """
     try:
-        found = ds.dataset(path, format="parquet").schema
+        found = ds.dataset(path, format=_CHECKED).schema
         if not found.equals(SAMPLES_SCHEMA):
             raise InputError(f"{path}: cannot be read: its columns are {_listed(found)}; {_EXPECTED}")
-        return ds.dataset(path, schema=SAMPLES_SCHEMA, format="parquet")
+        return ds.dataset(path, schema=SAMPLES_SCHEMA, format=_CHECKED)
+    except FileNotFoundError as error:
+        raise missing(path) from error
     except (OSError, pa.ArrowException) as error:
         raise InputError(f"{path}: cannot be read: {error}") from error
+
+
+def missing(path: Path) -> InputError:
+    """What to say where a run lacks one of its files."""
+    return InputError(f"{path}: is missing; copy the whole run directory, a run without it cannot be read")
 
 
 def table(samples: Samples) -> pa.Table:
@@ -238,11 +250,25 @@ def usual_interval_s(samples: Samples) -> float:
 
 
 def show(samples: Samples, connection: duckdb.DuckDBPyConnection) -> None:
-    """Make them the view ``samples``; DuckDB itself reads a file, and of it what a query needs."""
+    """Make them the view ``samples``; DuckDB itself reads a file, and of it what a query needs.
+
+    Raises:
+        InputError: the file is damaged.
+    """
     if isinstance(samples, pa.Table):
         connection.register("samples", samples)
-    else:
-        connection.from_parquet(samples.files[0]).create_view("samples")
+        return
+    path = samples.files[0]
+    found = Path(path).stat()
+    _read_once(path, found.st_mtime_ns, found.st_size)
+    connection.from_parquet(path).create_view("samples")
+
+
+@lru_cache(maxsize=4)
+def _read_once(path: str, changed_ns: int, size: int) -> None:  # noqa: ARG001 -- a file that changed is another
+    """Every page, as DuckDB heeds no checksum. Raises InputError."""
+    for _ in Unread(in_file(Path(path))).each(lambda _: None):
+        pass
 
 
 _EXPECTED = f"allowed: {', '.join(f'{field.name} ({field.type})' for field in SAMPLES_SCHEMA)}"

@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import duckdb
 import pyarrow.parquet as pq
 import pytest
 
@@ -17,6 +18,7 @@ from pinchpoint.errors import InputError, NotEvidenceError
 from pinchpoint.store import compact
 from pinchpoint.store.journal import JournalWriter, read_frames, segments
 from pinchpoint.store.read import open_run
+from pinchpoint.store.samples import Unread, show
 from pinchpoint.store.schema import JOURNAL, MANIFEST, SAMPLES_SCHEMA
 from pinchpoint.store.write import RunWriter, is_being_written
 from pinchpoint_collectors.record import Sample
@@ -188,6 +190,7 @@ def test_a_finished_run_lies_in_the_order_of_its_series(tmp_path: Path) -> None:
         (b"[]", "found 'list'"),
         (b'{"schema": "pinchpoint.run/9"}', "found 'pinchpoint.run/9'"),
         (b'{"schema": "pinchpoint.run/1", "state": "x"}', "allowed: running, finished, interrupted"),
+        (b'{"schema": "pinchpoint.run/1", "state": "finished", "name": 1}', "name, started: missing, or not"),
         (b"\xff\xfe\x00", "cannot be read as JSON"),
     ],
 )
@@ -209,6 +212,53 @@ def test_damaged_tables_are_refused_with_a_sentence(tmp_path: Path) -> None:
     (run / "samples.parquet").write_bytes(whole[: len(whole) // 2])
     with pytest.raises(InputError, match=r"samples\.parquet: cannot be read"):
         open_run(run)
+
+
+def finished_run(run: Path) -> None:
+    """A small run whose samples take several pages."""
+    store = RunWriter(run, {"name": "p", "started": "2026-01-01T00:00:00Z", "warnings": []})
+    store.samples([sample(second, second / 7) for second in range(5000)])
+    store.finish("finished")
+
+
+def test_a_table_that_was_left_behind_is_missed(tmp_path: Path) -> None:
+    """What to do about it is said, not the system's words."""
+    for name in ("samples.parquet", "operations.parquet"):
+        run = tmp_path / name / "run"
+        finished_run(run)
+        (run / name).unlink()
+        with pytest.raises(InputError, match=rf"{name}: is missing; copy the whole run directory"):
+            open_run(run)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.5, 0.7])
+def test_a_byte_that_changed_is_no_other_figure(tmp_path: Path, share: float) -> None:
+    """Wherever it lies among the values: the file is named, nothing is told from it."""
+    finished_run(tmp_path / "run")
+    path = tmp_path / "run" / "samples.parquet"
+    content = bytearray(path.read_bytes())
+    content[int(len(content) * share)] ^= 0x40
+    path.write_bytes(content)
+    damaged = open_run(tmp_path / "run").samples
+    with pytest.raises(InputError, match=r"samples\.parquet: cannot be read"):
+        list(Unread(damaged).each(lambda table: table.num_rows))
+    with duckdb.connect() as connection, pytest.raises(InputError, match=r"samples\.parquet: cannot be"):
+        show(damaged, connection)
+
+
+def test_a_journal_that_may_not_be_removed_keeps_nothing_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed in the last step, then put where nobody may write: the run is whole."""
+    run = tmp_path / "run"
+    finished_run(run)
+    (run / JOURNAL).mkdir()
+    monkeypatch.setattr("os.rmdir", _refuse)
+    assert open_run(run).samples.count_rows() == 5000
+
+
+def _refuse(*_: object, **__: object) -> None:
+    raise PermissionError(13, "Permission denied")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount a small tmpfs")
