@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,18 @@ def test_a_query_counts_operations_by_second(tmp_path: Path, monkeypatch: pytest
     rows = _answer(operations_query("crawl", WINDOW), saved_run(), tmp_path, monkeypatch)
     assert {row["outcome"] for row in rows} == {"ok", "http_503"}
     assert {row["operation"] for row in rows} == {"document:sharepoint", "document:files"}
+
+
+def test_the_command_is_there_and_runs_as_it_is_printed(tmp_path: Path) -> None:
+    """`make setup` brings `duckdb`; pasted in the run's folder it shows the rows."""
+    pq.write_table(saved_run().samples, tmp_path / "samples.parquet")
+    there = str(Path(sys.executable).parent)
+    command = samples_query("cpu.busy_ratio", "search1", "0", WINDOW)
+    said = subprocess.run(
+        ["sh", "-c", command], cwd=tmp_path, env={"PATH": there}, capture_output=True, check=True, text=True
+    )
+    assert "search1" in said.stdout
+    assert "0.9" in said.stdout
 
 
 @pytest.mark.parametrize("host", ["o'neill", 'say "hi"', "$HOME `id`", "back\\slash"])
