@@ -59,7 +59,7 @@ def test_a_query_counts_operations_by_second(tmp_path: Path, monkeypatch: pytest
 def test_the_command_is_there_and_runs_as_it_is_printed(tmp_path: Path) -> None:
     """`make setup` brings `duckdb`; pasted in the run's folder it shows the rows."""
     pq.write_table(saved_run().samples, tmp_path / "samples.parquet")
-    there = str(Path(sys.executable).parent)
+    there = f"{Path(sys.executable).parent}{os.pathsep}{os.defpath}"
     command = samples_query("cpu.busy_ratio", "search1", "0", WINDOW)
     said = subprocess.run(
         ["sh", "-c", command], cwd=tmp_path, env={"PATH": there}, capture_output=True, check=True, text=True
