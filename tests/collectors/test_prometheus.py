@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,29 +13,22 @@ import pytest
 from collectors.prometheus_servers import (
     Cable,
     Relay,
-    certificate,
     prometheus,
     relayed,
     samples_of,
-    serving,
 )
+from collectors.prometheus_watching import gathered, watch, watching
 from serverprocess import ServerProcess
 
 from pinchpoint_collectors.errors import CollectorError
-from pinchpoint_collectors.exporters.answer import partial
 from pinchpoint_collectors.exporters.node import NODE
-from pinchpoint_collectors.record import Collector, Incident, Sample, Telling, Watch
+from pinchpoint_collectors.record import Sample, Telling, Watch
 from pinchpoint_collectors.registry import kind
 
 README = (Path(__file__).parents[2] / "collectors" / "README.md").read_text()
 SCRAPED = ("up", *NODE.names)
 
-
-@pytest.fixture(autouse=True)
-def straight(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Past any proxy of this machine."""
-    for name in ("no_proxy", "NO_PROXY"):
-        monkeypatch.setenv(name, "127.0.0.1")
+pytestmark = pytest.mark.usefixtures("straight")
 
 
 @pytest.fixture(scope="module")
@@ -53,30 +44,6 @@ def until(holds: Any, timeout_s: float = 30) -> None:
     while not holds():
         assert time.monotonic() < deadline, "it did not come about in time"
         time.sleep(0.05)
-
-
-def watch(url: str, relay: Relay, disks: dict[str, str] | None = None, **options: Any) -> Watch:
-    told = {"url": url, "instance": f"127.0.0.1:{relay.port}", **options}
-    return Watch("sql1", "sql", disks=disks or {}, options=told)
-
-
-@contextmanager
-def watching(*watches: Watch) -> Iterator[Collector]:
-    collector = kind("prometheus").connect(watches)
-    try:
-        yield collector
-    finally:
-        collector.close()
-
-
-def gathered(collector: Collector, seconds: float) -> list[Sample]:
-    """What comes in so long, asked for as a sampler does."""
-    found: list[Sample] = []
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        found += collector.read()
-        time.sleep(0.2)
-    return found
 
 
 def by_scrape(samples: Sequence[Sample], metric: str, instance: str = "") -> dict[int, Sample]:
@@ -230,23 +197,6 @@ def test_an_exporter_that_is_gone_is_told_and_leaves_a_gap(watched: tuple[Relay,
     assert [each for each in within if not each.metric.startswith("collector.")] == []
 
 
-@contextmanager
-def _connected(one: Watch) -> Iterator[Collector]:
-    """As soon as there are scrapes."""
-    deadline = time.monotonic() + 20
-    while True:
-        try:
-            collector = kind("prometheus").connect([one])
-            break
-        except CollectorError:
-            assert time.monotonic() < deadline
-            time.sleep(0.2)
-    try:
-        yield collector
-    finally:
-        collector.close()
-
-
 def test_the_inventory_tells_machine_disks_and_clock(
     watched: tuple[Relay, ServerProcess], tmp_path: Path
 ) -> None:
@@ -288,146 +238,3 @@ def test_an_unknown_host_is_told_what_is_scraped(watched: tuple[Relay, ServerPro
     assert f"it scrapes 127.0.0.1:{relay.port}; correct `instance` or `labels`" in str(caught.value)
     with watching(Watch("db7", "sql", options={"url": server.url, "labels": {"rack": "r1"}})) as collector:
         assert collector.inventory()["db7"]["exporter"] == "node_exporter"
-
-
-HASH = "$2b$04$abcdefghijklmnopqrstuuinwY/tkBVrn3xrxQI/TgnMHhkvl85RW"
-"""bcrypt of "sesame"."""
-
-
-def test_a_server_with_tls_a_login_and_another_scrape_interval(
-    watched: tuple[Relay, ServerProcess], tmp_path: Path
-) -> None:
-    """Refused without either, each with its remedy; no secret is in a message.
-
-    Scraped every two seconds, asked every fifth of one: a value per scrape, and next to no questions.
-    """
-    relay, _ = watched
-    crt, key = certificate(tmp_path)
-    web = {
-        "tls_server_config": {"cert_file": str(crt), "key_file": str(key)},
-        "basic_auth_users": {"watcher": HASH},
-    }
-    with prometheus(relay.port, "2s", json.dumps(web), "https") as server:
-        right = {"ca": str(crt), "user": "watcher", "password": "sesame"}
-        for options, said in (
-            ({**right, "ca": None}, "no known authority; say ca: FILE"),
-            ({**right, "password": "wrong-secret"}, "HTTP 401 Unauthorized; give `token`, or `user`"),
-            ({**right, "token": "t"}, "allowed: one of the two"),
-        ):
-            given = {name: value for name, value in options.items() if value is not None}
-            with pytest.raises(CollectorError) as caught:
-                kind("prometheus").connect([watch(server.url, relay, None, **given)])
-            assert said in str(caught.value)
-            assert "wrong-secret" not in str(caught.value)
-        with _connected(watch(server.url, relay, None, **right)) as collector:
-            facts = collector.inventory()["sql1"]
-            found = gathered(collector, 4.5)
-        login_in_url = server.url.replace("//", "//watcher:sesame@")
-        with watching(watch(login_in_url, relay, None, ca=str(crt))) as collector:
-            assert collector.inventory()["sql1"]["cores"] == facts["cores"]
-    assert (facts["scrape_interval_s"], facts["scrape_interval_from"]) == (2.0, "the server's targets")
-    samples = [each for each in found if each.metric == "mem.available_bytes"]
-    assert 1 <= len(samples) <= 3
-    assert all(each.interval_s == pytest.approx(2, abs=0.1) for each in samples)
-    asked = [each for each in found if each.metric == "collector.received_bytes"]
-    assert len(asked) <= 8, "between scrapes nothing is asked"
-
-
-def test_a_token_is_sent_and_an_answer_without_targets_is_enough() -> None:
-    """As stores of many servers' series are asked: by a stand-in that answers for one. It has no targets."""
-    seen: list[str | None] = []
-    begun = time.time() - 100
-
-    def answer(request: Any) -> tuple[int, str, str]:
-        seen.append(request.headers.get("Authorization"))
-        if "/api/v1/targets" in request.path:
-            return 404, "text/plain", "not here"
-        if "time%28%29" in request.path:
-            return 200, "application/json", _success("scalar", [time.time(), str(time.time())])
-        labels = {"instance": "sql1:9100", "job": "node"}
-        if "up" in request.path and "ms%5D" in request.path:
-            values = [[begun + 5 * at, "1"] for at in range(20)]
-            more = [[begun + 5 * at, str(at * 10)] for at in range(20)]
-            name = "node_disk_reads_completed_total"
-            found = [
-                {"metric": {"__name__": "up", **labels}, "values": values},
-                {"metric": {"__name__": name, "device": "sda", **labels}, "values": more},
-            ]
-            return 200, "application/json", _success("matrix", found)
-        one = {"metric": {"__name__": NODE.disks, "device": "sda", **labels}, "value": [begun, "1"]}
-        return 200, "application/json", _success("vector", [one])
-
-    with serving(answer) as port:
-        options = {"url": f"http://127.0.0.1:{port}/prom", "token": "opensesame"}
-        with watching(Watch("sql1", "sql", options=options)) as collector:
-            facts = collector.inventory()["sql1"]
-            told = collector.incidents() if isinstance(collector, Telling) else ()
-    assert set(seen) == {"Bearer opensesame"}
-    assert [each.event for each in told] == ["partial_answer"]
-    assert "a store did not answer" in told[0].fields["why"]
-    assert facts["scrape_interval_s"] == pytest.approx(5)
-    assert facts["scrape_interval_from"] == "the distance of scrapes"
-
-
-def _success(kind_: str, result: Any) -> str:
-    content = {"status": "success", "data": {"resultType": kind_, "result": result}}
-    return json.dumps(content | {"warnings": ["a store did not answer"]})
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({}, "url: missing; needed: as in"),
-        ({"url": "prometheus:9090"}, "none of http:// or https://"),
-        ({"url": "http://127.0.0.1:1"}, "connection refused; start the server"),
-        ({"url": "http://h:port"}, "cannot be read"),
-        ({"url": "http://127.0.0.1:9", "ca": "/nowhere.pem"}, "ca: there is no file /nowhere.pem"),
-    ],
-)
-def test_a_server_that_cannot_be_asked_is_explained(options: dict[str, str], said: str) -> None:
-    """One sentence with the remedy."""
-    with pytest.raises(CollectorError, match="host 'sql1', collector 'prometheus'") as caught:
-        kind("prometheus").connect([Watch("sql1", "sql", options=options)])
-    assert said in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-def test_something_else_than_prometheus_is_told_from_it() -> None:
-    """A page, and an error in Prometheus' own words."""
-    answers = {"html": (200, "text/html", "<html>"), "error": (422, "application/json", json.dumps(
-        {"status": "error", "error": "query processing would load too many samples"}
-    ))}  # fmt: skip
-    for what, said in (("html", "no Prometheus (HTTP 200, no JSON)"), ("error", "too many samples")):
-        with serving(lambda _, what=what: answers[what]) as port, pytest.raises(CollectorError) as caught:  # type: ignore[misc]
-            kind("prometheus").connect([Watch("sql1", "sql", options={"url": f"http://127.0.0.1:{port}"})])
-        assert said in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("status", "said"), [(503, "it is starting"), (429, "overloaded"), (418, "correct the url")]
-)
-def test_a_server_that_is_starting_is_none_that_is_wrong(status: int, said: str) -> None:
-    """Prometheus reads its log first, and answers 503 in plain text meanwhile: its url is right."""
-    with serving(lambda _: (status, "text/plain", "Service Unavailable")) as port:
-        options = {"url": f"http://127.0.0.1:{port}"}
-        with pytest.raises(CollectorError, match=rf"HTTP {status}.*{said}"):
-            kind("prometheus").connect([Watch("sql1", "sql", options=options)])
-
-
-@pytest.mark.parametrize(
-    ("said", "words"),
-    [
-        ({"warnings": ["store 10.0.0.9 did not answer"]}, "store 10.0.0.9 did not answer"),
-        ({"isPartial": True}, "isPartial"),
-        ({"warnings": [], "isPartial": False}, None),
-        ([], None),
-    ],
-)
-def test_an_answer_that_may_lack_something_says_so(said: Any, words: str | None) -> None:
-    """As Thanos and VictoriaMetrics have it."""
-    assert partial(said) == words
-
-
-def test_an_incident_is_a_line_of_the_events() -> None:
-    """What it tells is JSON-ready."""
-    assert json.dumps(Incident("gap", {"missed": 3})._asdict())
