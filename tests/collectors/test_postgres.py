@@ -226,6 +226,20 @@ def test_hosts_that_are_one_server_share_a_connection(server: Server) -> None:
     assert server.ask(f"SELECT count(*) {OURS}") == [(0,)], "nothing stays behind"
 
 
+def test_a_standby_is_asked_at_its_own_address(server: Server) -> None:
+    """The login is the endpoint's; of an endpoint with several servers somebody must say which one it is."""
+    login, _, place = server.monitor.partition("://")[2].rpartition("/")[0].rpartition("@")
+    options = {"url": f"postgresql://{login}@nowhere.invalid/postgres", "address": place}
+    collector = kind("postgres").connect([Watch("sql2", "sql", options=options)])
+    try:
+        assert collector.inventory()["sql2"]["database"]["role"] == "monitor"
+    finally:
+        collector.close()
+    options = {"url": f"postgresql://{login}@one.invalid,two.invalid/postgres"}
+    with pytest.raises(CollectorError, match=r"several nodes .* as in `address: one.invalid`"):
+        kind("postgres").connect([Watch("sql2", "sql", options=options)])
+
+
 def test_without_timing_there_are_counts_and_no_times(server: Server) -> None:
     """Null, not the 0 the server says; the inventory has the remedy."""
     server.ask("ALTER SYSTEM SET track_wal_io_timing = off")

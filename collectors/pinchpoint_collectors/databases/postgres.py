@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from pinchpoint_collectors.databases import looks, postgres_sql, postgres_values
 from pinchpoint_collectors.databases.looks import Look, Watcher
-from pinchpoint_collectors.databases.server_kind import ServerKind
+from pinchpoint_collectors.databases.server_kind import NodeKind
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.proc.value import Value
 from pinchpoint_collectors.record import Collector, NotMeasured, Sample, Watch
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from pinchpoint_collectors.databases.postgres_connection import Server
 
 
-class PostgresKind(ServerKind):
-    """The kind ``postgres`` of farm.yaml."""
+class PostgresKind(NodeKind):
+    """The kind ``postgres`` of farm.yaml: one server, also a standby, by its ``address``."""
 
     name = "postgres"
     product = "PostgreSQL"
@@ -32,7 +32,7 @@ class PostgresKind(ServerKind):
         from pinchpoint_collectors.databases.postgres_connection import Server  # noqa: PLC0415 -- an extra
 
         options = watches[0].options
-        server = Server(where, str(options["url"]), options.get("user"), options.get("password"))
+        server = Server(where, self._url(watches[0]), options.get("user"), options.get("password"))
         try:
             return PostgresCollector(watches, server)
         except CollectorError:

@@ -7,6 +7,7 @@ scrape interval.
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator
@@ -16,6 +17,7 @@ from pinchpoint_collectors.exporters import means
 from pinchpoint_collectors.exporters.answer import matrix
 from pinchpoint_collectors.exporters.means import NAME, Labels, Series
 from pinchpoint_collectors.exporters.registry import EXPORTERS, whose
+from pinchpoint_collectors.imports.pace import Pace
 from pinchpoint_collectors.imports.record import ForeignFileError, Found, Settings
 from pinchpoint_collectors.record import Sample
 
@@ -58,6 +60,7 @@ class NodeExporter:
             exporter = whose({labels[NAME] for labels, _ in series})
             if exporter is not None:
                 found.facts(host).update(means.facts(exporter, series))
+                _note_gaps(host, series, found)
                 yield from means.samples(exporter, host, series)
 
 
@@ -70,6 +73,15 @@ def _series(lines: Iterable[str]) -> Iterator[Series]:
         yield from matrix(content)
     except CollectorError as error:
         raise ForeignFileError(f"{error}; {AS_IT_CAME}") from error
+
+
+def _note_gaps(host: str, series: Iterable[Series], found: Found) -> None:
+    """Say where no scrape was made: by one series, as two jobs may scrape one host in turns."""
+    pace = Pace()
+    longest = max((points for _, points in series), key=len)
+    for before_s, time_s in itertools.pairwise(sorted(longest)):
+        pace.covered_s(before_s, time_s)
+    pace.tell(found, host)
 
 
 def _host(labels: Labels) -> str:
