@@ -61,7 +61,7 @@ PLAN: dict[str, Any] = {
     "--stripes",
     "striped",
     is_flag=True,
-    help="Run one burst of writes on 1, 2, 4 and 8 stripes of a disk, twice each (root, Linux; 15 minutes).",
+    help="Run one burst of writes on 1, 2, 4 and 8 stripes of a disk, twice each (root, Linux; 11 minutes).",
 )
 def demo(out: Path, corpus: Path | None, *, both: bool, repeat: int, striped: bool) -> int:
     """Start the embedded farm, load it with all three scenarios, say what gives way first.
