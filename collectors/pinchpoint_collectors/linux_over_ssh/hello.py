@@ -135,7 +135,7 @@ def parse(text: str) -> Hello:
         else:
             told[word] = said
     try:
-        return Hello(
+        found = Hello(
             Recorded({path: "\n".join(lines) for path, lines in facts.items()}, links, others, places),
             missing,
             told["fractions"] == "yes",
@@ -148,3 +148,6 @@ def parse(text: str) -> Hello:
         raise CollectorError(
             f"its shell did not tell what was asked ({error}): {text.strip()[:200]!r}"
         ) from error
+    if not any(line.startswith("MemTotal:") for line in facts.get("/proc/meminfo", ())):
+        raise CollectorError("it has no /proc/meminfo as Linux has it")
+    return found

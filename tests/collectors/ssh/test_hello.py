@@ -119,6 +119,13 @@ def test_another_shell_than_expected_is_said(said: str) -> None:
         parse(said)
 
 
+def test_another_system_than_linux_is_said() -> None:
+    """It has a shell, and no /proc that could be read."""
+    foreign = "\n".join(line for line in hello().splitlines() if not line.startswith("/proc/"))
+    with pytest.raises(CollectorError, match="no /proc/meminfo as Linux has it"):
+        parse(f"{foreign}\n")
+
+
 def test_what_is_read_over_and_over_is_what_local_reads() -> None:
     """One list for both."""
     assert FILES[0] == "/proc/stat"
