@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 
 from pinchpoint.errors import InputError
 from pinchpoint.fit.figures import (
+    APART,
     LOG_BYTES_PER_WRITE,
     PAGE_READS_PER_OPERATION,
     READS_PER_S,
@@ -35,6 +36,9 @@ from pinchpoint.fit.tables import DATABASE, QUERY_STORE, STATEMENTS, WAL, TableK
 
 _HIDDEN = ("", "NULL", "<insufficient privilege>")
 """What stands for the text of a statement that the server does not show."""
+_NO = ("f", "false")
+_SHOWN = 60
+"""Letters of a statement that is shown."""
 COMMIT_LOG_BYTES = 40.0
 """A commit's record, as PostgreSQL 18 was measured to write it."""
 
@@ -86,13 +90,20 @@ def production(changes: Mapping[TableKind, Change]) -> Production:
         _of_postgresql(row) if change.kind is STATEMENTS else _of_sql_server(row) for row in change.rows
     ]
     hidden = _hidden(statements, change)
-    sums, told = by_kind(statements), Told()
+    sums, told = by_kind(_counted(statements)), Told()
     writes, why = _writes(statements, sums, change, changes.get(DATABASE), told)
-    _of_statements(sums, writes, why, change, told)
+    within = _within(statements, change)
+    _of_statements(sums, writes, why, change, told, within)
     if writes:
-        _log_bytes(sums, writes, change, changes.get(WAL), told)
+        total = sum(each.log_bytes for each in statements if not each.nested)
+        _log_bytes(total, writes, change, changes.get(WAL), told)
     of_files(changes, writes / change.length_s, told)
-    notes = [*hidden, *of_waits(changes, told), *(note for each in changes.values() for note in each.notes)]
+    notes = [
+        *hidden,
+        *within,
+        *of_waits(changes, told),
+        *(note for each in changes.values() for note in each.notes),
+    ]
     return Production(
         told=told,
         sums=sums,
@@ -123,6 +134,32 @@ def _hidden(statements: Sequence[Statement], change: Change) -> list[str]:
     return [sentence]
 
 
+def _counted(statements: Sequence[Statement]) -> Sequence[Statement]:
+    """Those that do something themselves: what only calls others is left out where these are counted."""
+    if not any(each.nested for each in statements):
+        return statements
+    return [each for each in statements if not each.calls_what_writes]
+
+
+def _within(statements: Sequence[Statement], change: Change) -> list[str]:
+    """What functions and procedures write that are not looked into, as a sentence."""
+    if change.kind is not STATEMENTS or any(each.nested for each in statements):
+        return []
+    calling = sorted(
+        (each for each in statements if each.calls_what_writes), key=lambda each: -each.log_bytes
+    )
+    within, total = (sum(each.log_bytes for each in several) for several in (calling, statements))
+    if within <= APART * total:
+        return []
+    shown = " ".join(calling[0].text.split())[:_SHOWN]
+    sentence = (
+        f"{change.sources}: {within / total:.0%} of the log's bytes are written within functions and "
+        f"procedures ({shown}), whose statements are not counted, so that what they write and read is not in "
+        "here: set pg_stat_statements.track = all"
+    )
+    return [sentence]
+
+
 def _course(change: Change) -> tuple[Rate, ...]:
     """Executions by the Query Store's intervals."""
     executions: dict[tuple[float, float], float] = {}
@@ -149,6 +186,7 @@ def _of_postgresql(row: Mapping[str, str]) -> Statement:
         pages_read=read,
         temp_bytes=number(row, "temp_blks_written") * PAGE_BYTES,
         page_images=number(row, "wal_fpi"),
+        nested=row.get("toplevel", "").strip().lower() in _NO,
     )
 
 
@@ -195,11 +233,15 @@ def _writes(
     ), "statements that write, no more than pg_stat_database counted transactions"
 
 
-def _of_statements(sums: Mapping[Kind, Sum], writes: float, why: str, change: Change, told: Told) -> None:
+def _of_statements(
+    sums: Mapping[Kind, Sum], writes: float, why: str, change: Change, told: Told, within: Sequence[str]
+) -> None:
     writing, reading = _total(sums, WRITING), _total(sums, READING)
     operations = writes + reading.calls
     if not operations:
-        raise InputError(f"{change.sources}: no statement that reads or writes; take them around a busy time")
+        raise InputError(
+            *within, f"{change.sources}: no statement that reads or writes; take them around a busy time"
+        )
     place = f"{change.sources}, {change.length_s:.0f} s"
     found = told.figures
     found[WRITES_PER_S] = Figure(writes / change.length_s, f"{place}: {why}")
@@ -219,10 +261,8 @@ def _of_statements(sums: Mapping[Kind, Sum], writes: float, why: str, change: Ch
         )
 
 
-def _log_bytes(
-    sums: Mapping[Kind, Sum], writes: float, change: Change, log: Change | None, told: Told
-) -> None:
-    """What a write comes to in the log, its commit included."""
+def _log_bytes(total: float, writes: float, change: Change, log: Change | None, told: Told) -> None:
+    """What a write comes to in the log, its commit included; ``total`` is what all statements wrote there."""
     if log is not None:
         per_s = sum(number(row, "wal_bytes") for row in log.rows) / log.length_s
         figure = Figure(
@@ -230,7 +270,6 @@ def _log_bytes(
             f"{log.sources}: pg_stat_wal's bytes, of all databases, ÷ writes",
         )
         told.take(LOG_BYTES_PER_WRITE, figure, "it is the first")
-    total = sum(each.log_bytes for each in sums.values())
     place = f"{change.sources}, {change.length_s:.0f} s"
     if change.kind is QUERY_STORE:
         if "avg_log_bytes_used" not in change.columns:

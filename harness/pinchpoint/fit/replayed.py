@@ -35,6 +35,7 @@ _ROWS_OF: Mapping[str, int | str] = {
     "log_batch": "batch_rows",
     "data_update": 1,
     "bulk_load": "copy_rows",
+    "lock_contend": "lock_rows",
 }
 """Operation that writes -> rows of one, or the parameter that says how many."""
 _LOGS = ("wal", "log")

@@ -227,13 +227,42 @@ def _resets(names: str, reset: int, rows: int) -> Iterator[str]:
 
 
 def _query_store(several: Sequence[Snapshot], names: str) -> Change:
-    rows = [row for each in several for row in each.rows]
-    spans = [(seconds(row["start_time"], names), seconds(row["end_time"], names)) for row in rows]
+    rows = _once(several)
+    spans = [_span(row, names) for row in rows]
     began_s, ended_s = min(start for start, _ in spans), max(end for _, end in spans)
     if ended_s <= began_s:
         raise InputError(f"{names}: its intervals end before they begin; {QUERY_STORE.export}")
     columns = frozenset.intersection(*(frozenset(each.rows[0]) for each in several))
-    return Change(QUERY_STORE, began_s, ended_s, rows, names, columns, tuple(_cut_off(several)))
+    notes = list(_cut_off(several))
+    if len(rows) < sum(len(each.rows) for each in several):
+        notes.append(f"{names}: intervals that several of them have are counted once")
+    return Change(QUERY_STORE, began_s, ended_s, rows, names, columns, tuple(notes))
+
+
+def _once(several: Sequence[Snapshot]) -> list[Row]:
+    """All rows; of the intervals that two exports of one database have, those of the later export.
+
+    Exports have no name of their database: two that have a row in common, all of it, are of the same.
+    """
+    found: list[Row] = []
+    taken: list[tuple[set[frozenset[tuple[str, str]]], set[tuple[float, float]]]] = []
+    for each in sorted(several, key=_how_late, reverse=True):
+        rows = {frozenset(row.items()) for row in each.rows}
+        there = {span for others, spans in taken if not others.isdisjoint(rows) for span in spans}
+        found += [row for row in each.rows if _span(row, each.source) not in there]
+        taken.append((rows, {_span(row, each.source) for row in each.rows}))
+    return found
+
+
+def _how_late(export: Snapshot) -> tuple[float, float]:
+    """Its last interval, and how much had been executed by then: it may still have been going on."""
+    ended_s = max(_span(row, export.source)[1] for row in export.rows)
+    return ended_s, sum(number(row, "count_executions") for row in export.rows)
+
+
+def _span(row: Row, source: str) -> tuple[float, float]:
+    """An interval's begin and end, UTC seconds."""
+    return seconds(row["start_time"], source), seconds(row["end_time"], source)
 
 
 def _by_key(snapshot: Snapshot) -> dict[tuple[str, ...], Row]:

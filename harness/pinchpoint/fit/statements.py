@@ -21,6 +21,16 @@ _WORD = re.compile(r"\(*\s*([A-Za-z]+)")
 _CHANGES = frozenset({"update", "delete", "merge"})
 _QUERIES = frozenset({"select", "with", "values", "table", "execute", "fetch"})
 COMMITS = frozenset({"commit", "end"})
+_CALLS = frozenset({"select", "with", "values", "call", "do", "exec", "execute"})
+_LOCK_LOG_BYTES = 80.0
+"""More than the record of a row that is locked (54 on PostgreSQL 18), less than of one that is written."""
+_TARGET = r"""(?:top\s*\([^)]*\)\s*)?(?:only\s+)?[\w."\[\]#@]+"""
+_CHANGED = re.compile(
+    rf"\b(?:update\s+{_TARGET}(?:\s+(?:as\s+)?\w+)?\s+set|delete\s+(?:from\s+)?{_TARGET}"
+    r"|merge\s+(?!join\b|union\b)[\w\[\"])",
+    re.IGNORECASE,
+)
+"""What changes rows after, or in, a WITH."""
 
 
 class Kind(StrEnum):
@@ -52,6 +62,7 @@ class Statement:
         pages: pages it touched; ``pages_read`` of them came from the data files.
         temp_bytes: what it wrote to temporary files.
         page_images: whole pages it wrote to the log, each the first time after a checkpoint; None: not told.
+        nested: whether it ran within another one, which counts what it cost, too.
     """
 
     text: str
@@ -62,6 +73,7 @@ class Statement:
     pages_read: float
     temp_bytes: float
     page_images: float | None = None
+    nested: bool = False
 
     @property
     def word(self) -> str:
@@ -78,7 +90,7 @@ class Statement:
         word = self.word
         if word == "insert" or (word in _QUERIES and self.log_bytes and _inserts(self.text)):
             return Kind.APPEND if self.rows < _BATCH_ROWS * self.calls else Kind.BATCH
-        if word in _CHANGES:
+        if word in _CHANGES or (word == "with" and self.log_bytes and _CHANGED.search(self.text)):
             return Kind.CHANGE
         if word in ("copy", "bulk") and self.log_bytes:
             return Kind.LOAD
@@ -87,6 +99,13 @@ class Statement:
         if self.temp_bytes >= _SORT_BYTES * self.calls:
             return Kind.SORT
         return Kind.SCAN if self.pages >= _SCAN_PAGES * self.calls else Kind.LOOK
+
+    @property
+    def calls_what_writes(self) -> bool:
+        """Whether it writes rows by a function or a procedure: a query has no more than locks to write."""
+        own_bytes = self.log_bytes - PAGE_BYTES * (self.page_images or 0.0)
+        locks = _LOCK_LOG_BYTES * max(self.calls, self.rows)
+        return self.word in _CALLS and self.kind not in WRITING and own_bytes > locks > 0
 
 
 def _inserts(text: str) -> bool:

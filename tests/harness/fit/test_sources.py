@@ -56,6 +56,28 @@ def test_what_changed_between_two_snapshots(tmp_path: Path) -> None:
     assert [float(row["calls"]) for row in change.rows] == [7, 40, 7]
 
 
+def test_what_functions_write_is_not_passed_over(tmp_path: Path) -> None:
+    """What hides it is said with its remedy; of statements counted twice the log is counted once."""
+    calling = {"query": "SELECT place_order($1, $2)", "calls": 100, "rows": 100, "wal_bytes": 60_000}
+    insert = {"query": "INSERT INTO t VALUES ($1)", "calls": 100, "rows": 100, "wal_bytes": 20_000}
+    _, text = fitted(tmp_path, *pair(tmp_path, calling, insert))
+    assert (
+        "75% of the log's bytes are written within functions and procedures (SELECT place_order($1, $2))"
+        in (comments(text))
+    )
+    called = {"query": "CALL place_order($1)", "calls": 100, "rows": 0, "wal_bytes": 60_000}
+    with pytest.raises(
+        InputError, match=r"100% of the log's(.|\n)*pg_stat_statements.track = all(.|\n)*no statem"
+    ):
+        fitted(tmp_path, *pair(tmp_path, called))
+    within = {**insert, "wal_bytes": 60_000, "toplevel": "f"}
+    plan, text = fitted(tmp_path, *pair(tmp_path, called, within))
+    assert plan["production"]["log_bytes_per_write"] == 600 + COMMIT_LOG_BYTES
+    assert "written within functions" not in comments(text)
+    plan, _ = fitted(tmp_path, *pair(tmp_path, calling, within))
+    assert plan["production"]["reads_per_s"] == 0
+
+
 def test_a_reset_is_known_by_what_the_server_says_of_it(tmp_path: Path) -> None:
     """Counters that began anew may have grown beyond what they were; PostgreSQL 17 tells since when."""
     since = {"stats_since": "2026-11-20 00:00:00+00"}
@@ -182,6 +204,22 @@ def test_a_query_store_and_file_statistics_are_fitted(tmp_path: Path) -> None:
         "log_ios_per_write": 0.002778,
         "log_disk_bytes_per_write": 11.38,
     }
+
+
+def test_two_exports_of_one_query_store_count_nothing_twice(tmp_path: Path) -> None:
+    """Of an interval that was still going on the later export has more; another database's is added."""
+    later = {"start_time": "2026-11-21 20:00:00 +00:00", "end_time": "2026-11-21 21:00:00 +00:00"}
+    friday = table(tmp_path / "friday.csv", QUERY_STORE, {**QUERY_STORE, **later, "count_executions": 100})
+    whole = {**QUERY_STORE, **later, "count_executions": 7200}
+    monday = table(tmp_path / "monday.csv", QUERY_STORE, whole)
+    for order in ((friday, monday), (monday, friday)):
+        plan, text = fitted(tmp_path, *order)
+        assert plan["production"]["writes_per_s"] == 1.5
+        assert "intervals that several of them have are counted once" in comments(text)
+    other = table(tmp_path / "other.csv", {**QUERY_STORE, "query_sql_text": "(@b int)DELETE FROM u"})
+    plan, text = fitted(tmp_path, monday, other)
+    assert plan["production"]["writes_per_s"] == 2
+    assert "counted once" not in comments(text)
 
 
 def test_what_will_not_do_is_said(tmp_path: Path) -> None:

@@ -27,6 +27,14 @@ def statement(text: str, **given: float) -> Statement:
         (statement("insert into t select $1", rows=500, log_bytes=900), Kind.BATCH),
         (statement("WITH x AS (INSERT INTO t VALUES (1) RETURNING *) SELECT 1", log_bytes=9), Kind.APPEND),
         (statement("UPDATE t SET x = $1"), Kind.CHANGE),
+        (statement("WITH x AS (SELECT 1) UPDATE ONLY s.t AS a SET b = 1", log_bytes=9), Kind.CHANGE),
+        (statement("WITH gone AS (DELETE FROM t RETURNING *) SELECT * FROM gone", log_bytes=9), Kind.CHANGE),
+        (statement("WITH x AS (SELECT TOP (5) * FROM t) DELETE x", log_bytes=9), Kind.CHANGE),
+        (statement("WITH x AS (SELECT 1) SELECT * FROM t FOR UPDATE OF t", log_bytes=600), Kind.LOOK),
+        (
+            statement("WITH x AS (SELECT 1) SELECT 1 FROM t INNER MERGE JOIN u ON 1 = 1", log_bytes=9),
+            Kind.LOOK,
+        ),
         (statement("/* app */ DELETE FROM t"), Kind.CHANGE),
         (statement("MERGE INTO t USING s ON true WHEN MATCHED THEN DELETE"), Kind.CHANGE),
         (statement("COPY t FROM STDIN", log_bytes=5000), Kind.LOAD),
@@ -44,6 +52,23 @@ def statement(text: str, **given: float) -> Statement:
 def test_a_statement_is_known_by_its_word_and_its_cost(given: Statement, kind: Kind) -> None:
     """An insert by its rows, a query by the pages it goes through and what it sorts."""
     assert given.kind is kind
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        (statement("SELECT place_order($1)", log_bytes=3000), True),
+        (statement("CALL place_order($1)", log_bytes=3000), True),
+        (statement("SELECT * FROM t FOR UPDATE", rows=100, log_bytes=5400), False),
+        (statement("SELECT * FROM t", log_bytes=81920, page_images=10), False),
+        (statement("INSERT INTO t VALUES ($1)", log_bytes=3000), False),
+        (statement("VACUUM t", log_bytes=30000), False),
+        (statement("SELECT 1"), False),
+    ],
+)
+def test_what_writes_by_a_function_is_told_by_its_log(given: Statement, found: bool) -> None:
+    """Page images are a reader's, too (hints), and locks take few bytes."""
+    assert given.calls_what_writes is found
 
 
 def test_kinds_are_added_up() -> None:
