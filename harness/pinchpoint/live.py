@@ -5,6 +5,7 @@ The one place where the two ways to describe a farm meet; everything after it se
 
 from __future__ import annotations
 
+import fcntl
 import importlib
 import os
 import socket
@@ -78,13 +79,34 @@ def live_farm(farm: Farm, progress: Callable[[str], None]) -> Iterator[LiveFarm]
     """The farm, up: an embedded one is started unless it is up already, and stopped only if started here.
 
     Raises:
-        FarmUnavailable: an embedded tier does not start, or this installation has no embedded farm.
+        FarmUnavailable: an embedded tier does not start, this installation has no embedded farm, or somebody
+            else drives it.
     """
-    if farm.embedded is None:
-        yield _declared(farm)
-        return
-    with embedded().embedded_farm(farm, progress) as status:
-        yield _embedded(farm, status)
+    with claimed(farm):
+        if farm.embedded is None:
+            yield _declared(farm)
+            return
+        with embedded().embedded_farm(farm, progress) as status:
+            yield _embedded(farm, status)
+
+
+@contextmanager
+def claimed(farm: Farm) -> Iterator[None]:
+    """One run or probe at a time: a second one would load what the first measures, and lift its limits.
+
+    Its file is the lock: it is let go of however this process ends. A file system without locks has none.
+    """
+    with farm.identity.open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise FarmUnavailable(
+                f"farm {farm.name} ({farm.identity}): another run or probe is going on with it here; "
+                "wait until it has ended, or give this one a farm.yaml of its own"
+            ) from error
+        except OSError:
+            pass
+        yield
 
 
 def standing_farm(farm: Farm) -> LiveFarm | None:

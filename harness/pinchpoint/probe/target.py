@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pinchpoint.errors import GuardError, InputError
-from pinchpoint.live import embedded
+from pinchpoint.live import claimed, embedded
 from pinchpoint.plan import Disk, Farm
 from pinchpoint.plan.problems import nearest
 from pinchpoint.probe import place
@@ -66,6 +66,7 @@ def of_farm(farm: Farm, name: str | None, say: Callable[[str], None]) -> Iterato
     Raises:
         InputError: there is no such disk, or it is not on this machine.
         GuardError: the farm is production.
+        FarmUnavailable: somebody else drives it.
     """
     if farm.environment == "production":
         raise GuardError(
@@ -74,9 +75,10 @@ def of_farm(farm: Farm, name: str | None, say: Callable[[str], None]) -> Iterato
             "test"
         )
     if farm.embedded is None:
-        yield _declared_disk(farm, name)
+        with claimed(farm):
+            yield _declared_disk(farm, name)
         return
-    with embedded().embedded_farm(farm, say) as status:
+    with claimed(farm), embedded().embedded_farm(farm, say) as status:
         folders = {
             f"{tier}.{role}": path for tier, roles in status.disks.items() for role, path in roles.items()
         }
