@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from pinchpoint.errors import ExitStatus, InputError
 from pinchpoint.plan import load_plan
@@ -95,7 +96,7 @@ def _list(directory: Path) -> None:
     rows = sorted(found, key=lambda row: (row[1], row[0]))
     table = Table("run", "started", "state", "outcome", "what gives way first", box=None, pad_edge=False)
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(Text, row))  # a directory's name may look like markup
     # Lines are for pipes as much as for people: a name is never cut, also where there is no terminal.
     for column in table.columns:
         column.no_wrap, column.overflow = True, "ignore"
@@ -115,13 +116,18 @@ def _row(directory: Path) -> tuple[str, str, str, str, str]:
     verdict = directory / VERDICT
     if not verdict.exists():
         return directory.name, manifest["started"], state, "", ""
+    return directory.name, manifest["started"], state, *_outcome(verdict)
+
+
+def _outcome(verdict: Path) -> tuple[str, str]:
+    """What a verdict.json says, and what of."""
     try:
         content = json.loads(verdict.read_text(encoding="utf-8"))
-    except ValueError:
-        return directory.name, manifest["started"], state, "unreadable verdict", ""
-    limit = content.get("bottleneck") or {}
-    words = " ".join(str(limit[key]) for key in ("tier", "role", "resource", "kind") if limit.get(key))
-    return directory.name, manifest["started"], state, content.get("outcome", ""), words
+        limit = content.get("bottleneck") or {}
+        words = [str(limit[key]) for key in ("tier", "role", "resource", "kind") if limit.get(key)]
+        return str(content.get("outcome", "")), " ".join(words)
+    except (OSError, ValueError, AttributeError):  # not there to be read, no JSON, or other things in it
+        return "unreadable verdict", ""
 
 
 def _row_of_set(directory: Path) -> tuple[str, str, str, str, str]:
