@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.proc.value import Value
 
 LOOK_EVERY_S = 0.1
@@ -136,7 +135,7 @@ class Watcher:
     def _look_on(self) -> None:
         try:
             look = self._look_if_connected()
-        except CollectorError:
+        except Exception:  # noqa: BLE001 - a driver's own error must not end the looks either
             return  # the next reading fails for the same reason and says it, or it was but this one look
         if look is not None:
             with self._lock:
