@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from pathlib import Path
@@ -90,3 +91,17 @@ def test_a_farm_whose_name_is_mistyped_is_not_down(tmp_path: Path) -> None:
         status, out, err = said("farm", command, tmp_path / "fram.yaml")
         assert (status, out) == (2, b"")
         assert b"fram.yaml: there is no such file, and nothing of a farm made of it" in err
+
+
+def test_a_run_of_any_name_and_any_verdict_is_listed(tmp_path: Path) -> None:
+    """What looks like markup is a name; a verdict of other things than ours is said to be none."""
+    run = tmp_path / "[bold]one[unfinished"
+    run.mkdir()
+    manifest = {"schema": "pinchpoint.run/1", "state": "finished", "started": "2026-01-01T00:00:00.000Z"}
+    (run / "manifest.json").write_text(json.dumps(manifest))
+    for verdict in ("[]", '{"bottleneck": 7}', "{"):
+        (run / "verdict.json").write_text(verdict)
+        status, out, _ = said("runs", tmp_path)
+        assert status == 0
+        assert b"[bold]one[unfinished" in out
+        assert b"unreadable verdict" in out
