@@ -192,7 +192,10 @@ _FAILURES: tuple[tuple[str, str], ...] = (
         r"Timeout, server .* not responding|Broken pipe|Connection reset",
         "the link was cut; look at the network between here and there",
     ),
-    (r"Connection closed by|kex_exchange_identification", "sshd closed the connection; its log says why"),
+    (
+        r"Connection closed by|closed by remote host|kex_exchange_identification",
+        "sshd closed the connection; its log says why",
+    ),
     (
         r"no matching .* found",
         "it and this machine share no way to encrypt; allow one in the ssh configuration",

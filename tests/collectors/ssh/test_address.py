@@ -121,6 +121,7 @@ _CONFIG = (
         ),
         (255, "Timeout, server sql1 not responding.", "the link was cut"),
         (255, "Connection closed by 10.0.0.1 port 22", "sshd closed the connection"),
+        (255, "Connection to sql1 closed by remote host.", "sshd closed the connection"),
         (255, "", "ssh failed: without a word, as it gives up a link that was cut; try `ssh sql1`"),
         (1, "This account is currently not available.", "there is no shell that runs our commands"),
         (127, "sh: 1: exec: /bin/sh: not found", "there is no shell that runs our commands"),
