@@ -11,6 +11,13 @@ from dataclasses import dataclass, field
 from pinchpoint.fit.figures import LOG_BYTES_PER_WRITE, PAGE_READS_PER_OPERATION
 from pinchpoint.fit.production import COMMIT_LOG_BYTES, Production
 from pinchpoint.fit.statements import READING, WRITING, Kind, Sum
+from pinchpoint_scenarios.sql_mix.shape import (
+    LARGEST_ROW_BYTES,
+    LARGEST_STATEMENT_BYTES,
+    MOST_BATCH_ROWS,
+    MOST_COPY_ROWS,
+    MOST_SCAN_ROWS,
+)
 
 APPEND_LOG_BYTES = 196.0
 """A row of ``log_append``, its index entries and its commit, without its payload."""
@@ -25,7 +32,6 @@ LOAD_ROW_LOG_BYTES = 22.0
 
 PAGE_ROWS = 4
 """Rows of a page of sql-mix's data table (its README)."""
-_MOST_ROW_BYTES = 2**20
 _MOST_SCALE = 50.0
 _FITS, _HOT = 0.5, 0.01
 """A data table half as large as the cache stays in it; one so much smaller is soon written to everywhere."""
@@ -84,7 +90,7 @@ def _writes(production: Production, mix: Mix) -> None:
     if batches.calls:
         mix.rates["log_batch"] = batches.calls / length_s
         mix.why["log_batch"] = "transactions that insert several rows"
-        mix.params["batch_rows"] = max(2, round(batches.rows / batches.calls))
+        _rows(mix, "batch_rows", max(2, round(batches.rows / batches.calls)), MOST_BATCH_ROWS)
         mix.why["batch_rows"] = f"{batches.rows / batches.calls:.1f} rows each, the mean"
     changes = _sum(sums, Kind.CHANGE)
     if changes.calls:
@@ -97,7 +103,7 @@ def _writes(production: Production, mix: Mix) -> None:
     if loads.calls:
         mix.rates["bulk_load"] = loads.calls * share / length_s
         mix.why["bulk_load"] = "COPY and BULK INSERT"
-        mix.params["copy_rows"] = max(1, round(loads.rows / (loads.calls * share)))
+        _rows(mix, "copy_rows", max(1, round(loads.rows / (loads.calls * share))), MOST_COPY_ROWS)
         mix.why["copy_rows"] = "rows of one, the mean"
 
 
@@ -110,13 +116,20 @@ def _reads(production: Production, mix: Mix) -> None:
     if scans.calls:
         mix.rates["range_scan"] = scans.calls / length_s
         mix.why["range_scan"] = "queries that touch many pages"
-        mix.params["scan_rows"] = round(scans.pages / scans.calls * PAGE_ROWS)
+        _rows(mix, "scan_rows", round(scans.pages / scans.calls * PAGE_ROWS), MOST_SCAN_ROWS)
         mix.why["scan_rows"] = f"{scans.pages / scans.calls:.0f} pages each, the mean, of {PAGE_ROWS} rows"
     if sorts.calls:
         mix.rates["spill"] = sorts.calls / length_s
         mix.why["spill"] = "queries with temporary files"
         mix.params["spill_bytes"] = f"{max(1, round(sorts.temp_bytes / sorts.calls / _MIB))}MiB"
         mix.why["spill_bytes"] = "of temporary files each, the mean"
+
+
+def _rows(mix: Mix, name: str, wanted: int, most: int) -> None:
+    """So many rows, as far as sql-mix goes."""
+    mix.params[name] = min(wanted, most)
+    if wanted > most:
+        mix.lacking.append(f"{name} would be {wanted:,}, and sql-mix has {most:,} at most")
 
 
 def _row_bytes(production: Production, mix: Mix) -> None:
@@ -142,9 +155,10 @@ def _row_bytes(production: Production, mix: Mix) -> None:
         + rates["bulk_load"] * (BATCH_LOG_BYTES + copy * LOAD_ROW_LOG_BYTES)
     )
     payload = (wanted.value * sum(rates.values()) - fixed) / rows_per_s
-    mix.params["row_bytes"] = f"{min(_MOST_ROW_BYTES, max(1, round(payload)))}B"
+    most = min(LARGEST_ROW_BYTES, LARGEST_STATEMENT_BYTES // int(max(1, batch, copy)))
+    mix.params["row_bytes"] = f"{min(most, max(1, round(payload)))}B"
     mix.why["row_bytes"] = f"makes a write {wanted.value:.0f} bytes of the log; {wanted.origin}"
-    if not 1 <= payload <= _MOST_ROW_BYTES:
+    if not 1 <= payload <= most:
         mix.lacking.append(
             f"a write takes {wanted.value:.0f} bytes of the log in production; rows of {payload:.0f} bytes "
             "would be needed for that"
@@ -162,7 +176,8 @@ def _scale(production: Production, mix: Mix) -> None:
     # Of a table larger than the buffers, buffers ÷ table is found in them.
     larger = min(_MOST_SCALE, 1 / max(1 - missed, 1 / _MOST_SCALE))
     changes = _sum(production.sums, Kind.CHANGE)
-    hot = changes.calls and changes.page_images < _FEW_IMAGES * changes.calls
+    # In so small a table no scan would find its rows.
+    hot = changes.page_images < _FEW_IMAGES * changes.calls and "range_scan" not in mix.rates
     scale = larger if missed > _FOUND else _HOT if hot else _FITS
     mix.params["scale"] = round(scale, 2)
     images = f", {changes.page_images / changes.calls:.2g} page images for an update" if changes.calls else ""

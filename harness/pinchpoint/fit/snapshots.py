@@ -18,6 +18,8 @@ from pinchpoint.fit.tables import CAPTURED, KINDS, QUERY_STORE, TableKind
 
 Row = Mapping[str, str]
 _HEAD_BYTES = 65_536
+_LONGEST_FIELD = 2**28
+"""Letters of a cell: a statement may be long."""
 _DECIMAL_COMMA = re.compile(r"-?\d+,\d+")
 _TIMES = (CAPTURED, "start_time", "end_time")
 _SINCE = ("stats_since", "stats_reset")
@@ -91,6 +93,7 @@ def read_csv(path: Path) -> Snapshot | None:
             text = _decoded(file.read())
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
+    csv.field_size_limit(_LONGEST_FIELD)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     try:
         next(reader)

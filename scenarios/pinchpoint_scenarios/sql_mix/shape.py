@@ -11,7 +11,9 @@ from ..duration import Seconds
 from ..sizes import Bytes, spelt
 from ..skew import EVEN, Skew
 
-_LARGEST_STATEMENT_BYTES = 64 * 2**20
+LARGEST_STATEMENT_BYTES = 64 * 2**20
+LARGEST_ROW_BYTES = 2**20
+MOST_BATCH_ROWS, MOST_COPY_ROWS, MOST_SCAN_ROWS = 100_000, 1_000_000, 10_000_000
 
 
 class Shape(Params):
@@ -31,11 +33,11 @@ class Shape(Params):
         hold_s: how long it pauses after each, with the row locked (``hold`` in a plan).
     """
 
-    row_bytes: Annotated[Bytes, Field(le=2**20)] = 200
-    batch_rows: Annotated[int, Field(ge=1, le=100_000)] = 100
-    copy_rows: Annotated[int, Field(ge=1, le=1_000_000)] = 2000
+    row_bytes: Annotated[Bytes, Field(le=LARGEST_ROW_BYTES)] = 200
+    batch_rows: Annotated[int, Field(ge=1, le=MOST_BATCH_ROWS)] = 100
+    copy_rows: Annotated[int, Field(ge=1, le=MOST_COPY_ROWS)] = 2000
     bulk_bytes: Bytes = 128 * 2**20
-    scan_rows: Annotated[int, Field(ge=1, le=10_000_000)] = 1000
+    scan_rows: Annotated[int, Field(ge=1, le=MOST_SCAN_ROWS)] = 1000
     spill_bytes: Annotated[Bytes, Field(ge=2**20, le=2**40)] = 32 * 2**20
     skew: Skew = EVEN
     hot_rows: Annotated[int, Field(ge=1, le=10_000)] = 1
@@ -46,10 +48,10 @@ class Shape(Params):
     def _one_statement_fits_into_memory(self) -> Shape:
         for name in ("batch_rows", "copy_rows"):
             rows: int = getattr(self, name)
-            if rows * self.row_bytes > _LARGEST_STATEMENT_BYTES:
+            if rows * self.row_bytes > LARGEST_STATEMENT_BYTES:
                 raise ValueError(
                     f"{name} is {rows} and row_bytes {self.row_bytes}, {spelt(rows * self.row_bytes)} in one "
-                    f"statement; allowed: at most {spelt(_LARGEST_STATEMENT_BYTES)}"
+                    f"statement; allowed: at most {spelt(LARGEST_STATEMENT_BYTES)}"
                 )
         return self
 

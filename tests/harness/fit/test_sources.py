@@ -56,6 +56,29 @@ def test_what_changed_between_two_snapshots(tmp_path: Path) -> None:
     assert [float(row["calls"]) for row in change.rows] == [7, 40, 7]
 
 
+def test_a_statement_may_be_long(tmp_path: Path) -> None:
+    """A list of values as a program writes it has any length."""
+    long = {"query": "INSERT INTO t VALUES ($1)" + ", ($1)" * 50_000, "calls": 10, "rows": 500_010}
+    plan, _ = fitted(tmp_path, *pair(tmp_path, long))
+    assert plan["scenarios"]["production"]["params"]["batch_rows"] == 50_001
+
+
+def test_what_is_beyond_sql_mix_makes_a_plan_it_takes(tmp_path: Path) -> None:
+    """As much as it can do, and a sentence; a scan finds its rows where updates would do with few."""
+    batch = {"query": "INSERT INTO t SELECT * FROM u", "calls": 10, "rows": 2_000_000, "wal_bytes": 2 * 10**9}
+    plan, text = fitted(tmp_path, *pair(tmp_path, batch))
+    params = plan["scenarios"]["production"]["params"]
+    assert (params["batch_rows"], params["row_bytes"]) == (100_000, "671B")
+    assert "batch_rows would be 200,000, and sql-mix has 100,000 at most" in comments(text)
+    assert "rows of 1842 bytes would be needed for that" in comments(text)
+    scan = {"query": "SELECT count(*) FROM t", "calls": 10, "rows": 10, "shared_blks_hit": 1000}
+    change = {"query": "UPDATE t SET x = $1", "calls": 100, "rows": 100, "wal_bytes": 20_000}
+    plan, _ = fitted(tmp_path, *pair(tmp_path, scan, change))
+    assert plan["scenarios"]["production"]["params"]["scale"] == 0.5
+    plan, _ = fitted(tmp_path, *pair(tmp_path, change))
+    assert plan["scenarios"]["production"]["params"]["scale"] == 0.01
+
+
 def test_what_functions_write_is_not_passed_over(tmp_path: Path) -> None:
     """What hides it is said with its remedy; of statements counted twice the log is counted once."""
     calling = {"query": "SELECT place_order($1, $2)", "calls": 100, "rows": 100, "wal_bytes": 60_000}
