@@ -53,7 +53,7 @@ def first_manifest(
     hosts: dict[str, Any] = {}
     intervals_s = []
     for connected in collectors:
-        found = connected.collector.inventory()
+        found = connected.inventory
         # Somebody else may set the pace: who scrapes the host.
         told = (inventory.get("scrape_interval_s") for inventory in found.values())
         intervals_s.append(next((seconds for seconds in told if seconds), INTERVAL_S))

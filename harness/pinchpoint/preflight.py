@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -47,12 +47,14 @@ class Connected:
         hosts: the hosts it reads.
         collector: itself.
         required: whether the run is to end when it can no longer read one of them.
+        inventory: what it told of each host when it was connected.
     """
 
     kind: str
     hosts: tuple[str, ...]
     collector: Collector
     required: bool = False
+    inventory: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 def check_scenarios(made: Mapping[str, Scenario]) -> tuple[list[Check], dict[str, Any]]:
@@ -119,13 +121,15 @@ def _connected(kind: str, group: list[Watch], opened: list[Collector]) -> tuple[
         opened.append(collector)
         collector.read()
         samples = collector.read()
+        inventory = collector.inventory()
     except CollectorError as error:
         return Check(what, ok=False, found=str(error), about=about), None
     except Exception as error:  # noqa: BLE001 - a driver's own error is that host's, and no other's
         return Check(what, ok=False, found=f"{type(error).__name__}: {error}", about=about), None
     required = any(watch.required for watch in group)
     found = f"{len(samples)} values in a reading"
-    return Check(what, ok=True, found=found, about=about), Connected(kind, hosts, collector, required)
+    connected = Connected(kind, hosts, collector, required, inventory)
+    return Check(what, ok=True, found=found, about=about), connected
 
 
 def check_space(out: Path) -> Check:

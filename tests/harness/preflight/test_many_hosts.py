@@ -138,6 +138,16 @@ def test_a_driver_s_own_error_is_that_host_s_alone(kind: Kind, living: tuple[str
     assert sorted(kind.closed) == ["a", "c"]
 
 
+def test_who_cannot_tell_its_inventory_is_not_relied_on(
+    kind: Kind, living: tuple[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is asked once, while it is connected: a run would have no place to say that it failed."""
+    monkeypatch.setattr(Machine, "inventory", lambda self: {}[self._host])
+    with ExitStack() as stack:
+        ((check, connected),) = connect([watch("a", living)], stack)
+    assert (check.ok, check.found, connected) == (False, "KeyError: 'a'", None)
+
+
 def test_writes_on_one_machine_are_made_one_after_the_other(
     kind: Kind, living: tuple[str, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
