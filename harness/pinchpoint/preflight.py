@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -139,9 +140,7 @@ def check_space(out: Path) -> Check:
     if not nearest.is_dir():
         return Check(what, ok=False, found=f"{nearest} is a file; give a folder with --out")
     try:
-        probe = nearest / ".pinchpoint-write-test"
-        probe.touch()
-        probe.unlink()
+        tempfile.TemporaryFile(dir=nearest).close()
     except OSError as error:
         return Check(
             what, ok=False, found=f"cannot write in {nearest}: {error.strerror}; give another with --out"
