@@ -9,7 +9,9 @@ from __future__ import annotations
 import base64
 import io
 import json
-from collections.abc import Mapping
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, cast
 from urllib.parse import urlsplit
 
@@ -29,6 +31,11 @@ from .login import cookies, login
 from .ntlm import Ntlm
 from .odata import LIGHT, opened
 from .politeness import Pace
+
+_OF_ANOTHER_FORM = (ValueError, AttributeError, TypeError, KeyError)
+"""What the library raises on what is not SharePoint's JSON: a page to log in at, where cookies have ended."""
+# It logs a traceback of that, too.
+logging.getLogger("office365").addHandler(logging.NullHandler())
 
 
 class SharePointClient:
@@ -86,10 +93,11 @@ class SharePointClient:
     def content(self, target: str, *, accept: str = "*/*") -> Answer:
         """The bytes at ``target``, with the library's headers. Raises ``Failure`` and ``Skipped``."""
         try:
-            return self._http.request("GET", target, headers={**self._headers(), "Accept": accept})
-        except Failure as failure:
+            with self._failures(target):
+                return self._http.request("GET", target, headers={**self._headers(), "Accept": accept})
+        except Failure:
             self._borrowed = None  # a digest may have ended before its time
-            raise self._noted(failure) from failure
+            raise
 
     def target(self, url: str) -> str:
         """Path and query behind the site's URL. A link's host is not looked at: a token goes nowhere else."""
@@ -114,21 +122,23 @@ class SharePointClient:
         return self._borrowed
 
     def _json(self, target: str, options: RequestOptions) -> Any:
+        with self._failures(target):
+            return opened(self._request.execute_request_direct(options).json())
+
+    @contextmanager
+    def _failures(self, target: str) -> Iterator[None]:
+        """What goes wrong with a request, or the digest that the library gets before it, as ``Failure``."""
         try:
-            answer = self._request.execute_request_direct(options)
-            return opened(answer.json())
+            yield
         except Failure as failure:
-            raise self._noted(failure) from failure
+            self._pace.hold("", failure.retry_after_s)
+            raise
         except ClientRequestException as error:
             status = getattr(error.response, "status_code", 0)
             kind = "permission" if status == 403 else f"http_{status}"
             raise Failure(kind, "the server refused it", permanent=True) from error
-        except ValueError as error:
-            raise Failure("bad_answer", f"{target} is no JSON", permanent=True) from error
-
-    def _noted(self, failure: Failure) -> Failure:
-        self._pace.hold("", failure.retry_after_s)
-        return failure
+        except _OF_ANOTHER_FORM as error:
+            raise Failure("bad_answer", f"{target}: an answer is no such JSON", permanent=True) from error
 
 
 class _Transport(BaseTransport):

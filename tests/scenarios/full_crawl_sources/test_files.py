@@ -19,6 +19,7 @@ from pinchpoint_scenarios.errors import ScenarioError
 from pinchpoint_scenarios.full_crawl.failures import Failure
 from pinchpoint_scenarios.full_crawl.params import FullCrawlParams, SourceParams
 from pinchpoint_scenarios.full_crawl.sources import Grant, Item, Source, repository
+from pinchpoint_scenarios.full_crawl.sources.smb import descriptor_grants
 
 PASSWORD = "a secret word"
 FILES = {"top.txt": b"top", "a b/größe ☃ 100%.txt": b"odd", "a b/c/empty": b"", "big.bin": bytes(3 * 2**20)}
@@ -77,6 +78,41 @@ def test_entries_of_an_access_list_count_as_far_as_its_mask_lets_them(tmp_path: 
     source = made(str(tmp_path))
     (item,) = source.enumerate(source.root())
     assert Grant("uid:12345", "r-x") in (source.fetch(item).access or ())
+
+
+def described(*entries: bytes, revision: int = 2) -> bytes:
+    """A security descriptor (MS-DTYP 2.4.6) with a list of such entries."""
+    entire = b"".join(entries)
+    listed = struct.pack("<BxHHH", revision, 8 + len(entire), len(entries), 0) + entire
+    return struct.pack("<BBHIIII", 1, 0, 0x8004, 0, 0, 0, 20) + listed
+
+
+def entry(kind: int = 0, flags: int = 0) -> bytes:
+    """Everyone may, or may not, read (MS-DTYP 2.4.4.2)."""
+    return struct.pack("<BBHI", kind, flags, 20, 0x120089) + bytes([1, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0])
+
+
+@pytest.mark.parametrize(
+    ("descriptor", "grants"),
+    [
+        (described(entry()), (Grant("S-1-1-0", "0x120089"),)),
+        (
+            described(entry(1), entry(9), entry()),
+            (Grant("S-1-1-0", "0x120089", False), Grant("S-1-1-0", "0x120089")),
+        ),
+        (described(), ()),
+        (described()[:16] + bytes(4), (Grant("S-1-1-0", "0x1f01ff"),)),
+        (described(entry(flags=0x20)), None),
+        (described(entry(), revision=3), None),
+        (described(entry())[:35], None),
+        (b"", None),
+    ],
+)
+def test_an_access_list_that_cannot_be_read_is_not_known(
+    descriptor: bytes, grants: tuple[Grant, ...] | None
+) -> None:
+    """Which is no reason to fail its document: None, not nobody; entries of other kinds are passed over."""
+    assert descriptor_grants(descriptor) == grants
 
 
 @pytest.fixture(scope="module")

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -14,6 +18,7 @@ from infra.services.serving import Service, serving
 from office365.runtime.auth.token_response import TokenResponse
 from office365.sharepoint.client_context import ClientContext
 from scenarios.full_crawl_sources.sites import behind_ntlm, walk
+from scenarios.support import Reply, Server
 from servers import postgres
 
 from pinchpoint_infra.content import ingest
@@ -21,7 +26,7 @@ from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.errors import ScenarioError
 from pinchpoint_scenarios.full_crawl.failures import Failure
 from pinchpoint_scenarios.full_crawl.params import FullCrawlParams, SourceParams
-from pinchpoint_scenarios.full_crawl.sources import Grant, Repository, Source, repository
+from pinchpoint_scenarios.full_crawl.sources import Grant, Item, Repository, Source, repository
 
 MODULE = "pinchpoint_infra.services.web"
 TOKEN = "a-token"
@@ -224,3 +229,69 @@ def test_the_library_s_own_object_model_reads_the_web_tier(farm: Farm) -> None:
     found = context.search.query("004").execute_query()
     # One in each list; a test before this one may have deleted that of the second.
     assert found.value.PrimaryQueryResult.RelevantResults.TotalRows in {1, 2}
+
+
+class Anything(Server):
+    """A server that is not SharePoint's: the same answer to everything, but to who asks for a digest."""
+
+    said: Any = None
+    digest: Reply = 200, {}, b'{"FormDigestValue": "x", "FormDigestTimeoutSeconds": 1800}'
+
+    def answer(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Reply:
+        if target.lower().endswith("/contextinfo"):
+            return self.digest
+        return 200, {"Content-Type": "application/json"}, json.dumps(self.said).encode()
+
+
+ODD: tuple[Any, ...] = (
+    *(None, 1, "x", [], [[]], {}, {"value": None}, {"value": [1]}, {"value": [{}]}, {"d": {"results": [{}]}}),
+    {"value": [{"Member": [1], "RoleDefinitionBindings": [1]}]},
+    {"value": [{"Member": {}, "RoleDefinitionBindings": 1}]},
+    {"value": [{"Id": [], "FileRef": 1, "Title": {}, "Url": 3, "LoginName": None}]},
+    {"value": [{"ChangeType": "x", "ItemId": "y"}]},
+    {"value": [{"ChangeType": 1, "WebId": "w", "ListId": "l", "ItemId": 1, "ChangeToken": "t"}], "Id": "w"},
+    {"CurrentChangeToken": "t", "UserProfileProperties": [1], "odata.nextLink": 5, "value": []},
+)
+DOCUMENT = json.dumps({"web": "/_api/web", "access": "/_api/web/lists/getbytitle('x')"})
+
+
+@pytest.mark.parametrize("kind", ["sharepoint", "profiles"])
+def test_answers_of_another_form_are_failures(kind: str) -> None:
+    """Whatever JSON a server gives: an item fails by name, and no session ends."""
+    server = Anything()
+    with server.running():
+        for server.said in ODD:
+            source = made(Endpoint("sharepoint", server.url), kind=kind).connect()
+            where = f"{server.url}/_api/web"
+            asked: list[Callable[[], object]] = [source.check, source.token]
+            asked += [
+                partial(source.enumerate, Item("container", where, what))
+                for what in ("web", "webs", "lists", "items", "items id", "users")
+            ]
+            document = Item(
+                "document", f"{server.url}/a.txt", DOCUMENT if kind == "sharepoint" else "account"
+            )
+            for step in (*asked, partial(source.fetch, document), partial(source.changes, "1;2")):
+                with suppress(Failure):
+                    step()
+            source.close()
+
+
+@pytest.mark.parametrize(
+    ("digest", "failure"),
+    [
+        ((200, {}, b"<html>log in here</html>"), "bad_answer"),
+        ((200, {}, b"5"), "bad_answer"),
+        ((403, {}, b"{}"), "permission"),
+        ((401, {}, b""), "authentication"),
+    ],
+)
+def test_a_login_that_has_ended_fails_documents(digest: Reply, failure: str) -> None:
+    """In mid-crawl, where cookies or rights are over: the library gets no digest any more."""
+    server = Anything()
+    server.digest = digest
+    with server.running():
+        source = made(Endpoint("sharepoint", server.url), access=False).connect()
+        with pytest.raises(Failure, match=failure):
+            source.fetch(Item("document", f"{server.url}/a.txt", DOCUMENT))
+        source.close()

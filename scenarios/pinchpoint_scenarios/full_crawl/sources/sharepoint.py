@@ -185,15 +185,22 @@ class SharePointSource(OneHost):
 
     def _read_access(self, target: str) -> tuple[Grant, ...] | None:
         grants: list[Grant] = []
-        following = target
+        following, known = target, set[str]()
         while following:
+            if following in known:
+                raise Failure("bad_answer", f"{target}: its pages lead round", permanent=True)
+            known.add(following)
             try:
                 entries, following = page(self._client.get(following), target)
             except Failure as failure:
                 if failure.kind in _REFUSED:  # who crawls may read documents, but not who else may
                     return None
                 raise
-            grants += [_grant(entry) for entry in entries]
+            try:
+                grants += [_grant(entry) for entry in entries]
+            except (TypeError, AttributeError) as error:
+                why = f"{target} has no access list of the expected form"
+                raise Failure("bad_answer", why, permanent=True) from error
             following = self._client.target(following) if following else ""
         return tuple(grants)
 

@@ -59,7 +59,7 @@ class ChangeLog:
             items = [entry for entry in newest if "ItemId" in entry and not _is_deleted(entry)]
             changed = [*self._places(newest), *self._items(items)]
             token = entries[-1]["ChangeToken"]["StringValue"] if entries else since
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise Failure(
                 "bad_answer", "the change log is not of the expected form", permanent=True
             ) from error

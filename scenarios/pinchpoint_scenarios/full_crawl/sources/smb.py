@@ -201,7 +201,7 @@ def _content(file: Any) -> bytes:
     return b"".join(parts)
 
 
-def _grants(opened: Any) -> tuple[Grant, ...]:
+def _grants(opened: Any) -> tuple[Grant, ...] | None:
     """The access list of an open file: SIDs, and rights as the hexadecimal mask they are."""
     request = SMB2QueryInfoRequest()
     request["info_type"] = _SECURITY
@@ -215,13 +215,19 @@ def _grants(opened: Any) -> tuple[Grant, ...]:
     return descriptor_grants(answer["buffer"].get_value())
 
 
-def descriptor_grants(descriptor: bytes) -> tuple[Grant, ...]:
-    """The grants in a self-relative security descriptor (MS-DTYP 2.4.6), deny entries among them."""
-    *_, list_at = _DESCRIPTOR.unpack_from(descriptor)
-    if not list_at:
-        return (Grant("S-1-1-0", "0x1f01ff"),)  # no list at all: everyone may do everything
+def descriptor_grants(descriptor: bytes) -> tuple[Grant, ...] | None:
+    """The grants in a self-relative security descriptor (MS-DTYP 2.4.6), deny entries among them.
+
+    None where it cannot be read: cut off, or with flags or a revision that the library does not know.
+    """
     found = AclPacket()
-    found.unpack(descriptor[list_at:])
+    try:
+        *_, list_at = _DESCRIPTOR.unpack_from(descriptor)
+        if not list_at:
+            return (Grant("S-1-1-0", "0x1f01ff"),)  # no list at all: everyone may do everything
+        found.unpack(descriptor[list_at:])
+    except (struct.error, ValueError):
+        return None
     return tuple(
         Grant(
             str(entry["sid"].get_value()),
