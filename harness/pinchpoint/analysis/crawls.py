@@ -1,9 +1,8 @@
 """A crawl's sources: what was crawled, how fast, what failed, where a document's time went, what was full.
 
 The time of a stage is all of its operations together, so it holds every attempt. Over the seconds in which
-the source
-was worked on, it is the mean number of workers there (Little's law); over their limit, how full that pool
-was.
+the source was worked on, it is the mean number of workers there (Little's law); over their limit, how full
+that pool was.
 """
 
 from __future__ import annotations

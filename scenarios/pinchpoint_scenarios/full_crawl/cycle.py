@@ -21,8 +21,7 @@ Advance = Literal["over", "soon", "failed"]
 Mode = Literal["full", "incremental"]
 
 INCREMENT_EVERY_S = 1.0
-"""An incremental crawl that finds nothing is over at once: the next one starts no sooner than this after
-it."""
+"""An incremental crawl that finds nothing is over at once: the next one starts no sooner after it."""
 _EXAMPLES = 20
 """So many failures of each kind of each source are named in the event; the crawl database has all of them."""
 

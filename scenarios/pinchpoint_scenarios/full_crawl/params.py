@@ -21,8 +21,7 @@ class FullCrawlParams(Params):
         drive: ``pinchpoint``: the crawl is made here; ``native``: a SharePoint farm makes it itself.
         native: of a crawl that the farm makes itself, which takes none of what follows.
         mode: ``full``: the index is reset and everything crawled; ``incremental``: only what has changed
-        since
-            the last crawl, whose crawl database was kept (``run --keep-data``).
+            since the last crawl, whose crawl database was kept (``run --keep-data``).
         sources: what is crawled, all at once; empty: every source the farm's endpoints offer.
         retries: how often a failed request is tried again (where that can help at all).
         timeout_s: limit of one whole request.

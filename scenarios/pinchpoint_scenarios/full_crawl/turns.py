@@ -2,8 +2,7 @@
 
 Sources take turns, so that all of them are crawled from the beginning on, whatever each of them holds. Of a
 source its documents come first, and a container now and then: so documents are fetched from the first page
-on,
-and enumeration stays ahead of them without ever being all there is.
+on, and enumeration stays ahead of them without ever being all there is.
 
 A source with a limit of workers has so many *places*; a session that has one works for that source until
 nothing is left to take there.
@@ -21,8 +20,7 @@ from .records import Taken, Turn
 
 CONTAINER_EVERY = 16
 """One of so many turns at a source goes to a container before its documents: a page of a list, a folder,
-holds
-more than that on average, so what is enumerated grows faster than it is fetched."""
+holds more than that on average, so what is enumerated grows faster than it is fetched."""
 _LOOK_EVERY_S = 1.0  # for a free place, by a session that has other work
 
 

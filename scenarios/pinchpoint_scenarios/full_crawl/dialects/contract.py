@@ -77,8 +77,7 @@ class CrawlSql:
             removed.
         moved: (cycle, source, items): likewise those known by an item's identity, but under another key.
         sweep: (cycle): likewise those the cycle did not see, of every source all of which it enumerated
-            without
-            the failure of a container.
+            without the failure of a container.
         state: (holder): where the crawl stands: see ``CycleState``.
         claim: (holder, lease_s, number, ended): become the one session that ends a cycle or starts the next.
         give_back: (number, holder): let another session claim it.

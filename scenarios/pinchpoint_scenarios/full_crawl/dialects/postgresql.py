@@ -1,4 +1,4 @@
-"""The crawl database on PostgreSQL (9.5 and later, for SKIP LOCKED)."""
+"""The crawl database on PostgreSQL (10 and later, for identity columns)."""
 
 # ruff: noqa: S608 - SQL put together of parts of ours alone; parameters travel apart from it
 
