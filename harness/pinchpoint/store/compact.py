@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from pinchpoint.errors import InputError
 from pinchpoint.store.coarse import coarse
 from pinchpoint.store.journal import SUFFIX, read_frames, segments
 from pinchpoint.store.order import by_series, with_dictionaries
@@ -179,10 +180,21 @@ def _pairs(directory: Path, step_s: int) -> Iterator[tuple[pa.Table, pa.Table]]:
     for stem in sorted(stems):
         part, samples_part = _parts(directory / stem)
         if samples_part.exists():
-            operations, samples = pq.read_table(part), pq.read_table(samples_part)
+            operations, samples = _read(part), _read(samples_part)
         else:
             operations, samples = segment_tables(directory / f"{stem}{SUFFIX}")
         yield coarse(operations, step_s), samples
+
+
+def _read(part: Path) -> pa.Table:
+    """Raises InputError: the machine, not we, left it damaged."""
+    try:
+        return pq.read_table(part, page_checksum_verification=True)
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(
+            f"{part}: cannot be read: {error}; move it and the one beside it away: all but their minute is "
+            "kept"
+        ) from error
 
 
 def _compact(segment: Path, step_s: int) -> None:
@@ -192,7 +204,7 @@ def _compact(segment: Path, step_s: int) -> None:
         _parts(segment.with_suffix("")), (coarse(operations, step_s), samples), strict=True
     ):
         partial = path.with_suffix(".partial")
-        pq.write_table(table, partial, compression=_COMPRESSION)
+        pq.write_table(table, partial, compression=_COMPRESSION, write_page_checksum=True)
         partial.replace(path)
     segment.unlink()
 

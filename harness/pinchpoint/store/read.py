@@ -123,11 +123,14 @@ def _events(directory: Path) -> list[dict[str, Any]]:
     events = []
     for number, line in enumerate(text.splitlines(), 1):
         try:
-            events.append(json.loads(line))
+            event = json.loads(line)
         except ValueError as error:
             if number == text.count("\n") + 1:  # cut off by a kill: the one line that may be half
                 break
             raise InputError(f"{directory / EVENTS}:{number}: is no JSON: {error}") from error
+        if not isinstance(event, dict):
+            raise InputError(f"{directory / EVENTS}:{number}: is no event: found {line[:60]!r}")
+        events.append(event)
     return events
 
 

@@ -246,6 +246,33 @@ def test_a_byte_that_changed_is_no_other_figure(tmp_path: Path, share: float) ->
         show(damaged, connection)
 
 
+def test_a_part_that_the_machine_left_damaged_is_named(tmp_path: Path) -> None:
+    """With the way to what else was measured."""
+    run = tmp_path / "run"
+    store = RunWriter(run, {"name": "p", "started": "2026-01-01T00:00:00Z", "phases": []}, segment_s=1)
+    for second in range(4):
+        store.samples([sample(second)])
+    store.compact()
+    store.close()
+    part = min((run / JOURNAL).glob("*.samples.parquet"))
+    part.write_bytes(b"")
+    with pytest.raises(InputError, match=rf"{part.name}: cannot be read: .*; move it and the one beside it"):
+        open_run(run)
+    part.unlink()
+    part.with_name(part.name.replace(".samples.", ".operations.")).unlink()
+    assert open_run(run).samples.count_rows() == 3
+
+
+@pytest.mark.parametrize("line", ["5", '["gap"]', "half {"])
+def test_an_event_that_is_none_is_named_with_its_line(tmp_path: Path, line: str) -> None:
+    """Whatever else stands there."""
+    finished_run(tmp_path / "run")
+    events = tmp_path / "run" / "events.jsonl"
+    events.write_text(f'{{"event": "a"}}\n{line}\n{{"event": "b"}}\n')
+    with pytest.raises(InputError, match=r"events\.jsonl:2: is no"):
+        open_run(tmp_path / "run")
+
+
 def test_a_journal_that_may_not_be_removed_keeps_nothing_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
