@@ -10,7 +10,7 @@ from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.checks import Looked, look
 from pinchpoint.analysis.confidence import RESAMPLES, Trust
 from pinchpoint.analysis.measures import settle
-from pinchpoint.analysis.series import Key
+from pinchpoint.analysis.series import Key, each_core
 from pinchpoint.analysis.signature import Suspicion
 from pinchpoint.analysis.stages import Stage
 from pinchpoint.analysis.summary import listed, thing
@@ -41,13 +41,15 @@ def counted(fact: Fact, case: Case) -> Fact:
     """The fact with how many samples it rests on, or how many operations where it is about these."""
     samples = case.inputs.samples
     if fact.host and fact.instance is not None:
-        keys = [Key(fact.host, fact.metric, fact.instance)]
+        keys = [Key(fact.host, fact.metric, each) for each in each_core(fact.instance)]
     else:
         keys = [key for key in samples.keys(fact.metric) if _about(fact, key)]
     found = [samples.series(*key) for key in keys]
     counts = [series.measured for series in found if series is not None]
     if counts:
         return replace(fact, samples=sum(counts))
+    if len(keys) > 1 and fact.instance:  # no core was measured by itself: it was told by the machine's own
+        return counted(replace(fact, instance=""), case)
     whole = not fact.metric.partition(".")[2] or fact.metric.startswith("operations.")
     return replace(fact, samples=sum(flow.finished for flow in case.flows)) if whole and fact.metric else fact
 

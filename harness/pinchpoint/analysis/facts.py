@@ -104,9 +104,7 @@ def _busy(resource: Resource, found: CpuMeasures, evidence: str) -> Fact:
     else:
         text = f"CPU of {', '.join(resource.hosts)}: {named_cores(resource)} busy {busy} of the time"
         text = text if found.busy is not None else f"CPU of {', '.join(resource.hosts)}: not measured"
-    # A pool of several cores has no series of its own; the machine's is the nearest one to look at.
-    instance = resource.instance if resource.type != "cpu" or resource.cores == 1 else ""
-    fact = _fact(resource, text, "cpu.busy_ratio", found.busy, evidence, cpu_limit(resource), instance)
+    fact = _fact(resource, text, "cpu.busy_ratio", found.busy, evidence, cpu_limit(resource))
     return replace(fact, host=host or "")
 
 

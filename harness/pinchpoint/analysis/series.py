@@ -7,6 +7,7 @@ them up). Steps are a second long, in runs of over an hour ten.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -25,6 +26,14 @@ class Key(NamedTuple):
     host: str
     metric: str
     instance: str
+
+
+_CORES = re.compile(r"\d+(?:,\d+)+")
+
+
+def each_core(instance: str) -> list[str]:
+    """The series of a pool of cores ("0,1"), each of which has its own; of anything else the one it names."""
+    return instance.split(",") if _CORES.fullmatch(instance) else [instance]
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ class Fact:
         metric: the metric of samples.parquet it rests on, or the column of operations.parquet.
         value: the number, base units; None where nothing was measured.
         host: whose samples.
-        instance: which instance of the metric; None: several of the host's together.
+        instance: which instance of the metric, or cores ("0,1"); None: several of the host's together.
         evidence: ``E1`` saturation, ``E2`` growing queue, ``E3`` ceiling, ``E4`` independent witness,
             ``causal`` the test of ``run --prove``, or ``context``.
         threshold: what the value was compared with, base units.

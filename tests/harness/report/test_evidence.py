@@ -11,9 +11,10 @@ from typing import Any
 import duckdb
 import pyarrow.parquet as pq
 import pytest
-from harness.analysis.build import START_S, utc
+from harness.analysis.build import START_S, Build, utc
 from harness.report.example import saved_run, suspect, verdict
 
+from pinchpoint.analysis import analyse
 from pinchpoint.report.evidence import findings
 from pinchpoint.report.queries import operations_query, samples_query
 from pinchpoint.store.read import StoredRun
@@ -44,9 +45,27 @@ def test_a_query_shows_the_samples_of_its_fact(tmp_path: Path, monkeypatch: pyte
     rows = _answer(
         samples_query("cpu.busy_ratio", "search1", "0", WINDOW), saved_run(), tmp_path, monkeypatch
     )
-    assert 9 <= len(rows) <= 11
     assert {row["instance"] for row in rows} == {"0"}
     assert all(row["value"] > 0.9 for row in rows)
+    assert [row["utc"].second for row in rows] == list(range(11, 21)), "each covers the second before"
+
+
+def test_its_rows_are_those_the_figure_was_made_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many as the fact says, and their mean is the figure: of a pool of cores those of each core."""
+    build = Build(60).host("sql1", "sql", cores=(0, 1)).cpu("sql1", 0.97, 0.9, cores=(0, 1), pressure=0.9)
+    build.closed("orders", "sql-mix", 8).operations("orders", "point_read", 80, 0.1)
+    run = build.metric("generator1", "generator.users", 8.0, "orders", 0.0).generator().run()
+    content = analyse(run).to_json()
+    facts = {fact["fact"]: fact for fact in content["bottleneck"]["evidence"]}
+    (found,) = findings(content)
+    assert len(facts) > 1
+    for shown in found.evidence:
+        rows = _answer(shown.query, run, tmp_path, monkeypatch)
+        fact = facts[shown.fact]
+        if fact["evidence"] == "context":  # a share of what was used, reckoned from several series
+            continue
+        assert len(rows) == fact["samples"]
+        assert sum(row["value"] for row in rows) / len(rows) == pytest.approx(fact["value"], rel=1e-9)
 
 
 def test_a_query_counts_operations_by_second(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
