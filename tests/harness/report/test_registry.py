@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ from harness.report.example import saved_run, verdict
 
 from pinchpoint.errors import InputError
 from pinchpoint.report import registry
+from pinchpoint.report.report import gather
+from pinchpoint.report.tables import Column, Table
 
 
 def test_the_formats_of_the_command_line_are_there() -> None:
@@ -29,6 +32,17 @@ def test_two_formats_of_one_name_are_refused() -> None:
     twice = registry.FORMATS["md"]
     with pytest.raises(ValueError, match="two report formats are named 'md'"):
         registry.registered((twice, twice))
+
+
+def test_every_table_is_in_every_format() -> None:
+    """What one reader is shown no other lacks."""
+    report = gather(saved_run(), verdict(explanation={"would_change": []}))
+    marks = {name: f"cell of {name.replace('_', ' ')}." for name in report.tables}
+    rows = {name: [{"a": mark, "met": None, "scenario": ""}] for name, mark in marks.items()}
+    tables = {name: Table(name, name, (Column("a", "a"),), rows[name]) for name in marks}
+    for each in registry.FORMATS.values():
+        text = each.write(replace(report, tables=tables))
+        assert [name for name, mark in marks.items() if mark not in text] == [], each.name
 
 
 @pytest.mark.parametrize("broken", [{}, [], {"schema": "pinchpoint.verdict/1", "outcome": "?"}])
