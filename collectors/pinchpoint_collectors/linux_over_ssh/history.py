@@ -101,7 +101,7 @@ def _answered(
     lines: Sequence[str], gap: _Gap, wall: HostClock, wanted: Wanted
 ) -> tuple[list[Sample], Incident | None]:
     """What an answer says of a gap; nothing yet, where what covers its end is not written."""
-    zones = next((found.groups() for line in lines if (found := _ZONES.fullmatch(line))), ("+0000",))
+    zones = next((told.groups() for line in lines if (told := _ZONES.fullmatch(line))), ("+0000",))
     if len(set(zones)) > 1:
         why = "the clocks there were changed by an hour about then: of which hour a record is cannot be told"
         return [], _not_filled(gap, why)

@@ -23,6 +23,7 @@ from pinchpoint.imports.reading import (
     layered_disks,
     read_all,
     unknown_hosts,
+    unknown_paths,
     unknown_roles,
 )
 from pinchpoint.imports.source import Source
@@ -114,7 +115,12 @@ def span_words(span_s: tuple[float, float] | None) -> str:
 def _manifest(gathered: Gathered, places: Places, begin_s: float, end_s: float) -> dict[str, Any]:
     hosts = inventory(gathered, places)
     names = [read.source.path.stem for read in gathered.reads]
-    unknown = [*layered_disks(hosts, gathered, places), unknown_roles(hosts), unknown_hosts(hosts, places)]
+    unknown = [
+        *layered_disks(hosts, gathered, places),
+        *unknown_paths(hosts, places),
+        unknown_roles(hosts),
+        unknown_hosts(hosts, places),
+    ]
     return {
         "schema": RUN_SCHEMA,
         "state": "finished",

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from pinchpoint.analysis.inputs import seconds_of
 from pinchpoint.errors import InputError
 from pinchpoint.imports.alone import notes, span_words
-from pinchpoint.imports.places import Places, Role
+from pinchpoint.imports.places import Places, Role, address_names
 from pinchpoint.imports.reading import (
     Between,
     Gathered,
@@ -110,15 +110,18 @@ def _span_s(run: StoredRun) -> tuple[float, float]:
 
 
 def _of_run(run: StoredRun, places: Places) -> Places:
-    """With what the run's own farm says of tiers and disks, behind what the command line says."""
+    """With what the run's own farm says of tiers, addresses and disks, behind what the command line says."""
     tiers, roles = dict(places.tiers), dict(places.roles)
+    addresses: list[tuple[str, str]] = []
     for tier, its in ((run.manifest.get("farm") or {}).get("tiers") or {}).items():
         for host, facts in ((its or {}).get("hosts") or {}).items():
             tiers.setdefault(host, tier)
+            given = [collect.get("address") for collect in (facts or {}).get("collect") or ()]
+            addresses += [(host, str(address)) for address in given if address]
             for role, disk in ((facts or {}).get("disks") or {}).items():
                 if (disk or {}).get("device"):
                     roles.setdefault((host, disk["device"]), Role(tier, role))
-    return replace(places, tiers=tiers, roles=roles)
+    return replace(places, tiers=tiers, roles=roles, names={**address_names(addresses), **places.names})
 
 
 def _series(run: StoredRun) -> set[Key]:

@@ -16,6 +16,9 @@ from pinchpoint.plan.units import size
 
 _DISK = re.compile(r"(?P<host>[^:=]+):(?P<instance>.+)=(?P<tier>[\w-]+)\.(?P<role>[\w-]+)")
 
+_PORT = re.compile(r"(?<=[^:]):\d+$")
+_IP = re.compile(r"[\d.]+|.*:.*:.*")
+
 
 @dataclass(frozen=True, slots=True)
 class Role:
@@ -33,8 +36,10 @@ class Places:
         host: the one host the file is of; None: by the names in it.
         tiers: host -> tier.
         roles: (host, disk as the file names it) -> what it is for.
+        paths: (host, path of the farm's file) -> likewise: a mount point may be a disk's name, else nobody
+            who did not look at the host knows on which disk it lies.
         memory: host -> its memory in bytes.
-        names: another name of a host (its address) -> the host.
+        names: another name of a host (``address_names``) -> the host.
         farm: the farm's file as the manifest shows it; empty where there is none.
         named: the hosts that options name.
     """
@@ -42,6 +47,7 @@ class Places:
     host: str | None = None
     tiers: Mapping[str, str] = field(default_factory=dict)
     roles: Mapping[tuple[str, str], Role] = field(default_factory=dict)
+    paths: Mapping[tuple[str, str], Role] = field(default_factory=dict)
     memory: Mapping[str, int] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)
     farm: Mapping[str, Any] = field(default_factory=dict)
@@ -74,7 +80,7 @@ class Places:
         return next(
             (
                 role
-                for (name, disk), role in self.roles.items()
+                for (name, disk), role in (*self.roles.items(), *self.paths.items())
                 if same(name, host) and disk_name(disk) == disk_name(instance)
             ),
             None,
@@ -88,6 +94,25 @@ class Places:
 def same(one: str, other: str) -> bool:
     """Whether two names are one host's."""
     return one.casefold() == other.casefold()
+
+
+def address_names(addresses: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """What hosts may be called in a file: their addresses, and the first part of a name, as Windows has it.
+
+    Args:
+        addresses: (host, what a collector of it has for its address, as ``user@host.example:22``).
+
+    Returns:
+        Name in small letters -> host; a first part that several hosts share is none's.
+    """
+    whole: dict[str, str] = {}
+    first: dict[str, set[str]] = {}
+    for host, address in addresses:
+        name = _PORT.sub("", address.rpartition("@")[2]).casefold()
+        whole[name] = host
+        if not _IP.fullmatch(name):
+            first.setdefault(name.partition(".")[0], set()).add(host)
+    return {**{name: next(iter(hosts)) for name, hosts in first.items() if len(hosts) == 1}, **whole}
 
 
 def disk_name(device: str) -> str:
@@ -137,7 +162,7 @@ def read_places(
     if problems:
         raise InputError(*problems)
     named = frozenset({*belongs, *sizes, *(name for name, _ in roles)})
-    return _with_farm(Places(host, belongs, roles, sizes, named=named), farm_file)
+    return _with_farm(Places(host, belongs, roles, memory=sizes, named=named), farm_file)
 
 
 def _pairs(option: str, allowed: str, given: Sequence[str], problems: list[str]) -> dict[str, str]:
@@ -155,14 +180,17 @@ def _with_farm(places: Places, farm_file: Path | None) -> Places:
     if farm_file is None:
         return places
     farm = load_farm(farm_file)
-    tiers, roles, names = dict(places.tiers), dict(places.roles), {}
+    tiers, roles, paths = dict(places.tiers), dict(places.roles), {}
+    addresses: list[tuple[str, str]] = []
     for tier, its in farm.tiers.items():
         for host, facts in its.hosts.items():
             tiers.setdefault(host, tier)
-            for collect in facts.collect:
-                address = str(collect.options.get("address") or "")
-                names.update({address.casefold(): host} if address else {})
+            given = [collect.options.get("address") for collect in facts.collect]
+            addresses += [(host, str(address)) for address in given if address]
             for role, disk in facts.disks.items():
                 if disk.device:
                     roles.setdefault((host, disk.device), Role(tier, role))
-    return replace(places, tiers=tiers, roles=roles, names=names, farm=shown_farm(farm))
+                elif disk.path:
+                    paths[host, disk.path] = Role(tier, role)
+    names = address_names(addresses)
+    return replace(places, tiers=tiers, roles=roles, paths=paths, names=names, farm=shown_farm(farm))

@@ -302,6 +302,18 @@ def unknown_hosts(hosts: Iterable[str], places: Places) -> str:
     )
 
 
+def unknown_paths(hosts: Mapping[str, Mapping[str, Any]], places: Places) -> Iterator[str]:
+    """Which roles the farm's file gives as a path of which these files do not tell the disk, as warnings."""
+    for (name, path), role in places.paths.items():
+        host = next((host for host in hosts if same(host, name)), None)
+        if host is not None and role.role not in hosts[host]["roles"]:
+            disks = ", ".join(hosts[host]["disks"]) or "none"
+            yield (
+                f"{host}: on which disk {path} ({role.role}) lies these files do not tell; they have "
+                f"{disks}. --disk {host}:DISK={role.tier}.{role.role} says it"
+            )
+
+
 def unknown_roles(hosts: dict[str, dict[str, Any]]) -> str:
     """Which disks nobody said the use of, as a warning; ``""`` where there are none."""
     unknown = [

@@ -157,6 +157,35 @@ def test_how_much_memory_there_is_must_be_said(tmp_path: Path) -> None:
     assert "--memory" in row["remedy"]
 
 
+def test_little_memory_of_an_unknown_size_is_no_room(tmp_path: Path) -> None:
+    """It pages with 180 MB left: how much there is must be said before anybody else is named, or nobody."""
+    text = day(hours=3, free_mb=between(1, 2, 180.0, 8000.0), pages_in=between(1, 2, 900.0, 0.0))
+    verdict = judged(tmp_path, text)
+    assert verdict["outcome"] == "inconclusive"
+    [candidate] = verdict["candidates"]
+    assert (candidate["kind"], candidate["host"]) == ("memory", "SQL1")
+    assert "--memory SQL1=SIZE" in verdict["experiment"]
+    much = judged(tmp_path, text.replace("180.000000000", "6000.0"))
+    assert much["outcome"] == "not_reached"
+
+
+def test_where_nothing_else_was_recorded_nobody_is_named(tmp_path: Path) -> None:
+    """What typeperf says of one counter: its CPU may well have waited for nobody."""
+    rows = "".join(f'"11/20/2026 09:{n // 60:02}:{n % 60:02}.000","99.5"\r\n' for n in range(200))
+    text = f'"(PDH-CSV 4.0)","\\\\PC7\\Processor(_Total)\\% Processor Time"\r\n{rows}'
+    verdict = judged(tmp_path, text)
+    assert verdict["outcome"] == "inconclusive"
+    assert "nothing else was recorded" in verdict["summary"]
+    assert verdict["experiment"] == "Record CPU, memory and disks."
+
+
+def test_hosts_of_which_no_disk_was_recorded_are_told(tmp_path: Path) -> None:
+    """That APP3's disks had room nobody knows."""
+    verdict = judged(tmp_path, day(hours=1, app_cpu=97.0))
+    assert verdict["bottleneck"]["host"] == "APP3"
+    assert any("no disk of APP3 was recorded" in warning for warning in verdict["warnings"])
+
+
 def test_a_disk_whose_role_nobody_said_is_held_to_any_disks_limit(tmp_path: Path) -> None:
     """And is no more than a candidate; the warning and the experiment say how to tell."""
     verdict = judged(tmp_path, day(hours=1, log_write_s=0.030), places())
@@ -181,6 +210,22 @@ def test_a_declared_limit_that_is_reached(tmp_path: Path) -> None:
     blame = verdict["bottleneck"]
     assert (blame["kind"], blame["host"], blame["role"]) == ("disk_cap", "sql1", "log")
     assert verdict["disks"][0]["tier"] == "sql"
+
+
+def test_a_path_of_the_farm_is_a_disk_where_a_volume_is_mounted_there(tmp_path: Path) -> None:
+    """Of any other nobody who did not look at the host knows its disk: what to say is said."""
+    farm = tmp_path / "farm.yaml"
+    farm.write_text(
+        "name: f\nenvironment: production\nendpoints: {sql: {url: 'postgresql://sql1/db'}}\n"
+        "tiers:\n  sql:\n    hosts:\n      sql1:\n"
+        "        disks:\n          log: {path: 'L:\\'}\n          data: {path: 'M:\\data'}\n"
+    )
+    directory = imported(tmp_path, day(hours=1), read_places(None, [], [], [], farm))
+    manifest = open_run(directory).manifest
+    assert manifest["hosts"]["sql1"]["roles"]["log"]["device"] == "L:"
+    [said] = [each for each in manifest["warnings"] if "on which disk" in each]
+    assert r"M:\data (data)" in said
+    assert "--disk sql1:DISK=sql.data" in said
 
 
 def test_formats_that_do_not_tell_reads_from_writes_are_judged_too(tmp_path: Path) -> None:

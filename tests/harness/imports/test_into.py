@@ -10,21 +10,40 @@ from harness.comparison.example import saved
 
 from pinchpoint.conclude import verdict_of
 from pinchpoint.imports import import_into, open_source, read_places
+from pinchpoint.imports.places import address_names
 from pinchpoint_collectors.imports.record import CsvMapping, MappedColumn, Settings
 
 MAPPING = CsvMapping(
     time="time",
     columns={"cpu": MappedColumn("cpu.busy_ratio", scale=0.01)},
-    host="WEB1.example",
+    host="IIS-7",  # as its address begins, in capitals: Windows' own name of it
     interval_s=1.0,
 )
+
+
+def test_a_host_is_known_by_its_address_and_by_how_that_begins() -> None:
+    """Not by a number of an IP address, nor by a name that two hosts share."""
+    found = address_names(
+        [
+            ("a", "me@Sql1.one.example"),
+            ("b", "sql2.example:9042"),
+            ("c", "10.0.0.7"),
+            ("d", "fe80::1"),
+            ("e", "x.one.example"),
+            ("f", "x.two.example"),
+        ]
+    )
+    short = {"sql1": "a", "sql2": "b"}
+    whole = {"sql1.one.example": "a", "sql2.example": "b", "10.0.0.7": "c", "fe80::1": "d"}
+    assert found == short | whole | {"x.one.example": "e", "x.two.example": "f"}
 
 
 def test_a_host_nobody_watched_is_seen_by_an_import(tmp_path: Path) -> None:
     """Without it nobody can be named; with the CPU another tool recorded there, that host is."""
     build = Build(measure_s=120).host("sql1", "sql", machine="a", disks={"log": "sda"})
     build.cpu("sql1", 0.3).disk("sql1", "sda", 200, 0.001).generator(cpu=0.2)
-    build.manifest["farm"]["tiers"]["web"] = {"hosts": {"web1": {}}}
+    collect = [{"kind": "ssh", "address": "w@iis-7.intern.example:22"}]
+    build.manifest["farm"]["tiers"]["web"] = {"hosts": {"web1": {"collect": collect}}}
     build.closed("orders", "sql-mix", 8).operations("orders", "log_append", 200, 0.04)
     run = saved(build.run(), tmp_path / "run")
     before = verdict_of(run)[1]

@@ -16,13 +16,16 @@ from pinchpoint.analysis.alone.observed import (
     seen,
     unmeasured,
 )
-from pinchpoint.analysis.alone.stretches import figures
+from pinchpoint.analysis.alone.stretches import PLATEAU, figures, longest, stretches
 from pinchpoint.analysis.inputs import Host, Inputs
 from pinchpoint.analysis.series import Floats, Series
 from pinchpoint.analysis.thresholds import MEMORY_LOW, NETWORK, PAGING, PRESSURE, UTILISATION, Threshold
 from pinchpoint.analysis.verdict import Fact
 from pinchpoint.report import units
 
+MEMORY_SMALL = Threshold(
+    2.0 * 1024**3, "design", "less than 2 GiB available: below a tenth of what most servers have"
+)
 ON_NETWORK = Threshold(0.75, "PAL", "crawler: critical when more than 75 % of its threads access the network")
 
 
@@ -81,6 +84,7 @@ def _memory(inputs: Inputs, host: Host) -> Iterator[Observed]:
     """Little available, and paging at the same time; without paging it is no limit (METHOD step 5)."""
     series = inputs.samples.series(host.name, "mem.available_ratio")
     if series is None or not series.measured:
+        yield from _memory_of_unknown_size(inputs, host)
         return
     left = inputs.samples.steps(host.name, "mem.available_ratio")
     paged = inputs.samples.steps(host.name, "mem.paged_in_bytes_per_s")
@@ -95,6 +99,27 @@ def _memory(inputs: Inputs, host: Host) -> Iterator[Observed]:
         for fact in context(inputs, host.name, "mem.paged_in_bytes_per_s", "", "was paged in")
     ]
     yield seen(inputs, subject, reading, more, used=1 - mean)
+
+
+def _memory_of_unknown_size(inputs: Inputs, host: Host) -> Iterator[Observed]:
+    """Windows' counters do not say how much there is: where little is left while paging, it must be asked."""
+    samples = inputs.samples
+    paged = samples.series(host.name, "mem.paged_in_bytes_per_s")
+    left = samples.steps(host.name, "mem.available_bytes")
+    if paged is None or not np.isfinite(left).any():
+        return
+    paging = over(samples.steps(host.name, "mem.paged_in_bytes_per_s"), paged, PAGING.value)
+    with np.errstate(invalid="ignore"):
+        both = paging & (left < MEMORY_SMALL.value)
+    if longest(stretches(inputs.window, paged.covered_s, both)) < PLATEAU.value:
+        return
+    lowest = float(np.nanmin(left))
+    why = (
+        f"{units.bytes_(lowest)} of its memory were available at least, while it was paging; how much there "
+        "is was not said"
+    )
+    subject = Subject("memory", "memory", host.tier, host.name, "", None, MEMORY_SMALL)
+    yield unmeasured(subject, "mem.available_ratio", why)
 
 
 def _network(inputs: Inputs, host: Host) -> Iterator[Observed]:

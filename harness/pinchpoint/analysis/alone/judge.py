@@ -32,6 +32,7 @@ from pinchpoint.analysis.inputs import Inputs, utc
 from pinchpoint.analysis.knee import no_knee
 from pinchpoint.analysis.machine_disks import unknown_machines
 from pinchpoint.analysis.seen import stolen
+from pinchpoint.analysis.summary import listed
 from pinchpoint.analysis.tables import cpu_table, disk_table
 from pinchpoint.analysis.thresholds import MEMORY_CRITICAL, MIN_SECONDS, PRESSURE, SEEN, at_least
 from pinchpoint.analysis.verdict import (
@@ -48,6 +49,7 @@ from pinchpoint.analysis.verdict import (
 from pinchpoint.report import units
 
 MOST_PERIODS = 20
+RECORD_ALL = "Record CPU, memory and disks."
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +122,9 @@ def _conclude(inputs: Inputs, observed: Sequence[Observed]) -> _Found:
         length = units.seconds(float(inputs.window.seconds))
         why = f"only {length} were recorded, {MIN_SECONDS.value:.0f} s are the least"
         return _Found("inconclusive", cannot_tell(why, ()), experiment="Record for longer.")
+    if len(used_up) == len(observed) == 1 and not unknown and not used_up[0].demoted:
+        why = why_nobody(used_up, ())
+        return _Found("inconclusive", cannot_tell(why, used_up), None, used_up, RECORD_ALL)
     if len(used_up) == 1 and not unknown and not used_up[0].demoted:
         [one] = used_up
         return _Found("bottleneck", named_words(one), one, experiment=experiment_words((one,)))
@@ -131,7 +136,7 @@ def _conclude(inputs: Inputs, observed: Sequence[Observed]) -> _Found:
         )
     if not observed:
         why = "the samples are of nothing that can be used up (CPU, memory, disks, network)"
-        return _Found("inconclusive", cannot_tell(why, ()), experiment="Record CPU, memory and disks.")
+        return _Found("inconclusive", cannot_tell(why, ()), experiment=RECORD_ALL)
     return _Found("not_reached", nothing_words(observed), experiment=experiment_words(()))
 
 
@@ -249,6 +254,20 @@ def _warnings(inputs: Inputs) -> Iterator[str]:
         left = inputs.samples.mean(host, "mem.available_ratio")
         if left is not None and left < MEMORY_CRITICAL.value:
             yield f"{host}: only {units.percent(left)} of memory available (PAL: critical below 5 %)"
+    yield from _without_disks(inputs)
     yield from crawl_words(inputs)
     yield from stolen(inputs)
     yield from unknown_machines(inputs)
+
+
+def _without_disks(inputs: Inputs) -> Iterator[str]:
+    """Hosts of which nobody recorded a disk: that is no sign that they had room."""
+    with_disks = {disk.host for disk in inputs.disks}
+    without = [
+        host.name
+        for host in inputs.hosts
+        if host.name not in with_disks and inputs.samples.series(host.name, "cpu.busy_ratio")
+    ]
+    if without:
+        names = listed(list(dict.fromkeys(without)))
+        yield f"no disk of {names} was recorded: whether one was at its limit is not known"

@@ -45,9 +45,11 @@ def cannot_tell(why: str, candidates: Sequence[Observed]) -> str:
 
 
 def why_nobody(used_up: Sequence[Observed], unknown: Sequence[Observed]) -> str:
-    """Why no single resource is named."""
+    """Why no single resource is named: of several, of one beside what was not measured, of one alone."""
     if len(used_up) > 1:
         return f"{len(used_up)} resources were used up, and {UNKNOWN}"
+    if used_up and not unknown and not used_up[0].demoted:
+        return f"{thing_words(used_up[0])} was used up, and nothing else was recorded"
     missing = listed([thing_words(one) for one in unknown[:3]])
     if used_up and used_up[0].demoted:
         return f"{thing_words(used_up[0])} was {_state(used_up[0])}, but {used_up[0].demoted}"
@@ -102,9 +104,12 @@ def _state(one: Observed) -> str:
 
 def experiment_words(candidates: Sequence[Observed]) -> str:
     """What would decide."""
-    unknown = [thing_words(one) for one in candidates if not one.measured]
+    unknown = [one for one in candidates if not one.measured]
+    sizeless = [one.subject.host for one in unknown if one.subject.resource == "memory"]
+    if sizeless:
+        return f"Say how much memory {sizeless[0]} has (--memory {sizeless[0]}=SIZE), and import again."
     if unknown:
-        return f"Record {listed(unknown)} as well, over the same time of day."
+        return f"Record {listed([thing_words(one) for one in unknown])} as well, over the same time of day."
     roleless = [one.subject for one in candidates if one.demoted and one.subject.role == one.subject.instance]
     if roleless:
         disk = f"{roleless[0].host}:{roleless[0].instance}"
