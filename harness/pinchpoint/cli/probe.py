@@ -37,9 +37,7 @@ _SUITES = "".join(f"\n\n{each.name}: {each.about}." for each in SUITES.values())
 @click.option(
     "--line",
     metavar="DURATION",
-    default="20ms",
-    show_default=True,
-    help="Up to how many outstanding I/Os does this mean latency hold?",
+    help="Up to how many outstanding I/Os does this mean latency hold? Else 20ms.",
 )
 @click.option("--resume", type=_PATH, help="Go on with a probe that was interrupted: its directory.")
 @click.option(

@@ -1,20 +1,22 @@
 """The caps a probe has found: a rate that workloads share, and that more outstanding I/O does not raise.
 
-A device serves reads, writes, small and large I/Os at rates of their own; a regulator counts them all alike.
-So a cap is found where two workloads or more stand at the same highest rate (within 3 %), each with I/O
-waiting for I/O (its latency has grown with what is outstanding), without a device's spread, and as long as
-more is outstanding.
+A device serves reads, writes, small and large I/Os at rates of their own; a regulator counts them all alike,
+or all reads, or all writes. So a cap is found where two workloads or more stand at the same highest rate
+(within 3 %), each with I/O waiting for I/O (its latency has grown with what is outstanding), without a
+device's spread, and as long as more is outstanding. Reads or writes that reach a cap in one workload alone
+show it where they come as evenly as no device serves them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from statistics import median
 
 import numpy as np
 
 from pinchpoint.analysis.inputs import Limits
-from pinchpoint.analysis.thresholds import CAP_MATCH, FLAT
+from pinchpoint.analysis.thresholds import CAP_MATCH, FLAT, IRREGULAR
 from pinchpoint.probe.figures import Figures, Mean
 from pinchpoint.report import units
 from pinchpoint_scenarios.storage_probe import Cell
@@ -29,6 +31,7 @@ PART_MATCH = 0.015
 has such a pair of caps; where one has, both say the same."""
 WORKLOADS = 2
 """A rate that two workloads share is none of a device's (our value)."""
+WAYS = ("read", "write")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +58,20 @@ class Caps:
     Attributes:
         iops: I/Os per second.
         bytes_per_s: bytes per second.
+        read_iops, read_bytes_per_s, write_iops, write_bytes_per_s: of one of them alone, where what holds
+            all I/O does not explain it.
     """
 
-    iops: Cap | None
-    bytes_per_s: Cap | None
+    iops: Cap | None = None
+    bytes_per_s: Cap | None = None
+    read_iops: Cap | None = None
+    read_bytes_per_s: Cap | None = None
+    write_iops: Cap | None = None
+    write_bytes_per_s: Cap | None = None
 
     @property
     def limits(self) -> Limits | None:
-        """As the rules of a run take them; None where nothing was found."""
+        """Those of all I/O, as the rules of a run take them; None where there are none."""
         if self.iops is None and self.bytes_per_s is None:
             return None
         return Limits(
@@ -71,37 +80,88 @@ class Caps:
             self.iops.unit_bytes if self.iops else None,
         )
 
+    def __iter__(self) -> Iterator[tuple[str, Cap]]:
+        """Those that were found, each with its name."""
+        found = ((each.name, getattr(self, each.name)) for each in fields(self))
+        return ((name, cap) for name, cap in found if cap is not None)
+
+    def lowered(self, limits: Limits | None, read_ratio: float | None) -> Limits | None:
+        """What holds I/O of which so much is reads: those limits, or less where reads or writes have less."""
+        if read_ratio is None:
+            return limits
+        found = limits or Limits(None, None, None)
+        for way, share in zip(WAYS, (read_ratio, 1 - read_ratio), strict=True):
+            iops, size = getattr(self, f"{way}_iops"), getattr(self, f"{way}_bytes_per_s")
+            if iops and share and _below(iops.value / share, found.iops):
+                found = replace(found, iops=iops.value / share, io_unit_bytes=iops.unit_bytes)
+            if size and share and _below(size.value / share, found.bytes_per_s):
+                found = replace(found, bytes_per_s=size.value / share)
+        return found if found.iops or found.bytes_per_s else limits
+
+
+def _below(one: float, other: float | None) -> bool:
+    return other is None or one < other * (1 - CAP_MATCH.value)
+
 
 def find_caps(found: Found) -> Caps:
-    """Look for both kinds; where one of them explains all that the other would, there is only that one.
+    """Look for all kinds; where one of them explains all that another would, there is only that one.
 
     Also where bytes per second are the I/Os per second times a part into which large I/Os are split. Of one
     size of I/O alone the two cannot be told apart: it is then called a cap of I/Os.
     """
-    iops = _cap(found, lambda one: one.iops, units.iops)
-    size = _cap(found, lambda one: one.bytes_per_s, lambda value: units.of_metric("_bytes_per_s", value))
+    raw = {each.name: cap for each in fields(Caps) if (cap := _cap(found, each.name))}
+    # Mixes that reads, or writes, hold stand at one rate as well: it is that of their own kind of mix.
+    common = {name: cap for name, cap in raw.items() if not name.startswith(WAYS)}
+    common = {name: cap for name, cap in common.items() if not _of_a_way(found, name, cap, raw)}
+    apart = {
+        name: cap
+        for name, cap in raw.items()
+        if name.startswith(WAYS)
+        and not any(_stands(found, cap.cells, other, of) for of, other in common.items())
+    }
+    kept = [pair for way in ("", "read_", "write_") for pair in _one_or_both(found, {**common, **apart}, way)]
+    return Caps(**dict(kept))
+
+
+def _of_a_way(found: Found, name: str, cap: Cap, raw: Mapping[str, Cap]) -> bool:
+    """Whether reads or writes alone explain a rate that all I/O of some cells has, and others', too."""
+    ways = [(of, other) for of, other in raw.items() if of.startswith(WAYS)]
+    return any(
+        _stands(found, cap.cells, other, of) and not _stands(found, other.cells, cap, name)
+        for of, other in ways
+    )
+
+
+def _one_or_both(found: Found, raw: Mapping[str, Cap], way: str) -> Iterator[tuple[str, Cap]]:
+    """The caps in I/Os and in bytes, or the one of them that explains both."""
+    of_io, of_size = f"{way}iops", f"{way}bytes_per_s"
+    iops, size = raw.get(of_io), raw.get(of_size)
     if iops and size:
-        if _stands(found, size.cells, iops.value, lambda one: one.iops):
-            return Caps(iops, None)
-        if _stands(found, iops.cells, size.value, lambda one: one.bytes_per_s):
-            return Caps(None, size)
         unit = next((one for one in PARTS if abs(size.value / iops.value / one - 1) <= PART_MATCH), None)
-        if unit:
+        if _stands(found, size.cells, iops, of_io):
+            size = None
+        elif _stands(found, iops.cells, size, of_size):
+            iops = None
+        elif unit:
             parts = f"; larger I/Os are split, and each part of {unit // 1024} KiB counts"
-            return Caps(replace(iops, unit_bytes=unit, why=iops.why + parts), None)
-    return Caps(iops, size)
+            iops, size = replace(iops, unit_bytes=unit, why=iops.why + parts), None
+    yield from ((name, cap) for name, cap in ((of_io, iops), (of_size, size)) if cap)
 
 
-def _stands(
-    found: Found, cells: Sequence[Cell], level: float, rate: Callable[[Figures], Mean | None]
-) -> bool:
-    """Whether all of these stand at that level."""
-    means = [rate(found[cell]) for cell in cells]
-    return all(mean is not None and abs(mean.middle / level - 1) <= CAP_MATCH.value for mean in means)
+def _stands(found: Found, cells: Sequence[Cell], cap: Cap, name: str) -> bool:
+    """Whether all of these stand at that cap, one of the rate of that name."""
+    means = [_rate(found[cell], name) for cell in cells]
+    return all(mean is not None and abs(mean.middle / cap.value - 1) <= CAP_MATCH.value for mean in means)
 
 
-def _cap(found: Found, rate: Callable[[Figures], Mean | None], words: Callable[[float], str]) -> Cap | None:
-    rates = {cell: mean for cell, one in found.items() if (mean := rate(one)) is not None and mean.middle}
+def _rate(one: Figures, name: str) -> Mean | None:
+    rate: Mean | None = getattr(one, name)
+    return rate
+
+
+def _cap(found: Found, name: str) -> Cap | None:
+    """The cap of the rate of that name (``Figures``)."""
+    rates = {cell: mean for cell, one in found.items() if (mean := _rate(one, name)) and mean.middle}
     if not rates:
         return None
     highest = max(mean.middle for mean in rates.values())
@@ -116,23 +176,60 @@ def _cap(found: Found, rate: Callable[[Figures], Mean | None], words: Callable[[
         for cell in near
         if abs(rates[cell].middle / level - 1) <= max(CAP_MATCH.value, counted_ratio(found[cell]))
     ]
-    even = [cell for cell in waiting if _even(found[cell], rates[cell])]
+    way = next((each for each in WAYS if name.startswith(each)), None)
+    even = [cell for cell in waiting if _even(found[cell], rates[cell], steps=not (way and _mixed(cell)))]
     held = [cell for cell in even if cell in at and _stays(found, cell, at)]
-    workloads = list(dict.fromkeys(cell.workload for cell in held))
     # Who waits for his I/O before he issues the next may stay below a cap, and so may who was disturbed;
     # nobody exceeds it.
     against = [cell for cell in near if cell not in at and (cell in even or rates[cell].middle > level)]
-    if len(workloads) < WORKLOADS or against:
+    if against or not held:
         return None
-    if len({(cell.block_bytes, cell.read_ratio, cell.random_ratio) for cell in held}) < WORKLOADS:
+    why = _shared(held, rates, name) or (_alone(found, held, rates, name) if way else None)
+    return Cap(value=level, cells=tuple(at), why=why) if why else None
+
+
+def _shared(held: Sequence[Cell], rates: Mapping[Cell, Mean], name: str) -> str | None:
+    """Why that rate is a cap, where workloads of different kinds share it."""
+    workloads = dict.fromkeys(cell.workload for cell in held)
+    if min(len(workloads), len({_kind(cell, name) for cell in held})) < WORKLOADS:
         return None
-    listed = ", ".join(f"{cell.name} {words(rates[cell].middle)}" for cell in held[:4])
+    listed = ", ".join(f"{cell.name} {rate(name, rates[cell].middle)}" for cell in held[:4])
     more = f" and {len(held) - 4} more" if len(held) > 4 else ""
-    return Cap(
-        value=level,
-        cells=tuple(at),
-        why=f"{len(workloads)} workloads stand at the same rate with I/O waiting for I/O: {listed}{more}",
+    do = next((each for each in WAYS if name.startswith(each)), "stand")
+    return f"{len(workloads)} workloads {do} at the same rate with I/O waiting for I/O: {listed}{more}"
+
+
+def _kind(cell: Cell, name: str) -> tuple[float | None, ...]:
+    """In what workloads must differ to tell a regulator by the rate they share.
+
+    A device may well write as many I/Os, or bytes, in any order, and as many bytes in any size: its writes
+    beside reads are fewer.
+    """
+    if not name.startswith(WAYS):
+        return (cell.block_bytes, cell.read_ratio, cell.random_ratio)
+    return (cell.block_bytes, cell.read_ratio) if name.endswith("iops") else (cell.read_ratio,)
+
+
+def _alone(found: Found, held: Sequence[Cell], rates: Mapping[Cell, Mean], name: str) -> str | None:
+    """Why it is a cap though one workload alone reaches it: its I/Os come as evenly as no device serves."""
+    told = [one for cell in held if not _mixed(cell) and (one := found[cell].irregular_ratio) is not None]
+    if not told or median(told) >= IRREGULAR.value:
+        return None
+    listed = ", ".join(f"{cell.name} {rate(name, rates[cell].middle)}" for cell in held[:4])
+    return (
+        f"one rate with I/O waiting for I/O: {listed}; the number of I/Os differs from second to second as "
+        f"little as if the time between two spread by {units.percent(median(told))}: no device is as even"
     )
+
+
+def _mixed(cell: Cell) -> bool:
+    """Reads and writes by chance: how many of one there are in a second is no regulator's doing."""
+    return cell.read_ratio not in (0, 1)
+
+
+def rate(name: str, value: float) -> str:
+    """A figure of that name, in words."""
+    return units.iops(value) if name.endswith("iops") else units.of_metric("_bytes_per_s", value)
 
 
 def _stays(found: Found, cell: Cell, at: Sequence[Cell]) -> bool:
@@ -145,10 +242,10 @@ def _stays(found: Found, cell: Cell, at: Sequence[Cell]) -> bool:
     return sum(one in at for one in deeper) * 2 > len(deeper)
 
 
-def _even(one: Figures, rate: Mean) -> bool:
-    """Whether most repetitions and, where they are known, steps differ as little as a regulator's do."""
-    steps = one.uneven_ratio is None or one.uneven_ratio <= FLAT.value
-    return steps and rate.usual_spread_ratio <= max(FLAT.value, counted_ratio(one))
+def _even(one: Figures, rate: Mean, *, steps: bool) -> bool:
+    """Whether most repetitions and, where asked for and known, steps differ as little as a regulator's do."""
+    flat = not steps or one.uneven_ratio is None or one.uneven_ratio <= FLAT.value
+    return flat and rate.usual_spread_ratio <= max(FLAT.value, counted_ratio(one))
 
 
 def counted_ratio(one: Figures) -> float:

@@ -21,7 +21,7 @@ from pinchpoint.probe.bridge.disk import probed_disk
 from pinchpoint.probe.bridge.forecast import forecast
 from pinchpoint.probe.bridge.told import forecast_text
 from pinchpoint.probe.calibrate import calibrate, undeclared
-from pinchpoint.probe.record import Probe, load
+from pinchpoint.probe.record import LINE_S, Probe, load
 from pinchpoint.probe.target import Target
 from pinchpoint.probe.text import probe_text
 from pinchpoint.probe.verdict import Verdict
@@ -47,7 +47,7 @@ class Asked:
     repeat: int | None
     time_per_cell: str | None
     size: str | None
-    line: str
+    line: str | None
     resume: Path | None
     predict: Path | None
     also: tuple[Path, ...]
@@ -68,7 +68,7 @@ def _measure(asked: Asked) -> ExitStatus:
     """One disk, measured."""
     seconds = _read("--time-per-cell", asked.time_per_cell, duration) if asked.time_per_cell else None
     size_bytes = _read("--size", asked.size, size) if asked.size else None
-    line_s = _read("--line", asked.line, duration)
+    line_s = _read("--line", asked.line, duration) if asked.line else LINE_S
     with Interrupts() as interrupts, _target(asked) as chosen:
         if asked.calibrate and asked.farm_file:
             undeclared(asked.farm_file, str(chosen.where.disk))  # not after hours
@@ -111,12 +111,13 @@ def _predict(asked: Asked, run: Path) -> ExitStatus:
 
 
 def _how(asked: Asked) -> dict[str, object]:
-    """What says how to measure; ``--line`` alone may be left as it is."""
+    """What says how to measure, and what to look for."""
     return {
         "--profile": asked.profile,
         "--repeat": asked.repeat,
         "--time-per-cell": asked.time_per_cell,
         "--size": asked.size,
+        "--line": asked.line,
     }
 
 

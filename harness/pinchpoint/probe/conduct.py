@@ -64,7 +64,20 @@ def begun(
             f"{target.where.folder} lies on no disk of this machine ({target.where.file_system}): memory, or "
             "a network share, is what is measured"
         )
+    probe.warnings += remembered(chosen, size, target.memory_bytes)
     return probe
+
+
+def remembered(chosen: Suite, size_bytes: int, memory_bytes: int) -> list[str]:
+    """What a reader must know of a file that memory holds, where a suite goes through the page cache."""
+    if chosen.size_bytes is not None or size_bytes >= 2 * memory_bytes:
+        return []
+    most, memory = units.bytes_(size_bytes), units.bytes_(memory_bytes)
+    why = (
+        f"the suite {chosen.name} goes through the page cache, and a file of {most} is less than twice the "
+        f"memory ({memory}): it is memory, in part or wholly, that was measured; leave the size to the suite"
+    )
+    return [why]
 
 
 def new_directory(parent: Path, probe: Probe) -> Path:

@@ -7,7 +7,7 @@ which they were made, each as a share of its cell's mean.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -18,17 +18,22 @@ from pinchpoint.analysis.changes import find_shift
 from pinchpoint.analysis.drift import PARTS
 from pinchpoint.analysis.series import Floats
 from pinchpoint.analysis.thresholds import DISK_SHIFT, DRIFTS, FLAT, MIN_SAMPLES
+from pinchpoint.probe.falls import held_from, level_of
 from pinchpoint.probe.record import Probe, Trial
 from pinchpoint_scenarios.storage_probe import Cell
 
 LEAST_TRIALS = 8
 """Fewer repetitions have no trend that could be told from chance (Kendall's tau, p < .01)."""
+LEAST_FALLS = 3
+"""So many repetitions that fall to one level and hold it are no chance (our value)."""
 LEAST_APART = 5
 """Of so many the first may stand apart: further from all others than they from each other (our value)."""
 SLOWEST_RATIO = 10.0
 """An outlier is a step with ten times the usual latency (our value)."""
 
 Move = Literal["fell", "rose", "steady", "unsteady"]
+OVER_TIME: Mapping[str, str] = {"fell": "disk_burst_exhausted", "rose": "disk_warm_up"}
+"""What a disk is called that went so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +44,8 @@ class Change:
         move: ``fell`` and held there, ``rose``, ``steady``; ``unsteady``: it fell and did not hold.
         before: figure before the change, or at first.
         after: after it, or at last.
-        at_s: seconds of measuring until then; None where repetitions were compared.
+        at_s: seconds of measuring until then, of each repetition that fell where several did; None where
+            repetitions were compared.
         at_trial: the repetition in or after which it changed; None where seconds were compared.
         how: the test, in words.
     """
@@ -72,6 +78,9 @@ class Outliers:
 def of_cell(trials: Sequence[Trial]) -> Change | None:
     """How one cell went; None where too little was measured to tell."""
     done = [trial for trial in trials if trial.failed is None]
+    anew = _anew(done)
+    if anew is not None:
+        return anew
     by_trials = _of_trials(np.array([one.figure for one in done if one.figure is not None], dtype=float))
     steps = [(one.number, value) for one in done if one.series for value in one.series.iops]
     if len(steps) < MIN_SAMPLES.value:
@@ -135,6 +144,25 @@ def outliers(trials: Sequence[Trial]) -> Outliers | None:
     usual = float(np.median(steps))
     many = sum(value >= SLOWEST_RATIO * usual for value in steps)
     return Outliers(many, len(steps), usual, max(steps))
+
+
+def _anew(done: Sequence[Trial]) -> Change | None:
+    """Repetitions that begin higher and fall to one level, which holds half of them; None where they do not.
+
+    What was allowed on credits is used up in each, and some of it is back when the next begins.
+    """
+    found = [(one, held_from(one)) for one in done]
+    falls = [(one, at) for one, at in found if at and one.series and at <= len(one.series.iops) // 2]
+    if len(falls) < max(LEAST_FALLS, len(done) / 2):
+        return None
+    after = np.array([level_of(one, at) for one, at in falls])
+    level = float(np.median(after))
+    if (np.abs(after / level - 1) > FLAT.value).any():
+        return None
+    before = float(np.median([one.series.iops[0] for one, _ in falls if one.series]))
+    at_s = float(np.median([at * one.series.step_s for one, at in falls if one.series]))
+    how = f"{len(falls)} of {len(done)} repetitions fall to one level (within 3 %) and begin higher again"
+    return Change("fell", before, level, at_s, None, how)
 
 
 def _of_steps(values: Floats, step_s: float) -> Change:

@@ -80,9 +80,10 @@ class Driver:
         try:
             self._prepare([job for job in jobs if job.tool not in missing])
             for trial in range(1, probe.options.repeat + 1):
-                if trial > 1 and self.suite.pause_s and self._open(jobs, trial):
+                left = unmeasured(probe, jobs, trial)
+                if trial > 1 and self.suite.pause_s and left:
                     self._pause(self.suite.pause_s)
-                for job in self._open(jobs, trial):
+                for job in left:
                     self._one(job, trial, missing.get(job.tool))
             probe.state = "finished"
         except Stopped:
@@ -116,14 +117,6 @@ class Driver:
             raise FarmUnavailable("\n".join(found.values()))
         self.probe.warnings += [why for why in found.values() if why not in self.probe.warnings]
         return found
-
-    def _open(self, jobs: Sequence[Job], trial: int) -> list[Job]:
-        """What is not measured yet of that repetition."""
-        return [
-            job
-            for job in jobs
-            if not any(one.number == trial for cell in job.cells for one in self.probe.cells[cell])
-        ]
 
     def _prepare(self, jobs: Sequence[Job]) -> None:
         tools = [TOOLS[job.tool] for job in jobs if job.uses_file]
@@ -218,8 +211,17 @@ def sized(suite: Suite, size_bytes: int | None, memory_bytes: int) -> int:
     return int(memory_bytes * 2.1) // 2**20 * 2**20
 
 
+def unmeasured(probe: Probe, jobs: Sequence[Job], trial: int) -> list[Job]:
+    """What is still to be done of that repetition."""
+    return [
+        job
+        for job in jobs
+        if not any(one.number == trial for cell in job.cells for one in probe.cells.get(cell, ()))
+    ]
+
+
 def estimate(suite: Suite, probe: Probe) -> dict[str, Any]:
-    """What it will take.
+    """What it will take; of a probe that is gone on with, what is left.
 
     ``jobs``; ``seconds`` of timed ones; ``pauses_s``; ``untimed`` jobs; ``bytes`` of the file that is written
     before; ``longest_bytes``: the most that lies on the disk at once. How long untimed work takes, and the
@@ -227,12 +229,14 @@ def estimate(suite: Suite, probe: Probe) -> dict[str, Any]:
     """
     options = probe.options
     jobs = suite.jobs(options.time_per_cell_s or 0.0)
-    each = [job.seconds + settles(job) + _START_S for job in jobs if job.seconds]
+    left = [unmeasured(probe, jobs, trial) for trial in range(1, options.repeat + 1)]
+    each = [job.seconds + settles(job) + _START_S for some in left for job in some if job.seconds]
+    many = sum(map(len, left))
     return {
-        "jobs": len(jobs) * options.repeat,
-        "seconds": sum(each) * options.repeat,
-        "pauses_s": suite.pause_s * (options.repeat - 1),
-        "untimed": (len(jobs) - len(each)) * options.repeat,
+        "jobs": many,
+        "seconds": sum(each),
+        "pauses_s": suite.pause_s * sum(map(bool, left[1:])),
+        "untimed": many - len(each),
         "bytes": options.size_bytes if any(job.uses_file for job in jobs) else 0,
         "longest_bytes": max(options.size_bytes, *(job.room_bytes for job in jobs)),
     }

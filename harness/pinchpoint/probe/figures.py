@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
 import numpy as np
 
-from pinchpoint.analysis.movement import COUNTED
+from pinchpoint.analysis.movement import COUNT_ERROR, COUNTED
 from pinchpoint.analysis.series import spread
-from pinchpoint.analysis.thresholds import MIN_STEPS
+from pinchpoint.analysis.thresholds import IRREGULAR, MIN_STEPS
 from pinchpoint.probe import times
 from pinchpoint.probe.record import Probe, Trial
 from pinchpoint_scenarios.storage_probe import Cell
 
 _SHARES = (0.5, 0.95, 0.99, 0.999)
+CLOCK_ERROR = 0.0005
+"""fio ends a step of a second at a whole millisecond."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,17 +62,24 @@ class Figures:
         failed: why others were not, each reason once.
         iops: I/Os per second, reads and writes.
         bytes_per_s: likewise.
+        read_iops, write_iops, read_bytes_per_s, write_bytes_per_s: of one of them alone.
         mean_s: mean latency of all I/Os of all repetitions.
         p50_s: half of all I/Os ended within it; p95_s, p99_s and p999_s likewise.
         max_s: the longest.
         seconds: how long all of it was measured.
         uneven_ratio: spread of the rate from step to step, beyond what counting whole I/Os makes.
+        irregular_ratio: how far the times between I/Os would spread that make such a spread; None also of
+            too few I/Os to tell a device's.
     """
 
     trials: int
     failed: tuple[str, ...]
     iops: Mean | None
     bytes_per_s: Mean | None
+    read_iops: Mean | None
+    write_iops: Mean | None
+    read_bytes_per_s: Mean | None
+    write_bytes_per_s: Mean | None
     mean_s: float | None
     p50_s: float | None
     p95_s: float | None
@@ -78,6 +88,7 @@ class Figures:
     max_s: float | None
     seconds: float | None
     uneven_ratio: float | None
+    irregular_ratio: float | None
 
 
 def figures(probe: Probe) -> Mapping[Cell, Figures]:
@@ -91,11 +102,16 @@ def of(trials: Sequence[Trial]) -> Figures:
     p50_s, p95_s, p99_s, p999_s = times.quantiles([one.latency for one in done if one.latency], _SHARES)
     longest = [one.max_s for one in done if one.max_s is not None]
     lasted = [one.seconds for one in done if one.seconds is not None]
+    uneven, count = _steps(done)
     return Figures(
         trials=len(done),
         failed=tuple(dict.fromkeys(one.failed for one in trials if one.failed)),
         iops=_mean([one.iops for one in done]),
         bytes_per_s=_mean([one.bytes_per_s for one in done]),
+        read_iops=_mean([one.reads_per_s for one in done]),
+        write_iops=_mean([one.writes_per_s for one in done]),
+        read_bytes_per_s=_mean([one.read_bytes_per_s for one in done]),
+        write_bytes_per_s=_mean([one.write_bytes_per_s for one in done]),
         mean_s=_latency(done),
         p50_s=p50_s,
         p95_s=p95_s,
@@ -103,7 +119,8 @@ def of(trials: Sequence[Trial]) -> Figures:
         p999_s=p999_s,
         max_s=max(longest, default=None),
         seconds=sum(lasted) if lasted else None,
-        uneven_ratio=_uneven(done),
+        uneven_ratio=None if uneven is None else max(0.0, uneven - COUNTED / count),
+        irregular_ratio=None if uneven is None else _irregular(uneven, count),
     )
 
 
@@ -112,16 +129,29 @@ def _mean(values: Sequence[float | None]) -> Mean | None:
     return Mean.of(known) if known else None
 
 
-def _uneven(done: Sequence[Trial]) -> float | None:
-    """The middle two thirds of the steps, each as a share of its repetition's mean; None of too few."""
+def _steps(done: Sequence[Trial]) -> tuple[float | None, float]:
+    """(spread of the middle two thirds of the steps, each as a share of its repetition's mean; I/Os a step).
+
+    The spread is None of too few steps, and where nothing was done in most.
+    """
     shares = []
     for one in done:
         mean = sum(one.series.iops) / len(one.series.iops) if one.series else 0.0
         shares += [value / mean for value in one.series.iops] if one.series and mean else []
     counts = [value * one.series.step_s for one in done if one.series for value in one.series.iops]
-    found = spread(np.array(shares)) if len(shares) >= MIN_STEPS.value else None
     usual = float(np.median(counts)) if counts else 0.0
-    return max(0.0, found - COUNTED / usual) if found is not None and usual else None
+    return (spread(np.array(shares)) if usual and len(shares) >= MIN_STEPS.value else None), usual
+
+
+def _irregular(spread_ratio: float, count: float) -> float | None:
+    """Of ``count`` I/Os a step, each with a time of its own, the number spreads by that of the times ÷ √.
+
+    None where a device's spread would not be three times what counting leaves open.
+    """
+    if COUNT_ERROR / math.sqrt(count) > IRREGULAR.value / 3:
+        return None
+    more = spread_ratio**2 - (COUNT_ERROR / count) ** 2 - CLOCK_ERROR**2
+    return math.sqrt(max(0.0, more) * count)
 
 
 def _latency(done: Sequence[Trial]) -> float | None:

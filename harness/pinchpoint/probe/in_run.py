@@ -10,13 +10,12 @@ from typing import Any
 from pinchpoint.plan import Disk
 from pinchpoint.probe import conduct, times
 from pinchpoint.probe.declared import of_disk
-from pinchpoint.probe.record import Declared, Options, Probe, Trial, Where
+from pinchpoint.probe.record import LINE_S, Declared, Options, Probe, Trial, Where
 from pinchpoint.store.read import StoredRun
 from pinchpoint_scenarios.storage_probe import SUITES, Cell, Series
 from pinchpoint_scenarios.storage_probe.params import StorageProbeParams
 from pinchpoint_scenarios.storage_probe.scenario import PROBE_FAILED, PROBED, StorageProbe
 
-_LINE_S = 0.020
 _FIGURES = (
     "seconds",
     "reads_per_s",
@@ -71,14 +70,15 @@ def _probe(run: StoredRun, params: Mapping[str, Any], events: Sequence[Mapping[s
             farm=farm.get("name"),
             disk=first.get("disk"),
         ),
-        options=Options(asked, given.seconds, first["size_bytes"], _LINE_S),
+        options=Options(asked, given.seconds, first["size_bytes"], given.line or LINE_S),
         declared=_declared(farm, first.get("disk")),
         started=_utc(first["started_s"]),
         ended=_utc(events[-1]["started_s"]),
         state="finished" if all(cells.values()) else "interrupted",
         cells=cells,
         warnings=[
-            "measured while the rest of a plan went on: what the disk has left, not what it can do by itself"
+            "measured while the rest of a plan went on: what the disk has left, not what it can do by itself",
+            *conduct.remembered(chosen, first["size_bytes"], first.get("memory_bytes", 0)),
         ],
     )
 

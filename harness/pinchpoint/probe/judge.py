@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from pinchpoint.analysis.inputs import Limits
 from pinchpoint.analysis.points import NO_LIMIT, Judged, Point, judge_points
 from pinchpoint.analysis.thresholds import CAP_MATCH
 from pinchpoint.probe import course, words
 from pinchpoint.probe.alike import alike
-from pinchpoint.probe.caps import Caps, find_caps, queued
+from pinchpoint.probe.caps import find_caps, queued
 from pinchpoint.probe.course import Change
-from pinchpoint.probe.figures import Figures, figures
+from pinchpoint.probe.falls import Fall, between
+from pinchpoint.probe.figures import Figures, figures, of
+from pinchpoint.probe.held import Held, contradicted, held_against, most
 from pinchpoint.probe.record import Declared, Probe
+from pinchpoint.probe.settled import settled
 from pinchpoint.probe.suspicion import reads_above, reads_of_memory
 from pinchpoint.probe.verdict import CellVerdict, Verdict, WorkloadVerdict
 from pinchpoint_scenarios.storage_probe import Cell
@@ -24,7 +26,6 @@ LITTLE = 0.10
 FAR_MORE = 2.0
 """A cap is not near where twice as much gets done for others (our value)."""
 
-OVER_TIME = {"fell": "disk_burst_exhausted", "rose": "disk_warm_up"}
 CLASSES = ((8, "very light"), (64, "light"), (128, "relatively heavy"), (512, "heavy"))
 """Outstanding I/Os up to which a load is called so; beyond, very heavy. 8, 128, 256 and 1,024 are those of a
 published series of storage tests; what lies between is ours."""
@@ -41,15 +42,21 @@ def judge(probe: Probe) -> Verdict:
     writes = course.of_group(probe, [cell for cell in deepest if cell.read_ratio == 0])
     above = reads_above(found, probe.declared)
     remembered = reads_of_memory(reads, writes)
-    settled = _settled(probe, found, writes)
+    fall = between(probe.cells)
+    later = {cell: settled(probe.cells[cell], writes, fall) for cell in found}
+    judged = {cell: of(trials) if trials else found[cell] for cell, trials in later.items()}
     doubtful = bool(above or remembered)
-    trusted = {cell: one for cell, one in settled.items() if not (doubtful and _reads(cell, above))}
+    trusted = {
+        cell: judged[cell]
+        for cell, trials in later.items()
+        if trials and not (doubtful and _reads(cell, above))
+    }
     caps = find_caps(trusted)
-    contradicted = _contradicted(probe.declared, caps, trusted)
-    limits, burst, which = _held_against(probe.declared, caps, contradicted)
+    contradiction = contradicted(probe.declared, caps, trusted)
+    held = held_against(probe.declared, caps, contradiction, fall)
     workloads = tuple(
-        _workload(probe, name, {cell: settled[cell] for cell in cells}, settled, limits, burst, which)
-        for name, cells in by_workload.items()
+        _workload(probe, {cell: judged[cell] for cell in cells}, judged, held.lowered(caps, cells[0]), fall)
+        for cells in by_workload.values()
     )
     kinds: dict[str, list[str]] = {}
     for one in workloads:
@@ -58,16 +65,16 @@ def judge(probe: Probe) -> Verdict:
     verdict = Verdict(
         kinds={kind: tuple(names) for kind, names in kinds.items()},
         caps=caps,
-        limits=limits,
-        limits_are=which,
-        contradicted=contradicted,
+        limits=held.limits,
+        limits_are=held.which,
+        contradicted=contradiction,
         over_time=_over_time(workloads, deepest, reads, writes, remembered=bool(remembered)),
         host_cache=(*above.values(), *remembered),
         declared_used=_declared_used(probe.declared, found),
         behaves_like=alike(
             caps.limits,
-            _most(trusted, "iops"),
-            _most(trusted, "bytes_per_s"),
+            most(trusted, "iops"),
+            most(trusted, "bytes_per_s"),
             sorted({1, probe.declared.stripes}),
         ),
         workloads=workloads,
@@ -80,84 +87,42 @@ def _reads(cell: Cell, above: Mapping[Cell, str]) -> bool:
     return cell.read_ratio == 1 or cell.workload in {one.workload for one in above}
 
 
-def _settled(probe: Probe, found: Mapping[Cell, Figures], change: Change | None) -> Mapping[Cell, Figures]:
-    """The figures after the repetition in which the disk's level changed; all where it did not."""
-    if change is None or change.at_trial is None or change.move not in OVER_TIME:
-        return found
-    later = {
-        cell: [one for one in trials if one.number > change.at_trial] or trials
-        for cell, trials in probe.cells.items()
-    }
-    settled = figures(replace(probe, cells=later))
-    return {cell: settled[cell] for cell in found}
-
-
-def _held_against(
-    declared: Declared, caps: Caps, contradicted: str | None
-) -> tuple[Limits | None, Limits | None, str | None]:
-    """(limits, those on credits, ``declared``, ``found`` or ``both``)."""
-    said, found = declared.limits, caps.limits
-    if said is None or contradicted is not None:
-        return (found, None, "found") if found else (None, None, None)
-    rest = found or said
-    whole = replace(said, iops=said.iops or rest.iops, bytes_per_s=said.bytes_per_s or rest.bytes_per_s)
-    return whole, declared.burst, "declared" if whole == said else "both"
-
-
-def _contradicted(declared: Declared, caps: Caps, trusted: Mapping[Cell, Figures]) -> str | None:
-    """Why the declared figures are not this disk's: it stands at others, or does more than they allow."""
-    limits = declared.limits
-    if limits is None:
-        return None
-    unit = limits.io_unit_bytes
-    as_bytes = limits.iops * unit if limits.iops and unit else None
-    for name, cap, allowed in (
-        ("iops", caps.iops, (limits.iops, declared.burst and declared.burst.iops)),
-        (
-            "bytes_per_s",
-            caps.bytes_per_s,
-            (limits.bytes_per_s, declared.burst and declared.burst.bytes_per_s, as_bytes),
-        ),
-    ):
-        known = [value for value in allowed if value]
-        if cap and known and all(abs(cap.value / value - 1) > CAP_MATCH.value for value in known):
-            return words.contradiction(name, known[0], cap.value, cap.why)
-        most = _most(trusted, name)
-        if most and known and most > max(known) * (1 + CAP_MATCH.value):
-            return words.exceeded(name, max(known), most)
-    return None
-
-
 def _workload(
     probe: Probe,
-    name: str,
     found: Mapping[Cell, Figures],
     of_all: Mapping[Cell, Figures],
-    limits: Limits | None,
-    burst: Limits | None,
-    which: str | None,
+    held: Held,
+    fall: Fall | None,
 ) -> WorkloadVerdict:
     cells = sorted(found, key=lambda cell: cell.outstanding or 0)
-    no_cap = limits is None and len(cells) == 1 and _did_more(cells[0], of_all)
-    judged = _judged(cells, found, NO_LIMIT if no_cap else limits, burst)
-    verdicts = tuple(_cell(cell, found[cell], judged.get(cell), limits, which) for cell in cells)
-    if no_cap:
-        verdicts = tuple(replace(one, why=f"{one.why}; {words.NO_CAP}") for one in verdicts)
     deepest = cells[-1]
+    if held.limits is None and len(cells) == 1 and _did_more(deepest, of_all):
+        held = replace(held, limits=NO_LIMIT)
+    judged = _judged(cells, found, held)
+    verdicts = tuple(_cell(cell, found[cell], judged.get(cell), held) for cell in cells)
+    if held.limits is NO_LIMIT:
+        verdicts = tuple(replace(one, why=f"{one.why}; {words.NO_CAP}") for one in verdicts)
     holds, crossed = _line(cells, found, probe.options.line_s)
-    changes = [course.of_cell(probe.cells[cell]) for cell in reversed(cells)]
-    moved = [change for change in changes if change and change.move != "steady"]
     return WorkloadVerdict(
-        workload=name,
+        workload=deepest.workload,
         kind=verdicts[-1].kind,
         varied=words.varied(cells, probe.options.repeat),
         cells=verdicts,
         line_holds_to=holds,
         line_crossed_at=crossed,
         load_class=_class(holds),
-        course=next(iter(moved), changes[0]),
+        course=_course(probe, cells, fall),
         outliers=course.outliers(probe.cells[deepest]),
     )
+
+
+def _course(probe: Probe, cells: Sequence[Cell], fall: Fall | None) -> Change | None:
+    """How a workload went: as the deepest of its cells that did not stay as it was."""
+    changes = [course.of_cell(probe.cells[cell]) for cell in reversed(cells)]
+    moved = next((change for change in changes if change and change.move != "steady"), None)
+    if moved is None and fall is not None and cells[0].workload in fall.workloads:
+        return Change("fell", fall.before, fall.after, None, None, fall.how)
+    return moved or changes[0]
 
 
 def _did_more(cell: Cell, of_all: Mapping[Cell, Figures]) -> bool:
@@ -178,18 +143,16 @@ def _ways(cell: Cell, one: Figures) -> tuple[float | None, ...]:
     return tuple(mean.middle * share for mean in (one.iops, one.bytes_per_s) for share in (ratio, 1 - ratio))
 
 
-def _judged(
-    cells: Sequence[Cell], found: Mapping[Cell, Figures], limits: Limits | None, burst: Limits | None
-) -> dict[Cell, Judged]:
+def _judged(cells: Sequence[Cell], found: Mapping[Cell, Figures], held: Held) -> dict[Cell, Judged]:
     points = {cell: point for cell in cells if (point := _point(cell, found[cell])) is not None}
     by_point = {id(point): cell for cell, point in points.items()}
     role = cells[0].role
-    done = judge_points(list(points.values()), limits, burst, role=role) if points else ()
+    done = judge_points(list(points.values()), held.limits, held.burst, role=role) if points else ()
     judged = {by_point[id(one.point)]: one for one in done}
     for cell, one in judged.items():
         if one.kind == "disk_latency" and one is not done[0] and queued(found, cell):
             # Its neighbour alone left open whether I/O waits for I/O; the fewest outstanding tell.
-            judged[cell] = judge_points([done[0].point, one.point], limits, burst, role=role)[1]
+            judged[cell] = judge_points([done[0].point, one.point], held.limits, held.burst, role=role)[1]
     return judged
 
 
@@ -216,9 +179,8 @@ def _really(cell: Cell, one: Figures) -> float | None:
     return really if abs(really / cell.outstanding - 1) > LITTLE else None
 
 
-def _cell(
-    cell: Cell, one: Figures, judged: Judged | None, limits: Limits | None, which: str | None
-) -> CellVerdict:
+def _cell(cell: Cell, one: Figures, judged: Judged | None, held: Held) -> CellVerdict:
+    limits, which = held.limits, held.which
     if judged is not None:
         name = "burst" if judged.limit == "burst" else which
         return CellVerdict(
@@ -280,12 +242,12 @@ def _over_time(
 ) -> dict[str, tuple[str, ...]]:
     found: dict[str, dict[str, None]] = {}
     for one in workloads:
-        if one.course and one.course.move in OVER_TIME:
-            found.setdefault(OVER_TIME[one.course.move], {})[one.workload] = None
+        if one.course and one.course.move in course.OVER_TIME:
+            found.setdefault(course.OVER_TIME[one.course.move], {})[one.workload] = None
     for change, ratio in ((reads, 1), (writes, 0)):
-        if change and change.move in OVER_TIME:
+        if change and change.move in course.OVER_TIME and change.at_s is None:
             names = {cell.workload: None for cell in deepest if cell.read_ratio == ratio}
-            found.setdefault(OVER_TIME[change.move], {}).update(names)
+            found.setdefault(course.OVER_TIME[change.move], {}).update(names)
     if remembered:  # what gets faster because somebody remembers it is no disk that warms up
         rose = found.get("disk_warm_up", {})
         found["disk_warm_up"] = {
@@ -301,10 +263,4 @@ def _declared_used(declared: Declared, found: Mapping[Cell, Figures]) -> dict[st
     if limits is None:
         return {}
     pairs = (("iops", limits.iops), ("bytes_per_s", limits.bytes_per_s))
-    return {name: most / cap for name, cap in pairs if cap and (most := _most(found, name))}
-
-
-def _most(found: Mapping[Cell, Figures], name: str) -> float | None:
-    """The highest of ``iops`` or ``bytes_per_s``."""
-    means = [getattr(one, name) for one in found.values()]
-    return max((mean.middle for mean in means if mean is not None), default=None)
+    return {name: done / cap for name, cap in pairs if cap and (done := most(found, name))}

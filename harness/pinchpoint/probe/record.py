@@ -17,6 +17,8 @@ from pinchpoint_scenarios.storage_probe import Cell, Measured, Series
 
 SCHEMA = "pinchpoint.probe/1"
 PROBE = "probe.json"
+LINE_S = 0.020
+"""The latency that is looked for where no other is asked for: a data disk's (METHOD, thresholds)."""
 State = Literal["running", "finished", "interrupted"]
 
 

@@ -27,7 +27,7 @@ _CELLS = (
     "max_s",
     "kind",
 )
-_WORKLOADS = ("workload", "kind", "holds", "crossed", "course")
+_WORKLOADS = ("workload", "kind", "holds", "crossed", "class", "course")
 _NARROWEST = 8
 """A heading has so many characters a line at least."""
 
@@ -42,6 +42,7 @@ def probe_text(probe: Probe, verdict: Verdict) -> str:
         blocks.append(wrapped(said))
     blocks.append(drawn(tables.workloads(verdict, probe.options.line_s), _WORKLOADS))
     lines = [wrapped(f"{one.workload}: {one.cells[-1].why}", "  - ") for one in verdict.workloads]
+    lines += [wrapped(cap.why, "  - ") for _, cap in verdict.caps]
     if lines:
         blocks.append("\n".join(["The arithmetic, at the most outstanding:", *lines]))
     if verdict.behaves_like:

@@ -96,7 +96,6 @@ class Verdict:
     def to_json(self) -> dict[str, Any]:
         """As plain JSON types; cells by their names."""
         content = asdict(self)
-        for name, cap in (("iops", self.caps.iops), ("bytes_per_s", self.caps.bytes_per_s)):
-            if cap:
-                content["caps"][name]["cells"] = [cell.name for cell in cap.cells]
+        for name, cap in self.caps:
+            content["caps"][name]["cells"] = [cell.name for cell in cap.cells]
         return content

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pinchpoint.analysis.disk_types import limits_words
+from pinchpoint.probe.caps import rate
 from pinchpoint.probe.course import Change
 from pinchpoint.probe.record import Declared, Probe
 from pinchpoint.probe.verdict import Verdict
@@ -21,6 +22,7 @@ OVER_TIME: Mapping[str, str] = {
     "disk_burst_exhausted": "fell to a lower level that holds: what was allowed on credits is used up",
     "disk_warm_up": "got faster while it was measured: the disk is still warming up",
 }
+OR_CACHE = ", or, as writes alone are seen to fall, a cache that takes them is full"
 NO_CAP = "no cap: others got twice as much of the same done here, or more"
 LIMITS_ARE: Mapping[str, str] = {
     "declared": "as declared",
@@ -34,12 +36,19 @@ def summary(verdict: Verdict, probe: Probe) -> str:
     """What the probe shows, in a few sentences."""
     said = []
     for kind, workloads in verdict.over_time.items():
-        said.append(f"{listed(workloads)} {OVER_TIME[kind]}.")
+        written = kind == "disk_burst_exhausted" and all(
+            cell.read_ratio == 0 for cell in probe.cells if cell.workload in workloads
+        )
+        said.append(f"{listed(workloads)} {OVER_TIME[kind]}{OR_CACHE if written else ''}.")
     for kind, workloads in verdict.kinds.items():
         said.append(f"{listed(workloads)}: {KINDS.get(kind, kind)}.")
     if verdict.limits is not None:
         caps = limits_words(verdict.limits.iops, verdict.limits.bytes_per_s)
         said.append(f"Its caps {LIMITS_ARE[str(verdict.limits_are)]}: {caps}.")
+    for name, cap in verdict.caps:
+        if name.startswith(("read", "write")):
+            done = "read" if name.startswith("read") else "written"
+            said.append(f"What is {done} is held at {rate(name, cap.value)}.")
     if verdict.contradicted:
         said.append(verdict.contradicted)
     if verdict.host_cache:
@@ -60,11 +69,6 @@ def listed(names: Sequence[str]) -> str:
     """``a, b, c, d and 3 more``."""
     shown = ", ".join(names[:LISTED])
     return shown if len(names) <= LISTED else f"{shown} and {len(names) - LISTED} more"
-
-
-def rate(name: str, value: float) -> str:
-    """A figure of ``iops`` or ``bytes_per_s``."""
-    return units.iops(value) if name == "iops" else units.of_metric("_bytes_per_s", value)
 
 
 def contradiction(name: str, declared: float, found: float, why: str) -> str:

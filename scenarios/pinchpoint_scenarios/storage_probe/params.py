@@ -30,6 +30,7 @@ class StorageProbeParams(Params):
         repeat: repetitions of the suite; without it as the suite has it.
         time_per_cell: how long a cell is measured; likewise.
         size: size of the file; likewise.
+        line: up to how many outstanding I/Os does this mean latency hold; without it 20 ms.
     """
 
     suite: str = _DEFAULT
@@ -38,6 +39,7 @@ class StorageProbeParams(Params):
     repeat: Annotated[int, Field(ge=1, le=1000)] | None = None
     time_per_cell: Seconds | None = None
     size: Bytes | None = None
+    line: Seconds | None = None
 
     @field_validator("suite")
     @classmethod

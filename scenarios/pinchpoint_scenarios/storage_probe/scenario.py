@@ -143,6 +143,7 @@ class StorageProbe:
             host=socket.gethostname(),
             device=Path(device).name if device else None,
             size_bytes=self._size(),
+            memory_bytes=_memory_bytes(),
             cell=asdict(cell),
             name=cell.name,
             trial=trial,

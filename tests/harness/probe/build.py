@@ -25,6 +25,7 @@ class Disk:
         floor_s: what each I/O takes at least, however many are going on.
         iops: cap; None: none.
         bytes_per_s: cap.
+        read_iops: cap of reads alone, whatever is written beside; write_iops likewise.
         service_s: time of one I/O of a device that serves one after the other, by cell; None: no such device.
         uneven: its times spread by so much from trial to trial.
     """
@@ -32,6 +33,8 @@ class Disk:
     floor_s: float = 0.0001
     iops: float | None = None
     bytes_per_s: float | None = None
+    read_iops: float | None = None
+    write_iops: float | None = None
     service_s: Callable[[Cell], float] | None = None
     uneven: float = 0.0
 
@@ -42,6 +45,10 @@ class Disk:
             found = min(found, self.iops)
         if self.bytes_per_s and cell.block_bytes:
             found = min(found, self.bytes_per_s / cell.block_bytes)
+        reads = cell.read_ratio or 0.0
+        for cap, share in ((self.read_iops, reads), (self.write_iops, 1 - reads)):
+            if cap and share:
+                found = min(found, cap / share)
         if self.service_s:
             found = min(found, 1 / self.service_s(cell))
         chance = random.Random(f"{cell.name} {trial}")

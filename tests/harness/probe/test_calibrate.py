@@ -124,3 +124,76 @@ def test_neither_cap_nor_latency(tmp_path: Path) -> None:
     file, said = done(tmp_path, FARM, probe)
     assert "nothing was written" in said
     assert file.read_text() == FARM
+
+
+def test_seconds_of_latency_can_be_read_again(tmp_path: Path) -> None:
+    """1,024 outstanding at 500 a second take 2.05 s each: three digits, and no exponent before the unit."""
+    probe = probe_of(Disk(0.0005, 500), suite="iometer", repeat=1)
+    probe.where = replace(probe.where, farm="dev", disk="sql.data")
+    file, _ = done(tmp_path, FARM, probe)
+    limits = load_farm(file).tiers["sql"].hosts["sql1"].disks["data"].resolved_limits
+    assert limits is not None
+    assert limits.latency is not None
+    assert limits.latency[-1] == (1024.0, pytest.approx(2.05))
+
+
+BRACES = FARM.replace(
+    """          log: {path: /srv/log}
+""",
+    """          log: {   # who wrote this
+                 path:   /srv/log   # moved in May
+               }
+""",
+)
+
+
+def test_not_another_character_changes(tmp_path: Path) -> None:
+    """Comments within braces, spaces, quotes, the order: all as it was, but for the one thing that is new."""
+    file, _ = done(tmp_path, BRACES, probe_on("sql.log", Disk(0.0005, 500, 60e6)))
+    text = file.read_text()
+    new = text[text.index(", limits: {") : text.index("   # moved in May")]
+    assert text.replace(new, "") == BRACES
+    load_farm(file)
+
+
+def test_line_ends_and_a_mark_at_the_begin_stay(tmp_path: Path) -> None:
+    """A file from Windows stays one."""
+    raw = b"\xef\xbb\xbf" + FARM.replace("\n", "\r\n").encode()
+    file = tmp_path / "farm.yaml"
+    file.write_bytes(raw)
+    probe = probe_on("sql.log", Disk(0.0005, 500, 60e6))
+    calibrate(file, probe, judge(probe))
+    lines = file.read_bytes().splitlines(keepends=True)
+    assert lines[0] == b"\xef\xbb\xbf# ours\r\n"
+    assert all(line.endswith(b"\r\n") for line in lines)
+    load_farm(file)
+
+
+def test_a_file_that_is_linked_to_stays_where_it_is(tmp_path: Path) -> None:
+    (tmp_path / "real.yaml").write_text(FARM)
+    (tmp_path / "farm.yaml").symlink_to("real.yaml")
+    probe = probe_on("sql.log", Disk(0.0005, 500, 60e6))
+    calibrate(tmp_path / "farm.yaml", probe, judge(probe))
+    assert (tmp_path / "farm.yaml").is_symlink()
+    assert "limits: {iops: 500" in (tmp_path / "real.yaml").read_text()
+
+
+def test_what_stands_for_two_disks_is_not_changed(tmp_path: Path) -> None:
+    """An alias is both disks' words: nothing is written, and what could be is said."""
+    text = FARM.replace("{path: /srv/log}", "&one {path: /srv/log}").replace(
+        "data: {path: /srv/data, limits: unknown}", "data: *one"
+    )
+    with pytest.raises(InputError, match=r"an alias or a merge.*write there yourself: limits"):
+        done(tmp_path, text, probe_on("sql.data", Disk(0.0005, 500, 60e6)))
+    assert (tmp_path / "farm.yaml").read_text() == text
+    assert [one.name for one in tmp_path.iterdir()] == ["farm.yaml"]
+
+
+@pytest.mark.parametrize(("role", "iops"), [("log", 290), ("data", None)])
+def test_a_cap_of_writes_is_a_log_s(tmp_path: Path, role: str, iops: int | None) -> None:
+    """A log is written; other disks are asked for more than writes: it would be no limit of theirs."""
+    file, said = done(tmp_path, FARM, probe_on(f"sql.{role}", Disk(0.0005, write_iops=290)))
+    limits = load_farm(file).tiers["sql"].hosts["sql1"].disks[role].resolved_limits
+    assert limits is not None
+    assert limits.iops == iops
+    assert ("no cap of reads and writes together" in said) == (iops is None)

@@ -10,6 +10,7 @@ from harness.probe.build import Disk, probe_of
 from support import require
 
 from pinchpoint.errors import FarmUnavailable
+from pinchpoint.probe.conduct import remembered
 from pinchpoint.probe.driver import Driver, Watch, estimate, version_of
 from pinchpoint.probe.machine import Here
 from pinchpoint.probe.record import Options, Probe
@@ -119,3 +120,26 @@ def test_the_estimate_counts_cells_repetitions_and_pauses() -> None:
     assert (found["jobs"], found["untimed"], found["seconds"], found["pauses_s"]) == (36, 36, 0.0, 110.0)
     assert "timed ones" not in estimate_text(found)
     assert "110 s of pauses" in estimate_text(found)
+
+
+def test_the_estimate_of_what_is_gone_on_with_is_of_what_is_left() -> None:
+    """Two of five repetitions and three cells of the third are there: 33 are left, and no second more."""
+    probe = probe_of(Disk(0.001), repeat=5, course=False)
+    for number, trials in enumerate(probe.cells.values()):
+        del trials[3 if number < 3 else 2 :]
+    found = estimate(SUITES["crystaldiskmark"], probe)
+    assert (found["jobs"], found["bytes"]) == (33, 2**30)
+    assert found["seconds"] == pytest.approx(33 * 6.5)
+    begun = probe_of(Disk(), suite="sequential", repeat=12, course=False)
+    for trials in begun.cells.values():
+        del trials[10:]
+    found = estimate(SUITES["sequential"], begun)
+    assert (found["jobs"], found["pauses_s"]) == (6, 20.0)
+
+
+def test_a_file_that_memory_holds_is_said_where_the_page_cache_takes_part() -> None:
+    """bonnie++ with 1 GiB on a machine of 16: a warning; with 33 GiB, or by fio past the page cache: none."""
+    [why] = remembered(SUITES["bonnie"], 2**30, 16 * 2**30)
+    assert "1.07 GB is less than twice the memory (17.2 GB)" in why
+    assert remembered(SUITES["bonnie"], 33 * 2**30, 16 * 2**30) == []
+    assert remembered(SUITES["database"], 2**30, 16 * 2**30) == []

@@ -129,6 +129,16 @@ def test_a_run_without_probes_shows_none(tmp_path: Path) -> None:
     assert "What storage probes measured" not in render(run, analyse(run).to_json(), "md")
 
 
+def test_any_line_can_be_asked_for_in_a_plan(tmp_path: Path) -> None:
+    """20 ms hold with one outstanding at 500 a second, 1 ms does not: `params: {line: 1ms}`."""
+    run = run_with_a_probe(tmp_path)
+    for line, holds in ((None, 1), ("1ms", None), ("100ms", 32)):
+        run.manifest["plan"]["scenarios"]["disks"]["params"]["line"] = line
+        [(_, probe)] = probes_of(run)
+        [found] = [one for one in judge(probe).workloads if one.workload == "RND4K write"]
+        assert found.line_holds_to == holds
+
+
 def test_what_was_cut_short_is_not_finished(tmp_path: Path) -> None:
     run = run_with_a_probe(tmp_path)
     [(_, probe)] = probes_of(replace(run, events=run.events[:5]))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from pinchpoint.analysis.inputs import Limits
 from pinchpoint.errors import InputError
+from pinchpoint.probe.caps import Caps
 from pinchpoint.probe.figures import Figures, figures
 from pinchpoint.probe.judge import judge
 from pinchpoint.probe.record import Probe
@@ -73,6 +74,7 @@ class ProbedDisk:
         suite: of the probe.
         limits: its caps as found, or as declared where the probe does not contradict; None: none are known.
         limits_are: which of both.
+        caps: as found, those of reads or writes alone among them.
     """
 
     label: str
@@ -80,6 +82,7 @@ class ProbedDisk:
     suite: str
     limits: Limits | None
     limits_are: str | None
+    caps: Caps
     _figures: Mapping[Cell, Figures]
 
     def written(self, size_bytes: float | None) -> Written:
@@ -127,6 +130,10 @@ class ProbedDisk:
             spread_ratio=max(map(self._spread, free or cells)),
         )
 
+    def limits_of(self, reads_ratio: float | None) -> Limits | None:
+        """What holds I/O of which so much is reads; None: nothing is known."""
+        return self.caps.lowered(self.limits, reads_ratio)
+
     def _cells(self) -> Sequence[Cell]:
         return [cell for cell, one in self._figures.items() if one.iops and one.iops.mean and one.mean_s]
 
@@ -149,7 +156,7 @@ class ProbedDisk:
 
     def _held(self, cell: Cell) -> bool:
         """Whether a cell stands at one of the caps."""
-        one, limits = self._figures[cell], self.limits
+        one, limits = self._figures[cell], self.limits_of(cell.read_ratio)
         if limits is None:
             return False
         unit = limits.io_unit_bytes
@@ -181,5 +188,11 @@ def probed_disk(probe: Probe) -> ProbedDisk:
             "with --suite database"
         )
     return ProbedDisk(
-        probe.where.label, probe.where.disk, probe.suite, verdict.limits, verdict.limits_are, found
+        label=probe.where.label,
+        disk=probe.where.disk,
+        suite=probe.suite,
+        limits=verdict.limits,
+        limits_are=verdict.limits_are,
+        caps=verdict.caps,
+        _figures=found,
     )

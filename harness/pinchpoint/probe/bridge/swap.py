@@ -52,7 +52,7 @@ def swapped(part: Disk, disk: ProbedDisk, mix: DiskMix) -> Swap:
     Raises:
         InputError: the probe does not tell what is needed.
     """
-    limits = disk.limits
+    limits = disk.limits_of(mix.reads_ratio)
     caps = Caps(limits.iops, limits.bytes_per_s, limits.io_unit_bytes) if limits else Caps()
     bare = replace(
         part, profile=None, stripes=1, caps=caps, at_limit=False, assumed=False, seen=False, queued=False

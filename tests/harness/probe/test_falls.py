@@ -1,0 +1,173 @@
+"""Credits used up while a suite goes on, and back in part: said, and what then holds the disk is found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from harness.probe.build import Disk, cells_of, declared, probe_of, trial_of
+
+from pinchpoint.probe.judge import judge
+from pinchpoint.probe.record import Declared, Probe
+from pinchpoint.probe.verdict import Verdict
+from pinchpoint_scenarios.storage_probe import Cell, Series
+
+_STEP_S = 0.05
+
+
+@dataclass
+class OnCredits:
+    """A disk with credits, as a probe meets it: cell after cell, a second of settling before each.
+
+    Attributes:
+        base: I/Os per second without credits.
+        burst: with them.
+        credits: I/Os beyond the base that full credits allow.
+        bytes_per_s: cap of bytes.
+        floor_s: what each I/O takes at least.
+    """
+
+    base: float
+    burst: float
+    credits: float
+    floor_s: float = 0.001
+    bytes_per_s: float = 1e12
+
+    def __post_init__(self) -> None:
+        self.left = self.credits
+
+    def measured(self, cell: Cell, seconds: float) -> tuple[float, ...]:
+        """I/Os per second of each second."""
+        wanted = min((cell.outstanding or 1) / self.floor_s, self.bytes_per_s / (cell.block_bytes or 1))
+        done = [self._done(wanted) for _ in range(round((seconds + 1) / _STEP_S))][round(1 / _STEP_S) :]
+        each = round(1 / _STEP_S)
+        return tuple(sum(done[at : at + each]) / each for at in range(0, len(done), each))
+
+    def _done(self, wanted: float) -> float:
+        rate = min(wanted, self.burst if self.left > 0 else self.base)
+        self.left = min(self.credits, self.left + (self.base - rate) * _STEP_S)
+        return rate
+
+
+def probed(disk: OnCredits, suite: str, repeat: int, said: Declared | None = None) -> Probe:
+    """The suite in the order in which it is made: all cells, again and again."""
+    cells = cells_of(suite)
+    probe = probe_of(Disk(), cells, suite, repeat, said)
+    rows = {cell: [] for cell in cells}  # type: ignore[var-annotated]
+    for (number, cell), begun in zip(_order(cells, repeat), _instants(), strict=False):
+        rates = disk.measured(cell, 5)
+        made = trial_of(cell, number, sum(rates) / len(rates))
+        course = Series(1.0, rates, tuple((cell.outstanding or 1) / rate for rate in rates))
+        rows[cell].append(replace(made, started=begun, series=course))
+    probe.cells = rows
+    return probe
+
+
+def _order(cells: Sequence[Cell], repeat: int) -> Iterator[tuple[int, Cell]]:
+    for number in range(1, repeat + 1):
+        for cell in cells:
+            yield number, cell
+
+
+def _instants() -> Iterator[str]:
+    begun = datetime(2026, 1, 1, tzinfo=UTC)
+    while True:
+        yield begun.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        begun += timedelta(seconds=6.5)
+
+
+def kind_of(verdict: Verdict, workload: str) -> str | None:
+    [found] = [one for one in verdict.workloads if one.workload == workload]
+    return found.kind
+
+
+@pytest.mark.parametrize("full", [3_000, 20_000, 60_000])
+@pytest.mark.parametrize(("suite", "repeat"), [("crystaldiskmark", 5), ("database", 3), ("iometer", 1)])
+def test_credits_that_are_used_up_are_named_and_the_cap_behind_them_is_found(
+    suite: str, repeat: int, full: int
+) -> None:
+    """300 a second and 2,900 on credits: wherever they end, 300 is the cap, and no device."""
+    verdict = judge(probed(OnCredits(300, 2900, full), suite, repeat))
+    assert verdict.caps.iops is not None
+    assert verdict.caps.iops.value == pytest.approx(300, rel=0.03)
+    assert "disk_device" not in verdict.kinds
+    assert "disk_warm_up" not in verdict.over_time
+    assert not verdict.host_cache
+    if full > 3_000:  # fewer are gone before the first cell that waits for them
+        assert verdict.over_time.get("disk_burst_exhausted"), verdict.summary
+        assert "fell to a lower level that holds" in verdict.summary
+
+
+def test_credits_that_come_back_before_each_repetition() -> None:
+    """Each repetition begins at the burst's rate and falls within two seconds: no device, a burst."""
+    cells = [
+        Cell(f"8K random {way}", 8192, share, 1.0, depth)
+        for way, share, deep in (("read", 1.0, 32), ("write", 0.0, 8))
+        for depth in (1, deep)
+    ]
+    probe = probe_of(Disk(0.0025, 500), cells, repeat=5)
+    rates = {8: (3400.0, 1800.0, 500.0, 500.0, 500.0), 32: (3500.0, 500.0, 500.0, 500.0, 500.0)}
+    for one, trials in probe.cells.items():
+        if one.outstanding in rates:
+            course = rates[one.outstanding]
+            probe.cells[one] = [
+                replace(
+                    trial_of(one, each.number, sum(course) / 5),
+                    series=Series(1.0, course, tuple((one.outstanding or 1) / rate for rate in course)),
+                )
+                for each in trials
+            ]
+    verdict = judge(probe)
+    assert set(verdict.over_time["disk_burst_exhausted"]) == {"8K random write", "8K random read"}
+    assert verdict.caps.iops is not None
+    assert verdict.caps.iops.value == pytest.approx(500)
+    assert "disk_device" not in verdict.kinds
+    [write] = [one for one in verdict.workloads if one.workload == "8K random write"]
+    assert write.course is not None
+    assert (write.course.before, write.course.after, write.course.at_s) == (3400, 500, 2)
+
+
+def test_a_p10_whose_credits_pass_sixty_times_faster() -> None:
+    """500 and 3,500 for half a minute: held against its type, the burst is told apart from its baseline."""
+    verdict = judge(
+        probed(OnCredits(500, 3500, 90_000, bytes_per_s=100e6), "crystaldiskmark", 5, declared("azure/p10"))
+    )
+    assert verdict.over_time.get("disk_burst_exhausted")
+    assert verdict.contradicted is None
+    assert not verdict.host_cache
+    assert "disk_device" not in verdict.kinds
+
+
+def test_an_even_disk_has_no_credits() -> None:
+    """Neither a cap, nor a floor, nor a device falls, however often it is measured."""
+    service = {"read": 0.006, "write": 0.0035, "mix": 0.005}
+    device = Disk(0.0001, service_s=lambda cell: service[cell.workload.split()[1]], uneven=0.04)
+    for disk in (Disk(0.0005, 500, 60e6), Disk(0.001), device):
+        probe = probe_of(disk)
+        for (number, cell), begun in zip(_order(list(probe.cells), 5), _instants(), strict=False):
+            probe.cells[cell][number - 1] = replace(probe.cells[cell][number - 1], started=begun)
+        assert not judge(probe).over_time
+
+
+def test_a_first_second_that_is_faster_once_is_no_burst() -> None:
+    """One repetition of five begins faster: something else was done before it."""
+    probe = probe_of(Disk(0.001, 500))
+    [cell] = [cell for cell in probe.cells if cell.name == "RND4K write, 32 outstanding"]
+    one = probe.cells[cell][2]
+    assert one.series is not None
+    probe.cells[cell][2] = replace(one, series=replace(one.series, iops=(900.0, *one.series.iops[1:])))
+    assert not judge(probe).over_time
+
+
+def test_a_stability_run_is_held_against_what_it_fell_to() -> None:
+    """A minute at 3,500, two at 500 of a P10: at its baseline in the end, not at a fifth of its burst."""
+    [cell] = cells_of("stability")
+    probe = probe_of(Disk(0.001, 1500), [cell], "stability", 1, declared("azure/p10"), seconds=180)
+    rates = (3500.0,) * 60 + (500.0,) * 120
+    course = Series(1.0, rates, tuple(8 / rate for rate in rates))
+    probe.cells[cell] = [replace(probe.cells[cell][0], series=course)]
+    [workload] = judge(probe).workloads
+    assert workload.kind == "disk_cap"
+    assert (workload.cells[0].limit, workload.cells[0].exact) == ("declared", True)

@@ -1,0 +1,136 @@
+"""Caps of reads or of writes alone: found by the rate they have in a mix, too, or by how evenly I/Os come."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from harness.probe.build import Disk, cells_of, probe_of
+
+from pinchpoint.analysis.inputs import Limits
+from pinchpoint.probe.bridge.disk import probed_disk
+from pinchpoint.probe.judge import judge
+from pinchpoint.probe.record import Declared
+from pinchpoint.probe.text import probe_text
+from pinchpoint.probe.verdict import Verdict
+
+
+def kind_of(verdict: Verdict, workload: str) -> str | None:
+    [found] = [one for one in verdict.workloads if one.workload == workload]
+    return found.kind
+
+
+@pytest.mark.parametrize("suite", ["crystaldiskmark", "iometer", "database"])
+def test_a_cap_of_writes_alone_is_found(suite: str) -> None:
+    """290 writes a second, reads as many as they like: what is written is held, what is read is not."""
+    verdict = judge(probe_of(Disk(0.0005, write_iops=290), suite=suite, repeat=3))
+    assert verdict.caps.write_iops is not None
+    assert verdict.caps.write_iops.value == pytest.approx(290, rel=0.01)
+    assert verdict.caps.limits is None
+    assert verdict.caps.read_iops is None
+    assert "What is written is held at 290 IOPS" in verdict.summary
+    writes = {
+        "crystaldiskmark": "RND4K write",
+        "iometer": "8K random write",
+        "database": "checkpoint 8K write",
+    }
+    reads = {"crystaldiskmark": "RND4K read", "iometer": "8K random read", "database": "data 8K read"}
+    assert kind_of(verdict, writes[suite]) == "disk_cap"
+    assert kind_of(verdict, reads[suite]) == "disk_concurrency"
+
+
+def test_a_mix_is_held_by_the_writes_in_it() -> None:
+    """290 writes a second are 967 I/Os of which 70 % are reads: at its cap, in whose terms it is told."""
+    verdict = judge(probe_of(Disk(0.0005, write_iops=290), repeat=3))
+    [mix] = [one for one in verdict.workloads if one.workload == "RND4K mix"]
+    assert (mix.kind, mix.cells[-1].exact, mix.cells[-1].limit) == ("disk_cap", True, "found")
+    assert "967 IOPS" in mix.cells[-1].why
+
+
+def test_caps_of_reads_and_of_writes_that_no_mix_is_held_by_alone() -> None:
+    """As the kernel's own throttle has them: 500 each, so that a mix gets 714 done, and no common cap is."""
+    verdict = judge(probe_of(Disk(0.0005, read_iops=500, write_iops=500)))
+    assert verdict.caps.limits is None
+    assert verdict.caps.read_iops is not None
+    assert verdict.caps.read_iops.value == pytest.approx(500, rel=0.01)
+    assert verdict.caps.write_iops is not None
+    assert verdict.caps.write_iops.value == pytest.approx(500, rel=0.01)
+    for workload in ("RND4K read", "RND4K write", "RND4K mix"):
+        assert kind_of(verdict, workload) == "disk_cap"
+
+
+def test_a_common_cap_is_not_told_twice() -> None:
+    """What holds all I/O explains what reads, or writes, stand at: there is one cap."""
+    for disk in (Disk(0.0005, 500, 60e6), Disk(0.0005, 400, 400 * 2**19), Disk(0.0005, bytes_per_s=4.096e6)):
+        for suite in ("crystaldiskmark", "iometer", "database"):
+            names = {name for name, _ in judge(probe_of(disk, suite=suite)).caps}
+            assert names <= {"iops", "bytes_per_s"}, (suite, names)
+
+
+def even_writes(uneven: float) -> Verdict:
+    """2,000 writes a second that one workload alone reaches, so evenly; reads are far from any cap."""
+    cells = [cell for cell in cells_of("crystaldiskmark") if cell.workload in ("RND4K read", "RND4K write")]
+    disk = Disk(0.001, write_iops=2000, uneven=uneven)
+    return judge(probe_of(disk, cells))
+
+
+def test_writes_that_come_as_evenly_as_no_device_serves_are_held() -> None:
+    """One workload alone reaches the cap: nothing but a regulator lets through as many each second."""
+    verdict = even_writes(0.0)
+    assert verdict.caps.write_iops is not None
+    assert verdict.caps.write_iops.value == pytest.approx(2000)
+    assert "no device is as even" in verdict.caps.write_iops.why
+    assert kind_of(verdict, "RND4K write") == "disk_cap"
+
+
+def test_one_workload_with_a_device_s_spread_shows_no_cap() -> None:
+    """The same rate, seconds apart by some per cent: a device may do that."""
+    verdict = even_writes(0.02)
+    assert not dict(verdict.caps)
+    assert kind_of(verdict, "RND4K write") != "disk_cap"
+
+
+def test_few_writes_a_second_are_too_few_to_call_them_even() -> None:
+    """40 a second by one workload: whole I/Os cannot show a device's spread, so nothing is claimed."""
+    cells = [cell for cell in cells_of("crystaldiskmark") if cell.workload == "RND4K write"]
+    assert not dict(judge(probe_of(Disk(0.012, write_iops=40), cells)).caps)
+
+
+def test_sequential_and_random_writes_that_a_device_serves_alike_are_no_cap() -> None:
+    """A flash disk writes as many pages in any order, unevenly: the same rate is no regulator's."""
+    service = {"read": 1 / 9000, "write": 1 / 1500}
+    disk = Disk(
+        0.0001,
+        service_s=lambda cell: service[cell.workload.split()[-1]] * (cell.block_bytes or 0) / 8192,
+        uneven=0.02,
+    )
+    assert not {name for name, _ in judge(probe_of(disk, suite="iometer", repeat=3)).caps} - {"bytes_per_s"}
+
+
+def test_writes_held_below_what_is_declared_are_judged_by_what_was_found() -> None:
+    """Declared 5,000 a second, which reads do; writes stop at 290: their own cap, not half-used room."""
+    said = Declared(limits=Limits(5000, None, None))
+    verdict = judge(probe_of(Disk(0.0005, 5000, write_iops=290), suite="iometer", repeat=3, said=said))
+    assert verdict.contradicted is None
+    assert kind_of(verdict, "8K random write") == "disk_cap"
+    assert "What is written is held at 290 IOPS" in verdict.summary
+    [write] = [one for one in verdict.workloads if one.workload == "8K random write"]
+    assert (write.cells[-1].limit, write.cells[-1].exact) == ("found", True)
+
+
+def test_an_application_meets_the_cap_of_its_own_mix() -> None:
+    """All writes: 290 a second; half reads: 580 I/Os; reads alone: nothing holds them."""
+    disk = probed_disk(probe_of(Disk(0.0005, write_iops=290), suite="database", repeat=3))
+    for reads_ratio, held in ((0.0, 290), (0.5, 580)):
+        limits = disk.limits_of(reads_ratio)
+        assert limits is not None
+        assert limits.iops == pytest.approx(held, rel=0.01)
+    assert disk.limits_of(1.0) is None
+
+
+def test_the_arithmetic_of_each_cap_is_in_the_terminal_too() -> None:
+    probe = probe_of(Disk(0.0005, 500, 60e6))
+    verdict = judge(replace(probe))
+    text = " ".join(probe_text(probe, verdict).split())
+    assert verdict.caps.iops is not None
+    assert verdict.caps.iops.why in text
