@@ -72,11 +72,11 @@ class Phases:
         ]
         steady = [name for name in self._plan.scenarios if name not in late]
         with self._phase("warm_up"):
-            self._pool.begin(steady)
+            self._begin(steady)
             going_on = self._warm_up(steady)
         if going_on:
             with self._phase("measure"):
-                self._pool.begin(late)
+                self._begin(late)
                 going_on = self._measure()
         if self._prover and not going_on:
             self._prover.not_begun("the run ended before its measuring did")
@@ -90,6 +90,12 @@ class Phases:
         if going_on and phases.cool_down_s:
             with self._phase("cool_down"):
                 self._wait("cool-down", phases.cool_down_s)
+
+    def _begin(self, scenarios: list[str]) -> None:
+        """Begin their load, and note when it does: from then on its schedule counts."""
+        self._pool.begin(scenarios)
+        for name in scenarios:
+            self._store.event("load_begun", scenario=name, at=utc(self._pool.begun_ns(name)))
 
     def _warm_up(self, steady: list[str]) -> bool:
         planned = self._plan.phases.warm_up

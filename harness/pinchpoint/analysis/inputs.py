@@ -16,6 +16,8 @@ import pyarrow.compute as pc
 from pinchpoint.analysis.series import Key, Samples, Window
 from pinchpoint.analysis.steps import add_up
 from pinchpoint.analysis.traffic import Traffic
+from pinchpoint.loadgen.arrivals import scenario_seed
+from pinchpoint.loadgen.profiles import Bursts, bursts
 from pinchpoint.store import samples as recorded
 from pinchpoint.store.read import StoredRun
 
@@ -116,6 +118,7 @@ class Load:
         think_s: pause between two operations of a user.
         base_per_s: the rate of an open load, or between bursts.
         peak_per_s: the rate in a burst.
+        bursts: when there are any, in seconds from the load's begin; None of another model.
         over_s: of a ramp, how long it takes.
         sources: of a crawl, each source's name -> its kind, where the plan names them.
         native: the farm does it by itself, at its own pace: its operations are counted, and not timed.
@@ -129,6 +132,7 @@ class Load:
     think_s: float = 0.0
     base_per_s: float | None = None
     peak_per_s: float | None = None
+    bursts: Bursts | None = None
     over_s: float | None = None
     sources: Mapping[str, str] = field(default_factory=dict)
     native: bool = False
@@ -196,7 +200,10 @@ def read_inputs(run: StoredRun) -> Inputs:
         measured=measured,
         hosts=hosts,
         disks=disks,
-        loads=tuple(_load(name, spec) for name, spec in (plan.get("scenarios") or {}).items()),
+        loads=tuple(
+            _load(name, spec, scenario_seed(plan.get("seed") or 0, name))
+            for name, spec in (plan.get("scenarios") or {}).items()
+        ),
         objectives=tuple(plan.get("objectives") or ()),
         generators=tuple(
             Worker(str(worker.get("worker")), tuple(worker.get("cores") or ()), worker.get("machine_id"))
@@ -338,7 +345,7 @@ def _curve(said: Mapping[str, Any]) -> tuple[tuple[float, float], ...]:
     return tuple((float(depth), float(latency_s)) for depth, latency_s in found or ())
 
 
-def _load(name: str, spec: Mapping[str, Any]) -> Load:
+def _load(name: str, spec: Mapping[str, Any], seed: int) -> Load:
     load = spec.get("load") or {}
     model = load.get("model", "closed")
     top: Mapping[str, Any] = (load.get("to") or load.get("start") or {}) if model in CLIMBING else {}
@@ -350,6 +357,7 @@ def _load(name: str, spec: Mapping[str, Any]) -> Load:
         think_s=load.get("think_s") or 0.0,
         base_per_s=load.get("base_per_s") if model == "burst" else load.get("rate_per_s"),
         peak_per_s=load.get("peak_per_s"),
+        bursts=bursts(load, seed) if model == "burst" else None,
         over_s=load.get("over_s") if model == "ramp" else None,
         sources=dict(_sources(spec)),
         native=(spec.get("params") or {}).get("drive") == "native",

@@ -70,7 +70,10 @@ def offered_per_s(inputs: Inputs, scenario: str) -> Floats:
     keys = [key for key in inputs.samples.keys("generator.scheduled_per_s") if key.instance == scenario]
     if not keys:
         return np.full(inputs.window.steps, np.nan)
-    return np.asarray(np.sum([inputs.samples.steps(*key) for key in keys], axis=0), dtype=np.float64)
+    each = np.array([inputs.samples.steps(*key) for key in keys])
+    # One that has died, or joined late, says nothing of the rest of the time; the others go on.
+    said = np.isfinite(each).any(axis=0)
+    return np.asarray(np.where(said, np.nansum(each, axis=0), np.nan), dtype=np.float64)
 
 
 def _transient(inputs: Inputs) -> tuple[int, bool | None, tuple[str, ...]]:

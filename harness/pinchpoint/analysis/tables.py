@@ -1,19 +1,18 @@
-"""The verdict's tables: scenarios with their bursts, disks, CPUs. Each number is one measured thing."""
+"""The verdict's tables: scenarios, disks, CPUs. Each number is one measured thing."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from pinchpoint.analysis.bursts import burst_table
 from pinchpoint.analysis.durability import writes_table
-from pinchpoint.analysis.inputs import DiskRole, Inputs, Load
+from pinchpoint.analysis.inputs import DiskRole, Inputs
 from pinchpoint.analysis.managed import database_row
 from pinchpoint.analysis.series import Floats, Key, Readings, Series
-from pinchpoint.analysis.stages import offered_per_s, peak_steps
-from pinchpoint.analysis.thresholds import RECOVERED, latency_limit
-from pinchpoint.analysis.traffic import Latency, Traffic
+from pinchpoint.analysis.thresholds import latency_limit
+from pinchpoint.analysis.traffic import Latency
 
 
 def scenario_table(inputs: Inputs) -> dict[str, dict[str, Any]]:
@@ -45,73 +44,6 @@ def _scenario(inputs: Inputs, name: str) -> dict[str, Any]:
 def _latencies(name: str, found: Latency | None) -> dict[str, float | None]:
     figures = ("p50_s", "p95_s", "p99_s")
     return {f"{name}_{figure}": getattr(found, figure) if found else None for figure in figures}
-
-
-def burst_table(inputs: Inputs, load: Load) -> list[dict[str, Any]]:
-    """Each burst of a scenario: offered, done, dropped, latency in it, and the time to recover after it.
-
-    Its backlog is what was due by its end, since measuring began, and had neither ended nor been dropped. A
-    burst is where the generators scheduled more than half-way between base and peak. It is recovered from in
-    the first step whose median latency is within 10 % of the median between bursts, those steps left out at
-    whose end more waited than arrives in one: what is left of a burst is no calm.
-    """
-    window = inputs.window
-    inside = peak_steps(inputs, load.scenario)
-    edges = np.flatnonzero(np.diff(np.concatenate([[0], inside.astype(int), [0]])))
-    traffic = inputs.traffic.of(load.scenario).whole()
-    offered = offered_per_s(inputs, load.scenario)
-    medians = traffic.medians_s(window)
-    waiting = _backlog(inputs, traffic, offered)
-    calm = _calm(medians, inside | (waiting > max(1.0, (load.base_per_s or 0.0) * window.step_s)))
-    rows = []
-    for start, end in edges.reshape(-1, 2):
-        first = window.first_s + int(start) * window.step_s
-        length = int(end - start) * window.step_s
-        burst = traffic.at(range(first, first + length))
-        next_start = edges[edges > end].min() if (edges > end).any() else window.steps
-        latency = burst.ok().response() or burst.ok().service()
-        rows.append(
-            {
-                "start_s": first - window.first_s,
-                "duration_s": length,
-                "offered": float(offered[start:end].sum() * window.step_s),
-                "done": burst.ok().count,
-                "dropped": burst.dropped,
-                "p50_s": latency.p50_s if latency else None,
-                "p99_s": latency.p99_s if latency else None,
-                "backlog": float(waiting[end - 1]) if np.isfinite(waiting[end - 1]) else None,
-                "recovery_s": _recovery(medians[end:next_start], calm, window.step_s),
-            }
-        )
-    return rows
-
-
-def _backlog(inputs: Inputs, traffic: Traffic, offered: Floats) -> Floats:
-    """How many operations were due and neither ended nor dropped at the end of each step."""
-    window = inputs.window
-    # A dropped operation is a row without a count, in the second it was meant for.
-    gone = np.array(
-        [
-            traffic.at(range(first, first + window.step_s)).dropped
-            for first in range(window.first_s, window.first_s + window.steps * window.step_s, window.step_s)
-        ]
-    )
-    left = offered * window.step_s - traffic.per_step(window) * window.step_s - gone
-    return np.asarray(np.maximum(np.cumsum(left), 0.0), dtype=np.float64)
-
-
-def _calm(medians: Floats, busy: npt.NDArray[np.bool_]) -> float | None:
-    """The median latency between bursts; None where there is no such time."""
-    outside = medians[~busy & np.isfinite(medians)]
-    return float(np.median(outside)) if len(outside) else None
-
-
-def _recovery(after: Floats, calm: float | None, step_s: int) -> float | None:
-    """Seconds from a burst's end until the latency is calm again; None where that was not seen."""
-    if calm is None:
-        return None
-    back = np.flatnonzero(after <= calm * (1 + RECOVERED.value))
-    return float(back[0] * step_s) if len(back) else None
 
 
 def disk_table(inputs: Inputs) -> list[dict[str, Any]]:

@@ -165,6 +165,13 @@ class Traffic:
         total = np.bincount(step[inside], self._of(self._all.count)[inside], window.steps)
         return np.asarray(total / window.step_s, dtype=np.float64)
 
+    def dropped_per_step(self, window: Window) -> Floats:
+        """Operations that could not start, by the step they were meant for."""
+        step = window.step_of(self._of(self._all.time_s))
+        inside = (step >= 0) & (step < window.steps)
+        lost = np.bincount(step[inside], self._of(self._all.dropped)[inside], window.steps)
+        return np.asarray(lost, dtype=np.float64)
+
     def service(self) -> Latency | None:
         """Service time of all of them together; None where nothing was timed."""
         return summarised(self._all.service.sum(self._rows))

@@ -190,8 +190,12 @@ def _given(sides: Sides, scenario: str) -> str | None:
 
 
 def _median_burst(bursts: Sequence[Row], metric: str) -> float | None:
-    """None where a burst lacks it: one that was not recovered from took longer than any that was."""
-    values = [burst.get(metric) for burst in bursts]
+    """None where a burst lacks it: one that was not recovered from took longer than any that was.
+
+    Of one with which the measuring ended nobody saw how long it took.
+    """
+    seen = [burst for burst in bursts if metric != "recovery_s" or burst.get("watched_s") != 0]
+    values = [burst.get(metric) for burst in seen]
     known = [value for value in values if value is not None]
     return float(median(known)) if known and len(known) == len(values) else None
 

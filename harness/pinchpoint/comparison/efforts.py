@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from pinchpoint.analysis.bursts import burst_steps
 from pinchpoint.analysis.demand import cores_used
 from pinchpoint.analysis.flows import READS_ONLY
 from pinchpoint.analysis.inputs import Host, Inputs, Load
 from pinchpoint.analysis.series import Floats
-from pinchpoint.analysis.stages import peak_steps
 from pinchpoint.analysis.stations import CRAWL_TIERS, ENDPOINT, SOURCE_TIER, find_stations
 from pinchpoint.analysis.traffic import Traffic
 from pinchpoint.comparison.course import Course, Mean, joined
@@ -115,9 +115,8 @@ def _of_tier(
 
 def _of_a_burst(inputs: Inputs, load: Load, spent: Floats, seen: npt.NDArray[np.bool_]) -> float | str:
     """CPU seconds from a burst's beginning to its end: the mean of those that were seen whole."""
-    inside = peak_steps(inputs, load.scenario)
-    edges = np.flatnonzero(np.diff(np.concatenate([[0], inside.astype(int), [0]]))).reshape(-1, 2)
-    whole = [float(spent[start:end].sum()) for start, end in edges if seen[start:end].all()]
+    found = burst_steps(inputs, load)
+    whole = [float(spent[start:end].sum()) for start, end in found if seen[start:end].all()]
     return float(np.mean(whole)) if whole else "no burst was seen whole"
 
 

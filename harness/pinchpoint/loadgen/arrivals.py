@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import random
+import zlib
 from collections.abc import Callable, Iterator
 
 from pinchpoint.loadgen.profiles import RateProfile
 
 LATEST_START_S = 10.0
 """An open operation that could not start this long after its intended time is dropped (design value)."""
+
+
+def scenario_seed(seed: int, name: str) -> int:
+    """A scenario's own random streams: adding one to a plan must not change another's schedule."""
+    return seed * 2**32 + zlib.crc32(name.encode())
 
 
 def arrival_times(profile: RateProfile, arrivals: str, seed: int) -> Iterator[float]:

@@ -24,7 +24,8 @@ import gevent
 import numpy as np
 
 from pinchpoint.errors import InputError
-from pinchpoint.loadgen.load import Assignment, make_scenario, scenario_seed
+from pinchpoint.loadgen.arrivals import scenario_seed
+from pinchpoint.loadgen.load import Assignment, make_scenario
 from pinchpoint.loadgen.locustfile import Locustfile
 from pinchpoint.loadgen.locusts import LocustLoad
 from pinchpoint.loadgen.recorder import Recorder, Seconds

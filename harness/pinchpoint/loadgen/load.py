@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from pinchpoint.errors import InputError
-from pinchpoint.loadgen.arrivals import arrival_times
+from pinchpoint.loadgen.arrivals import arrival_times, scenario_seed
 from pinchpoint.loadgen.locustfile import scenario_class
-from pinchpoint.loadgen.profiles import Bursts, Constant, Ramp, RateProfile, Steps
+from pinchpoint.loadgen.profiles import Constant, Ramp, RateProfile, Steps, bursts
 from pinchpoint.loadgen.shares import SLOTS, slot
 from pinchpoint.plan import Plan, expand
 from pinchpoint.plan.load_model import Steps as PlannedSteps
@@ -76,11 +75,6 @@ def planned_scenarios(plan: Plan) -> dict[str, dict[str, Any]]:
     }
 
 
-def scenario_seed(seed: int, name: str) -> int:
-    """A scenario's own random streams: adding one to a plan must not change another's schedule."""
-    return seed * 2**32 + zlib.crc32(name.encode())
-
-
 def make_scenario(  # noqa: PLR0913 - a context's parts, by name where they are rare
     name: str,
     given: Mapping[str, Any],
@@ -137,18 +131,8 @@ def _profile(
     match load:
         case {"model": "open" | "soak", "rate_per_s": rate}:
             return Constant(rate)
-        case {"model": "burst", "base_per_s": base, "peak_per_s": peak, "every_s": every, "for_s": length}:
-            return Bursts(
-                base,
-                peak,
-                every,
-                length,
-                ramp_s=load.get("ramp_s") or 0.0,
-                back_to_back=load.get("back_to_back") or 1,
-                gap_s=load.get("gap_s") or 0.0,
-                jitter_ratio=load.get("jitter_ratio") or 0.0,
-                seed=seed,
-            )
+        case {"model": "burst"}:
+            return bursts(load, seed)
         case {"model": "ramp", "start": {"per_s": start}, "to": {"per_s": to}, "over_s": over}:
             return Ramp(start, to, over)
         case {"model": "steps", "start": {"per_s": _}, "each_s": each}:

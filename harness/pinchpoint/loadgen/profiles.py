@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +124,21 @@ class Bursts:
         while True:
             earlier_s = calm_s * self.jitter_ratio * draw.random() if self.jitter_ratio else 0.0
             yield calm_s - earlier_s, earlier_s
+
+
+def bursts(load: Mapping[str, Any], seed: int) -> Bursts:
+    """The bursts of a load of the model ``burst``, as it travels; ``seed``: of its scenario."""
+    return Bursts(
+        load["base_per_s"],
+        load["peak_per_s"],
+        load["every_s"],
+        load["for_s"],
+        ramp_s=load.get("ramp_s") or 0.0,
+        back_to_back=load.get("back_to_back") or 1,
+        gap_s=load.get("gap_s") or 0.0,
+        jitter_ratio=load.get("jitter_ratio") or 0.0,
+        seed=seed,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -177,10 +177,15 @@ def crawl(verdict: Row) -> Table:
 
 def bursts(verdict: Row) -> Table:
     """One row per burst."""
-    rows = [
-        {"scenario": name, "number": place, **burst}
+    found = {
+        name: figures["bursts"]
         for name, figures in (verdict.get("scenarios") or {}).items()
-        for place, burst in enumerate(figures.get("bursts") or (), start=1)
+        if "bursts" in figures
+    }
+    rows = [
+        {"scenario": name, "number": place, **burst, "recovery": _recovery_words(burst)}
+        for name, bursts in found.items()
+        for place, burst in enumerate(bursts, start=1)
     ]
     return Table(
         "bursts",
@@ -196,14 +201,29 @@ def bursts(verdict: Row) -> Table:
             duration("p50_s", "p50"),
             duration("p99_s", "p99"),
             number("backlog", "waiting at its end"),
-            number("recovery_s", "time to recover", units.seconds, absent="not recovered"),
+            duration("calm_s", "p50 between bursts"),
+            number("recovery", "time to recover"),
         ),
         rows,
-        note="Starts after: since the measure phase began. Waiting at its end: operations that were due and "
-        "had neither ended nor been dropped. Recovered: the median latency is back within 10 % of what it is "
-        "between bursts.",
-        empty="No burst load in this plan.",
+        note="Starts after: since the measure phase began. A burst is told in whole seconds (tens of them in "
+        "a run over an hour), those it shares with the base included. p50 and p99: of what was done in it. "
+        "Waiting at its end: operations that were due and had neither ended nor been dropped. Recovered: "
+        "the median latency is back within 10 % of what it is between bursts.",
+        empty="No burst came while it was measured." if found else "No burst load in this plan.",
     )
+
+
+def _recovery_words(burst: Row) -> str:
+    """How long it took, or why that is not known."""
+    if burst.get("recovery_s") is not None:
+        return units.seconds(burst["recovery_s"])
+    if "watched_s" not in burst:
+        return "not recovered"  # as older verdicts have it
+    if not burst["watched_s"]:
+        return "not seen: no time after it"
+    if burst["calm_s"] is None:
+        return "no calm between bursts"
+    return f"not within {units.seconds(burst['watched_s'])}"
 
 
 def writes(verdict: Row) -> Table:

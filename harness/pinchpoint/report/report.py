@@ -177,4 +177,4 @@ def _alarms(run: StoredRun, verdict: Mapping[str, Any]) -> tuple[str, ...]:
     found += [
         f"A guard ended this run: {event['why']}." for event in run.events if event.get("event") == "guard"
     ]
-    return tuple(found)
+    return tuple(dict.fromkeys(found))  # two scenarios may have one store

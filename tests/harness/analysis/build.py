@@ -260,8 +260,11 @@ class Build:
     def soak(self, scenario: str, use: str, rate_per_s: float) -> Self:
         return self._scenario(scenario, use, {"model": "soak", "rate_per_s": rate_per_s})
 
-    def burst(self, scenario: str, base: float, peak: float, every_s: float, for_s: float) -> Self:
+    def burst(
+        self, scenario: str, base: float, peak: float, every_s: float, for_s: float, **more: float
+    ) -> Self:
         load = {"model": "burst", "base_per_s": base, "peak_per_s": peak, "every_s": every_s, "for_s": for_s}
+        load |= more
         return self._scenario(scenario, "nosql-burst", load)
 
     def steps(self, scenario: str, use: str, levels: Floats, each_s: int, unit: str = "per_s") -> Self:

@@ -271,7 +271,9 @@ def verdict(**changes: Any) -> dict[str, Any]:
                         "p50_s": 0.0021,
                         "p99_s": 0.0042,
                         "backlog": 12.0,
+                        "calm_s": 0.0018,
                         "recovery_s": None,
+                        "watched_s": 15,
                     }
                 ],
                 "writes": {

@@ -1,0 +1,144 @@
+"""Bursts one by one: when each was, what it brought, and how long until the scenario was as before."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pinchpoint.analysis.inputs import Inputs, Load, seconds_of
+from pinchpoint.analysis.series import Floats, Window
+from pinchpoint.analysis.stages import offered_per_s, peak_steps
+from pinchpoint.analysis.thresholds import RECOVERED
+from pinchpoint.analysis.traffic import Traffic
+from pinchpoint.loadgen.arrivals import LATEST_START_S
+
+LOAD_BEGUN = "load_begun"
+"""The event of a scenario's load that begins: ``scenario``, and ``at``, from when on its schedule counts."""
+
+_SLIVER = 0.05
+"""A step of which a burst takes less than this share is not its."""
+
+Steps = tuple[int, int]
+"""A burst's first step of the window, and the one after its last."""
+
+
+def burst_steps(inputs: Inputs, load: Load) -> list[Steps]:
+    """The steps of each burst of a scenario, in order: ramps, and steps it shares with the base, included.
+
+    When bursts were is told by the schedule, which chance does not blur as it does the counts. Of a run that
+    does not say when its load began (older ones) they are where more than half-way between base and peak was
+    scheduled.
+    """
+    begun_s = _begun_s(inputs, load.scenario)
+    if load.bursts is None or begun_s is None:
+        inside = peak_steps(inputs, load.scenario)
+        edges = np.flatnonzero(np.diff(np.concatenate([[0], inside.astype(int), [0]])))
+        return [(int(start), int(end)) for start, end in edges.reshape(-1, 2)]
+    window = inputs.window
+    until_s = window.first_s + window.seconds - begun_s
+    windows = [(begun_s + begin, begun_s + end) for begin, end in load.bursts.windows(until_s)]
+    return list(_whole_steps(windows, window))
+
+
+def _begun_s(inputs: Inputs, scenario: str) -> float | None:
+    told = [one for one in inputs.events if one.get("event") == LOAD_BEGUN and one["scenario"] == scenario]
+    return seconds_of(told[-1]["at"]) if told else None
+
+
+def _whole_steps(windows: list[tuple[float, float]], window: Window) -> Iterator[Steps]:
+    """Times as steps; one that two bursts share is the first one's."""
+    taken = 0
+    for begin_s, end_s in windows:
+        begin, end = ((time_s - window.first_s) / window.step_s for time_s in (begin_s, end_s))
+        start = max(taken, math.floor(begin + _SLIVER))
+        after = min(window.steps, max(math.ceil(end - _SLIVER), math.floor(begin) + 1))
+        if start < after:
+            yield start, after
+            taken = after
+
+
+def burst_table(inputs: Inputs, load: Load) -> list[dict[str, Any]]:
+    """Each burst of a scenario, over its whole steps.
+
+    ``start_s`` (since measuring began), ``duration_s``; ``offered``, ``done``, ``dropped``; ``p50_s`` and
+    ``p99_s`` of what was done in it; ``backlog``: what was due by its end and had neither ended nor been
+    dropped. ``calm_s`` is the median of the median latencies of the steps between bursts, those left out at
+    whose end more waited than arrives in one (what is left of a burst is no calm); None where there is no
+    such step, nor any base. ``recovery_s``: until the first step whose median is within 10 % of that; None
+    where there was none in ``watched_s``, the time until the next burst or the end of the measuring.
+    """
+    window, found = inputs.window, burst_steps(inputs, load)
+    inside = np.zeros(window.steps, dtype=bool)
+    for start, end in found:
+        inside[start:end] = True
+    traffic = inputs.traffic.of(load.scenario).whole()
+    medians = traffic.ok().medians_s(window)  # what fails at once has not recovered
+    offered = offered_per_s(inputs, load.scenario) * window.step_s
+    waiting = _backlog(inputs, load.scenario, offered)
+    base = (load.base_per_s or 0.0) * window.step_s
+    # Without a base, what ends after a burst is the burst's own.
+    calm = _calm(medians, inside | (waiting > max(1.0, base))) if base else None
+    followers = [*(start for start, _ in found[1:]), window.steps]
+    return [
+        {
+            "start_s": start * window.step_s,
+            "duration_s": (end - start) * window.step_s,
+            "offered": _known(offered[start:end].sum()),
+            **_done(traffic, window, start, end),
+            "backlog": _known(waiting[end - 1]),
+            "calm_s": calm,
+            "recovery_s": _recovery(medians[end:following], calm, window.step_s),
+            "watched_s": (following - end) * window.step_s,
+        }
+        for (start, end), following in zip(found, followers, strict=True)
+    ]
+
+
+def _done(traffic: Traffic, window: Window, start: int, end: int) -> dict[str, Any]:
+    first, after = (window.first_s + step * window.step_s for step in (start, end))
+    burst = traffic.at(range(first, after))
+    latency = burst.ok().response() or burst.ok().service()
+    return {
+        "done": burst.ok().count,
+        "dropped": burst.dropped,
+        "p50_s": latency.p50_s if latency else None,
+        "p99_s": latency.p99_s if latency else None,
+    }
+
+
+def _known(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def _backlog(inputs: Inputs, scenario: str, offered: Floats) -> Floats:
+    """How many operations were due and had neither ended nor been dropped at the end of each step.
+
+    ``offered``: how many were due in each. What was dropped stands in the second it was meant for, and waited
+    from then on until it was too late. As many as are missing at the emptiest moment had been waiting when
+    the measuring began.
+    """
+    window = inputs.window
+    until_late_s = math.ceil(LATEST_START_S / window.step_s) * window.step_s
+    late = Window(window.first_s - until_late_s, window.step_s, window.steps)
+    ended = inputs.traffic.of(scenario).whole().per_step(window) * window.step_s
+    given_up = inputs.whole.of(scenario).whole().dropped_per_step(late)
+    waiting = np.cumsum(offered - ended - given_up)
+    return np.asarray(waiting - np.fmin.reduce(waiting, initial=0.0), dtype=np.float64)
+
+
+def _calm(medians: Floats, busy: npt.NDArray[np.bool_]) -> float | None:
+    """The median latency between bursts; None where there is no such time."""
+    outside = medians[~busy & np.isfinite(medians)]
+    return float(np.median(outside)) if len(outside) else None
+
+
+def _recovery(after: Floats, calm: float | None, step_s: int) -> float | None:
+    """Seconds from a burst's end until the latency is calm again; None where that was not seen."""
+    if calm is None:
+        return None
+    back = np.flatnonzero(after <= calm * (1 + RECOVERED.value))
+    return float(back[0] * step_s) if len(back) else None

@@ -1,0 +1,173 @@
+"""When bursts were, what waited at their end, when they were recovered from: by the plan's own schedule."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from harness.analysis.build import START_S, Build, utc
+
+from pinchpoint.analysis import analyse
+from pinchpoint.comparison.changes import _median_burst
+from pinchpoint.loadgen.arrivals import LATEST_START_S, arrival_times, scenario_seed
+from pinchpoint.loadgen.profiles import bursts
+from pinchpoint.report import load_tables
+
+Floats = npt.NDArray[np.float64]
+
+SEED = 1
+CALM_S, BUSY_S = 0.001, 0.05
+
+
+class Scheduled(Build):
+    """A run whose offered load is the plan's own schedule, begun so long before the first second ended."""
+
+    def __init__(
+        self,
+        shape: dict[str, float],
+        measure_s: int = 60,
+        warm_up_s: int = 0,
+        begun_s: float = 0.0,
+        arrivals: str = "poisson",
+    ) -> None:
+        super().__init__(measure_s=measure_s, warm_up_s=warm_up_s, seed=SEED)
+        self.host("nosql1", "nosql").cpu("nosql1", 0.3)
+        self.burst("burst", **shape)  # type: ignore[arg-type]  # one number each
+        self.event("load_begun", scenario="burst", at=utc(START_S + begun_s))
+        seed = scenario_seed(SEED, "burst")
+        profile = bursts(self.manifest["plan"]["scenarios"]["burst"]["load"], seed)
+        self.windows = [(begun_s + low, begun_s + high) for low, high in profile.windows(self.seconds)]
+        self.offered = np.zeros(self.seconds)
+        for second in _seconds(arrival_times(profile, arrivals, seed), begun_s, self.seconds):
+            self.offered[second] += 1
+
+    def scheduled(self, offered: Floats | None = None) -> Scheduled:
+        for metric in ("scheduled", "started"):
+            level = self.offered if offered is None else offered
+            self.metric("generator1", f"generator.{metric}_per_s", level, "burst", 0)
+        return self
+
+    def served(self, done: Floats, latency_s: float | Floats = CALM_S, **more: Any) -> Scheduled:
+        self.operations("burst", "update", done, latency_s, noise=0, **more)
+        return self
+
+    def found(self) -> list[dict[str, Any]]:
+        told: list[dict[str, Any]] = analyse(self.run()).scenarios["burst"]["bursts"]
+        return told
+
+
+def _seconds(times: Iterator[float], begun_s: float, seconds: int) -> Iterator[int]:
+    for time_s in times:
+        if begun_s + time_s >= seconds:
+            return
+        yield int(begun_s + time_s)
+
+
+SHAPES = {
+    "half a second": {"base": 50, "peak": 1000, "every_s": 7.3, "for_s": 0.5},
+    "hardly above the base": {"base": 20, "peak": 40, "every_s": 15, "for_s": 6},
+    "all ramp": {"base": 5, "peak": 400, "every_s": 20, "for_s": 10, "ramp_s": 5},
+    "at random": {"base": 30, "peak": 90, "every_s": 12, "for_s": 3, "jitter_ratio": 1},
+    "back to back": {"base": 10, "peak": 50, "every_s": 20, "for_s": 3, "back_to_back": 3, "gap_s": 2},
+    "nothing between": {"base": 0, "peak": 3, "every_s": 12, "for_s": 4},
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_bursts_are_where_the_schedule_has_them(name: str) -> None:
+    """However short, low or ragged they are: as many as were planned, whole, and what was offered in each."""
+    build = Scheduled(SHAPES[name], begun_s=0.37)
+    rows = build.scheduled().served(build.offered).found()
+    assert len(rows) == len(build.windows) > 2
+    for row, (begin, end) in zip(rows, build.windows, strict=True):
+        start, after = row["start_s"], min(60, row["start_s"] + row["duration_s"])
+        assert abs(start - begin) < 1.06
+        assert abs(after - min(60, end)) < 1.06
+        assert row["offered"] == build.offered[start:after].sum() == row["done"]
+
+
+def test_what_is_dropped_waited_until_it_was() -> None:
+    """Of 1,000 a second 100 are done; the others are given up ten seconds after they were due, not before."""
+    shape = {"base": 10, "peak": 1000, "every_s": 40, "for_s": 4}
+    build = Scheduled(shape, measure_s=80, arrivals="constant")
+    inside = np.arange(80) % 40 >= 36
+    done = np.where(inside, 100.0, 10.0)
+    build.scheduled().served(done, dropped=np.maximum(0, build.offered - done))
+    first, second = build.found()
+    assert first["dropped"] == pytest.approx(3600, abs=5)
+    assert first["backlog"] == pytest.approx(3600, abs=5)
+    assert second["backlog"] == pytest.approx(3600, abs=5), "those of the first are gone by now"
+    assert LATEST_START_S < 36
+
+
+def test_what_waited_when_measuring_began_counts() -> None:
+    """The warm-up ends with a burst, and its rest is done in the first seconds measured."""
+    shape = {"base": 10, "peak": 200, "every_s": 20, "for_s": 5}
+    build = Scheduled(shape, measure_s=40, warm_up_s=20, arrivals="constant")
+    second = np.arange(60) % 20
+    # 100 a second are done: half of a burst in its five seconds, and 90 a second of the rest then.
+    done = np.where(second >= 15, 100.0, np.where(second < 5, 110.0, 10.0))
+    done[:5] = 10.0
+    build.scheduled().served(done)
+    assert [row["backlog"] for row in build.found()] == pytest.approx([500, 500], abs=10)
+
+
+def test_what_fails_at_once_has_not_recovered() -> None:
+    """A server that died in the burst refuses connections within microseconds; it comes back 6 s later."""
+    shape = {"base": 50, "peak": 500, "every_s": 30, "for_s": 5}
+    build = Scheduled(shape, measure_s=70, arrivals="constant").scheduled()
+    second = np.arange(70)
+    away = (second >= 30) & (second < 36)
+    build.served(np.where(away, 0.0, build.offered), np.where(second % 30 >= 25, BUSY_S, CALM_S))
+    build.operations(
+        "burst", "update", np.where(away, build.offered, 0.0), 0.00005, "connection_lost", noise=0
+    )
+    first, second_burst = build.found()
+    assert 6 <= first["recovery_s"] <= 8
+    assert second_burst["recovery_s"] <= 2
+
+
+def test_a_generator_that_died_does_not_silence_the_others() -> None:
+    """What the one that lives on schedules is what is offered from then on."""
+    build = Scheduled({"base": 50, "peak": 500, "every_s": 20, "for_s": 5}, arrivals="constant")
+    build.served(build.offered).scheduled()
+    share = build.offered.copy()
+    build.samples = [one for one in build.samples if "scheduled" not in one[3]]
+    for name, part, until in (("generator1", share / 2, 60), ("generator2", share / 2, 30)):
+        for second in range(until):
+            stamp = int((START_S + second + 1) * 1e9)
+            value = float(part[second]) if second < 30 else float(share[second])
+            build.samples.append((stamp, 1.0, name, "generator.scheduled_per_s", "burst", value, None))
+    assert [row["offered"] for row in build.found()] == pytest.approx([2500, 2500, 2500], abs=5)
+
+
+def words(build: Scheduled) -> list[str]:
+    table = load_tables.bursts({"scenarios": {"burst": {"bursts": build.found()}}})
+    place = [column.title for column in table.columns].index("time to recover")
+    return [cells[place] for cells in table.cells()]
+
+
+def test_why_no_recovery_is_known_is_said() -> None:
+    """Not back in time, no second after the burst, and nothing to compare with are three things."""
+    shape = {"base": 50, "peak": 500, "every_s": 30, "for_s": 5}
+    build = Scheduled(shape, arrivals="constant")
+    slow = np.where(np.arange(60) >= 25, BUSY_S, CALM_S)
+    slow[50:55] = CALM_S
+    assert words(build.scheduled().served(build.offered, slow)) == ["20 s", "not seen: no time after it"]
+    slow[50:55] = BUSY_S
+    build = Scheduled(shape, arrivals="constant")
+    assert words(build.scheduled().served(build.offered, slow))[0] == "not within 25 s"
+    alone = Scheduled(shape | {"base": 0}, measure_s=70, arrivals="constant")
+    assert words(alone.scheduled().served(alone.offered)) == ["no calm between bursts"] * 2
+
+
+def test_a_burst_whose_recovery_nobody_could_see_hides_no_other_s() -> None:
+    """The median burst of a run that ends with one; one that was watched in vain does hide it."""
+    seen = [{"recovery_s": 2.0, "watched_s": 20}, {"recovery_s": 4.0, "watched_s": 20}]
+    assert _median_burst([*seen, {"recovery_s": None, "watched_s": 0}], "recovery_s") == 3.0
+    assert _median_burst([*seen, {"recovery_s": None, "watched_s": 9}], "recovery_s") is None
+    assert math.isclose(_median_burst([{"done": 1, "watched_s": 0}], "done") or 0, 1.0)
