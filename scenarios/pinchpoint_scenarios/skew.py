@@ -48,9 +48,34 @@ def _even(random: Random, pages: int) -> int:
 
 
 def zipfian_rank(random: Random, count: int) -> int:
-    """A rank from 1 to ``count``: k in proportion to log(1 + 1/k), which is 1/k but for the first few."""
-    # The distribution's inverse: P(rank <= k) = ln(k + 1) / ln(count + 1).
-    return min(int(math.exp(random.random() * math.log(count + 1))), count)
+    """A rank from 1 to ``count``: k in proportion to 1/k^0.99, as in YCSB.
+
+    By rejection-inversion (Hörmann and Derflinger, ACM TOMACS 6, 1996): exact, and nothing is made up first
+    for a count, which may grow all the time.
+    """
+    last = _area(count + 0.5)
+    while True:
+        area = last + random.random() * (_FIRST - last)
+        place = _place(area)
+        rank = min(max(int(place + 0.5), 1), count)
+        if rank - place <= _NEAR or area >= _area(rank + 0.5) - rank**-_EXPONENT:
+            return rank
+
+
+def _area(place: float) -> float:
+    """Below the curve 1/x^0.99, from 1 to that place."""
+    return (place ** (1 - _EXPONENT) - 1) / (1 - _EXPONENT)
+
+
+def _place(area: float) -> float:
+    """How far it reaches: the inverse of ``_area``."""
+    return float((1 + area * (1 - _EXPONENT)) ** (1 / (1 - _EXPONENT)))
+
+
+_EXPONENT = 0.99
+_FIRST = _area(1.5) - 1
+_NEAR = 2 - _place(_area(2.5) - 2**-_EXPONENT)
+"""So near to a rank none is rejected: for most draws its own share need not be looked at."""
 
 
 def _zipfian(random: Random, pages: int) -> int:

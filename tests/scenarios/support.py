@@ -67,8 +67,10 @@ def made(
     name: str = "test",
     repeat_s: float | None = 0,
     event: Callable[..., None] = lambda *_, **__: None,
+    worker: int = 0,
+    workers: int = 1,
 ) -> Scenario:
-    """A scenario as the harness makes it."""
+    """A scenario as the harness makes it in one of its workers."""
     kind = scenario(use)
     return kind(
         Context(
@@ -76,8 +78,8 @@ def made(
             endpoints=endpoints,
             params=kind.params_model.model_validate(params or {}),
             seed=1,
-            worker=0,
-            workers=1,
+            worker=worker,
+            workers=workers,
             repeat_s=repeat_s,
             event=event,
         )

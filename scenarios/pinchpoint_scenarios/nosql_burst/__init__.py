@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any, ClassVar, cast
@@ -10,7 +11,7 @@ from ..contract import Context, Params
 from .ledger import Ledger
 from .params import NosqlBurstParams
 from .readback import read_back
-from .records import LOADER, Contents, Keys, stamp
+from .records import LOADER, Contents, Keys, author, stamp
 from .session import NosqlBurstSession, UpdatesOnly
 from .stores import store
 
@@ -30,13 +31,12 @@ class NosqlBurst:
 
     def __init__(self, context: Context) -> None:
         params = self._params = cast("NosqlBurstParams", context.params)
-        self._seed = context.seed
+        self._seed, self._worker = context.seed, context.worker
         self._event = context.event
         self._store = store(context.endpoints["nosql"], context.name, params)
         self._contents = Contents(context.seed, params.fields, params.field_bytes)
         self._keys = Keys(params.keys, params.distribution, context.worker, context.workers)
-        most = None if params.verify == "all" else params.verify if self._contents.stamped else 0
-        self._ledger = Ledger(self._contents, most, params.ttl_s)
+        self._ledger = Ledger(self._contents, self._most(context.workers), params.ttl_s)
 
     def check(self) -> Mapping[str, Any]:
         """Reach the store; the facts are its version and how durable a write is."""
@@ -60,6 +60,7 @@ class NosqlBurst:
         return kind(
             self._store.connect(number),
             number,
+            author(self._worker, number),
             self._seed,
             self._params,
             self._contents,
@@ -92,3 +93,9 @@ class NosqlBurst:
         """Delete what is ours unless it is to be kept."""
         if not keep_data:
             self._store.remove()
+
+    def _most(self, workers: int) -> int | None:
+        """How many records a worker holds to be read back: all of them hold what is asked for together."""
+        if not self._contents.stamped:
+            return 0
+        return None if self._params.verify == "all" else math.ceil(self._params.verify / workers)

@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from .records import LOADER, Contents, Fields, session_of
+from .records import LOADER, Contents, Fields, author_of
 
 _HASH = 0x9E3779B97F4A7C15  # Fibonacci hashing: neighbouring numbers scatter evenly
 _MASK = 2**64 - 1
@@ -63,11 +63,11 @@ class Ledger:
         self._last: dict[int, Before] = {}
         self._unanswered: dict[int, set[int]] = {}
         self._begun_s: dict[int, dict[int, float]] = {}
-        self._sessions: set[int] = set()
+        self._authors = {LOADER}
 
-    def opened(self, session: int) -> None:
-        """A session of this worker begins."""
-        self._sessions.add(session)
+    def opened(self, author: int) -> None:
+        """A session of this worker begins to write, as this ``records.author``."""
+        self._authors.add(author)
 
     def begin(self, item: int, write: int) -> Before:
         """A write to this record begins; what ``end`` wants to be given back."""
@@ -121,8 +121,7 @@ class Ledger:
         if write in self._last[item] or write in self._unanswered.get(item, ()):
             return "confirmed"
         # Another worker's write replaced ours; what was loaded before the run did not.
-        another = session_of(write) not in self._sessions and session_of(write) != LOADER
-        return "confirmed" if another else "missing"
+        return "missing" if author_of(write) in self._authors else "confirmed"
 
     def _may_be_gone(self, item: int) -> bool:
         if self._ttl_s is None:

@@ -15,11 +15,12 @@ Row = tuple[int, Fields]
 
 UNIFORM, LATEST = "uniform", "latest"
 STAMP_BYTES = 8
-"""A record begins with who wrote it (3 bytes: the session) and which of its writes it was (5 bytes)."""
-LOADER = 2**24 - 1
-"""The session of the records that were loaded before the run."""
+"""A record begins with its author (27 bits) and which of the author's writes it was (37 bits)."""
+LOADER = 2**27 - 1
+"""The author of the records that were loaded before the run."""
 
-_WRITE_BITS = 40  # of one session's writes: 34 years at 1,000 a second
+_SESSION_BITS = 17  # of the 27: the numbers of sessions stay below 100,000, those of workers below 1,000
+_WRITE_BITS = 37  # of one author's writes: four years at 1,000 a second
 _POOL_BYTES = (
     2**20
 )  # contents are cut from so much randomness: making it anew would cost more than a write does
@@ -49,12 +50,17 @@ def draw(distribution: str) -> Pick:
     )
 
 
-def stamp(session: int, number: int) -> int:
-    """A session's write ``number``, as one number that no other session's write has."""
-    return session << _WRITE_BITS | number
+def author(worker: int, session: int) -> int:
+    """Who writes, as one number: a worker's session. One that moves to another worker begins anew there."""
+    return worker << _SESSION_BITS | session
 
 
-def session_of(write: int) -> int:
+def stamp(author: int, number: int) -> int:
+    """An author's write ``number``, as one number that no other author's write has."""
+    return author << _WRITE_BITS | number
+
+
+def author_of(write: int) -> int:
     """Whose write it was."""
     return write >> _WRITE_BITS
 

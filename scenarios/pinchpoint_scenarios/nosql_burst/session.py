@@ -22,6 +22,7 @@ class NosqlBurstSession:
     Args:
         connection: to the store.
         number: the session's.
+        author: who it is in the records it writes (``records.author``).
         seed: of the scenario.
         params: of the scenario.
         contents: what is written.
@@ -33,6 +34,7 @@ class NosqlBurstSession:
         self,
         connection: Connection,
         number: int,
+        author: int,
         seed: int,
         params: NosqlBurstParams,
         contents: Contents,
@@ -40,7 +42,6 @@ class NosqlBurstSession:
         ledger: Ledger,
     ) -> None:
         self._connection = connection
-        self._number = number
         self._random = Random(f"{seed}:{number}")  # noqa: S311 - workload, no secret
         self._batch = params.batch
         self._record_bytes = params.record_bytes
@@ -48,11 +49,11 @@ class NosqlBurstSession:
         self._contents = contents
         self._keys = keys
         self._ledger = ledger
-        self._first = stamp(number, 0)
+        self._first = stamp(author, 0)
         self._writes = 0
         self._names = list(params.operations)
         self._shares = list(accumulate(params.operations.values()))
-        ledger.opened(number)
+        ledger.opened(author)
 
     def perform(self, record: Record) -> bool:
         """Do one operation and record it. There is always one more."""

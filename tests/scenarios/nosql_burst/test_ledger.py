@@ -9,7 +9,7 @@ import pytest
 
 from pinchpoint_scenarios.nosql_burst import ledger as ledger_module
 from pinchpoint_scenarios.nosql_burst.ledger import Found, Ledger
-from pinchpoint_scenarios.nosql_burst.records import LOADER, Contents, stamp
+from pinchpoint_scenarios.nosql_burst.records import LOADER, Contents, author, stamp
 
 CONTENTS = Contents(1, fields=2, field_bytes=20)
 
@@ -44,6 +44,18 @@ def test_the_last_acknowledged_write_must_be_there() -> None:
     into = Found()
     book.compare([9], [None], into)
     assert (into.records, into.missing, into.examples) == (1, 1, [9])
+
+
+def test_a_session_that_moved_is_another_worker_s() -> None:
+    """It begins anew there, with the same records: what it wrote there is no old write of ours."""
+    book = Ledger(CONTENTS, None, None)
+    book.opened(author(0, 5))
+    for number in (1, 2):
+        wrote(book, 9, author(0, 5), number)
+    assert found(book, 9, author(0, 5), 1).missing == 1
+    assert found(book, 9, author(1, 5), 1).confirmed == 1
+    people = {author(worker, session) for worker in (0, 1, 999) for session in (0, 1, 99_999)}
+    assert len(people | {LOADER}) == 10
 
 
 def test_bytes_that_are_no_write_are_different() -> None:

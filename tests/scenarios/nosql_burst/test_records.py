@@ -60,10 +60,11 @@ def _drawn(distribution: str, keys: Keys | None = None) -> Counter[int]:
 
 
 def test_distributions_are_what_they_are_called() -> None:
-    """Zipfian: the most drawn record is drawn 1/ln(n) as often as all; 80/20: a fifth has four fifths."""
+    """Zipfian: as YCSB's, k in proportion to 1/k^0.99; 80/20: a fifth has four fifths."""
     even, zipfian, shares = _drawn("uniform"), _drawn("zipfian"), _drawn("80/20")
     assert max(even.values()) < 50
-    assert 0.08 < zipfian.most_common(1)[0][1] / 20_000 < 0.12  # ln 2 / ln 1001 = 0.100
+    share = 1 / sum(rank**-0.99 for rank in range(1, 1001))
+    assert 0.95 * share < zipfian.most_common(1)[0][1] / 20_000 < 1.05 * share
     assert 0.78 < sum(count for _, count in shares.most_common(200)) / 20_000 < 0.85
 
 

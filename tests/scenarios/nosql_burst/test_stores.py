@@ -20,7 +20,7 @@ from pinchpoint_scenarios.errors import EndpointUnreachable, ScenarioError
 from pinchpoint_scenarios.nosql_burst.params import NosqlBurstParams
 from pinchpoint_scenarios.nosql_burst.records import LOADER, Contents, stamp
 from pinchpoint_scenarios.nosql_burst.stores import Store, store
-from pinchpoint_scenarios.nosql_burst.stores.cassandra import fast
+from pinchpoint_scenarios.nosql_burst.stores.cassandra import Cassandra, fast
 from pinchpoint_scenarios.nosql_burst.stores.mongodb import Mongo
 
 STORES = ("valkey", "redis", "cassandra", "cassandra by its library", "mongodb")
@@ -292,6 +292,27 @@ def test_cassandra_says_what_a_write_is_worth(cassandra_endpoint: Endpoint) -> N
         (said,) = opened(cassandra_endpoint, "fast").check()["warnings"]
         session.execute("ALTER KEYSPACE burst WITH durable_writes = true")
     assert "does not go to the commit log" in said
+
+
+@pytest.mark.parametrize(
+    ("level", "replicas", "words"),
+    [
+        ("ONE", 1, []),
+        ("ONE", 3, ["no more than 1 of 3 replicas"]),
+        ("TWO", 3, []),
+        ("TWO", 5, ["no more than 2 of 5 replicas"]),
+        ("THREE", 6, ["no more than 3 of 6 replicas"]),
+        ("LOCAL_ONE", None, ["no more than 1 of all replicas"]),
+        ("LOCAL_QUORUM", 5, []),
+    ],
+)
+def test_levels_below_a_majority_are_said(level: str, replicas: int | None, words: list[str]) -> None:
+    """What most replicas have not got may be missed by whoever reads it, and lost with those that have."""
+    given = NosqlBurstParams.model_validate({"cassandra": {"consistency": level}})
+    settings = {"commitlog_sync": "batch", "durable_writes": "true"}
+    store_ = Cassandra(Endpoint("nosql", "cassandra://127.0.0.1:1/x"), "test", given)
+    said = list(store_._weaker(settings, replicas))
+    assert [word in why for word, why in zip(words, said, strict=True)] == [True] * len(words)
 
 
 # ---- MongoDB -----------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 import valkey
-from scenarios.support import Recorder, made, quiet
+from scenarios.support import Events, Recorder, made, quiet
 
 from pinchpoint_scenarios.contract import Endpoint, Scenario
 from pinchpoint_scenarios.errors import EndpointUnreachable, ScenarioError
@@ -69,6 +69,47 @@ def test_every_write_counted_ok_can_be_read_back(nosql: Endpoint, client: valkey
         assert 20 < len(found) <= 30
     assert recorder.counts() == {("update", "ok"): 100}
     assert {row.size_bytes for row in recorder.rows} == {20 * fields}
+
+
+def test_a_session_that_moves_takes_no_write_back(nosql: Endpoint, client: valkey.Valkey) -> None:
+    """Another worker goes on with the session, from its beginning and with the same records: none is lost."""
+    events = Events()
+    params = {"keys": 5, "verify": "all"}
+    here = made("nosql-burst", {"nosql": nosql}, params, event=events)
+    there = made("nosql-burst", {"nosql": nosql}, params, event=events, worker=1)  # it came later
+    here.prepare(quiet)
+    for driver, writes in ((here, 40), (there, 7)):
+        session = driver.session(5)
+        for _ in range(writes):
+            session.perform(Recorder())
+        session.close()
+    for driver in (here, there):
+        driver.verify()  # type: ignore[attr-defined]  # see contract.Verified
+    here.finish(keep_data=False)
+    told = events.named("writes_read_back")
+    assert [line["records"] - line["confirmed"] for line in told] == [0, 0]
+    assert [line["acknowledged"] for line in told] == [40, 7]
+
+
+def test_workers_share_what_is_read_back(nosql: Endpoint, client: valkey.Valkey) -> None:
+    """As many records as were asked for, not as many for each."""
+    events = Events()
+    params = {"keys": 1000, "verify": 60}
+    drivers = [
+        made("nosql-burst", {"nosql": nosql}, params, event=events, worker=worker, workers=3)
+        for worker in range(3)
+    ]
+    drivers[0].prepare(quiet)
+    for number, driver in enumerate(drivers):
+        session = driver.session(number)
+        for _ in range(100):
+            session.perform(Recorder())
+        session.close()
+        driver.verify()  # type: ignore[attr-defined]
+    drivers[0].finish(keep_data=False)
+    records = [line["records"] for line in events.named("writes_read_back")]
+    assert len(records) == 3
+    assert all(5 <= each <= 20 for each in records)
 
 
 def test_finish_deletes_our_keys_and_no_others(nosql: Endpoint, client: valkey.Valkey) -> None:

@@ -27,6 +27,8 @@ from .statements import Statements
 _LOAD_AT_ONCE = 64
 _LOAD_STEP = 500
 _DDL_TIMEOUT_S = 60.0
+_NUMBERS = {"ONE": 1, "LOCAL_ONE": 1, "TWO": 2, "THREE": 3}
+"""Levels that are a number of replicas: how many. The others want most of them, or all."""
 
 
 def open_store(endpoint: Endpoint, name: str, params: NosqlBurstParams) -> Store:
@@ -159,8 +161,9 @@ class Cassandra:
         level = self._params.cassandra.consistency
         if level == "ANY":
             yield "consistency is ANY, so a write is acknowledged before any replica has it"
-        elif level in {"ONE", "LOCAL_ONE"} and (replicas is None or replicas > 1):
-            yield f"consistency is {level}, so a write is acknowledged when one replica has it"
+        elif level in _NUMBERS and (replicas is None or _NUMBERS[level] <= replicas // 2):
+            of = f"{_NUMBERS[level]} of {replicas or 'all'} replicas"
+            yield f"consistency is {level}, so a write needs no more than {of}"
 
 
 def _settings(session: Any) -> tuple[str, dict[str, str]]:
