@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from pinchpoint.analysis.blame import owner
-from pinchpoint.analysis.capacity import SAME, Demand
+from pinchpoint.analysis.capacity import Demand
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.disk_advice import about_disk, measure_it
 from pinchpoint.analysis.gates import Gate
@@ -20,7 +21,7 @@ from pinchpoint.analysis.measures import CpuMeasures, ShareMeasures
 from pinchpoint.analysis.resources import Resource
 from pinchpoint.analysis.series import mean
 from pinchpoint.analysis.summary import listed
-from pinchpoint.analysis.thresholds import NETWORK
+from pinchpoint.analysis.thresholds import LITTLE, NETWORK
 from pinchpoint.analysis.verdict import Advice, Suspect
 from pinchpoint.report import units
 
@@ -112,7 +113,8 @@ def _about_lock(ground: Ground, found: ShareMeasures) -> Iterator[Advice]:
         f"Shorten the transactions of {tier} that change the same rows, or spread them over more rows{named}"
     )
     assumes = f"nobody waits for locks any more, which takes {units.percent(found.witness)} of the time now"
-    yield advise("lock", tier, what, _without(ground, found.witness, assumes))
+    waiting = max(ground.case.flows, key=lambda flow: flow.pressed * flow.going_on(tier))
+    yield advise("lock", tier, what, _without(ground, found.witness, assumes, waiting.load.scenario))
 
 
 def _about_dependency(ground: Ground, found: ShareMeasures) -> Iterator[Advice]:
@@ -129,11 +131,17 @@ def _about_dependency(ground: Ground, found: ShareMeasures) -> Iterator[Advice]:
         yield advise("external", scenario, f"Or let {scenario} ask more at once ({users:g} users now)", more)
 
 
-def _without(ground: Ground, share: float | None, assumes: str) -> Gain:
-    """Users who wait for something a share of their time come round so much more often without it."""
-    if share is None or share >= 1:
-        return Gain(ground.until().ratio, ground.until().limit, f"{SAME}; {assumes}")
-    return ground.until(1 / (1 - share), "the rest of the operations' time", assumes)
+def _without(ground: Ground, share: float | None, assumes: str, scenario: str | None = None) -> Gain:
+    """Users who wait for something a share of their time come round so much more often without it.
+
+    Of a ``scenario`` it is a share of what its operations take; else of all of its users' time, so that what
+    they think is in the rest. How much a rest of a twentieth or less is, is not known that well.
+    """
+    left = max(0.0, 1 - share) if share is not None else 0.0
+    if left < LITTLE.value:
+        gain = ground.until()
+        return gain if gain.ratio is None else replace(gain, assumes=f"{gain.assumes}; {assumes}")
+    return ground.until(ground.rounds(scenario, left), "the rest of the operations' time", assumes)
 
 
 def _about_memory(ground: Ground, found: ShareMeasures) -> Iterator[Advice]:

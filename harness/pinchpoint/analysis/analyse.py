@@ -11,7 +11,7 @@ import numpy as np
 from pinchpoint.analysis import output
 from pinchpoint.analysis.alone import is_samples_alone, judge_samples
 from pinchpoint.analysis.case import Case, build_case
-from pinchpoint.analysis.caveats import caveats
+from pinchpoint.analysis.caveats import caveats, credits_of
 from pinchpoint.analysis.checkpoints import checkpoint_table, checkpoint_words
 from pinchpoint.analysis.conclusion import Conclusion, conclude, served
 from pinchpoint.analysis.crawls import crawl_table
@@ -87,6 +87,7 @@ def _verdict(
         one.text for one in ahead.advice[:1] if concluded.bottleneck and concluded.outcome != "invalid"
     ]
     checkpoints = checkpoint_table(inputs)
+    told = [*_moves(levels, periods), *(f"{words[:1].upper()}{words[1:]}." for words in credits_of(case))]
     return Verdict(
         **{name: getattr(ahead, name) for name in Outlook.__slots__},
         **{
@@ -94,7 +95,7 @@ def _verdict(
             for name in Conclusion.__slots__
             if name not in APART
         },
-        summary=" ".join([concluded.summary, *_moves(levels, periods), *held_words(held, levels), *advised]),
+        summary=" ".join([concluded.summary, *told, *held_words(held, levels), *advised]),
         capacity_at_least_per_s=served(case) if _kept_up(case, concluded) else {},
         objectives=(
             *climbed_objectives(whole, levels),

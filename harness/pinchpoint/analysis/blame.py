@@ -21,6 +21,7 @@ from pinchpoint.analysis.resources import Resource
 from pinchpoint.analysis.series import mean
 from pinchpoint.analysis.signature import Suspicion, suspect
 from pinchpoint.analysis.stages import Rows
+from pinchpoint.analysis.stations import DEPTH
 from pinchpoint.analysis.thresholds import (
     HARDLY,
     MEMORY_WAIT,
@@ -32,11 +33,6 @@ from pinchpoint.analysis.thresholds import (
 )
 from pinchpoint.analysis.verdict import Kind
 from pinchpoint.analysis.waits import waited
-
-DEPTH = {"web": 1, "search": 1, "files": 1, "sql": 2, "nosql": 2}
-"""How deep a tier lies on the call path. A resource that is used up pushes back upstream, so the deepest of
-several is the cause. Tiers a user named are taken as the first to be called."""
-
 
 MOST = 0.5
 

@@ -21,6 +21,7 @@ from pinchpoint.analysis.growth import Climb, find_line
 from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures, Measures, measure
 from pinchpoint.analysis.resources import Resource
 from pinchpoint.analysis.stages import Rows
+from pinchpoint.analysis.thresholds import HARDLY, MOSTLY_READS, at_least
 from pinchpoint.report.words import BY_ONE_LEVEL
 
 SAME = "the same mix of operations and the same cache ratio"
@@ -29,6 +30,8 @@ SEVERAL = f"{SAME}; the other scenarios stay as they are"
 
 CEILINGS = ("cpu", "allowance", "thread", "disk", "network", "pool")
 """Resources whose use grows with throughput, so that it tells how much more of that they allow."""
+SOMEBODY = 0.5
+"""I/Os going on, on average, from which one is at most times."""
 MOVES = 0.02
 """A use that differs less than this between the levels of a load in steps is not the load's."""
 
@@ -59,6 +62,20 @@ class Demand:
     assumes: str
 
 
+def loads_of(resource: Resource, flows: Sequence[Flow]) -> frozenset[str]:
+    """The scenarios whose load a resource carries: all of them where none is known to go there."""
+    if resource.scenario:
+        return frozenset({resource.scenario})
+    there = [flow for flow in flows if any(flow.visits(tier) for tier in resource.tiers)]
+    return frozenset(flow.load.scenario for flow in there or flows)
+
+
+def of_its_loads(first: Resource, demands: Sequence[Demand], flows: Sequence[Flow]) -> tuple[Demand, ...]:
+    """Without what carries other loads only: lifting the first limit changes nothing there."""
+    own = loads_of(first, flows)
+    return tuple(one for one in demands if own & loads_of(one.resource, flows))
+
+
 def used(found: Measures) -> float | None:
     """How much of a resource is used; None where that is not known (no declared cap, not measured)."""
     if isinstance(found, DiskMeasures):
@@ -70,15 +87,14 @@ def demands_of(case: Case) -> tuple[Demand, ...]:
     """The demand of every resource of a case; none where it has no stage to judge."""
     if case.stage is None:
         return ()
-    length = float(case.inputs.window.seconds)
-    return find_demands(case.resources, case.stage.rows, case.flows, length, case.climb)
+    return find_demands(case.resources, case.stage.rows, case.flows, case.done_per_s(), case.climb)
 
 
 def find_demands(
     resources: Sequence[Resource],
     rows: Rows,
     flows: Sequence[Flow],
-    seconds: float,
+    served: Mapping[str, float],
     climb: Climb | None = None,
 ) -> tuple[Demand, ...]:
     """The demand of every resource whose use is known, the smallest ceiling first.
@@ -87,10 +103,9 @@ def find_demands(
         resources: with the columns of what is judged.
         rows: of the stage that is judged.
         flows: of the same window.
-        seconds: how long that window is.
+        served: throughput by scenario over those rows.
         climb: the levels of a load in steps; None where there were none.
     """
-    served = {flow.load.scenario: flow.ok / seconds for flow in flows if flow.ok and seconds}
     found = []
     for resource in (one for one in resources if one.type in CEILINGS):
         if resource.type == "pool" and climb is None:
@@ -99,9 +114,12 @@ def find_demands(
         use = used(measured)
         if use is None or use <= 0 or _no_limit(measured, resource) or (climb and _unmoved(resource, climb)):
             continue
+        if _read_by_others(measured):
+            continue
+        own = loads_of(resource, flows)
         found.append(
             (climb and _of_levels(resource, measured, use, served, climb))
-            or _of_one_level(resource, measured, use, served)
+            or _of_one_level(resource, measured, use, {n: rate for n, rate in served.items() if n in own})
         )
     return tuple(sorted(found, key=lambda one: (one.ceiling_ratio, one.resource.key)))
 
@@ -119,7 +137,7 @@ def _of_one_level(resource: Resource, measured: Measures, use: float, served: Ma
         ceiling_ratio=times,
         ceilings_per_s={name: rate * times for name, rate in served.items()},
         levels=1,
-        assumes=f"{ONE_LEVEL}; what others use stays" if others else ONE_LEVEL,
+        assumes=_assumed(ONE_LEVEL, resource, "what others use stays" if others else ""),
     )
 
 
@@ -134,6 +152,18 @@ def _unmoved(resource: Resource, climb: Climb) -> bool:
 def _no_limit(found: Measures, resource: Resource) -> bool:
     """What a tier may use is a limit of its own only where that is less than the cores around it."""
     return resource.type == "allowance" and not (isinstance(found, CpuMeasures) and found.quota)
+
+
+def _read_by_others(found: Measures) -> bool:
+    """Whether a disk reads what hardly a session waits for, as the database says: that is not the load's."""
+    if (
+        not isinstance(found, DiskMeasures)
+        or found.sessions is None
+        or not at_least(found.reads_ratio, MOSTLY_READS)
+    ):
+        return False
+    reading = (found.io or 0.0) * (found.reads_ratio or 0.0) * (found.read_s or 0.0)
+    return reading >= SOMEBODY and found.sessions < HARDLY.value * reading
 
 
 def _of_levels(
@@ -161,8 +191,13 @@ def _of_levels(
         ceiling_ratio=line.ceiling_per_s / now,
         ceilings_per_s={scenario: line.ceiling_per_s},
         levels=line.levels,
-        assumes=SEVERAL,
+        assumes=_assumed(SEVERAL, resource),
     )
+
+
+def _assumed(always: str, resource: Resource, more: str = "") -> str:
+    """What must stay as it is for a demand to hold."""
+    return "; ".join(filter(None, [always, more, "its burst credits last" if resource.baseline else ""]))
 
 
 def demand_table(demands: Sequence[Demand]) -> tuple[dict[str, Any], ...]:

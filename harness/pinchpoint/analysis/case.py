@@ -39,6 +39,19 @@ class Case:
     found: tuple[Suspicion, ...]
     climb: Climb | None
 
+    def done_per_s(self) -> dict[str, float]:
+        """Throughput by scenario over the steps that are judged: when resources are used as is told."""
+        if self.stage is None:
+            return {}
+        ended = {
+            flow.load.scenario: self.inputs.traffic.of(flow.load.scenario).whole().ok() for flow in self.flows
+        }
+        rates = {
+            name: float(one.per_step(self.inputs.window)[self.stage.rows].mean())
+            for name, one in ended.items()
+        }
+        return {name: rate for name, rate in rates.items() if rate}
+
     @property
     def failed(self) -> tuple[Gate, ...]:
         """The gates that did not hold."""

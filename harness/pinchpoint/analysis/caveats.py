@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pinchpoint.analysis import summary
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.conclusion import failures
+from pinchpoint.analysis.credits import credit_words
 from pinchpoint.analysis.curve import expected_s
 from pinchpoint.analysis.durability import losses
 from pinchpoint.analysis.inputs import Inputs
@@ -48,8 +49,15 @@ def caveats(case: Case) -> Iterator[str]:
             yield f"{flow.load.scenario}: {share} of the operations failed"
         if flow.dropped:
             yield f"{flow.load.scenario}: {flow.dropped:,} operations could not start in time"
+    yield from credits_of(case)
     yield from _slower_than_probed(case)
     yield from _memory(inputs)
+
+
+def credits_of(case: Case) -> Iterator[str]:
+    """What lives on burst credits, and for how long."""
+    if case.stage is not None:
+        yield from credit_words(case.resources, case.stage.rows)
 
 
 def _slower_than_probed(case: Case) -> Iterator[str]:

@@ -11,7 +11,7 @@ from pinchpoint.analysis.capacity import demands_of
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.confidence import Trust, seldom_words, trust
 from pinchpoint.analysis.facts import facts
-from pinchpoint.analysis.flows import Flow
+from pinchpoint.analysis.flows import Flow, pressed_words
 from pinchpoint.analysis.gates import RECORDED, Gate
 from pinchpoint.analysis.inputs import Inputs
 from pinchpoint.analysis.measures import untold
@@ -161,7 +161,7 @@ def _used_up(case: Case, stage: Stage) -> Conclusion:
 
 def _nothing_used_up(case: Case, stage: Stage) -> Conclusion:
     """Not reached if the schedule set the pace; if the farm did, something that is not seen holds it."""
-    pressed = [flow.load.scenario for flow in case.flows if flow.pressed]
+    pressed = pressed_words(case.flows)
     hidden = tuple(_hidden(case))
     if not pressed and not hidden:
         following = next(iter(output.following(None, demands_of(case))), None)
@@ -169,7 +169,7 @@ def _nothing_used_up(case: Case, stage: Stage) -> Conclusion:
     candidates = output.nearest(case.inputs, stage, case.resources)
     why = "the load was served as planned, and nothing that was measured is used up"
     if pressed:
-        why = f"{summary.listed(pressed)} waited for the farm, yet nothing that was measured is used up"
+        why = f"{pressed}, yet nothing that was measured is used up"
     if hidden:
         why += f", and {summary.listed(hidden)}"
     return Conclusion(

@@ -103,7 +103,7 @@ def trust(
     untold = late or _too_seldom(first, stage) or _not_the_farm(first) or _any_size(first)
     if untold:
         return Trust(None, stable, (untold,), named, GENERATOR_CPU_MORE if late else "")
-    lowered = tuple(_lowering(inputs, found, resources, stage))
+    lowered = tuple(_lowering(inputs, found, resources, stage, flows))
     if lowered:
         return Trust("low", stable, lowered, named)
     if knee.levels < MIN_LEVELS.value:
@@ -126,7 +126,11 @@ def _short_of_high(first: Suspicion, stable: float) -> Iterator[str]:
 
 
 def _lowering(
-    inputs: Inputs, found: tuple[Suspicion, ...], resources: tuple[Resource, ...], stage: Stage
+    inputs: Inputs,
+    found: tuple[Suspicion, ...],
+    resources: tuple[Resource, ...],
+    stage: Stage,
+    flows: tuple[Flow, ...],
 ) -> Iterator[str]:
     """Every reason for which no more than low confidence is due."""
     first = found[0]
@@ -134,7 +138,7 @@ def _lowering(
         yield "only one kind of evidence"
     if len(stage.rows) < MIN_SAMPLES.value:
         yield f"only {len(stage.rows)} samples, {MIN_SAMPLES.value:.0f} are needed"
-    yield from doubts(inputs, first, resources, stage)
+    yield from doubts(inputs, first, resources, stage, flows)
     if len(found) > 1 and not found[1].demoted and len(found[1].evidence) >= len(first.evidence):
         yield "another resource is used up as well"
     if isinstance(first.found, CpuMeasures) and len(first.resource.tiers) > 1 and not first.found.uses:

@@ -75,11 +75,13 @@ def _as_server_sees(
     working = sessions_at_work(inputs, [host.name for host in hosts])
     if not np.isfinite(working).any():
         return None
-    stations = [one for flow in flows for one in flow.stations if one.tier == station.tier]
-    everybody = np.sum([one.per_step for one in stations], axis=0)
+    stations = [one for flow in flows for one in flow.stations]
+    own = [one.per_step for one in stations if one.tier == station.tier]
+    behind = [one.behind[station.tier] for one in stations if station.tier in one.behind]
+    everybody = np.sum([*own, *behind], axis=0)
     idle = _share(np.maximum(0.0, everybody - working), everybody)
-    own = _most(_cpu(inputs, hosts), inputs.window.steps)
-    return {"outside": station.per_step * idle, "witness": idle, "own": own}
+    used = _most(_cpu(inputs, hosts), inputs.window.steps)
+    return {"outside": station.per_step * idle, "witness": idle, "own": used}
 
 
 def _by_own_use(
@@ -90,7 +92,7 @@ def _by_own_use(
     A source is served by many at a time: as many are worked for as it uses cores. Any other tier is taken for
     one that does one thing at a time: while it works, all wait for that. A store may say more itself: how
     much of the time its one thread is at work, which waiting for its log is as well, or how many operations
-    have a place in it.
+    have a place in it. Nor is it outside what a tier waits for in a deeper one.
     """
     steps = inputs.window.steps
     busy = [disk.columns["busy"] for disk in disks if station.tier in disk.tiers]
@@ -109,8 +111,15 @@ def _by_own_use(
         inside = sum(np.nan_to_num(operations_inside(inputs, host.name)) for host in hosts)
         outside = station.per_step * np.maximum(0.0, 1.0 - at_work)
         outside = np.minimum(outside, np.maximum(0.0, station.per_step - inside))
+    outside = outside * _not_behind(station)
     witness = _share(outside, station.per_step) if seen else np.full(steps, np.nan)
     return {"outside": outside, "witness": witness, "own": _most([*ratios, *busy], steps)}
+
+
+def _not_behind(station: Station) -> Floats:
+    """The share of those that are there for whom the tier does not wait for a deeper one."""
+    behind = sum(station.behind.values(), np.zeros_like(station.per_step))
+    return np.clip(1 - behind / station.going_on, 0.0, 1.0) if station.going_on else np.ones_like(behind)
 
 
 def _cpu(inputs: Inputs, hosts: list[Host]) -> list[Floats]:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pinchpoint.analysis.changes import BATCH, find_shift
+from pinchpoint.analysis.credits import with_credits
 from pinchpoint.analysis.inputs import DiskRole, Inputs
 from pinchpoint.analysis.managed import columns_of, files_of, told_by
 from pinchpoint.analysis.pace import find_pace
@@ -28,12 +29,12 @@ def find_disks(inputs: Inputs) -> Iterator[Resource]:
     for (machine, device), group in groupby(order, key=lambda disk: (disk.machine, disk.device or "")):
         roles = tuple(group)
         hosts = [host.name for host in inputs.on_machine(machine)]
-        yield _disk(inputs, roles, device, disk_columns(inputs.samples, hosts, device))
+        yield with_credits(_disk(inputs, roles, device, disk_columns(inputs.samples, hosts, device)))
     for role in inputs.disks:
         files = () if role.seen else files_of(inputs, role)
         if files:
             found = _disk(inputs, (role,), role.role, columns_of(inputs, role.host, files))
-            yield replace(found, told_by=told_by(inputs, role.host, files))
+            yield with_credits(replace(found, told_by=told_by(inputs, role.host, files)))
 
 
 def _disk(inputs: Inputs, roles: tuple[DiskRole, ...], device: str, columns: dict[str, Floats]) -> Resource:

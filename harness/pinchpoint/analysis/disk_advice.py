@@ -23,7 +23,7 @@ from pinchpoint.analysis.ground import Gain, Ground, advise
 from pinchpoint.analysis.measures import DiskMeasures, measure_disk
 from pinchpoint.analysis.resources import COMMIT_ROLES, Resource
 from pinchpoint.analysis.slowness import slowness, write_and_flush_s
-from pinchpoint.analysis.thresholds import MOSTLY_READS, at_least
+from pinchpoint.analysis.thresholds import HARDLY, MOSTLY_READS, at_least
 from pinchpoint.analysis.verdict import Advice, Kind
 from pinchpoint.report import units
 
@@ -273,14 +273,15 @@ def _recomputed(ground: Ground, latency_s: float, now_s: float | None) -> Gain:
     left = 1 - share * (1 - latency_s / now_s)
     waits = units.percent(share)
     assumes = f"{SAME}; the {waits} of the operations' time that waits for it shrinks with its latency"
-    return ground.until(1 / left, "the rest of the operations' time", assumes)
+    times = ground.rounds(state.waiting if state else None, left)
+    return ground.until(times, "the rest of the operations' time", assumes)
 
 
 def _other_latencies(ground: Ground, now_s: float | None) -> Iterator[tuple[str, float]]:
     """(whose, seconds): the limit of its role, and the fastest other disk of the farm where that is lower."""
     first, stage = ground.first.resource, ground.case.stage
     limit = slowness(first)
-    if now_s is not None and now_s > limit.value:
+    if now_s is not None and now_s * (1 - HARDLY.value) > limit.value:
         yield f"is good for its role ({limit.source})", limit.value
     elif now_s is not None:
         yield "half of now would be", now_s / 2

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from pinchpoint.analysis.behind import MOST, at_work, calls
 from pinchpoint.analysis.blame import YIELDING, strangers
 from pinchpoint.analysis.dependencies import LOCKS
+from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.inputs import Inputs
 from pinchpoint.analysis.measures import DiskMeasures, ShareMeasures, measure_cpu, measure_disk
 from pinchpoint.analysis.resources import Resource
@@ -16,6 +18,8 @@ from pinchpoint.analysis.signature import Suspicion, ignored
 from pinchpoint.analysis.slowness import MINOR_SHARE, write_and_flush_s
 from pinchpoint.analysis.stages import Rows, Stage
 from pinchpoint.analysis.thresholds import (
+    HARDLY,
+    MOSTLY_READS,
     NO_LATENCY_S,
     OWN_USE,
     PRESSURE,
@@ -28,10 +32,19 @@ from pinchpoint.analysis.thresholds import (
 from pinchpoint.report import units
 
 
-def doubts(inputs: Inputs, first: Suspicion, resources: tuple[Resource, ...], stage: Stage) -> Iterator[str]:
+def doubts(
+    inputs: Inputs,
+    first: Suspicion,
+    resources: tuple[Resource, ...],
+    stage: Stage,
+    flows: tuple[Flow, ...],
+) -> Iterator[str]:
     """Why no more than low confidence is due to what was found of one resource, in sentences."""
+    if first.outrun:
+        yield f"throughput did not end where it is used up: {first.outrun}"
     yield from _disk_doubts(first)
-    yield from _deeper(inputs, first, resources, stage)
+    yield from _more_readers(first, flows)
+    yield from _deeper(inputs, first, resources, stage, flows)
     yield from _shared_limits(first, resources, stage)
     yield from _strangers_beside(first, resources, stage)
 
@@ -48,7 +61,13 @@ def _strangers_beside(first: Suspicion, resources: tuple[Resource, ...], stage: 
             yield f"{share} of the CPU of {pool.hosts[0]} was used by programs that are not the farm's"
 
 
-def _deeper(inputs: Inputs, first: Suspicion, resources: tuple[Resource, ...], stage: Stage) -> Iterator[str]:
+def _deeper(
+    inputs: Inputs,
+    first: Suspicion,
+    resources: tuple[Resource, ...],
+    stage: Stage,
+    flows: tuple[Flow, ...],
+) -> Iterator[str]:
     """What lies deeper than a lock, a pool or a dependency, and may be why it is waited for."""
     if first.kind not in YIELDING or not isinstance(first.found, ShareMeasures):
         return
@@ -56,14 +75,34 @@ def _deeper(inputs: Inputs, first: Suspicion, resources: tuple[Resource, ...], s
         share = units.percent(first.found.own)
         yield f"{share} of the sessions that wait for no lock, who hold it among them, wait for a disk"
     if first.kind == "external" and not set(first.resource.tiers) & set(LOCKS):
-        waits = mean(inputs.samples.first_of(first.resource.hosts, "pressure.io_ratio"))
-        if at_least(waits, PRESSURE):
-            yield f"somebody waits for I/O on {first.resource.hosts[0]} {units.percent(waits)} of the time"
+        yield from _waits_for_io(inputs, first.resource.hosts)
+        yield from _behind(inputs, first.resource.tiers, flows)
     for disk in (one for one in resources if one.type == "disk"):
         found = measure_disk(disk, stage.rows)
         if at_least(found.utilisation, OWN_USE):
             whose = disk.whole or f"the {disk.role} disk of {disk.hosts[0]}"
             yield f"{whose} is used {units.percent(found.utilisation)} of its declared limit itself"
+
+
+def _waits_for_io(inputs: Inputs, hosts: tuple[str, ...]) -> Iterator[str]:
+    waits = mean(inputs.samples.first_of(hosts, "pressure.io_ratio"))
+    if at_least(waits, PRESSURE):
+        yield f"somebody waits for I/O on {hosts[0]} {units.percent(waits)} of the time"
+
+
+def _behind(inputs: Inputs, tiers: tuple[str, ...], flows: tuple[Flow, ...]) -> Iterator[str]:
+    """What a dependency's tier may wait for itself in deeper ones, as far as nobody can tell."""
+    there = sum(flow.going_on(tier) for flow in flows for tier in tiers)
+    for deeper in dict.fromkeys(host.tier for host in inputs.hosts):
+        if not any(calls(inputs, tier, deeper) for tier in tiers):
+            continue
+        working = mean(at_work(inputs, deeper))
+        own = sum(flow.going_on(deeper) for flow in flows)
+        if working is None:
+            for host in (host for host in inputs.hosts if host.tier == deeper):
+                yield from _waits_for_io(inputs, (host.name,))
+        elif working - own > HARDLY.value * there:
+            yield f"{working - own:.2g} sessions are at work in {deeper}, and for whom is not known"
 
 
 def _disk_doubts(first: Suspicion) -> Iterator[str]:
@@ -84,6 +123,17 @@ def _disk_doubts(first: Suspicion) -> Iterator[str]:
     if len(first.resource.roles) > 1 and first.resource.whole is None:
         roles = ", ".join(f"{role.tier}.{role.role}" for role in first.resource.roles)
         yield f"one device serves several roles ({roles}): it cannot be said whose I/O it is"
+
+
+def _more_readers(first: Suspicion, flows: tuple[Flow, ...]) -> Iterator[str]:
+    """More reads than operations, of a disk of which nobody says who waits for it."""
+    found = first.found
+    if not isinstance(found, DiskMeasures) or found.sessions is not None or found.log_waits is not None:
+        return
+    reads = (found.io or 0.0) * (found.reads_ratio or 0.0) * (found.read_s or 0.0)
+    there = sum(flow.going_on(tier) for flow in flows for tier in first.resource.tiers)
+    if at_least(found.reads_ratio, MOSTLY_READS) and there and reads > MOST * there:
+        yield f"{reads:.2g} reads are under way for {there:.2g} operations: others read there, too, or ahead"
 
 
 def _shared_limits(first: Suspicion, resources: tuple[Resource, ...], stage: Stage) -> Iterator[str]:

@@ -154,7 +154,7 @@ def state_of(
         near_cap=near,
         beyond_cap=beyond,
         regulated=found.held is not None,
-        fell=_fell(resource.shift),
+        fell=_fell(resource.shift) and not _of_another_size(resource.shift, found),
         rose=_rose(resource.shift),
         slow=slow,
         device=queue and ((io.stays and (slow or waited_for)) or (uneven and overwhelmed(resource, found))),
@@ -203,6 +203,15 @@ def _fell(shift: DiskShift | None) -> bool:
         return False
     held = shift.busy_after >= MOSTLY_BUSY.value and at_most(shift.spread, FLAT)
     return held and -_moved(shift) < HALF * (1 - shift.after / shift.before)
+
+
+def _of_another_size(shift: DiskShift | None, found: DiskMeasures) -> bool:
+    """Whether it is I/Os' size that changed: the other of I/O and bytes is held, and stayed where it was."""
+    if shift is None or not shift.other_before:
+        return False
+    other = "bytes" if shift.of == "io" else "io"
+    stayed = abs(shift.other_after / shift.other_before - 1) < DISK_SHIFT.value
+    return stayed and found.moves[other].regulated
 
 
 def _rose(shift: DiskShift | None) -> bool:

@@ -9,6 +9,7 @@ from pinchpoint.analysis.blame import YIELDING, Rank, owner, rank, suspects
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.checks import Looked, look
 from pinchpoint.analysis.confidence import RESAMPLES, Trust
+from pinchpoint.analysis.flows import pressed_words
 from pinchpoint.analysis.measures import settle
 from pinchpoint.analysis.series import Key, each_core
 from pinchpoint.analysis.signature import Suspicion
@@ -124,10 +125,10 @@ def _kinds(one: Suspicion) -> str:
 
 def _reasons(case: Case, sure: Trust | None) -> Iterator[str]:
     if not case.found:
-        pressed = [flow.load.scenario for flow in case.flows if flow.pressed]
+        pressed = pressed_words(case.flows)
         yield "no resource shows that it is used up (E1) or waited for (E4)"
         yield (
-            f"{listed(pressed)} waited for the farm all the same"
+            f"{pressed} all the same"
             if pressed
             else "no scenario had to wait for the farm: the schedule set the pace"
         )

@@ -201,7 +201,7 @@ def shift_words(resource: Resource) -> str:
 
 def _limit_words(resource: Resource) -> str:
     if resource.whole is None:
-        return "the declared limit"
+        return "the declared limit" if resource.baseline is None else "the limit of its burst"
     return f"what the machine ({resource.instance}) can do for all its disks together"
 
 

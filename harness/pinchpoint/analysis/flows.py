@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from pinchpoint.analysis.behind import held_behind
 from pinchpoint.analysis.inputs import Inputs, Load
 from pinchpoint.analysis.movement import COUNT_ERROR
 from pinchpoint.analysis.objectives import missed_scenarios
@@ -37,7 +39,8 @@ class Flow:
         commits: service time of what commits (an operation, or a crawl's statements); None where nothing did.
         in_flight: mean number of operations going on (throughput x service time).
         stations: where its operations spend their time, one per tier or source.
-        pressed: whether the farm, not the schedule, set the pace.
+        pressed: whether the farm, not the schedule, set the pace, or was slower than is wanted.
+        missed: whether an objective alone says so: the farm kept pace.
         even: whether its schedule is as even as a regulator, and was kept: so is then what it asks of disks.
     """
 
@@ -54,15 +57,26 @@ class Flow:
     stations: tuple[Station, ...]
     pressed: bool
     even: bool = False
+    missed: bool = False
 
     def going_on(self, tier: str) -> float:
-        """Mean number of its operations, or of their steps, that are at a tier or on the way to it."""
-        return sum(station.going_on for station in self.stations if station.tier == tier)
+        """Mean number of its operations, or of their steps, that are at a tier or on the way to it.
+
+        Those that another tier waits with for this one are among them.
+        """
+        own = sum(station.going_on for station in self.stations if station.tier == tier)
+        behind = (station.behind[tier] for station in self.stations if tier in station.behind)
+        return own + sum(float(held.mean()) for held in behind)
 
     def share(self, tier: str) -> float:
-        """The share of its time (its users' time, where it has users) that it spends at a tier."""
-        total = self.load.users or self.in_flight
+        """The share of its time that it spends at a tier: of its users' time, but for what they think."""
+        total = self.in_flight if self.load.think_s else self.load.users or self.in_flight
         return min(1.0, self.going_on(tier) / total) if total else 0.0
+
+    def visits(self, tier: str) -> bool:
+        """Whether it goes to a tier; to any, where it is not known to which."""
+        known = any(station.going_on for station in self.stations)
+        return not known or self.going_on(tier) > 0
 
     @property
     def all_failed(self) -> bool:
@@ -73,7 +87,12 @@ class Flow:
 def find_flows(inputs: Inputs) -> tuple[Flow, ...]:
     """One flow per planned scenario, in the plan's order."""
     missed = missed_scenarios(inputs)
-    return tuple(_flow(inputs, load, missed=load.scenario in missed) for load in inputs.loads)
+    flows = [_flow(inputs, load, missed=load.scenario in missed) for load in inputs.loads]
+    behind = iter(held_behind(inputs, [station for flow in flows for station in flow.stations]))
+    return tuple(
+        replace(flow, stations=tuple(replace(one, behind=next(behind)) for one in flow.stations))
+        for flow in flows
+    )
 
 
 def _flow(inputs: Inputs, load: Load, *, missed: bool) -> Flow:
@@ -84,6 +103,7 @@ def _flow(inputs: Inputs, load: Load, *, missed: bool) -> Flow:
     length = inputs.window.seconds
     refused = sum(traffic.outcomes().get(name, 0) for name in REFUSED)
     turned_away = traffic.count > 0 and refused / traffic.count >= MANY_REFUSED.value
+    waits = turned_away or _waits(load, service, started)
     return Flow(
         load=load,
         finished=traffic.count,
@@ -96,7 +116,8 @@ def _flow(inputs: Inputs, load: Load, *, missed: bool) -> Flow:
         commits=_commits(load, everything),
         in_flight=traffic.count / length * service.mean_s if service and length else 0.0,
         stations=find_stations(inputs, load),
-        pressed=turned_away or _pressed(load, service, started, missed=missed),
+        pressed=waits or missed,
+        missed=missed and not waits,
         even=_is_even(inputs, load, traffic),
     )
 
@@ -137,15 +158,15 @@ def _started_ratio(inputs: Inputs, load: Load, traffic: Traffic) -> float | None
     return traffic.count / offered if offered else None
 
 
-def _pressed(load: Load, service: Latency | None, started: float | None, *, missed: bool) -> bool:
-    """Closed: users wait for the farm rather than think. Open: it could not follow, or was too slow.
+def _waits(load: Load, service: Latency | None, started: float | None) -> bool:
+    """Closed: users wait for the farm rather than think. Open: it could not follow.
 
     A farm that works by itself does so as fast as it can.
     """
     if load.native:
         return True
     if load.scheduled:
-        return missed or (started is not None and started < STARTED.value)
+        return started is not None and started < STARTED.value
     if service is None:
         return False
     return service.mean_s >= PRESSED.value * (service.mean_s + load.think_s)
@@ -159,3 +180,13 @@ def going_on(inputs: Inputs, flows: tuple[Flow, ...], tier: str) -> Floats:
     """
     total = sum(flow.going_on(tier) for flow in flows)
     return np.full(inputs.window.steps, total)
+
+
+def pressed_words(flows: Iterable[Flow]) -> str:
+    """Who waited for the farm, or missed an objective; "" where nobody did."""
+    pressed = [flow for flow in flows if flow.pressed]
+    parts = {
+        "{} waited for the farm": [one.load.scenario for one in pressed if not one.missed],
+        "{} missed an objective": [one.load.scenario for one in pressed if one.missed],
+    }
+    return " and ".join(text.format(" and ".join(names)) for text, names in parts.items() if names)

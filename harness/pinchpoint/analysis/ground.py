@@ -74,6 +74,15 @@ class Ground:
         found = self.after
         return found[0].ceiling_ratio if found else None
 
+    def rounds(self, scenario: str | None, left: float) -> float:
+        """How many times as often users come round whose operations take only ``left`` of what they take now.
+
+        What they think stays.
+        """
+        flow = next((one for one in self.case.flows if one.load.scenario == scenario), None)
+        takes_s, thinks_s = (flow.service.mean_s, flow.load.think_s) if flow and flow.service else (1.0, 0.0)
+        return (takes_s + thinks_s) / (takes_s * left + thinks_s)
+
     def until(self, own: float | None = None, again: str = "", assumes: str = "") -> Gain:
         """The gain until something else limits, or ``again`` the same at ``own`` times the throughput now."""
         ends = [(one.ceiling_ratio, limit_words(one), one.assumes) for one in self.after]

@@ -96,9 +96,10 @@ def _grown(one: Suspicion, climb: Climb) -> Suspicion:
     if resource is None:
         return one
     measured = [measure(resource, climb.rows(level)) for level in climb.levels]
-    facts = [fact for fact in (_queue(one, measured, climb), _ceiling(one, measured, climb)) if fact]
+    line = find_line(climb, np.array([_use(each, one) for each in measured], dtype=float))
+    facts = [fact for fact in (_queue(one, measured, climb), _ceiling(one, line, climb)) if fact]
     evidence = one.evidence | {fact.evidence for fact in facts}
-    return replace(one, evidence=evidence, grown=tuple(facts))
+    return replace(one, evidence=evidence, grown=tuple(facts), outrun=_outrun(line, climb))
 
 
 def _queue(one: Suspicion, measured: Sequence[Measures], climb: Climb) -> Fact | None:
@@ -123,19 +124,31 @@ def _waiting(found: Measures) -> float | None:
     return found.pressure if isinstance(found, CpuMeasures) else found.witness
 
 
-def _ceiling(one: Suspicion, measured: Sequence[Measures], climb: Climb) -> Fact | None:
+def _ceiling(one: Suspicion, line: Line | None, climb: Climb) -> Fact | None:
     """E3: what an operation takes of it says where it is used up, and there throughput ends."""
-    line = find_line(climb, np.array([_use(each, one) for each in measured], dtype=float))
-    if line is None:
+    reached = float(climb.done.max())
+    if line is None or abs(line.ceiling_per_s / reached - 1) > CEILING.value:
         return None
-    ceiling, reached = line.ceiling_per_s, float(climb.done.max())
-    if abs(ceiling / reached - 1) > CEILING.value:
-        return None
-    text = (
-        f"by what an operation takes of it, it is used up at {units.per_second(ceiling)}; "
+    text = _used_up_words(line, reached)
+    return _fact(one, text, "operations.throughput_per_s", line.ceiling_per_s, "E3", CEILING)
+
+
+def _outrun(line: Line | None, climb: Climb) -> str:
+    """That throughput followed the load far beyond the ceiling: then more is done with each bit of its use.
+
+    So it is with a log whose commits share writes, the more the more there are.
+    """
+    reached = float(climb.done.max())
+    if line is None or climb.knee.found is not False or reached <= line.ceiling_per_s * (1 + CEILING.value):
+        return ""
+    return _used_up_words(line, reached)
+
+
+def _used_up_words(line: Line, reached: float) -> str:
+    return (
+        f"by what an operation takes of it, it is used up at {units.per_second(line.ceiling_per_s)}; "
         f"{units.per_second(reached)} were reached"
     )
-    return _fact(one, text, "operations.throughput_per_s", ceiling, "E3", CEILING)
 
 
 def find_line(climb: Climb, use: Floats) -> Line | None:

@@ -44,9 +44,19 @@ def find_headroom(
         )
     if outcome == "inconclusive":
         return _unknown("nothing was concluded about what limits the farm")
-    if first is not None and first.kind not in (*AT_A_CEILING, *HELD):
-        return _unknown("waiting sets the pace, not use: at what load that ends is not known")
+    endless = _endless(first) if first is not None else ""
+    if endless:
+        return _unknown(endless)
     return _of_model(case, first, demands)
+
+
+def _endless(first: Suspicion) -> str:
+    """Why its use does not tell at what load it ends; "" where it does."""
+    if first.outrun:
+        return f"throughput went on where the bottleneck is used up: {first.outrun}"
+    if first.kind not in (*AT_A_CEILING, *HELD):
+        return "waiting sets the pace, not use: at what load that ends is not known"
+    return ""
 
 
 def _unknown(why: str) -> Headroom:
@@ -54,9 +64,7 @@ def _unknown(why: str) -> Headroom:
 
 
 def _now(case: Case, scenario: str) -> float | None:
-    length = case.inputs.window.seconds
-    done = next((flow.ok for flow in case.flows if flow.load.scenario == scenario), 0)
-    return done / length if done and length else None
+    return case.done_per_s().get(scenario)
 
 
 def _of_levels(case: Case) -> Headroom | None:
@@ -95,8 +103,9 @@ def _of_model(case: Case, first: Suspicion | None, demands: Sequence[Demand]) ->
     if first is not None:
         own = next((one for one in demands if one.resource.key == first.resource.key), None)
         room, scenario = reach(first, demands), _one_scenario(case)
-        if own is None or room == 1.0 or (case.climb is not None and case.knee.found):
+        if own is None or room <= 1.0 or (case.climb is not None and case.knee.found):
             now = _now(case, scenario) if scenario else None
+            now = now and now * min(1.0, room)
             return Headroom(0.0, "model", scenario, now, now, "it does all that it can do already")
     else:
         open_ = others(None, demands)

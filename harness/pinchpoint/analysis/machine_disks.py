@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from pinchpoint.analysis.credits import with_credits
 from pinchpoint.analysis.devices import disk_columns
 from pinchpoint.analysis.disk_types import Profile, known
 from pinchpoint.analysis.inputs import Host, Inputs, Limits
@@ -62,7 +63,7 @@ def find_machine_disks(inputs: Inputs, disks: Sequence[Resource]) -> Iterator[Re
                 found = _together(inputs, hosts, [own.get(name) or name for name in devices])
                 if found is not None:
                     name = profile.name if way == "network" else f"{profile.name} ({way})"
-                    yield replace(
+                    whole = replace(
                         found,
                         key=f"machine-disks:{machine}:{way}",
                         machine=machine,
@@ -70,6 +71,7 @@ def find_machine_disks(inputs: Inputs, disks: Sequence[Resource]) -> Iterator[Re
                         limits=limits,
                         whole=profile.name,
                     )
+                    yield with_credits(whole) if way == "network" else whole
 
 
 def _counted(hosts: Sequence[Host], own: Mapping[str, Resource]) -> Iterator[str]:

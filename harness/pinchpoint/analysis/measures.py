@@ -91,9 +91,12 @@ class DiskMeasures:
 
     @property
     def held(self) -> str | None:
-        """``io`` or ``bytes``, whichever is held as only a regulator holds it; the flatter where both are."""
-        found = [(one.spread or 0.0, name) for name, one in self.moves.items() if one.regulated]
-        return min(found)[1] if found else None
+        """``io`` or ``bytes``, whichever is held as only a regulator holds it; the flatter where both are.
+
+        Where all I/Os are of one size both are alike: it is told in I/Os then.
+        """
+        spreads = {name: one.spread or 0.0 for name, one in self.moves.items() if one.regulated}
+        return min(spreads, key=lambda name: (round(spreads[name], 4), name != "io"), default=None)
 
     @property
     def size_bytes(self) -> float | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pinchpoint.analysis.advice import advice_on_candidates, advice_on_generator, find_advice
-from pinchpoint.analysis.capacity import demand_table, demands_of
+from pinchpoint.analysis.capacity import demand_table, demands_of, of_its_loads
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.gates import Gate
 from pinchpoint.analysis.headroom import find_headroom
@@ -38,8 +38,10 @@ def look_ahead(
         candidates: where no one was named, those who may be it.
         blocking: the gates that make the run invalid.
     """
-    demands = demands_of(case)
+    everything = demands = demands_of(case)
     first = case.found[0] if outcome == "bottleneck" else None
+    if first is not None:
+        demands = of_its_loads(first.resource, everything, case.flows)
     ahead = following(first, demands) if outcome in {"bottleneck", "not_reached"} else ()
     room = find_headroom(case, outcome, first, demands)
     advice = advice_on_generator(blocking) if blocking else advice_on_candidates(candidates, case)
@@ -49,5 +51,5 @@ def look_ahead(
         headroom_ratio=room.ratio,
         headroom=room,
         advice=find_advice(case, demands) if first is not None else advice,
-        demand=demand_table(demands),
+        demand=demand_table(everything),
     )

@@ -143,11 +143,24 @@ def _candidate(inputs: Inputs, stage: Stage, one: Usage) -> Suspect:
 
 
 def reach(first: Suspicion, demands: Sequence[Demand]) -> float:
-    """The throughput at which the first resource is used up ÷ throughput now: 1 where that is now."""
+    """The throughput at which the first resource is used up ÷ throughput now: 1 where that is now.
+
+    Of a disk whose credits ran out it is less than 1: what is left of the mean of before and after.
+    """
+    if first.kind == "disk_burst_exhausted":
+        return _after_burst(first)
     own = next((one for one in demands if one.resource.key == first.resource.key), None)
     if own is None or first.contradicted or first.kind not in AT_A_CEILING:
         return 1.0
     return max(1.0, own.ceiling_ratio)
+
+
+def _after_burst(first: Suspicion) -> float:
+    shift, found = first.resource.shift, first.found
+    if shift is None or not isinstance(found, DiskMeasures):
+        return 1.0
+    usual = found.io if shift.of == "io" else found.bytes
+    return min(1.0, shift.after / usual) if usual else 1.0
 
 
 def others(first: Suspicion | None, demands: Sequence[Demand]) -> tuple[Demand, ...]:

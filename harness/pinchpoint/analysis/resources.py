@@ -65,7 +65,8 @@ class Resource:
         instance: cores ("0,1"), thread name, device, source or endpoint, kind of lock, interface.
         cores: how many cores a pool has; None where that is not known.
         roles: a device's roles, the first as in ``ROLE_ORDER``.
-        limits: the declared caps, None where withheld.
+        limits: the declared caps, None where withheld; of what lives on burst credits its burst's.
+        baseline: of what lives on burst credits the declared caps, which hold without them; else None.
         commit_path: whether commits wait for this device: it holds a log, or the data of a tier without one.
         even: whether a disk is asked in an even schedule that was kept: its rate is flat by that alone.
         shift: how a disk's I/O, or else its bytes, changed its level in the window; None where it did not.
@@ -90,6 +91,7 @@ class Resource:
     cores: int | None = None
     roles: tuple[DiskRole, ...] = ()
     limits: Limits | None = None
+    baseline: Limits | None = None
     commit_path: bool = False
     even: bool = False
     shift: DiskShift | None = None

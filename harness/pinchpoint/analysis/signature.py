@@ -41,6 +41,7 @@ class Suspicion:
         contradicted: the measurement contradicts the declared cap.
         demoted: nothing is known to wait for it: its writes are mostly asynchronous, or its server says so.
         grown: what several load levels say of it, ``E2`` and ``E3``.
+        outrun: what they say against it, in words: throughput went on beyond what would use it up.
     """
 
     resource: Resource
@@ -52,6 +53,7 @@ class Suspicion:
     contradicted: bool = False
     demoted: bool = False
     grown: tuple[Fact, ...] = ()
+    outrun: str = ""
 
 
 KINDS: dict[ResourceType, Kind] = {

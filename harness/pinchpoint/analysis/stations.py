@@ -6,8 +6,8 @@ of users it is the share of them that the station holds (METHOD step 5, `externa
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from pinchpoint.analysis.inputs import Inputs, Load
 from pinchpoint.analysis.series import Floats
@@ -15,6 +15,10 @@ from pinchpoint.analysis.traffic import Traffic
 
 ENDPOINT = {"sql-mix": "sql", "nosql-burst": "nosql"}
 """The tier whose endpoint all of a scenario's operations go to."""
+
+DEPTH = {"web": 1, "search": 1, "files": 1, "sql": 2, "nosql": 2}
+"""How deep a tier lies on the call path. A resource that is used up pushes back upstream, so the deepest of
+several is the cause. Tiers a user named are taken as the first to be called."""
 
 SOURCE_TIER = {"sharepoint": "web", "files": "files"}
 """The tier behind a crawled source of that kind, where the farm has one."""
@@ -35,6 +39,7 @@ class Station:
         going_on: mean number of users, or of operations, that are there.
         per_step: likewise in each step of the window.
         mean_s: of one request to it; None where there was none.
+        behind: of those that are there, how many that tier waits with for a deeper one (``behind``).
     """
 
     name: str
@@ -43,6 +48,7 @@ class Station:
     going_on: float
     per_step: Floats
     mean_s: float | None
+    behind: Mapping[str, Floats] = field(default_factory=dict)
 
 
 def find_stations(inputs: Inputs, load: Load) -> tuple[Station, ...]:

@@ -129,7 +129,8 @@ def _disk_proof(one: Suspicion, found: DiskMeasures) -> str:
     waiting = f"{units.percent(state.wait_ratio)} of the time of {state.waiting}" if state else ""
     limit = "as flat as only a limit makes it"
     if state is not None and state.near_cap:
-        limit = f"{units.percent(found.utilisation)} of its {'' if whole else 'declared '}limit"
+        limits = "limit" if whole else "declared limit" if one.resource.baseline is None else "burst's limit"
+        limit = f"{units.percent(found.utilisation)} of its {limits}"
     rate = units.per_second(found.io)
     proofs = {
         "disk_cap": f"{level_words(found)}, {limit}",
@@ -222,7 +223,7 @@ def experiment(flows: Sequence[Flow], found: Sequence[Suspicion], unseen: Sequen
             "the processors of those that crawl and index, the disks of the index, of the crawl database and "
             "of its log."
         )
-    closed = next((flow for flow in flows if flow.pressed and flow.load.users), None)
+    closed = next((flow for flow in flows if flow.pressed and not flow.missed and flow.load.users), None)
     if closed is not None:
         users = closed.load.users or 0
         return (
@@ -233,7 +234,7 @@ def experiment(flows: Sequence[Flow], found: Sequence[Suspicion], unseen: Sequen
     slow = next((flow for flow in flows if flow.pressed), None)
     if slow is not None:
         return (
-            f"Run {slow.load.scenario} alone, and again at half its rate: if its times stay the same, "
+            f"Run {slow.load.scenario} alone, and again at half its load: if its times stay the same, "
             "they are its own; if they fall, something that is not watched is used up."
         )
     return LONGER

@@ -79,11 +79,16 @@ def _writes(resource: Resource, found: DiskMeasures, flow: Flow) -> float:
     - Else a commit waits for its own, and meets another one going on as often as the disk is busy.
     - An index is committed for all at once: how much of that is waiting for its disk is not known but by how
       often that is busy.
+
+    Who takes less than half as long as a write does not wait for it: its server puts the log off, or has it
+    elsewhere.
     """
     durable, busy = write_and_flush_s(resource, found), found.busy or 0.0
     if resource.role == "index":
         return busy
     if not (resource.commit_path and durable and flow.commits and flow.service):
+        return 0.0
+    if flow.commits.p95_s < durable / 2:
         return 0.0
     committing = 1.0
     if flow.finished and flow.load.use != "full-crawl":

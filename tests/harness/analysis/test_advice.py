@@ -132,8 +132,8 @@ def test_an_unknown_cap_is_said_with_the_probe_that_tells() -> None:
     verdict = judged(log_on(None, 500))
     assert verdict.bottleneck is not None
     faster, unknown = verdict.advice
-    assert "a disk that does more than this one (data held at 4.1 MB per second" in faster.what
-    assert "MB/s for all of it" in faster.what
+    assert "a disk that does more than this one (I/O held at 50" in faster.what
+    assert "IOPS for all of it" in faster.what
     assert faster.source is None
     assert "pinchpoint probe --farm farm.yaml --suite database" in unknown.what
     assert unknown.gain_ratio is None
@@ -180,6 +180,25 @@ def test_spent_credits_want_a_baseline() -> None:
     assert "full credits of azure/p10 are 5,400,000 I/Os above its 500 IOPS" in advice.what
 
 
+def test_what_credits_carried_is_gained_from_what_came_after_them() -> None:
+    """3,500 a second used half of the cores: on a disk that goes on so, seven times 500 are done."""
+    level = np.where(np.arange(130) < 60, 3500.0, 500.0)
+    build = Build(measure_s=120, seed=1).host("sql1", "sql", cores=(0, 1), disks={"log": "loop1"})
+    used = level / 7000
+    build.cpu("sql1", used, used, cores=(0, 1))
+    build.disk("sql1", "loop1", level, 8 / level, 0.004, busy=1.0, pressure=0.9)
+    build.closed("orders", "sql-mix", 8).operations("orders", "log_append", level / 2, 16 / level)
+    verdict = judged(build.generator())
+    assert verdict.bottleneck is not None
+    assert verdict.bottleneck.kind == "disk_burst_exhausted"
+    assert first(verdict).gain_ratio == pytest.approx(6.0, rel=0.1)
+    assert first(verdict).limit_next == "what was done while the credits lasted"
+    assert verdict.next is not None
+    assert verdict.next.gain_ratio == pytest.approx(13.0, rel=0.1)
+    assert verdict.headroom_ratio == 0.0
+    assert verdict.headroom.now_per_s == pytest.approx(250, rel=0.1)
+
+
 # ---- waiting ------------------------------------------------------------------------------------
 
 
@@ -206,6 +225,30 @@ def test_a_slow_log_wants_latency_never_queue_depth() -> None:
     assert advice.gain_ratio == pytest.approx(1 / (1 - share * (1 - 5 / 35)) - 1, rel=0.3)
     assert "of the operations' time that waits for it shrinks" in advice.assumes
     assert not any("at once" in one.what for one in verdict.advice)
+
+
+def test_a_latency_that_is_all_but_good_is_to_be_halved() -> None:
+    """5.2 ms where 5 are good for a log: a disk of 5 ms would gain nothing."""
+    build = Build().host("sql1", "sql", cores=(0, 1), disks={"log": "loop1"}).cpu("sql1", 0.05, cores=(0, 1))
+    build.disk("sql1", "loop1", 170, 0.0052, 0.1, busy=0.93, pressure=0.9)
+    build.closed("orders", "sql-mix", 1).operations("orders", "log_append", 170, 1 / 170, noise=0.02)
+    verdict = judged(build.generator())
+    assert verdict.bottleneck is not None
+    assert verdict.bottleneck.kind == "disk_latency", verdict.summary
+    assert "as half of now would be" in first(verdict).what
+    assert (first(verdict).gain_ratio or 0.0) > 0.3
+
+
+def test_users_who_think_are_no_more_often_there_than_thinking_lets_them() -> None:
+    """A log of 60 ms, users who think half a second: with 5 ms a fifth more is done, not eleven times."""
+    build = Build().host("sql1", "sql", cores=(0, 1), disks={"log": "sdb"}).cpu("sql1", 0.02, cores=(0, 1))
+    build.disk("sql1", "sdb", 16, 0.06, 0.1, busy=0.95, pressure=0.9)
+    build.closed("orders", "sql-mix", 20, think_s=0.5).objective(scenario="orders", p95_s=0.05)
+    build.operations("orders", "log_append", 33, 0.105, noise=0.02)
+    verdict = judged(build.generator())
+    assert verdict.bottleneck is not None
+    assert verdict.bottleneck.kind == "disk_latency", verdict.summary
+    assert first(verdict).gain_ratio == pytest.approx(0.605 / (0.5 + 0.105 * 5 / 60) - 1, rel=0.15)
 
 
 def test_another_disk_of_the_farm_is_a_latency_to_be_had() -> None:
@@ -253,6 +296,17 @@ def test_locks_are_gained_by_as_much_as_waits_for_them() -> None:
     advice = first(verdict)
     assert "they wait for transactionid" in advice.what
     assert advice.gain_ratio == pytest.approx(3.0, rel=0.15)
+
+
+def test_what_is_gained_without_nearly_all_of_the_time_is_not_known() -> None:
+    """98 % of the time waits for a row: fifty times as much is no figure, what is left is known too badly."""
+    build = Build().host("sql1", "sql", cores=(0, 1)).cpu("sql1", 0.03, 0.03, cores=(0, 1), pressure=0.05)
+    build.sessions("sql1", 16.0, Lock__transactionid=15.7)
+    build.closed("orders", "sql-mix", 16).operations("orders", "hot_update", 40, 0.4, noise=0.02)
+    verdict = judged(build.generator())
+    assert verdict.bottleneck is not None
+    assert verdict.bottleneck.kind == "lock", verdict.summary
+    assert first(verdict).gain_ratio is None
 
 
 def test_a_dependency_is_named_with_how_long_it_is_waited_for() -> None:

@@ -177,6 +177,33 @@ def test_where_no_cap_is_known_there_is_no_use() -> None:
     assert not [row for row in judged(build.generator()).demand if row["resource"] == "disk"]
 
 
+def test_what_another_load_uses_is_not_what_comes_next() -> None:
+    """A store full of records: with more cores it takes no more orders, which use 40 % of the database."""
+    build = Build().host("nosql1", "nosql", machine="n", cores=(0, 1)).cpu("nosql1", 0.98, 0.97, (0, 1), 0.9)
+    build.host("sql1", "sql", machine="s", cores=(0, 1)).cpu("sql1", 0.4, 0.4, cores=(0, 1))
+    build.closed("burst", "nosql-burst", 12).operations("burst", "record_write", 2000, 0.006, noise=0.02)
+    build.open("orders", "sql-mix", 150).operations("orders", "point_read", 150, 0.005)
+    verdict = judged(build.generator(orders=(150.0, 150.0)))
+    assert verdict.bottleneck is not None
+    assert verdict.bottleneck.tier == "nosql"
+    assert verdict.next is None
+    assert demand(verdict, tier="sql")["ceilings_per_s"].keys() == {"orders"}
+
+
+def test_what_others_read_is_not_the_load_s_use() -> None:
+    """A backup reads the data disk at its limit, and no session waits for it: more cores are not in vain."""
+    build = Build().host("sql1", "sql", cores=(0, 1), disks={"data": "sdc"}, limits={"data": {"iops": 400.0}})
+    build.cpu("sql1", 0.99, 0.97, cores=(0, 1), pressure=0.9)
+    build.disk("sql1", "sdc", 0, 0.01, 0.004, reads=400, busy=1.0, pressure=0.9)
+    build.sessions("sql1", 11.8, IO__DataFileRead=0.02)
+    build.closed("orders", "sql-mix", 12).operations("orders", "data_update", 500, 0.024, noise=0.02)
+    verdict = judged(build.generator())
+    assert verdict.bottleneck is not None
+    assert verdict.bottleneck.kind == "cpu"
+    assert verdict.next is None
+    assert not [row for row in verdict.demand if row["resource"] == "disk"]
+
+
 # ---- headroom -----------------------------------------------------------------------------------
 
 

@@ -175,3 +175,23 @@ def test_levels_that_are_judged_together_are_no_transient() -> None:
     [stage] = verdict.stages
     assert (stage["cut_s"], stage["samples"]) == (0, 3 * EACH_S - 2)
     assert not any("left out" in warning for warning in verdict.warnings)
+
+
+def test_commits_that_share_their_writes_go_on_where_the_log_is_at_its_cap() -> None:
+    """220 writes a second carry 2,000 commits: no end was seen, and how much room there is is not known."""
+    levels = np.array([50.0, 100.0, 180.0, 400.0, 800.0, 1200.0, 1600.0, 2000.0])
+    offered = over_time(levels)
+    build = Build(measure_s=EACH_S * len(levels), warm_up_s=WARM_UP_S)
+    build.host("sql1", "sql", cores=(0, 1), disks={"log": "sdb"}, limits={"log": {"iops": 220.0}})
+    build.cpu("sql1", offered / 5000, offered / 5000, cores=(0, 1), noise=0.01)
+    written = np.minimum(offered, 220.0)
+    build.disk("sql1", "sdb", written, np.where(offered > 220, 0.0045, 0.0006), 0.004, busy=1.0, pressure=0.9)
+    build.steps("orders", "sql-mix", levels, EACH_S)
+    build.operations("orders", "log_append", offered, np.where(offered > 220, 0.008, 0.001), noise=0.01)
+    verdict = judged(build.generator(orders=(offered, offered)))  # type: ignore[arg-type]  # one a second
+    assert verdict.knee["found"] is False
+    found = verdict.bottleneck
+    assert found is not None
+    assert (found.role, found.confidence) == ("log", "low")
+    assert "throughput did not end where it is used up" in " ".join(found.why_not_more)
+    assert verdict.headroom_ratio is None

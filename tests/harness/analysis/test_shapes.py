@@ -10,13 +10,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from ground_truth.noises import noises
+from harness.analysis import shapes
 from harness.analysis.build import START_S
-from harness.analysis.shapes import SHAPES, WARM_UP_S, Answer, Shape
+from harness.analysis.shapes import WARM_UP_S, Answer, Shape
+from harness.analysis.tiers import BEHIND
 
 from pinchpoint.analysis import Verdict, analyse
 from pinchpoint.analysis.verdict import Fact
 from pinchpoint.store.read import StoredRun
 
+SHAPES = {**shapes.SHAPES, **BEHIND}
 MEASURE_S = 60
 SHORT_S = 20
 CLOCK_S = 0.8

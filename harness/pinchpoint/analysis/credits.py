@@ -1,0 +1,74 @@
+"""Burst credits: a disk that does more than its type does for good, as long as these last.
+
+What is declared of an Azure P10 is 500 I/Os a second. Saved-up credits let it do 3,500 for half an hour: a
+run that is shorter never meets the 500. While more than that is done it is held against its burst's limits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from pinchpoint.analysis.disk_types import Profile, caps_words, known, limits_words
+from pinchpoint.analysis.inputs import Limits
+from pinchpoint.analysis.measures import mean_of
+from pinchpoint.analysis.resources import Resource
+from pinchpoint.analysis.series import Floats
+from pinchpoint.analysis.stages import Rows
+from pinchpoint.analysis.thresholds import CAP_MATCH
+from pinchpoint.report import units
+
+USUALLY = 0.9
+"""More is done for a tenth of the time or longer: a second of it may be what idle time is made up for by."""
+
+
+def with_credits(resource: Resource) -> Resource:
+    """The disk, or a machine's disks, held against the burst's limits if more than their own is done."""
+    entry, limits = _profile(resource), resource.limits
+    if entry is None or entry.burst is None or limits is None:
+        return resource
+    columns = resource.columns
+    counted = columns["reads"] + columns["writes"]
+    if limits.io_unit_bytes:
+        counted = np.fmax(counted, columns["bytes"] / limits.io_unit_bytes)
+    if not _beyond(counted, limits.iops) and not _beyond(columns["bytes"], limits.bytes_per_s):
+        return resource
+    count = _count(resource)
+    burst = Limits(entry.burst.iops * count, entry.burst.bytes_per_s * count, limits.io_unit_bytes)
+    return replace(resource, limits=burst, baseline=limits)
+
+
+def credit_words(resources: Iterable[Resource], rows: Rows) -> Iterator[str]:
+    """What does more than its type does for good, how long that may last, and what it does then."""
+    for one in resources:
+        entry = _profile(one)
+        if one.baseline is None or entry is None or entry.burst is None:
+            continue
+        io = sum(mean_of(one, way, rows) or 0.0 for way in ("reads", "writes"))
+        done = limits_words(io, mean_of(one, "bytes", rows))
+        name = one.hosts[0] if one.whole else f"{one.roles[0].tier}.{one.role}"
+        caps = caps_words(entry, _count(one))
+        did = f"{name}: it did {done}, and {entry.name} does {caps} for good"
+        if entry.burst.credit_s is None:
+            yield f"a burst that is paid for by use carried {did}"
+        else:
+            lasts = units.seconds(entry.burst.credit_s)
+            yield f"burst credits carried {did}; full ones last {lasts} at its burst's rate"
+
+
+def _beyond(rate: Floats, limit: float | None) -> bool:
+    measured = rate[np.isfinite(rate)]
+    if limit is None or not len(measured):
+        return False
+    return bool(np.quantile(measured, USUALLY) > limit * (1 + CAP_MATCH.value))
+
+
+def _profile(resource: Resource) -> Profile | None:
+    return known(resource.whole or next((role.profile for role in resource.roles if role.profile), None))
+
+
+def _count(resource: Resource) -> int:
+    """How many disks of its type are striped."""
+    return resource.roles[0].stripes if resource.roles and resource.whole is None else 1

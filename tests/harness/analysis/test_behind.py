@@ -1,0 +1,68 @@
+"""Tiers behind tiers: a crawl waits for the web tier, which waits for sql, and no client sees that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from harness.analysis.build import Build
+from harness.analysis.test_shapes import answer
+from harness.analysis.tiers import COMMITS, READS, behind, idle, logging, reading
+
+from pinchpoint.analysis import Verdict, analyse
+
+
+def judged(build: Build) -> Verdict:
+    verdict = analyse(build.run())
+    verdict.to_json()
+    return verdict
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_sessions_nobody_opened_himself_are_the_web_tier_s(seed: int) -> None:
+    """12 users are at the web tier, 12 sessions read for them in sql: its data disk, at its cap."""
+    verdict = judged(reading(behind(READS, seed=seed)))
+    found = verdict.bottleneck
+    assert found is not None, verdict.summary
+    assert (found.kind, found.tier, found.role) == ("disk_cap", "sql", "data")
+    assert found.confidence == "medium", found.why_not_more
+    assert "of the time of crawl's operations is spent on it" in " ".join(one.fact for one in found.evidence)
+
+
+def test_a_log_behind_the_web_tier_is_what_takes_long() -> None:
+    """Not what lies outside of the farm on the way to the site."""
+    found = judged(logging(behind(COMMITS)))
+    assert answer(found) == ("disk_latency", "sql", "log"), found.summary
+
+
+def test_a_lock_behind_the_web_tier_has_all_who_wait_for_an_operation() -> None:
+    """Eleven of twelve sessions wait for it: that is a share, whoever opened them."""
+    verdict = judged(idle(behind({"Lock__tuple": 11.0})))
+    assert answer(verdict) == ("lock", "sql", None), verdict.summary
+    [waiting] = (
+        [one for one in verdict.bottleneck.evidence if one.evidence == "E4"] if verdict.bottleneck else []
+    )
+    assert waiting.value == pytest.approx(0.92, abs=0.05)
+
+
+@pytest.mark.parametrize("make", [reading, logging])
+def test_where_nobody_asked_sql_the_way_to_the_site_is_in_doubt(make: Callable[[Build], Build]) -> None:
+    """Somebody waits for I/O on sql all the time: it may be the web tier."""
+    found = judged(make(behind(asked=False))).bottleneck
+    assert found is None or found.confidence == "low"
+
+
+def test_more_sessions_than_the_web_tier_can_have_are_somebody_s() -> None:
+    """40 sessions read, twelve users wait: whether for these is not known, and nobody is named for sure."""
+    found = judged(logging(behind({"IO__DataFileRead": 39.0}, sessions=40))).bottleneck
+    assert found is None or found.confidence == "low"
+    if found and found.kind == "external":
+        assert "40 sessions are at work in sql, and for whom is not known" in found.why_not_more
+
+
+def test_a_database_that_hardly_does_anything_is_not_what_the_web_tier_waits_for() -> None:
+    """Hardly more sessions than the crawl itself has: the site is far away, and sql has no part in that."""
+    verdict = judged(idle(behind(sessions=0.2)))
+    assert answer(verdict) == ("external", "web", None), verdict.summary
+    assert verdict.bottleneck is not None
+    assert verdict.bottleneck.confidence == "medium"
