@@ -90,6 +90,13 @@ class Figures:
     uneven_ratio: float | None
     irregular_ratio: float | None
 
+    @property
+    def reads_ratio(self) -> float | None:
+        """Reads ÷ all I/O, as it came out: a mix is drawn by chance. None where the tool does not tell."""
+        if not (self.read_iops and self.iops and self.iops.middle):
+            return None
+        return self.read_iops.middle / self.iops.middle
+
 
 def figures(probe: Probe) -> Mapping[Cell, Figures]:
     """Every cell's."""

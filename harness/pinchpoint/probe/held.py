@@ -29,9 +29,9 @@ class Held:
     burst: Limits | None
     which: str | None
 
-    def lowered(self, caps: Caps, cell: Cell) -> Held:
-        """For one workload, whose reads or writes may have less: that was found."""
-        limits = caps.lowered(self.limits, cell.read_ratio)
+    def lowered(self, caps: Caps, reads_ratio: float | None) -> Held:
+        """For I/O of which so much is reads: reads or writes may have less, and that was found."""
+        limits = caps.lowered(self.limits, reads_ratio)
         return self if limits == self.limits else Held(limits, None, "found")
 
 

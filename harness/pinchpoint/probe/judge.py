@@ -55,8 +55,14 @@ def judge(probe: Probe) -> Verdict:
     contradiction = contradicted(probe.declared, caps, trusted)
     held = held_against(probe.declared, caps, contradiction, fall)
     workloads = tuple(
-        _workload(probe, {cell: judged[cell] for cell in cells}, judged, held.lowered(caps, cells[0]), fall)
-        for cells in by_workload.values()
+        _workload(
+            probe,
+            {cell: judged[cell] for cell in by_workload[cell.workload]},
+            judged,
+            held.lowered(caps, judged[cell].reads_ratio),
+            fall,
+        )
+        for cell in deepest
     )
     kinds: dict[str, list[str]] = {}
     for one in workloads:

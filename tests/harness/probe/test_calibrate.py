@@ -134,7 +134,9 @@ def test_seconds_of_latency_can_be_read_again(tmp_path: Path) -> None:
     limits = load_farm(file).tiers["sql"].hosts["sql1"].disks["data"].resolved_limits
     assert limits is not None
     assert limits.latency is not None
-    assert limits.latency[-1] == (1024.0, pytest.approx(2.05))
+    depth, latency_s = limits.latency[-1]
+    assert depth == 1024
+    assert latency_s == pytest.approx(2.05)
 
 
 BRACES = FARM.replace(

@@ -47,6 +47,20 @@ def test_a_mix_is_held_by_the_writes_in_it() -> None:
     assert "967 IOPS" in mix.cells[-1].why
 
 
+def test_a_mix_is_held_by_the_writes_that_came_out_not_by_those_asked_for() -> None:
+    """Asked for 70 % of reads, 71.4 % were drawn: 1,014 I/Os with 290 writes are at the cap."""
+    probe = probe_of(Disk(0.0005, write_iops=290), repeat=3)
+    for cell, trials in probe.cells.items():
+        if cell.workload == "RND4K mix":
+            probe.cells[cell] = [
+                replace(one, reads_per_s=(one.writes_per_s or 0) * 2.5, mean_s=(one.mean_s or 0) / 1.05)
+                for one in trials
+            ]
+    verdict = judge(probe)
+    [mix] = [one for one in verdict.workloads if one.workload == "RND4K mix"]
+    assert (mix.kind, mix.cells[-1].exact) == ("disk_cap", True)
+
+
 def test_caps_of_reads_and_of_writes_that_no_mix_is_held_by_alone() -> None:
     """As the kernel's own throttle has them: 500 each, so that a mix gets 714 done, and no common cap is."""
     verdict = judge(probe_of(Disk(0.0005, read_iops=500, write_iops=500)))
