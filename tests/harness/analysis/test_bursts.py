@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ class Scheduled(Build):
 
     def __init__(
         self,
-        shape: dict[str, float],
+        shape: Mapping[str, float],
         measure_s: int = 60,
         warm_up_s: int = 0,
         begun_s: float = 0.0,
@@ -36,7 +36,7 @@ class Scheduled(Build):
     ) -> None:
         super().__init__(measure_s=measure_s, warm_up_s=warm_up_s, seed=SEED)
         self.host("nosql1", "nosql").cpu("nosql1", 0.3)
-        self.burst("burst", **shape)  # type: ignore[arg-type]  # one number each
+        self.burst("burst", **shape)
         self.event("load_begun", scenario="burst", at=utc(START_S + begun_s))
         seed = scenario_seed(SEED, "burst")
         profile = bursts(self.manifest["plan"]["scenarios"]["burst"]["load"], seed)
@@ -51,7 +51,7 @@ class Scheduled(Build):
             self.metric("generator1", f"generator.{metric}_per_s", level, "burst", 0)
         return self
 
-    def served(self, done: Floats, latency_s: float | Floats = CALM_S, **more: Any) -> Scheduled:
+    def performed(self, done: Floats, latency_s: float | Floats = CALM_S, **more: Any) -> Scheduled:
         self.operations("burst", "update", done, latency_s, noise=0, **more)
         return self
 
@@ -67,7 +67,7 @@ def _seconds(times: Iterator[float], begun_s: float, seconds: int) -> Iterator[i
         yield int(begun_s + time_s)
 
 
-SHAPES = {
+SHAPES: dict[str, dict[str, float]] = {
     "half a second": {"base": 50, "peak": 1000, "every_s": 7.3, "for_s": 0.5},
     "hardly above the base": {"base": 20, "peak": 40, "every_s": 15, "for_s": 6},
     "all ramp": {"base": 5, "peak": 400, "every_s": 20, "for_s": 10, "ramp_s": 5},
@@ -81,7 +81,7 @@ SHAPES = {
 def test_bursts_are_where_the_schedule_has_them(name: str) -> None:
     """However short, low or ragged they are: as many as were planned, whole, and what was offered in each."""
     build = Scheduled(SHAPES[name], begun_s=0.37)
-    rows = build.scheduled().served(build.offered).found()
+    rows = build.scheduled().performed(build.offered).found()
     assert len(rows) == len(build.windows) > 2
     for row, (begin, end) in zip(rows, build.windows, strict=True):
         start, after = row["start_s"], min(60, row["start_s"] + row["duration_s"])
@@ -96,7 +96,7 @@ def test_what_is_dropped_waited_until_it_was() -> None:
     build = Scheduled(shape, measure_s=80, arrivals="constant")
     inside = np.arange(80) % 40 >= 36
     done = np.where(inside, 100.0, 10.0)
-    build.scheduled().served(done, dropped=np.maximum(0, build.offered - done))
+    build.scheduled().performed(done, dropped=np.maximum(0, build.offered - done))
     first, second = build.found()
     assert first["dropped"] == pytest.approx(3600, abs=5)
     assert first["backlog"] == pytest.approx(3600, abs=5)
@@ -112,7 +112,7 @@ def test_what_waited_when_measuring_began_counts() -> None:
     # 100 a second are done: half of a burst in its five seconds, and 90 a second of the rest then.
     done = np.where(second >= 15, 100.0, np.where(second < 5, 110.0, 10.0))
     done[:5] = 10.0
-    build.scheduled().served(done)
+    build.scheduled().performed(done)
     assert [row["backlog"] for row in build.found()] == pytest.approx([500, 500], abs=10)
 
 
@@ -122,7 +122,7 @@ def test_what_fails_at_once_has_not_recovered() -> None:
     build = Scheduled(shape, measure_s=70, arrivals="constant").scheduled()
     second = np.arange(70)
     away = (second >= 30) & (second < 36)
-    build.served(np.where(away, 0.0, build.offered), np.where(second % 30 >= 25, BUSY_S, CALM_S))
+    build.performed(np.where(away, 0.0, build.offered), np.where(second % 30 >= 25, BUSY_S, CALM_S))
     build.operations(
         "burst", "update", np.where(away, build.offered, 0.0), 0.00005, "connection_lost", noise=0
     )
@@ -134,7 +134,7 @@ def test_what_fails_at_once_has_not_recovered() -> None:
 def test_a_generator_that_died_does_not_silence_the_others() -> None:
     """What the one that lives on schedules is what is offered from then on."""
     build = Scheduled({"base": 50, "peak": 500, "every_s": 20, "for_s": 5}, arrivals="constant")
-    build.served(build.offered).scheduled()
+    build.performed(build.offered).scheduled()
     share = build.offered.copy()
     build.samples = [one for one in build.samples if "scheduled" not in one[3]]
     for name, part, until in (("generator1", share / 2, 60), ("generator2", share / 2, 30)):
@@ -157,12 +157,12 @@ def test_why_no_recovery_is_known_is_said() -> None:
     build = Scheduled(shape, arrivals="constant")
     slow = np.where(np.arange(60) >= 25, BUSY_S, CALM_S)
     slow[50:55] = CALM_S
-    assert words(build.scheduled().served(build.offered, slow)) == ["20 s", "not seen: no time after it"]
+    assert words(build.scheduled().performed(build.offered, slow)) == ["20 s", "not seen: no time after it"]
     slow[50:55] = BUSY_S
     build = Scheduled(shape, arrivals="constant")
-    assert words(build.scheduled().served(build.offered, slow))[0] == "not within 25 s"
+    assert words(build.scheduled().performed(build.offered, slow))[0] == "not within 25 s"
     alone = Scheduled(shape | {"base": 0}, measure_s=70, arrivals="constant")
-    assert words(alone.scheduled().served(alone.offered)) == ["no calm between bursts"] * 2
+    assert words(alone.scheduled().performed(alone.offered)) == ["no calm between bursts"] * 2
 
 
 def test_a_burst_whose_recovery_nobody_could_see_hides_no_other_s() -> None:
