@@ -1,10 +1,12 @@
 "use strict";
 // Each chart is on the page as a picture already. Where scripts run, it is drawn again at the width of the
-// window and answers to the pointer; where that fails, the picture stays.
+// window and answers to the pointer; where that fails, the picture stays. Paper gets the picture, whatever
+// the window's width.
 (() => {
   const AXIS = 62 + 34;
   const LEGEND = 236;
   const NARROW = 760;
+  const pictures = new Map();  // each figure's: still, live
 
   const sized = (spec, room) => {
     const narrow = room < NARROW;
@@ -24,8 +26,9 @@
     const place = document.createElement("div");
     place.className = "live";
     await vegaEmbed(place, sized(spec, room), { actions: false, renderer: "svg", ast: true });
-    figure.querySelectorAll(".still, .live").forEach((old) => old.remove());
-    figure.append(place);
+    const { still, live } = pictures.get(figure) || { still: figure.querySelector(".still") };
+    (live || still).replaceWith(place);
+    pictures.set(figure, { still, live: place });
     figure.dataset.drawn = String(room);
   };
 
@@ -37,6 +40,9 @@
     }
     document.documentElement.dataset.charts = "drawn";
   };
+
+  window.addEventListener("beforeprint", () => pictures.forEach(({ still, live }) => live.replaceWith(still)));
+  window.addEventListener("afterprint", () => pictures.forEach(({ still, live }) => still.replaceWith(live)));
 
   let waiting = 0;
   window.addEventListener("resize", () => {
