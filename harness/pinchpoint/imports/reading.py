@@ -324,8 +324,9 @@ def unknown_roles(hosts: dict[str, dict[str, Any]]) -> str:
     ]
     if not unknown:
         return ""
+    one = len(unknown) == 1
     return (
-        f"what {'this disk is' if len(unknown) == 1 else 'these disks are'} for is not known: "
-        f"{', '.join(unknown)}; they are held to the limit of any disk. --disk {unknown[0]}=sql.log, or a "
+        f"what {'this disk is' if one else 'these disks are'} for is not known: {', '.join(unknown)}; "
+        f"{'it is' if one else 'they are'} held to the limit of any disk. --disk {unknown[0]}=sql.log, or a "
         "farm.yaml with --farm, says it"
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,11 +70,16 @@ class Finding:
 def findings(verdict: Mapping[str, Any]) -> tuple[Finding, ...]:
     """Bottleneck, runner-up and candidates, those there are."""
     first = "What limits this run" if verdict["outcome"] == "invalid" else "What gives way first"
+    alone = not verdict.get("scenarios")
     named = [(first, verdict.get("bottleneck")), ("Runner-up", verdict.get("runner_up"))]
     named += [("Suspected", candidate) for candidate in verdict.get("candidates") or ()]
     tested = _tested(verdict)
-    meanings = words.MEANING if verdict.get("scenarios") else {**words.MEANING, **words.WITHOUT_OPERATIONS}
-    return tuple(_finding(title, blame, meanings, tested) for title, blame in named if blame)
+    meanings = {**words.MEANING, **words.WITHOUT_OPERATIONS} if alone else words.MEANING
+    return tuple(
+        _finding(title, blame, meanings, None if alone else blame.get("window"), tested)
+        for title, blame in named
+        if blame
+    )
 
 
 def _tested(verdict: Mapping[str, Any]) -> tuple[str, str] | None:
@@ -84,9 +89,13 @@ def _tested(verdict: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def _finding(
-    title: str, blame: Mapping[str, Any], meanings: Mapping[str, str], tested: tuple[str, str] | None
+    title: str,
+    blame: Mapping[str, Any],
+    meanings: Mapping[str, str],
+    window: Sequence[str] | None,
+    tested: tuple[str, str] | None,
 ) -> Finding:
-    window = blame.get("window")
+    """``window``: what its figures were made of; None: all there is, as of samples alone."""
     span = (window[0], window[1]) if window else None
     return Finding(
         title=title,

@@ -21,6 +21,7 @@ from pinchpoint.errors import InputError
 from pinchpoint.imports import Places, import_alone, import_into, open_source, read_places
 from pinchpoint.imports.reading import Between
 from pinchpoint.report import html
+from pinchpoint.report.evidence import findings
 from pinchpoint.report.report import gather
 from pinchpoint.store.read import open_run
 from pinchpoint_collectors.imports.record import Settings
@@ -177,6 +178,21 @@ def test_where_nothing_else_was_recorded_nobody_is_named(tmp_path: Path) -> None
     assert verdict["outcome"] == "inconclusive"
     assert "nothing else was recorded" in verdict["summary"]
     assert verdict["experiment"] == "Record CPU, memory and disks."
+
+
+def test_less_than_a_minute_shows_no_plateau(tmp_path: Path) -> None:
+    """Nothing can have been at its limit for a minute: that is no room either."""
+    verdict = judged(tmp_path, day(hours=45 / 3600, every_s=5, app_cpu=100.0))
+    assert verdict["outcome"] == "inconclusive"
+    assert "only 45 s were recorded, 60 s are the least" in verdict["summary"]
+
+
+def test_what_a_fact_shows_are_the_samples_its_figure_was_made_of(tmp_path: Path) -> None:
+    """All of the recording, while the finding's window is when it was used up for longest."""
+    _, verdict = verdict_of(imported(tmp_path, day(hours=6, app_cpu=BUSY_AT_NIGHT)))
+    [finding, *_] = findings(verdict.to_json())
+    assert finding.window is None
+    assert "time_ns" not in finding.evidence[0].query.partition("WHERE")[2].partition("ORDER")[0]
 
 
 def test_hosts_of_which_no_disk_was_recorded_are_told(tmp_path: Path) -> None:

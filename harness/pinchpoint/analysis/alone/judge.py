@@ -34,7 +34,7 @@ from pinchpoint.analysis.machine_disks import unknown_machines
 from pinchpoint.analysis.seen import stolen
 from pinchpoint.analysis.summary import listed
 from pinchpoint.analysis.tables import cpu_table, disk_table
-from pinchpoint.analysis.thresholds import MEMORY_CRITICAL, MIN_SECONDS, PRESSURE, SEEN, at_least
+from pinchpoint.analysis.thresholds import MEMORY_CRITICAL, PRESSURE, SEEN, at_least
 from pinchpoint.analysis.verdict import (
     Check,
     Confidence,
@@ -118,9 +118,9 @@ def _rank(one: Observed) -> tuple[bool, bool, bool, float]:
 def _conclude(inputs: Inputs, observed: Sequence[Observed]) -> _Found:
     used_up = tuple(one for one in observed if one.used_up)
     unknown = tuple(one for one in observed if not one.measured)
-    if inputs.window.seconds < MIN_SECONDS.value:
+    if inputs.window.seconds < PLATEAU.value:
         length = units.seconds(float(inputs.window.seconds))
-        why = f"only {length} were recorded, {MIN_SECONDS.value:.0f} s are the least"
+        why = f"only {length} were recorded, {PLATEAU.value:.0f} s are the least"
         return _Found("inconclusive", cannot_tell(why, ()), experiment="Record for longer.")
     if len(used_up) == len(observed) == 1 and not unknown and not used_up[0].demoted:
         why = why_nobody(used_up, ())

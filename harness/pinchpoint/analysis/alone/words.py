@@ -41,7 +41,8 @@ def cannot_tell(why: str, candidates: Sequence[Observed]) -> str:
     """Nobody is named; who may be it is."""
     text = f"What limits the farm cannot be told from these samples alone: {why}."
     told = [f"{thing_words(one)} ({short_words(one)})" for one in candidates]
-    return f"{text} The candidates are {listed(told)}." if told else text
+    who = "candidate is" if len(told) == 1 else "candidates are"
+    return f"{text} The {who} {listed(told)}." if told else text
 
 
 def why_nobody(used_up: Sequence[Observed], unknown: Sequence[Observed]) -> str:
