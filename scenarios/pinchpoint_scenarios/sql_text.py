@@ -16,6 +16,12 @@ _BLIND = re.compile(
 )
 _MAYBE_COPY = re.compile(r"copy\b.*\bstd(?:in|out)\b", re.IGNORECASE | re.DOTALL)
 _COPY = re.compile(r"(?:^|;)\s*copy\b[^;]*\bstd(?:in|out)\b", re.IGNORECASE)
+_OTHER_LETTERS = re.compile(
+    r"(?:^|;)\s*set\s+(?:(?:session|local)\s+)?(?:names|character\s+set|client_encoding)\b"
+    r"(?:\s*(?:=|\bto\b))?\s*['\"]?(?!utf|unicode|default|binary)\w",
+    re.IGNORECASE,
+)
+_FORGETS = re.compile(r"\b(?:discard|deallocate)\b", re.IGNORECASE)
 _PLACEHOLDER = re.compile(r"(?<![\w$])\$(\d+)")
 
 
@@ -33,6 +39,16 @@ def bare(text: str) -> str:
 def copies_with_client(text: str) -> bool:
     """Whether it sends rows to the client, or awaits them from there (``COPY ... FROM STDIN``)."""
     return bool(_MAYBE_COPY.search(text) and _COPY.search(bare(text)))
+
+
+def writes_other_letters(text: str) -> bool:
+    """Whether what follows it in its session is written in another encoding than UTF-8 (``SET NAMES``)."""
+    return _OTHER_LETTERS.search(text) is not None
+
+
+def forgets(text: str) -> bool:
+    """Whether the server may know no prepared statement after it; poolers send such between two users."""
+    return _FORGETS.search(text) is not None
 
 
 def placeholders(text: str) -> int:

@@ -131,12 +131,15 @@ class TextConnection(Protocol):
         """Send a text as it is, one statement or several: what the last of them gave."""
         ...
 
-    def execute_as_text(self, statement: str, parameters: Sequence[Any]) -> TextResult:
-        """Run one prepared statement (``$1`` placeholders) whose parameters have no type of ours.
+    def execute_as_text(
+        self, statement: str, parameters: Sequence[Any], *, prepared: bool = True
+    ) -> TextResult:
+        """Run one statement (``$1`` placeholders) whose parameters have no type of ours.
 
         Args:
             statement: the statement.
             parameters: in the form that whoever made the connection gives values.
+            prepared: whether it stays prepared for the next time, where the driver leaves that to us.
         """
         ...
 

@@ -64,6 +64,18 @@ REFUSALS = (
         "create it, or correct the url in farm.yaml",
     ),
     refusal(
+        r"certificate verify failed|certificate has expired|root certificate file|does not match host name",
+        "tls",
+        "the server's TLS certificate is not trusted here",
+        "name the authority that issued it (?sslrootcert=FILE), or accept any certificate (?sslmode=require)",
+    ),
+    refusal(
+        r"does not support SSL|SSL was required",
+        "tls",
+        "the url asks for encryption, and the server has none",
+        "write ?sslmode=disable, or give the server a certificate",
+    ),
+    refusal(
         r"too many (clients|connections)|remaining connection slots",
         "too_many_connections",
         "the server has no connection left",

@@ -20,6 +20,7 @@ from psycopg.pq.abc import PGresult
 
 from ..databases.contract import Result, TextResult, Texts
 from ..databases.postgresql import Connection, Cursor, ReconnectingConnection
+from ..sql_text import forgets
 from .readiness import readiness
 
 # As plain numbers: comparing with an enumeration's members takes longer than asking libpq.
@@ -72,19 +73,24 @@ class FastConnection(ReconnectingConnection):
         except psycopg.Error as error:
             raise self._failure(error) from error
 
-    def execute_as_text(self, statement: str, parameters: Sequence[bytes | None]) -> TextResult:
-        """Run one prepared statement whose ``$1`` placeholders are of whatever type the server finds.
+    def execute_as_text(
+        self, statement: str, parameters: Sequence[bytes | None], *, prepared: bool = True
+    ) -> TextResult:
+        """Run one statement whose ``$1`` placeholders are of whatever type the server finds.
 
         Args:
             statement: the statement.
             parameters: as the server reads them from text; None is null.
+            prepared: whether it is prepared once, or parsed and planned each time.
 
         Raises:
             DatabaseFailure: also where a parameter's text is none of its type.
         """
         direct = self._direct or self._open_direct()
         try:
-            return direct.execute_as_text(statement, parameters)
+            if prepared:
+                return direct.execute_prepared(statement, parameters)
+            return direct.execute_once(statement, parameters)
         except psycopg.Error as error:
             raise self._failure(error) from error
 
@@ -148,6 +154,7 @@ class _Direct:
         self._transformer = Transformer(connection)
         self._statements: dict[str, _Statement] = {}
         self._names: dict[str, bytes] = {}
+        self._named = 0
         self._result: PGresult | None = None
         self._results: list[PGresult] = []
         self._next_row = 0
@@ -160,20 +167,25 @@ class _Direct:
         return self
 
     def query(self, text: str) -> _Direct:
+        if self._names and forgets(text):
+            self._names.clear()  # ours are forgotten, too
         self._pgconn.send_query(text.encode(self._encoding))
         self._result = self._answer()
         return self
 
-    def execute_as_text(self, statement: str, parameters: Sequence[bytes | None]) -> _Direct:
+    def execute_once(self, statement: str, parameters: Sequence[bytes | None]) -> _Direct:
+        self._pgconn.send_query_params(statement.encode(self._encoding), parameters)
+        self._result = self._answer()
+        return self
+
+    def execute_prepared(self, statement: str, parameters: Sequence[bytes | None]) -> _Direct:
         name = self._names.get(statement)
         if name is None:
-            name = self._names[statement] = b"text_%d" % len(self._names)
-            try:
-                self._pgconn.send_prepare(name, statement.encode(self._encoding))
-                self._answer()
-            except psycopg.Error:
-                del self._names[statement]
-                raise
+            self._named += 1  # no name twice: one that DEALLOCATE named is forgotten, others are not
+            name = b"text_%d" % self._named
+            self._pgconn.send_prepare(name, statement.encode(self._encoding))
+            self._answer()
+            self._names[statement] = name
         self._pgconn.send_query_prepared(name, parameters)
         self._result = self._answer()
         return self

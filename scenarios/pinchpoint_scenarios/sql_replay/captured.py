@@ -22,6 +22,7 @@ class Entry:
         transaction: the server's number of the transaction it ended in; 0: of none, or not known.
         deduced: whether the capture does not have it: it follows from the other statements.
         begun: whether it was written down when it began: its end stands in an entry of its own.
+        prepared: whether it was executed by the name it had been prepared under.
     """
 
     session: str
@@ -34,6 +35,7 @@ class Entry:
     transaction: int = 0
     deduced: bool = False
     begun: bool = False
+    prepared: bool = False
 
     @property
     def began_s(self) -> float:
@@ -48,7 +50,7 @@ class Captured:
     Attributes:
         at_s: when it began, in seconds from the beginning of the capture.
         think_s: how long the session had paused before; of its first statement 0.
-        duration_s, text, parameters: as of ``Entry``.
+        duration_s, text, parameters, prepared: as of ``Entry``.
     """
 
     at_s: float
@@ -56,6 +58,7 @@ class Captured:
     duration_s: float
     text: str
     parameters: tuple[str | None, ...] | None
+    prepared: bool = False
 
 
 @dataclass(slots=True)
@@ -98,7 +101,9 @@ def sessions_of(entries: Iterable[Entry]) -> list[CapturedSession]:
         # A log's clock ticks in milliseconds: what follows at once may seem to begin before.
         think_s = max(0.0, began_s - session.ends_s) if session.statements else 0.0
         session.deduced += entry.deduced
-        session.statements.append(Captured(began_s, think_s, entry.duration_s, entry.text, entry.parameters))
+        session.statements.append(
+            Captured(began_s, think_s, entry.duration_s, entry.text, entry.parameters, entry.prepared)
+        )
     return sorted(found.values(), key=lambda session: session.begins_s)
 
 

@@ -11,13 +11,17 @@ from pathlib import Path
 from typing import TextIO
 
 from ..errors import ScenarioError
+from ..sql_script.values import delimiter_of
 
 _BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+LOST = "\N{REPLACEMENT CHARACTER}"
+"""What stands for a letter that could not be read."""
 _LONGEST_FIELD = 2**28
 """Characters of a field of a CSV file: a statement may be long."""
 _HEAD = 4096
 
-PGLOG, XE_XML, XE_CSV = "a PostgreSQL log", "Extended Events as XML", "Extended Events as CSV"
+PGLOG, PGLOG_JSON = "a PostgreSQL log as CSV", "a PostgreSQL log as JSON"
+XE_XML, XE_CSV = "Extended Events as XML", "Extended Events as CSV"
 SLOW_LOG = "an export of mysql.slow_log"
 _SLOW_LOG_COLUMNS = {"start_time", "query_time", "thread_id", "db", "sql_text"}
 _RULER = re.compile(r"[\s-]+")
@@ -60,11 +64,6 @@ def csv_rows(file: Iterable[str], path: Path, delimiter: str = ",") -> Iterator[
         raise ScenarioError(f"{path}:{rows.line_num}: no CSV ({error})") from error
 
 
-def delimiter_of(header: str) -> str:
-    """What stands between the columns of a CSV file: as often as in its header nothing else does."""
-    return max(",;\t", key=header.count)
-
-
 def kind_of(path: Path) -> str:
     """Which kind of capture a file is, by its beginning; raises ``ScenarioError``."""
     with opened(path, errors="replace") as file:
@@ -74,6 +73,8 @@ def kind_of(path: Path) -> str:
             f"{path}: a binary file; allowed: a log, or events that were exported: a .xel file is read by "
             "sys.fn_xe_file_target_read_file"
         )
+    if head.startswith("{"):
+        return PGLOG_JSON
     first, _, rest = head.lstrip().partition("\n")
     columns = {each.strip(' "\r').lower() for each in first.split(delimiter_of(first))}
     if first.startswith("<") or ("event_data" in columns and _RULER.match(rest) and "<event" in rest):

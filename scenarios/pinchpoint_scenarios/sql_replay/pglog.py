@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TextIO
 
 from ..errors import ScenarioError
-from ..sql_text import copies_with_client, placeholders
+from ..sql_text import copies_with_client, placeholders, writes_other_letters
 from .captured import Entry
-from .files import csv_rows, opened
-from .pgsessions import FAILED, NO_TEXT
+from .files import LOST, csv_rows, opened
+from .pgsessions import CUT, FAILED, NO_TEXT, PARAMETERS_CUT
 
 _COLUMNS: Mapping[str, int] = {
     "time": 0,
@@ -52,26 +52,50 @@ _BEGUN = re.compile(_SAID, re.DOTALL)
 """How log_statement writes it down when it begins: its duration then comes without it."""
 _PARTS = ("parse", "bind")
 """What precedes an execution and has a duration of its own: no statement, so none is left out."""
-_FAILURES = ("ERROR", "FATAL")
-_LOST = "\N{REPLACEMENT CHARACTER}"
-"""What stands for a letter that is none in UTF-8."""
 _PARAMETERS = re.compile(r"^parameters: ", re.IGNORECASE)
 _PARAMETER = re.compile(r"\$(\d+) = (NULL|'((?:[^']|'')*)')(?:, |$)", re.DOTALL)
-_CUT = "..."
 _FETCH = "fetch from "
+_UNNAMED = "<unnamed>"
 
 
-def read_log(path: Path) -> Iterator[Entry]:
-    """Every statement of a log file. Raises ``ScenarioError`` naming file and line of what is no log."""
-    with opened(path, errors="replace") as file:
-        beginning = file.read(1)
-        file.seek(0)
-        last: Entry | None = None
-        for row in _json_rows(file, path) if beginning == "{" else _csv_rows(file, path):
-            entry = _entry(row, path) if row else _cut_off(last)
-            if entry is not None:
-                yield entry
-                last = entry
+def read_logs(paths: Sequence[Path]) -> Iterator[Entry]:
+    """Every statement of a server's logs. Raises ``ScenarioError`` naming file and line of what is none."""
+    clock = _Clock()
+    for path in paths:
+        with opened(path, errors="replace") as file:
+            beginning = file.read(1)
+            file.seek(0)
+            last: Entry | None = None
+            for row in _json_rows(file, path) if beginning == "{" else _csv_rows(file, path):
+                entry = _entry(row, f"{path}:{row['line']}", clock) if row else _cut_off(last)
+                if entry is not None:
+                    yield entry
+                    last = entry
+
+
+class _Clock:
+    """Reads the rows' times. Which zone they are of does not matter, but that all are of the same."""
+
+    def __init__(self) -> None:
+        self._zone: str | None = None
+
+    def seconds(self, written: str, place: str) -> float:
+        """A row's time; raises ``ScenarioError``."""
+        text, _, zone = written.rpartition(" ")
+        if self._zone is None:
+            self._zone = zone
+        if zone != self._zone:
+            raise ScenarioError(
+                f"{place}: a time of {zone}, after those of {self._zone}: an hour would be missing, or there "
+                "twice; allowed: a log with log_timezone = 'UTC', or a capture of what was before the change "
+                "alone, or after it"
+            )
+        try:
+            return datetime.strptime(text, "%Y-%m-%d %H:%M:%S.%f").replace(tzinfo=UTC).timestamp()
+        except ValueError as error:
+            raise ScenarioError(
+                f"{place}: the time {written!r}; allowed: as in 2026-11-21 20:15:00.123 UTC"
+            ) from error
 
 
 _Row = Mapping[str, str]
@@ -122,13 +146,14 @@ def _cut_off(last: Entry | None) -> Entry | None:
     return Entry(last.session, last.database, last.ended_s, 0.0, None, left_out="line_cut_off")
 
 
-def _entry(row: _Row, path: Path) -> Entry | None:
+def _entry(row: _Row, place: str, clock: _Clock) -> Entry | None:
     """The statement a row of the log tells of, if it does."""
     if row["backend"] != _CLIENT or not row["database"]:
         return None
-    place = (row["session"], row["database"], _seconds(row, path))
-    if row["severity"] in _FAILURES and row["query"]:
-        return Entry(*place, 0.0, row["query"], left_out=FAILED)
+    where = (row["session"], row["database"], clock.seconds(row["time"], place))
+    # By log_min_error_statement an error may have no statement; a session's end never has.
+    if row["severity"] == "ERROR" or (row["severity"] == "FATAL" and row["query"]):
+        return Entry(*where, 0.0, row["query"] or None, left_out=FAILED)
     match = _DURATION.fullmatch(row["message"]) or _BEGUN.fullmatch(row["message"])
     if row["severity"] != "LOG" or match is None or _is_part(match, row["tag"]):
         return None
@@ -136,9 +161,12 @@ def _entry(row: _Row, path: Path) -> Entry | None:
     text, parameters, left_out = match["text"], None, _left_out(match)
     if match["how"] == "execute" and left_out is None:
         parameters, left_out = _parameters(row["detail"], text)
-    if left_out is None and _LOST in f"{text}{row['detail']}":
-        left_out = "letters_not_utf8"
-    return Entry(*place, float(ms or 0) / 1000, text, parameters, left_out, begun=ms is None)
+    if left_out is None and LOST in f"{text}{row['detail']}":
+        left_out = "letters_lost"
+    prepared = match["how"] == "execute" and not (match["name"] or "").startswith(_UNNAMED)
+    return Entry(
+        *where, float(ms or 0) / 1000, text, parameters, left_out, begun=ms is None, prepared=prepared
+    )
 
 
 def _is_part(match: re.Match[str], tag: str) -> bool:
@@ -153,6 +181,8 @@ def _left_out(match: re.Match[str]) -> str | None:
         return "function_call"
     if match["how"] == "execute" and (match["name"] or "").startswith(_FETCH):
         return "further_rows_of_a_portal"
+    if writes_other_letters(match["text"]):
+        return "other_letters"
     return "copy_data_not_logged" if copies_with_client(match["text"]) else None
 
 
@@ -165,17 +195,5 @@ def _parameters(detail: str, text: str) -> tuple[tuple[str | None, ...] | None, 
     }
     if len(found) < placeholders(text):
         return None, "parameters_not_logged"
-    if any(value is not None and value.endswith(_CUT) for value in found.values()):
-        return None, "parameters_cut"
-    return tuple(found[number] for number in sorted(found)), None
-
-
-def _seconds(row: _Row, path: Path) -> float:
-    """The row's time. Its zone does not matter: all rows of a log have the same."""
-    text = row["time"].rpartition(" ")[0]
-    try:
-        return datetime.strptime(text, "%Y-%m-%d %H:%M:%S.%f").replace(tzinfo=UTC).timestamp()
-    except ValueError as error:
-        raise ScenarioError(
-            f"{path}:{row['line']}: the time {row['time']!r}; allowed: as in 2026-11-21 20:15:00.123 UTC"
-        ) from error
+    values = tuple(found[number] for number in sorted(found))
+    return values, PARAMETERS_CUT if any(value and value.endswith(CUT) for value in values) else None

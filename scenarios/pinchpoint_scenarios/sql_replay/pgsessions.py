@@ -9,7 +9,12 @@ from dataclasses import replace
 from .captured import Entry
 
 NO_TEXT, NO_DURATION, FAILED = "no_text", "no_duration", "failed_when_captured"
+PARAMETERS_CUT = "parameters_cut"
 """Causes of what cannot be made again."""
+CUT = "..."
+"""What a value ends in that was cut off, or that ends so itself."""
+_LETTER_BYTES = 4
+"""A value is cut between letters: by less than one of them shorter than ``log_parameter_max_length``."""
 
 _COMMIT = re.compile(
     r"(?:\s|/\*.*?\*/|--[^\n]*\n)*(?:commit|end)\b(?:\s+(?:work|transaction)\b)?(?!\s+prepared)",
@@ -20,11 +25,31 @@ _COMMIT = re.compile(
 def as_sent(entries: Iterable[Entry]) -> Iterator[Entry]:
     """The statements of a log's rows, each session's in the order in which they ended."""
     sessions: dict[str, list[Entry]] = {}
+    longest = 0
     for entry in entries:
         sessions.setdefault(entry.session, []).append(entry)
+        longest = max(longest, *_lengths(entry, cut=False))
     for several in sessions.values():
         several.sort(key=lambda entry: entry.ended_s)
-        yield from _rolled_back(_joined(several))
+        yield from _rolled_back(_joined(_whole(each, longest) for each in several))
+
+
+def _lengths(entry: Entry, *, cut: bool) -> Iterator[int]:
+    """Bytes of its values that end as if they were cut off, or of the others; at least a 0."""
+    yield 0
+    for value in entry.parameters or ():
+        if value and value.endswith(CUT) is cut:
+            yield len(value.encode())
+
+
+def _whole(entry: Entry, longest: int) -> Entry:
+    """With its values, where a longer one in the log is whole: then they end in dots themselves."""
+    if (
+        entry.left_out != PARAMETERS_CUT
+        or max(_lengths(entry, cut=True)) - len(CUT) + _LETTER_BYTES > longest
+    ):
+        return entry
+    return replace(entry, left_out=None)
 
 
 def _joined(entries: Iterable[Entry]) -> Iterator[Entry]:

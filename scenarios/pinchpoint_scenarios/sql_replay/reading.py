@@ -8,14 +8,23 @@ from pathlib import Path
 
 from ..errors import ScenarioError
 from .captured import Entry
-from .files import PGLOG, SLOW_LOG, kind_of
-from .pglog import read_log
+from .files import PGLOG, PGLOG_JSON, SLOW_LOG, kind_of
+from .pglog import read_logs
 from .pgsessions import as_sent
-from .slowlog import read_slow_log
+from .slowlog import read_slow_logs
 from .xevents import entries_of, read_events
 
-_LOGS: Mapping[str, Callable[[Path], Iterator[Entry]]] = {PGLOG: read_log, SLOW_LOG: read_slow_log}
-"""Kinds of files that are read one by one -> how; Extended Events are a kind of their own."""
+
+def _read_pglogs(paths: Sequence[Path]) -> Iterator[Entry]:
+    return as_sent(read_logs(paths))
+
+
+_LOGS: Mapping[str, Callable[[Sequence[Path]], Iterator[Entry]]] = {
+    PGLOG: _read_pglogs,
+    PGLOG_JSON: _read_pglogs,
+    SLOW_LOG: read_slow_logs,
+}
+"""Kinds of files of which a capture has one -> how they are read; Extended Events are in files of two."""
 
 
 def read_capture(paths: Sequence[Path]) -> Iterator[Entry]:
@@ -28,7 +37,6 @@ def read_capture(paths: Sequence[Path]) -> Iterator[Entry]:
                 f"{path}: {kind}, and {first} is {kinds[first]}; allowed: the files of one server's capture"
             )
     if read := _LOGS.get(kinds[paths[0]]):
-        entries = chain.from_iterable(map(read, paths))
-        yield from as_sent(entries) if read is read_log else entries
+        yield from read(paths)
     else:
         yield from entries_of(chain.from_iterable(read_events(path, kind) for path, kind in kinds.items()))

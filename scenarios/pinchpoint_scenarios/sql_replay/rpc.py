@@ -43,6 +43,11 @@ def handed_over(text: str) -> str | None:
     return _unquoted(match["text"]) if match else None
 
 
+def resets(text: str) -> bool:
+    """Whether a connection pool hands the connection to the next user: what the last one left is gone."""
+    return (called(text) or "").lower().rpartition(".")[2] == _RESET
+
+
 class Handles:
     """The statements that one session has prepared, which have other numbers when they are prepared again.
 

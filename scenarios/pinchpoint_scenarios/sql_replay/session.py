@@ -97,7 +97,7 @@ class ReplaySession:
             if values is None:
                 connection.query(text)
             else:
-                connection.execute_as_text(text, values)
+                connection.execute_as_text(text, values, prepared=statement.prepared)
         except DatabaseFailure as failure:
             outcome = failure.outcome
         record(verb(statement.text), outcome, start_ns, time.perf_counter_ns())

@@ -9,15 +9,17 @@ A server writes every statement there with ``log_output = TABLE``, ``slow_query_
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 
 from ..errors import ScenarioError
 from ..sql_script.copies.refusals import leaves
+from ..sql_script.values import delimiter_of
+from ..sql_text import writes_other_letters
 from .captured import Entry
-from .files import csv_rows, delimiter_of, opened
+from .files import csv_rows, opened
 
 _NOT_SENT = "# administrator command"
 _LOCAL_DATA = re.compile(r"(?i)\s*load\s+(?:data|xml)\b.*\blocal\b")
@@ -26,8 +28,12 @@ _ESCAPED = {"n": "\n", "t": "\t", "0": "\0"}
 _LENGTH = re.compile(r"(\d+):(\d\d):(\d\d(?:\.\d+)?)")
 
 
-def read_slow_log(path: Path) -> Iterator[Entry]:
-    """Every statement of an export. Raises ``ScenarioError`` naming file and line of what is none."""
+def read_slow_logs(paths: Sequence[Path]) -> Iterator[Entry]:
+    """Every statement of exports. Raises ``ScenarioError`` naming file and line of what is none."""
+    return chain.from_iterable(map(_read, paths))
+
+
+def _read(path: Path) -> Iterator[Entry]:
     with opened(path, newline="\n") as file:  # a carriage return is part of a statement, as it was sent
         first = file.readline()
         delimiter, whole = delimiter_of(first), chain([first], file)
@@ -74,6 +80,8 @@ def _left_out(text: str) -> str | None:
         return "no_text"
     if _LOCAL_DATA.match(text):
         return "copy_data_not_logged"
+    if writes_other_letters(text):
+        return "other_letters"
     return "changes_database" if leaves(text) is not None else None
 
 

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TextIO
 
 from ..errors import ScenarioError
-from .files import csv_rows, delimiter_of
+from ..sql_script.values import delimiter_of
+from .files import csv_rows
 from .xe_event import Event
 from .xe_xml import xml_events
 

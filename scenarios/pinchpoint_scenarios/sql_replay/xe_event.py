@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 from ..errors import ScenarioError
 from .captured import Entry
+from .files import LOST
 
 BEGIN, COMMIT, ROLLBACK = "BEGIN TRANSACTION", "COMMIT", "ROLLBACK"
 
@@ -22,6 +23,9 @@ MANAGED: Mapping[str, str] = {
     "rollback_tran_completed": ROLLBACK,
 }
 """Events of transactions that a driver begins and ends by requests of their own, which have no text."""
+LOGOUT = "logout"
+"""The event of a connection's end, and why its entry is no statement; a pool that keeps it ends none."""
+_CACHED = ("true", "1")
 _RESULTS = ("", "0", "ok")
 _HIDDEN = "The text has been replaced with this comment for security reasons."
 _US = 1_000_000
@@ -46,11 +50,16 @@ class Event:
 
 
 def entry_of(event: Event) -> Entry | None:
-    """The statement an event tells of; None: of none that is replayed. Raises ``ScenarioError``."""
+    """The statement an event tells of; None: of none that is replayed. Raises ``ScenarioError``.
+
+    Of the end of a connection the entry has no text, and ``LOGOUT`` for the cause.
+    """
+    session = event.fields.get("session_id", "")
+    if _ends_connection(event):
+        return Entry(session, "", _ended_s(event), 0.0, None, left_out=LOGOUT)
     where = WHOLE.get(event.name) or PARTS.get(event.name)
     if where is None and event.name not in MANAGED:
         return None
-    session = event.fields.get("session_id", "")
     if not session:
         raise ScenarioError(
             f"{event.place}: {event.name} without session_id; needed: events captured with "
@@ -61,11 +70,15 @@ def entry_of(event: Event) -> Entry | None:
         session,
         event.fields.get("database_name") or event.fields.get("database_id", ""),
         _ended_s(event),
-        _whole_number(event, "duration") / _US,
+        _whole_number(event, "duration", otherwise=0 if event.name in MANAGED else None) / _US,
         text or None,
         left_out=_left_out(event, text),
         transaction=_whole_number(event, "transaction_id", otherwise=0),
     )
+
+
+def _ends_connection(event: Event) -> bool:
+    return event.name == LOGOUT and event.fields.get("is_cached", "").strip().lower() not in _CACHED
 
 
 def _left_out(event: Event, text: str) -> str | None:
@@ -73,6 +86,8 @@ def _left_out(event: Event, text: str) -> str | None:
         return "failed_when_captured"
     if not text:
         return "no_text"
+    if LOST in text:
+        return "letters_lost"
     return "hidden_by_the_server" if _HIDDEN in text else None
 
 

@@ -12,9 +12,15 @@ from collections.abc import Iterable, Iterator
 from xml.parsers import expat
 
 from ..errors import ScenarioError
+from .files import LOST
 from .xe_event import Event
 
 _DECLARATION = re.compile(r"\s*<\?xml[^>]*\?>")
+_NO_LETTER = re.compile(
+    r"[\0-\x08\x0b\x0c\x0e-\x1f]|&#(?:x0*(?:[0-8bcef]|1[0-9a-f])|0*(?:[0-8]|1[124-9]|2\d|3[01]));",
+    re.IGNORECASE,
+)
+"""What no XML may have, and the server writes where a statement has it."""
 _CHUNK = 2**20
 
 
@@ -46,7 +52,7 @@ def xml_events(texts: Iterable[str], file: str, first_line: int = 1) -> Iterator
     # Within a root of ours no document type can be declared, and so no entity that grows, or is fetched.
     reader.feed("<capture>")
     first = True
-    for text in texts:
+    for text in (_NO_LETTER.sub(LOST, each) for each in texts):
         reader.feed(_DECLARATION.sub(_blank, text, count=1) if first else text)
         first = False
         yield from reader.taken()

@@ -11,14 +11,15 @@ from pathlib import Path
 from ..sql_script.copies.refusals import leaves
 from .captured import Entry
 from .files import XE_CSV, opened
-from .rpc import Handles
+from .rpc import Handles, resets
 from .xe_csv import csv_events
-from .xe_event import BEGIN, COMMIT, MANAGED, PARTS, WHOLE, Event, entry_of
+from .xe_event import BEGIN, COMMIT, LOGOUT, MANAGED, PARTS, WHOLE, Event, entry_of
 from .xe_xml import chunks, xml_events
 
 _LITERAL = re.compile(r"'(?:[^']|'')*'")
 _VARIABLE = re.compile(r"(?<![@\w])@\w")
 _BULK = re.compile(r"(?i)\s*insert\s+bulk\b")
+_TEMPORARY = re.compile(r"(?i)\b(?:create\s+table|into)\s+\[?#")
 _OWN_TRANSACTION = re.compile(r"(?i)\b(?:begin\s+tran|commit|rollback|implicit_transactions)")
 
 
@@ -63,13 +64,32 @@ def _judged(entry: Entry, *, part: bool) -> Entry:
     return entry
 
 
-def _as_sent(entries: list[Entry], *, deduce: bool) -> Iterable[Entry]:
+def _as_sent(entries: list[Entry], *, deduce: bool) -> Iterator[Entry]:
     """One session's entries as they can be made again."""
     handles = Handles()
     ordered = [handles.replayable(each) for each in sorted(entries, key=lambda each: each.ended_s)]
-    if not deduce or any(_OWN_TRANSACTION.search(each.text or "") for each in ordered):
-        return ordered
-    return _with_transactions(ordered)
+    if deduce and not any(_OWN_TRANSACTION.search(each.text or "") for each in ordered):
+        ordered = list(_with_transactions(ordered))
+    return _by_connection(ordered)
+
+
+def _by_connection(entries: Iterable[Entry]) -> Iterator[Entry]:
+    """With a session of its own for each connection: the server gives a session's number to the next one.
+
+    So, too, for what follows a pool's reset of one that had temporary tables: the reset drops them, nobody
+    but a driver can ask for it, and a connection of its own has none either.
+    """
+    number, temporary = 0, False
+    for entry in entries:
+        if entry.left_out == LOGOUT:
+            number, temporary = number + 1, False
+            continue
+        yield replace(entry, session=f"{entry.session}/{number}") if number else entry
+        text = entry.text or ""
+        if resets(text) and temporary:
+            number, temporary = number + 1, False
+        else:
+            temporary = temporary or _TEMPORARY.search(text) is not None
 
 
 def _with_transactions(entries: Sequence[Entry]) -> Iterator[Entry]:

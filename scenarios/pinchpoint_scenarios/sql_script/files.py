@@ -82,19 +82,24 @@ def read_text(path: Path) -> str:
 
 
 def _named(params: SqlScriptParams) -> Iterator[tuple[Path, float]]:
-    for name in params.scripts:
-        weighted = _WEIGHTED.fullmatch(name)
-        path = Path(weighted[1] if weighted else name)
-        if path.is_dir():
-            yield from ((each, 1.0) for each in sorted(path.glob(f"*{SUFFIX}")))
-        else:
-            yield path, float(weighted[2]) if weighted else 1.0
+    for path, weight in map(_weighted, params.scripts):
+        for each in sorted(path.glob(f"*{SUFFIX}")) if path.is_dir() else (path,):
+            yield each, weight
+
+
+def _weighted(name: str) -> tuple[Path, float]:
+    """A file or folder, and the weight of each script in it."""
+    weighted = _WEIGHTED.fullmatch(name)
+    return (Path(weighted[1]), float(weighted[2])) if weighted else (Path(name), 1.0)
 
 
 def _unfit(found: list[Chosen], params: SqlScriptParams) -> Iterator[str]:
     """What is wrong with the scripts taken together."""
     if not params.scripts:
         yield "no script is named; needed: scripts, a folder of .sql files, or a list of files"
+    for path, _ in map(_weighted, params.scripts):
+        if path.is_dir() and not any(path.glob(f"*{SUFFIX}")):
+            yield f"{path}: a folder without a script; needed: files in it whose names end in {SUFFIX}"
     names = [each.script.name for each in found]
     for each in found:
         if names.count(each.script.name) > 1:

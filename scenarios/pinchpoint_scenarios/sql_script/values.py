@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Callable, Sequence
+from itertools import chain
 from pathlib import Path
 
 from ..names import unknown
@@ -76,7 +77,8 @@ def read_csv(path: Path, field: str | None) -> list[Value]:
     """One column of a CSV file with a header. Raises ``ScriptError``."""
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
-            rows = csv.reader(file)
+            first = file.readline()
+            rows = csv.reader(chain([first], file), delimiter=delimiter_of(first))
             header = next(rows, [])
             if field is not None and field not in header:
                 raise ScriptError(f"{path}:1: {unknown('field', field, header)}")
@@ -91,6 +93,11 @@ def read_csv(path: Path, field: str | None) -> list[Value]:
     if not found:
         raise ScriptError(f"{path}: no values; needed: a header and at least one row")
     return as_values(found)
+
+
+def delimiter_of(header: str) -> str:
+    """What stands between the columns of a CSV file: as often as in its header nothing else does."""
+    return max(",;\t", key=header.count)
 
 
 def as_values(texts: Sequence[str]) -> list[Value]:

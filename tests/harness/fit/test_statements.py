@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from pinchpoint.fit.statements import Kind, Statement, by_kind
@@ -9,7 +11,7 @@ from pinchpoint.fit.statements import Kind, Statement, by_kind
 
 def statement(text: str, **given: float) -> Statement:
     """Ten calls of it."""
-    values = {
+    values: dict[str, Any] = {
         "calls": 10.0,
         "rows": 10.0,
         "log_bytes": 0.0,

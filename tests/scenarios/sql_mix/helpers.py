@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+from urllib.parse import urlencode
 
 import psycopg
 from scenarios.support import Recorder, made, quiet
@@ -15,6 +16,7 @@ from scenarios.support import Recorder, made, quiet
 from pinchpoint_scenarios.contract import Endpoint, Scenario
 
 LOG_ONLY = {"operations": {"log_append": 1}}
+_PLACED = ("host", "port", "dbname", "user", "password")
 SMALL = 0.1  # of the server's cache: the tests need rows, not volume
 
 
@@ -39,10 +41,12 @@ def with_options(endpoint: Endpoint, **settings: str) -> Endpoint:
 
 
 def other_url(endpoint: Endpoint, **changes: str) -> Endpoint:
-    """The endpoint with another host, port, database or password."""
+    """The endpoint with another host, port, database or password; what else is given stands in its query."""
     given = psycopg.conninfo.conninfo_to_dict(endpoint.url) | changes
     where = f"{given['host']}:{given['port']}/{given['dbname']}"
-    return Endpoint("sql", f"postgresql://{given['user']}:{given['password']}@{where}")
+    asked = {name: value for name, value in changes.items() if name not in _PLACED}
+    query = f"?{urlencode(asked)}" if asked else ""
+    return Endpoint("sql", f"postgresql://{given['user']}:{given['password']}@{where}{query}")
 
 
 @contextmanager

@@ -34,6 +34,10 @@ def test_a_server_that_does_not_wait_for_the_disk_is_said(sql: Endpoint) -> None
         ({"port": "1"}, "connection refused; start the server, or correct host and port in farm.yaml"),
         ({"dbname": "nowhere"}, "the database of the url does not exist; create it"),
         ({"host": "no-such-host.invalid"}, "the host name cannot be resolved"),
+        (
+            {"sslmode": "require"},
+            "the url asks for encryption, and the server has none; write ?sslmode=disable",
+        ),
     ],
 )
 def test_a_server_that_lets_us_not_in_is_explained(
@@ -62,6 +66,21 @@ def test_a_user_without_the_right_to_make_a_schema_is_told_the_grant(sql: Endpoi
         ask(sql, f'GRANT CREATE ON DATABASE "{database}" TO "{user}"')
     assert "may not create a schema" in str(caught.value)
     assert f'run: GRANT CREATE ON DATABASE "{database}" TO "{user}"' in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("said", "outcome"),
+    [
+        ('connection to server at "db1", port 5432 failed: SSL error: certificate verify failed', "tls"),
+        ('server certificate for "db1" (and 1 other name) does not match host name "db2"', "tls"),
+        ("server does not support SSL, but SSL was required", "tls"),
+        ("FATAL:  sorry, too many clients already", "too_many_connections"),
+        ("something that nobody has seen", "unreachable"),
+    ],
+)
+def test_libpqs_words_become_outcomes(said: str, outcome: str) -> None:
+    """Why nobody is let in has no SQLSTATE."""
+    assert outcome_of(psycopg.OperationalError(said), connecting=True) == outcome
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from pinchpoint_scenarios.errors import ScenarioError
 from pinchpoint_scenarios.sql_replay.captured import Captured, CapturedSession, Entry, at_once, sessions_of
-from pinchpoint_scenarios.sql_replay.pglog import read_log
+from pinchpoint_scenarios.sql_replay.pglog import read_logs
 from pinchpoint_scenarios.sql_replay.reading import read_capture
 from pinchpoint_scenarios.sql_replay.verbs import verb
 
@@ -40,7 +40,7 @@ JSON = (
 def log(path: Path, text: str) -> list[Entry]:
     """The statements of a log of that text."""
     path.write_text(text, encoding="utf-8")
-    return list(read_log(path))
+    return list(read_logs([path]))
 
 
 def test_a_csv_log_is_read(tmp_path: Path) -> None:
@@ -66,8 +66,12 @@ def test_a_csv_log_is_read(tmp_path: Path) -> None:
         ("duration: 1.0 ms  statement: /* app */ copy t from stdin(format csv)", "", "copy_data_not_logged"),
         ("duration: 1.0 ms  statement: BEGIN; COPY t TO STDOUT", "", "copy_data_not_logged"),
         ("duration: 1.0 ms  statement: SELECT 'COPY t FROM STDIN' AS copied", "", None),
-        ("duration: 1.0 ms  statement: SELECT 'caf\N{REPLACEMENT CHARACTER}'", "", "letters_not_utf8"),
+        ("duration: 1.0 ms  statement: SELECT 'caf\N{REPLACEMENT CHARACTER}'", "", "letters_lost"),
         ("duration: 1.0 ms  execute s1: SELECT 1", "", None),
+        ("duration: 1.0 ms  statement: SET client_encoding TO 'LATIN1'", "", "other_letters"),
+        ("duration: 1.0 ms  statement: SELECT 1; set session names win1252", "", "other_letters"),
+        ("duration: 1.0 ms  statement: SET client_encoding='utf-8'; SET DateStyle=ISO", "", None),
+        ("duration: 1.0 ms  statement: SET names_seen.x = latin1", "", None),
         ("duration: 1.0 ms  execute s1: SELECT 'for $5', $tag$ $6 $tag$ -- $7", "", None),
         ("duration: 1.0 ms  execute s1: SELECT $1", "parameters: $1 = '5'", None),
     ],
@@ -167,6 +171,63 @@ def test_a_transaction_that_was_rolled_back_by_its_commit_is_so_again(tmp_path: 
     ]
 
 
+def test_an_error_without_its_statement_fails_its_transaction_too(tmp_path: Path) -> None:
+    """By log_min_error_statement the log may say that something failed, and not what."""
+    found = rows_of(
+        tmp_path / "log.json",
+        ("LOG", "duration: 1.0 ms  statement: BEGIN", ""),
+        ("LOG", "duration: 1.0 ms  statement: INSERT INTO t VALUES (1)", ""),
+        ("ERROR", "duplicate key", ""),
+        ("LOG", "duration: 1.0 ms  statement: COMMIT", ""),
+    )
+    assert [entry.text for entry in found] == ["BEGIN", "INSERT INTO t VALUES (1)", None, "ROLLBACK"]
+    assert found[2].left_out == "failed_when_captured"
+
+
+def test_what_had_been_prepared_is_told_from_what_was_not(tmp_path: Path) -> None:
+    """By its name: a driver parses what has none each time."""
+    for name, prepared in (("<unnamed>", False), ("<unnamed>/C_1", False), ("S_1", True), ("S_1/C_2", True)):
+        [entry] = rows_of(tmp_path / "log.json", ("LOG", f"duration: 1.0 ms  execute {name}: SELECT 1", ""))
+        assert entry.prepared is prepared, name
+
+
+def test_a_value_that_ends_in_dots_is_whole_where_longer_ones_are(tmp_path: Path) -> None:
+    """The server cuts all values at one length: where it is below a whole one's, nothing was cut there."""
+
+    def row(value: str) -> str:
+        said = {"message": "duration: 1.0 ms  execute s1: SELECT $1", "detail": f"Parameters: $1 = '{value}'"}
+        return json.dumps({**json.loads(JSON), **said}) + "\n"
+
+    path = tmp_path / "log.json"
+    path.write_text(row("and so on...") + row("a" * 13) + row("b" * 10 + "..."))
+    found = list(read_capture([path]))
+    assert [(entry.parameters, entry.left_out) for entry in found] == [
+        (("and so on...",), None),
+        (("a" * 13,), None),
+        (("b" * 10 + "...",), "parameters_cut"),
+    ]
+
+
+def test_the_same_log_in_two_forms_is_not_read_twice(tmp_path: Path) -> None:
+    """A server that writes both has each statement in both."""
+    for name, text in (("all.csv", CSV), ("all.json", JSON)):
+        (tmp_path / name).write_text(text)
+    with pytest.raises(
+        ScenarioError, match=r"all.json: a PostgreSQL log as JSON, and .*all.csv is .* as CSV"
+    ):
+        list(read_capture([tmp_path / "all.csv", tmp_path / "all.json"]))
+
+
+def test_times_of_two_zones_are_refused(tmp_path: Path) -> None:
+    """When clocks go back an hour is there twice: sessions of both would be mixed."""
+    summer, winter = JSON.replace("UTC", "CEST"), JSON.replace("UTC", "CET")
+    (tmp_path / "1.json").write_text(summer)
+    (tmp_path / "2.json").write_text(winter)
+    assert len(list(read_logs([tmp_path / "1.json"]))) == 1
+    with pytest.raises(ScenarioError, match=r"2.json:1: a time of CET, after those of CEST.*log_timezone"):
+        list(read_logs([tmp_path / "1.json", tmp_path / "2.json"]))
+
+
 @pytest.mark.parametrize("kind", ["csv", "json"])
 def test_a_log_that_ends_within_a_line_is_read_to_there(tmp_path: Path, kind: str) -> None:
     """As one that was copied while the server wrote it; the line that is lost is counted."""
@@ -197,7 +258,7 @@ def test_what_is_no_log_is_said_with_its_line(tmp_path: Path, text: str, said: s
     with pytest.raises(ScenarioError, match=said):
         log(tmp_path / "log", text)
     with pytest.raises(ScenarioError, match="gone: cannot be read"):
-        list(read_log(tmp_path / "gone"))
+        list(read_logs([tmp_path / "gone"]))
 
 
 def test_sessions_keep_their_times_and_pauses() -> None:

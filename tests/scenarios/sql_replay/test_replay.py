@@ -6,6 +6,7 @@ import json
 import shutil
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from pinchpoint.plan import load_plan
 from pinchpoint_scenarios.contract import Endpoint, Verified
 from pinchpoint_scenarios.errors import ScenarioError
 from pinchpoint_scenarios.sql_replay.captured import sessions_of
-from pinchpoint_scenarios.sql_replay.pglog import read_log
+from pinchpoint_scenarios.sql_replay.pglog import read_logs
 
 USERS, TURNS, PAUSE_S = 3, 4, 0.15
 WRITTEN_S = 0.4  # after so long the server's collector has written what it was sent
@@ -63,15 +64,11 @@ def _work(endpoint: Endpoint, user: int) -> None:
             connection.execute("COMMIT")
 
 
-def captured(logged: Logged, folder: Path) -> tuple[list[tuple[Any, ...]], Path, Path]:
-    """What the application left, and the logs of just that; the table is as before again."""
+def logs_of(logged: Logged, folder: Path, work: Callable[[], None]) -> tuple[Path, Path]:
+    """The logs of just that work."""
     time.sleep(WRITTEN_S)
     begun = [path.stat().st_size for path in (logged.csv, logged.json)]
-    users = [threading.Thread(target=_work, args=(logged.endpoint, user)) for user in range(USERS)]
-    for each in users:
-        each.start()
-    for each in users:
-        each.join(30)
+    work()
     time.sleep(WRITTEN_S)
     logs = []
     for path, size in zip((logged.csv, logged.json), begun, strict=True):
@@ -79,9 +76,23 @@ def captured(logged: Logged, folder: Path) -> tuple[list[tuple[Any, ...]], Path,
         with path.open("rb") as source, logs[-1].open("wb") as target:
             source.seek(size)
             shutil.copyfileobj(source, target)
+    return logs[0], logs[1]
+
+
+def captured(logged: Logged, folder: Path) -> tuple[list[tuple[Any, ...]], Path, Path]:
+    """What the application left, and the logs of just that; the table is as before again."""
+
+    def work() -> None:
+        users = [threading.Thread(target=_work, args=(logged.endpoint, user)) for user in range(USERS)]
+        for each in users:
+            each.start()
+        for each in users:
+            each.join(30)
+
+    csv, json = logs_of(logged, folder, work)
     rows = ask(logged.endpoint, ROWS)
     ask(logged.endpoint, "DELETE FROM seen")
-    return rows, logs[0], logs[1]
+    return rows, csv, json
 
 
 def replayed(
@@ -107,7 +118,7 @@ def test_a_replay_does_what_was_captured_and_takes_as_long(logged: Logged, tmp_p
     """Row by row; executed and left out are all there was; sessions keep their pauses; speed divides them."""
     rows, csv, json = captured(logged, tmp_path)
     kept = [row for row in rows if row[1] != 99]
-    length_s = max(session.ends_s for session in sessions_of(read_log(csv)))
+    length_s = max(session.ends_s for session in sessions_of(read_logs([csv])))
     seen = []
     for log in (csv, json):
         recorder, account, took_s = replayed(logged, log)
@@ -171,6 +182,27 @@ def test_what_fails_now_is_told_by_its_name(logged: Logged, tmp_path: Path) -> N
     driver.verify()
     [account] = events.named("replayed")
     assert account["differences"]["ended_before"] == account["captured"] - 1 - NOT_EXECUTED
+
+
+def test_what_was_prepared_is_so_again_and_nothing_else(logged: Logged, tmp_path: Path) -> None:
+    """A pooler has the server forget all between users; what was parsed each time fits a table made anew."""
+
+    def work() -> None:
+        with psycopg.connect(logged.endpoint.url, autocommit=True) as connection:
+            for columns in (b"id int", b"id int, note text"):
+                connection.execute(b"CREATE TEMP TABLE own (" + columns + b")")
+                connection.execute("SELECT * FROM own WHERE id = %s", [1], prepare=False)
+                connection.execute("DROP TABLE own")
+                connection.execute("SELECT count(*) FROM seen WHERE id = %s", [1], prepare=True)
+                connection.execute("DISCARD ALL")
+
+    csv, _ = logs_of(logged, tmp_path, work)
+    need_driver("PostgreSQL", package="odbc-postgresql")
+    for url in (logged.endpoint.url, by_odbc(logged.endpoint.url)):
+        recorder, account, _ = replayed(replace(logged, endpoint=Endpoint("sql", url)), csv, speed=10)
+        assert {outcome for _, outcome in recorder.counts()} == {"ok"}
+        assert recorder.counts()["discard", "ok"] == 2
+        assert account["captured"] == account["executed"]
 
 
 def test_a_capture_is_replayed_again_where_the_run_goes_on(logged: Logged, tmp_path: Path) -> None:

@@ -89,6 +89,7 @@ def test_a_large_export_is_read_piece_by_piece(tmp_path: Path) -> None:
             ),
             "hidden_by_the_server",
         ),
+        (Happened("SELECT 'a\x1fb'", 1), "letters_lost"),
         (Happened("SELECT @who", 1, name="sp_statement_completed"), "variables_not_captured"),
         (Happened("SELECT '@who', @@SPID", 1, name="sql_statement_completed"), None),
         (Happened("SELECT * FROM t\nUSE INDEX (i)", 1), None),
@@ -179,6 +180,56 @@ def test_a_transaction_that_was_captured_is_not_told_twice(tmp_path: Path) -> No
     ]
     own = [Happened(text, at, transaction=7) for at, text in enumerate(["begin tran", "SELECT 1", "commit"])]
     assert texts(entries(tmp_path / "b", lines(own))) == ["begin tran", "SELECT 1", "commit"]
+
+
+def test_one_letter_that_no_xml_has_costs_one_statement(tmp_path: Path) -> None:
+    """The server writes a reference to it that no reader of XML may take."""
+    several = lines([Happened("SELECT 'aXb'", 1), Happened("SELECT 'a\tb'", 2)]).replace("X", "&#x1F;")
+    first, second = entries(tmp_path / "capture.xml", several)
+    assert (first.left_out, second.left_out, second.text) == ("letters_lost", None, "SELECT 'a\tb'")
+
+
+def test_a_pools_reset_ends_temporary_tables(tmp_path: Path) -> None:
+    """What the next user of the connection makes again is made in a session of its own; else it stays one."""
+
+    def user(at_s: float, session: int, table: str) -> list[Happened]:
+        return [
+            Happened("exec sp_reset_connection", at_s, session, name="rpc_completed"),
+            Happened(f"SELECT 1 AS a INTO {table}", at_s + 1, session),
+            Happened("SELECT 2", at_s + 2, session),
+        ]
+
+    several = [
+        each for at_s in (0, 10, 20) for each in [*user(at_s, 51, "#own"), *user(at_s + 3, 52, "kept")]
+    ]
+    found = sessions_of(entries(tmp_path / "capture.xml", lines(several)))
+    assert [len(session.statements) for session in found] == [2, 6, 2, 2]
+    assert sum(session.left_out["connections_housekeeping"] for session in found) == 6
+
+
+def test_a_connection_ends_with_its_logout(tmp_path: Path) -> None:
+    """The next one of that number is another session; what a pool keeps is not ended. It is no statement."""
+
+    def logout(at_s: float, cached: str) -> Happened:
+        return Happened(cached, at_s, name="logout", duration_s=at_s, database="master")
+
+    several = [Happened("SELECT 1", 1), logout(2, "true"), Happened("SELECT 2", 3), logout(4, "false")]
+    export = lines([*several, Happened("SELECT 3", 5)]).replace('"statement"', '"is_cached"')
+    found = entries(tmp_path / "capture.xml", export)
+    assert [(entry.session, entry.text, entry.database) for entry in found] == [
+        ("51", "SELECT 1", "shop"),
+        ("51", "SELECT 2", "shop"),
+        ("51/1", "SELECT 3", "shop"),
+    ]
+
+
+def test_a_transaction_request_needs_no_duration(tmp_path: Path) -> None:
+    """Those events tell that it was made, and may tell no more."""
+    begun = xml(Happened("", 1, name="begin_tran_completed")).replace(
+        '<data name="duration"><value>10000</value></data>', ""
+    )
+    [entry] = entries(tmp_path / "capture.xml", begun)
+    assert (entry.text, entry.duration_s) == ("BEGIN TRANSACTION", 0.0)
 
 
 def test_parts_in_any_order_are_one_capture(tmp_path: Path) -> None:

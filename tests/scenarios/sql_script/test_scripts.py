@@ -153,6 +153,10 @@ def test_scripts_come_from_files_and_folders_with_weights(tmp_path: Path) -> Non
     assert chosen(scripts=[f"{a}@3", b]) == {"a": 3, "b": 1}
     assert chosen(scripts=[str(tmp_path)], weights={"b": 0, "c": 2.5}) == {"a": 1, "c": 2.5}
     assert chosen(scripts=[f"{c}@0", a]) == {"a": 1}
+    assert chosen(scripts=[f"{tmp_path}@2"]) == {"a": 2, "b": 2, "c": 2}
+    (tmp_path / "none").mkdir()
+    with pytest.raises(ScenarioError, match=r"none: a folder without a script; needed: files .* in \.sql"):
+        chosen(scripts=[str(tmp_path / "none")])
     marked = tmp_path / "marked.sql"
     marked.write_text("SELECT :scale;", encoding="utf-8-sig")
     [found] = read_scripts(SqlScriptParams(scripts=(str(marked),)))

@@ -81,6 +81,9 @@ def test_a_file_gives_numbers_bare_and_texts_as_literals(tmp_path: Path) -> None
     assert read_csv(file, None) == read_csv(file, "name")
     with pytest.raises(ScenarioError, match=r"people\.csv:1: unknown field 'nam'; allowed: age, name, zip"):
         read_csv(file, "nam")
+    for divider in ";\t":
+        file.write_text(f"name{divider}zip\nA, B{divider}0815\n", encoding="utf-8")
+        assert [literal(read_csv(file, each)[0]) for each in ("name", "zip")] == ["'A, B'", "'0815'"]
     file.write_text("name\n", encoding="utf-8")
     with pytest.raises(ScenarioError, match="no values; needed: a header and at least one row"):
         read_csv(file, None)

@@ -39,6 +39,8 @@ _MOST_STATEMENTS = 256
 """So many are kept prepared; a captured load may have any number of them."""
 _LONGEST = 2**30
 """Bytes; a longer value is no parameter."""
+_ANY_LENGTH = pyodbc.SQL_WVARCHAR, 0, 0
+"""What a text is sent as where its length is not to be told: ``nvarchar(max)``."""
 _SEVERAL_STATEMENTS = "67108864"
 """CLIENT_MULTI_STATEMENTS, as a number of MariaDB's and MySQL's keyword OPTION."""
 
@@ -81,7 +83,9 @@ class OdbcLink:
 
     def __init__(self, connection: pyodbc.Connection, driver: str) -> None:
         self._connection = connection
+        self._driver = driver
         self._fast = driver not in _ROW_BY_ROW
+        self._any_length = False
         if driver == MARIADB:
             connection.maxwrite = _LONGEST  # it loses long values that come in several pieces
         self._statements: dict[str, _Statement] = {}
@@ -93,7 +97,10 @@ class OdbcLink:
         known = self._statements.get(statement) or self._known(statement)
         cursor = known.cursor
         if known.count or parameters:
-            cursor.execute(known.text, known.arranged(parameters))
+            values = known.arranged(parameters)
+            if self._any_length:
+                cursor.setinputsizes([_ANY_LENGTH if isinstance(value, str) else None for value in values])
+            cursor.execute(known.text, values)
         else:
             cursor.execute(known.text)
         rows, rowcount, description = None, cursor.rowcount, None
@@ -149,6 +156,21 @@ class OdbcLink:
             self._inside = False
             with contextlib.suppress(pyodbc.Error):
                 self._connection.autocommit = True
+
+    def lists_as_texts(self) -> None:
+        """Send no text with its length: a server that is told makes a plan for each length that comes.
+
+        Microsoft's driver tells it (``@P1 nvarchar(1234)``). For statements whose parameters are lists, of a
+        different length each time, and are bound to variables there: with a column a text of any length is
+        compared more slowly.
+        """
+        self._any_length = self._driver == MICROSOFT
+
+    def forget(self) -> None:
+        """Keep no statement prepared: the server is about to be told to forget them."""
+        for known in self._statements.values():
+            known.cursor.close()
+        self._statements.clear()
 
     def limit(self, seconds: float) -> None:
         """Have the driver give a statement up after so long (whole seconds)."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyodbc
 
+from ...sql_text import forgets
 from ..contract import DatabaseFailure
 from .answer import Answer
 from .connection import OdbcConnection
@@ -75,10 +76,13 @@ class OdbcTextConnection(OdbcConnection):
     def query(self, text: str) -> Answer:
         """See ``TextConnection``; raises ``DatabaseFailure``."""
         link = self._link or self._open()
+        if forgets(text):
+            link.forget()
         return self._noted(text, lambda: link.send(text))
 
-    def execute_as_text(self, statement: str, parameters: Sequence[Any]) -> Answer:
+    def execute_as_text(self, statement: str, parameters: Sequence[Any], *, prepared: bool = True) -> Answer:
         """See ``TextConnection``; raises ``DatabaseFailure``."""
+        del prepared  # each driver has its own ways
         link = self._link or self._open()
         return self._noted(statement, lambda: link.execute(statement, parameters))
 

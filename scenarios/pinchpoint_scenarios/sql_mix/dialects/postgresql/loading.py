@@ -26,7 +26,8 @@ _INDEX_BYTES_PER_ROW = 23  # an index entry of 16 bytes with its pointer, in pag
 # Half of each page is left free, so that an updated row stays in its page: one update dirties one page.
 DATA = """CREATE TABLE data (
     id bigint NOT NULL, version int NOT NULL, changed timestamptz NOT NULL,
-    payload bytea STORAGE PLAIN NOT NULL) WITH (fillfactor = 50)"""
+    payload bytea NOT NULL) WITH (fillfactor = 50);
+    ALTER TABLE data ALTER COLUMN payload SET STORAGE PLAIN"""
 
 # Digests, because storage that compresses or deduplicates would make nothing of a repeated byte.
 FILL = """INSERT INTO data SELECT id, 0, now(), (

@@ -7,14 +7,16 @@ import psycopg
 from ....databases.postgresql import Connection
 from ...operations import BULK, HOT, LOG
 
-# Payloads are random: trying to compress them would be all that a large row's CPU time goes to.
+# Payloads are random: trying to compress them would be all that a large row's CPU time goes to. Storage is
+# altered afterwards, as CREATE TABLE takes it from PostgreSQL 16 on only.
 MAKE = {
     LOG: """CREATE TABLE log (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     session int NOT NULL, sequence int NOT NULL,
-    at timestamptz NOT NULL DEFAULT now(), payload bytea STORAGE EXTERNAL NOT NULL)""",
-    BULK: """CREATE TABLE bulk (
-    session int NOT NULL, load int NOT NULL, payload bytea STORAGE EXTERNAL NOT NULL)""",
+    at timestamptz NOT NULL DEFAULT now(), payload bytea NOT NULL);
+    ALTER TABLE log ALTER COLUMN payload SET STORAGE EXTERNAL""",
+    BULK: """CREATE TABLE bulk (session int NOT NULL, load int NOT NULL, payload bytea NOT NULL);
+    ALTER TABLE bulk ALTER COLUMN payload SET STORAGE EXTERNAL""",
     HOT: "CREATE TABLE hot (id int PRIMARY KEY, version bigint NOT NULL, changed timestamptz NOT NULL)",
 }
 """Table -> the statement that makes it."""
