@@ -17,12 +17,13 @@ from pathlib import Path
 from ..errors import ScenarioError
 from ..sql_script.copies.refusals import leaves
 from ..sql_script.values import delimiter_of
-from ..sql_text import writes_other_letters
 from .captured import Entry
 from .files import csv_rows, opened
 
 _NOT_SENT = "# administrator command"
 _LOCAL_DATA = re.compile(r"(?i)\s*load\s+(?:data|xml)\b.*\blocal\b")
+_NAMES = re.compile(r"(?i)\s*set\s+(?:names|character\s+set)\b")
+"""What a client writes in: MariaDB's ODBC driver says that itself, and refuses such a statement."""
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPED = {"n": "\n", "t": "\t", "0": "\0"}
 _LENGTH = re.compile(r"(\d+):(\d\d):(\d\d(?:\.\d+)?)")
@@ -80,8 +81,8 @@ def _left_out(text: str) -> str | None:
         return "no_text"
     if _LOCAL_DATA.match(text):
         return "copy_data_not_logged"
-    if writes_other_letters(text):
-        return "other_letters"
+    if _NAMES.match(text):
+        return "connections_housekeeping"
     return "changes_database" if leaves(text) is not None else None
 
 

@@ -54,6 +54,8 @@ def test_a_csv_export_is_read(tmp_path: Path) -> None:
         ("USE `other`", "changes_database"),
         ("LOAD DATA LOCAL INFILE 'x' INTO TABLE t", "copy_data_not_logged"),
         ("", "no_text"),
+        ("SET NAMES utf8mb4", "connections_housekeeping"),
+        ("SET @names = 1", None),
         ("SELECT 1", None),
     ],
 )
