@@ -78,6 +78,8 @@ def burst_table(inputs: Inputs, load: Load) -> list[dict[str, Any]]:
     traffic = inputs.traffic.of(load.scenario).whole()
     medians = traffic.ok().medians_s(window)  # what fails at once has not recovered
     offered = offered_per_s(inputs, load.scenario) * window.step_s
+    if np.isfinite(offered).any():
+        offered = np.nan_to_num(offered)  # of a second in which nothing was due generators say nothing
     waiting = _backlog(inputs, load.scenario, offered)
     base = (load.base_per_s or 0.0) * window.step_s
     # Without a base, what ends after a burst is the burst's own.

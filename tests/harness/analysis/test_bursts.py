@@ -49,6 +49,8 @@ class Scheduled(Build):
         for metric in ("scheduled", "started"):
             level = self.offered if offered is None else offered
             self.metric("generator1", f"generator.{metric}_per_s", level, "burst", 0)
+        # Of a second in which nothing was due a generator says nothing.
+        self.samples = [one for one in self.samples if "generator." not in one[3 - 1 + 1] or one[5]]
         return self
 
     def performed(self, done: Floats, latency_s: float | Floats = CALM_S, **more: Any) -> Scheduled:
@@ -88,6 +90,7 @@ def test_bursts_are_where_the_schedule_has_them(name: str) -> None:
         assert abs(start - begin) < 1.06
         assert abs(after - min(60, end)) < 1.06
         assert row["offered"] == build.offered[start:after].sum() == row["done"]
+        assert row["backlog"] == 0
 
 
 def test_what_is_dropped_waited_until_it_was() -> None:
