@@ -13,6 +13,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from scenarios.full_crawl.folders import crawled
 from scenarios.support import (
     Events,
     Recorder,
@@ -382,6 +383,23 @@ def test_a_token_opens_the_site_and_goes_nowhere_else(sql: Endpoint, search: Sea
                 crawl(driver, 2, Recorder())
             assert ended(events)["sharepoint"]["count"] == count
             assert ended(events)["sharepoint"]["failures_by_kind"] == failures
+
+
+def test_one_login_opens_several_sites(sql: Endpoint, search: Search) -> None:
+    """Any number of sites of a kind: each at its own address, with an endpoint's credentials if said so."""
+    with (
+        site({"A": {"a.txt": b"a"}}, token="right") as one,
+        site({"B": {"b.txt": b"b"}}, token="right") as two,
+    ):
+        endpoints = {"sql": sql, "search": search.endpoint, "sharepoint": one.endpoint}
+        other = {"kind": "sharepoint", "name": "other", "url": two.url}
+        with_login = other | {"login": "sharepoint"}
+        found = crawled(endpoints, {"sources": [{"kind": "sharepoint"}, with_login]})
+        assert {name: each["count"] for name, each in found.items()} == {"sharepoint": 1, "other": 1}
+        found = crawled(endpoints, {"sources": [other]})
+        assert found["other"]["failures_by_kind"] == {"authentication": 1}
+        with pytest.raises(ScenarioError, match=r"'other'.*'sharepiont'"):
+            made("full-crawl", endpoints, {"sources": [other | {"login": "sharepiont"}]})
 
 
 def test_check_reaches_everything_and_changes_nothing(sql: Endpoint, search: Search, tmp_path: Path) -> None:

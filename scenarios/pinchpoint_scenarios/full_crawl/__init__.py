@@ -208,15 +208,16 @@ def _sources(context: Context, params: FullCrawlParams) -> dict[str, tuple[Sourc
 
 def _place(context: Context, source: SourceParams) -> Endpoint:
     given = source.url or source.path
-    if given:
+    if given and source.login is None:
         return Endpoint(source.label, given)
-    name = source.endpoint_name
+    name = source.login or source.endpoint_name
     if name not in context.endpoints:
         raise ScenarioError(
             f"scenario {context.name!r}: source {source.label!r}: "
             f"{unknown('endpoint', name, context.endpoints)}"
         )
-    return context.endpoints[name]
+    found = context.endpoints[name]
+    return Endpoint(source.label, given, found.options) if given else found
 
 
 def _explained(endpoint: Endpoint, failure: Failure) -> EndpointUnreachable:

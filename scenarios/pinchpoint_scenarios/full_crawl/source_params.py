@@ -24,8 +24,9 @@ class SourceParams(Params):
         name: how results name it; by default the endpoint's name, of profiles their kind's.
         endpoint: which of the farm's endpoints it is; by default the one named like the kind, for profiles
             ``sharepoint``.
-        url: of a site, in place of an endpoint (reached without credentials).
+        url: of a site, in place of an endpoint.
         path: of a folder, or ``smb://HOST/SHARE``, in place of an endpoint.
+        login: the endpoint of the farm whose credentials are used at ``url`` or ``path``; None: none are.
         workers: at most so many of the crawl's sessions work on it at once; None: as many as there are.
         delay: pause between the starts of two requests to one host, by each process that crawls; None: no
             pause but what the host's robots.txt asks for.
@@ -46,6 +47,7 @@ class SourceParams(Params):
     endpoint: str | None = None
     url: Annotated[str, Field(pattern=r"^https?://[^/\s]+")] | None = None
     path: Annotated[str, Field(pattern=r"^(/|smb://[^/\s]+/[^/\s]+)")] | None = None
+    login: str | None = None
     workers: Annotated[int, Field(ge=1, le=10_000)] | None = None
     delay: Seconds | None = None
     per_host: Annotated[int, Field(ge=1, le=10_000)] | None = None
@@ -67,6 +69,10 @@ class SourceParams(Params):
         if self.endpoint is not None and getattr(self, fitting) is not None:
             raise ValueError(
                 f"both endpoint and {fitting} are given; allowed is one of them: remove the other"
+            )
+        if self.login is not None and getattr(self, fitting) is None:
+            raise ValueError(
+                f"login is for a source with a {fitting} of its own; an endpoint has a login: remove it"
             )
         return self
 

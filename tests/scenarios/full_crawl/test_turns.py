@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from scenarios.full_crawl.folders import crawled, fill, rows, source
 from scenarios.support import Recorder
 
 from pinchpoint_scenarios.contract import Endpoint
 
 NOWHERE = Endpoint("search", "", {"kind": "none"})
+OF = "SELECT source, url FROM history"
 
 MOST_AT_ONCE = """
     SELECT max(n) FROM (
@@ -46,6 +48,21 @@ def test_documents_are_fetched_while_folders_are_still_enumerated(sql: Endpoint,
     assert order.index("document") < 12, "the first documents waited for folders"
     assert documents_before_half > 60, "enumeration was nearly all there was at first"
     assert len(order) - 1 - order[::-1].index("container") > 150, "folders were all listed at the beginning"
+
+
+@pytest.mark.parametrize("sessions", [1, 5])
+def test_a_batch_is_of_one_source(sql: Endpoint, tmp_path: Path, sessions: int) -> None:
+    """However little of it there is: what is found in a batch belongs to the source it was found in."""
+    names = [f"s{number}" for number in range(4)]
+    for name in names:
+        fill(tmp_path / name, 12, folders=6)
+    params = {"sources": [source(tmp_path / name, name) for name in names], "batch": 50}
+    found = crawled({"sql": sql, "search": NOWHERE}, params, sessions=sessions, keep_data=True)
+    assert {name: (each["count"], each["failures"]) for name, each in found.items()} == dict.fromkeys(
+        names, (12, 0)
+    )
+    logged = {(of, url.removeprefix(f"file://{tmp_path}/").partition("/")[0]) for of, url in rows(sql, OF)}
+    assert logged == {(name, name) for name in names}
 
 
 def test_all_sources_begin_together(sql: Endpoint, tmp_path: Path) -> None:

@@ -245,6 +245,7 @@ def test_a_hold_stops_who_already_waits() -> None:
         ({"kind": "sharepoint", "depth": 3}, "depth: only for a source of kind web"),
         ({"kind": "web", "path": "/x"}, "path is not for a source of kind web; use url"),
         ({"kind": "web", "url": "http://h", "endpoint": "web"}, "both endpoint and url"),
+        ({"kind": "files", "login": "files"}, "login is for a source with a path of its own"),
         ({"kind": "wep"}, "'sharepoint', 'web', 'files' or 'profiles'"),
     ],
 )

@@ -56,20 +56,24 @@ _GREET = """
     SELECT set_config(name, 'off', false) FROM pg_settings
     WHERE name IN ('enable_seqscan', 'enable_hashjoin', 'enable_mergejoin', 'jit')"""
 # Who asks for more has finished what it had: what the queue still calls its own it took without hearing so,
-# or could not finish.
+# or could not finish. Items are of one turn: what is found in a batch is noted for the source of all of it.
+# OFFSET keeps a turn from being looked at twice, and LIMIT the turns behind it from being looked at.
 _TAKE = """
     WITH taken AS (
         UPDATE queue
         SET holder = $1::text::uuid, taken = clock_timestamp(),
             held_until = clock_timestamp() + $2::float8 * interval '1 s'
-        WHERE id = ANY (ARRAY(
-            SELECT found.id
+        WHERE id = ANY ((
+            SELECT found.ids
             FROM json_to_recordset($3::text::json) AS turn (source text, leaf boolean), LATERAL (
-                SELECT id FROM queue
-                WHERE queue.source = turn.source AND queue.leaf = turn.leaf
-                    AND (held_until < clock_timestamp() OR holder = $1::text::uuid)
-                ORDER BY id LIMIT $4 FOR UPDATE SKIP LOCKED) AS found
-            LIMIT $4))
+                SELECT ARRAY(
+                    SELECT id FROM queue
+                    WHERE queue.source = turn.source AND queue.leaf = turn.leaf
+                        AND (held_until < clock_timestamp() OR holder = $1::text::uuid)
+                    ORDER BY id LIMIT $4 FOR UPDATE SKIP LOCKED) AS ids
+                OFFSET 0) AS found
+            WHERE found.ids <> '{}'
+            LIMIT 1)::int8[])
         RETURNING id, cycle, key, source, kind, url, detail, version, identity)
     SELECT taken.id, taken.cycle, taken.key::text, taken.source, taken.kind, taken.url, taken.detail,
         taken.version, taken.identity, CASE WHEN known.state = 'ok' THEN known.version END,
