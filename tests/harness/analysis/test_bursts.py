@@ -50,7 +50,7 @@ class Scheduled(Build):
             level = self.offered if offered is None else offered
             self.metric("generator1", f"generator.{metric}_per_s", level, "burst", 0)
         # Of a second in which nothing was due a generator says nothing.
-        self.samples = [one for one in self.samples if "generator." not in one[3 - 1 + 1] or one[5]]
+        self.samples = [one for one in self.samples if "generator." not in one[3] or one[5]]
         return self
 
     def performed(self, done: Floats, latency_s: float | Floats = CALM_S, **more: Any) -> Scheduled:
