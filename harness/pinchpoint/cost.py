@@ -61,7 +61,8 @@ def prices_of(manifest: Mapping[str, Any]) -> Prices | None:
 def cost_of(manifest: Mapping[str, Any], prices: Prices) -> Cost:
     """What the farm of a run costs: every declared disk and every host, once.
 
-    A host that only a collector knows is one as well: an embedded farm need not declare any.
+    A host that only a collector knows is one as well, and a disk where it has a price: an embedded farm need
+    not declare any.
 
     Args:
         manifest: manifest.json's content.
@@ -96,8 +97,15 @@ def _declared(tiers: Mapping[str, Any], prices: Prices) -> Iterator[Item]:
 def _only_seen(manifest: Mapping[str, Any], tiers: Mapping[str, Any], prices: Prices) -> Iterator[Item]:
     known = {name for spec in tiers.values() for name in (spec or {}).get("hosts") or {}}
     for name, facts in (manifest.get("hosts") or {}).items():
-        if name not in known and (facts or {}).get("tier"):
+        tier = (facts or {}).get("tier")
+        if not tier:
+            continue
+        if name not in known:
             yield _machine(name, {}, prices)
+        declared = (((tiers.get(tier) or {}).get("hosts") or {}).get(name) or {}).get("disks") or {}
+        for target in (f"{tier}.{role}" for role in facts.get("roles") or {} if role not in declared):
+            if target in prices.disks:
+                yield _disk(target, {}, prices)
 
 
 def _machine(name: str, host: Mapping[str, Any], prices: Prices) -> Item:

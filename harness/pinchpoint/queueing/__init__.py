@@ -16,6 +16,7 @@ from pinchpoint.queueing.network import (
     Station,
     Users,
     fitted,
+    is_open,
     solve,
 )
 
@@ -31,5 +32,6 @@ __all__ = [
     "Users",
     "fitted",
     "flush_of",
+    "is_open",
     "solve",
 ]

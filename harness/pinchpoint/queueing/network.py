@@ -10,6 +10,7 @@ does more than all it can: where the approximation says so, throughput ends at t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -47,12 +48,19 @@ class Users:
         users: how many come round; ``OPEN_USERS`` of an open load.
         think_s: between two operations; of an open load what makes its rate.
         rest_s: of an operation's time, what no station explains: it stays.
+        most_per_s: so many operations are asked of those users; infinite where they begin again at once.
     """
 
     scenario: str
     users: float
     think_s: float
     rest_s: float = 0.0
+    most_per_s: float = math.inf
+
+
+def is_open(load: Users) -> bool:
+    """Whether it is a rate rather than users."""
+    return load.users >= OPEN_USERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +182,7 @@ def _missing_s(
 ) -> float:
     """How much longer its operations would have to take, if all else took the same time."""
     name = load.scenario
-    if load.users >= OPEN_USERS:
+    if is_open(load):
         there = sum(stay for (_, whose), stay in found.stays_s.items() if whose == name)
         return time_s[name] - load.rest_s - there
     if found.at_bound and 1 <= found.per_s[name] / per_s[name] <= 1 + AT_BOUND:
@@ -190,6 +198,7 @@ class _Network:
         self._queues = [one for one in model.stations if isinstance(one, Queue)]
         self._logs = [one for one in model.stations if isinstance(one, Commit)]
         self._users = np.array([one.users for one in model.loads])
+        self._most_per_s = np.array([one.most_per_s for one in model.loads])
         self._away_s = np.array([one.think_s + one.rest_s for one in model.loads])
         self._demand = self._table([one.demand_s for one in self._queues])
         self._stay = self._table([one.stay_s for one in self._queues])
@@ -227,7 +236,8 @@ class _Network:
             before = self._per_s
             self._queue_up()
             self._flush()
-            wanted = self._users / np.maximum(1e-12, self._away_s + self._round_s())
+            free = self._users / np.maximum(1e-12, self._away_s + self._round_s())
+            wanted = np.minimum(free, self._most_per_s)
             self._per_s = before + STEP * (wanted - before)
             if (np.abs(self._per_s - before) <= CLOSE * before).all():
                 break

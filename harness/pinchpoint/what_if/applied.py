@@ -2,34 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pinchpoint.analysis.disk_types import caps_words, limits_words
 from pinchpoint.errors import InputError
-from pinchpoint.queueing import OPEN_USERS, Users
+from pinchpoint.queueing import OPEN_USERS, Users, is_open
 from pinchpoint.report import units
+from pinchpoint.what_if.doubts import Doubts, one_after_another
 from pinchpoint.what_if.measured import Measured
-from pinchpoint.what_if.parts import UNQUEUED_S, Bound, Caps, Cores, Disk, Part
+from pinchpoint.what_if.parts import Bound, Caps, Cores, Disk, Part
 from pinchpoint.what_if.settings import Known, Setting
 from pinchpoint_infra.catalogue import profile
-
-ASSUMED_LATENCY = (
-    "{target} was only seen at its limit: an I/O that none waits before is taken to be done in {seconds}; "
-    "--set {target}.latency=... says otherwise"
-)
-MAYBE_QUEUED = (
-    "no cap of {target} is known, and I/O waits behind I/O there: {seconds} is taken for its latency; were "
-    "it the time of a queue, a disk that lets more through would bring as much as the interval's end says"
-)
-INDEX_COMMITS = (
-    "an index is committed for all at once: how much of the time waits for {target} is taken from how busy "
-    "it is, and may be far off"
-)
-LOG_STRIPES = (
-    "writes of {target} follow each other within one disk of the stripe: its I/Os per second are taken to "
-    "stay those of one, its bytes per second to grow"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +63,7 @@ def known_in(measured: Measured) -> Known:
         disks=tuple(dict.fromkeys([*disks, *unmeasured])),
         tiers=tuple(dict.fromkeys(cpus)),
         machines=tuple(dict.fromkeys(machines)),
-        scenarios={one.name: one.open for one in measured.seen},
+        scenarios={one.name: one.is_rate for one in measured.seen},
     )
 
 
@@ -89,48 +73,23 @@ def apply(measured: Measured, settings: Sequence[Setting]) -> Applied:
     Raises:
         InputError: something set was not measured in this run; a sentence for each.
     """
-    problems = [
-        f"--set {one.name}={one.text}: {_key(one)} is not in the model: {measured.unmeasured[_key(one)]}"
-        for one in settings
-        if _key(one) in measured.unmeasured
-    ]
     parts, loads = list(measured.parts), list(measured.loads)
-    changed: list[Changed] = []
+    changed: dict[str, Changed] = {}
+    problems: list[str] = []
     for one in sorted(settings, key=lambda one: one.what == "stripes"):  # of what else is set, so many
-        if _key(one) in measured.unmeasured:
-            continue
         try:
-            if one.what in _LOADS:
-                places = [place for place, load in enumerate(loads) if load.scenario == one.target]
-                loads[places[0]], said = _of_load(loads[places[0]], one)
-            else:
-                said = _change(parts, one)
-            changed.append(said)
+            changed[one.name] = _set(one, parts, loads, measured)
         except _Untold as error:
             problems.append(f"--set {one.name}={one.text}: {error}")
     if problems:
         raise InputError(*dict.fromkeys(problems))
-    order = {one.name: place for place, one in enumerate(settings)}
-    changed.sort(key=lambda one: order[one.name])
-    assumed = [part for part in parts if isinstance(part, Disk) and _matters(part, settings)]
-    let_through = {one.target for one in settings if one.what in {"profile", "iops", "bytes_per_s"}}
-    told = {one.target for one in settings if one.what == "latency_s"}
-    queued = [
-        part
-        for part in parts
-        if isinstance(part, Disk) and part.queued and part.waits and part.target in let_through - told
-    ]
+    doubts = Doubts.of(measured.parts, parts, settings)
     return Applied(
         parts=tuple(parts),
         loads=tuple(loads),
-        changed=tuple(changed),
-        assumes=(
-            *map(_assumed, assumed),
-            *map(_maybe, queued),
-            *_stripes_words(parts, settings),
-            *_index_words(settings),
-        ),
-        uncertain=tuple(_least_and_most(parts, assumed, queued, settings)),
+        changed=tuple(changed[one.name] for one in settings),
+        assumes=tuple(doubts.words()),
+        uncertain=tuple(doubts.least_and_most(parts)),
     )
 
 
@@ -145,19 +104,34 @@ def _key(one: Setting) -> str:
     return f"{one.target}.cpu" if one.what == "cores" else one.target
 
 
+def _set(one: Setting, parts: list[Part], loads: list[Users], measured: Measured) -> Changed:
+    """Change what a setting is about; how it was and is. Raises _Untold."""
+    if _key(one) in measured.unmeasured:
+        raise _Untold(f"{_key(one)} is not in the model: {measured.unmeasured[_key(one)]}")
+    if one.what not in _LOADS:
+        return _change(parts, one, measured.parts)
+    place = next(place for place, load in enumerate(loads) if load.scenario == one.target)
+    loads[place], said = _of_load(loads[place], one)
+    return said
+
+
 def _of_load(load: Users, one: Setting) -> tuple[Users, Changed]:
     if one.what == "users":
         return replace(load, users=one.number), Changed(one.name, f"{load.users:,g}", one.text)
     if one.what == "think_s":
         return replace(load, think_s=one.number), Changed(one.name, units.seconds(load.think_s), one.text)
+    if not is_open(load):  # it could not be kept up: of those under way so many begin as are asked for
+        return replace(load, most_per_s=one.number), Changed(
+            one.name, units.per_second(load.most_per_s), one.text
+        )
     # What is waited for now is a matter of the solution: beside the thinking of so many users it is nothing.
     think_s = OPEN_USERS / one.number - load.rest_s
     before = OPEN_USERS / (load.think_s + load.rest_s)
     return replace(load, think_s=think_s), Changed(one.name, units.per_second(before), one.text)
 
 
-def _change(parts: list[Part], one: Setting) -> Changed:
-    """Change every part that a setting is about; how it was and is."""
+def _change(parts: list[Part], one: Setting, before: Sequence[Part]) -> Changed:
+    """Change every part that a setting is about; how the first was in the run, and is. Raises _Untold."""
     said: list[Changed] = []
     for place, part in _meant(parts, one):
         if isinstance(part, Disk):
@@ -166,7 +140,10 @@ def _change(parts: list[Part], one: Setting) -> Changed:
             parts[place] = replace(part, cores=one.number)
         else:
             parts[place] = _machine(part, one)
-        said.append(Changed(one.name, _was(part, one), _is(parts[place], one)))
+        # Of several settings of one disk, the run's own figures stand beside each.
+        said.append(Changed(one.name, _was(before[place], one), _is(parts[place], one)))
+    if not said:
+        raise _Untold(f"{_key(one)} is not in the model: nothing of it was measured")
     return said[0]
 
 
@@ -200,7 +177,7 @@ def _striped(disk: Disk, one: Setting) -> Disk:
         )
     factor = one.number / disk.stripes
     caps = disk.caps.times(factor)
-    if _one_after_another(disk):
+    if one_after_another(disk):
         caps = replace(caps, iops=disk.caps.iops)
     return replace(disk, stripes=int(one.number), caps=caps)
 
@@ -267,63 +244,3 @@ def _disk_words(disk: Disk) -> str | None:
         times = f"{disk.stripes} x " if disk.stripes > 1 else ""
         return f"{times}{disk.profile} ({caps})"
     return caps or None
-
-
-def _matters(disk: Disk, settings: Sequence[Setting]) -> bool:
-    """Whether a latency that had to be assumed is part of the answer."""
-    return disk.assumed and any(one.target == disk.target for one in settings)
-
-
-def _assumed(disk: Disk) -> str:
-    return ASSUMED_LATENCY.format(target=disk.target, seconds=units.seconds(disk.each_s))
-
-
-def _maybe(disk: Disk) -> str:
-    return MAYBE_QUEUED.format(target=disk.target, seconds=units.seconds(disk.seen_s))
-
-
-def _stripes_words(parts: Sequence[Part], settings: Sequence[Setting]) -> Iterator[str]:
-    striped = {one.target for one in settings if one.what == "stripes"}
-    for part in parts:
-        if isinstance(part, Disk) and part.target in striped and _one_after_another(part):
-            yield LOG_STRIPES.format(target=part.target)
-
-
-def _index_words(settings: Sequence[Setting]) -> Iterator[str]:
-    for target in dict.fromkeys(one.target for one in settings if one.target.endswith(".index")):
-        yield INDEX_COMMITS.format(target=target)
-
-
-def _least_and_most(
-    parts: Sequence[Part], assumed: Sequence[Disk], queued: Sequence[Disk], settings: Sequence[Setting]
-) -> Iterator[tuple[Part, ...]]:
-    """All parts with each assumed latency at nothing and at twice, and with what may be a queue's gone.
-
-    A striped log's as if it spread evenly.
-    """
-    if assumed:
-        for factor in (0.0, 2.0):
-            yield _with_latency(parts, {disk.key: (disk.each_s or 0.0) * factor for disk in assumed})
-    if queued:
-        yield _with_latency(parts, {disk.key: min(disk.seen_s or 0.0, UNQUEUED_S) for disk in queued})
-    striped = {one.target for one in settings if one.what == "stripes"}
-    if any(isinstance(part, Disk) and part.target in striped and _one_after_another(part) for part in parts):
-        yield tuple(
-            replace(part, caps=replace(part.caps, iops=part.caps.iops and part.caps.iops * part.stripes))
-            if isinstance(part, Disk) and part.target in striped and _one_after_another(part)
-            else part
-            for part in parts
-        )
-
-
-def _with_latency(parts: Sequence[Part], each_s: Mapping[str, float]) -> tuple[Part, ...]:
-    """The same parts; an I/O of some disks takes as long as that."""
-    return tuple(
-        replace(part, each_s=each_s[part.key]) if isinstance(part, Disk) and part.key in each_s else part
-        for part in parts
-    )
-
-
-def _one_after_another(disk: Disk) -> bool:
-    """Whether its small writes follow each other, so that they fall on one disk of a stripe for a while."""
-    return bool(disk.commits) and disk.small

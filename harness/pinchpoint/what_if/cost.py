@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
@@ -14,13 +14,27 @@ __all__ = ["UNIT_OF_COST", "Cost", "Prices", "cost_of", "cost_with", "per_cost",
 
 
 def cost_with(manifest: Mapping[str, Any], settings: Sequence[Setting], prices: Prices) -> Cost:
-    """What the same farm costs with everything set."""
+    """What the same farm costs with everything set, also on what farm.yaml does not declare."""
     tiers = deepcopy((manifest.get("farm") or {}).get("tiers") or {})
+    seen = manifest.get("hosts") or {}
     for one in sorted(settings, key=lambda one: one.what == "stripes"):
         tier, _, role = one.target.partition(".")
-        for host in (tiers.get(tier) or {}).get("hosts", {}).values():
+        for host in _hosts(tiers, seen, tier, role):
             _set(host, role, one)
-    return cost_of({"farm": {"tiers": tiers}, "hosts": manifest.get("hosts")}, prices)
+    return cost_of({"farm": {"tiers": tiers}, "hosts": seen}, prices)
+
+
+def _hosts(tiers: dict[str, Any], seen: Mapping[str, Any], tier: str, role: str) -> Iterator[dict[str, Any]]:
+    """A tier's hosts as farm.yaml has them, and those, and disks, that only a collector knows."""
+    there = {name: facts for name, facts in seen.items() if (facts or {}).get("tier") == tier}
+    if tier not in tiers and not there:
+        return  # a scenario
+    hosts = tiers.setdefault(tier, {}).setdefault("hosts", {})
+    for name in dict.fromkeys([*hosts, *there]):
+        host = hosts.setdefault(name, {})
+        if role in (there.get(name, {}).get("roles") or {}):
+            host.setdefault("disks", {}).setdefault(role, {})
+        yield host
 
 
 def _set(host: dict[str, Any], role: str, one: Setting) -> None:

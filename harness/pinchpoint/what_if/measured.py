@@ -6,6 +6,7 @@ Nothing is fitted to what is asked afterwards. Of an operation's time, what is w
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -18,7 +19,7 @@ from pinchpoint.analysis.ground import limit_words
 from pinchpoint.analysis.measures import CpuMeasures, ShareMeasures, measure, measure_cpu
 from pinchpoint.analysis.resources import Resource
 from pinchpoint.analysis.series import mean
-from pinchpoint.analysis.stages import Rows
+from pinchpoint.analysis.stages import Rows, offered_per_s
 from pinchpoint.analysis.thresholds import STARTED
 from pinchpoint.queueing import OPEN_USERS, Model, Users, fitted
 from pinchpoint.what_if.disks import Beside, Flushes, measured_disk
@@ -44,6 +45,7 @@ class Seen:
         users: of a closed load; of one that could not be kept up, those under way.
         think_s: between two operations.
         open: its rate is given, and was kept up.
+        offered_per_s: of one that could not be kept up, what was asked for; else infinite.
     """
 
     flow: Flow
@@ -53,11 +55,22 @@ class Seen:
     users: float
     think_s: float
     open: bool
+    offered_per_s: float = math.inf
 
     @property
     def name(self) -> str:
         """The scenario's."""
         return self.flow.load.scenario
+
+    @property
+    def is_rate(self) -> bool:
+        """Whether its load is a rate, kept up or not, and not users."""
+        return math.isfinite(self.asked_per_s)
+
+    @property
+    def asked_per_s(self) -> float:
+        """The rate; infinite of users."""
+        return self.per_s if self.open else self.offered_per_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,10 +194,12 @@ def _seen(case: Case, rows: Rows) -> Iterator[Seen]:
         steps = case.inputs.traffic.of(flow.load.scenario).whole().per_step(window)[rows]
         per_s = float(steps.mean()) if len(steps) else 0.0
         if per_s > 0:
-            yield _scenario(flow, per_s)
+            offered = mean(offered_per_s(case.inputs, flow.load.scenario)[rows])
+            # What is known within so much must be within what is asked for.
+            yield _scenario(flow, per_s, max(offered or math.inf, per_s * (1 + 2 * KNOWN)))
 
 
-def _scenario(flow: Flow, per_s: float) -> Seen:
+def _scenario(flow: Flow, per_s: float, offered_per_s: float) -> Seen:
     load, ok = flow.load, flow.ok / flow.finished
     time_s = flow.service.mean_s if flow.service else 0.0  # _seen has looked that there is one
     if load.users:
@@ -192,7 +207,8 @@ def _scenario(flow: Flow, per_s: float) -> Seen:
         round_s = load.users / per_s
         return Seen(flow, per_s, ok, max(0.0, round_s - load.think_s), load.users, load.think_s, open=False)
     if flow.started_ratio is not None and flow.started_ratio < STARTED.value:
-        return Seen(flow, per_s, ok, time_s, max(1.0, per_s * time_s), 0.0, open=False)
+        users = max(1.0, per_s * time_s)
+        return Seen(flow, per_s, ok, time_s, users, 0.0, open=False, offered_per_s=offered_per_s)
     return Seen(flow, per_s, ok, time_s, OPEN_USERS, OPEN_USERS / per_s - time_s, open=True)
 
 
@@ -204,7 +220,8 @@ def _with_rest(seen: Seen, parts: Sequence[Part]) -> Users:
             spent += part.waited_s.get(seen.name, 0.0)
         elif isinstance(part, Cores):
             spent += part.cpu_s.get(seen.name, 0.0) * part.waited.get(seen.name, 1.0)
-    return Users(seen.name, seen.users, seen.think_s, max(0.0, seen.time_s - spent))
+    rest_s = max(0.0, seen.time_s - spent)
+    return Users(seen.name, seen.users, seen.think_s, rest_s, seen.offered_per_s)
 
 
 def _left_out(case: Case, seen: Sequence[Seen]) -> Iterator[str]:

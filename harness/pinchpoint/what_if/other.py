@@ -115,12 +115,12 @@ def _loads(ours: Measured, theirs: Measured, known: Known) -> Iterator[Setting]:
     """Where the other plan has another number of users, or another rate."""
     for one in theirs.seen:
         same = next((here for here in ours.seen if here.name == one.name), None)
-        if same is None or same.open != one.open:
+        if same is None or same.is_rate != one.is_rate:
             continue
-        if one.open and one.name in known.scenarios and _differ(same.per_s, one.per_s):
-            text = units.per_second(one.per_s)
-            yield Setting(f"{one.name}.rate", one.name, "rate_per_s", one.per_s, text)
-        if not one.open and same.flow.load.users and _differ(same.users, one.users):
+        if one.is_rate and one.name in known.scenarios and _differ(same.asked_per_s, one.asked_per_s):
+            text = units.per_second(one.asked_per_s)
+            yield Setting(f"{one.name}.rate", one.name, "rate_per_s", one.asked_per_s, text)
+        if not one.is_rate and same.flow.load.users and _differ(same.users, one.users):
             yield Setting(f"{one.name}.users", one.name, "users", one.users, f"{one.users:g}")
 
 

@@ -16,12 +16,12 @@ from pinchpoint.analysis.resample import block_rows
 from pinchpoint.analysis.stages import Rows
 from pinchpoint.analysis.thresholds import STRANGERS, UTILISATION
 from pinchpoint.errors import InputError, NotEvidenceError
-from pinchpoint.queueing import Solution, solve
+from pinchpoint.queueing import OPEN_USERS, Solution, Users, is_open, solve
 from pinchpoint.report import units
 from pinchpoint.store.read import StoredRun
 from pinchpoint.what_if.applied import Applied, apply, known_in
 from pinchpoint.what_if.cost import Prices, cost_of, cost_with, prices_of
-from pinchpoint.what_if.measured import Measured, Seen, model_of, take
+from pinchpoint.what_if.measured import Measured, model_of, take
 from pinchpoint.what_if.parts import Bound, Cores, Disk, Part
 from pinchpoint.what_if.prediction import Binding, Prediction, Throughput, Use
 from pinchpoint.what_if.settings import Setting, read_settings
@@ -125,8 +125,8 @@ def predict_change(base: Base, change: Change, notes: Sequence[str] = ()) -> Pre
         run=str(base.run.directory),
         changed=applied.changed,
         scenarios=tuple(_throughputs(base, change, applied, now, then)),
-        binds_now=_binding(measured.seen, measured.parts, now),
-        binds_then=_binding(measured.seen, applied.parts, then),
+        binds_now=_binding(measured.loads, measured.parts, now),
+        binds_then=_binding(applied.loads, applied.parts, then),
         parts=tuple(_uses(measured.parts, applied.parts, now, then)),
         assumes=tuple(dict.fromkeys([STAYS, *applied.assumes, *notes])),
         warnings=tuple(_warnings(measured, now)),
@@ -152,7 +152,9 @@ def _throughputs(
         done = one.per_s * one.ok_ratio
         low = min(ratio, lows.get(name, ratio), *also) / off
         high = max(ratio, highs.get(name, ratio), *also) * off
-        kept = _kept_up(one, applied, then)
+        load = next(load for load in applied.loads if load.scenario == name)
+        kept = _kept_up(load, then)
+        high = min(high, max(ratio, _asked_per_s(load) / now.per_s[name]))
         yield Throughput(
             scenario=name,
             now_per_s=done,
@@ -161,7 +163,7 @@ def _throughputs(
             high_per_s=done * high,
             ratio=ratio,
             now_s=one.time_s,
-            then_s=None if kept is False else _time_s(one, applied, then),
+            then_s=None if kept is False else _time_s(load, then),
             kept_up=kept,
         )
 
@@ -195,20 +197,22 @@ def _off(ratio: float) -> float:
     return 1 + LEAST_ERROR + (MOST_ERROR - LEAST_ERROR) * far if far else 1.0
 
 
-def _kept_up(one: Seen, applied: Applied, then: Solution) -> bool | None:
-    """Whether an open load would be done; None of a closed one."""
-    if not one.open:
-        return None
-    load = next(load for load in applied.loads if load.scenario == one.name)
-    return then.per_s[one.name] >= (1 - 2 * SHOWS) * load.users / (load.think_s + load.rest_s)
+def _asked_per_s(load: Users) -> float:
+    """Of a load that is given, its rate; infinite of users who begin again at once."""
+    return OPEN_USERS / (load.think_s + load.rest_s) if is_open(load) else load.most_per_s
 
 
-def _time_s(one: Seen, applied: Applied, then: Solution) -> float:
-    """Mean time of an operation: of a closed load by Little's law, of an open one by its stations."""
-    load = next(load for load in applied.loads if load.scenario == one.name)
-    if not one.open:
-        return max(0.0, load.users / then.per_s[one.name] - load.think_s)
-    there = sum(stay for (_, name), stay in then.stays_s.items() if name == one.name)
+def _kept_up(load: Users, then: Solution) -> bool | None:
+    """Whether all of a load that is given would be done; None of users."""
+    asked = _asked_per_s(load)
+    return then.per_s[load.scenario] >= (1 - 2 * SHOWS) * asked if math.isfinite(asked) else None
+
+
+def _time_s(load: Users, then: Solution) -> float:
+    """Mean time of an operation: of a load that is given by its stations, else by Little's law."""
+    if _kept_up(load, then) is None:
+        return max(0.0, load.users / then.per_s[load.scenario] - load.think_s)
+    there = sum(stay for (_, name), stay in then.stays_s.items() if name == load.scenario)
     return load.rest_s + there
 
 
@@ -236,24 +240,24 @@ def _spread(base: Base, change: Change) -> tuple[Mapping[str, float], Mapping[st
 # ---- what binds -----------------------------------------------------------------------------------
 
 
-def _binding(seen: Sequence[Seen], parts: Sequence[Part], found: Solution) -> Binding:
+def _binding(loads: Sequence[Users], parts: Sequence[Part], found: Solution) -> Binding:
     """The fullest of what is used up; else where operations are longest."""
     full = {key: use for key, use in found.use.items() if use >= UTILISATION.value}
     named = {part.key: part for part in parts}
     if full:
         key = max(full, key=lambda key: (key in found.at_bound, full[key]))
         return Binding("used_up", key, part_words(named[key]), min(1.0, full[key]), None)
-    closed = [one for one in seen if not one.open]
-    if not closed:
+    held_up = [one for one in loads if not is_open(one) and not _kept_up(one, found)]
+    if not held_up:
         return Binding("nothing", None, "nothing: all of the load that is given is done", None, None)
-    one = max(closed, key=lambda one: found.per_s[one.name] * one.time_s)
-    time_s = one.users / found.per_s[one.name]
-    stays = {key: stay / time_s for (key, name), stay in found.stays_s.items() if name == one.name}
+    one = max(held_up, key=lambda one: one.users - found.per_s[one.scenario] * one.think_s)
+    time_s = one.users / found.per_s[one.scenario]
+    stays = {key: stay / time_s for (key, name), stay in found.stays_s.items() if name == one.scenario}
     key = max(stays, key=stays.__getitem__, default="")
     elsewhere = 1 - sum(stays.values()) - one.think_s / time_s
     if not key or stays[key] < elsewhere:
-        return Binding("elsewhere", None, "what no part that was measured explains", elsewhere, one.name)
-    return Binding("waited_for", key, part_words(named[key]), stays[key], one.name)
+        return Binding("elsewhere", None, "what no part that was measured explains", elsewhere, one.scenario)
+    return Binding("waited_for", key, part_words(named[key]), stays[key], one.scenario)
 
 
 def part_words(part: Part) -> str:

@@ -39,6 +39,13 @@ def data(found: Seconds, users: int, limits: Limits | None = None, seed: int = 1
     return build.closed("orders", "sql-mix", users).served("orders", "point_read", found).generator()
 
 
+def overloaded(found: Seconds, rate_per_s: float, limits: Limits) -> Build:
+    """A SQL tier of which more reads are asked than that data disk lets through: the others never start."""
+    started = float(found.operations.mean())
+    build = _sql(found, "data", "log", limits, 1).open("orders", "sql-mix", rate_per_s)
+    return build.served("orders", "point_read", found).generator(orders=(rate_per_s, started))
+
+
 def cpu(busy: float, per_s: float, users: int, time_s: float, cores: int = 1, think_s: float = 0.0) -> Build:
     """A search tier on cores of its own, so busy at that throughput."""
     build = Build(measure_s=MEASURE_S)

@@ -13,7 +13,8 @@ from pinchpoint.plan import load_farm
 from pinchpoint.plan.load import load_as
 from pinchpoint.plan.prices import Prices
 from pinchpoint.what_if import cost_of, predict
-from pinchpoint.what_if.cost import per_cost, prices_of
+from pinchpoint.what_if.cost import Cost, cost_with, per_cost, prices_of
+from pinchpoint.what_if.settings import Known, read_settings
 from pinchpoint.what_if.text import prediction_text
 
 PRICES = {
@@ -72,6 +73,25 @@ def test_what_is_set_has_its_own_price() -> None:
     assert other.cost_then is not None
     assert other.cost_then.unpriced == ("sql1 (4 cores)", "sql.log (iops 800)")
     assert "no price is given" in " ".join(prediction_text(other).split())
+
+
+def test_what_is_set_costs_what_it_costs_where_nothing_was_declared() -> None:
+    """An embedded farm declares neither hosts nor disks: a P30 and more cores are not had for nothing."""
+    manifest = {"farm": {}, "hosts": {"sql1": {"tier": "sql", "roles": {"log": {}, "data": {}}}}}
+    prices = Prices.from_json(PRICES)
+    now = cost_of(manifest, prices)
+    assert [one.name for one in now.items] == ["sql1", "sql.data"], "the log has no price of its own"
+    assert now.per_month == 250 + 55
+    known = Known(("sql.log", "sql.data"), ("sql",), (), {"orders": False})
+
+    def then(*given: str) -> Cost:
+        return cost_with(manifest, read_settings(given, known), prices)
+
+    assert then("sql.log=azure/p30", "sql.log.stripes=2").per_month == 250 + 2 * 120 + 55
+    assert then("sql.cpu=8").unpriced == ("sql1 (8 cores)",)
+    assert then("sql.data=azure/p10").per_month == 250 + 20
+    assert then("orders.users=64") == now
+    assert manifest["farm"] == {}
 
 
 def test_without_prices_nothing_is_said_of_cost() -> None:

@@ -7,7 +7,7 @@ import json
 import pytest
 from harness.analysis.build import Build
 from harness.analysis.disks import Capped, Distant, commits, reads
-from harness.what_if.farms import LENGTH_S, cpu, data, log
+from harness.what_if.farms import LENGTH_S, cpu, data, log, overloaded
 
 from pinchpoint.errors import InputError, NotEvidenceError
 from pinchpoint.what_if import predict, predict_other
@@ -89,6 +89,29 @@ def test_an_open_load_is_done_or_not() -> None:
     assert more.scenarios[0].then_per_s == pytest.approx(1000, rel=0.03)
 
 
+def test_of_a_rate_that_could_not_be_kept_up_no_more_is_done_than_is_asked_for() -> None:
+    """300/s are asked of a disk that does 200, by a hundred connections: ten times the disk does 300."""
+    found = reads(Capped(200), LENGTH_S, users=100)
+    run = overloaded(found, 300, {"iops": 200.0}).run()
+    enough = predict(run, ["sql.data.iops=2000", "sql.data.latency=1ms"])
+    [one] = enough.scenarios
+    assert one.now_per_s == pytest.approx(200, rel=0.03)
+    assert one.then_per_s == pytest.approx(300, rel=0.03)
+    assert one.high_per_s == pytest.approx(300, rel=0.03)
+    assert one.kept_up is True
+    assert one.then_s is not None
+    assert one.then_s < 0.02
+    assert enough.binds_then.how == "nothing"
+    more = predict(run, ["sql.data.iops=250"])
+    assert more.scenarios[0].then_per_s == pytest.approx(250, rel=0.03)
+    assert (more.scenarios[0].kept_up, more.scenarios[0].then_s) == (False, None)
+    less = predict(run, ["orders.rate=150/s"]).scenarios[0]
+    assert less.then_per_s == pytest.approx(150, rel=0.03)
+    assert less.kept_up is True
+    with pytest.raises(InputError, match=r"orders\.users.*nearest: orders\.rate"):
+        predict(run, ["orders.users=200"])
+
+
 def test_a_latency_that_was_never_seen_is_assumed_and_said() -> None:
     """At its cap a disk shows only its queue: what is behind is assumed, and widens the interval."""
     run = log(commits(Capped(240), LENGTH_S, users=8), 8, limits={"iops": 240.0}).run()
@@ -98,6 +121,37 @@ def test_a_latency_that_was_never_seen_is_assumed_and_said() -> None:
     assert one.high_per_s > 1.5 * one.low_per_s
     known = predict(run, ["sql.log.iops=5000", "sql.log.latency=1ms"])
     assert not any("sql.log.latency" in text for text in known.assumes)
+
+
+def test_another_type_may_answer_sooner_and_no_catalogue_says_so() -> None:
+    """Commits wait 35 ms for a disk far below its cap: a P30 is as slow only for want of a figure."""
+    build = log(commits(Distant(0.035, 0.001), LENGTH_S, users=8), 8, limits={"iops": 2000.0})
+    build.manifest["farm"]["tiers"]["sql"]["hosts"]["sql1"]["disks"]["log"]["profile"] = "azure/s30"
+    run = build.run()
+    found = predict(run, ["sql.log=azure/p30"])
+    [one] = found.scenarios
+    assert one.then_per_s == pytest.approx(one.now_per_s, rel=0.01)
+    assert one.high_per_s > 10 * one.now_per_s
+    assert any("no catalogue tells how long an I/O of sql.log would take" in text for text in found.assumes)
+    told = predict(run, ["sql.log=azure/p30", "sql.log.latency=3ms"])
+    assert not any("no catalogue" in text for text in told.assumes)
+    assert told.scenarios[0].high_per_s < 1.3 * told.scenarios[0].then_per_s
+    more = predict(run, ["sql.log=azure/s30", "sql.log.stripes=4"])
+    assert not any("no catalogue" in text for text in more.assumes), "the same type, only more of it"
+
+
+def test_beside_every_setting_stands_what_the_run_had() -> None:
+    """A type and stripes of it, caps by I/Os and by bytes: none is told from what another just set."""
+    build = log(commits(Capped(480), LENGTH_S, users=8), 8, limits={"iops": 480.0})
+    disk = build.manifest["farm"]["tiers"]["sql"]["hosts"]["sql1"]["disks"]["log"]
+    disk |= {"profile": "azure/p4", "stripes": 4}
+    run = build.run()
+    words = {one.name: one.before for one in predict(run, ["sql.log=azure/p30", "sql.log.stripes=2"]).changed}
+    assert words == {"sql.log": "4 x azure/p4 (480 IOPS)", "sql.log.stripes": "4"}
+    words = {
+        one.name: one.before for one in predict(run, ["sql.log.iops=900", "sql.log.bytes=9MB/s"]).changed
+    }
+    assert set(words.values()) == {"4 x azure/p4 (480 IOPS)"}
 
 
 def test_nothing_set_is_the_run_itself() -> None:
