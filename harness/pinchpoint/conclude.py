@@ -53,16 +53,25 @@ def saved_verdict(directory: Path) -> tuple[StoredRun, dict[str, Any]]:
     Raises:
         InputError: the folder is no run, or damaged.
     """
-    path = directory / VERDICT
-    if not path.exists():
+    if not (directory / VERDICT).exists():
         run, verdict = verdict_of(directory)
         return run, verdict.to_json()
+    return open_run(directory), verdict_content(directory)
+
+
+def verdict_content(directory: Path) -> dict[str, Any]:
+    """The verdict alone; a history of many runs needs none of their tables. Raises as ``saved_verdict``."""
+    path = directory / VERDICT
+    if not path.exists():
+        return verdict_of(directory)[1].to_json()
+    again = f"`pinchpoint analyse {directory}` writes it anew"
     try:
-        return open_run(directory), json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise InputError(
-            f"{path}: is no JSON: {error}; `pinchpoint analyse {directory}` writes it anew"
-        ) from error
+        raise InputError(f"{path}: is no JSON: {error}; {again}") from error
+    if not isinstance(content, dict) or "outcome" not in content:
+        raise InputError(f"{path}: is no verdict: it has no outcome; {again}")
+    return content
 
 
 def write_reports(run: StoredRun, verdict: dict[str, Any], formats: list[str], out: Path) -> list[Path]:

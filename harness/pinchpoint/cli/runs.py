@@ -34,7 +34,8 @@ PAGE = "trend.html"
     "fail_on",
     type=click.Choice(["worse"]),
     default=None,
-    help="With --trend: exit with 1 when a figure is worse now than before its last change.",
+    help="With --trend: exit with 1 when a figure is worse now than before its last change that is called, "
+    "or when nothing is done any more.",
 )
 @click.option("--json", "as_json", is_flag=True, help="With --trend: print it as JSON and nothing else.")
 @click.option(
@@ -72,7 +73,7 @@ def _trend(directory: Path, plan: str, out: Path | None, *, as_json: bool, fail:
                 f"{path}: cannot be written: {error.strerror}; give another folder with --out"
             ) from error
         click.echo(path, err=as_json)
-    if fail and all(line.why_not for line in found.lines):
+    if fail and not found.worse and all(line.why_not for line in found.lines):
         click.echo(
             "--fail-on worse: no figure has runs enough to show a change, so this cannot fail by it", err=True
         )

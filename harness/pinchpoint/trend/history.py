@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pinchpoint.conclude import saved_verdict
+from pinchpoint.conclude import verdict_content
 from pinchpoint.errors import InputError
 from pinchpoint.figures import Better
 from pinchpoint.plan.compare import NO_WORK
@@ -67,12 +67,14 @@ class Histories:
     Attributes:
         plan: its name.
         series: oldest run first.
+        zero_since: where the newest runs have 0, which no series holds: the first of them.
         left_out: runs that are not counted, each with why.
         warnings: what makes runs less alike than they should be.
     """
 
     plan: str
     series: Mapping[Key, tuple[Entry, ...]]
+    zero_since: Mapping[Key, Entry]
     left_out: tuple[str, ...]
     warnings: tuple[str, ...]
 
@@ -118,13 +120,18 @@ def _run_directories(directory: Path) -> Iterator[Path]:
 
 def _gathered(plan: str, runs: Iterable[tuple[Path, Mapping[str, Any]]], left_out: list[str]) -> Histories:
     series: dict[Key, list[Entry]] = {}
+    zero_since: dict[Key, Entry] = {}
     plans: dict[str, tuple[str, Any]] = {}
     warnings: list[str] = []
     for place, manifest in runs:
         if manifest["state"] != "finished":
             left_out.append(f"{place.name}: its work is not whole ({manifest['state']})")
             continue
-        _, verdict = saved_verdict(place)
+        try:
+            verdict = verdict_content(place)
+        except InputError as error:  # one damaged night is no reason to be silent about all others
+            left_out.append(str(error))
+            continue
         if verdict["outcome"] == "invalid":
             left_out.append(f"{place.name}: is no valid evidence")
             continue
@@ -138,14 +145,21 @@ def _gathered(plan: str, runs: Iterable[tuple[Path, Mapping[str, Any]]], left_ou
             )
         plans[farm] = (place.name, work)
         for key, value in _figures(farm, verdict):
+            entry = Entry(place.name, str(manifest["started"]), value)
             if value > 0:
-                series.setdefault(key, []).append(Entry(place.name, str(manifest["started"]), value))
+                series.setdefault(key, []).append(entry)
+                zero_since.pop(key, None)
             else:  # it has no place on a scale of ratios, and is no night to be silent about
                 warnings.append(
                     f"{place.name}: {key.metric} of {key.about} on {farm} was 0; it is not in the line"
                 )
+                zero_since.setdefault(key, entry)
     return Histories(
-        plan, {key: tuple(entries) for key, entries in series.items()}, tuple(left_out), tuple(warnings)
+        plan,
+        {key: tuple(entries) for key, entries in series.items()},
+        zero_since,
+        tuple(left_out),
+        tuple(warnings),
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from pinchpoint.report import units
 from pinchpoint.report.terminal import wrapped
-from pinchpoint.trend.history import Key
+from pinchpoint.trend.history import Entry, Key
 from pinchpoint.trend.trend import Change, Line, Trend
 
 BARS = "▁▂▃▄▅▆▇█"
@@ -18,12 +18,17 @@ LONGEST = 40
 def trend_text(trend: Trend) -> str:
     """Everything that was found."""
     blocks = [f"{trend.plan}:", "\n".join(_table(trend.lines)) if trend.lines else NOTHING]
-    said = [wrapped(_sentence(line, change), "  - ") for line in trend.lines for change in line.changes]
+    said = [wrapped(each, "  - ") for line in trend.lines for each in _sentences(line)]
     if said:
         blocks.append("\n".join(["Changes of level:", *said]))
     elif any(line.why_not is None for line in trend.lines):
         blocks.append("No change of level was found.")
-    for title, texts in (("Not counted:", trend.left_out), ("Warnings:", trend.warnings)):
+    rest = (
+        ("Far from the runs before and after, and in no level:", [*lone_words(trend)]),
+        ("Not counted:", trend.left_out),
+        ("Warnings:", trend.warnings),
+    )
+    for title, texts in rest:
         if texts:
             blocks.append("\n".join([title, *(wrapped(text, "  ! ") for text in texts)]))
     return "\n\n".join(blocks)
@@ -54,12 +59,37 @@ def _table(lines: Sequence[Line]) -> Iterator[str]:
     rows = [("figure", "runs", "level now", "course", "")]
     for line in lines:
         values = [entry.value for entry in line.entries]
-        state = line.why_not or (line.changes[-1].call if line.changes else "steady")
+        state = _state(line)
         level = units.of_metric(line.key.metric, line.level)
         rows.append((figure(line.key), str(len(values)), level, sparkline(values), state))
     widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
     for row in rows:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+def _state(line: Line) -> str:
+    if line.worse:
+        return "worse"
+    return line.why_not or (line.changes[-1].call if line.changes else "steady")
+
+
+def _sentences(line: Line) -> Iterator[str]:
+    yield from (_sentence(line, change) for change in line.changes)
+    if line.zero_since:
+        yield f"{figure(line.key)}: {zero_words(line.zero_since)}: worse"
+
+
+def lone_words(trend: Trend) -> Iterator[str]:
+    """``throughput of orders on dev: 20/s in run-8 (2026-...) alone``, of each figure."""
+    for line in trend.lines:
+        for one in line.lone:
+            value = units.of_metric(line.key.metric, one.value)
+            yield f"{figure(line.key)}: {value} in {one.run} ({one.started}) alone"
+
+
+def zero_words(since: Entry) -> str:
+    """``0 from run-8 (2026-...) on``."""
+    return f"0 from {since.run} ({since.started}) on"
 
 
 def _sentence(line: Line, change: Change) -> str:

@@ -15,6 +15,7 @@ from statistics import median
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 import scipy  # which loads its parts when they are used
 
 from pinchpoint.analysis.changes import find_shift
@@ -29,6 +30,9 @@ LEAST_SIDE = 3
 MATTERS = 0.05
 """A change of less is none worth waking anybody for; as in a comparison."""
 SURE = 0.95
+_MEDIAN_OF_TWO = 0.6745 * math.sqrt(2)  # of the difference of two normal values, in their deviations
+FAR = 5.0
+"""A night further from those before and after it than that many times what nights differ by is told apart."""
 
 Call = Literal["better", "worse", "inconclusive"]
 
@@ -68,6 +72,9 @@ class Line:
         changes: oldest first.
         level: the median since the last change.
         why_not: why no change can be looked for; None where one could.
+        zero_since: the first of the newest runs of which more is better and all have none; None: the newest
+            has some. That takes no statistics.
+        lone: runs far from those before and after them. One night is no level, and must hide none.
     """
 
     key: Key
@@ -75,11 +82,17 @@ class Line:
     changes: tuple[Change, ...]
     level: float
     why_not: str | None
+    zero_since: Entry | None = None
+    lone: tuple[Entry, ...] = ()
 
     @property
     def worse(self) -> bool:
-        """Whether it is worse now than it was before its last change."""
-        return bool(self.changes) and self.changes[-1].call == "worse"
+        """Whether it is worse now than before the last change that is called, or nothing is left of it.
+
+        A change that is not called takes back none before it.
+        """
+        called = [one.call for one in self.changes if one.call != "inconclusive"]
+        return self.zero_since is not None or called[-1:] == ["worse"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,16 +125,19 @@ class Trend:
 
 def find_trend(histories: Histories) -> Trend:
     """Changes of level in each series."""
-    lines = tuple(_line(key, entries) for key, entries in histories.series.items())
+    lines = tuple(
+        _line(key, entries, histories.zero_since.get(key)) for key, entries in histories.series.items()
+    )
     return Trend(histories.plan, lines, histories.left_out, histories.warnings)
 
 
-def _line(key: Key, entries: tuple[Entry, ...]) -> Line:
+def _line(key: Key, entries: tuple[Entry, ...], zero_since: Entry | None) -> Line:
     values = np.array([entry.value for entry in entries])
-    cuts = sorted(_cuts(values))
+    lone, levels = _lone(values)
+    cuts = sorted(_cuts(levels))
     ends = [0, *cuts, len(values)]
     changes = tuple(
-        _change(key, entries, values, begin, cut, end)
+        _change(key, entries, levels, begin, cut, end)
         for begin, cut, end in zip(ends, cuts, ends[2:], strict=False)
     )
     few = len(values) < LEAST_RUNS
@@ -129,9 +145,28 @@ def _line(key: Key, entries: tuple[Entry, ...]) -> Line:
         key=key,
         entries=entries,
         changes=changes,
-        level=median(values[ends[-2] :].tolist()),
+        level=median(levels[ends[-2] :].tolist()),
         why_not=f"{len(values)} of the {LEAST_RUNS} runs that a change takes to show" if few else None,
+        zero_since=zero_since if key.better == "higher" else None,
+        lone=tuple(entry for entry, alone in zip(entries, lone, strict=True) if alone),
     )
+
+
+def _lone(values: Floats) -> tuple[npt.NDArray[np.bool_], Floats]:
+    """(which values stand alone far from both of their neighbours, the values with those as these are).
+
+    Far is measured by what neighbours usually differ by, which a change of level hardly moves.
+    """
+    if len(values) < LEAST_RUNS:
+        return np.zeros(len(values), dtype=bool), values
+    logs = np.log(values)
+    usual = float(np.median(np.abs(np.diff(logs)))) / _MEDIAN_OF_TWO
+    # The first and the last have two neighbours on one side.
+    before, after = np.append(logs[2], logs[:-1]), np.append(logs[1:], logs[-3])
+    away = logs - before, logs - after
+    same_way = away[0] * away[1] > 0
+    lone = same_way & (np.minimum(*map(np.abs, away)) > max(FAR * usual, math.log1p(2 * MATTERS)))
+    return lone, np.where(lone, np.exp((before + after) / 2), values)
 
 
 def _cuts(values: Floats, first: int = 0) -> Iterator[int]:

@@ -148,6 +148,61 @@ def test_a_night_in_which_nothing_was_done_is_said(tmp_path: Path) -> None:
     assert {len(line.entries) for line in found.lines} == {8, 9}
 
 
+def dark(folder: Path, *nights_: int) -> None:
+    """Runs in which everything failed."""
+    for night in nights_:
+        path = one_run(folder / f"dark-{night}", night, 200).with_name("verdict.json")
+        verdict = json.loads(path.read_text())
+        verdict["scenarios"]["orders"] |= {"throughput_per_s": 0.0, "service_p95_s": None}
+        path.write_text(json.dumps(verdict))
+
+
+def test_where_nothing_is_done_any_more_it_is_worse(tmp_path: Path) -> None:
+    """No logarithm and no statistics: the newest nights did nothing, and a nightly job must fail."""
+    nightly(tmp_path, nights((200, 5)))
+    dark(tmp_path, 6, 7)
+    found = find_trend(read_histories(tmp_path, "nightly"))
+    assert [line.key.metric for line in found.worse] == ["throughput_per_s"]
+    assert "throughput of orders on dev: 0 from dark-6" in trend_text(found)
+    assert "0 from dark-6" in page(found)
+    one_run(tmp_path / "light", 8, 200)
+    assert find_trend(read_histories(tmp_path, "nightly")).worse == ()
+
+
+def test_a_change_that_is_not_called_takes_none_back(tmp_path: Path) -> None:
+    """A fifth less, then a little less that nobody can tell: still worse than it was."""
+    line = lines(tmp_path, nights((200, 15), (160, 15), (150, 20), spread=0.015))["throughput_per_s"]
+    assert [one.call for one in line.changes] == ["worse", "inconclusive"]
+    assert line.worse
+
+
+def test_a_wild_night_neither_makes_a_change_nor_hides_one(tmp_path: Path) -> None:
+    """A tenth of all others in one night, and a fall by a fifth twelve nights later: that is found."""
+    values = nights((200, 18), (160, 8))
+    values[6] /= 10
+    line = lines(tmp_path / "a", values)["throughput_per_s"]
+    [change] = line.changes
+    assert (change.at, change.call) == (18, "worse")
+    assert change.ratio == pytest.approx(0.8, rel=0.03)
+    assert [one.run for one in line.lone] == ["dev-06"]
+    steady = nights((200, 26))
+    steady[25] /= 10
+    found = find_trend(read_histories(nightly(tmp_path / "b", steady), "nightly"))
+    assert not any(one.changes for one in found.lines)
+    assert "/s in dev-25" in trend_text(found)
+    assert "dev-25" in page(found)
+    assert not any(one.lone for one in lines(tmp_path / "c", nights((200, 10), (150, 10))).values())
+
+
+def test_a_damaged_night_is_left_out_and_the_others_are_told(tmp_path: Path) -> None:
+    """A verdict that is no JSON: one line of what is not counted."""
+    nightly(tmp_path, nights((200, 8)))
+    one_run(tmp_path / "broken", 9, 200).with_name("verdict.json").write_text("{")
+    found = find_trend(read_histories(tmp_path, "nightly"))
+    assert {len(line.entries) for line in found.lines} == {8}
+    assert any("broken" in text and "is no JSON" in text for text in found.left_out)
+
+
 def test_a_sparkline_spans_what_it_shows() -> None:
     """Lowest and highest at its ends; what never moves is a line; at most forty of the last."""
     assert sparkline([1, 2, 3]) == "▁▅█"
