@@ -11,6 +11,9 @@ from typing import Literal
 Better = Literal["higher", "lower"]
 About = Literal["source", "disk", "cpu", "scenario", "burst", "effort", "cost"]
 
+CHANGED = frozenset({"better", "worse", "changed"})
+"""What may be said of a figure of which it is known that it changed."""
+
 MOST_METRICS = 6
 """So many are judged at most: the more questions, the more often chance answers one (METHOD 4.4)."""
 

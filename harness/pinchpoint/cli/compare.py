@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -121,7 +123,7 @@ def spread(args: list[str]) -> list[str]:
     "fail_on",
     type=click.Choice(["worse"]),
     default=None,
-    help="Exit with 1 when something got worse.",
+    help="Exit with 1 when something got worse, or more of the work failed.",
 )
 def compare(  # noqa: PLR0913 - one for each option
     base: tuple[Path, ...],
@@ -148,6 +150,8 @@ def compare(  # noqa: PLR0913 - one for each option
     for name in factors:
         check_factor(name)  # before minutes of analysis
     check_metrics(metrics)
+    if bound is not None and not math.isfinite(bound):
+        raise InputError(f"--bound: found {bound}; allowed: a number from 1 on, such as {RUN_TO_RUN:g}")
     margin_ratio = _margin(margin) if margin is not None else None
     prices = load_as(Prices, price_file) if price_file else None
     if not other:
@@ -168,13 +172,21 @@ def compare(  # noqa: PLR0913 - one for each option
     content = found.to_json()
     click.echo(json.dumps(content, indent=1) if as_json else comparison_text(content))
     click.echo(directory, err=as_json)
-    if fail_on and not any(one.judged.call and one.judged.ci95 for one in found.changes):
-        click.echo(
-            "--fail-on worse: no figure that was to be judged has an interval, so none can be called worse; "
-            "this comparison cannot fail by it",
-            err=True,
-        )
+    if fail_on:
+        for line in _why_it_fails(found):
+            click.echo(f"--fail-on worse: {line}", err=True)
     return exit_status(found, fail_on_worse=fail_on is not None)
+
+
+def _why_it_fails(found: Comparison) -> Iterator[str]:
+    """The work that is worse, which no figure shows; or that no figure can be called so."""
+    worse = [one for one in found.work if one.worse]
+    yield from (f"{one.about} {one.name}: {one.unlike}" for one in worse)
+    if not worse and not any(one.judged.call and one.judged.ci95 for one in found.changes):
+        yield (
+            "no figure that was to be judged has an interval, so none can be called worse; this comparison "
+            "cannot fail by it"
+        )
 
 
 def _margin(text: str) -> float:

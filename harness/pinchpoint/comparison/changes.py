@@ -51,6 +51,14 @@ class _Rows:
         """A column's values in every run that has the row."""
         return [rows[key].get(column) for rows in (*self._base, *self._other) if key in rows]
 
+    def lacks(self, key: Any, metric: str) -> list[str]:
+        """The sides of which a run has the row, and not the figure."""
+        return [
+            label
+            for label, side in zip(self._labels, (self._base, self._other), strict=True)
+            if any(key in rows and rows[key].get(metric) is None for rows in side)
+        ]
+
     def unlike(self, key: Any, column: str, what: str) -> str | None:
         """Why the runs' figures are not the same quantity, where a column says so."""
         kinds = sorted({str(kind) for kind in self.all(key, column)})
@@ -127,7 +135,8 @@ def _bursts(sides: Sides) -> Iterator[Change]:
     rows = _Rows(sides, read)
     for scenario in rows:
         for metric, better in FIGURES["burst"].items():
-            name, found = f"burst.{scenario}.{metric}", rows.pair(scenario, metric)
+            name = f"burst.{scenario}.{metric}"
+            found = rows.pair(scenario, metric, _unrecovered(rows.lacks(scenario, metric), metric))
             yield Change("burst", metric, name, found, scenario=scenario, better=better)
 
 
@@ -187,6 +196,13 @@ def _given(sides: Sides, scenario: str) -> str | None:
     if not all(side_kept_up(side, scenario) for side in sides):
         return None
     return f"both sides did what {scenario} was offered: what they could do for it is not seen"
+
+
+def _unrecovered(lacking: Sequence[str], metric: str) -> str | None:
+    """Why the runs that did recover tell nothing of those that did not; None where all did."""
+    if metric != "recovery_s" or not lacking:
+        return None
+    return f"in {words.listed(list(lacking))} a burst was not recovered from while it was watched"
 
 
 def _median_burst(bursts: Sequence[Row], metric: str) -> float | None:

@@ -48,7 +48,7 @@ def claim(
         f"{run.directory} ({side.label}) is no valid evidence: {run.verdict['summary']}".rstrip(".")
         for side in sides
         for run in side.runs
-        if run.verdict["outcome"] == "invalid"
+        if not run.is_evidence
     ]
     if invalid:
         return Claim(None, tuple(invalid))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pinchpoint.comparison import document, summary
@@ -45,7 +45,7 @@ class Comparison:
         bottleneck: whether it moved.
         claim: what may be said to be the cause.
         what_if: the other side predicted from the base, beside what was measured; None: nobody asked.
-        has_again: whether an A/A pair tells how much the base differs from itself.
+        again: further runs of the base's farm: an A/A pair tells how much it differs from itself. None: none.
     """
 
     sides: Sides
@@ -60,7 +60,7 @@ class Comparison:
     bottleneck: Movement
     claim: Claim
     what_if: Mapping[str, Any] | None
-    has_again: bool
+    again: Sides | None
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -88,9 +88,7 @@ class Comparison:
         """What a reader must know beside them, each once."""
         differing = [*self.studied, *(one.difference for one in self.confounders)]
         said = (
-            *summary.warnings(
-                self.sides, self.changes, differing, self.declared.bound, has_again=self.has_again
-            ),
+            *summary.warnings(self.sides, self.changes, differing, self.declared.bound, self.again),
             *self.declared.notes,
             *not_kept_up(self.capacity, self.sides),
             *summary.told(self.sides),
@@ -156,7 +154,7 @@ def compare(
         bottleneck=movement(sides, places),
         claim=claimed,
         what_if=what_if,
-        has_again=again is not None,
+        again=again,
     )
 
 
@@ -171,9 +169,11 @@ def _apart(
 
 
 def _again(again: Sides | None, prices: Prices | None) -> tuple[Change, ...]:
-    """The figures of an A/A pair; none without one."""
-    if again is None:
+    """The figures of an A/A pair, of its valid runs; none without one."""
+    valid = tuple(run for run in again.other.runs if run.is_evidence) if again else ()
+    if again is None or not valid:
         return ()
+    again = replace(again, other=replace(again.other, runs=valid))
     places = pair_hosts(again.base.manifests[0], again.other.manifests[0])
     return changes(again, places, costs_of(again, prices))
 
@@ -189,8 +189,13 @@ def check_factor(name: str) -> None:
 
 
 def exit_status(comparison: Comparison, *, fail_on_worse: bool = False) -> ExitStatus:
-    """3 where a run is no valid evidence, 1 where something got worse and that was asked for, else 0."""
+    """3 where a run is no valid evidence, 1 where something got worse and that was asked for, else 0.
+
+    Work that failed, did not start or did not end is worse whatever the figures of the rest say: these are of
+    what succeeded.
+    """
     if comparison.claim.kind is None:
         return ExitStatus.NOT_EVIDENCE
     worse = any(one.judged.call == "worse" for one in comparison.changes)
+    worse |= any(one.worse for one in comparison.work)
     return ExitStatus.OBJECTIVES_MISSED if fail_on_worse and worse else ExitStatus.FINE

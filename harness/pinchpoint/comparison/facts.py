@@ -63,6 +63,8 @@ _BUILT: Mapping[str, tuple[Area, str]] = {
     "throttle": ("network", "throttle"),
 }
 GENERATOR = "generator"
+NETWORK = "network"
+"""How a disk is attached where farm.yaml does not say."""
 
 
 def facts_of(manifest: Mapping[str, Any], side: str, places: Places) -> Facts:
@@ -143,6 +145,8 @@ def _declared(manifest: Mapping[str, Any], side: str, places: Places) -> _Found:
             for role, disk in ((entry or {}).get("disks") or {}).items():
                 said = disk or {}
                 yield Subject("disks", "declared.profile", tier, place, role), said.get("profile")
+                if said.get("attached") != NETWORK:
+                    yield Subject("disks", "declared.attached", tier, place, role), said.get("attached")
                 for name, value in flat(said.get("resolved_limits") or {}):
                     yield Subject("disks", f"declared.{name}", tier, place, role), value
 

@@ -105,10 +105,10 @@ def judged(
     for one in found:
         floor = _floor(one, same_farm.get(one.name))
         margins[one.name] = (max(1 + same if _enough(one) else bound, floor or 1.0), floor)
-    wanted = [name for name in dict.fromkeys(names) if estimates.get(name)]
-    p = dict(zip(wanted, holm([_p(estimates[name], margins[name][0]) for name in wanted]), strict=True))
+    asked = list(dict.fromkeys(names))  # also what has no interval: what is declared is a question
+    p = dict(zip(asked, holm([_p(estimates[name], margins[name][0]) for name in asked]), strict=True))
     return tuple(
-        _called(one, estimates[one.name], p.get(one.name), margins[one.name], enough=_enough(one))
+        _called(one, estimates[one.name], p[one.name], margins[one.name], enough=_enough(one))
         if one.name in names
         else one
         for one in first
@@ -192,7 +192,7 @@ def _apart(base: Sequence[float], other: Sequence[float]) -> float | None:
 def _called(
     one: Change,
     estimate: Estimate | None,
-    p: float | None,
+    p: float,
     margin: tuple[float, float | None],
     *,
     enough: bool,
@@ -200,7 +200,7 @@ def _called(
     told = replace(
         one.judged, declared=True, margin_ratio=margin[0], floor_ratio=margin[1], call="inconclusive"
     )
-    if estimate is not None and p is not None:
+    if estimate is not None:
         # Of fewer runs than make a comparison nothing is known to be the same: the next may differ.
         call = call_of(estimate, p, same=margin[0] if enough else None, better=one.better)
         told = replace(told, p=p, call=call)

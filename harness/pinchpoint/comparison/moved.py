@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from statistics import median
@@ -125,14 +126,20 @@ def _named(side: Side, name: str, places: Places) -> tuple[Mapping[str, Any] | N
     """What all runs of a side name, with the least of their confidences; else why there is no such thing."""
     blames = [run.verdict.get("bottleneck") for run in side.runs]
     known = [blame for blame in blames if blame]
-    nobody = [_nobody(run, side.label) for run in side.runs if run.verdict["outcome"] != "bottleneck"]
+    nobody = Counter(_nobody(run, side.label) for run in side.runs if run.verdict["outcome"] != "bottleneck")
     if nobody:
-        return (known[0] if known and len(known) == len(blames) else None), "; ".join(dict.fromkeys(nobody))
+        each = (f"{why}{_in_runs(count, len(side.runs))}" for why, count in nobody.items())
+        return (known[0] if known and len(known) == len(blames) else None), "; ".join(each)
     first = Blamed.of(known[0], name, places)
     if not all(same_resource(first, Blamed.of(blame, name, places)) for blame in known):
         return None, f"the runs of {side.label} name different resources"
     least = min((str(blame.get("confidence")) for blame in known), key=_SURE.index)
     return {**known[0], "confidence": least}, None
+
+
+def _in_runs(count: int, runs: int) -> str:
+    """Where only some runs of a side say so: the others may all name one resource."""
+    return f" in {count} of its {runs} runs" if count < runs else ""
 
 
 def _nobody(run: Run, label: str) -> str:

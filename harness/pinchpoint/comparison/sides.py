@@ -43,6 +43,11 @@ class Run:
     efforts: tuple[Effort, ...] = ()
     settled_per_s: Mapping[str, float] = field(default_factory=dict)
 
+    @property
+    def is_evidence(self) -> bool:
+        """Whether it says anything of its farm: neither generator nor recorder failed."""
+        return bool(self.verdict["outcome"] != "invalid")
+
 
 @dataclass(frozen=True, slots=True)
 class Side:

@@ -11,6 +11,7 @@ from pinchpoint.comparison.manifests import Difference
 from pinchpoint.comparison.moved import Gain, Movement
 from pinchpoint.comparison.sides import Sides
 from pinchpoint.comparison.statistics import ENOUGH
+from pinchpoint.figures import CHANGED
 from pinchpoint.report import units, words
 
 
@@ -27,8 +28,13 @@ def summary(
     if main and claimed.kind:
         said.append(f"From {sides.base.label} to {sides.other.label}: {'; '.join(main)}.")
     said += [*gain_words(sides, movement, found)] if claimed.kind else []
-    said.append(claim_words(claimed, factors))
+    said.append(claim_words(claimed, factors, shown=shows_change(movement, found)))
     return " ".join(said)
+
+
+def shows_change(movement: Movement, found: Sequence[Change]) -> bool:
+    """Whether there is anything to claim: another bottleneck, or a figure that is called changed."""
+    return bool(movement.moved) or any(one.judged.call in CHANGED for one in found)
 
 
 def movement_words(sides: Sides, movement: Movement) -> str:
@@ -147,12 +153,23 @@ def interval_words(ci95: Sequence[float]) -> str:
     return " to ".join(units.times(end).split(" ")[0] for end in ci95)
 
 
-def claim_words(claimed: Claim, factors: Sequence[str]) -> str:
-    """What may be claimed, in one sentence."""
+def claim_words(claimed: Claim, factors: Sequence[str], *, shown: bool) -> str:
+    """What may be claimed, in one sentence.
+
+    Args:
+        claimed: the claim.
+        factors: what is studied.
+        shown: whether anything changed that it could be about.
+    """
     because = "; ".join(claimed.because)
     named = words.listed(list(factors)) if factors else ""
     if claimed.kind is None:
-        return f"Nothing is claimed: {because}."
+        return f"Nothing is claimed: {because}. Compare without it, or repeat it."
+    if not shown:
+        would = (
+            "would be put down to" if claimed.kind == "caused_by" else "would not be shown to be caused by"
+        )
+        return f"No change is shown; one {would} {named or 'anything'}: {because}."
     if claimed.kind == "caused_by":
         return f"What changed may be put down to {named}: {because}."
     what = f"with {named}" if named else "with the difference between the sides"
@@ -165,9 +182,19 @@ def thing(suspect: Mapping[str, Any]) -> str:
 
 
 def warnings(
-    sides: Sides, found: Sequence[Change], differing: Sequence[Difference], bound: float, *, has_again: bool
+    sides: Sides,
+    found: Sequence[Change],
+    differing: Sequence[Difference],
+    bound: float,
+    again: Sides | None,
 ) -> Iterator[str]:
     """What a reader must know beside the figures."""
+    useless = [run for run in again.other.runs if not run.is_evidence] if again else []
+    yield from (
+        f"{run.directory} is no valid evidence, so the A/A pair is without it: {run.verdict['summary']}"
+        for run in useless
+    )
+    has_again = again is not None and len(useless) < len(again.other.runs)
     counts = ", ".join(f"{side.label}: {len(side.runs)}" for side in sides)
     if min(len(side.runs) for side in sides) < ENOUGH:
         within = any(one.judged.interval == "within_run" for one in found)

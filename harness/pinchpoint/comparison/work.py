@@ -52,6 +52,23 @@ class Work:
     other: Done
     unlike: str | None
 
+    @property
+    def worse(self) -> bool:
+        """Whether more of it failed or was put off in the other side, or it did not begin or end there."""
+        if Done() in (self.base, self.other):
+            return False  # another plan's
+        if (self.base.complete and self.other.complete is False) or (
+            self.base.count and not self.other.count
+        ):
+            return True
+        return any(
+            (theirs or 0.0) - (ours or 0.0) > SAME_SHARE
+            for ours, theirs in (
+                (self.base.failed_ratio, self.other.failed_ratio),
+                (_share(self.base.dropped, self.base.count), _share(self.other.dropped, self.other.count)),
+            )
+        )
+
 
 def work_done(sides: Sides) -> tuple[Work, ...]:
     """Every crawl source and every scenario of either side."""
@@ -145,7 +162,7 @@ def _unlike_scenario(base: Done, other: Done, labels: tuple[str, str]) -> str | 
     absent = _absent(base, other, labels)
     if absent:
         return absent
-    parts = [*_failures(base, other, labels)]
+    parts = [*_failures(base, other, labels), *_idle(base, other, labels)]
     dropped = _share(base.dropped, base.count), _share(other.dropped, other.count)
     if _apart(*dropped):
         parts.append(
@@ -169,6 +186,13 @@ def _failures(base: Done, other: Done, labels: tuple[str, str]) -> Iterator[str]
             for label, done in zip(labels, (base, other), strict=True)
         ]
         yield ", ".join(words)
+
+
+def _idle(base: Done, other: Done, labels: tuple[str, str]) -> Iterator[str]:
+    """Of a side in which nothing so much as failed, where the other did something."""
+    for label, done, beside in zip(labels, (base, other), (other, base), strict=True):
+        if beside.count and not done.count and not done.failures:
+            yield f"nothing was done in {label}"
 
 
 def _apart(base: float | None, other: float | None) -> bool:

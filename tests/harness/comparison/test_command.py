@@ -102,6 +102,9 @@ def test_metrics_and_the_bound_are_taken_from_the_command_line(
     assert command.main([*sides, "--metric", name, "--bound", "2"], standalone_mode=False) == 0
     content = json.loads(capsys.readouterr().out)
     assert (content["metrics"], content["bound_ratio"]) == ([name], 2.0)
+    for bound in ("nan", "inf"):
+        with pytest.raises(InputError, match=f"--bound: found {bound}; allowed: a number from 1 on"):
+            command.main([*sides, "--bound", bound], standalone_mode=False)
     with pytest.raises(InputError, match="'cpu' is no figure of these runs; allowed:"):
         command.main([*sides, "--metric", "cpu"], standalone_mode=False)
 

@@ -46,6 +46,41 @@ def test_other_work_is_said_and_weakens_the_claim() -> None:
     assert done.claim.because == ("the sides did not do the same work (share)",)
 
 
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"error_ratio": 0.5, "outcomes": {"ok": 12795, "timeout": 12795}}, "50 % failed in prod"),
+        ({"dropped": 9000}, "26 % in prod"),
+        (
+            {"count": 0, "throughput_per_s": 0.0, "error_ratio": None, "outcomes": {}},
+            "nothing was done in prod",
+        ),
+    ],
+)
+def test_work_that_is_not_done_any_more_is_worse(changes: dict[str, Any], why: str) -> None:
+    """What still succeeds is as fast as ever, or there is nothing left to time: --fail-on worse must fail."""
+    sides = alike()
+    sides.other.runs[0].verdict["scenarios"]["crawl"] |= changes
+    done = compare(sides, ["disks"])
+    [crawl] = [one for one in done.work if one.about == "scenario"]
+    assert crawl.unlike is not None
+    assert why in crawl.unlike
+    assert exit_status(done, fail_on_worse=True) == 1
+    back = compare(sides_of(sides.other.runs, sides.base.runs), ["disks"])
+    assert not any(one.worse for one in back.work)
+
+
+def test_a_crawl_that_ends_no_more_is_worse() -> None:
+    """Its rate may be as it was; and a scenario of another plan is no work that stopped."""
+    sides = alike()
+    sides.other.runs[0].verdict["crawl"][0]["complete"] = False
+    assert exit_status(compare(sides, ["disks"]), fail_on_worse=True) == 1
+    sides = alike()
+    scenarios = sides.other.runs[0].verdict["scenarios"]
+    scenarios["other"] = scenarios.pop("crawl")
+    assert not any(one.worse for one in compare(sides, ["disks"]).work)
+
+
 def test_every_figure_has_both_values_and_a_ratio_or_a_reason() -> None:
     """Nothing is 0 for want of a measurement, and nothing is divided by 0."""
     done = compare(two_sides(), ["disks"])
@@ -213,6 +248,28 @@ def test_runs_of_one_side_that_disagree_name_nothing() -> None:
     base = compare(sides_of(sure, [run("prod")])).bottleneck.base
     assert base is not None
     assert base["confidence"] == "low"
+
+
+def test_one_run_of_five_that_could_not_tell_is_counted() -> None:
+    """The reader learns that the others did: nobody can say of the side, but nearly."""
+    unsure = run("prod", outcome="inconclusive", bottleneck=None)
+    done = compare(sides_of([run("dev")] * 5, [*[run("prod")] * 4, unsure]))
+    assert done.bottleneck.why == "what limits prod could not be told in 1 of its 5 runs"
+
+
+def test_the_bursts_that_were_recovered_from_do_not_speak_for_the_others() -> None:
+    """Four runs recovered in 2 s, one never did: 2 s is no figure of that side."""
+    runs = {farm: [run(farm) for _ in range(5)] for farm in ("dev", "prod")}
+    for side in runs.values():
+        for at, one in enumerate(side):
+            burst = {"done": 900, "p50_s": 0.01, "p99_s": 0.1, "backlog": 5, "recovery_s": 2.0 + at / 10}
+            one.verdict["scenarios"]["crawl"]["bursts"] = [burst]
+    runs["prod"][3].verdict["scenarios"]["crawl"]["bursts"][0]["recovery_s"] = None
+    done = compare(sides_of(runs["dev"], runs["prod"]))
+    row = figure(done, "recovery_s")
+    assert (row["ratio"], row["ci95"], row["call"]) == (None, None, None)
+    assert row["why"] == "in prod a burst was not recovered from while it was watched"
+    assert figure(done, "done")["ratio"] == 1.0
 
 
 def test_an_invalid_run_shows_its_figures_and_claims_nothing() -> None:

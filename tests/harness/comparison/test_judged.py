@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from harness.comparison.example import LOG as LOG_DISK
 from harness.comparison.example import TIMES, alike, run, two_sides
 
 from pinchpoint.comparison import Comparison, Run, Sides, compare, exit_status, sides_of
@@ -14,6 +16,7 @@ from pinchpoint.comparison.change import Change
 from pinchpoint.comparison.course import Course, Mean
 from pinchpoint.comparison.courses import Key
 from pinchpoint.errors import InputError
+from pinchpoint.report.compared.report import gather
 
 NOISE = (1.0, 1.03, 0.98, 1.01, 0.97)
 """How five runs of one farm differ: by 2 %."""
@@ -75,6 +78,19 @@ def test_repeats_that_are_alike_are_equivalent() -> None:
     assert exit_status(done, fail_on_worse=True) == 0
 
 
+def test_without_a_change_there_is_nothing_to_put_down_to_anything() -> None:
+    """Only the disks differ, and all is as before: nothing was caused, and the page says so first."""
+    sides = sides_of(repeated(1.0).base.runs, [scaled("prod", each, at) for at, each in enumerate(NOISE)])
+    for one in sides.other.runs:
+        assert isinstance(one.verdict, dict)
+        one.verdict["bottleneck"] = LOG_DISK
+    done = compare(sides, ["disks"], metrics=[CRAWL, LOG])
+    assert done.claim.kind == "caused_by"
+    assert "No change is shown; one would be put down to disks" in done.summary
+    assert gather(done.to_json()).claim_words == "No change is shown"
+    assert gather(compare(repeated(3.0), ["disks"]).to_json()).claim_words == "Caused by what was studied"
+
+
 def test_repeats_that_scatter_are_inconclusive() -> None:
     """A fifth more where runs differ by half: nobody can tell."""
     done = compare(repeated(1.2, (1.0, 1.6, 0.7, 1.3, 0.8)), ["disks"])
@@ -113,6 +129,35 @@ def test_an_unknown_figure_and_too_many_are_refused() -> None:
     names = [f"cpu.search.{number}" for number in range(7)]
     with pytest.raises(InputError, match="found 7; allowed: 6 at most"):
         compare(two_sides(), metrics=names)
+
+
+def test_what_is_declared_counts_whether_it_was_measured_or_not() -> None:
+    """Six questions are six: the p of the one that has an answer is six times its own."""
+    alone = of(compare(repeated(1.05), ["disks"], metrics=[CRAWL]), CRAWL).judged
+    names = [CRAWL, *(f"source.{name}.failures" for name in ("collab", "profiles"))]
+    names += [f"disk.sql.{role}.read_latency_mean_s" for role in ("log", "data")]
+    names += ["scenario.crawl.service_p50_s"]
+    sides = repeated(1.05)
+    for side in sides:
+        for one in side.runs:
+            one.verdict["scenarios"]["crawl"]["service_p50_s"] = None
+    six = of(compare(sides, ["disks"], metrics=names), CRAWL).judged
+    assert alone.p is not None
+    assert six.p == pytest.approx(min(1.0, 6 * alone.p))
+
+
+def test_an_aa_run_that_is_no_evidence_is_no_measure_of_noise() -> None:
+    """A starved generator made the farm half as fast as itself: a real change by a quarter stays one."""
+    sides = repeated(1.25)
+    again = [scaled("dev", each, 9 + at) for at, each in enumerate(NOISE)]
+    late = scaled("dev", 1.0, 20, 0.5)
+    late = replace(late, verdict={**late.verdict, "outcome": "invalid", "summary": "Late."})
+    done = compare(sides, ["disks"], again=sides_of(sides.base.runs, [*again, late]))
+    assert of(done, CRAWL).judged.call == "better"
+    assert "runs/dev/20 is no valid evidence, so the A/A pair is without it: Late." in done.warnings
+    alone = compare(sides, ["disks"], again=sides_of(sides.base.runs, [late]))
+    assert of(alone, CRAWL).judged.call == "better"
+    assert any("No A/A pair was made" in warning for warning in alone.warnings)
 
 
 def test_an_aa_pair_that_differs_is_the_noise_floor() -> None:

@@ -117,6 +117,16 @@ def test_what_an_embedded_farm_was_given_differs_only_where_it_was_built() -> No
     assert ("disks", "built.latency_s", (), (0.035,)) in found(base, other)
 
 
+def test_a_disk_behind_the_host_s_cache_is_another_disk() -> None:
+    """The same type through the cache; "network" is what it is where nothing is said."""
+    base, other = manifest("dev"), manifest("dev")
+    mine, theirs = (one["farm"]["tiers"]["sql"]["hosts"]["sql1"]["disks"] for one in (base, other))
+    mine["data"] = {**mine["data"], "attached": "network"}
+    assert found(base, other) == []
+    theirs["data"] = {**theirs["data"], "attached": "cached"}
+    assert found(base, other) == [("disks", "declared.attached", (), ("cached",))]
+
+
 def test_runs_of_one_side_that_differ_are_told() -> None:
     """Repeats of one plan on one farm must be alike; both values stand there."""
     second = manifest("dev")

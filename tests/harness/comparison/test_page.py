@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.comparison.example import TIMES, two_sides
+from harness.comparison.example import TIMES, run, two_sides
+from harness.comparison.test_judged import repeated
 from harness.report.example import HOSTILE
 from harness.report.test_page import _log, _seen, _show, _start
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 
-from pinchpoint.comparison import compare
+from pinchpoint.comparison import compare, sides_of
+from pinchpoint.comparison.efforts import Effort
 from pinchpoint.report import registry
 from pinchpoint.report.compared.report import gather
 
@@ -67,6 +70,37 @@ def test_nothing_overflows(browser: webdriver.Chrome, tmp_path: Path, width: int
     """On a desktop and on a phone the page itself never scrolls sideways."""
     _open(browser, tmp_path, _content(), width)
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+
+
+def test_the_disks_of_repeats_fit_on_a_desktop(browser: webdriver.Chrome, tmp_path: Path) -> None:
+    """Six figures with their intervals, in a table that need not be scrolled sideways at 1280."""
+    content = compare(repeated(3.0), ["disks"]).to_json()
+    for row in content["changes"]:  # as wide as they come
+        if row["about"] == "disk":
+            row |= {"base": row["base"] or 0.0123, "other": 0.0456, "ratio": 0.123, "ci95": [0.0812, 0.164]}
+    _open(browser, tmp_path, content)
+    for name in ("disks", "sources", "scenarios", "cpus", "efforts"):
+        for table in browser.find_elements(By.CSS_SELECTOR, f".scroll:has(table[data-table={name}])"):
+            over = "return arguments[0].scrollWidth - arguments[0].clientWidth"
+            assert browser.execute_script(over, table) <= 0, name
+
+
+def test_ratios_stand_out_and_nothing_else_does(browser: webdriver.Chrome, tmp_path: Path) -> None:
+    """Efforts have one row each: every third of them is a row like the others."""
+    efforts = tuple(Effort("crawl", tier, "cpu_s", "document", 0.01) for tier in ("web", "sql", "search"))
+    runs = [replace(run(farm), efforts=efforts) for farm in ("dev", "prod")]
+    _open(browser, tmp_path, compare(sides_of(runs[:1], runs[1:]), ["disks"]).to_json())
+
+    def weights(name: str) -> set[tuple[bool, str]]:
+        rows = browser.find_elements(By.CSS_SELECTOR, f"table[data-table={name}] tbody tr")
+        cells = [row.find_elements(By.TAG_NAME, "td") for row in rows]
+        return {
+            ("ratio" in [cell.text for cell in row], row[0].value_of_css_property("font-weight"))
+            for row in cells
+        }
+
+    assert weights("efforts") == {(False, "400")}
+    assert weights("disks") == {(False, "400"), (True, "600")}
 
 
 def test_an_invalid_run_is_said_before_anything_else(browser: webdriver.Chrome, tmp_path: Path) -> None:

@@ -41,6 +41,14 @@ def test_the_tables_of_json_are_those_of_the_page_in_base_units() -> None:
     assert [row["read_latency_mean_s"] for row in log] == [None, None, None]
 
 
+def test_what_would_decide_it_is_in_every_format() -> None:
+    """A side whose verdict is inconclusive has an experiment: the page and Markdown both say it."""
+    sides = two_sides(outcome="inconclusive", bottleneck=None, experiment="Watch the CPU of search.")
+    made = compare(sides, ["disks"]).to_json()
+    for name in ("html", "md"):
+        assert "What would decide it: Watch the CPU of search." in registry.render_comparison(made, name)
+
+
 def test_people_read_units_and_ratios() -> None:
     """A ratio is a number of times, a missing one is said, a figure has its unit."""
     tables = gather(content()).tables

@@ -60,6 +60,8 @@ def _side(side: SideWords) -> Iterator[str]:
     for run in side.runs:
         started = day_and_time(run["started"]) or "start not recorded"
         yield f"- {escaped(run['summary'])} ({escaped(run['directory'])}, {started})"
+        if run["experiment"]:
+            yield f"  What would decide it: {escaped(str(run['experiment']))}"
     yield ""
     for finding in side.findings:
         sure = f", confidence {finding.confidence}" if finding.confidence else ""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pinchpoint.figures import CHANGED
 from pinchpoint.report import words
 from pinchpoint.report.compared import differences, predicted, tables, worth
 from pinchpoint.report.evidence import Finding, findings
@@ -16,6 +17,7 @@ CLAIM: Mapping[str | None, str] = {
     "associated_with": "Came together, cause not shown",
     None: "Nothing is claimed: a run is not valid evidence",
 }
+NO_CHANGE = "No change is shown"
 SURE: Mapping[str | None, str] = {
     "between_runs": "runs were held against runs (Welch on logarithms, Holm over the declared figures)",
     "within_run": "intervals hold within these runs only (block bootstrap): another run may differ",
@@ -67,7 +69,10 @@ class ComparisonReport:
 
     @property
     def claim_words(self) -> str:
-        """What is claimed, in a few words."""
+        """What is claimed, in a few words; of no change there is nothing to claim."""
+        calls = {row["call"] for row in self.content["changes"]}
+        if self.content["claim"] and not (self.content["bottleneck"]["moved"] or calls & CHANGED):
+            return NO_CHANGE
         return CLAIM[self.content["claim"]]
 
     @property
