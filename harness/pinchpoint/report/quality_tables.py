@@ -27,12 +27,12 @@ def generators(run: StoredRun, clock: Clock) -> Table:
     found = connection.execute(
         """
         SELECT host,
-               avg(value) FILTER (metric = 'generator.cpu_ratio'),
+               favg(value) FILTER (metric = 'generator.cpu_ratio'),
                max(value) FILTER (metric = 'generator.cpu_ratio'),
                max(value) FILTER (metric = 'generator.loop_lag_s'),
                max(value) FILTER (metric = 'generator.send_lag_s'),
-               sum(value * interval_s) FILTER (metric = 'generator.scheduled_per_s'),
-               sum(value * interval_s) FILTER (metric = 'generator.started_per_s')
+               fsum(value * interval_s) FILTER (metric = 'generator.scheduled_per_s'),
+               fsum(value * interval_s) FILTER (metric = 'generator.started_per_s')
         FROM samples
         WHERE starts_with(metric, 'generator.')
           AND time_ns / 1e9 - interval_s / 2 >= $low AND time_ns / 1e9 - interval_s / 2 < $high

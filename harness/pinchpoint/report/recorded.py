@@ -1,4 +1,8 @@
-"""The samples of a run, asked for by host, metric and instance: over time, or as one figure."""
+"""The samples of a run, asked for by host, metric and instance: over time, or as one figure.
+
+Sums are compensated (``fsum``, ``favg``): DuckDB's threads come to an end in any order, and plain sums of one
+run would differ in their last digits from one report to the next.
+"""
 
 from __future__ import annotations
 
@@ -96,17 +100,18 @@ class Recorded:
             """
             WITH each AS (
                 SELECT line, floor(time_ns / 1e9 - interval_s / 2) AS moment, part,
-                       avg(value) AS value, avg(interval_s) AS interval_s, sum(weight) AS weight
+                       favg(value) AS value, favg(interval_s) AS interval_s, fsum(weight) AS weight
                 FROM samples JOIN wanted USING (host, metric, instance)
                 WHERE value IS NOT NULL AND list_contains($hosts, host)
                   AND list_contains($metrics, metric) AND list_contains($instances, instance)
                 GROUP BY line, moment, part),
             moments AS (
-                SELECT line, moment, sum(value) AS value, avg(interval_s) AS interval_s,
-                       sum(weight) AS weight, count(*) AS parts
+                SELECT line, moment, fsum(value) AS value, favg(interval_s) AS interval_s,
+                       fsum(weight) AS weight, count(*) AS parts
                 FROM each GROUP BY line, moment)
             SELECT line, floor((moment + 0.5 - $start) / $bucket) AS bucket,
-                   sum(value / instances * coalesce(weight, interval_s)) / sum(coalesce(weight, interval_s)),
+                   fsum(value / instances * coalesce(weight, interval_s))
+                       / fsum(coalesce(weight, interval_s)),
                    min(value / instances), max(value / instances)
             FROM moments JOIN sizes USING (line, parts)
             WHERE coalesce(weight, interval_s) > 0
@@ -151,7 +156,7 @@ class Means:
         low, high = window or (0.0, 1e12)
         rows = connection.execute(
             """
-            SELECT host, metric, instance, sum(value * interval_s) / sum(interval_s), min(value), max(value)
+            SELECT host, metric, instance, fsum(value * interval_s) / fsum(interval_s), min(value), max(value)
             FROM samples
             WHERE list_contains($metrics, metric) AND value IS NOT NULL AND interval_s > 0
               AND time_ns / 1e9 - interval_s / 2 >= $low AND time_ns / 1e9 - interval_s / 2 < $high
