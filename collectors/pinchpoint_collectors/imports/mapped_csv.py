@@ -49,6 +49,10 @@ METRICS = frozenset(
 
 _HIGHEST_RATIO = 1.5
 """Shares of two counters that were read one after the other pass 1 by a little; a percentage by far."""
+_LONGEST_S = 60.0
+"""Systems give an I/O up after that."""
+_MOST_OUTSTANDING = 10_000.0
+"""More I/Os than that at a time (rate x latency) no disk is asked for: the latency is in another unit."""
 _LOWEST = -0.5
 """Likewise 0: of an idle time of 100.3 %."""
 _UNIX = {"unix": 1.0, "unix_ms": 1e3}
@@ -238,10 +242,23 @@ def _check(sample: Sample, column: str, line: int) -> None:
             "say `scale: 0.01` in the mapping",
             line,
         )
+    if sample.metric.startswith("disk.") and sample.metric.endswith("_latency_s"):
+        _check_latency(sample, value, column, line)
     if value < _LOWEST:
         raise ForeignFileError(
             f"column {column!r} gives {value:g} for {sample.metric}; allowed: 0 and more, or nothing where "
             "none was read; correct `scale` and `offset` in the mapping, or the file",
+            line,
+        )
+
+
+def _check_latency(sample: Sample, value: float, column: str, line: int) -> None:
+    outstanding = value * (sample.weight or 0.0) / sample.interval_s
+    if value > _LONGEST_S or outstanding > _MOST_OUTSTANDING:
+        beside = f", with {outstanding:,.0f} outstanding at a time" if sample.weight else ""
+        raise ForeignFileError(
+            f"column {column!r} gives {value:g} s for {sample.metric}{beside}: no disk does that; of "
+            "milliseconds say `scale: 0.001` in the mapping",
             line,
         )
 

@@ -182,7 +182,7 @@ class WinRmLink:
                 "authority that signed it (`ca:`), or say `cert_validation: false` for a machine of your own"
             ) from error
         except requests.RequestException as error:
-            raise self._cut(_root(error)) from error
+            raise self._cut(_with_remedy(_root(error))) from error
         except ImportError as error:
             self._lost = True
             raise CollectorError(
@@ -207,6 +207,23 @@ class WinRmLink:
     def _without_secret(self, text: str) -> str:
         password = self._address.password
         return text.replace(password, "***") if password else text
+
+
+_WORDS = {
+    "refused": "nothing listens there: run `winrm quickconfig -transport:https` on it, or correct `address:` "
+    "and `port:` (`tls: false` is port 5985)",
+    "unreachable": "look at the network and its routes",
+    "timed out": "is it up, and does a firewall let WinRM through (5986, without TLS 5985)?",
+    "not known": "correct `address:`, or the name service",
+    "no address associated": "correct `address:`, or the name service",
+    "wrong version number": "it does not speak TLS there: say `tls: false`, or correct `port:`",
+}
+"""What the system says of a connection, in small letters -> what to do."""
+
+
+def _with_remedy(why: str) -> str:
+    remedy = next((remedy for words, remedy in _WORDS.items() if words in why.lower()), None)
+    return f"{why}; {remedy}" if remedy else why
 
 
 def _may_come_back(lost: LinkLost) -> bool:

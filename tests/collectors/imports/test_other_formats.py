@@ -170,6 +170,23 @@ def plain(**settings: Any) -> Settings:
     return Settings(mapping=CsvMapping(**mapping))
 
 
+def test_milliseconds_that_were_taken_for_seconds_are_refused() -> None:
+    """By what was outstanding, where the rate is there; else by what no system waits for."""
+    columns = {"v": MappedColumn("disk.write_latency_s", weight="n")}
+    fine, _ = read(
+        MappedCsv(), f"t,v,n\n{T},1,9\n{T + 1},3.6,288\n", plain(time_format="unix", columns=columns)
+    )
+    assert [one.value for one in fine["disk.write_latency_s", ""]] == [3.6]
+    with pytest.raises(
+        ForeignFileError, match=r"12.5 s .*with 15,000 outstanding .* `scale: 0.001`"
+    ) as caught:
+        read(MappedCsv(), f"t,v,n\n{T},1,9\n{T + 1},12.5,1200\n", plain(time_format="unix", columns=columns))
+    assert caught.value.line == 3
+    alone = {"v": MappedColumn("disk.read_latency_s")}
+    with pytest.raises(ForeignFileError, match=r"gives 75 s for disk\.read_latency_s: no disk"):
+        read(MappedCsv(), f"t,v\n{T},1\n{T + 1},75\n", plain(time_format="unix", columns=alone))
+
+
 def test_a_percentage_that_was_taken_for_a_share_is_refused() -> None:
     """Otherwise a machine would be 3700 % busy; a rounding above 1 is none."""
     series, _ = read(MappedCsv(), f"t,v\n{T},0.5\n{T + 1},1.01\n", plain(time_format="unix"))
