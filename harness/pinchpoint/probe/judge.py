@@ -16,7 +16,7 @@ from pinchpoint.probe.figures import Figures, figures, of
 from pinchpoint.probe.held import Held, contradicted, held_against, most
 from pinchpoint.probe.record import Declared, Probe
 from pinchpoint.probe.settled import settled
-from pinchpoint.probe.suspicion import reads_above, reads_of_memory
+from pinchpoint.probe.suspicion import caps_but_of_reads, reads_above, reads_of_memory
 from pinchpoint.probe.verdict import CellVerdict, Verdict, WorkloadVerdict
 from pinchpoint_scenarios.storage_probe import Cell
 
@@ -51,7 +51,9 @@ def judge(probe: Probe) -> Verdict:
         for cell, trials in later.items()
         if trials and not (doubtful and _reads(cell, above))
     }
-    caps = find_caps(trusted)
+    caps, apart = find_caps(trusted), tuple[str, ...]()
+    if caps.limits is None and not doubtful:
+        caps, apart = caps_but_of_reads(trusted, caps)
     contradiction = contradicted(probe.declared, caps, trusted)
     held = held_against(probe.declared, caps, contradiction, fall)
     workloads = tuple(
@@ -59,7 +61,9 @@ def judge(probe: Probe) -> Verdict:
             probe,
             {cell: judged[cell] for cell in by_workload[cell.workload]},
             judged,
-            held.lowered(caps, judged[cell].reads_ratio),
+            Held(None, None, None)
+            if apart and cell.read_ratio == 1
+            else held.lowered(caps, judged[cell].reads_ratio),
             fall,
         )
         for cell in deepest
@@ -75,7 +79,7 @@ def judge(probe: Probe) -> Verdict:
         limits_are=held.which,
         contradicted=contradiction,
         over_time=_over_time(workloads, deepest, reads, writes, remembered=bool(remembered)),
-        host_cache=(*above.values(), *remembered),
+        host_cache=(*above.values(), *remembered, *apart),
         declared_used=_declared_used(probe.declared, found),
         behaves_like=alike(
             caps.limits,

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from pinchpoint.analysis.thresholds import CAP_MATCH
 from pinchpoint.probe import words
+from pinchpoint.probe.caps import Caps, find_caps
 from pinchpoint.probe.course import Change
 from pinchpoint.probe.figures import Figures
 from pinchpoint.probe.record import Declared
@@ -33,6 +34,26 @@ def _above(cell: Cell, one: Figures, declared: Declared) -> str | None:
         if mean and known and mean.middle > max(known) * (1 + CAP_MATCH.value):
             return words.above(cell, name, mean.middle, max(known), declared.profile)
     return None
+
+
+def caps_but_of_reads(found: Mapping[Cell, Figures], caps: Caps) -> tuple[Caps, tuple[str, ...]]:
+    """The caps of all that writes, pure or mixed with reads, where reads alone do more; and that, in words.
+
+    Those caps as they are, and nothing said, where there are no such ones.
+    """
+    written = find_caps({cell: one for cell, one in found.items() if cell.read_ratio != 1})
+    for name, cap in written:
+        ratios = {cell.read_ratio for cell in cap.cells}
+        if name in ("iops", "bytes_per_s") and len(ratios) > 1:
+            rates = {
+                cell: mean.middle
+                for cell, one in found.items()
+                if cell.read_ratio == 1 and (mean := getattr(one, name))
+            }
+            most = max(rates, key=lambda cell: rates[cell], default=None)
+            if most is not None:
+                return written, (words.reads_apart(most, name, rates[most], cap.value),)
+    return caps, ()
 
 
 def reads_of_memory(reads: Change | None, writes: Change | None) -> tuple[str, ...]:

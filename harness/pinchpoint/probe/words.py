@@ -88,6 +88,14 @@ def above(cell: Cell, name: str, found: float, allowed: float, profile: str | No
     return f"{cell.name} read {rate(name, found)} where {rate(name, allowed)} {of}, and no write exceeded it"
 
 
+def reads_apart(cell: Cell, name: str, found: float, cap: float) -> str:
+    """Reads alone do more than all that writes."""
+    return (
+        f"{cell.name} read {rate(name, found)} where writes, and reads among writes, stand at "
+        f"{rate(name, cap)}; or those were credits, used up before the writes: more repetitions tell"
+    )
+
+
 def remembered(reads: Change, writes: Change | None) -> str:
     """Reads that depend on the trial."""
     went = f"what is read became {units.times(reads.after / reads.before)} as fast: {reads.how}"

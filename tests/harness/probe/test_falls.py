@@ -171,3 +171,33 @@ def test_a_stability_run_is_held_against_what_it_fell_to() -> None:
     [workload] = judge(probe).workloads
     assert workload.kind == "disk_cap"
     assert (workload.cells[0].limit, workload.cells[0].exact) == ("declared", True)
+
+
+def test_reads_before_credits_were_used_up_hide_no_cap_of_what_came_then() -> None:
+    """As measured, once each: random reads at 1,644, then writes and mixes at 290, 1 MiB in two parts."""
+    rates = {
+        "SEQ1M read": (415.0, 676.0),
+        "RND4K read": (279.0, 1644.0),
+        "SEQ1M write": (144.0, 145.0),
+        "RND4K write": (289.0, 290.0),
+        "SEQ1M mix": (143.0, 145.0),
+        "RND4K mix": (289.0, 290.0),
+    }
+    verdict = judge(
+        probe_of(lambda cell, _: rates[cell.workload][(cell.outstanding or 0) > 1], repeat=1, course=False)
+    )
+    assert verdict.caps.iops is not None
+    assert verdict.caps.iops.value == pytest.approx(290)
+    assert verdict.caps.iops.unit_bytes == 2**19
+    for workload in ("SEQ1M write", "RND4K write", "SEQ1M mix", "RND4K mix"):
+        assert kind_of(verdict, workload) == "disk_cap"
+    [why] = verdict.host_cache
+    assert "or those were credits" in why
+    assert kind_of(verdict, "RND4K read") is None
+
+
+def test_reads_that_a_device_serves_faster_than_writes_are_no_cache() -> None:
+    """Each way at a rate of its own, and the mix between them."""
+    service = {"read": 1 / 9000, "write": 1 / 1500, "mix": 1 / 3000}
+    disk = Disk(0.0001, service_s=lambda cell: service[cell.workload.split()[1]], uneven=0.02)
+    assert judge(probe_of(disk)).host_cache == ()
