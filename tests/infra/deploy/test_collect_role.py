@@ -169,7 +169,12 @@ def test_it_installs_once_and_what_it_installs_works(
     hosts: list[SshdHost], wheels: dict[str, object], tmp_path: Path
 ) -> None:
     """Twice the same play: the second one changes nothing. Then a host is watched by what is there."""
-    given = {**wheels, "pinchpoint_collect_readers": ["root"], "pinchpoint_collect_interval_s": 0.5}
+    given = {
+        **wheels,
+        "pinchpoint_collect_readers": ["root"],
+        "pinchpoint_collect_interval_s": 0.5,
+        "pinchpoint_collect_size_bytes": 300 << 20,
+    }
     status, said, recap = play(hosts, tmp_path, given)
     assert status == 0, said
     assert all(counts["changed"] > 5 for counts in recap.values()), said
@@ -181,6 +186,8 @@ def test_it_installs_once_and_what_it_installs_works(
     host = hosts[0]
     assert "root" in in_host(host, "getent", "group", "pinchpoint").stdout
     assert "interval_s = 0.5" in in_host(host, "cat", "/etc/pinchpoint/collect.toml").stdout
+    memory = in_host(host, "cat", "/etc/systemd/system/pinchpoint-collect.service.d/memory.conf").stdout
+    assert f"MemoryMax={428 << 20}" in memory, "the ring lies in memory, and counts as the service's"
     assert not Path("/opt/pinchpoint-collect").exists(), "it was to reach the hosts alone"
     with (
         recording(host),
