@@ -11,8 +11,9 @@ import pyodbc
 from ..contract import Endpoint
 from ..databases.odbc.link import OdbcLink
 from ..databases.odbc.schema import OdbcSchema
+from ..errors import ScenarioError
 from .database import CrawlDatabase, Run
-from .dialects import NEXT, TABLES, CrawlSql, by_odbc, within
+from .dialects import NEXT, TABLES, CrawlSql, by_odbc, too_old, within
 from .odbc import CrawlConnection
 
 _ISOLATION = "read_committed"
@@ -41,13 +42,17 @@ class OdbcCrawl(CrawlDatabase):
     def check(self) -> Mapping[str, Any]:
         """See ``CrawlDatabase``."""
         by_odbc(self._endpoint, self._schema.kind)
-        return self._schema.check(_ISOLATION)
+        facts = self._schema.check(_ISOLATION)
+        if why := too_old(self._schema.kind, facts):
+            raise ScenarioError(f"{self.place}: {why}")
+        return facts
 
     def session(self, timeout_s: float, opened: Callable[[], None]) -> CrawlConnection:
         """See ``CrawlDatabase``."""
         greeting = self.sql.greet.split(NEXT)
 
         def ready(link: OdbcLink) -> None:
+            link.lists_as_texts()
             for statement in greeting:
                 link.execute(statement)
             opened()

@@ -19,6 +19,8 @@ LEASE_LOST = "lease_lost"
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.02, 0.5  # between two looks into an empty queue
 _HANDED_IN_AFTER_NS = 500_000_000
 """What was found is to be crawled by others, too: of a slow source no batch is waited for."""
+_HANDED_IN_LINKS = 10_000
+"""A batch is one parameter of a statement, which no server takes in any size (MariaDB: 16 MiB by default)."""
 
 
 class CrawlSession:
@@ -51,6 +53,7 @@ class CrawlSession:
         self._batch = batch
         self._mine: deque[Taken] = deque()
         self._done: list[Done] = []
+        self._links = 0  # of what is done
 
     def perform(self, record: Record) -> bool:
         """Crawl one container or document, waiting for one if need be; False when the crawl is over."""
@@ -99,8 +102,8 @@ class CrawlSession:
         else:
             outcome, size_bytes = _outcome(result), result.size_bytes
             self._done.append(Done(taken, result, time.perf_counter_ns()))
-        done = self._done
-        if done and (not self._mine or done[-1].end_ns - done[0].end_ns > _HANDED_IN_AFTER_NS):
+            self._links += len(result.links or ())
+        if self._done and (not self._mine or self._is_enough()):
             failed = self._hand_in(record)
             outcome = failed if failed and ours else outcome
         # A container is no document; but one that could not be opened stands for those behind it.
@@ -108,12 +111,17 @@ class CrawlSession:
             size_bytes = size_bytes if outcome == OK else 0
             record(operation, outcome, start_ns, time.perf_counter_ns(), size_bytes)
 
+    def _is_enough(self) -> bool:
+        """Whether what is done is handed in though there is more of the batch."""
+        done = self._done
+        return done[-1].end_ns - done[0].end_ns > _HANDED_IN_AFTER_NS or self._links > _HANDED_IN_LINKS
+
     def _hand_in(self, record: Record) -> str:
         """Have the crawl database note what was done; why the last of it does not count, "" where it does.
 
         What came before the last has been recorded as it was done: where it does not count, the stage tells.
         """
-        done, self._done = self._done, []
+        done, self._done, self._links = self._done, [], 0
         stage = f"{_operation(done[-1].taken)}/crawl_db"
         start_ns = time.perf_counter_ns()
         try:

@@ -90,6 +90,20 @@ def test_a_crawl_and_what_changed_since(target: Target, log: Log, tmp_path: Path
     assert target.schemas() == {"pinchpoint_test"}, "a crawl that it found is not dropped"
 
 
+def test_a_batch_is_of_one_source(target: Target, tmp_path: Path) -> None:
+    """However little of it there is: what is found in a batch belongs to the source it was found in."""
+    names = ["one", "two", "three"]
+    for name in names:
+        fill(tmp_path / name, 12, folders=6)
+    params = {"sources": [source(tmp_path / name, name) for name in names], "batch": 50}
+    found = crawled({"sql": target.endpoint, "search": NOWHERE}, params, sessions=2, keep_data=True)
+    assert {name: (each["count"], each["failures"]) for name, each in found.items()} == dict.fromkeys(
+        names, (12, 0)
+    )
+    logged = target.ask("SELECT source, url FROM pinchpoint_test.history")
+    assert all(f"/{name}" in url for name, url in logged)
+
+
 def test_sessions_share_a_site_and_hear_of_its_pauses(target: Target) -> None:
     """Pages that link to each other, in batches by six sessions: each fetched once; a pause is obeyed."""
     pages = {f"/p{n}": linking(*(f"/p{(n * k + 1) % 60}" for k in (1, 2, 3, 7))) for n in range(60)}

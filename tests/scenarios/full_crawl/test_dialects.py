@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import asdict, fields
+from typing import Any, cast
 
+import pyodbc
 import pytest
 import sqlglot
 from sqlglot import exp
 
 from pinchpoint_scenarios.contract import Endpoint
+from pinchpoint_scenarios.databases.odbc.drivers import FREETDS, MICROSOFT
+from pinchpoint_scenarios.databases.odbc.link import OdbcLink
 from pinchpoint_scenarios.errors import ScenarioError
-from pinchpoint_scenarios.full_crawl.dialects import DIALECTS, OURS, TABLES, known, within
+from pinchpoint_scenarios.full_crawl.dialects import DIALECTS, OURS, TABLES, known, too_old, within
 
 TSQL = {
     f"{name}[{number}]": statement
@@ -19,6 +24,26 @@ TSQL = {
     for number, statement in enumerate(given if isinstance(given, tuple) else (given,))
 }
 PROCEDURAL = ("place[0]",)  # a loop around a stored procedure
+
+
+class Overheard:
+    """A connection, and its cursor, that keeps the sizes it is told."""
+
+    rowcount, description = 1, None
+
+    def __init__(self) -> None:
+        self.sizes: Sequence[Any] = ()
+
+    def cursor(self) -> Overheard:
+        return self
+
+    def setinputsizes(self, sizes: Sequence[Any]) -> None:
+        self.sizes = sizes
+
+    def execute(self, text: str, *parameters: Any) -> None: ...
+
+    def nextset(self) -> bool:
+        return False
 
 
 def table_of(made: exp.Create) -> str:
@@ -51,6 +76,38 @@ def test_what_is_taken_is_locked_row_by_row_and_what_others_hold_is_passed_over(
         for hint in with_hints.expressions
     }
     assert {"READPAST", "UPDLOCK", "ROWLOCK"} <= hints
+
+
+def test_a_queue_s_insert_locks_no_range_of_keys() -> None:
+    """As an insert does by any index but the clustered one that passes over keys it has (IGNORE_DUP_KEY)."""
+    passing = [each for each in DIALECTS["mssql"].create if "IGNORE_DUP_KEY" in each]
+    assert [each.partition(" ON our.queue ([key]) ")[0] for each in passing] == [
+        "CREATE UNIQUE CLUSTERED INDEX queue_key"
+    ]
+
+
+def test_names_that_differ_in_case_alone_stay_two() -> None:
+    """Whom a document is shown to is compared letter by letter, whatever the database takes for the same."""
+    (granted,) = [
+        each
+        for statement in parsed("finish[0]")
+        for each in statement.find_all(exp.Insert)
+        if each.this.find(exp.Table).name == "access"
+    ]
+    collated = {each.this.name for each in granted.find_all(exp.Collate)}
+    assert collated == {"principal", "rights"}
+
+
+@pytest.mark.parametrize(
+    ("driver", "sizes"), [(MICROSOFT, [None, (pyodbc.SQL_WVARCHAR, 0, 0)]), (FREETDS, [])]
+)
+def test_a_list_travels_without_its_length(driver: str, sizes: list[Any]) -> None:
+    """Of which Microsoft's driver would make a plan each; other drivers take no text of any length."""
+    told = Overheard()
+    link = OdbcLink(cast("pyodbc.Connection", told), driver)
+    link.lists_as_texts()
+    link.execute("DECLARE @limit int = $1, @ids nvarchar(max) = $2", (1, "[1, 2]"))
+    assert list(told.sizes) == sizes
 
 
 def test_only_tables_that_are_made_are_used() -> None:
@@ -129,3 +186,29 @@ def test_a_server_that_is_not_driven_is_refused_in_words() -> None:
         known(Endpoint("sql", "mysql://host/db"))
     known(Endpoint("sql", "mariadb+odbc://host/db"))
     known(Endpoint("sql", "mssql+odbc://host/db"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "version", "settings", "said"),
+    [
+        ("mssql", "15.0.2000.5 Developer Edition", {"compatibility_level": "150"}, ""),
+        ("mssql", "12.0.2000.8 SQL Azure", {"compatibility_level": "160"}, ""),
+        (
+            "mssql",
+            "15.0.2000.5 Developer Edition",
+            {"compatibility_level": "120"},
+            "COMPATIBILITY_LEVEL = 140",
+        ),
+        ("mysql", "10.11.19-MariaDB-0+deb12u1", {}, ""),
+        ("mysql", "11.4.2-MariaDB", {}, ""),
+        ("mysql", "10.5.23-MariaDB", {}, "MariaDB 10.6 and later"),
+        ("mysql", "8.0.36", {}, "MariaDB 10.6 and later"),
+    ],
+)
+def test_a_server_that_is_too_old_is_said_before(
+    kind: str, version: str, settings: dict[str, str], said: str
+) -> None:
+    """By the version of MariaDB, which MySQL is not, and the level a database of SQL Server is kept at."""
+    why = too_old(kind, {"version": version, "settings": settings})
+    assert said in why
+    assert bool(why) == bool(said)

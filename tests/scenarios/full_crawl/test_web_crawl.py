@@ -83,6 +83,19 @@ def test_a_batch_of_pages_and_what_they_lead_to_is_one_statement(
     assert said.count("finish") <= 2 + 8, "the root, the start, and the pages in the order they are found"
 
 
+def test_a_batch_of_long_listings_is_handed_in_by_parts(sql: Endpoint) -> None:
+    """Pages of thousands of links each: no statement grows with all of a batch's."""
+    pages = {f"/p{n}": linking(*(f"http://h{n}.example/{m}" for m in range(6_000))) for n in range(8)}
+    server, recorder = Pages({"/": linking(*pages)} | pages), Recorder()
+    with server.running():
+        web = {"kind": "web", "name": "site", "url": server.url, "sitemaps": False, "robots": False}
+        params = {"sources": [web], "batch": 8}
+        found = crawled({"sql": sql, "search": NOWHERE}, params, sessions=1, recorder=recorder)["site"]
+    assert (found["count"], found["failures"]) == (9, 0)
+    taken, handed_in = 3, 1 + 1 + 4  # the root, the start, the listings
+    assert recorder.counts(stages=True)["document:site/crawl_db", "ok"] == taken + handed_in
+
+
 def test_what_the_server_calls_unchanged_is_not_sent_again(sql: Endpoint) -> None:
     """By ETag; what an unchanged page leads to stays; what changed is indexed, what is gone is removed."""
     search = Search()

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+from typing import Any
+
 from ...contract import Endpoint
 from ...databases.odbc.address import MSSQL, MYSQL, POSTGRESQL, SCHEMES
 from ...errors import ScenarioError
 from . import mariadb, postgresql, tsql
 from .contract import NEXT, OURS, TABLES, CrawlSql, within
 
-__all__ = ["DIALECTS", "NEXT", "OURS", "TABLES", "CrawlSql", "by_odbc", "known", "within"]
+__all__ = ["DIALECTS", "NEXT", "OURS", "TABLES", "CrawlSql", "by_odbc", "known", "too_old", "within"]
 
 DIALECTS: dict[str, CrawlSql] = {POSTGRESQL: postgresql.SQL, MSSQL: tsql.SQL, MYSQL: mariadb.SQL}
 """Kind of server -> its statements."""
 _BY_ODBC = frozenset({MYSQL, MSSQL})
+_LEAST_LEVEL = 140
+"""SQL Server 2017's: OPENJSON takes 130, STRING_AGG that version."""
+_LEAST_MARIADB = 10, 6
 _ALLOWED = (
     "postgresql://, mysql+odbc:// (MariaDB 10.6 and later), or mssql+odbc:// (SQL Server 2017 and later), "
     "for the crawl's queue and log"
@@ -42,3 +49,20 @@ def by_odbc(endpoint: Endpoint, kind: str) -> CrawlSql:
             f"allowed: {_ALLOWED}"
         )
     return DIALECTS[kind]
+
+
+def too_old(kind: str, facts: Mapping[str, Any]) -> str:
+    """Why a server by ODBC, as its ``check`` describes it, cannot hold a crawl database; "" where it can."""
+    if kind == MSSQL:
+        level = int(facts["settings"].get("compatibility_level", _LEAST_LEVEL))
+        if level >= _LEAST_LEVEL:
+            return ""
+        return (
+            f"the database's compatibility level is {level}; a crawl database needs {_LEAST_LEVEL} (SQL "
+            f"Server 2017) or later: ALTER DATABASE CURRENT SET COMPATIBILITY_LEVEL = {_LEAST_LEVEL}"
+        )
+    version = str(facts["version"])
+    numbers = tuple(int(number) for number in re.findall(r"\d+", version)[:2])
+    if "mariadb" in version.lower() and numbers >= _LEAST_MARIADB:
+        return ""
+    return f"the server is {version}, which cannot hold a crawl database; allowed: {_ALLOWED}"

@@ -20,21 +20,23 @@ from typing import LiteralString
 from .contract import CrawlSql
 
 _BINARY = "COLLATE Latin1_General_100_BIN2"
-"""As the other servers compare text; many a database here takes A for a."""
+"""As the other servers compare text; many a database here takes A for a, and OPENJSON's columns are as it."""
 _CREATE = (
-    # a key that is there already is passed over, not an error: two sessions may find the same link at once
     f"""CREATE TABLE our.queue (
-        id bigint IDENTITY PRIMARY KEY,
-        [key] uniqueidentifier NOT NULL UNIQUE WITH (IGNORE_DUP_KEY = ON),
+        id bigint IDENTITY NOT NULL, [key] uniqueidentifier NOT NULL,
         source nvarchar(200) {_BINARY} NOT NULL, kind varchar(20) NOT NULL, leaf bit NOT NULL,
         url nvarchar(max) NOT NULL, detail nvarchar(max) NOT NULL, version nvarchar(max) {_BINARY} NOT NULL,
         [identity] nvarchar(400) {_BINARY} NOT NULL, cycle int NOT NULL,
         holder uniqueidentifier, held_until datetime2 NOT NULL DEFAULT '0001-01-01', taken datetime2)""",
+    # A key that is there already is passed over, not an error: two sessions may find the same link at once.
+    # Clustered by it: of any other index that passes keys over, an insert locks the range up to the next one.
+    "CREATE UNIQUE CLUSTERED INDEX queue_key ON our.queue ([key]) WITH (IGNORE_DUP_KEY = ON)",
+    "CREATE UNIQUE INDEX queue_id ON our.queue (id)",
     "CREATE INDEX queue_turn ON our.queue (source, leaf, id)",
     f"""CREATE TABLE our.history (
         [key] uniqueidentifier PRIMARY KEY, source nvarchar(200) {_BINARY} NOT NULL,
         kind varchar(20) NOT NULL, url nvarchar(max) NOT NULL, state varchar(20) NOT NULL,
-        reason nvarchar(400) {_BINARY} NOT NULL, attempts int NOT NULL, bytes bigint NOT NULL,
+        reason nvarchar(4000) {_BINARY} NOT NULL, attempts int NOT NULL, bytes bigint NOT NULL,
         latency_s float, index_s float, started datetime2 NOT NULL, ended datetime2 NOT NULL,
         detail nvarchar(max) NOT NULL, version nvarchar(max) {_BINARY} NOT NULL,
         [identity] nvarchar(400) {_BINARY} NOT NULL, cycle int NOT NULL, seen int NOT NULL,
@@ -64,6 +66,17 @@ _CREATE = (
         PRIMARY KEY (source, host))""",
     "INSERT INTO our.cycle (number, ended) VALUES (0, SYSUTCDATETIME())",
 )
+_LEFT = "(SELECT MIN(id) FROM our.queue WITH (INDEX(queue_id)))"
+"""Of the queue; NULL where it is empty. Read in the order in which items come to it: who waits for one that
+was just crawled goes on to what was found in it, which by any other order may lie behind him."""
+
+
+def _later(seconds: LiteralString) -> LiteralString:
+    """The moment so many seconds, a float, from now; a month of milliseconds is too long for an int."""
+    return f"""DATEADD(second, FLOOR({seconds}),
+            DATEADD(millisecond, ({seconds} - FLOOR({seconds})) * 1000, SYSUTCDATETIME()))"""
+
+
 _TURN = """SELECT @source = JSON_VALUE(value, '$.source'),
         @leaf = CASE JSON_VALUE(value, '$.leaf') WHEN 'true' THEN 1 ELSE 0 END
     FROM OPENJSON(@turns) WHERE [key] = @turn"""
@@ -81,7 +94,7 @@ _TAKE = f"""
             WHERE source = @source AND leaf = @leaf AND (held_until < SYSUTCDATETIME() OR holder = @holder)
             ORDER BY id)
         UPDATE free SET holder = @holder, taken = SYSUTCDATETIME(),
-            held_until = DATEADD(millisecond, @lease_s * 1000, SYSUTCDATETIME())
+            held_until = {_later("@lease_s")}
         OUTPUT inserted.id, inserted.cycle, inserted.[key], inserted.source, inserted.kind, inserted.url,
             inserted.detail, inserted.version, inserted.[identity] INTO @taken;
         SET @turn = @turn + 1;
@@ -103,7 +116,10 @@ _SAME = f"new.version <> '' AND h.version = new.version {_BINARY}"
 
 
 def _added(items: LiteralString) -> LiteralString:
-    """Puts items, a variable, into the queue of the variables ``@cycle`` and ``@source``."""
+    """Puts items, a variable, into the queue of the variables ``@cycle`` and ``@source``.
+
+    Looked up one by one, as in all that joins a list: reading a whole table would wait for what others lock.
+    """
     return f"""
     INSERT INTO our.queue (cycle, source, [key], kind, leaf, url, detail, version, [identity])
     SELECT @cycle, @source, new.[key], new.kind, CASE WHEN new.kind = 'document' THEN 1 ELSE 0 END, new.url,
@@ -113,14 +129,15 @@ def _added(items: LiteralString) -> LiteralString:
         AND NOT EXISTS (
             SELECT 1 FROM our.history AS h WHERE h.[key] = new.[key]
                 AND (h.cycle = @cycle OR (new.kind = 'document' AND h.state IN ('ok', 'skipped')
-                    AND {_SAME})))"""
+                    AND {_SAME})))
+    OPTION (LOOP JOIN)"""
 
 
 _ADD = "DECLARE @cycle int = $1, @source nvarchar(200) = $2, @items nvarchar(max) = $3;" + _added("@items")
 _SEEN = f"""
     DECLARE @cycle int = $1, @items nvarchar(max) = $2;
     UPDATE h SET seen = @cycle
-    FROM our.history AS h JOIN OPENJSON(@items) {_ITEMS} ON h.[key] = new.[key]
+    FROM OPENJSON(@items) {_ITEMS} INNER LOOP JOIN our.history AS h ON h.[key] = new.[key]
     WHERE h.kind = 'document' AND h.cycle < @cycle AND h.seen < @cycle AND h.state IN ('ok', 'skipped')
         AND {_SAME}"""
 _FINISH = f"""
@@ -129,7 +146,7 @@ _FINISH = f"""
     DECLARE @done TABLE (
         id bigint, [key] uniqueidentifier, source nvarchar(200), kind varchar(20), url nvarchar(max),
         detail nvarchar(max), [identity] nvarchar(400), cycle int, taken datetime2, state varchar(20),
-        reason nvarchar(400), attempts int, bytes bigint, latency_s float, index_s float,
+        reason nvarchar(4000), attempts int, bytes bigint, latency_s float, index_s float,
         version nvarchar(max), address nvarchar(max), ago_s float, grants nvarchar(max),
         targets nvarchar(max), failures nvarchar(max));
     SET XACT_ABORT ON;
@@ -139,20 +156,20 @@ _FINISH = f"""
     SELECT q.id, q.[key], q.source, q.kind, q.url, q.detail, q.[identity], q.cycle, q.taken, g.state,
         g.reason, g.attempts, g.bytes, g.latency_s, g.index_s, g.version, g.address, g.ago_s, g.grants,
         g.targets, g.failures
-    FROM our.queue AS q WITH (ROWLOCK, UPDLOCK) JOIN OPENJSON(@items) WITH (
-        id bigint, state varchar(20), reason nvarchar(400), attempts int, bytes bigint, latency_s float,
+    FROM OPENJSON(@items) WITH (
+        id bigint, state varchar(20), reason nvarchar(4000), attempts int, bytes bigint, latency_s float,
         index_s float, version nvarchar(max), address nvarchar(max), ago_s float,
         grants nvarchar(max) AS JSON, targets nvarchar(max) AS JSON, failures nvarchar(max) AS JSON)
-        AS g ON g.id = q.id
+        AS g INNER LOOP JOIN our.queue AS q WITH (ROWLOCK, UPDLOCK) ON q.id = g.id
     WHERE q.holder = @holder;
     IF EXISTS (SELECT 1 FROM @done) {_added("@found")};
-    DELETE q FROM our.queue AS q JOIN @done AS d ON q.id = d.id;
-    DELETE a FROM our.access AS a JOIN @done AS d ON a.[key] = d.[key] WHERE d.grants IS NOT NULL;
+    DELETE q FROM @done AS d INNER LOOP JOIN our.queue AS q ON q.id = d.id;
+    DELETE a FROM @done AS d INNER LOOP JOIN our.access AS a ON a.[key] = d.[key] WHERE d.grants IS NOT NULL;
     INSERT INTO our.access ([key], principal, rights, allowed)
-    SELECT DISTINCT d.[key], g.principal, g.rights, g.allowed
+    SELECT DISTINCT d.[key], g.principal {_BINARY}, g.rights {_BINARY}, g.allowed
     FROM @done AS d CROSS APPLY OPENJSON(d.grants) WITH (
         principal nvarchar(max), rights nvarchar(max), allowed bit) AS g;
-    DELETE l FROM our.links AS l JOIN @done AS d ON l.[key] = d.[key] WHERE d.targets IS NOT NULL;
+    DELETE l FROM @done AS d INNER LOOP JOIN our.links AS l ON l.[key] = d.[key] WHERE d.targets IS NOT NULL;
     INSERT INTO our.links ([key], target, url)
     SELECT d.[key], g.target, MIN(g.url)
     FROM @done AS d CROSS APPLY OPENJSON(d.targets) WITH (target uniqueidentifier, url nvarchar(max)) AS g
@@ -161,7 +178,7 @@ _FINISH = f"""
     SELECT d.[key], d.cycle, g.stage, g.failure, g.message
     FROM @done AS d CROSS APPLY OPENJSON(d.failures) WITH (
         stage varchar(40), failure varchar(80), message nvarchar(max)) AS g;
-    DELETE h FROM our.history AS h JOIN @done AS d ON h.[key] = d.[key];
+    DELETE h FROM @done AS d INNER LOOP JOIN our.history AS h ON h.[key] = d.[key];
     INSERT INTO our.history (source, [key], kind, url, detail, [identity], state, reason, attempts, bytes,
         latency_s, index_s, version, cycle, seen, started, ended, holder, id)
     SELECT source, [key], kind, COALESCE(NULLIF(address, ''), url), detail, [identity], state, reason,
@@ -186,21 +203,21 @@ _REMOVE = """
 _FAILED_CONTAINER = """EXISTS (
         SELECT 1 FROM our.history AS f WHERE f.source = s.source AND f.cycle = @cycle AND f.kind <> 'document'
             AND f.state = 'failed')"""
-_STATE = """
+_STATE = f"""
     DECLARE @holder uniqueidentifier = $1;
     SELECT TOP (1) number, CASE WHEN ended IS NULL THEN 0 ELSE 1 END,
         CASE WHEN held_until >= SYSUTCDATETIME() AND holder <> @holder THEN 1 ELSE 0 END,
-        CASE WHEN EXISTS (SELECT 1 FROM our.queue) THEN 1 ELSE 0 END,
+        CASE WHEN {_LEFT} IS NULL THEN 0 ELSE 1 END,
         DATEDIFF_BIG(microsecond, (SELECT MIN(started) FROM our.cycle WHERE number > (
             SELECT MAX(number) FROM our.cycle WHERE started IS NULL)), ended) / 1e6,
         DATEDIFF_BIG(microsecond, started, SYSUTCDATETIME()) / 1e6
     FROM our.cycle ORDER BY number DESC"""
-_CLAIM = """
+_CLAIM = f"""
     DECLARE @holder uniqueidentifier = $1, @lease_s float = $2, @number int = $3, @ended bit = $4;
     UPDATE our.cycle WITH (ROWLOCK, UPDLOCK) SET holder = @holder,
-        held_until = DATEADD(millisecond, @lease_s * 1000, SYSUTCDATETIME())
+        held_until = {_later("@lease_s")}
     WHERE number = @number AND CASE WHEN ended IS NULL THEN 0 ELSE 1 END = @ended
-        AND (held_until < SYSUTCDATETIME() OR holder = @holder) AND NOT EXISTS (SELECT 1 FROM our.queue)
+        AND (held_until < SYSUTCDATETIME() OR holder = @holder) AND {_LEFT} IS NULL
         AND NOT EXISTS (SELECT 1 FROM our.cycle AS later WHERE later.number > @number)"""
 _SUMMARY = """
     DECLARE @cycle int = $1;
@@ -252,9 +269,9 @@ SQL = CrawlSql(
     drop="""
     DECLARE @holder uniqueidentifier = $1, @ids nvarchar(max) = $2;
     DELETE FROM our.queue WHERE id IN (SELECT value FROM OPENJSON(@ids)) AND holder = @holder""",
-    renew="""
+    renew=f"""
     DECLARE @lease_s float = $1, @id bigint = $2, @holder uniqueidentifier = $3;
-    UPDATE our.queue WITH (ROWLOCK) SET held_until = DATEADD(millisecond, @lease_s * 1000, SYSUTCDATETIME())
+    UPDATE our.queue WITH (ROWLOCK) SET held_until = {_later("@lease_s")}
     WHERE id = @id AND holder = @holder""",
     add=_ADD,
     seen=_SEEN,
@@ -265,9 +282,9 @@ SQL = CrawlSql(
         JOIN our.history AS h ON h.[key] = item.[key] AND h.id = item.id
     WHERE h.holder = @holder""",
     relink=_RELINK,
-    hold="""
+    hold=f"""
     DECLARE @source nvarchar(200) = $1, @host nvarchar(200) = $2, @seconds float = $3;
-    DECLARE @until datetime2 = DATEADD(millisecond, @seconds * 1000, SYSUTCDATETIME());
+    DECLARE @until datetime2 = {_later("@seconds")};
     INSERT INTO our.holds (source, host, until)
     SELECT @source, @host, @until
     WHERE NOT EXISTS (
