@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import LiteralString
+from typing import Any, LiteralString
 
 NEXT = "\n;;\n"
 """Between the parts of a script."""
@@ -149,4 +149,5 @@ def within(sql: CrawlSql, schema: LiteralString) -> CrawlSql:
             return tuple(statement.replace(OURS, f"{schema}.") for statement in given)
         return given.replace(OURS, f"{schema}.")
 
-    return replace(sql, **{each.name: named(getattr(sql, each.name)) for each in fields(sql)})
+    changed: dict[str, Any] = {each.name: named(getattr(sql, each.name)) for each in fields(sql)}
+    return replace(sql, **changed)
