@@ -3,48 +3,29 @@
 from __future__ import annotations
 
 import json
-import os
-import pwd
 import signal
-import subprocess
-import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import psutil
 import psycopg
 import pytest
 from collectors.asking import asking, found, read_again
+from postgresserver import Server, older_postgres
 from servers import running
-from support import require
 
 from pinchpoint_collectors.databases.postgres_sql import APPLICATION
 from pinchpoint_collectors.errors import CollectorError
-from pinchpoint_collectors.record import Collector, Sample, Watch
+from pinchpoint_collectors.record import Sample, Watch
 from pinchpoint_collectors.registry import kind
-from pinchpoint_infra.embedded.tiers.contract import free_port
 from pinchpoint_infra.embedded.tiers.sql import Sql
 
 OURS = f"FROM pg_stat_activity WHERE application_name = '{APPLICATION}'"
 README = (Path(__file__).parents[2] / "collectors" / "README.md").read_text()
-
-
-class Server:
-    """A PostgreSQL: its roles' URLs and its leading process."""
-
-    def __init__(self, admin: str, loader: str, monitor: str, pid: int) -> None:
-        self.admin, self.loader, self.monitor, self.pid = admin, loader, monitor, pid
-
-    def ask(self, statement: str) -> list[tuple[Any, ...]]:
-        """As the superuser."""
-        with psycopg.connect(self.admin, autocommit=True) as connection:
-            cursor = connection.execute(statement.encode())
-            return cursor.fetchall() if cursor.description else []
 
 
 @pytest.fixture(scope="module")
@@ -319,64 +300,9 @@ def test_an_endpoint_that_is_no_postgresql_is_explained(options: dict[str, str])
         kind("postgres").connect([Watch("kv1", "nosql", options=options)])
 
 
-@contextmanager
-def system_postgres(folder: Path) -> Iterator[Server]:
-    """A server of the system's own package, older than 18: made, started and removed here."""
-    initdb = _newest_initdb()
-    user = pwd.getpwnam("nobody").pw_uid if os.geteuid() == 0 else None
-    data, port = folder / "data", free_port()
-    data.mkdir(mode=0o700)
-    if user is not None:
-        os.chown(data, user, -1)
-    password = folder / "password"
-    password.write_text("sesame")
-    own: dict[str, Any] = {"user": user, "extra_groups": [] if user is not None else None, "cwd": data}
-    subprocess.run(
-        [initdb, "-D", data, "-U", "admin", f"--pwfile={password}", "-A", "scram-sha-256", "--no-sync"],
-        check=True, capture_output=True, **own,
-    )  # fmt: skip
-    settings = ("unix_socket_directories=", "track_io_timing=on", "dynamic_shared_memory_type=mmap")
-    command = [str(initdb.with_name("postgres")), "-D", str(data), "-h", "127.0.0.1", "-p", str(port)]
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(
-            [*command, *(f"-c{setting}" for setting in settings)], stdout=log, stderr=log, **own
-        )
-    try:
-        admin = f"postgresql://admin:sesame@127.0.0.1:{port}/postgres"
-        _wait(admin, process, folder / "log")
-        loaded = Server(admin, admin, admin, process.pid)
-        loaded.ask("CREATE ROLE monitor LOGIN PASSWORD 'sesame' IN ROLE pg_monitor")
-        loaded.ask("CREATE ROLE loader LOGIN PASSWORD 'sesame'")
-        loaded.ask("CREATE DATABASE loadtest OWNER loader")
-        monitor, loader = (admin.replace("//admin", f"//{role}") for role in ("monitor", "loader"))
-        yield Server(admin, loader.replace("/postgres", "/loadtest"), monitor, process.pid)
-    finally:
-        process.send_signal(signal.SIGINT)
-        process.wait(15)
-
-
-def _newest_initdb() -> Path:
-    """Of the installed versions the newest below 18."""
-    there = sorted(Path("/usr/lib/postgresql").glob("1[3-7]/bin/initdb"))
-    return there[-1] if there else Path(require("initdb of PostgreSQL 13 to 17", "postgresql"))
-
-
-def _wait(url: str, process: subprocess.Popen[Any], log: Path) -> None:
-    deadline = time.monotonic() + 20
-    while True:
-        try:
-            psycopg.connect(url, connect_timeout=2).close()
-        except psycopg.OperationalError:
-            assert process.poll() is None, log.read_text()
-            assert time.monotonic() < deadline, log.read_text()
-            time.sleep(0.1)
-        else:
-            return
-
-
-def test_an_older_server_is_read_with_its_own_views(ordinary_place: Path) -> None:
+def test_an_older_server_is_read_with_its_own_views() -> None:
     """The same metrics from other views; what it cannot say is listed, and nothing is made up."""
-    with system_postgres(ordinary_place) as old, watching(old.monitor) as collector:
+    with older_postgres() as old, watching(old.monitor) as collector:
         facts = collector.inventory()["sql1"]
         with blocked(old, 2):
             time.sleep(0.5)
@@ -403,26 +329,3 @@ def test_an_older_server_is_read_with_its_own_views(ordinary_place: Path) -> Non
     assert ("db.write_latency_s", "data") not in values
     assert (("db.write_latency_s", "data") in listed) == (version < 16)
     assert {metric for metric, _ in values if f"`{metric}`" not in README} == set()
-
-
-@pytest.fixture
-def ordinary_place() -> Iterator[Path]:
-    """A folder the user ``nobody`` can reach."""
-    with tempfile.TemporaryDirectory(prefix="server-", ignore_cleanup_errors=True) as folder:
-        Path(folder).chmod(0o755)
-        yield Path(folder)
-
-
-def test_looks_stop_while_nobody_reads(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While data is loaded for minutes, the server is left alone, and nothing piles up."""
-    monkeypatch.setattr("pinchpoint_collectors.databases.looks.IDLE_AFTER_S", 0.4)
-    looks: Callable[[Collector], int] = lambda collector: len(collector._watcher._looks)  # type: ignore[attr-defined]  # noqa: E731
-    with watching(server.monitor) as collector:
-        time.sleep(1)
-        count = looks(collector)
-        assert 1 <= count <= 6
-        time.sleep(0.5)
-        assert looks(collector) == count
-        collector.read()
-        time.sleep(0.3)
-        assert looks(collector) >= 1
