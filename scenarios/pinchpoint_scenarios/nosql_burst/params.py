@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from ..contract import Params
 from ..duration import Seconds
@@ -15,7 +15,19 @@ from .records import STAMP_BYTES, draw
 UPDATE, INSERT, READ, READ_MODIFY_WRITE = "update", "insert", "read", "read_modify_write"
 OPERATIONS = (UPDATE, INSERT, READ, READ_MODIFY_WRITE)
 
-Verify = Annotated[int, Field(ge=0)] | Literal["all"]
+
+def _number_or(word: str) -> BeforeValidator:
+    """Of a field that takes numbers and one word: whatever else stands there is told both."""
+
+    def checked(value: object) -> object:
+        if value != word and (isinstance(value, bool) or not isinstance(value, int)):
+            raise ValueError(f"found {value!r}; allowed: a whole number, or {word}")
+        return value
+
+    return BeforeValidator(checked)
+
+
+Verify = Annotated[Annotated[int, Field(ge=0)] | Literal["all"], _number_or("all")]
 
 
 class CassandraParams(Params):
@@ -44,7 +56,9 @@ class MongoParams(Params):
         journal: whether it waits for their journals on disk, too.
     """
 
-    write_concern: Annotated[int, Field(ge=0, le=50)] | Literal["majority"] = "majority"
+    write_concern: Annotated[
+        Annotated[int, Field(ge=0, le=50)] | Literal["majority"], _number_or("majority")
+    ] = "majority"
     journal: bool = True
 
     @model_validator(mode="after")

@@ -90,6 +90,8 @@ def test_latest_prefers_what_was_inserted_last() -> None:
         ({"mongodb": {"write_concern": 0}}, "add journal: false"),
         ({"ttl": "0s"}, "above zero"),
         ({"verify": -1}, "verify"),
+        ({"verify": "some"}, "found 'some'; allowed: a whole number, or all"),
+        ({"mongodb": {"write_concern": True}}, "found True; allowed: a whole number, or majority"),
         ({"keys": 0}, "keys"),
     ],
 )
