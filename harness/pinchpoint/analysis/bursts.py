@@ -72,6 +72,8 @@ def burst_table(inputs: Inputs, load: Load) -> list[dict[str, Any]]:
     where there was none in ``watched_s``, the time until the next burst or the end of the measuring.
     """
     window, found = inputs.window, burst_steps(inputs, load)
+    if not found:
+        return []
     inside = np.zeros(window.steps, dtype=bool)
     for start, end in found:
         inside[start:end] = True

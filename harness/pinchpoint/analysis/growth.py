@@ -19,7 +19,7 @@ from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures, Measures, Sh
 from pinchpoint.analysis.resources import Resource, ResourceType
 from pinchpoint.analysis.series import Floats, Window
 from pinchpoint.analysis.signature import Suspicion
-from pinchpoint.analysis.thresholds import CEILING, MIN_LEVELS, RISES, UTILISATION, Threshold
+from pinchpoint.analysis.thresholds import CEILING, FLAT, MIN_LEVELS, RISES, UTILISATION, Threshold
 from pinchpoint.analysis.verdict import Fact
 from pinchpoint.report import units
 
@@ -96,22 +96,29 @@ def _grown(one: Suspicion, climb: Climb) -> Suspicion:
     if resource is None:
         return one
     measured = [measure(resource, climb.rows(level)) for level in climb.levels]
-    line = find_line(climb, np.array([_use(each, one) for each in measured], dtype=float))
-    facts = [fact for fact in (_queue(one, measured, climb), _ceiling(one, line, climb)) if fact]
+    use = np.array([_use(each, one) for each in measured], dtype=float)
+    line = find_line(climb, use)
+    facts = [fact for fact in (_queue(one, measured, use, climb), _ceiling(one, line, climb)) if fact]
     evidence = one.evidence | {fact.evidence for fact in facts}
     return replace(one, evidence=evidence, grown=tuple(facts), outrun=_outrun(line, climb))
 
 
-def _queue(one: Suspicion, measured: Sequence[Measures], climb: Climb) -> Fact | None:
-    """E2: what waits for it grows with the load, by Kendall's rank correlation."""
+def _queue(one: Suspicion, measured: Sequence[Measures], use: Floats, climb: Climb) -> Fact | None:
+    """E2: what waits for it grows with the load, by Kendall's rank correlation.
+
+    Where nothing of it is left a queue is as long as a pool of users or connections lets it be: those levels
+    count as one.
+    """
     words, metric, show = WAITING.get(one.resource.type, ("", "", units.percent))
     waiting = np.array([_waiting(each) for each in measured], dtype=float)
     known = np.isfinite(waiting)
     if not metric or known.sum() < MIN_LEVELS.value:
         return None
+    full = known & (use >= 1 - FLAT.value)
+    ranked = np.where(full, waiting[full].mean(), waiting) if full.any() else waiting
     load = np.array([level.amount for level in climb.levels])
-    tau, p = scipy.stats.kendalltau(load[known], waiting[known])
-    if not (tau > 0 and p < RISES.value):
+    tau, p = scipy.stats.kendalltau(load[known], ranked[known], alternative="greater")
+    if p >= RISES.value:
         return None
     first, last = (show(float(waiting[known][at])) for at in (0, -1))
     text = f"{words} grew with the load: {first} at the first level, {last} at the last (tau {tau:.2f})"

@@ -61,15 +61,18 @@ def judged_part(
 ) -> Inputs:
     """The part of a run that is judged, as if there were nothing else.
 
-    Of a load in steps the levels beyond the knee; where none was found those at the end at which the same
-    was used up (``full_from_s``: from when on), else the last one, which is the highest. Of a ramp what came
-    when it had reached its end.
+    Of a load in steps the levels beyond the knee, and its own where the same was used up all through it
+    (``full_from_s``: from when on); where no knee was found those at the end at which it was, else the last
+    one, which is the highest. Of a ramp what came when it had reached its end.
     """
     if levels:
         climber, top = levels[0].scenario, max(levels, key=lambda level: level.end_s)
         knee_at = knee.level if knee and knee.found and knee.level is not None else math.inf
         own = [one for one in levels if one.scenario == climber]
-        judged = [one for one in own if one.amount > knee_at]
+        full_s = full_from_s - float(inputs.window.step_s)  # which is told in whole steps
+        judged = [
+            one for one in own if one.amount > knee_at or (one.amount == knee_at and one.start_s > full_s)
+        ]
         judged = judged or [one for one in own if one.end_s > full_from_s] or [top]
         start_s, end_s = min(one.start_s for one in judged), max(one.end_s for one in judged)
         part = _cut(inputs, start_s, end_s, _users(levels, start_s, end_s))

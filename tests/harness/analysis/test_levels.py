@@ -58,9 +58,9 @@ def test_a_climb_to_saturation_names_the_cause_with_high_confidence(seed: int) -
     assert verdict.knee["found"]
     assert verdict.knee["level"] == 600
     assert "600/s" in verdict.knee["why"]
-    # What is judged is what came after the knee: 700/s and 800/s.
+    # What is judged is what came from the knee on, where the CPU was full already: 600/s to 800/s.
     assert found.window is not None
-    assert (found.window[0][14:19], found.window[1][14:19]) == ("02:12", "02:50")
+    assert (found.window[0][14:19], found.window[1][14:19]) == ("01:52", "02:50")
 
 
 def test_a_climb_that_ends_in_a_miss_has_met_its_objective_up_to_there() -> None:
