@@ -32,6 +32,8 @@ def load_words(load: Row) -> str:
             words.append(f"rising in {units.seconds(load['ramp_s'])}")
         if load.get("jitter_ratio"):
             words.append(f"{units.percent(load['jitter_ratio'])} jitter")
+        if load.get("arrivals") == "constant":
+            words.append("constant arrivals")
         return ", ".join(words)
     if model == "ramp":
         ends = f"{of_load(load['start'])} to {of_load(load['to'])}"

@@ -96,6 +96,22 @@ def test_a_guard_and_a_warm_up_are_said() -> None:
             },
             "from 50/s in steps of 25/s, each 60 s, until objective",
         ),
+        (
+            {
+                "model": "burst",
+                "base_per_s": 5.0,
+                "peak_per_s": 90.0,
+                "every_s": 30.0,
+                "for_s": 4.0,
+                "ramp_s": 1.0,
+                "back_to_back": 2,
+                "gap_s": 3.0,
+                "jitter_ratio": 0.2,
+                "arrivals": "constant",
+            },
+            "5/s, bursts of 90/s for 4 s every 30 s, 2 back to back, 3 s apart, rising in 1 s, 20 % jitter, "
+            "constant arrivals",
+        ),
     ],
 )
 def test_a_load_is_said_in_words(load: dict[str, object], words: str) -> None:
