@@ -199,6 +199,21 @@ def test_every_metric_and_fact_is_in_the_readme(server: MariaDb) -> None:
     assert [key for key in (*facts, *facts["database"]) if f"`{key}`" not in README] == []
 
 
+def test_statements_that_hold_any_bytes_hide_nothing(server: MariaDb) -> None:
+    """A load that writes pictures has them in its statements, and the list of sessions shows these."""
+    with server.session(charset="utf8mb4") as session, watching(server.url(WATCHER)) as collector:
+        statement = b"SELECT SLEEP(3), _binary '\xff\x00\xc3\x28'"
+        sleeping = threading.Thread(target=session.execute, args=(statement,))
+        sleeping.start()
+        try:
+            time.sleep(1.0)
+            active = found(collector.read())["db.sessions_active", ""]
+        finally:
+            sleeping.join()
+    assert active is not None
+    assert active > 0.3
+
+
 def test_a_lost_connection_costs_one_reading(server: MariaDb) -> None:
     """An administrator ends our session: that reading fails and says it, the next has its differences."""
     with watching(server.url(WATCHER)) as collector:

@@ -51,7 +51,7 @@ class Server(SharedConnection["pymysql.Connection[DictCursor]", Mapping[str, Any
         try:
             with connection.cursor() as cursor:
                 cursor.execute(statement)
-                return list(cursor.fetchall())
+                return [{name: _text(value) for name, value in row.items()} for row in cursor.fetchall()]
         except (pymysql.Error, OSError) as error:
             number = error.args[0] if error.args else None
             if not isinstance(number, int) or number in _LOST or number < 1000:
@@ -67,6 +67,7 @@ class Server(SharedConnection["pymysql.Connection[DictCursor]", Mapping[str, Any
                 write_timeout=ANSWER_S,
                 autocommit=True,
                 charset="utf8mb4",
+                use_unicode=False,
                 cursorclass=DictCursor,
                 program_name=APPLICATION,
             )
@@ -95,6 +96,11 @@ class Server(SharedConnection["pymysql.Connection[DictCursor]", Mapping[str, Any
             (remedy for words, remedy in _WORDS.items() if words in said.lower()), ""
         )
         return kind(f"{self._where}: {said}{remedy and f'; {remedy}'}")
+
+
+def _text(value: Any) -> Any:
+    """Text as text, whatever bytes are in it: the list of sessions shows statements, which may hold any."""
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
 
 _REFUSED = (1044, 1054, 1109, 1142, 1143, 1146, 1193, 1227)
