@@ -109,8 +109,10 @@ def test_a_guard_and_a_warm_up_are_said() -> None:
                 "jitter_ratio": 0.2,
                 "arrivals": "constant",
             },
-            "5/s, bursts of 90/s for 4 s every 30 s, 2 back to back, 3 s apart, rising in 1 s, 20 % jitter, "
-            "constant arrivals",
+            (
+                "5/s, bursts of 90/s for 4 s every 30 s, 2 back to back, 3 s apart, rising in 1 s, 20 % jitter, "
+                "constant arrivals"
+            ),
         ),
     ],
 )
