@@ -16,7 +16,7 @@ from statistics import median
 import numpy as np
 
 from pinchpoint.analysis.inputs import Limits
-from pinchpoint.analysis.thresholds import CAP_MATCH, FLAT, IRREGULAR
+from pinchpoint.analysis.thresholds import CAP_MATCH, FLAT, IRREGULAR, MIN_STEPS
 from pinchpoint.probe.figures import Figures, Mean
 from pinchpoint.report import units
 from pinchpoint_scenarios.storage_probe import Cell
@@ -31,6 +31,8 @@ PART_MATCH = 0.015
 has such a pair of caps; where one has, both say the same."""
 WORKLOADS = 2
 """A rate that two workloads share is none of a device's (our value)."""
+REGULAR = 0.005
+"""Repetitions under a regulator differ by half a per cent at most (our value)."""
 WAYS = ("read", "write")
 
 
@@ -184,7 +186,9 @@ def _cap(found: Found, name: str) -> Cap | None:
     against = [cell for cell in near if cell not in at and (cell in even or rates[cell].middle > level)]
     if against or not held:
         return None
-    why = _shared(held, rates, name) or (_alone(found, held, rates, name) if way else None)
+    why = _shared(held, rates, name)
+    if way:
+        why = (why or _alone(found, held, rates, name)) if _regular(found, at, rates) else None
     return Cap(value=level, cells=tuple(at), why=why) if why else None
 
 
@@ -211,14 +215,25 @@ def _kind(cell: Cell, name: str) -> tuple[float | None, ...]:
 
 
 def _alone(found: Found, held: Sequence[Cell], rates: Mapping[Cell, Mean], name: str) -> str | None:
-    """Why it is a cap though one workload alone reaches it: its I/Os come as evenly as no device serves."""
-    told = [one for cell in held if not _mixed(cell) and (one := found[cell].irregular_ratio) is not None]
-    if not told or median(told) >= IRREGULAR.value:
+    """Why it is a cap though one workload alone reaches it; None where its seconds tell nothing."""
+    if all(_mixed(cell) or found[cell].irregular_ratio is None for cell in held):
         return None
     listed = ", ".join(f"{cell.name} {rate(name, rates[cell].middle)}" for cell in held[:4])
-    return (
-        f"one rate with I/O waiting for I/O: {listed}; the number of I/Os differs from second to second as "
-        f"little as if the time between two spread by {units.percent(median(told))}: no device is as even"
+    return f"one rate with I/O waiting for I/O, as even as no device's: {listed}"
+
+
+def _regular(found: Found, at: Sequence[Cell], rates: Mapping[Cell, Mean]) -> bool:
+    """Whether reads or writes come as evenly as no device serves them: by their seconds, else repetitions.
+
+    Rates of reads alone, and of writes alone, are many, and some agree by chance.
+    """
+    pure = [cell for cell in at if not _mixed(cell)]
+    told = [cell for cell in pure if found[cell].irregular_ratio is not None]
+    if sum(found[cell].seconds or 0.0 for cell in told) >= MIN_STEPS.value:
+        return median(found[cell].irregular_ratio or 0.0 for cell in told) < IRREGULAR.value
+    repeated = [cell for cell in pure if found[cell].trials > 1]
+    return bool(repeated) and all(
+        rates[cell].usual_spread_ratio <= max(REGULAR, counted_ratio(found[cell])) for cell in repeated
     )
 
 

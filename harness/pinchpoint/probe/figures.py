@@ -68,8 +68,8 @@ class Figures:
         max_s: the longest.
         seconds: how long all of it was measured.
         uneven_ratio: spread of the rate from step to step, beyond what counting whole I/Os makes.
-        irregular_ratio: how far the times between I/Os would spread that make such a spread; None also of
-            too few I/Os to tell a device's.
+        irregular_ratio: how far the times between I/Os would spread that make such a spread, from five
+            steps on; None also of too few I/Os to tell a device's.
     """
 
     trials: int
@@ -109,7 +109,7 @@ def of(trials: Sequence[Trial]) -> Figures:
     p50_s, p95_s, p99_s, p999_s = times.quantiles([one.latency for one in done if one.latency], _SHARES)
     longest = [one.max_s for one in done if one.max_s is not None]
     lasted = [one.seconds for one in done if one.seconds is not None]
-    uneven, count = _steps(done)
+    uneven, count, steps = _steps(done)
     return Figures(
         trials=len(done),
         failed=tuple(dict.fromkeys(one.failed for one in trials if one.failed)),
@@ -126,7 +126,9 @@ def of(trials: Sequence[Trial]) -> Figures:
         p999_s=p999_s,
         max_s=max(longest, default=None),
         seconds=sum(lasted) if lasted else None,
-        uneven_ratio=None if uneven is None else max(0.0, uneven - COUNTED / count),
+        uneven_ratio=max(0.0, uneven - COUNTED / count)
+        if uneven is not None and steps >= MIN_STEPS.value
+        else None,
         irregular_ratio=None if uneven is None else _irregular(uneven, count),
     )
 
@@ -136,10 +138,11 @@ def _mean(values: Sequence[float | None]) -> Mean | None:
     return Mean.of(known) if known else None
 
 
-def _steps(done: Sequence[Trial]) -> tuple[float | None, float]:
-    """(spread of the middle two thirds of the steps, each as a share of its repetition's mean; I/Os a step).
+def _steps(done: Sequence[Trial]) -> tuple[float | None, float, int]:
+    """(spread of the middle two thirds of the steps; I/Os a step; how many steps).
 
-    The spread is None of too few steps, and where nothing was done in most.
+    Each step is a share of its repetition's mean. The spread is None of fewer than five, and where nothing
+    was done in most.
     """
     shares = []
     for one in done:
@@ -147,7 +150,7 @@ def _steps(done: Sequence[Trial]) -> tuple[float | None, float]:
         shares += [value / mean for value in one.series.iops] if one.series and mean else []
     counts = [value * one.series.step_s for one in done if one.series for value in one.series.iops]
     usual = float(np.median(counts)) if counts else 0.0
-    return (spread(np.array(shares)) if usual and len(shares) >= MIN_STEPS.value else None), usual
+    return (spread(np.array(shares)) if usual else None), usual, len(shares)
 
 
 def _irregular(spread_ratio: float, count: float) -> float | None:
