@@ -32,6 +32,9 @@ from pinchpoint.analysis.thresholds import (
 COUNT_ERROR = 0.5
 """Counts of evenly spaced I/Os in a second differ by one: their standard deviation is half of that at most,
 and that far can the middle two thirds of them lie from their median."""
+ENDS_ERROR = 0.5**0.5
+"""Where so many a second are a whole number, an I/O ends with each second or just after it: what is counted
+is off by a half at either end, by chance, and so is the time of these I/Os."""
 COUNTED = 1.5
 """A count is off by one at a second's two ends, and half another by rounding."""
 TICK_S = 0.0005
@@ -196,7 +199,7 @@ def _slope(rate: Floats, io: Floats, outstanding: Floats, rows: Rows, step_s: fl
         return None
     x, y = (np.log(column[rows]) for column in (outstanding, rate))
     x, y = x - x.mean(), y - y.mean()
-    counted = float(np.mean((COUNT_ERROR / (io[rows] * step_s)) ** 2))
+    counted = float(np.mean((ENDS_ERROR / (io[rows] * step_s)) ** 2))
     ticks = float(np.mean((TICK_S / (outstanding[rows] * step_s)) ** 2))
     variance = float(np.mean(x * x)) - counted - ticks
     if variance < counted + ticks:

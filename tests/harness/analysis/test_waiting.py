@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pytest
 from harness.analysis.build import Build
+from harness.analysis.disks import Seconds
 from harness.analysis.test_shapes import answer
 
 from pinchpoint.analysis import Verdict, analyse
@@ -47,3 +50,28 @@ def test_more_reads_than_operations_are_not_all_theirs() -> None:
     assert verdict.bottleneck is None or verdict.bottleneck.confidence == "low"
     if verdict.bottleneck:
         assert "others read there, too, or ahead" in " ".join(verdict.bottleneck.why_not_more)
+
+
+def ends_with_seconds(limits: dict[str, float] | None, seed: int) -> Build:
+    """A log of 150 writes a second, one at a time; one ends with each second, or just after it, by chance."""
+    seconds = Seconds(70)
+    late = np.random.default_rng(seed).integers(0, 2, 71)
+    seconds.writes = 150.0 + late[:-1] - late[1:]
+    seconds.time_s, seconds.bytes = seconds.writes / 150, seconds.writes * 24_000
+    seconds.busy = np.ones(70)
+    build = Build(60, seed=seed).host(
+        "sql1", "sql", cores=(0, 1), disks={"log": "sdb"}, limits={"log": limits} if limits else None
+    )
+    build.cpu("sql1", 0.4, 0.38, cores=(0, 1)).device("sql1", "sdb", seconds, pressure=0.95)
+    build.closed("orders", "sql-mix", 20).operations("orders", "log_append", 1450, 20 / 1450, noise=0.01)
+    return build.metric("generator1", "generator.users", 20.0, "orders", 0.0).generator()
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3, 4, 5])
+def test_what_a_second_s_ends_cut_off_is_no_movement(seed: int) -> None:
+    """149, 150 or 151 writes, and their time with them: the rate followed nothing, it is a cap's."""
+    found = judged(ends_with_seconds({"iops": 150.0}, seed)).bottleneck
+    assert found is not None
+    assert (found.kind, found.confidence) == ("disk_cap", "medium"), found.why_not_more
+    withheld = judged(ends_with_seconds(None, seed)).bottleneck
+    assert withheld is None or withheld.kind == "disk_cap" or withheld.confidence == "low"
