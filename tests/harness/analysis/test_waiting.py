@@ -56,8 +56,9 @@ def ends_with_seconds(limits: dict[str, float] | None, seed: int) -> Build:
     """A log of 150 writes a second, one at a time; one ends with each second, or just after it, by chance."""
     seconds = Seconds(70)
     late = np.random.default_rng(seed).integers(0, 2, 71)
-    seconds.writes = 150.0 + late[:-1] - late[1:]
-    seconds.time_s, seconds.bytes = seconds.writes / 150, seconds.writes * 24_000
+    seconds.writes = np.asarray(150 + late[:-1] - late[1:], dtype=np.float64)
+    seconds.time_s = np.asarray(seconds.writes / 150, dtype=np.float64)
+    seconds.bytes = np.asarray(seconds.writes * 24_000, dtype=np.float64)
     seconds.busy = np.ones(70)
     build = Build(60, seed=seed).host(
         "sql1", "sql", cores=(0, 1), disks={"log": "sdb"}, limits={"log": limits} if limits else None
