@@ -192,7 +192,11 @@ def _use(found: Measures, one: Suspicion) -> float | None:
 
 
 def _fact(one: Suspicion, text: str, metric: str, value: float, kind: str, rule: Threshold) -> Fact:
-    """The rule's number is no value of the metric: it stays out of the fact."""
+    """The rule's number is no value of the metric: it stays out of the fact.
+
+    Pressure, and who waits for locks, are a whole host's: only disks have series of their own.
+    """
     host = one.resource.hosts[0] if one.resource.hosts else ""
-    instance = None if one.resource.whole is not None else one.resource.instance
+    own = one.resource.instance if one.resource.type == "disk" else ""
+    instance = None if one.resource.whole is not None else own
     return Fact(text, metric, value, host, instance, kind, None, rule.source, rule.says)

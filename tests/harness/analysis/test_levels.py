@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from harness.analysis.build import Build, Floats
+from harness.analysis.test_shapes import told
 
 from pinchpoint.analysis import Verdict, analyse, exit_status
 
@@ -195,3 +196,11 @@ def test_commits_that_share_their_writes_go_on_where_the_log_is_at_its_cap() -> 
     assert (found.role, found.confidence) == ("log", "low")
     assert "throughput did not end where it is used up" in " ".join(found.why_not_more)
     assert verdict.headroom_ratio is None
+
+
+def test_every_fact_of_a_climb_rests_on_samples() -> None:
+    """That waiting for cores grew is told by the host's pressure, whatever the cores are called."""
+    verdict = judged(climb(np.arange(100.0, 900.0, 100.0), 600))
+    grown = [fact for fact in told(verdict) if fact.evidence == "E2" and fact.value is not None]
+    assert grown
+    assert [fact.fact for fact in told(verdict) if fact.value is not None and not fact.samples] == []
