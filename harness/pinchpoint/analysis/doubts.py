@@ -11,7 +11,7 @@ from pinchpoint.analysis.blame import YIELDING, strangers
 from pinchpoint.analysis.dependencies import LOCKS
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.inputs import Inputs
-from pinchpoint.analysis.measures import DiskMeasures, ShareMeasures, measure_cpu, measure_disk
+from pinchpoint.analysis.measures import DiskMeasures, ShareMeasures, busy, measure_cpu, measure_disk
 from pinchpoint.analysis.resources import Resource
 from pinchpoint.analysis.series import Floats, mean, spread
 from pinchpoint.analysis.signature import Suspicion, ignored
@@ -75,8 +75,11 @@ def _deeper(
         share = units.percent(first.found.own)
         yield f"{share} of the sessions that wait for no lock, who hold it among them, wait for a disk"
     if first.kind == "external" and not set(first.resource.tiers) & set(LOCKS):
-        yield from _waits_for_io(inputs, first.resource.hosts)
-        yield from _behind(inputs, first.resource.tiers, flows)
+        yield from _waits_for_io(inputs, first.resource.hosts, resources, stage)
+        for tier in _unasked_behind(inputs, first.resource.tiers):
+            hosts = tuple(host.name for host in inputs.hosts if host.tier == tier)
+            yield from _waits_for_io(inputs, hosts, resources, stage)
+        yield from _strange_sessions(inputs, first.resource.tiers, flows)
     for disk in (one for one in resources if one.type == "disk"):
         found = measure_disk(disk, stage.rows)
         if at_least(found.utilisation, OWN_USE):
@@ -84,25 +87,40 @@ def _deeper(
             yield f"{whose} is used {units.percent(found.utilisation)} of its declared limit itself"
 
 
-def _waits_for_io(inputs: Inputs, hosts: tuple[str, ...]) -> Iterator[str]:
-    waits = mean(inputs.samples.first_of(hosts, "pressure.io_ratio"))
-    if at_least(waits, PRESSURE):
-        yield f"somebody waits for I/O on {hosts[0]} {units.percent(waits)} of the time"
+def _waits_for_io(
+    inputs: Inputs, hosts: tuple[str, ...], resources: tuple[Resource, ...], stage: Stage
+) -> Iterator[str]:
+    """That somebody there waits for I/O; of hosts without such a figure, that a disk is hardly ever idle."""
+    for host in hosts:
+        waits = mean(inputs.samples.steps(host, "pressure.io_ratio"))
+        if at_least(waits, PRESSURE):
+            yield f"somebody waits for I/O on {host} {units.percent(waits)} of the time"
+        disks = (one for one in resources if one.type == "disk" and host in one.hosts and waits is None)
+        for disk in disks:
+            used = busy(disk, stage.rows)
+            if disk.whole is None and at_least(used, PRESSURE):
+                yield f"the {disk.role} disk of {host} has I/O to do {units.percent(used)} of the time"
 
 
-def _behind(inputs: Inputs, tiers: tuple[str, ...], flows: tuple[Flow, ...]) -> Iterator[str]:
-    """What a dependency's tier may wait for itself in deeper ones, as far as nobody can tell."""
+def _behind(inputs: Inputs, tiers: tuple[str, ...]) -> tuple[str, ...]:
+    """The tiers that these may wait for themselves."""
+    deeper = dict.fromkeys(host.tier for host in inputs.hosts)
+    return tuple(one for one in deeper if any(calls(inputs, tier, one) for tier in tiers))
+
+
+def _unasked_behind(inputs: Inputs, tiers: tuple[str, ...]) -> tuple[str, ...]:
+    """Those of them in which nobody asked who is at work."""
+    return tuple(one for one in _behind(inputs, tiers) if not np.isfinite(at_work(inputs, one)).any())
+
+
+def _strange_sessions(inputs: Inputs, tiers: tuple[str, ...], flows: tuple[Flow, ...]) -> Iterator[str]:
+    """Sessions at work in a deeper tier that are none of a scenario's, nor can all be of these tiers."""
     there = sum(flow.going_on(tier) for flow in flows for tier in tiers)
-    for deeper in dict.fromkeys(host.tier for host in inputs.hosts):
-        if not any(calls(inputs, tier, deeper) for tier in tiers):
-            continue
-        working = mean(at_work(inputs, deeper))
+    for deeper in _behind(inputs, tiers):
         own = sum(flow.going_on(deeper) for flow in flows)
-        if working is None:
-            for host in (host for host in inputs.hosts if host.tier == deeper):
-                yield from _waits_for_io(inputs, (host.name,))
-        elif working - own > HARDLY.value * there:
-            yield f"{working - own:.2g} sessions are at work in {deeper}, and for whom is not known"
+        more = (mean(at_work(inputs, deeper)) or 0.0) - own
+        if more > HARDLY.value * there:
+            yield f"{more:.2g} sessions are at work in {deeper}, and for whom is not known"
 
 
 def _disk_doubts(first: Suspicion) -> Iterator[str]:

@@ -46,9 +46,14 @@ def test_a_lock_behind_the_web_tier_has_all_who_wait_for_an_operation() -> None:
 
 
 @pytest.mark.parametrize("make", [reading, logging])
-def test_where_nobody_asked_sql_the_way_to_the_site_is_in_doubt(make: Callable[[Build], Build]) -> None:
-    """Somebody waits for I/O on sql all the time: it may be the web tier."""
-    found = judged(make(behind(asked=False))).bottleneck
+@pytest.mark.parametrize("pressure", [True, False], ids=["pressure", "no pressure"])
+def test_where_nobody_asked_sql_the_way_to_the_site_is_in_doubt(
+    make: Callable[[Build], Build], *, pressure: bool
+) -> None:
+    """Somebody waits for I/O on sql all the time, or a disk there never idles: it may be the web tier."""
+    build = make(behind(asked=False))
+    build.samples = [row for row in build.samples if pressure or not row[3].startswith("pressure.")]
+    found = judged(build).bottleneck
     assert found is None or found.confidence == "low"
 
 
