@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 from pinchpoint.errors import InputError
@@ -26,6 +26,7 @@ from pinchpoint.fit.statements import (
     COMMITS,
     PAGE_BYTES,
     READING,
+    TRANSACTIONAL,
     WRITING,
     Kind,
     Statement,
@@ -91,7 +92,7 @@ def production(changes: Mapping[TableKind, Change]) -> Production:
     ]
     hidden = _hidden(statements, change)
     sums, told = by_kind(_counted(statements)), Told()
-    writes, why = _writes(statements, sums, change, changes.get(DATABASE), told)
+    writes, why = _writes(statements, change, changes.get(DATABASE), told)
     within = _within(statements, change)
     _of_statements(sums, writes, why, change, told, within)
     if writes:
@@ -204,20 +205,24 @@ def _of_sql_server(row: Mapping[str, str]) -> Statement:
 
 
 def _writes(
-    statements: list[Statement],
-    sums: Mapping[Kind, Sum],
-    change: Change,
-    database: Change | None,
-    told: Told,
+    statements: Sequence[Statement], change: Change, database: Change | None, told: Told
 ) -> tuple[float, str]:
     """Transactions that wrote, and how that is known."""
-    calls = _total(sums, WRITING).calls
-    commits = sum(each.calls for each in statements if each.word in COMMITS)
+    outer = [each for each in statements if not each.nested]
+    calls = _calls(each for each in outer if each.kind in WRITING)
+    within = min(
+        _calls(each for each in statements if each.nested and each.kind in WRITING),
+        _calls(each for each in outer if each.calls_what_writes),
+    )
+    commits = _calls(each for each in outer if each.word in COMMITS)
     if database is None:
         if not commits:
-            return calls, "statements that write, each a transaction of its own (no COMMIT was counted)"
+            return (
+                calls + within,
+                "statements that write, each a transaction of its own (no COMMIT was counted)",
+            )
         return min(
-            calls, commits
+            calls + within, commits
         ), "no more than there were COMMITs; a pair of pg_stat_database would tell better"
     # Both tables are taken around the same busy time, one right after the other.
     transactions = sum(number(row, "xact_commit") for row in database.rows)
@@ -228,9 +233,17 @@ def _writes(
             Figure(calls / change.length_s, f"{change.sources}: calls of statements that write"),
             "several statements are one transaction",
         )
+    # What has no COMMIT is a transaction by itself; what more statements there are share the others.
+    alone = max(0.0, transactions - commits)
+    shared = max(0.0, _calls(each for each in outer if each.word not in TRANSACTIONAL) - alone)
+    several = min(calls, shared)
     return min(
-        calls, transactions
-    ), "statements that write, no more than pg_stat_database counted transactions"
+        calls - several + min(commits, several) + within, transactions
+    ), "statements that write; those that shared a COMMIT, by pg_stat_database's transactions, as one"
+
+
+def _calls(statements: Iterable[Statement]) -> float:
+    return sum(each.calls for each in statements)
 
 
 def _of_statements(

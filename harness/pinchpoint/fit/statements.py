@@ -21,6 +21,9 @@ _WORD = re.compile(r"\(*\s*([A-Za-z]+)")
 _CHANGES = frozenset({"update", "delete", "merge"})
 _QUERIES = frozenset({"select", "with", "values", "table", "execute", "fetch"})
 COMMITS = frozenset({"commit", "end"})
+TRANSACTIONAL = COMMITS | {"begin", "start", "rollback", "abort", "savepoint", "release"}
+"""First words of what begins, ends and divides transactions."""
+_COPIED_OUT = re.compile(r"\bto\s+(?:stdout\b|program\b|')", re.IGNORECASE)
 _CALLS = frozenset({"select", "with", "values", "call", "do", "exec", "execute"})
 _LOCK_LOG_BYTES = 80.0
 """More than the record of a row that is locked (54 on PostgreSQL 18), less than of one that is written."""
@@ -92,7 +95,7 @@ class Statement:
             return Kind.APPEND if self.rows < _BATCH_ROWS * self.calls else Kind.BATCH
         if word in _CHANGES or (word == "with" and self.log_bytes and _CHANGED.search(self.text)):
             return Kind.CHANGE
-        if word in ("copy", "bulk") and self.log_bytes:
+        if word in ("copy", "bulk") and self.log_bytes and not _COPIED_OUT.search(self.text):
             return Kind.LOAD
         if word not in _QUERIES:
             return Kind.CONTROL

@@ -205,6 +205,29 @@ def test_transactions_of_several_statements_are_counted_by_their_commits(tmp_pat
     assert plan["production"]["writes_per_s"] == pytest.approx(20)
 
 
+def test_reads_by_themselves_make_no_transactions_that_write(tmp_path: Path) -> None:
+    """Orders of three statements each, beside look-ups and changes without a COMMIT: commits are counted."""
+    orders = [
+        {"query": "INSERT INTO orders VALUES ($1)", "calls": 2000, "rows": 2000, "wal_bytes": 400_000},
+        {"query": "INSERT INTO line VALUES ($1), ($2)", "calls": 2000, "rows": 4000, "wal_bytes": 400_000},
+        {"query": "UPDATE stock SET n = n - $1", "calls": 2000, "rows": 2000, "wal_bytes": 400_000},
+        {"query": "BEGIN", "calls": 2000},
+        {"query": "COMMIT", "calls": 2000},
+    ]
+    alone = [
+        {"query": "SELECT * FROM stock WHERE id = $1", "calls": 4000, "rows": 4000},
+        {"query": "UPDATE customer SET n = $1", "calls": 400, "rows": 400, "wal_bytes": 80_000},
+    ]
+    row = {"datid": 5, "datname": "shop", "xact_rollback": 0, "blks_read": 0, "temp_bytes": 0}
+    database = [
+        table(tmp_path / "d1.csv", {**row, "xact_commit": 100, "captured_at": BEFORE}),
+        table(tmp_path / "d2.csv", {**row, "xact_commit": 6500, "captured_at": LATER}),
+    ]
+    plan, _ = fitted(tmp_path, *pair(tmp_path, *orders, *alone), *database)
+    assert plan["production"]["writes_per_s"] == pytest.approx(2400 / 100.5, rel=0.001)
+    assert plan["production"]["reads_per_s"] == pytest.approx(4000 / 100.5, rel=0.001)
+
+
 def test_a_query_store_and_file_statistics_are_fitted(tmp_path: Path) -> None:
     """As SQL Server exports them: means of intervals, log bytes, pages."""
     look = {**QUERY_STORE, "query_sql_text": "(@a int)SELECT * FROM t WHERE a = @a", "count_executions": 7200}

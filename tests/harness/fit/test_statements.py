@@ -41,6 +41,10 @@ def statement(text: str, **given: float) -> Statement:
         (statement("MERGE INTO t USING s ON true WHEN MATCHED THEN DELETE"), Kind.CHANGE),
         (statement("COPY t FROM STDIN", log_bytes=5000), Kind.LOAD),
         (statement("COPY t TO STDOUT"), Kind.CONTROL),
+        (
+            statement("COPY (SELECT now() AS captured_at, * FROM t) TO STDOUT CSV HEADER", log_bytes=90),
+            Kind.CONTROL,
+        ),
         (statement("SELECT * FROM t WHERE id = $1"), Kind.LOOK),
         (statement("(@p1 int, @p2 decimal(9,2))SELECT * FROM t WHERE id = @p1"), Kind.LOOK),
         (statement("(SELECT 1) UNION (SELECT 2)"), Kind.LOOK),
