@@ -12,6 +12,15 @@ from pinchpoint.cli.arguments import OUT
 from pinchpoint_scenarios.storage_probe import SUITES
 
 _PATH = click.Path(path_type=Path)
+
+
+def _given(context: click.Context, parameter: click.Parameter, value: str | None) -> Path | None:  # noqa: ARG001 -- click's
+    """An empty text would be the current folder: a variable that is not set is no such wish."""
+    if value == "":
+        raise click.BadParameter("is empty; give a folder, . for the current one")
+    return None if value is None else Path(value)
+
+
 _SUITES = "".join(f"\n\n{each.name}: {each.about}." for each in SUITES.values())
 
 
@@ -22,7 +31,7 @@ _SUITES = "".join(f"\n\n{each.name}: {each.about}." for each in SUITES.values())
     "With --predict, DIR is such a directory: nothing is measured, and the answer is what the application of "
     f"a run would get done on that disk.\n\nSuites:{_SUITES}"
 )
-@click.argument("folder", metavar="[DIR]", type=_PATH, required=False)
+@click.argument("folder", metavar="[DIR]", type=str, callback=_given, required=False)
 @click.option(
     "--farm", "farm_file", type=_PATH, help="Instead of DIR: a farm.yaml, one of whose disks is measured."
 )

@@ -18,6 +18,8 @@ Found = Mapping[Cell, Figures]
 _WIDTH = 700
 _HEIGHT = 240
 _MOST_BARS = 48
+MARGIN = {"left": 40, "top": 5, "right": 40, "bottom": 5}
+"""Browsers' letters are up to a quarter wider than those that the picture was laid out with."""
 _SECONDS = (
     "datum.value < 0.00099 ? format(datum.value * 1e6, '~g') + ' µs'"
     " : datum.value < 0.99 ? format(datum.value * 1e3, '~g') + ' ms' : format(datum.value, '~g') + ' s'"
@@ -176,5 +178,5 @@ def _bytes(found: Found, cell: Cell) -> float:
 
 
 def _drawn(name: str, title: str, chart: Any) -> Chart:
-    spec = chart.to_dict()
+    spec = chart.configure(padding=MARGIN).to_dict()
     return Chart(name, title, spec, vl_convert.vegalite_to_svg(spec, allowed_base_urls=[]))

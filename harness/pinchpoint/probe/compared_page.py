@@ -10,6 +10,7 @@ import vl_convert
 from markupsafe import Markup
 
 from pinchpoint.probe import compared
+from pinchpoint.probe.charts import MARGIN
 from pinchpoint.probe.compare import ProbeComparison
 from pinchpoint.report import units
 from pinchpoint.report.charts import PALETTE, Chart
@@ -74,6 +75,7 @@ def ratios(found: ProbeComparison) -> Chart | None:
     words = base.mark_text(align="left", dx=8, fontSize=10).encode(
         x=alt.X("high:Q", scale=scale), text="told:N"
     )
-    spec = (line + rules + points + words).properties(width=_WIDTH, height=18 * len(rows)).to_dict()
+    layered = (line + rules + points + words).properties(width=_WIDTH, height=18 * len(rows))
+    spec = layered.configure(padding=MARGIN).to_dict()
     svg = vl_convert.vegalite_to_svg(spec, allowed_base_urls=[])
     return Chart("ratios", "How many times as fast", spec, svg)

@@ -82,7 +82,7 @@ def drawn(table: report_tables.Table, keys: tuple[str, ...]) -> str:
 
 def estimate_text(found: dict[str, Any]) -> str:
     """What it will take, before it begins."""
-    parts = [f"{found['jobs']} measurements"]
+    parts = [f"{found['jobs']} measurement{'s' * (found['jobs'] != 1)}"]
     if found["seconds"]:
         parts.append(f"about {units.seconds(found['seconds'])} of timed ones")
     if found["pauses_s"]:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import click
 import psutil
 import pytest
 from support import end, require, run_cli, start_cli, wait_for_line
@@ -211,6 +212,12 @@ def test_what_is_wrong_is_said_before_anything_is_written(
         probe.main([*given, "--out", str(tmp_path / "runs")], standalone_mode=False)
     assert (raised.value.exit_status, words in str(raised.value)) == (status, True), str(raised.value)
     assert not (tmp_path / "runs").exists() or not list((tmp_path / "runs").iterdir())
+
+
+def test_an_empty_folder_is_not_the_current_one() -> None:
+    """`probe "$DISK"` without that variable writes nowhere."""
+    with pytest.raises(click.BadParameter, match="is empty"):
+        probe.main(["", "--suite", "database"], standalone_mode=False)
 
 
 FARM = {

@@ -7,7 +7,9 @@ from dataclasses import replace
 import pytest
 from harness.probe.build import Disk, declared, probe_of
 
+from pinchpoint.probe.charts import MARGIN, charts
 from pinchpoint.probe.declared import of_profile
+from pinchpoint.probe.figures import figures
 from pinchpoint.probe.judge import judge
 from pinchpoint.probe.page import page
 from pinchpoint.probe.record import Probe, Trial
@@ -52,6 +54,15 @@ def test_charts_of_a_matrix_have_the_line() -> None:
     assert made.count("<figure") == 3
     assert "Rate and latency over outstanding I/Os, with the line of 20 ms" in made
     assert "outstanding I/Os" in made
+
+
+def test_charts_have_room_for_a_browser_s_letters_and_scroll_on_a_phone() -> None:
+    """Letters wider than those it was laid out with were cut off on the left; shrunk to 400 px none is read."""
+    probe = probe_of(Disk(0.001, 500, 60e6))
+    for chart in charts(probe, figures(probe)):
+        assert chart.spec["config"]["padding"] == MARGIN
+        assert MARGIN["left"] >= 0.25 * 24 * 6  # a quarter of 24 letters of 6 px
+    assert '<div class="scroll"><svg' in page(probe, judge(probe))
 
 
 def test_names_are_escaped() -> None:
