@@ -45,7 +45,7 @@ def _part(line: Line) -> str:
         f"<tr><td>{html.escape(one.started)}</td><td>{html.escape(one.first)}</td>"
         f'<td class="{one.call}">{one.call}</td>'
         f"<td>{units.percent(one.ratio)}</td><td>{_span(one.ci95)}</td></tr>"
-        for one in line.changes
+        for one in (*line.changes, *([line.drift] if line.drift else []))
     )
     head = "<tr><th>since</th><th>run</th><th>now</th><th>of before</th><th>95 % interval</th></tr>"
     table = f"<table>{head}{rows}</table>" if rows else f"<p>{state}</p>"

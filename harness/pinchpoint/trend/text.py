@@ -75,6 +75,8 @@ def _state(line: Line) -> str:
 
 def _sentences(line: Line) -> Iterator[str]:
     yield from (_sentence(line, change) for change in line.changes)
+    if line.drift:
+        yield f"{_sentence(line, line.drift)}, step by step"
     if line.zero_since:
         yield f"{figure(line.key)}: {zero_words(line.zero_since)}: worse"
 

@@ -16,10 +16,10 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-import scipy  # which loads its parts when they are used
 
 from pinchpoint.analysis.changes import find_shift
 from pinchpoint.analysis.series import Floats
+from pinchpoint.comparison.statistics import welch
 from pinchpoint.trend.history import Entry, Histories, Key
 
 SCHEMA = "pinchpoint.trend/1"
@@ -29,7 +29,6 @@ LEAST_RUNS = 8
 LEAST_SIDE = 3
 MATTERS = 0.05
 """A change of less is none worth waking anybody for; as in a comparison."""
-SURE = 0.95
 _MEDIAN_OF_TWO = 0.6745 * math.sqrt(2)  # of the difference of two normal values, in their deviations
 FAR = 5.0
 """A night further from those before and after it than that many times what nights differ by is told apart."""
@@ -48,7 +47,7 @@ class Change:
         started: when that was, UTC.
         before_value, after_value: medians of the runs on both sides, up to the next change.
         ratio: the new level ÷ the old one (means of logarithms).
-        ci95: its interval (Welch's, on logarithms of run values); None with fewer than two runs that differ.
+        ci95: its interval (Welch's, on logarithms of run values); None with fewer than two runs on a side.
         call: better or worse where the interval lies beyond 5 %.
     """
 
@@ -74,6 +73,8 @@ class Line:
         why_not: why no change can be looked for; None where one could.
         zero_since: the first of the newest runs of which more is better and all have none; None: the newest
             has some. That takes no statistics.
+        drift: from the level after the last change that is called, or the first level, to the one now, where
+            several changes that are not called lie between; None: none do.
         lone: runs far from those before and after them. One night is no level, and must hide none.
     """
 
@@ -83,15 +84,16 @@ class Line:
     level: float
     why_not: str | None
     zero_since: Entry | None = None
+    drift: Change | None = None
     lone: tuple[Entry, ...] = ()
 
     @property
     def worse(self) -> bool:
         """Whether it is worse now than before the last change that is called, or nothing is left of it.
 
-        A change that is not called takes back none before it.
+        Changes that are not called take none back; several of them together may be one that is.
         """
-        called = [one.call for one in self.changes if one.call != "inconclusive"]
+        called = [one.call for one in (*self.changes, self.drift) if one and one.call != "inconclusive"]
         return self.zero_since is not None or called[-1:] == ["worse"]
 
 
@@ -134,7 +136,7 @@ def find_trend(histories: Histories) -> Trend:
 def _line(key: Key, entries: tuple[Entry, ...], zero_since: Entry | None) -> Line:
     values = np.array([entry.value for entry in entries])
     lone, levels = _lone(values)
-    cuts = sorted(_cuts(levels))
+    cuts = _levels_apart(levels, sorted(_cuts(levels)))
     ends = [0, *cuts, len(values)]
     changes = tuple(
         _change(key, entries, levels, begin, cut, end)
@@ -148,6 +150,7 @@ def _line(key: Key, entries: tuple[Entry, ...], zero_since: Entry | None) -> Lin
         level=median(levels[ends[-2] :].tolist()),
         why_not=f"{len(values)} of the {LEAST_RUNS} runs that a change takes to show" if few else None,
         zero_since=zero_since if key.better == "higher" else None,
+        drift=_drift(key, entries, levels, ends, changes),
         lone=tuple(entry for entry, alone in zip(entries, lone, strict=True) if alone),
     )
 
@@ -180,6 +183,22 @@ def _cuts(values: Floats, first: int = 0) -> Iterator[int]:
     yield from _cuts(values[at:], first + at)
 
 
+def _levels_apart(values: Floats, cuts: Sequence[int]) -> list[int]:
+    """The cuts without those between levels that hardly differ.
+
+    The first cut of two like steps may fall between them; the steps found, it is none.
+    """
+    logs, kept = np.log(values), list(cuts)
+    while kept:
+        means = [float(each.mean()) for each in np.split(logs, kept)]
+        steps = np.abs(np.diff(means))
+        least = int(np.argmin(steps))
+        if steps[least] >= -math.log1p(-MATTERS):
+            break
+        del kept[least]
+    return kept
+
+
 def _at_an_end(values: Floats) -> int:
     """Where two levels part best: by least squares of the logarithms.
 
@@ -194,27 +213,39 @@ def _at_an_end(values: Floats) -> int:
 
 
 def _change(key: Key, entries: Sequence[Entry], values: Floats, begin: int, cut: int, end: int) -> Change:
-    before, after = np.log(values[begin:cut]), np.log(values[cut:end])
-    ratio = math.exp(float(after.mean() - before.mean()))
-    ci95 = _interval(before, after)
+    return _between(key, entries, values, (begin, cut), (cut, end))
+
+
+def _drift(
+    key: Key, entries: Sequence[Entry], values: Floats, ends: Sequence[int], changes: Sequence[Change]
+) -> Change | None:
+    """From the last level that is known to be one to the last of all, where others lie between."""
+    called = [place + 1 for place, one in enumerate(changes) if one.call != "inconclusive"]
+    since = max(called, default=0)
+    if len(changes) - since < 2:
+        return None
+    return _between(key, entries, values, (ends[since], ends[since + 1]), (ends[-2], ends[-1]))
+
+
+def _between(
+    key: Key, entries: Sequence[Entry], values: Floats, old: tuple[int, int], new: tuple[int, int]
+) -> Change:
+    """What changed from one level to another, both from a run to before a run."""
+    before, after = (values[slice(*each)].tolist() for each in (old, new))
+    found = welch(before, after)
+    ci95 = found.ci95 if found else None
+    cut = new[0]
     return Change(
         at=cut,
         after=entries[cut - 1].run,
         first=entries[cut].run,
         started=entries[cut].started,
-        before_value=median(values[begin:cut].tolist()),
-        after_value=median(values[cut:end].tolist()),
-        ratio=ratio,
+        before_value=median(before),
+        after_value=median(after),
+        ratio=math.exp(float(np.log(after).mean() - np.log(before).mean())),
         ci95=ci95,
         call=_call(key, ci95),
     )
-
-
-def _interval(before: Floats, after: Floats) -> tuple[float, float] | None:
-    if min(len(before), len(after)) < 2 or (np.ptp(before) == 0 and np.ptp(after) == 0):
-        return None
-    found = scipy.stats.ttest_ind(after, before, equal_var=False).confidence_interval(SURE)
-    return math.exp(float(found.low)), math.exp(float(found.high))
 
 
 def _call(key: Key, ci95: tuple[float, float] | None) -> Call:

@@ -112,7 +112,7 @@ def _machines(ours: Measured, theirs: Measured) -> Iterator[Setting]:
 
 
 def _loads(ours: Measured, theirs: Measured, known: Known) -> Iterator[Setting]:
-    """Where the other plan has another number of users, or another rate."""
+    """Where the other plan has another number of users, another pause of theirs, or another rate."""
     for one in theirs.seen:
         same = next((here for here in ours.seen if here.name == one.name), None)
         if same is None or same.is_rate != one.is_rate:
@@ -122,6 +122,9 @@ def _loads(ours: Measured, theirs: Measured, known: Known) -> Iterator[Setting]:
             yield Setting(f"{one.name}.rate", one.name, "rate_per_s", one.asked_per_s, text)
         if not one.is_rate and same.flow.load.users and _differ(same.users, one.users):
             yield Setting(f"{one.name}.users", one.name, "users", one.users, f"{one.users:g}")
+        there_s = one.flow.load.think_s
+        if not one.is_rate and there_s != same.flow.load.think_s:
+            yield Setting(f"{one.name}.think", one.name, "think_s", there_s, units.seconds(there_s))
 
 
 def _differ(here: float | None, there: float) -> bool:

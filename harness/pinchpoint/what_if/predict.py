@@ -163,7 +163,7 @@ def _throughputs(
             high_per_s=done * high,
             ratio=ratio,
             now_s=one.time_s,
-            then_s=None if kept is False else _time_s(load, then),
+            then_s=None if kept is False else _time_s(load, then, one.per_s * ratio),
             kept_up=kept,
         )
 
@@ -208,10 +208,16 @@ def _kept_up(load: Users, then: Solution) -> bool | None:
     return then.per_s[load.scenario] >= (1 - 2 * SHOWS) * asked if math.isfinite(asked) else None
 
 
-def _time_s(load: Users, then: Solution) -> float:
-    """Mean time of an operation: of a load that is given by its stations, else by Little's law."""
+def _time_s(load: Users, then: Solution, per_s: float) -> float:
+    """Mean time of an operation: of a load that is given by its stations, else by Little's law.
+
+    Args:
+        load: it.
+        then: where the model has it settle.
+        per_s: its throughput as predicted, which is told from the run's own and not from the model's.
+    """
     if _kept_up(load, then) is None:
-        return max(0.0, load.users / then.per_s[load.scenario] - load.think_s)
+        return max(0.0, load.users / per_s - load.think_s)
     there = sum(stay for (_, name), stay in then.stays_s.items() if name == load.scenario)
     return load.rest_s + there
 

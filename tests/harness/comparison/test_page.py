@@ -103,6 +103,13 @@ def test_ratios_stand_out_and_nothing_else_does(browser: webdriver.Chrome, tmp_p
     assert weights("disks") == {(False, "400"), (True, "600")}
 
 
+def test_charts_are_legible_on_a_phone(browser: webdriver.Chrome, tmp_path: Path) -> None:
+    """They keep their size and are scrolled, each in its own frame."""
+    _open(browser, tmp_path, compare(repeated(3.0), ["disks"]).to_json(), 390)
+    text = browser.find_element(By.CSS_SELECTOR, "#chart-ratios svg text")
+    assert text.size["height"] >= 9
+
+
 def test_an_invalid_run_is_said_before_anything_else(browser: webdriver.Chrome, tmp_path: Path) -> None:
     """A banner, no claim, and still the tables."""
     _open(browser, tmp_path, compare(two_sides(outcome="invalid", summary="Late.")).to_json())

@@ -176,6 +176,30 @@ def test_a_change_that_is_not_called_takes_none_back(tmp_path: Path) -> None:
     assert line.worse
 
 
+def test_small_steps_add_up(tmp_path: Path) -> None:
+    """Three falls of six per cent, none of which can be called alone: together they are one that is."""
+    values = nights((200, 12), (188, 12), (177, 12), (166, 12), seed=2)
+    line = lines(tmp_path, values)["throughput_per_s"]
+    assert {one.call for one in line.changes} == {"inconclusive"}
+    assert line.drift is not None
+    assert line.drift.ratio == pytest.approx(0.83, abs=0.02)
+    assert line.drift.call == "worse"
+    assert line.worse
+
+
+def test_two_like_steps_are_two_changes(tmp_path: Path) -> None:
+    """The first cut falls into the middle of the level between them, where nothing changed."""
+    line = lines(tmp_path, nights((200, 30), (160, 30), (120, 30)))["throughput_per_s"]
+    assert [one.at for one in line.changes] == [30, 60]
+
+
+def test_figures_that_never_differ_but_once_changed_for_certain(tmp_path: Path) -> None:
+    """Exactly 200/s in ten nights, exactly 150/s in ten more: no chance at all, and worse."""
+    [change] = lines(tmp_path, [200.0] * 10 + [150.0] * 10)["throughput_per_s"].changes
+    assert change.ci95 == pytest.approx((0.75, 0.75))
+    assert change.call == "worse"
+
+
 def test_a_wild_night_neither_makes_a_change_nor_hides_one(tmp_path: Path) -> None:
     """A tenth of all others in one night, and a fall by a fifth twelve nights later: that is found."""
     values = nights((200, 18), (160, 8))

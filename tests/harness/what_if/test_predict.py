@@ -154,6 +154,13 @@ def test_beside_every_setting_stands_what_the_run_had() -> None:
     assert set(words.values()) == {"4 x azure/p4 (480 IOPS)"}
 
 
+def test_throughput_and_time_are_told_from_the_run_s_own() -> None:
+    """Users who never pause: N of them by X per second is how long each takes, whatever the model is off."""
+    [one] = predict(log(commits(Capped(240), LENGTH_S, users=8), 8).run(), ["sql.log.iops=480"]).scenarios
+    assert one.now_s == pytest.approx(8 / one.now_per_s, rel=0.02)
+    assert one.then_s == pytest.approx(8 / one.then_per_s, rel=0.001)
+
+
 def test_nothing_set_is_the_run_itself() -> None:
     """The model makes what was measured."""
     found = predict(log(commits(Distant(0.01, 0.0003), LENGTH_S, users=8), 8).run(), [])
@@ -213,6 +220,12 @@ def test_the_other_side_is_put_into_the_base_s_model() -> None:
     assert names == ["sql.log.iops", "sql.log.latency", "orders.users"]
     back = predict_other(theirs, ours)
     assert [one.name for one in back.changed] == ["sql.log.iops", "orders.users"]
+    hasty, calm = (
+        cpu(busy, per_s, 8, 0.01, think_s=think_s).run()
+        for busy, per_s, think_s in ((0.8, 800, 0), (0.08, 80, 0.09))
+    )
+    [pause] = predict_other(hasty, calm).changed
+    assert (pause.name, pause.before, pause.after) == ("crawl.think", "0 s", "90 ms")
     same = predict_other(ours, again)
     assert same.changed == ()
     assert same.scenarios[0].ratio == 1
