@@ -57,7 +57,7 @@ def test_charts_of_a_matrix_have_the_line() -> None:
 
 
 def test_charts_have_room_for_a_browser_s_letters_and_scroll_on_a_phone() -> None:
-    """Letters wider than those it was laid out with were cut off on the left; shrunk to 400 px none is read."""
+    """Letters wider than those it was laid out with were cut off; shrunk to 400 px none is read."""
     probe = probe_of(Disk(0.001, 500, 60e6))
     for chart in charts(probe, figures(probe)):
         assert chart.spec["config"]["padding"] == MARGIN
