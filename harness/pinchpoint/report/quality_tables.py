@@ -6,13 +6,11 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-import duckdb
-
 from pinchpoint.analysis.inputs import seconds_of
 from pinchpoint.report import units
 from pinchpoint.report.clock import Clock
+from pinchpoint.report.query import over_samples
 from pinchpoint.report.tables import Column, Row, Table, duration, number, share, text
-from pinchpoint.store import samples
 from pinchpoint.store.read import StoredRun
 
 
@@ -21,18 +19,17 @@ def generators(run: StoredRun, clock: Clock) -> Table:
     rows: list[dict[str, Any]] = []
     loads = [plan["load"]["model"] for plan in run.manifest.get("plan", {}).get("scenarios", {}).values()]
     unscheduled = "closed load" if set(loads) == {"closed"} else units.NOT_MEASURED
-    connection = duckdb.connect()
-    samples.show(run.samples, connection)
+    connection = over_samples(run)
     low, high = clock.window or (0.0, 1e12)
     found = connection.execute(
         """
         SELECT host,
-               favg(value) FILTER (metric = 'generator.cpu_ratio'),
+               avg(value) FILTER (metric = 'generator.cpu_ratio'),
                max(value) FILTER (metric = 'generator.cpu_ratio'),
                max(value) FILTER (metric = 'generator.loop_lag_s'),
                max(value) FILTER (metric = 'generator.send_lag_s'),
-               fsum(value * interval_s) FILTER (metric = 'generator.scheduled_per_s'),
-               fsum(value * interval_s) FILTER (metric = 'generator.started_per_s')
+               sum(value * interval_s) FILTER (metric = 'generator.scheduled_per_s'),
+               sum(value * interval_s) FILTER (metric = 'generator.started_per_s')
         FROM samples
         WHERE starts_with(metric, 'generator.')
           AND time_ns / 1e9 - interval_s / 2 >= $low AND time_ns / 1e9 - interval_s / 2 < $high

@@ -1,8 +1,4 @@
-"""The samples of a run, asked for by host, metric and instance: over time, or as one figure.
-
-Sums are compensated (``fsum``, ``favg``): DuckDB's threads come to an end in any order, and plain sums of one
-run would differ in their last digits from one report to the next.
-"""
+"""The samples of a run, asked for by host, metric and instance: over time, or as one figure."""
 
 from __future__ import annotations
 
@@ -10,11 +6,10 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-import duckdb
 import pyarrow as pa
 
 from pinchpoint.report.clock import Clock
-from pinchpoint.store import samples
+from pinchpoint.report.query import over_samples
 from pinchpoint.store.read import StoredRun
 
 _SERIES = 100
@@ -56,8 +51,7 @@ class Recorded:
     """The samples of a run, brought down to the clock's buckets."""
 
     def __init__(self, run: StoredRun, clock: Clock) -> None:
-        self._connection = duckdb.connect()
-        samples.show(run.samples, self._connection)
+        self._connection = over_samples(run)
         self._clock = clock
 
     def points(self, lines: Iterable[Line]) -> dict[Line, tuple[Point, ...]]:
@@ -100,18 +94,18 @@ class Recorded:
             """
             WITH each AS (
                 SELECT line, floor(time_ns / 1e9 - interval_s / 2) AS moment, part,
-                       favg(value) AS value, favg(interval_s) AS interval_s, fsum(weight) AS weight
+                       avg(value) AS value, avg(interval_s) AS interval_s, sum(weight) AS weight
                 FROM samples JOIN wanted USING (host, metric, instance)
                 WHERE value IS NOT NULL AND list_contains($hosts, host)
                   AND list_contains($metrics, metric) AND list_contains($instances, instance)
                 GROUP BY line, moment, part),
             moments AS (
-                SELECT line, moment, fsum(value) AS value, favg(interval_s) AS interval_s,
-                       fsum(weight) AS weight, count(*) AS parts
+                SELECT line, moment, sum(value) AS value, avg(interval_s) AS interval_s,
+                       sum(weight) AS weight, count(*) AS parts
                 FROM each GROUP BY line, moment)
             SELECT line, floor((moment + 0.5 - $start) / $bucket) AS bucket,
-                   fsum(value / instances * coalesce(weight, interval_s))
-                       / fsum(coalesce(weight, interval_s)),
+                   sum(value / instances * coalesce(weight, interval_s))
+                       / sum(coalesce(weight, interval_s)),
                    min(value / instances), max(value / instances)
             FROM moments JOIN sizes USING (line, parts)
             WHERE coalesce(weight, interval_s) > 0
@@ -151,12 +145,11 @@ class Means:
     """Mean and smallest value by host, metric and instance over a window, of the metrics that are named."""
 
     def __init__(self, run: StoredRun, window: tuple[float, float] | None, metrics: Collection[str]) -> None:
-        connection = duckdb.connect()
-        samples.show(run.samples, connection)
+        connection = over_samples(run)
         low, high = window or (0.0, 1e12)
         rows = connection.execute(
             """
-            SELECT host, metric, instance, fsum(value * interval_s) / fsum(interval_s), min(value), max(value)
+            SELECT host, metric, instance, sum(value * interval_s) / sum(interval_s), min(value), max(value)
             FROM samples
             WHERE list_contains($metrics, metric) AND value IS NOT NULL AND interval_s > 0
               AND time_ns / 1e9 - interval_s / 2 >= $low AND time_ns / 1e9 - interval_s / 2 < $high

@@ -27,8 +27,8 @@ _COUNTS = """SELECT scenario, operation, sum(count) FROM operations
 _SECONDS = """SELECT time_s, max(interval_s), sum(count) FROM operations
     WHERE scenario = ANY($3) AND outcome = 'ok' AND NOT contains(operation, '/')
         AND time_s >= $1 AND time_s < $2 GROUP BY time_s"""
-_MEANS = """SELECT metric, instance, fsum(mean) FROM (
-        SELECT metric, instance, host, fsum(value * interval_s) / fsum(interval_s) AS mean FROM samples
+_MEANS = """SELECT metric, instance, sum(mean) FROM (
+        SELECT metric, instance, host, sum(value * interval_s) / sum(interval_s) AS mean FROM samples
         WHERE host = ANY($3) AND (starts_with(metric, 'db.') OR starts_with(metric, 'disk.'))
             AND value IS NOT NULL AND time_ns > $1 AND time_ns <= $2 GROUP BY ALL)
     GROUP BY metric, instance"""

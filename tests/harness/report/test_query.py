@@ -1,0 +1,36 @@
+"""Queries of a report over what a run recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import duckdb
+import numpy as np
+import pytest
+from harness.analysis.build import Build
+
+from pinchpoint.report import query
+from pinchpoint.store.read import StoredRun
+
+Ask = Callable[[StoredRun], duckdb.DuckDBPyConnection]
+
+_SUM = "SELECT sum(value) FROM many"
+
+
+@pytest.mark.parametrize("ask", [query.over_samples, query.over_operations])
+def test_a_report_says_the_same_to_the_last_digit(ask: Ask) -> None:
+    """Several threads add up in the order in which they end: this sum is hardly ever the same twice."""
+    run = Build().host("sql1", "sql").cpu("sql1", 0.5).closed("orders", "sql-mix", 8).run()
+    connection = ask(run)
+    values = np.random.default_rng(1).lognormal(0, 3, 1_500_000)
+    connection.execute("CREATE TABLE many AS SELECT unnest($1::DOUBLE[]) AS value", [values.tolist()])
+    assert len({connection.execute(_SUM).fetchall()[0][0] for _ in range(8)}) == 1
+
+
+def test_long_runs_are_read_by_all_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where one thread would take seconds more, the last digits may differ."""
+    run = Build().host("sql1", "sql").cpu("sql1", 0.5).closed("orders", "sql-mix", 8).run()
+    setting = "SELECT current_setting('threads')"
+    assert query.over_samples(run).execute(setting).fetchall() == [(1,)]
+    monkeypatch.setattr(query, "FEW", 10)
+    assert query.over_samples(run).execute(setting).fetchall() != [(1,)]
