@@ -68,7 +68,7 @@ def _fact(
 
 
 def _recorder(inputs: Inputs) -> Iterator[Gate]:
-    remedy = "read why in the run's events, then run again"
+    remedy = "read why in the run's events"
     for event in inputs.events:
         if event.get("event") == "recorder_failed":
             why = event.get("why") or "no reason was recorded"
