@@ -39,7 +39,17 @@ def explain(case: Case, sure: Trust | None) -> Explanation:
 
 
 def counted(fact: Fact, case: Case) -> Fact:
-    """The fact with how many samples it rests on, or how many operations where it is about these."""
+    """The fact with how many samples it rests on, or how many operations where it is about these.
+
+    Hosts of one machine read the same: it is told of the first of them that did.
+    """
+    machines = {host.machine for host in case.inputs.hosts if host.name == fact.host}
+    hosts = [host.name for host in case.inputs.hosts if host.machine in machines]
+    each = (_counted(replace(fact, host=name), case) for name in dict.fromkeys([fact.host, *hosts]))
+    return next((one for one in each if one.samples), fact)
+
+
+def _counted(fact: Fact, case: Case) -> Fact:
     samples = case.inputs.samples
     if fact.host and fact.instance is not None:
         keys = [Key(fact.host, fact.metric, each) for each in each_core(fact.instance)]
@@ -50,7 +60,7 @@ def counted(fact: Fact, case: Case) -> Fact:
     if counts:
         return replace(fact, samples=sum(counts))
     if len(keys) > 1 and fact.instance:  # no core was measured by itself: it was told by the machine's own
-        return counted(replace(fact, instance=""), case)
+        return _counted(replace(fact, instance=""), case)
     whole = not fact.metric.partition(".")[2] or fact.metric.startswith("operations.")
     return replace(fact, samples=sum(flow.finished for flow in case.flows)) if whole and fact.metric else fact
 

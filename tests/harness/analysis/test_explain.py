@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from harness.analysis.build import Build, crawl_bound_by_search
 from harness.analysis.test_levels import climb
+from harness.analysis.test_shapes import told
 from harness.analysis.test_timeline import two_in_turn
 
 from pinchpoint.analysis import Verdict, analyse
@@ -139,3 +140,12 @@ def test_the_text_has_all_steps_and_a_query_for_each_series(build: type[Build]) 
     lines = [line for line in text.splitlines() if "duckdb" not in line]
     assert max(map(len, lines)) <= 88
     assert "FROM 'samples.parquet' WHERE metric = " in text
+
+
+def test_what_hosts_of_one_machine_read_alike_is_told_of_one_that_did() -> None:
+    """The collector of the first of four hosts told no pressure: that of the next did, and is named."""
+    build = crawl_bound_by_search()
+    build.samples = [row for row in build.samples if row[2] != "web1" or not row[3].startswith("pressure.")]
+    verdict = judged(build)
+    assert [fact.fact for fact in told(verdict) if fact.value is not None and not fact.samples] == []
+    assert "pressure.cpu_ratio" in {fact.metric for fact in told(verdict)}
