@@ -174,9 +174,9 @@ _REFUSED_KEY = (
     "it accepts no key of ours (it takes {how}); put the public key into ~/.ssh/authorized_keys there, or "
     "say `user:` and `identity:`; a key with a passphrase must be in ssh-agent, as nobody can be asked"
 )
+_OPEN_KEY = "others may read the private key; `chmod 600` it"
+_IS_OPEN = r"UNPROTECTED PRIVATE KEY FILE|bad permissions"
 _FAILURES: tuple[tuple[str, str], ...] = (
-    # Before what it leads to: a key that is passed over is none that is accepted.
-    (r"UNPROTECTED PRIVATE KEY FILE|bad permissions", "others may read the private key; `chmod 600` it"),
     (r"REMOTE HOST IDENTIFICATION HAS CHANGED", _CHANGED_KEY),
     (r"Host key verification failed|No .* host key is known", _UNKNOWN_KEY),
     (r"Permission denied \((?P<how>[^)]*)\)", _REFUSED_KEY),
@@ -204,6 +204,7 @@ _FAILURES: tuple[tuple[str, str], ...] = (
         r"(?P<how>[^\n]*(Bad configuration option|bad configuration options|Can't open user config)[^\n]*)",
         "correct the ssh configuration: {how}",
     ),
+    (_IS_OPEN, _OPEN_KEY),
 )
 _NO_SHELL = re.compile(
     r"account is currently not available|nologin|not recognized as an internal|[Ss]hell access"
@@ -225,7 +226,9 @@ def why(address: Address, status: int, stderr: str) -> str:
         found = re.search(pattern, stderr)
         if found:
             words = {"how": found.groupdict().get("how", ""), "by_hand": _by_hand(address)}
-            return f"{address}: {sentence.format(**words)} (ssh: {said})"
+            # A key that was passed over is none that was refused.
+            more = f"; {_OPEN_KEY}" if sentence == _REFUSED_KEY and re.search(_IS_OPEN, stderr) else ""
+            return f"{address}: {sentence.format(**words)}{more} (ssh: {said})"
     said = said or "without a word, as it gives up a link that was cut"
     return f"{address}: ssh failed: {said}; try `{_by_hand(address)}`"
 
