@@ -37,7 +37,6 @@ from pinchpoint_scenarios.contract import FileParams, Scenario
 from pinchpoint_scenarios.errors import ScenarioError
 from pinchpoint_scenarios.full_crawl import FullCrawl
 from pinchpoint_scenarios.full_crawl.source_params import ENDPOINT_OF
-from pinchpoint_scenarios.full_crawl.sources import KINDS as SOURCES
 
 _WAYS = ("embedded", "endpoints")
 """The two ways to say where a farm is."""
@@ -218,7 +217,7 @@ def _check_sources(farm: Document, plan: Document, name: str, offered: set[str])
         key = "endpoint" if "endpoint" in source else "kind"
         wanted = source.get(key)
         if key == "kind":
-            wanted = ENDPOINT_OF.get(wanted) if isinstance(wanted, str) and wanted in SOURCES else None
+            wanted = next((there for kind, there in ENDPOINT_OF.items() if kind == wanted), None)
         if isinstance(wanted, str) and wanted not in offered:
             instead = "a path" if source.get("kind") == "files" else "a url"
             yield Problem(
