@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
@@ -156,6 +156,7 @@ def compare(  # noqa: PLR0913 - one for each option
     prices = load_as(Prices, price_file) if price_file else None
     if not other:
         base, other, aa, factors, metrics = _of_set(base, aa, factors, metrics)
+    _check_no_sets((*base, *other, *aa))
     sides = read_sides(base, other)
     again = read_again(sides.base, aa) if aa else None
     found = compare_sides(
@@ -231,6 +232,17 @@ def _of_set(
         factors or made.factors,
         metrics or made.metrics,
     )
+
+
+def _check_no_sets(sides: Sequence[Path]) -> None:
+    """A side is one farm, a set has several. Raises InputError that names the folders it has."""
+    problems = [
+        f"{side}: is a set of runs; give one of its farms: {', '.join(map(str, load_set(side).sides))}"
+        for side in sides
+        if is_set(side)
+    ]
+    if problems:
+        raise InputError(*problems)
 
 
 def _probes(

@@ -162,6 +162,9 @@ def test_the_command_takes_a_set_in_place_of_both_sides(
     assert all(row["floor_ratio"] for row in content["changes"] if row["declared"])
     with pytest.raises(InputError, match="--with: is missing"):
         compare_command.main([str(made.directory / "dev")], standalone_mode=False)
+    both = [str(made.directory), "--with", str(made.directory / "prod")]
+    with pytest.raises(InputError, match=r"is a set of runs; give one of its farms: .*/dev, .*/prod"):
+        compare_command.main(both, standalone_mode=False)
 
 
 def test_the_run_command_makes_a_set(
