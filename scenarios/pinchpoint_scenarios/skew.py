@@ -64,7 +64,7 @@ def zipfian_rank(random: Random, count: int) -> int:
 
 def _area(place: float) -> float:
     """Below the curve 1/x^0.99, from 1 to that place."""
-    return (place ** (1 - _EXPONENT) - 1) / (1 - _EXPONENT)
+    return float(place ** (1 - _EXPONENT) - 1) / (1 - _EXPONENT)
 
 
 def _place(area: float) -> float:
