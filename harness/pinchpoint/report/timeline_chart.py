@@ -16,6 +16,7 @@ from pinchpoint.store.write import utc
 
 _AXIS_WIDTH = 62  # the same for every panel, so that their plots start at the same place
 _WIDTH = 780
+_NARROW, _LETTER = 390, 6  # a narrow window's chart, and a letter of a phase's name in it
 _HEIGHT = 118
 _LONG_S = 3 * 3600
 _STEPS_S = (1800, 3600, 7200, 10800, 21600, 43200, 86400, 604800)
@@ -84,8 +85,17 @@ def _time_axis(clock: Clock, *, last: bool) -> alt.Axis:
 
 def _phases(clock: Clock, data: Datasets, *, named: bool) -> list[alt.Chart]:
     """Everything that is not the measure phase is shaded; the first panel also names the phases."""
+    letter_s = clock.length_s * _LETTER / _NARROW
     rows = [
-        {"from": phase.from_s, "to": min(phase.to_s, clock.length_s), "name": phase.name.replace("_", "-")}
+        {
+            "from": phase.from_s,
+            "to": (to_s := min(phase.to_s, clock.length_s)),
+            "name": phase.name,
+            # One that its phase has no room for would lie over the next one's.
+            "shown": phase.name.replace("_", "-")
+            if to_s - phase.from_s >= len(phase.name) * letter_s
+            else "",
+        }
         for phase in clock.phases
         if phase.to_s > phase.from_s
     ]
@@ -100,7 +110,7 @@ def _phases(clock: Clock, data: Datasets, *, named: bool) -> list[alt.Chart]:
     if not named:
         return [shade]
     words = base.mark_text(align="left", dx=4, dy=8, color="#666", fontSize=10).encode(
-        x="from:Q", y=alt.value(0), text="name:N"
+        x="from:Q", y=alt.value(0), text="shown:N"
     )
     return [shade, words]
 

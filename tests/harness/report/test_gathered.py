@@ -214,3 +214,18 @@ def test_very_short_runs_are_reported(measure_s: int) -> None:
     report = gather(build.run(), verdict(bottleneck=None, next=None, scenarios={}, disks=[], crawl=[]))
     assert [panel.name for panel in report.panels][:2] == ["throughput", "latency"]
     assert bool(report.distributions) == bool(measure_s)
+
+
+def test_a_phase_too_short_for_its_name_is_only_shaded() -> None:
+    """Its name would lie over that of the next one."""
+    run = saved_run()
+    assert "warm-up" in _drawn(run)
+    run.manifest["phases"][0]["to"] = run.manifest["phases"][1]["from"] = utc(START_S + 2)
+    assert "warm-up" not in _drawn(run)
+
+
+def _drawn(run: StoredRun) -> str:
+    clock = clock_of(run)
+    drawn = timeline_chart(panels(run, clock), clock)
+    assert drawn is not None
+    return drawn.svg
