@@ -1,0 +1,274 @@
+"""Foreign files as they are: what is read of them, what is refused, and what a run of them says and keeps."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import UTC
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+from collectors.imports.logs import CRAWL_HISTORY
+from harness.imports.days import between, day
+from harness.imports.made import BUSY_AT_NIGHT, DISKS, imported, places, written
+from support import run_cli
+
+from pinchpoint.cli.import_ import import_
+from pinchpoint.conclude import verdict_of
+from pinchpoint.errors import InputError
+from pinchpoint.imports import import_alone, import_into, open_source, read_places
+from pinchpoint.imports.reading import Between
+from pinchpoint.store.read import open_run
+from pinchpoint_collectors.imports.record import Settings
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_run_of_somebody_else_is_judged_all_the_same(tmp_path: Path) -> None:
+    """The verdict is not kept there, and that is said."""
+    directory = imported(tmp_path, day(hours=1))
+    directory.chmod(0o555)
+    try:
+        done = run_cli("analyse", directory)
+    finally:
+        directory.chmod(0o755)
+    assert (done.returncode, "so the verdict is not kept" in done.stderr) == (0, True)
+    assert not (directory / "verdict.json").exists()
+
+
+def test_the_run_directory_is_whole_or_not_there(tmp_path: Path) -> None:
+    """A file that is damaged at its end leaves nothing behind."""
+    text = day(hours=1).replace('"11/20/2026 00:59:00.000"', '"no time"')
+    with pytest.raises(InputError, match=r"farm\.csv:61: found the time 'no time'"):
+        imported(tmp_path, text)
+    assert list((tmp_path / "runs").iterdir()) == []
+
+
+def test_the_manifest_says_where_the_samples_come_from(tmp_path: Path) -> None:
+    """File, kind, checksum, span, machines; times in UTC; the disks' roles."""
+    directory = imported(tmp_path, day(hours=1))
+    manifest = open_run(directory).manifest
+    [entry] = manifest["imports"]
+    assert (entry["file"], entry["kind"], entry["hosts"]) == (
+        "farm.csv",
+        "perfmon",
+        {"SQL1": "SQL1", "APP3": "APP3"},
+    )
+    assert entry["from"] == "2026-11-19T23:00:00.000Z"
+    assert manifest["phases"] == [
+        {"name": "measure", "from": "2026-11-19T23:00:00.000Z", "to": "2026-11-20T00:00:00.000Z"}
+    ]
+    assert manifest["hosts"]["SQL1"]["roles"]["log"]["device"] == "L:"
+    assert entry["samples"] == pq.read_table(directory / "samples.parquet").num_rows
+
+
+def test_a_time_in_between_is_wanted(tmp_path: Path) -> None:
+    """Only the hours that matter; none at all is an error that says what there is."""
+    source = open_source(written(tmp_path, day(hours=6, app_cpu=BUSY_AT_NIGHT)), None)
+    begin_s = 1763593200.0 + 365 * 86400  # 2026-11-19T23:00Z
+    late = Between(begin_s + 4 * 3600, begin_s + 5 * 3600)
+    directory = import_alone([source], Settings(), places(*DISKS), late, tmp_path / "runs")
+    stored, verdict = verdict_of(directory)
+    assert stored.manifest["started"] == "2026-11-20T03:00:00.000Z"
+    assert verdict.outcome == "not_reached"
+    with pytest.raises(InputError, match="2026-11-19 23:00:00 UTC to 2026-11-20 05:00:00 UTC"):
+        import_alone([source], Settings(), places(), Between(begin_s + 9e5, None), tmp_path / "runs")
+
+
+def test_a_machine_without_a_name_must_be_given_one(tmp_path: Path) -> None:
+    """Nothing is guessed."""
+    with pytest.raises(InputError, match="--host"):
+        imported(tmp_path, CRAWL_HISTORY, places(), "crawl.csv")
+    with pytest.raises(InputError, match="several machines"):
+        imported(tmp_path, day(hours=0.1), places(host="X"))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("x.blg", b"\x00\x01PDH", "relog"),
+        ("sa20", b"\x96\xd5\x75\x21\x00\x00", "sadf -j"),
+        ("x.txt", b"hello\n", "the kinds there are"),
+        ("x.csv", b"", "it is empty"),
+    ],
+)
+def test_files_that_cannot_be_imported(tmp_path: Path, name: str, content: bytes, words: str) -> None:
+    """What was seen, and what to do."""
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=words):
+        open_source(tmp_path / name, None)
+
+
+def test_options_that_cannot_be_read_are_all_told() -> None:
+    """With what is allowed."""
+    with pytest.raises(InputError) as caught:
+        read_places(None, ["SQL1:L:"], ["APP3"], ["SQL1=many"], None)
+    text = str(caught.value)
+    assert "--disk" in text
+    assert "--tier" in text
+    assert "--memory: SQL1" in text
+
+
+def test_into_a_run_by_time(tmp_path: Path) -> None:
+    """What was recorded meanwhile is added; what the run has stays; the same file is refused."""
+    directory = imported(tmp_path, day(hours=2, app_cpu=None, log_write_s=0.020))
+    before = pq.read_table(directory / "samples.parquet").num_rows
+    app = day(hours=6, app_cpu=between(0.5, 1.5, 97.0, 20.0))
+    source = open_source(written(tmp_path, app, "app.csv"), None)
+    added = import_into(directory, [source], Settings(), places())
+    assert added == 120  # APP3's CPU in two of six hours; SQL1's series the run has already
+    assert pq.read_table(directory / "samples.parquet").num_rows == before + added
+    stored, verdict = verdict_of(directory)
+    assert stored.manifest["hosts"]["APP3"]["tier"] == "search"
+    assert stored.manifest["hosts"]["SQL1"]["roles"]["log"]["device"] == "L:"
+    assert len(stored.manifest["imports"]) == 2
+    assert any("left out" in warning for warning in stored.manifest["warnings"])
+    assert verdict.outcome == "inconclusive"
+    with pytest.raises(InputError, match="before; nothing was changed"):
+        import_into(directory, [source], Settings(), places())
+
+
+def test_an_import_that_was_killed_is_completed_by_the_same_command(tmp_path: Path) -> None:
+    """Killed after the samples and before the manifest: nothing is added twice, and the hosts are known."""
+    directory = imported(tmp_path, day(hours=1, app_cpu=None))
+    before = (directory / "manifest.json").read_bytes()
+    text = day(hours=1).replace(r"\\SQL1\LogicalDisk(M:)", r"\\APP3\LogicalDisk(X:)")
+    source = open_source(written(tmp_path, text, "app.csv"), None)
+    where = places("APP3:X:=search.index")
+    added = import_into(directory, [source], Settings(), where)
+    done, rows = open_run(directory).manifest, pq.read_table(directory / "samples.parquet").num_rows
+    (directory / "manifest.json").write_bytes(before)
+    assert added > 0
+    assert import_into(directory, [source], Settings(), where) == 0
+    again = open_run(directory).manifest
+    assert again["hosts"] == done["hosts"]
+    assert again["hosts"]["APP3"]["roles"]["index"]["device"] == "X:"
+    assert pq.read_table(directory / "samples.parquet").num_rows == rows
+
+
+def test_a_role_the_run_knows_is_not_told_again(tmp_path: Path) -> None:
+    """The run resolved ``data`` to its device; a file that names the device only adds no second role."""
+    directory = imported(tmp_path, day(hours=1, app_cpu=None))
+    other = day(hours=1).replace("Avg. Disk sec/Write", "Avg. Disk sec/Transfer")
+    source = open_source(written(tmp_path, other, "other.csv"), None)
+    import_into(directory, [source], Settings(), places())
+    assert set(open_run(directory).manifest["hosts"]["SQL1"]["roles"]) == {"log", "data"}
+
+
+def test_what_is_too_much_for_one_analysis_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error says how much there is, and what part would do."""
+    monkeypatch.setattr("pinchpoint.imports.alone.MAX_CELLS", 1000)
+    with pytest.raises(InputError, match="--from and --to"):
+        imported(tmp_path, day(hours=2))
+    assert list((tmp_path / "runs").iterdir()) == []
+
+
+def test_a_file_of_another_time_changes_nothing_and_hints_at_the_zone(tmp_path: Path) -> None:
+    """Ten hours off: as of a zone that was not said."""
+    directory = imported(tmp_path, day(hours=1, app_cpu=None))
+    before = {path.name: path.read_bytes() for path in directory.iterdir()}
+    text = day(hours=1).replace("(-60)", "(540)")
+    source = open_source(written(tmp_path, text, "app.csv"), None)
+    with pytest.raises(InputError, match=r"nothing of the run's time.*-10 h would make it fit"):
+        import_into(directory, [source], Settings(), places())
+    assert {path.name: path.read_bytes() for path in directory.iterdir()} == before
+
+
+def test_the_command_as_a_user_calls_it(tmp_path: Path) -> None:
+    """Verdict, report and the run directory as the last line; analyse and report work on it."""
+    log = written(tmp_path, day(hours=6, app_cpu=BUSY_AT_NIGHT))
+    disks = [word for disk in DISKS for word in ("--disk", disk)]
+    done = run_cli("import", log, *disks, "--tier", "APP3=search", "--out", tmp_path / "runs")
+    assert done.returncode == 0, done.stderr
+    directory = Path(done.stdout.splitlines()[-1])
+    page = (directory / "report.html").read_text()
+    assert "The CPU of APP3 gives way first" in page
+    assert "farm.csv" in page
+    assert 'id="load"' not in page  # there was none
+    again = run_cli("analyse", directory, "--json")
+    assert json.loads(again.stdout) == json.loads((directory / "verdict.json").read_text())
+
+
+def test_a_file_without_a_zone_must_be_given_one_to_lie_beside_a_run(tmp_path: Path) -> None:
+    """A run of its own it may be, in times that are said to be assumed."""
+    text = day(hours=2, app_cpu=None).replace("(PDH-CSV 4.0) (W. Europe Standard Time)(-60)", "(PDH-CSV 4.0)")
+    directory = imported(tmp_path, text)
+    manifest = open_run(directory).manifest
+    assert manifest["imports"][0]["zone_assumed"]
+    assert any("taken for UTC" in warning for warning in manifest["warnings"])
+    app = day(hours=2).replace("(PDH-CSV 4.0) (W. Europe Standard Time)(-60)", "(PDH-CSV 4.0)")
+    source = open_source(written(tmp_path, app, "app.csv"), None)
+    with pytest.raises(InputError, match="--zone UTC"):
+        import_into(directory, [source], Settings(), places())
+    assert import_into(directory, [source], Settings(zone=UTC), places()) == 120
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        (["--zone", "Mars/Base"], "Europe/Berlin"),
+        (["--zone", "+25:00"], "a day or more"),
+        (["--from", "yesterday"], "2026-11-20T09:00"),
+        (["--every", "5"], "5s"),
+        (["--kind", "perfmom"], "nearest: perfmon"),
+        (["--kind", "csv"], "--map"),
+        (["--map", "none.yaml"], "no such file"),
+        (["--into", "none"], "is no directory"),
+    ],
+)
+def test_options_that_do_not_fit_are_told(tmp_path: Path, option: list[str], words: str) -> None:
+    """What was found, what is allowed; nothing is made."""
+    log = written(tmp_path, day(hours=0.1))
+    out = tmp_path / "runs"
+    result = CliRunner().invoke(import_, [str(log), *option, "--out", str(out)])
+    assert isinstance(result.exception, InputError)
+    assert words in str(result.exception)
+    assert not out.exists() or not list(out.iterdir())
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-8-sig", "cp1252"])
+def test_a_log_in_any_encoding(tmp_path: Path, encoding: str) -> None:
+    """As perfmon, typeperf and PowerShell's redirection write them, with a mark at the begin or without."""
+    path = tmp_path / "farm.csv"
+    path.write_bytes(day(hours=0.2).replace("SQL1", "SQLÖ1").encode(encoding))
+    directory = import_alone([open_source(path, None)], Settings(), places(), Between(), tmp_path / encoding)
+    assert "SQLÖ1" in open_run(directory).manifest["hosts"]
+
+
+def test_letters_that_were_guessed_are_said_and_can_be_named(tmp_path: Path) -> None:
+    """A Japanese Windows writes its own code page: a name that is not legible is told how to become so."""
+    text = day(hours=1).replace("SQL1", "本番表")
+    path = tmp_path / "farm.csv"
+    path.write_bytes(text.encode("cp932"))
+    for said, legible in ((None, False), ("cp932", True)):
+        source = open_source(path, None, said)
+        directory = import_alone([source], Settings(), places(), Between(), tmp_path / "runs")
+        manifest = open_run(directory).manifest
+        assert ("本番表" in manifest["hosts"]) is legible
+        assert any("--encoding says" in warning for warning in manifest["warnings"]) is not legible
+    with pytest.raises(InputError, match="--encoding: no encoding 'klingon' is known"):
+        open_source(path, None, "klingon")
+
+
+def test_what_two_files_tell_of_one_time_is_not_counted_twice(tmp_path: Path) -> None:
+    """The same export given twice, or two that overlap; other hosts of the same time are well."""
+    first = open_source(written(tmp_path, day(hours=1), "a.csv"), None)
+    again = open_source(written(tmp_path, day(hours=2), "b.csv"), None)
+    with pytest.raises(InputError, match=r"b\.csv: has .* which .*a\.csv has too; give one of the two"):
+        import_alone([first, again], Settings(), places(*DISKS), Between(), tmp_path / "runs")
+    assert not list((tmp_path / "runs").iterdir())
+    other = day(hours=1).replace("SQL1", "SQL2").replace("APP3", "APP4")
+    beside = open_source(written(tmp_path, other, "c.csv"), None)
+    directory = import_alone([first, beside], Settings(), places(*DISKS), Between(), tmp_path / "runs")
+    assert {"SQL1", "SQL2"} <= set(open_run(directory).manifest["hosts"])
+
+
+def test_a_host_that_is_misspelt_in_an_option_is_said(tmp_path: Path) -> None:
+    """What was said of it would otherwise be lost without a word."""
+    directory = imported(tmp_path, day(hours=0.2), places("SQLI:L:=sql.log", *DISKS))
+    (said,) = (each for each in open_run(directory).manifest["warnings"] if each.startswith("--disk"))
+    assert "no file is of SQLI" in said
+    assert "SQL1" in said
