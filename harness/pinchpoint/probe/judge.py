@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pinchpoint.analysis.points import NO_LIMIT, Judged, Point, judge_points
-from pinchpoint.analysis.thresholds import CAP_MATCH
+from pinchpoint.analysis.thresholds import CAP_MATCH, IRREGULAR
 from pinchpoint.probe import course, words
 from pinchpoint.probe.alike import alike
-from pinchpoint.probe.caps import find_caps, queued
+from pinchpoint.probe.caps import counted_ratio, find_caps, queued
 from pinchpoint.probe.course import Change
 from pinchpoint.probe.falls import Fall, between
 from pinchpoint.probe.figures import Figures, figures, of
@@ -109,7 +110,9 @@ def _workload(
     if held.limits is None and len(cells) == 1 and _did_more(deepest, of_all):
         held = replace(held, limits=NO_LIMIT)
     judged = _judged(cells, found, held)
-    verdicts = tuple(_cell(cell, found[cell], judged.get(cell), held) for cell in cells)
+    verdicts = tuple(
+        _doubted(_cell(cell, found[cell], judged.get(cell), held), found[cell]) for cell in cells
+    )
     if held.limits is NO_LIMIT:
         verdicts = tuple(replace(one, why=f"{one.why}; {words.NO_CAP}") for one in verdicts)
     holds, crossed = _line(cells, found, probe.options.line_s)
@@ -124,6 +127,16 @@ def _workload(
         course=_course(probe, cells, fall),
         outliers=course.outliers(probe.cells[deepest]),
     )
+
+
+def _doubted(one: CellVerdict, found: Figures) -> CellVerdict:
+    """A device is known by its spread: repetitions without it, where no seconds tell, leave a cap open."""
+    if one.kind != "disk_device" or found.irregular_ratio is not None or found.trials < 2:
+        return one
+    spread = found.iops.usual_spread_ratio if found.iops else 1.0
+    if spread >= IRREGULAR.value / 3 * math.sqrt(counted_ratio(found)):
+        return one
+    return replace(one, kind=None, why=f"{one.why}; {words.OR_CAP}")
 
 
 def _course(probe: Probe, cells: Sequence[Cell], fall: Fall | None) -> Change | None:

@@ -23,6 +23,10 @@ OVER_TIME: Mapping[str, str] = {
     "disk_warm_up": "got faster while it was measured: the disk is still warming up",
 }
 OR_CACHE = ", or, as writes alone are seen to fall, a cache that takes them is full"
+OR_CAP = (
+    "but its repetitions differ less than a device's: it may be a cap that this workload alone reaches; "
+    "eight seconds of measuring or more (--time-per-cell 5s) tell"
+)
 NO_CAP = "no cap: others got twice as much of the same done here, or more"
 LIMITS_ARE: Mapping[str, str] = {
     "declared": "as declared",

@@ -13,6 +13,7 @@ from pinchpoint.probe.judge import judge
 from pinchpoint.probe.record import Declared
 from pinchpoint.probe.text import probe_text
 from pinchpoint.probe.verdict import Verdict
+from pinchpoint_scenarios.storage_probe import Cell
 
 
 def kind_of(verdict: Verdict, workload: str) -> str | None:
@@ -95,6 +96,18 @@ def test_writes_that_come_as_evenly_as_no_device_serves_are_held() -> None:
     assert verdict.caps.write_iops.value == pytest.approx(2000)
     assert "as even as no device's" in verdict.caps.write_iops.why
     assert kind_of(verdict, "RND4K write") == "disk_cap"
+
+
+@pytest.mark.parametrize(("apart", "kind"), [(0.1, None), (4.0, "disk_device")])
+def test_repetitions_without_a_device_s_spread_are_called_none(apart: float, kind: str | None) -> None:
+    """As measured: 409 writes a second, twice within 0.03 %, and no seconds: nobody can tell, nobody does."""
+    cells = [cell for cell in cells_of("crystaldiskmark") if cell.workload == "RND4K write"]
+
+    def speed(cell: Cell, trial: int) -> float:
+        return 364.0 if cell.outstanding == 1 else 409 + (apart if trial == 1 else -apart)
+
+    verdict = judge(probe_of(speed, cells, repeat=2, course=False))
+    assert kind_of(verdict, "RND4K write") == kind
 
 
 def test_one_workload_with_a_device_s_spread_shows_no_cap() -> None:
