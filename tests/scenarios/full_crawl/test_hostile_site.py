@@ -306,6 +306,19 @@ def test_what_is_too_large_is_skipped_however_it_is_sent(sql: Endpoint) -> None:
     assert crawl.log["/huge"] == crawl.log["/bomb"] == ("skipped", "larger than 64 MiB")
 
 
+def test_what_is_packed_though_nobody_asked_is_unpacked_whole(sql: Endpoint) -> None:
+    """In several parts, with something behind them, or of nothing at all; cut off, it is a failure."""
+    parts = gzip.compress(b"<a href=/first>") + gzip.compress(b"<a href=/second>")
+    packed = {"/parts": parts, "/behind": parts + b"\0\0", "/nothing": b"", "/cut": parts[:-9]}
+    with odd({"/": html(linking(*packed))}) as server:
+        server.answers |= {name: html(body, Content_Encoding="gzip") for name, body in packed.items()}
+        server.answers |= {"/first": html("1"), "/second": html("2")}
+        crawl = Crawl(sql, server, robots=False, sitemaps=False)
+    assert set(crawl.indexed) == {"/", "/parts", "/behind", "/nothing", "/first", "/second"}
+    assert crawl.indexed["/parts"] == crawl.indexed["/behind"] == b"<a href=/first><a href=/second>"
+    assert crawl.line["failures_by_kind"] == {"bad_answer": 1}
+
+
 def test_a_site_that_has_no_end_is_crawled_to_its_depth(sql: Endpoint) -> None:
     """A calendar that always has a next month: as deep as was asked for, and no further."""
 
