@@ -31,7 +31,7 @@ def sharepoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
     fill(folder / "corpus", EACH, folders=3)
     with postgres() as url:
         ingest(folder / "corpus", None, url, None, lambda _: None)
-        config = {"token": TOKEN, "database_url": url, "people": EACH}
+        config: dict[str, Any] = {"token": TOKEN, "database_url": url, "people": EACH}
         with serving("pinchpoint_infra.services.web", folder, **config) as service:
             yield Endpoint("sharepoint", service.url, {"auth": "bearer", "token": TOKEN})
 
