@@ -12,7 +12,7 @@ from ..contract import DatabaseFailure
 from ..postgresql import CONNECTION_LOST
 from ..reopening import Reopening
 from .answer import Answer
-from .failures import outcome_of
+from .failures import outcome_of, told
 from .link import OdbcLink
 
 
@@ -71,7 +71,7 @@ class OdbcConnection(Reopening):
         outcome = outcome_of(error, self._kind)
         if outcome in (CONNECTION_LOST, "unreachable"):
             self._drop()
-        return DatabaseFailure(outcome, str(error))
+        return DatabaseFailure(outcome, told(error))
 
     def _drop(self) -> None:
         if self._link is not None:
