@@ -204,6 +204,14 @@ def test_a_device_over_many_depths_is_called_one() -> None:
     assert verdict.kinds == {"disk_device": ("8K random write",)}
 
 
+def test_two_depths_of_a_device_that_agree_by_chance_are_no_cap() -> None:
+    """Once each, seconds unknown: 158 at 8 and at 1,024 outstanding, and 141 and 176 between them."""
+    rates = {1: 139.0, 8: 158.0, 32: 141.0, 128: 176.0, 1024: 158.5}
+    cells = [Cell("8K random write", 8192, 0.0, 1.0, depth) for depth in rates]
+    probe = probe_of(lambda cell, _: rates[cell.outstanding or 0], cells, "iometer", repeat=1, course=False)
+    assert kind_of(judge(probe), "8K random write") == "disk_device"
+
+
 def test_one_at_a_time_lacks_concurrency() -> None:
     """1 ms a round trip, no cap within reach: more outstanding always gets more done, latency stays."""
     cells = [Cell("RND4K read", 4096, 1.0, 1.0, depth) for depth in (1, 8, 32)]
