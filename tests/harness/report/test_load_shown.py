@@ -110,8 +110,8 @@ def test_a_guard_and_a_warm_up_are_said() -> None:
                 "arrivals": "constant",
             },
             (
-                "5/s, bursts of 90/s for 4 s every 30 s, 2 back to back, 3 s apart, rising in 1 s, 20 % jitter, "
-                "constant arrivals"
+                "5/s, bursts of 90/s for 4 s every 30 s, 2 back to back, 3 s apart, rising in 1 s, "
+                "20 % jitter, constant arrivals"
             ),
         ),
     ],
