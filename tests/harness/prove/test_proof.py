@@ -182,7 +182,7 @@ def test_reports_show_the_test_with_its_control() -> None:
     assert report.tables["incidents"].rows == []
     [finding] = report.findings
     [causal] = [each for each in finding.evidence if each.kind == "a causal test"]
-    assert f"BETWEEN {PROVE_S + GAP_S} AND" in causal.query
+    assert f"time_s >= {PROVE_S + GAP_S} AND" in causal.query
     page = registry.render(run, verdict, "html")
     assert report.proof_words in page
     assert 'data-table="proof"' in page
