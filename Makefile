@@ -46,7 +46,7 @@ demo: setup
 
 # Without TESTS: side by side those that do not disturb each other, then those that must be alone; none is slow.
 # What fails an assertion is run up to twice more, and listed as RERUN: a shared machine stands still for seconds.
-AGAIN_WHERE_FAILED := --reruns 2 --only-rerun AssertionError
+AGAIN_WHERE_FAILED := -raR --reruns 2 --only-rerun AssertionError
 test: setup packages
 ifdef TESTS
 	.venv/bin/pytest $(TESTS)

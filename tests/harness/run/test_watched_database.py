@@ -89,7 +89,7 @@ def test_a_variable_that_is_not_set_is_said_with_its_place(tmp_path: Path) -> No
     plan = plan_file(tmp_path, 5)
     for collect, url, place in (
         ({}, "postgresql://loader:${NO_SUCH}@127.0.0.1:1/x", "endpoints.sql.url"),
-        ({"password": "${NO_SUCH}"}, "postgresql://127.0.0.1:1/x", "tiers.sql.hosts.db1.collect.postgres"),
+        ({"password": "${NO_SUCH}"}, "postgresql://127.0.0.1:1/x", "tiers.sql.hosts.db1.collect[0].password"),
     ):
         done = run_cli("run", plan, "--farm", farm_file(tmp_path, url, **collect), "--out", tmp_path / "r")
         assert done.returncode == 2, done.stderr
