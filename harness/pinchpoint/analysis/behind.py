@@ -6,12 +6,12 @@ sessions: as many more of them as scenarios have there themselves are those of t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from pinchpoint.analysis.inputs import Inputs
-from pinchpoint.analysis.series import Floats, mean
+from pinchpoint.analysis.series import Floats, added, mean
 from pinchpoint.analysis.sessions import active_sessions
 from pinchpoint.analysis.stations import DEPTH, Station
 from pinchpoint.analysis.thresholds import HARDLY
@@ -46,10 +46,4 @@ def calls(inputs: Inputs, tier: str, deeper: str) -> bool:
 
 def at_work(inputs: Inputs, tier: str) -> Floats:
     """Sessions of a tier's databases whose statement runs or waits; NaN where none was asked."""
-    return _added(active_sessions(inputs, host.name) for host in inputs.hosts if host.tier == tier)
-
-
-def _added(columns: Iterable[Floats]) -> Floats:
-    """The sum of those that were measured in each step; NaN where none was."""
-    table = np.array(list(columns))
-    return np.where(np.isfinite(table).any(axis=0), np.nansum(table, axis=0), np.nan)
+    return added(active_sessions(inputs, host.name) for host in inputs.hosts if host.tier == tier)

@@ -17,7 +17,7 @@ from pinchpoint.analysis.devices import disk_columns
 from pinchpoint.analysis.disk_types import Profile, known
 from pinchpoint.analysis.inputs import Host, Inputs, Limits
 from pinchpoint.analysis.resources import Resource
-from pinchpoint.analysis.series import Floats
+from pinchpoint.analysis.series import Floats, added
 
 LOCAL_MODELS = ("Microsoft NVMe Direct Disk", "Amazon EC2 NVMe Instance Storage")
 """How the kernel names disks that are inside a cloud's machine (Azure: "FAQ for remote NVMe disks"; AWS:
@@ -143,11 +143,9 @@ def _sums(parts: Sequence[Mapping[str, Floats]]) -> dict[str, Floats]:
         spent = np.sum(times, axis=0)
         latency = np.divide(spent, weight, out=np.full_like(weight, np.nan), where=weight > 0)
         columns |= {f"{way}_latency": latency, f"{way}_weight": weight}
-    sessions = np.array([part["sessions"] for part in parts])
-    asked = np.isfinite(sessions).any(axis=0)
     return {
         **columns,
         "busy": 1 - np.prod([1 - part["busy"] for part in parts], axis=0),
         "pressure": parts[0]["pressure"],
-        "sessions": np.where(asked, np.nansum(sessions, axis=0), np.nan),
+        "sessions": added(part["sessions"] for part in parts),
     }

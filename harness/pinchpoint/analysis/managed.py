@@ -8,13 +8,13 @@ rules, every finding says whose count it is, and the host stays one that was not
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from pinchpoint.analysis.inputs import DiskRole, Inputs
 from pinchpoint.analysis.resources import COMMIT_ROLES
-from pinchpoint.analysis.series import Floats, Key
+from pinchpoint.analysis.series import Floats, Key, added
 
 LOG_FILES = ("log", "wal", "binlog")
 FILES: Mapping[str, tuple[str, ...]] = {
@@ -55,14 +55,14 @@ def columns_of(inputs: Inputs, host: str, files: Sequence[str]) -> dict[str, Flo
     """
 
     def total(metric: str) -> Floats:
-        return _sum(inputs.samples.steps(host, f"db.{metric}", name) for name in files)
+        return added(inputs.samples.steps(host, f"db.{metric}", name) for name in files)
 
-    outstanding = _sum(total(f"{name}_s_per_s") for name in TIMES)
+    outstanding = added(total(f"{name}_s_per_s") for name in TIMES)
     unknown = np.full(inputs.window.steps, np.nan)
     found = {
         "reads": total("reads_per_s"),
-        "writes": _sum((total("writes_per_s"), total("extends_per_s"))),
-        "bytes": _sum((total("read_bytes_per_s"), total("write_bytes_per_s"))),
+        "writes": added((total("writes_per_s"), total("extends_per_s"))),
+        "bytes": added((total("read_bytes_per_s"), total("write_bytes_per_s"))),
         "read_bytes": total("read_bytes_per_s"),
         "outstanding": outstanding,
         "busy": np.minimum(1.0, outstanding),
@@ -118,13 +118,6 @@ def database_row(inputs: Inputs, role: DiskRole) -> dict[str, float | None] | No
         "iops_mean": float(io.mean()) if len(io) else None,
         "iops_max": float(io.max()) if len(io) else None,
     }
-
-
-def _sum(parts: Iterator[Floats] | Sequence[Floats]) -> Floats:
-    """What is known of them added up; NaN where none is."""
-    stacked = np.array(list(parts))
-    known = np.isfinite(stacked).any(axis=0)
-    return np.where(known, np.nansum(stacked, axis=0), np.nan)
 
 
 def _latency(inputs: Inputs, host: str, metric: str, files: Sequence[str]) -> tuple[Floats, Floats]:

@@ -305,6 +305,12 @@ def mean(value: Floats) -> float | None:
     return float(measured.mean()) if len(measured) else None
 
 
+def added(columns: Iterable[Floats]) -> Floats:
+    """The sum of one or more columns, without what was not measured; NaN where nothing was."""
+    table = np.array(list(columns))
+    return np.where(np.isfinite(table).any(axis=0), np.nansum(table, axis=0), np.nan)
+
+
 def spread(value: Floats) -> float | None:
     """Half the distance between the 16th and 84th percentile ÷ the median.
 

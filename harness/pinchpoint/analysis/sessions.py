@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from pinchpoint.analysis.inputs import DiskRole, Inputs
-from pinchpoint.analysis.series import Floats
+from pinchpoint.analysis.series import Floats, added
 
 LOG_WAITS = ("IO:Wal", "IO:WAL", "LWLock:WALWrite", "Log:")
 """A session writes or flushes the log, or waits for the one that does: group commit."""
@@ -46,15 +46,15 @@ def sessions_at_work(inputs: Inputs, hosts: Iterable[str]) -> Floats:
 
     Those that are hidden from whoever asks may be at work as well.
     """
-    total = np.full(inputs.window.steps, np.nan)
-    for host in hosts:
-        active = active_sessions(inputs, host)
+
+    def of(host: str) -> Floats:
         held, hidden = (
             np.nan_to_num(inputs.samples.steps(host, f"db.sessions_{name}"))
             for name in ("idle_in_transaction", "hidden")
         )
-        total = np.where(np.isfinite(active), np.nan_to_num(total) + active + held + hidden, total)
-    return total
+        return active_sessions(inputs, host) + held + hidden
+
+    return added([np.full(inputs.window.steps, np.nan), *map(of, hosts)])
 
 
 def active_sessions(inputs: Inputs, host: str) -> Floats:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from pinchpoint.analysis.changes import find_shift, mser5
 from pinchpoint.analysis.inputs import Inputs
-from pinchpoint.analysis.series import Floats
+from pinchpoint.analysis.series import Floats, added
 from pinchpoint.analysis.thresholds import MIN_SAMPLES, MIN_SECONDS
 
 Rows = npt.NDArray[np.int64]
@@ -70,10 +70,8 @@ def offered_per_s(inputs: Inputs, scenario: str) -> Floats:
     keys = [key for key in inputs.samples.keys("generator.scheduled_per_s") if key.instance == scenario]
     if not keys:
         return np.full(inputs.window.steps, np.nan)
-    each = np.array([inputs.samples.steps(*key) for key in keys])
     # One that has died, or joined late, says nothing of the rest of the time; the others go on.
-    said = np.isfinite(each).any(axis=0)
-    return np.asarray(np.where(said, np.nansum(each, axis=0), np.nan), dtype=np.float64)
+    return added(inputs.samples.steps(*key) for key in keys)
 
 
 def _transient(inputs: Inputs) -> tuple[int, bool | None, tuple[str, ...]]:
