@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from pinchpoint.comparison.change import Change
 from pinchpoint.comparison.claim import Claim
@@ -41,7 +40,7 @@ def movement_words(sides: Sides, movement: Movement) -> str:
     """Whether the bottleneck moved, in one sentence."""
     if movement.moved is None or movement.base is None or movement.other is None:
         return f"Whether the bottleneck moved cannot be said: {movement.why}."
-    base, other = thing(movement.base), thing(movement.other)
+    base, other = words.thing(movement.base), words.thing(movement.other)
     if movement.moved:
         return f"The bottleneck moved: from {base} in {sides.base.label} to {other} in {sides.other.label}."
     note = f" ({movement.why})" if movement.why else ""
@@ -53,16 +52,16 @@ def gain_words(sides: Sides, movement: Movement, found: Sequence[Change]) -> Ite
     step = movement.second_step
     if step and movement.other:
         yield (
-            f"A second step, from {thing(movement.other)} on, buys {amount(step)} more throughput, until "
-            f"{thing(step.until)} gives way."
+            f"A second step, from {words.thing(movement.other)} on, buys {amount(step)} more throughput, "
+            f"until {words.thing(step.until)} gives way."
         )
     before = movement.foreseen
     # Where the same gives way still, nothing was done about it.
     if before and movement.base and movement.moved is not False:
         came = came_words(before, found)
         yield (
-            f"Of {thing(movement.base)} the verdict of {sides.base.label} had promised {amount(before)}, "
-            f"until {thing(before.until)} gives way{f'; {came}' if came else ''}."
+            f"Of {words.thing(movement.base)} the verdict of {sides.base.label} had promised "
+            f"{amount(before)}, until {words.thing(before.until)} gives way{f'; {came}' if came else ''}."
         )
 
 
@@ -143,14 +142,9 @@ def shift(one: Change) -> str:
     values = (units.of_metric(one.metric, value) for value in (one.pair.base, one.pair.other))
     ratio = units.times(one.pair.ratio)
     if one.judged.ci95:
-        ratio += f", {interval_words(one.judged.ci95)}"
+        ratio += f", {units.interval(one.judged.ci95)}"
     called = f": {one.judged.call}" if one.judged.call else ""
     return f"{' → '.join(values)} ({ratio}){called}"
-
-
-def interval_words(ci95: Sequence[float]) -> str:
-    """``4.2 to 4.8``: the 95 % interval of a ratio."""
-    return " to ".join(units.times(end).split(" ")[0] for end in ci95)
 
 
 def claim_words(claimed: Claim, factors: Sequence[str], *, shown: bool) -> str:
@@ -174,11 +168,6 @@ def claim_words(claimed: Claim, factors: Sequence[str], *, shown: bool) -> str:
         return f"What changed may be put down to {named}: {because}."
     what = f"with {named}" if named else "with the difference between the sides"
     return f"What changed came together {what} and is not shown to be caused by it: {because}."
-
-
-def thing(suspect: Mapping[str, Any]) -> str:
-    """A resource without its host and device: ``the log disk of sql``."""
-    return words.place({**suspect, "host": None, "instance": ""})
 
 
 def warnings(

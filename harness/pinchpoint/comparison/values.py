@@ -51,13 +51,13 @@ def pair(
         labels: what the sides are called.
         unlike: why the two are not the same quantity, where they are not: then they have no ratio.
     """
-    ours, theirs = _middle(base), _middle(other)
+    ours, theirs = middle(base), middle(other)
     why = unlike or _missing(ours, theirs, labels)
     ratio = None if why or ours is None or theirs is None else theirs / ours
     return Pair(ours, theirs, tuple(base), tuple(other), ratio, why)
 
 
-def _middle(values: Sequence[float | None]) -> float | None:
+def middle(values: Sequence[float | None]) -> float | None:
     """The median of what was measured: one odd run does not move it."""
     measured = [value for value in values if value is not None]
     return median(measured) if measured else None

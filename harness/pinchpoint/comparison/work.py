@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median
 from typing import Any, Literal
 
 from pinchpoint.analysis.traffic import NO_ERRORS
 from pinchpoint.comparison.sides import Sides
+from pinchpoint.comparison.values import middle
 from pinchpoint.report import units
 
 SAME_COUNT = 0.01
@@ -89,7 +89,7 @@ def _source(rows: Sequence[Mapping[str, Any]]) -> Done:
     if not rows:
         return Done()
     count, failures, skipped = (
-        _middle([row.get(key) for row in rows]) for key in ("count", "failures", "skipped")
+        middle([row.get(key) for row in rows]) for key in ("count", "failures", "skipped")
     )
     return Done(
         count=count,
@@ -112,20 +112,15 @@ def _scenario(rows: Sequence[Mapping[str, Any]]) -> Done:
         return Done()
     failures = [_failed(row.get("outcomes") or {}) for row in rows]
     return Done(
-        count=_middle([row.get("count") for row in rows]),
-        failures=_middle(failures),
-        dropped=_middle([row.get("dropped") for row in rows]),
-        failed_ratio=_middle([row.get("error_ratio") for row in rows]),
+        count=middle([row.get("count") for row in rows]),
+        failures=middle(failures),
+        dropped=middle([row.get("dropped") for row in rows]),
+        failed_ratio=middle([row.get("error_ratio") for row in rows]),
     )
 
 
 def _failed(outcomes: Mapping[str, int]) -> int:
     return sum(count for outcome, count in outcomes.items() if outcome not in NO_ERRORS)
-
-
-def _middle(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return median(known) if known else None
 
 
 def _share(failures: float | None, count: float | None) -> float | None:

@@ -5,6 +5,8 @@ Three significant digits: what a person compares, and about what the measurement
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 NOT_MEASURED = "not measured"
 
 
@@ -64,6 +66,11 @@ def percent(value: float | None) -> str:
 def times(value: float | None) -> str:
     """How many times as much one is as the other, three digits."""
     return NOT_MEASURED if value is None else f"{_digits(value)} \N{MULTIPLICATION SIGN}"
+
+
+def interval(ends: Sequence[float]) -> str:
+    """``4.2 to 4.8``: the two ends of a ratio's 95 % interval."""
+    return " to ".join(times(end).split(" ")[0] for end in ends)
 
 
 def of_metric(metric: str, value: float | None) -> str:

@@ -51,6 +51,11 @@ STATE: Mapping[str, str] = {
 }
 
 
+def thing(blame: Mapping[str, Any]) -> str:
+    """A resource without its host and device: ``the log disk of sql``."""
+    return place({**blame, "host": None, "instance": ""})
+
+
 def place(blame: Mapping[str, Any]) -> str:
     """Which resource a finding is about: ``the log disk of sql (host sql1, device loop1)``."""
     kind, tier = str(blame.get("kind") or ""), blame.get("tier")

@@ -133,11 +133,6 @@ def gather(content: Mapping[str, Any]) -> ComparisonReport:
     )
 
 
-def _thing(blame: Mapping[str, Any]) -> str:
-    """A resource without its host and device."""
-    return words.place({**blame, "host": None, "instance": ""})
-
-
 def _side(content: Mapping[str, Any], name: str) -> SideWords:
     side, blame = content[name], content["bottleneck"][name]
     first = side["runs"][0]
@@ -150,7 +145,7 @@ def _side(content: Mapping[str, Any], name: str) -> SideWords:
     return SideWords(
         label=side["label"],
         runs=tuple({**run, "outcome_words": words.OUTCOME[run["outcome"]]} for run in side["runs"]),
-        named=_thing(blame) if blame else "",
+        named=words.thing(blame) if blame else "",
         confidence=str((blame or {}).get("confidence") or ""),
         findings=findings(verdict),
         next_words=words.following(verdict),

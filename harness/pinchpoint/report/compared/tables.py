@@ -43,7 +43,7 @@ class Figure(Column):
         if value is None:
             return _NO_RATIO
         ends = row.get(f"{self.key}{_INTERVAL}")
-        return units.times(value) + (f" ({interval(ends)})" if ends else "")
+        return units.times(value) + (f" ({units.interval(ends)})" if ends else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +53,6 @@ class OfMetric(Column):
     def cell(self, row: Row) -> str:
         """The figure with its unit."""
         return units.of_metric(row["metric"], row[self.key])
-
-
-def interval(ends: Sequence[float]) -> str:
-    """``4.2 to 4.8``: the two ends of a ratio's 95 % interval."""
-    return " to ".join(units.times(end).split(" ")[0] for end in ends)
 
 
 def _figure(metric: str, title: str) -> Figure:
@@ -173,7 +168,7 @@ def judged(content: Row) -> Table:
             OfMetric("base", labels[0], numeric=True),
             OfMetric("other", labels[1], numeric=True),
             number("ratio", "ratio", units.times, absent=_NO_RATIO),
-            number("ci95", "95 % interval", interval, absent="none"),
+            number("ci95", "95 % interval", units.interval, absent="none"),
             Column("covers", "of chance", absent="-"),
             number("margin_ratio", "the same within", _within),
             number("floor_ratio", "A/A", units.times, absent="not known"),
@@ -195,7 +190,7 @@ def _judged(row: Row) -> Row:
 
 def _within(margin: float) -> str:
     """``0.952 to 1.05``: within it two sides count as the same."""
-    return interval((1 / margin, margin))
+    return units.interval((1 / margin, margin))
 
 
 def bursts(content: Row) -> Table:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pinchpoint.report import units, words
-from pinchpoint.report.compared.tables import RATIO, SIDE, Figure, interval
+from pinchpoint.report.compared.tables import RATIO, SIDE, Figure
 from pinchpoint.report.tables import Column, Row, Table, number
 
 NOT_DECLARED, NOT_KNOWN = "not declared", "not known"
@@ -51,7 +51,7 @@ def efforts(content: Row) -> Table:
                 for side in ("base", "other")
             ),
             number("ratio", "ratio", units.times, absent="no ratio"),
-            number("ci95", "95 % interval", interval, absent="none"),
+            number("ci95", "95 % interval", units.interval, absent="none"),
             Column("load", "offered load"),
             *([Column("why", "why not known", absent="")] if any(row["why"] for row in rows) else []),
         ),
@@ -158,5 +158,5 @@ def _worth(content: Row) -> Iterator[str]:
             if row["ratio"] is None:
                 yield f"{row['scenario']} for {row['per']}: {each}; no ratio: {row['why']}"
                 continue
-            ends = f", 95 % interval {interval(row['ci95'])}" if row["ci95"] else ""
+            ends = f", 95 % interval {units.interval(row['ci95'])}" if row["ci95"] else ""
             yield f"{row['scenario']} for {row['per']}: {each}, {units.times(row['ratio'])}{ends}"
