@@ -82,7 +82,7 @@ def live_farm(farm: Farm, progress: Callable[[str], None]) -> Iterator[LiveFarm]
         FarmUnavailable: an embedded tier does not start, this installation has no embedded farm, or somebody
             else drives it.
     """
-    with claimed(farm):
+    with claimed(farm, progress):
         if farm.embedded is None:
             yield _declared(farm)
             return
@@ -91,10 +91,10 @@ def live_farm(farm: Farm, progress: Callable[[str], None]) -> Iterator[LiveFarm]
 
 
 @contextmanager
-def claimed(farm: Farm) -> Iterator[None]:
+def claimed(farm: Farm, say: Callable[[str], None]) -> Iterator[None]:
     """One run or probe at a time: a second one would load what the first measures, and lift its limits.
 
-    Its file is the lock: it is let go of however this process ends. A file system without locks has none.
+    Its file is the lock: it is let go of however this process ends. That a file system has no locks is said.
     """
     with farm.identity.open("rb") as file:
         try:
@@ -104,8 +104,11 @@ def claimed(farm: Farm) -> Iterator[None]:
                 f"farm {farm.name} ({farm.identity}): another run or probe is going on with it here; "
                 "wait until it has ended, or give this one a farm.yaml of its own"
             ) from error
-        except OSError:
-            pass
+        except OSError as error:
+            say(
+                f"farm {farm.name} ({farm.identity}): cannot be locked ({error.strerror}); see to it that no "
+                "other run or probe drives it meanwhile"
+            )
         yield
 
 

@@ -75,10 +75,10 @@ def of_farm(farm: Farm, name: str | None, say: Callable[[str], None]) -> Iterato
             "test"
         )
     if farm.embedded is None:
-        with claimed(farm):
+        with claimed(farm, say):
             yield _declared_disk(farm, name)
         return
-    with claimed(farm), embedded().embedded_farm(farm, say) as status:
+    with claimed(farm, say), embedded().embedded_farm(farm, say) as status:
         folders = {
             f"{tier}.{role}": path for tier, roles in status.disks.items() for role, path in roles.items()
         }
