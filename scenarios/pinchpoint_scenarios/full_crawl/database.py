@@ -37,6 +37,12 @@ class Schema(Protocol):
     def drop(self) -> None:
         """Drop the tables and the schema; nothing where it is not there."""
 
+    def hold(self) -> Any:
+        """The connection inside it, of its own kind, that keeps other runs out until ``release``."""
+
+    def drop_tables(self, connection: Any) -> None:
+        """Drop the tables by that connection, as far as they are there."""
+
     def release(self) -> None:
         """Let other runs in. Safe to call twice."""
 
@@ -92,14 +98,10 @@ class CrawlDatabase(ABC):
     def _inside(self) -> AbstractContextManager[Run]:
         """A transaction in the schema, which this run holds from then on. Raises ``ScenarioError``."""
 
-    @abstractmethod
-    def _drop_tables(self) -> None:
-        """Drop the tables, as far as they are there; inside ``_inside``."""
-
     def make(self) -> None:
         """Make it, empty, in place of the one of an earlier crawl."""
         with self._inside() as run:
-            self._drop_tables()
+            self._schema.drop_tables(self._schema.hold())
             for statement in self.sql.create:
                 run(statement)
 
@@ -206,9 +208,6 @@ class PostgresCrawl(CrawlDatabase):
                 yield run
         except psycopg.Error as error:
             raise self._schema.failed(error) from error
-
-    def _drop_tables(self) -> None:
-        self._schema.drop_tables(self._schema.hold())
 
 
 def crawl_database(endpoint: Endpoint, scenario: str) -> CrawlDatabase:

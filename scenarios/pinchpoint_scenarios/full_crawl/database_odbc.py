@@ -71,6 +71,3 @@ class OdbcCrawl(CrawlDatabase):
                 yield run
         except pyodbc.Error as error:
             raise self._schema.failed(error) from error
-
-    def _drop_tables(self) -> None:
-        self._schema.drop_tables(self._schema.hold())
