@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+import pytest
+
+from pinchpoint_scenarios.full_crawl import sources
 from pinchpoint_scenarios.full_crawl.failures import Failure
 from pinchpoint_scenarios.full_crawl.sources import Changes, Fetched, Grant, Item
 
@@ -93,3 +96,12 @@ class Log:
 
     def close(self) -> None:
         """Nothing is open."""
+
+
+def in_place_of_folders(monkeypatch: pytest.MonkeyPatch, names: Iterable[str]) -> Log:
+    """A log that every source of kind ``files`` is from now on, with a document of each name."""
+    found = Log()
+    monkeypatch.setitem(sources.KINDS, "files", lambda *_: found)
+    for name in names:
+        found.put(f"log://{name}", f"id-{name}", name.encode())
+    return found

@@ -11,7 +11,7 @@ from typing import Any
 import pymysql
 import pytest
 from mariadbserver import MariaDb, mariadb
-from scenarios.full_crawl.changelog import Log
+from scenarios.full_crawl.changelog import Log, in_place_of_folders
 from scenarios.full_crawl.folders import crawled, ended, fill, prepared, source
 from scenarios.full_crawl.killing import killed_after, resuming
 from scenarios.full_crawl.pages import Pages, linking
@@ -21,7 +21,6 @@ from support import run_script
 
 from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.errors import ScenarioError
-from pinchpoint_scenarios.full_crawl import sources
 
 pytestmark = pytest.mark.slow  # a server of its own, which takes five seconds to make
 NOWHERE = Endpoint("search", "", {"kind": "none"})
@@ -49,11 +48,7 @@ def target(request: pytest.FixtureRequest) -> Iterator[Target]:
 @pytest.fixture
 def log(monkeypatch: pytest.MonkeyPatch) -> Log:
     """A source with a change log, in place of folders."""
-    found = Log()
-    monkeypatch.setitem(sources.KINDS, "files", lambda *_: found)
-    for name in "abcdefg":
-        found.put(f"log://{name}", f"id-{name}", name.encode())
-    return found
+    return in_place_of_folders(monkeypatch, "abcdefg")
 
 
 def test_a_crawl_and_what_changed_since(target: Target, log: Log, tmp_path: Path) -> None:

@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scenarios.full_crawl.changelog import Log
+from scenarios.full_crawl.changelog import Log, in_place_of_folders
 from scenarios.full_crawl.folders import crawled, fill, rows, source
 from scenarios.support import Events, Recorder, Search, crawl, made, quiet
 
 from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.errors import ScenarioError
-from pinchpoint_scenarios.full_crawl import sources
 
 INCREMENTAL = {"mode": "incremental"}
 
@@ -20,11 +19,7 @@ INCREMENTAL = {"mode": "incremental"}
 @pytest.fixture
 def log(monkeypatch: pytest.MonkeyPatch) -> Log:
     """A source with a change log, in place of folders."""
-    found = Log()
-    monkeypatch.setitem(sources.KINDS, "files", lambda *_: found)
-    for name in "abcde":
-        found.put(f"log://{name}", f"id-{name}", name.encode())
-    return found
+    return in_place_of_folders(monkeypatch, "abcde")
 
 
 def test_by_a_change_log_only_what_changed_is_asked_for(sql: Endpoint, log: Log, tmp_path: Path) -> None:
