@@ -26,7 +26,8 @@ class Told:
         ok: operations that did what they should.
         failed: those that failed.
         dropped: those that could not start.
-        p95_s: of the times of those that are ok, within half a percent; None where there is none.
+        p95_s: of the times of those that are ok and of those that could not start, which are infinite; within
+            half a percent; None where none is ok.
         p50_s, p99_s: likewise.
         skipped: operations that found nothing to do; no failures.
     """
@@ -44,12 +45,6 @@ class Told:
     def ok_per_s(self) -> float:
         """Throughput."""
         return self.ok / self.seconds if self.seconds else 0.0
-
-    @property
-    def failed_ratio(self) -> float | None:
-        """Failed ÷ ended, as the verdict has it; None where none ended."""
-        ended = self.ok + self.failed + self.skipped
-        return self.failed / ended if ended else None
 
     @property
     def error_ratio(self) -> float | None:
@@ -101,5 +96,6 @@ class LiveSeconds:
         ok, failed, skipped, dropped = (
             sum(one[name] for one in found) for name in ("ok", "failed", "skipped", "dropped")
         )
-        p50_s, p95_s, p99_s = percentiles_s((one["times"] for one in found), (50, 95, 99)) or (None,) * 3
+        times = percentiles_s((one["times"] for one in found), (50, 95, 99), dropped)
+        p50_s, p95_s, p99_s = times or (None,) * 3
         return Told(ended - begun, ok, failed, dropped, p95_s, p50_s, p99_s, skipped)

@@ -81,7 +81,7 @@ def missed(step: Step, objectives: Sequence[Objective], *, closed: bool = False)
             promised, found = getattr(objective, f"{name}_s"), getattr(told, f"{name}_s")
             if promised is not None and found is not None and found > promised:
                 return name
-        if objective.errors_ratio is not None and (told.failed_ratio or 0.0) > objective.errors_ratio:
+        if objective.errors_ratio is not None and (told.error_ratio or 0.0) > objective.errors_ratio:
             return "errors"
         wanted = objective.throughput_per_s
         offered = wanted is not None and not closed and step.level >= wanted

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pinchpoint.analysis.capacity import used
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.evidence import cpu_limit, disk_state
-from pinchpoint.analysis.facts import AS_COUNTED, as_recorded, facts, level_words, rate_metric, witnesses
+from pinchpoint.analysis.facts import AS_COUNTED, as_recorded, facts, rate_metric, share_words, witnesses
 from pinchpoint.analysis.growth import with_growth
 from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures, ShareMeasures, measure
 from pinchpoint.analysis.resources import Resource
@@ -84,8 +84,8 @@ def _room(one: Suspicion, found: DiskMeasures) -> Fact:
     if found.io is None:
         return _unknown(one, "its I/O was not measured")
     if found.utilisation is not None:
-        text = f"{level_words(found)}, {units.percent(found.utilisation)} of its declared limit"
-        return _fact(one, text, rate_metric(found), found.level, UTILISATION)
+        text = share_words(found, "its declared limit")
+        return _fact(one, text, rate_metric(found), found.mean, UTILISATION)
     flat = "" if found.spread is None else f", {units.percent(found.spread)} of spread"
     text = f"no limit is declared, and none shows: {units.per_second(found.io)}{flat}"
     return _fact(one, text, rate_metric(found), found.level, REGULATOR_FLAT)

@@ -17,9 +17,10 @@ from pinchpoint.analysis.inputs import Inputs
 from pinchpoint.analysis.measures import untold
 from pinchpoint.analysis.resources import Resource, ResourceType
 from pinchpoint.analysis.seen import unseen
+from pinchpoint.analysis.series import Window
 from pinchpoint.analysis.signature import Least
 from pinchpoint.analysis.stages import Stage
-from pinchpoint.analysis.thresholds import DISK_OCCUPIED, MIN_SECONDS, OFTEN, OWN_USE
+from pinchpoint.analysis.thresholds import DISK_OCCUPIED, KNEE_RISE, MIN_SECONDS, OFTEN, OWN_USE, STARTED
 from pinchpoint.analysis.verdict import Outcome, Suspect
 from pinchpoint.report import units
 
@@ -56,11 +57,17 @@ def conclude(case: Case) -> Conclusion:
 def _blocking(case: Case) -> tuple[Gate, ...]:
     """The gates that make the run invalid: a farm that is used up excuses operations that were not started.
 
-    So does one that was full now and then, as in bursts, and not having seen the farm: then nobody knows
+    So does one that was full now and then, as in bursts, one whose operations took so much longer than at the
+    first level that the sessions would have done else, and not having seen the farm: then nobody knows
     whether it was. Of a run too short to name anything only the recorder can be at fault: a few seconds say
     no more of the generator than of the farm.
     """
-    excused = bool(case.found) or any(_hidden(case)) or any(_often_full(one) for one in case.resources)
+    excused = bool(
+        case.found
+        or any(_hidden(case))
+        or any(_often_full(one) for one in case.resources)
+        or slower_words(case)
+    )
     brief = case.inputs.window.seconds < MIN_SECONDS.value
     gates = [
         gate
@@ -170,14 +177,44 @@ def _nothing_used_up(case: Case, stage: Stage) -> Conclusion:
     why = "the load was served as planned, and nothing that was measured is used up"
     if pressed:
         why = f"{pressed}, yet nothing that was measured is used up"
+    slower = slower_words(case)
+    if slower:
+        why += f": {slower}"
     if hidden:
         why += f", and {summary.listed(hidden)}"
     return Conclusion(
         "inconclusive",
         summary.inconclusive_words(why, candidates),
         candidates=candidates,
-        experiment=summary.experiment(case.flows, (), hidden),
+        experiment=UNWATCHED if slower and not hidden else summary.experiment(case.flows, (), hidden),
     )
+
+
+UNWATCHED = (
+    "Watch what was not: the CPU and the quota of each tier's own container or service, pools, locks, and "
+    "whatever the farm calls; then run the same plan again."
+)
+
+
+def slower_words(case: Case) -> str:
+    """How much longer operations took than at the first level, if that is why not all were started; else "".
+
+    By Little's law: ``started x service time`` sessions were busy, and at the first level's service time they
+    had been enough for all that was scheduled.
+    """
+    if case.climb is None:
+        return ""
+    first, last = case.climb.levels[0], case.climb.levels[-1]
+    flow = next(flow for flow in case.flows if flow.load.scenario == first.scenario)
+    there = Window.between(first.start_s, first.end_s, float(case.inputs.window.step_s))
+    before = case.inputs.whole.during(there).of(first.scenario).whole().service()
+    if before is None or flow.service is None or flow.started_ratio is None:
+        return ""
+    longer = flow.service.mean_s / before.mean_s
+    if flow.started_ratio >= STARTED.value or longer < max(KNEE_RISE.value, 1 / flow.started_ratio):
+        return ""
+    times = units.seconds(before.mean_s), units.seconds(flow.service.mean_s)
+    return f"its operations took {times[0]} at {first.words} and {times[1]} up to {last.words}"
 
 
 def served(case: Case) -> dict[str, float]:

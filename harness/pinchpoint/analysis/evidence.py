@@ -45,6 +45,7 @@ class DiskState:
         occupied: hardly ever idle, or not known, or waited for, or pacing those who wait.
         at_cap: within 3 % of the declared cap, and held there: flat, or whatever the size of I/Os.
         uneven: its I/Os end as unevenly as a device's.
+        used: what it does ÷ its declared cap, while it has something to do.
         near_cap: at 90 % of the declared cap or more, not beyond it, and nothing says that it could do more.
         beyond_cap: more than the declared cap was done: the declaration does not hold.
         regulated: flat as only a regulator is, while latency moves.
@@ -61,6 +62,7 @@ class DiskState:
     occupied: bool
     at_cap: bool
     uneven: bool
+    used: float | None
     near_cap: bool
     beyond_cap: bool
     regulated: bool
@@ -136,9 +138,11 @@ def state_of(
     flat, io, waited_for = found.spread, found.moves["io"], at_least(wait, WAIT_SHARE)
     used = _used(found, waited_for=waited_for)
     beyond = _beyond(found.utilisation, used)
-    near = used is not None and not beyond and used >= UTILISATION.value and not io.follows
-    # Few large I/Os make seconds uneven by one of them; that their size moves nothing tells more.
-    held = at_most(flat, FLAT) or found.moves[found.binding].any_size
+    # Few large I/Os make seconds uneven by one of them, and smaller ones are more of them in a second; that
+    # their size moves no bytes tells more than either.
+    any_size = found.moves[found.binding].any_size
+    near = used is not None and not beyond and used >= UTILISATION.value and (any_size or not io.follows)
+    held = at_most(flat, FLAT) or any_size
     at_cap = near and used is not None and used >= 1 - CAP_MATCH.value and held
     slow = is_slow(resource, found)
     queue = at_least(found.outstanding, WAITING_IO)
@@ -151,6 +155,7 @@ def state_of(
         occupied=found.busy is None or found.busy >= DISK_OCCUPIED.value or waited_for or paced,
         at_cap=at_cap,
         uneven=found.moves[found.binding].irregular is True,
+        used=used,
         near_cap=near,
         beyond_cap=beyond,
         regulated=found.held is not None,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from pinchpoint.analysis.blame import owner
-from pinchpoint.analysis.evidence import cpu_limit
+from pinchpoint.analysis.evidence import DiskState, cpu_limit
 from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures, ShareMeasures
 from pinchpoint.analysis.resources import Resource
 from pinchpoint.analysis.share_facts import share_facts
@@ -133,26 +133,14 @@ def _cpu_facts(resource: Resource, found: CpuMeasures) -> Iterator[Fact]:
 def _disk_facts(one: Suspicion, found: DiskMeasures) -> Iterator[Fact]:
     resource, state = one.resource, one.disk
     assert state is not None  # noqa: S101 -- a disk's suspicion always carries its answers
-    rate, level = rate_metric(found), found.level
-    amount = level_words(found)
-    if one.kind == "disk_cap" and state.near_cap:
-        flat = f", {units.percent(found.spread)} of spread" if found.spread is not None else ""
-        text = f"{amount}{flat}: {units.percent(found.utilisation)} of {_limit_words(resource)}"
-        rule = FLAT if state.at_cap else UTILISATION
-        fact = _fact(resource, text, rate, level, "E1", rule)
-        yield replace(fact, threshold=_cap(resource, found), source="declared")
-    elif one.kind == "disk_cap" and not found.moves[found.binding].flat and resource.pace is not None:
-        small, large = units.bytes_(resource.pace.small_bytes), units.bytes_(resource.pace.large_bytes)
-        text = f"{amount}, whether an I/O was of {small} or of {large}: its time goes with bytes"
-        yield _fact(resource, text, rate, level, "E1", BY_SIZE)
-    elif one.kind == "disk_cap":
-        text = f"{amount}, {units.percent(found.spread)} of spread: flat as only a limit makes it"
-        yield _fact(resource, text, rate, level, "E1", REGULATOR_FLAT)
+    rate = rate_metric(found)
+    if one.kind == "disk_cap":
+        yield _at_cap(resource, found, state)
     if one.kind in {"disk_burst_exhausted", "disk_warm_up"}:
-        yield _fact(resource, f"I/O {shift_words(resource)}", rate, level, "E1")
+        yield _fact(resource, f"I/O {shift_words(resource)}", rate, found.level, "E1")
     if one.contradicted:
-        text = f"that is {units.percent(found.utilisation)} of the declared limit, which is therefore wrong"
-        fact = _fact(resource, text, rate, level, "context")
+        text = f"{share_words(found, 'the declared limit')}, which is therefore wrong"
+        fact = _fact(resource, text, rate, found.mean, "context")
         yield replace(fact, threshold=_cap(resource, found), source="declared")
     durable = write_and_flush_s(resource, found)
     if one.kind in {"disk_device", "disk_latency"}:
@@ -165,6 +153,27 @@ def _disk_facts(one: Suspicion, found: DiskMeasures) -> Iterator[Fact]:
         text = f"reads took {units.seconds(found.read_s)}, no limit is near: more at once would get more done"
         yield _fact(resource, text, "disk.read_latency_s", found.read_s, "E1")
     yield from _disk_witnesses(one, found)
+
+
+def _at_cap(resource: Resource, found: DiskMeasures, state: DiskState) -> Fact:
+    """How it is known that something holds a disk: what was declared, bytes that stay, or flatness alone."""
+    rate = rate_metric(found)
+    if state.near_cap:
+        text = share_words(found, _limit_words(resource))
+        used = units.percent(state.used)
+        if used != units.percent(found.utilisation):
+            text += f", {used} while it had I/O to do"
+        if found.spread is not None:
+            text += f"; {units.percent(found.spread)} of spread"
+        rule = FLAT if state.at_cap else UTILISATION
+        fact = _fact(resource, text, rate, found.mean, "E1", rule)
+        return replace(fact, threshold=_cap(resource, found), source="declared")
+    if not found.moves[found.binding].flat and resource.pace is not None:
+        small, large = units.bytes_(resource.pace.small_bytes), units.bytes_(resource.pace.large_bytes)
+        text = f"{level_words(found)}, whether an I/O was of {small} or of {large}: its time goes with bytes"
+        return _fact(resource, text, rate, found.level, "E1", BY_SIZE)
+    text = f"{level_words(found)}, {units.percent(found.spread)} of spread: flat as only a limit makes it"
+    return _fact(resource, text, rate, found.level, "E1", REGULATOR_FLAT)
 
 
 def as_recorded(resource: Resource, metric: str) -> str:
@@ -249,10 +258,19 @@ def _told(one: Suspicion, found: DiskMeasures) -> Iterator[Fact]:
 
 
 def level_words(found: DiskMeasures) -> str:
-    """What was held: ``I/O held at 500/s`` or ``bytes held at 100 MB/s``."""
+    """What was held: ``I/O held at 500/s`` or ``data held at 100 MB per second``."""
+    return _held_at(found, found.level)
+
+
+def share_words(found: DiskMeasures, limit: str) -> str:
+    """What was done of a declared limit: ``I/O held at 499/s, 99.8 % of the declared limit``."""
+    return f"{_held_at(found, found.mean)}, {units.percent(found.utilisation)} of {limit}"
+
+
+def _held_at(found: DiskMeasures, rate: float | None) -> str:
     if found.binding == "bytes":
-        return f"data held at {units.bytes_(found.level)} per second"
-    return f"I/O held at {units.per_second(found.level)}"
+        return f"data held at {units.bytes_(rate)} per second"
+    return f"I/O held at {units.per_second(rate)}"
 
 
 def _name(resource: Resource) -> str:

@@ -87,6 +87,11 @@ class DiskMeasures:
         """The binding rate: where it is held the level at which it is, else its mean."""
         if self.held == self.binding:
             return self.moves[self.binding].level
+        return self.mean
+
+    @property
+    def mean(self) -> float | None:
+        """The mean of the binding rate, which ``utilisation`` is of."""
         return self.io if self.binding == "io" else self.bytes
 
     @property

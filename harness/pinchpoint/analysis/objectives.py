@@ -1,7 +1,12 @@
-"""The plan's objectives against what was measured: met, missed, or not measured."""
+"""The plan's objectives against what was measured: met, missed, or not measured.
+
+They are promised to whoever wants something done: an operation that never started is an error, and its time
+has no end.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -16,7 +21,7 @@ THROUGHPUT = "throughput_per_s"
 def objective_table(inputs: Inputs) -> tuple[dict[str, Any], ...]:
     """A row per objective: ``{scenario, metric, target, value, met, result, holds}``; met None: not measured.
 
-    ``holds`` says up to what load, as far as one level tells.
+    ``holds`` says up to what load, as far as one level tells. ``value`` is None for an endless time as well.
     """
     return tuple(row for objective in inputs.objectives for row in _rows(inputs, objective))
 
@@ -40,16 +45,28 @@ def _rows(inputs: Inputs, objective: Mapping[str, Any]) -> Iterator[dict[str, An
         met = None
         if value is not None:
             met = value >= target if metric == THROUGHPUT else value <= target
-        result = "not measured" if met is None else "met" if met else "missed"
         yield {
             "scenario": scenario,
             "metric": metric,
             "target": target,
-            "value": value,
+            "value": None if value is None or math.isinf(value) else value,
             "met": met,
-            "result": result,
+            "result": _result(traffic, metric, met),
             "holds": _holds(inputs, scenario, met),
         }
+
+
+def _result(traffic: Traffic, metric: str, met: bool | None) -> str:
+    """``met``, ``missed`` or ``not measured``; how many never started, where that has its part in it."""
+    if met is None:
+        return "not measured"
+    if met or metric == THROUGHPUT or not traffic.dropped:
+        return "met" if met else "missed"
+    return f"missed; {units.percent(traffic.dropped / _wanted(traffic))} of its operations never started"
+
+
+def _wanted(traffic: Traffic) -> int:
+    return traffic.count + traffic.dropped
 
 
 def _holds(inputs: Inputs, scenario: str, met: bool | None) -> str:
@@ -69,12 +86,13 @@ def _measured(traffic: Traffic, metric: str, length_s: int) -> float | None:
     """Response times where the load has a schedule, else service times (DESIGN section 9)."""
     if metric in PERCENTILES:
         done = traffic.ok()
-        latency = done.response() or done.service()
+        latency = done.response(traffic.dropped) or done.service(traffic.dropped)
         return None if latency is None else float(getattr(latency, metric))
     if length_s == 0:
         return None
     if metric == THROUGHPUT:
         return traffic.ok().count / length_s
     if metric == "errors_ratio":
-        return traffic.failures / traffic.count if traffic.count else None
+        wanted = _wanted(traffic)
+        return (traffic.failures + traffic.dropped) / wanted if wanted else None
     return None

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from pinchpoint.analysis.blame import owner, strangers, unwatched
 from pinchpoint.analysis.confidence import Trust
-from pinchpoint.analysis.facts import level_words, named_cores, shift_words
+from pinchpoint.analysis.facts import level_words, named_cores, share_words, shift_words
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.gates import Gate
 from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures, ShareMeasures
@@ -127,13 +127,13 @@ def _disk_proof(one: Suspicion, found: DiskMeasures) -> str:
     each = units.seconds(found.read_s if way == "read" else write_and_flush_s(one.resource, found))
     state = one.disk
     waiting = f"{units.percent(state.wait_ratio)} of the time of {state.waiting}" if state else ""
-    limit = "as flat as only a limit makes it"
+    cap = f"{level_words(found)}, as flat as only a limit makes it"
     if state is not None and state.near_cap:
         limits = "limit" if whole else "declared limit" if one.resource.baseline is None else "burst's limit"
-        limit = f"{units.percent(found.utilisation)} of its {limits}"
+        cap = share_words(found, f"its {limits}")
     rate = units.per_second(found.io)
     proofs = {
-        "disk_cap": f"{level_words(found)}, {limit}",
+        "disk_cap": cap,
         "disk_burst_exhausted": f"its I/O {shift_words(one.resource)}, as when burst credits run out",
         "disk_warm_up": f"its I/O {shift_words(one.resource)}: it was still warming up",
         "disk_device": f"it does {rate} at {each} a {way}, and no more however many wait",

@@ -25,7 +25,10 @@ NO_ERRORS = ("ok", "skipped", "dropped")
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """A merged histogram's figures, seconds; ``count`` operations were timed."""
+    """A merged histogram's figures, seconds; ``count`` operations were timed.
+
+    A percentile that falls on one that never started is infinite.
+    """
 
     count: int
     mean_s: float
@@ -172,13 +175,17 @@ class Traffic:
         lost = np.bincount(step[inside], self._of(self._all.dropped)[inside], window.steps)
         return np.asarray(lost, dtype=np.float64)
 
-    def service(self) -> Latency | None:
-        """Service time of all of them together; None where nothing was timed."""
-        return summarised(self._all.service.sum(self._rows))
+    def service(self, never: int = 0) -> Latency | None:
+        """Service time of all of them together; None where nothing was timed.
 
-    def response(self) -> Latency | None:
+        Args:
+            never: so many more are to be counted that never started.
+        """
+        return summarised(self._all.service.sum(self._rows), never)
+
+    def response(self, never: int = 0) -> Latency | None:
         """Response time likewise; None for closed load."""
-        return summarised(self._all.response.sum(self._rows))
+        return summarised(self._all.response.sum(self._rows), never)
 
     def medians_s(self, window: Window) -> Floats:
         """The median response (service where there is none) of each step; NaN where nothing ended."""
@@ -213,8 +220,8 @@ class Traffic:
         return [self._all.names[column][code] for code in there]
 
 
-def summarised(counts: histogram.Counts) -> Latency | None:
-    """A histogram's figures; None where it is empty.
+def summarised(counts: histogram.Counts, never: int = 0) -> Latency | None:
+    """A histogram's figures; None where it is empty. ``never``: how many more never started.
 
     The library's own percentiles and mean walk 25,000 counters in Python, a quarter of a second each time;
     a run has one histogram per second. The figures are the same: a value is the highest that its counter
@@ -226,7 +233,8 @@ def summarised(counts: histogram.Counts) -> Latency | None:
     reached = np.cumsum(counts[used])
     count = int(reached[-1])
     lowest, width = histogram.values_us(used)
-    targets = [max(1, int(count * percent / 100 + 0.5)) for percent in (50, 95, 99, 100)]
-    p50, p95, p99, longest = (lowest + width - 1)[np.searchsorted(reached, targets)] / US
+    highest = lowest + width - 1
+    targets = [max(1, int((count + never) * percent / 100 + 0.5)) for percent in (50, 95, 99)]
+    p50, p95, p99 = np.append(highest, np.inf)[np.searchsorted(reached, targets)] / US
     mean = float(np.average(lowest + width // 2, weights=counts[used])) / US
-    return Latency(count, mean, float(p50), float(p95), float(p99), float(longest))
+    return Latency(count, mean, float(p50), float(p95), float(p99), float(highest[-1]) / US)

@@ -23,8 +23,13 @@ def binned(durations_ns: npt.NDArray[np.int64]) -> list[list[int]]:
     return [bins.tolist(), counts.tolist()]
 
 
-def percentiles_s(told: Iterable[Sequence[Sequence[int]]], percents: Sequence[float]) -> list[float] | None:
-    """Percentiles, in seconds, of everything that ``binned`` told of; None where that is nothing."""
+def percentiles_s(
+    told: Iterable[Sequence[Sequence[int]]], percents: Sequence[float], never: int = 0
+) -> list[float] | None:
+    """Percentiles, in seconds, of everything that ``binned`` told of; None where that is nothing.
+
+    ``never``: how many more never started; a percentile that falls on one of them is infinite.
+    """
     parts = [part for part in told if part[0]]
     if not parts:
         return None
@@ -32,6 +37,6 @@ def percentiles_s(told: Iterable[Sequence[Sequence[int]]], percents: Sequence[fl
     counts = np.concatenate([np.asarray(part[1]) for part in parts])
     order = np.argsort(bins, kind="stable")
     reached = np.cumsum(counts[order])
-    ranks = [max(1, math.ceil(reached[-1] * percent / 100)) for percent in percents]
-    found = bins[order][np.searchsorted(reached, ranks)]
+    ranks = [max(1, math.ceil((reached[-1] + never) * percent / 100)) for percent in percents]
+    found = np.append(bins[order], np.inf)[np.searchsorted(reached, ranks)]
     return [math.exp((one + 0.5) * _WIDTH) / 1e9 for one in found.tolist()]

@@ -128,8 +128,9 @@ class Objective(Record):
 
     Attributes:
         scenario: its name in the plan.
-        p50_s, p95_s, p99_s: at most this time for that share of its operations.
-        errors_ratio: at most this share of operations that fail.
+        p50_s, p95_s, p99_s: at most this time for that share of its operations; the time of one that never
+            starts has no end.
+        errors_ratio: at most this share of operations that fail or never start.
         throughput_per_s: at least so many operations per second.
     """
 

@@ -103,7 +103,7 @@ def objectives(verdict: Row) -> Table:
             **row,
             "objective": f"{_name(row['metric'])} {'at least' if _floor(row['metric']) else 'at most'} "
             f"{units.of_metric(row['metric'], row['target'])}",
-            "measured": None if row["value"] is None else units.of_metric(row["metric"], row["value"]),
+            "measured": _measured(row),
         }
         for row in verdict.get("objectives") or ()
     ]
@@ -120,6 +120,13 @@ def objectives(verdict: Row) -> Table:
         rows,
         empty="The plan sets no objectives.",
     )
+
+
+def _measured(row: Row) -> str | None:
+    """An objective's figure; a time that was missed and is none has no end."""
+    if row["value"] is None:
+        return units.ENDLESS if row["met"] is False else None
+    return units.of_metric(row["metric"], row["value"])
 
 
 def _name(metric: str) -> str:

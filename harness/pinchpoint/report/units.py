@@ -5,15 +5,19 @@ Three significant digits: what a person compares, and about what the measurement
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 NOT_MEASURED = "not measured"
+ENDLESS = "endless"
 
 
 def seconds(value: float | None) -> str:
-    """A duration or latency in seconds: ``350 µs``, ``2.8 ms``, ``1.5 s``, ``12 min 30 s``, ``3 h 5 min``."""
+    """A duration: ``350 µs``, ``2.8 ms``, ``1.5 s``, ``12 min 30 s``, ``3 h 5 min``, ``endless``."""
     if value is None:
         return NOT_MEASURED
+    if math.isinf(value):
+        return ENDLESS
     size = abs(value)
     for below, factor, name in ((0.0009995, 1e6, "µs"), (0.9995, 1e3, "ms"), (119.5, 1.0, "s")):
         if 0 < size < below:

@@ -8,6 +8,7 @@ from harness.analysis.build import Build, Floats
 from harness.analysis.test_shapes import told
 
 from pinchpoint.analysis import Verdict, analyse, exit_status
+from pinchpoint.report.load_tables import objectives
 
 EACH_S = 20
 WARM_UP_S = 10
@@ -62,6 +63,65 @@ def test_a_climb_to_saturation_names_the_cause_with_high_confidence(seed: int) -
     # What is judged is what came from the knee on, where the CPU was full already: 600/s to 800/s.
     assert found.window is not None
     assert (found.window[0][14:19], found.window[1][14:19]) == ("01:52", "02:50")
+
+
+@pytest.mark.parametrize(("first_s", "outcome"), [(0.004, "inconclusive"), (50 / 600, "invalid")])
+def test_a_quota_nobody_watches_is_not_called_the_generators_fault(first_s: float, outcome: str) -> None:
+    """50 sessions, of the host's four cores a fifth is used, and 600/s come of 800/s.
+
+    Where an operation takes twenty times as long as at first, the farm made them wait; where it always took
+    as long, 50 sessions never could do more.
+    """
+    levels = np.arange(100.0, 900.0, 100.0)
+    offered = over_time(levels)
+    done = np.minimum(offered, 600)
+    build = Build(measure_s=EACH_S * len(levels), warm_up_s=WARM_UP_S)
+    build.host("sql1", "sql", cores=(0, 1, 2, 3), disks={"log": "sdb"})
+    build.cpu("sql1", 0.02 + 0.2 * done / 600, cores=(0, 1, 2, 3), noise=0.01)
+    build.disk("sql1", "sdb", done, 0.0005).steps("orders", "sql-mix", levels, EACH_S)
+    takes = np.where(offered > 600, 50 / 600, first_s)
+    build.operations("orders", "log_append", done, takes, noise=0.01, dropped=np.maximum(0, offered - 600))
+    verdict = judged(build.generator(orders=(offered, done)))  # type: ignore[arg-type]  # as above
+    assert verdict.outcome == outcome, verdict.summary
+    if outcome == "inconclusive":
+        assert "its operations took 3.85 ms at 100/s and 83" in verdict.summary
+        assert "quota" in str(verdict.experiment)
+    else:
+        assert verdict.bottleneck is not None
+        assert verdict.bottleneck.kind == "generator"
+
+
+def test_operations_that_never_started_miss_an_objective() -> None:
+    """From 700/s on a seventh and more never starts, and nothing fails: no load at which 1 % may."""
+    levels = np.arange(100.0, 900.0, 100.0)
+    build = climb(levels, 600).operations(
+        "orders", "log_append", 0.0, 0.004, dropped=np.maximum(0, over_time(levels) - 600)
+    )
+    for figure in ({"errors_ratio": 0.01}, {"p50_s": 3.0}, {"p95_s": 3.0}):
+        build.objective(scenario="orders", **figure)
+    verdict = judged(build)
+    errors, p50, p95 = verdict.objectives
+    assert (errors["result"], errors["value"]) == ("met up to 600/s", 0.0)
+    assert p50["holds"] == "held up to 800/s, the highest there was"
+    assert (p95["result"], p95["holds"]) == ("met up to 600/s", "held up to 600/s, not at 700/s")
+    assert verdict.objectives_held["orders"]["level"] == 600
+    assert verdict.headroom.objectives_per_s == pytest.approx(600, rel=0.02)
+
+
+def test_one_level_that_was_not_kept_up_says_how_much_never_started() -> None:
+    """900 of 1,000 a second: errors of 10 %, and a p95 without an end; the median is as before."""
+    build = Build().host("sql1", "sql").cpu("sql1", 0.99).open("orders", "sql-mix", 1000)
+    build.operations("orders", "log_append", 900, 0.01, noise=0.0, dropped=100.0)
+    for figure in ({"errors_ratio": 0.01}, {"p95_s": 1.0}, {"p50_s": 1.0}):
+        build.objective(scenario="orders", **figure)
+    verdict = judged(build.generator(orders=(1000, 900)))
+    missed = "missed; 10 % of its operations never started"
+    assert [(row["result"], row["met"]) for row in verdict.objectives[:2]] == [(missed, False)] * 2
+    assert verdict.objectives[0]["value"] == pytest.approx(0.1)
+    assert verdict.objectives[1]["value"] is None
+    assert verdict.objectives[2]["result"] == "met"
+    measured = [row["measured"] for row in objectives(verdict.to_json()).rows]
+    assert measured[:2] == ["10 %", "endless"]
 
 
 def test_a_climb_that_ends_in_a_miss_has_met_its_objective_up_to_there() -> None:

@@ -9,7 +9,11 @@ import numpy.typing as npt
 import pytest
 from harness.analysis.disks import Capped, Disk, Distant, Seconds, Spindle, commits
 
+from pinchpoint.analysis.evidence import state_of
+from pinchpoint.analysis.measures import DiskMeasures
+from pinchpoint.analysis.movement import Movement
 from pinchpoint.analysis.pace import find_pace
+from pinchpoint.analysis.resources import Resource
 
 LEVEL_S = 20
 USERS = (1, 2, 4, 8, 16, 32)
@@ -81,3 +85,40 @@ def test_a_disk_that_idles_tells_nothing() -> None:
     """What it would do if it were given more, nobody has seen."""
     columns = climb(lambda: Capped(bytes_per_s=5e6))
     assert find_pace({**columns, "busy": columns["busy"] / 2}, 1.0) is None
+
+
+@pytest.mark.parametrize(
+    ("any_size", "busy", "at_cap"), [(True, 0.98, True), (True, 0.6, False), (False, 0.98, False)]
+)
+def test_that_smaller_ios_are_more_of_them_contradicts_no_limit_of_bytes(
+    any_size: bool, busy: float, at_cap: bool
+) -> None:
+    """6 MB per second in I/Os of 29 to 174 kB: more of them are done where more are outstanding.
+
+    Where bytes do not stay whatever the size, more I/O brings more, and the limit was not met; nor where
+    the disk would do 167 % of it without its pauses.
+    """
+    log = Resource("sdb", "disk", "m1", ("nosql1",), ("nosql",), "sdb", commit_path=True)
+    moves = {
+        "io": Movement(spread=0.4, slope=0.95),
+        "bytes": Movement(spread=0.044, slope=0.1, any_size=any_size),
+    }
+    found = DiskMeasures(
+        io=100.0,
+        bytes=5.99e6,
+        utilisation=0.999,
+        binding="bytes",
+        moves=moves,
+        outstanding=0.98,
+        busy=busy,
+        reads_ratio=0.0,
+        read_s=None,
+        write_s=0.01,
+        flush_s=None,
+        pressure=0.8,
+        sessions=None,
+    )
+    state = state_of(log, found, 0.99, "burst", reading=False)
+    assert (state.near_cap, state.at_cap) == (at_cap, at_cap)
+    assert state.beyond_cap is (busy < 0.9)
+    assert state.used == pytest.approx(0.999 / busy)

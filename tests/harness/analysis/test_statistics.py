@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -123,6 +125,23 @@ def test_histogram_figures_are_the_library_s() -> None:
         assert found.count == size
         assert found.mean_s == pytest.approx(histogram.get_mean_value() / 1e6, rel=1e-3)
     assert summarised(np.zeros(0, dtype=np.int64)) is None
+
+
+def test_what_never_started_counts_as_slower_than_everything() -> None:
+    """Percentiles with so many more infinite values are those of hdrh with as many of an hour."""
+    random = np.random.default_rng(4)
+    for never in (0, 3, 40, 60, 2000):
+        timed, both = HdrHistogram(1, 3_600_000_000, 3), HdrHistogram(1, 3_600_000_000, 3)
+        for value in random.uniform(1, 1e6, 1000):
+            timed.record_value(int(value))
+            both.record_value(int(value))
+        both.record_value(3_600_000_000, never)
+        found = summarised(np.frombuffer(timed.counts, dtype=np.int64), never)
+        assert found is not None
+        for percent, value in ((50, found.p50_s), (95, found.p95_s), (99, found.p99_s)):
+            slow = both.get_value_at_percentile(percent) / 1e6
+            assert value == (math.inf if slow > 3000 else pytest.approx(slow, abs=1e-7))
+        assert found.longest_s <= 1.001
 
 
 def test_windows_are_whole_seconds() -> None:

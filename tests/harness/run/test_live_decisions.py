@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from typing import Any
 
@@ -29,6 +30,8 @@ def told(ok: int, p95_s: float | None = 0.01, failed: int = 0, dropped: int = 0,
         (told(500, 0.1), told(500, 0.01), False),  # a schedule keeps the rate, the times still fall
         (told(20), told(26), True),  # as far apart as chance takes so few
         (told(0, None), told(0, None), False),  # nothing has come through yet
+        (told(500, math.inf), told(500, math.inf), True),  # both are overloaded alike
+        (told(500, 0.1), told(500, math.inf), False),
     ],
 )
 def test_a_load_has_settled_when_two_stretches_are_alike(before: Told, after: Told, same: bool) -> None:
@@ -80,8 +83,8 @@ def test_times_that_explode_are_the_end_of_an_open_load() -> None:
 
 
 def test_an_objective_is_missed_by_what_is_told_live() -> None:
-    """Any percentile, errors as the verdict counts them, throughput where as much was offered."""
-    step = Step(100, Told(10, 850, 5, 95, p95_s=0.06, p50_s=0.02, p99_s=0.2))
+    """Any percentile, errors (failed or never started), throughput where as much was offered."""
+    step = Step(100, Told(10, 850, 5, 5, p95_s=0.06, p50_s=0.02, p99_s=0.2))
     for name, value in (("p50", 0.02), ("p95", 0.06), ("p99", 0.2)):
         assert missed(step, [Objective(scenario="s", **{f"{name}_s": value * 0.9})]) == name
         assert missed(step, [Objective(scenario="s", **{f"{name}_s": value * 1.1})]) is None
@@ -112,11 +115,29 @@ def test_percentiles_of_seconds_and_workers_are_those_of_all_operations() -> Non
         figures = {**SECOND, "before_s": time.time() + 0.5, "ok": len(part), "skipped": 1}
         heard.second({"orders": {**figures, "times": binned(part.astype(np.int64))}})
     found = heard.between(["orders"], begun, time.monotonic() + 1)
-    assert (found.ok, found.skipped, found.failed_ratio) == (9000, 3, 0.0)
+    assert (found.ok, found.skipped, found.error_ratio) == (9000, 3, 0.0)
     every = np.concatenate(parts) / 1e9
     assert found.p50_s == pytest.approx(np.percentile(every, 50), rel=0.01)
     assert found.p95_s == pytest.approx(np.percentile(every, 95), rel=0.01)
     assert found.p99_s == pytest.approx(np.percentile(every, 99), rel=0.01)
+
+
+def test_what_never_started_has_taken_endlessly_long() -> None:
+    """Of 940 that ended and 60 that could not start, 95 in a hundred is one of the 60; the median is not."""
+    heard, begun = LiveSeconds(), time.monotonic()
+    times = binned(np.arange(1, 941) * 1_000_000)
+    figures = {**SECOND, "before_s": time.time() + 0.5, "ok": 940, "dropped": 60, "times": times}
+    heard.second({"orders": figures})
+    found = heard.between(["orders"], begun, time.monotonic() + 1)
+    assert found.p50_s == pytest.approx(0.5, rel=0.01)
+    assert (found.p95_s, found.p99_s) == (math.inf, math.inf)
+    assert found.error_ratio == 0.06
+    step = Step(1000, found)
+    assert (
+        missed(step, [Objective(scenario="s", p50_s=0.6), Objective(scenario="s", errors_ratio=0.07)]) is None
+    )
+    assert missed(step, [Objective(scenario="s", errors_ratio=0.05)]) == "errors"
+    assert missed(step, [Objective(scenario="s", p95_s=3600)]) == "p95"
 
 
 class Clock:
