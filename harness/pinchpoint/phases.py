@@ -19,6 +19,8 @@ from pinchpoint.store.write import RunWriter, utc
 
 _TICK_S = 0.2
 _COMPACT_EVERY_S = 30.0
+_BEGUN_S = 0.01
+"""So long after it a second has begun, however exactly two clocks agree."""
 HELD = (Closed, Open, Soak)
 """Loads that stay as they are: what is steady shows on them. Bursts and ramps change on purpose."""
 
@@ -144,7 +146,7 @@ class Phases:
     def _measure(self) -> bool:
         measure = self._plan.phases.measure
         if not (self._ending or self._climbs):
-            return self._wait("measuring", measure.at_most_s)
+            return self._wait("measuring", measure.at_most_s + _rest_of_second_s())
 
         def done() -> bool:
             climbed = [climb.over() for climb in self._climbs.values()]
@@ -184,3 +186,11 @@ class Phases:
         finally:
             entry["to"] = utc()
             self._store.save_manifest()
+
+
+def _rest_of_second_s() -> float:
+    """How long until the next second of the clock has begun.
+
+    What is judged are whole seconds: of ten that begin in the middle of one there are nine.
+    """
+    return -time.time() % 1 + _BEGUN_S
