@@ -19,7 +19,7 @@ from xml.sax.saxutils import escape
 from serverprocess import ServerProcess, running_process, server_directory
 from support import missing, require
 
-from pinchpoint_infra.embedded.tiers.contract import free_port
+from pinchpoint_infra.ports import free_port
 
 CASSANDRA = "org.apache.cassandra:cassandra-all:5.0.2"
 MONGO = "de.bwaldvogel:mongo-java-server:1.47.0", "de.bwaldvogel:mongo-java-server-h2-backend:1.47.0"

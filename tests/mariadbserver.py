@@ -17,7 +17,7 @@ import pymysql
 from serverprocess import ServerProcess, running_process, server_directory
 from support import require
 
-from pinchpoint_infra.embedded.tiers.contract import free_port
+from pinchpoint_infra.ports import free_port
 
 PASSWORD = "se&cret/pass"
 _PACKAGE = "mariadb-server"

@@ -16,7 +16,7 @@ from typing import Any
 import psycopg
 from support import require
 
-from pinchpoint_infra.embedded.tiers.contract import free_port
+from pinchpoint_infra.ports import free_port
 
 
 class Server:

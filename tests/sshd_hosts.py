@@ -25,7 +25,7 @@ import psutil
 import pytest
 from support import missing, require
 
-from pinchpoint_infra.embedded.tiers.contract import free_port
+from pinchpoint_infra.ports import free_port
 
 _READY_S = 20.0
 _OWN_RUN = (

@@ -25,7 +25,7 @@ from pinchpoint_collectors.local import LocalKind
 from pinchpoint_collectors.record import Sample, Watch
 from pinchpoint_collectors.sampler import Sampler
 from pinchpoint_collectors.ssh import SshKind
-from pinchpoint_infra.embedded.tiers.contract import free_port
+from pinchpoint_infra.ports import free_port
 
 _LOCAL_GOAL_US = 700.0
 _READINGS = 20

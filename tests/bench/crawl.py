@@ -25,7 +25,7 @@ from scenarios.full_crawl_sources.sites import nginx
 from scenarios.support import made
 from servers import postgres
 
-from pinchpoint_infra.embedded.tiers.contract import free_port
+from pinchpoint_infra.ports import free_port
 from pinchpoint_scenarios.contract import Endpoint
 
 CONNECTIONS = 20

@@ -17,7 +17,7 @@ from pymysql.cursors import DictCursor
 from serverprocess import ServerProcess, running_process, server_directory
 from support import missing
 
-from pinchpoint_infra.embedded.tiers.contract import free_port
+from pinchpoint_infra.ports import free_port
 
 WATCHER, LOADER, PLAIN = "watcher", "loader", "plain"
 """As the README documents it; the load's; one with no rights at all. The password of all is sesame."""

@@ -18,7 +18,7 @@ import requests
 from serverprocess import ServerProcess, running_process, server_directory
 from support import require
 
-from pinchpoint_infra.embedded.tiers.contract import free_port
+from pinchpoint_infra.ports import free_port
 
 
 @dataclass

@@ -20,10 +20,10 @@ from pinchpoint.analysis.ground import Gain, Ground, advise
 from pinchpoint.analysis.measures import CpuMeasures, ShareMeasures
 from pinchpoint.analysis.resources import Resource
 from pinchpoint.analysis.series import mean
-from pinchpoint.analysis.summary import listed
 from pinchpoint.analysis.thresholds import LITTLE, NETWORK
 from pinchpoint.analysis.verdict import Advice, Suspect
 from pinchpoint.report import units
+from pinchpoint.report.words import listed
 
 
 def find_advice(case: Case, demands: tuple[Demand, ...]) -> tuple[Advice, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pinchpoint.analysis import summary
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.conclusion import failures
 from pinchpoint.analysis.credits import credit_words
@@ -15,7 +14,7 @@ from pinchpoint.analysis.machine_disks import unknown_machines
 from pinchpoint.analysis.measures import measure_disk
 from pinchpoint.analysis.seen import stolen, unseen
 from pinchpoint.analysis.thresholds import LARGE_IO_BYTES, MEMORY_CRITICAL, NO_LATENCY_S
-from pinchpoint.report import units
+from pinchpoint.report import units, words
 
 SLOWER = 2.0
 """A disk is slower than it was probed from twice the latency on (our value)."""
@@ -42,7 +41,7 @@ def caveats(case: Case) -> Iterator[str]:
         yield f"the first {cut} of the measured window were left out: the load had not settled"
     for flow in case.flows:
         if flow.all_failed:
-            kinds = summary.listed(list(failures(inputs, flow)))
+            kinds = words.listed(list(failures(inputs, flow)))
             yield f"{flow.load.scenario}: all operations failed ({kinds})"
         elif flow.failures:
             share = units.percent(flow.failures / flow.finished)

@@ -22,7 +22,7 @@ from pinchpoint.analysis.signature import Least
 from pinchpoint.analysis.stages import Stage
 from pinchpoint.analysis.thresholds import DISK_OCCUPIED, KNEE_RISE, MIN_SECONDS, OFTEN, OWN_USE, STARTED
 from pinchpoint.analysis.verdict import Outcome, Suspect
-from pinchpoint.report import units
+from pinchpoint.report import units, words
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +181,7 @@ def _nothing_used_up(case: Case, stage: Stage) -> Conclusion:
     if slower:
         why += f": {slower}"
     if hidden:
-        why += f", and {summary.listed(hidden)}"
+        why += f", and {words.listed(hidden)}"
     return Conclusion(
         "inconclusive",
         summary.inconclusive_words(why, candidates),

@@ -14,9 +14,10 @@ from pinchpoint.analysis.measures import settle
 from pinchpoint.analysis.series import Key, each_core
 from pinchpoint.analysis.signature import Suspicion
 from pinchpoint.analysis.stages import Stage
-from pinchpoint.analysis.summary import listed, thing
+from pinchpoint.analysis.summary import thing
 from pinchpoint.analysis.verdict import Check, Considered, Explanation, Fact
 from pinchpoint.report import units
+from pinchpoint.report.words import listed
 
 
 def explain(case: Case, sure: Trust | None) -> Explanation:

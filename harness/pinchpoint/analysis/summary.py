@@ -15,16 +15,10 @@ from pinchpoint.analysis.signature import Suspicion
 from pinchpoint.analysis.slowness import write_and_flush_s
 from pinchpoint.analysis.verdict import Next, Suspect
 from pinchpoint.report import units
+from pinchpoint.report.words import listed
 
 HALF = 0.5
 LONGER = "Measure for at least a minute at the same load."
-
-
-def listed(names: Sequence[str]) -> str:
-    """``a``, ``a and b``, ``a, b and c``."""
-    if len(names) < 2:
-        return "".join(names)
-    return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def bottleneck_words(one: Suspicion, trust: Trust, runner_up: Suspicion | None, *, in_bursts: bool) -> str:

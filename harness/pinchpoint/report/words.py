@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pinchpoint.report import units
@@ -87,9 +87,9 @@ def sentences(text: str) -> tuple[str, str]:
     return parts[0], parts[1] if len(parts) == 2 else ""
 
 
-def listed(items: list[str]) -> str:
-    """``a``, ``a and b``, ``a, b and c``."""
-    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
+def listed(items: Sequence[str]) -> str:
+    """``a``, ``a and b``, ``a, b and c``; nothing of nothing."""
+    return f"{', '.join(items[:-1])} and {items[-1]}" if len(items) > 1 else "".join(items)
 
 
 def is_bound(assumes: str | None) -> bool:

@@ -19,7 +19,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from pinchpoint_infra.faults.proxy import ProxyProcess, free_port, reset
+from pinchpoint_infra.faults.proxy import ProxyProcess, reset
+from pinchpoint_infra.ports import free_port
 
 _CHUNK_BYTES = 64 * 2**10
 _CHUNKS = 256

@@ -30,7 +30,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pinchpoint_infra.faults.proxy import ProxyProcess, free_port, reset
+from pinchpoint_infra.faults.proxy import ProxyProcess, reset
+from pinchpoint_infra.ports import free_port
 
 BITS = 1_000_000 / 8
 """An interface tells its speed in whole megabits per second."""

@@ -63,14 +63,6 @@ class ProxyProcess:
         self._process.communicate(timeout=10)
 
 
-def free_port() -> int:
-    """A TCP port of the loopback interface nobody listens on at this moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 def reset(connection: asyncio.StreamWriter) -> None:
     """Break a connection so that the other side sees it broken, not ended."""
     at_once = struct.pack("ii", 1, 0)  # linger: on, 0 seconds

@@ -19,7 +19,7 @@ from servers import valkey
 from pinchpoint.loadgen.load import Assignment
 from pinchpoint.loadgen.pool import GeneratorPool
 from pinchpoint.store import compact
-from pinchpoint_infra.embedded.tiers.contract import free_port
+from pinchpoint_infra.ports import free_port
 
 pytestmark = pytest.mark.alone
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -15,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import urllib3
+
+from pinchpoint_infra.ports import free_port
 
 
 @dataclass
@@ -35,13 +36,6 @@ class Service:
 
     def post(self, target: str, body: bytes = b"", **headers: str) -> urllib3.BaseHTTPResponse:
         return self.http.request("POST", target, body=body, headers=headers)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @contextmanager

@@ -21,7 +21,7 @@ import spnego
 from spnego.exceptions import SpnegoError
 from support import require
 
-from pinchpoint_infra.embedded.tiers.contract import free_port
+from pinchpoint_infra.ports import free_port
 from pinchpoint_scenarios.full_crawl.sources import Fetched, Item, Source
 
 

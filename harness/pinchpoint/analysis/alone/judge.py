@@ -32,7 +32,6 @@ from pinchpoint.analysis.inputs import Inputs, utc
 from pinchpoint.analysis.knee import no_knee
 from pinchpoint.analysis.machine_disks import unknown_machines
 from pinchpoint.analysis.seen import stolen
-from pinchpoint.analysis.summary import listed
 from pinchpoint.analysis.tables import cpu_table, disk_table
 from pinchpoint.analysis.thresholds import MEMORY_CRITICAL, PRESSURE, SEEN, at_least
 from pinchpoint.analysis.verdict import (
@@ -47,6 +46,7 @@ from pinchpoint.analysis.verdict import (
     Verdict,
 )
 from pinchpoint.report import units
+from pinchpoint.report.words import listed
 
 MOST_PERIODS = 20
 RECORD_ALL = "Record CPU, memory and disks."

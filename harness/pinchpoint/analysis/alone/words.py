@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pinchpoint.analysis.alone.observed import Observed
 from pinchpoint.analysis.alone.stretches import PLATEAU
 from pinchpoint.analysis.inputs import utc
-from pinchpoint.analysis.summary import listed
 from pinchpoint.report import units
+from pinchpoint.report.words import listed
 
 UNKNOWN = "no operation was recorded, so nobody knows who waited, and how much"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import secrets
-import socket
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
@@ -60,14 +59,6 @@ class Tier(ABC):
     @abstractmethod
     def disks(self) -> dict[str, Path]:
         """Disk role -> the folder that plays it."""
-
-
-def free_port() -> int:
-    """A TCP port of the loopback interface nobody listens on at this moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def new_secret() -> str:

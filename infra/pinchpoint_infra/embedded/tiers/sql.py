@@ -13,7 +13,8 @@ import psycopg
 from psycopg import sql as statements
 
 from pinchpoint_infra.embedded.record import FarmError
-from pinchpoint_infra.embedded.tiers.contract import Tier, free_port, new_secret, write_secret
+from pinchpoint_infra.embedded.tiers.contract import Tier, new_secret, write_secret
+from pinchpoint_infra.ports import free_port
 
 UNPRIVILEGED = "nobody"
 """Whom the server runs as under root: no user is made, and the system's ``postgres`` owns real data."""

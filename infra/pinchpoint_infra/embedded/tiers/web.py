@@ -6,10 +6,11 @@ import http.client
 import json
 from pathlib import Path
 
-from pinchpoint_infra.embedded.tiers.contract import free_port, new_secret, write_config
+from pinchpoint_infra.embedded.tiers.contract import new_secret, write_config
 from pinchpoint_infra.embedded.tiers.service import Service
 from pinchpoint_infra.embedded.tiers.sql import Sql
 from pinchpoint_infra.faults.throttle import Throttle
+from pinchpoint_infra.ports import free_port
 
 _THROTTLE_WITHIN_S = 30.0  # under load, with a small part of a core, it takes a while until it listens
 
