@@ -9,7 +9,7 @@ import pytest
 from harness.analysis.build import Build, crawl_bound_by_search
 from harness.analysis.disks import Capped, Distant, reads
 from harness.analysis.test_capacity import MB, judged, two_disks, with_machine
-from harness.analysis.test_verdict import two_machines
+from harness.analysis.verdicts import two_machines
 
 from pinchpoint.analysis import Verdict
 from pinchpoint.analysis.verdict import Advice

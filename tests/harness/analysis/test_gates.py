@@ -1,0 +1,190 @@
+"""Runs that say nothing about the farm, and those that only look so."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from harness.analysis.build import Build, crawl_bound_by_search, shared_farm
+from harness.analysis.verdicts import judged, named
+
+from pinchpoint.analysis import exit_status
+
+
+@pytest.mark.parametrize("cpu", [0.93, 0.99])
+def test_a_generator_at_its_core_s_limit_invalidates(cpu: float) -> None:
+    """A load worker at 90 % of its core measures itself: invalid, generator, exit status 3."""
+    build = crawl_bound_by_search()
+    build.generator(cpu=cpu, host="generator2")
+    verdict = judged(build)
+    assert verdict.outcome == "invalid"
+    assert verdict.bottleneck is not None
+    assert (verdict.bottleneck.kind, verdict.bottleneck.host) == ("generator", "generator2")
+    assert "says nothing about the farm" in verdict.summary
+    assert exit_status(verdict) == 3
+
+
+def test_a_generator_that_is_full_now_and_then_says_how_often() -> None:
+    """A core full in a third of the seconds is too late in those, whatever its mean is."""
+    now_and_then = np.where(np.arange(70) % 3 == 0, 0.98, 0.15)
+    verdict = judged(crawl_bound_by_search().generator(cpu=now_and_then, host="generator2"))
+    assert verdict.outcome == "invalid"
+    assert re.search(
+        r"43 % of the core it may use, and 90 % or more of it for 3\d % of the time", verdict.summary
+    )
+
+
+def test_a_generator_at_its_quota_s_limit_invalidates() -> None:
+    """A container that may use a twentieth of a core holds its load worker back from there on."""
+    build = crawl_bound_by_search().generator(cpu=0.049, host="generator2")
+    verdict = judged(build.metric("generator2", "generator.allowed_cores", 0.05, noise=0.0))
+    assert verdict.outcome == "invalid"
+    assert verdict.bottleneck is not None
+    assert verdict.bottleneck.host == "generator2"
+    assert "98 % of the core it may use" in verdict.summary
+
+
+def test_a_generator_that_is_late_itself_blames_nothing_outside() -> None:
+    """What takes 400 ms by a clock that comes 250 ms late may be the generator's own: no name, what to do."""
+    build = Build().host("search1", "search", cores=(0, 1)).cpu("search1", 0.1, 0.1, cores=(0, 1))
+    build.closed("crawl", "full-crawl", 8).operations("crawl", "document:far", 16, 0.5)
+    build.operations("crawl", "document:far/fetch", 16, 0.4)
+    verdict = judged(build.generator(loop_lag_s=0.25))
+    assert verdict.outcome == "inconclusive"
+    assert [one.kind for one in verdict.candidates] == ["external"]
+    assert "the load generator comes" in verdict.summary
+    assert verdict.summary.endswith("A candidate is the way to far.")
+    assert verdict.experiment == "Give the load generator more CPU, and run the same plan again."
+
+
+def test_a_quota_of_several_cores_leaves_a_generator_one() -> None:
+    """One process uses one core: a quota of eight is not what ends first."""
+    build = crawl_bound_by_search().generator(cpu=0.95, host="generator2")
+    verdict = judged(build.metric("generator2", "generator.allowed_cores", 8.0, noise=0.0))
+    assert verdict.outcome == "invalid"
+
+
+def lagging(cpu: float, started: float) -> Build:
+    build = Build().host("sql1", "sql").cpu("sql1", cpu, cpu, pressure=cpu)
+    build.open("orders", "sql-mix", 200)
+    build.operations("orders", "log_append", started, 0.03, dropped=200 - started)
+    return build.generator(orders=(200.0, started))
+
+
+def test_operations_not_started_while_the_farm_has_room_invalidate() -> None:
+    """Started ÷ scheduled below 0.95 with a farm that idles is the generator's fault."""
+    verdict = judged(lagging(0.3, 150.0))
+    assert verdict.outcome == "invalid"
+    assert "only 75 % of the scheduled operations of orders were started" in verdict.summary
+
+
+def test_operations_not_started_because_the_farm_is_full_are_the_farm_s() -> None:
+    """The same shortfall with a full CPU is the bottleneck's doing: no invalid run, but a warning."""
+    verdict = judged(lagging(0.98, 150.0))
+    assert named(verdict)[:2] == ("cpu", "sql")
+    assert any("only 75 %" in warning for warning in verdict.warnings)
+
+
+def test_without_the_generators_count_dropped_operations_tell() -> None:
+    """No scheduled/started samples: what was dropped says that the schedule was not kept."""
+    build = Build().host("sql1", "sql").cpu("sql1", 0.2).open("orders", "sql-mix", 200)
+    build.operations("orders", "log_append", 150, 0.03, dropped=50.0)
+    assert judged(build).outcome == "invalid"
+
+
+def test_send_lag_invalidates_only_beyond_its_limit() -> None:
+    """p99 send lag is held against max(5 ms, a tenth of the p99 response)."""
+    build = Build().host("sql1", "sql").cpu("sql1", 0.2).open("orders", "sql-mix", 100)
+    build.operations("orders", "log_append", 100, 0.1)
+    assert judged(build.generator(send_lag_s=0.008, orders=(100.0, 100.0))).outcome == "not_reached"
+    build = Build().host("sql1", "sql").cpu("sql1", 0.2).open("orders", "sql-mix", 100)
+    build.operations("orders", "log_append", 100, 0.005)
+    verdict = judged(build.generator(send_lag_s=0.008, orders=(100.0, 100.0)))
+    assert verdict.outcome == "invalid"
+    assert "too late" in verdict.summary
+
+
+@pytest.mark.parametrize(("users", "valid"), [(8, True), (12, False)])
+def test_little_s_law_on_closed_load(users: int, valid: bool) -> None:
+    """160/s of 50 ms are 8 users' work; 12 users cannot have done only that."""
+    build = Build().host("sql1", "sql").cpu("sql1", 0.97, 0.9, pressure=0.9)
+    build.closed("orders", "sql-mix", users).operations("orders", "log_append", 160, 0.05, noise=0.01)
+    verdict = judged(build.generator())
+    assert (verdict.outcome != "invalid") == valid
+    if not valid:
+        assert "Little's law" in verdict.summary
+
+
+def test_a_crawl_whose_users_wait_for_the_frontier_keeps_little_s_law() -> None:
+    """Crawl sessions wait without an operation: fewer operations than users is no fault of the generator."""
+    build = crawl_bound_by_search()
+    build.manifest["plan"]["scenarios"]["crawl"]["load"]["users"] = 32
+    assert judged(build).outcome == "bottleneck"
+
+
+def test_a_client_s_own_work_shows_where_operations_are_short() -> None:
+    """4 users at 2,500/s of 1.5 ms leave 0.1 ms per operation to the client itself: no fault."""
+    build = Build().host("sql1", "sql").cpu("sql1", 0.97, 0.9, pressure=0.9).closed("orders", "sql-mix", 4)
+    build.operations("orders", "log_append", 2500, 0.0015, noise=0.01)
+    assert named(judged(build.generator()))[:2] == ("cpu", "sql")
+
+
+def test_sessions_that_wait_to_reconnect_are_no_fault_of_the_generator() -> None:
+    """Failures of the farm explain users without operations: no invalid run."""
+    build = Build().host("sql1", "sql").cpu("sql1", 0.97, 0.9, pressure=0.9).closed("orders", "sql-mix", 12)
+    build.operations("orders", "log_append", 160, 0.05, noise=0.01)
+    build.operations("orders", "log_append", 5, 0.001, outcome="connection_lost", noise=0.01)
+    assert named(judged(build.generator()))[:2] == ("cpu", "sql")
+
+
+def test_seconds_in_which_nothing_was_started_count() -> None:
+    """A generator that stalls sends no 'started' row for those seconds: they count as 0."""
+    build = Build().host("sql1", "sql").cpu("sql1", 0.2, 0.2).open("orders", "sql-mix", 100)
+    build.operations("orders", "log_append", 80, 0.003).generator(orders=(100.0, 100.0))
+    build.samples = [
+        row for row in build.samples if row[3] != "generator.started_per_s" or (row[0] // 10**9) % 5
+    ]
+    verdict = judged(build)
+    assert verdict.outcome == "invalid"
+    assert "only 80 % of the scheduled operations" in verdict.summary
+
+
+def test_a_host_without_processes_is_no_pool_of_cores() -> None:
+    """A folder of files on the shared machine uses no cores: it is no rival to the farm's core."""
+    build = crawl_bound_by_search()
+    build.host("files1", "files", disks={"content": "vda"})
+    build.manifest["hosts"]["files1"]["tier_cores"] = None
+    build.metric("files1", "cpu.busy_ratio", 0.95, "1").metric("files1", "cpu.busy_ratio", 0.96)
+    verdict = judged(build)
+    assert named(verdict) == ("cpu", "search", "search1", "medium")
+    assert verdict.runner_up is None
+
+
+@pytest.mark.parametrize("how", ["event", "sample"])
+def test_a_recorder_that_failed_invalidates(how: str) -> None:
+    """What was not recorded is no evidence."""
+    build = crawl_bound_by_search()
+    if how == "event":
+        build.event("recorder_failed", 30, worker="generator1", why="disk full")
+    else:
+        build.metric(
+            "generator2", "generator.recorder_ok", np.where(np.arange(build.seconds) < 40, 1.0, 0.0), noise=0
+        )
+    verdict = judged(build)
+    assert verdict.outcome == "invalid"
+    assert verdict.bottleneck is not None
+    assert verdict.bottleneck.resource == "recorder"
+    assert exit_status(verdict) == 3
+
+
+def test_a_generator_that_takes_the_farm_s_only_core_invalidates() -> None:
+    """On one core for all, a load generator that uses most of it measures itself."""
+    build = shared_farm(Build())
+    build.manifest["generators"] = [{"worker": "generator1", "cores": [0]}]
+    for host, share in (("web1", 0.1), ("search1", 0.15), ("sql1", 0.1), ("nosql1", 0.02)):
+        build.cpu(host, 0.98, share, pressure=0.9)
+    build.closed("crawl", "full-crawl", 8).operations("crawl", "document:site", 80, 0.1)
+    verdict = judged(build.generator(cpu=0.6))
+    assert verdict.outcome == "invalid"
+    assert "cores of its own" in verdict.summary

@@ -1,0 +1,111 @@
+"""Full cores, quotas and threads: who is to blame, and how sure that is."""
+
+from __future__ import annotations
+
+import pytest
+from harness.analysis.build import Build, crawl_bound_by_search, shared_farm
+from harness.analysis.verdicts import SEEDS, judged, named, two_machines
+
+from pinchpoint.analysis import exit_status
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_shared_core_is_named_with_the_tier_that_uses_most_of_it(seed: int) -> None:
+    """The machine's CPU is counted once, blamed on search, and those who share it are named."""
+    verdict = judged(crawl_bound_by_search(seed))
+    assert named(verdict) == ("cpu", "search", "search1", "medium")
+    assert verdict.bottleneck is not None
+    assert set(verdict.bottleneck.shared_with) == {"web", "sql", "nosql"}
+    assert verdict.bottleneck.uses[0]["tier"] == "search"
+    assert verdict.summary.startswith("The shared host's CPU gives way first")
+    assert "most of it" in verdict.summary
+    assert "is used by search" in verdict.summary
+    assert "Confidence is medium" in verdict.summary
+    assert {fact.evidence for fact in verdict.bottleneck.evidence} >= {"E1", "E4"}
+    assert verdict.headroom_ratio == pytest.approx(0.03, abs=0.03)
+    assert exit_status(verdict) == 0
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_dedicated_machine_is_named_without_sharing(seed: int) -> None:
+    """A tier alone on its machine: no process figures are needed to blame it."""
+    verdict = judged(two_machines(0.96, seed))
+    assert named(verdict) == ("cpu", "search", "app3", "medium")
+    assert "The CPU of the search tier (app3) gives way first" in verdict.summary
+    assert verdict.bottleneck is not None
+    assert verdict.bottleneck.shared_with == ()
+    assert verdict.next is not None
+    assert (verdict.next.kind, verdict.next.tier) == ("cpu", "sql")
+    assert verdict.next.gain_ratio == pytest.approx(0.96 / 0.35 - 1, rel=0.1)
+
+
+def test_without_a_witness_confidence_is_low() -> None:
+    """CPU at its limit with no pressure figures is one kind of evidence: low."""
+    verdict = judged(two_machines(0.96, pressure=None))
+    assert named(verdict) == ("cpu", "search", "app3", "low")
+    assert verdict.bottleneck is not None
+    assert "only one kind of evidence" in verdict.bottleneck.why_not_more
+
+
+def test_one_thread_at_its_limit_while_the_pool_is_not() -> None:
+    """A single-threaded server on four cores is cpu_thread, not cpu."""
+    build = Build().host("nosql1", "nosql", cores=(0, 1, 2, 3))
+    build.cpu("nosql1", 0.34, 0.34, cores=(0, 1, 2, 3), pressure=0.1)
+    build.metric("nosql1", "cpu.busy_ratio", 0.985, "thread:valkey-server", noise=0.005)
+    build.closed("burst", "nosql-burst", 50).operations("burst", "write", 20000, 0.0025)
+    verdict = judged(build.generator())
+    assert named(verdict) == ("cpu_thread", "nosql", "nosql1", "low")
+    assert "one thread of the nosql tier (valkey-server on nosql1)" in verdict.summary.lower()
+
+
+def test_one_thread_on_a_single_core_is_the_pool() -> None:
+    """With one core the thread's limit is the core's: kind cpu."""
+    build = Build().host("nosql1", "nosql", cores=(0,)).cpu("nosql1", 0.98, 0.97, pressure=0.9)
+    build.metric("nosql1", "cpu.busy_ratio", 0.97, "thread:valkey-server", noise=0.005)
+    build.closed("burst", "nosql-burst", 50).operations("burst", "write", 20000, 0.0025)
+    assert named(judged(build.generator()))[:3] == ("cpu", "nosql", "nosql1")
+
+
+def test_an_allowance_below_the_cores_is_a_limit_of_its_own() -> None:
+    """A tier at its quota while the cores have room: its CPU, though no core is full."""
+    build = Build().host("search1", "search", cores=(0, 1)).cpu("search1", 0.3, 0.97, cores=(0, 1))
+    build.metric("search1", "cpu.cores", 0.5, "tier:search", noise=0.0)
+    build.closed("crawl", "full-crawl", 8).operations("crawl", "document:site", 40, 0.2)
+    verdict = judged(build.generator())
+    assert named(verdict) == ("cpu", "search", "search1", "low")
+    assert "is allowed" in verdict.summary
+
+
+def test_cpu_that_other_programs_use_is_said() -> None:
+    """A machine full of somebody else's work: what would limit the farm without it, nobody has seen."""
+    build = Build().host("sql1", "sql", cores=(0, 1)).cpu("sql1", 0.99, 0.25, cores=(0, 1), pressure=0.9)
+    build.closed("orders", "sql-mix", 4).operations("orders", "log_append", 400, 0.01)
+    verdict = judged(build.generator())
+    assert verdict.outcome == "inconclusive"
+    assert "of the CPU of sql1 was used by programs that are not the farm's" in verdict.summary
+    assert verdict.candidates[0].kind == "cpu"
+    assert verdict.experiment is not None
+    assert verdict.experiment.startswith("End the programs on sql1")
+
+
+def test_a_tier_that_uses_little_is_not_blamed_for_one_that_was_not_watched() -> None:
+    """Shared cores are full, one tier uses 4 % of them, nobody saw the other: no name, and what to watch."""
+    build = Build().host("sql1", "sql", cores=(0,)).host("nosql1", "nosql", cores=(0,))
+    build.cpu("sql1", 0.97, 0.04, pressure=0.9)
+    build.closed("orders", "sql-mix", 4).operations("orders", "log_append", 400, 0.01)
+    verdict = judged(build.generator())
+    assert verdict.outcome == "inconclusive"
+    assert "others than were watched: nosql, or programs that are not the farm's" in verdict.summary
+    assert verdict.experiment == "Watch the processes of nosql on sql1, and run the same plan again."
+
+
+def test_nobody_is_blamed_for_cores_whose_use_was_not_measured() -> None:
+    """Shared cores without process figures: the resource is named, with low confidence, and it says why."""
+    build = shared_farm(Build())
+    for host in ("web1", "search1", "sql1", "nosql1"):
+        build.cpu(host, 0.97, pressure=0.9)
+    build.closed("crawl", "full-crawl", 8).operations("crawl", "document:site", 80, 0.1)
+    verdict = judged(build.generator())
+    assert verdict.bottleneck is not None
+    assert verdict.bottleneck.confidence == "low"
+    assert "who uses most was not measured" in verdict.summary

@@ -1,0 +1,76 @@
+"""Nothing is used up: an all-clear, a lower bound, or something that nobody watched."""
+
+from __future__ import annotations
+
+import pytest
+from harness.analysis.build import Build
+from harness.analysis.verdicts import SEEDS, healthy, judged, named
+
+from pinchpoint.analysis import exit_status
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_healthy_farm_at_low_open_load_gives_a_lower_bound(seed: int) -> None:
+    """Nothing gave way: not_reached, the served rate is a lower bound, the most used part is named."""
+    verdict = judged(healthy(seed))
+    assert verdict.outcome == "not_reached"
+    assert verdict.bottleneck is None
+    assert verdict.capacity_at_least_per_s["orders"] == pytest.approx(100, rel=0.05)
+    assert verdict.summary.startswith("Nothing gave way at this load: the farm served")
+    assert verdict.next is not None
+    assert verdict.next.tier == "sql"
+    assert exit_status(verdict) == 0
+
+
+def test_a_missed_objective_is_said_and_exits_with_1() -> None:
+    """Objectives are met, missed, or not measured; one missed gives exit status 1 and no all-clear."""
+    build = (
+        healthy().objective(scenario="orders", p95_s=0.001).objective(scenario="orders", errors_ratio=0.01)
+    )
+    build.objective(scenario="orders", throughput_per_s=90.0)
+    build.open("reports", "sql-mix", 1).objective(scenario="reports", p99_s=1.0)
+    verdict = judged(build)
+    assert [row["result"] for row in verdict.objectives] == ["missed", "met", "met", "not measured"]
+    assert verdict.outcome == "inconclusive"
+    assert exit_status(verdict) == 1
+
+
+def test_a_closed_load_with_long_think_time_does_not_press() -> None:
+    """Users who mostly think set the pace themselves: not_reached."""
+    build = Build().host("sql1", "sql").cpu("sql1", 0.1)
+    build.closed("orders", "sql-mix", 10, think_s=1.0).operations(
+        "orders", "log_append", 9.95, 0.005, noise=0.02
+    )
+    assert judged(build.generator()).outcome == "not_reached"
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_closed_load_that_is_too_slow_presses_however_long_its_users_think(seed: int) -> None:
+    """They think 0.5 s and want 50 ms; nine tenths of what they get is a log of 60 ms."""
+    build = (
+        Build(seed=seed)
+        .host("sql1", "sql", cores=(0, 1), disks={"log": "sdb"})
+        .cpu("sql1", 0.1, cores=(0, 1))
+    )
+    build.disk("sql1", "sdb", 16, 0.06, 0.1, busy=0.95, pressure=0.9)
+    build.closed("orders", "sql-mix", 20, think_s=0.5).objective(scenario="orders", p95_s=0.05)
+    verdict = judged(build.operations("orders", "log_append", 33, 0.105, noise=0.02).generator())
+    assert named(verdict)[:3] == ("disk_latency", "sql", "sql1")
+
+
+def test_thinking_users_who_are_served_too_slowly_are_not_served() -> None:
+    """Nothing is used up, and the objective is missed: no all-clear, and what would tell more."""
+    build = Build().host("sql1", "sql").cpu("sql1", 0.1).objective(scenario="orders", p95_s=0.05)
+    build.closed("orders", "sql-mix", 10, think_s=1.0)
+    verdict = judged(build.operations("orders", "log_append", 8.3, 0.2, noise=0.02).generator())
+    assert verdict.outcome == "inconclusive"
+    assert "orders missed an objective, yet nothing that was measured is used up" in verdict.summary
+    assert verdict.experiment is not None
+    assert "at half its load" in verdict.experiment
+
+
+def test_more_throughput_than_was_asked_for_is_no_fault_of_the_farm() -> None:
+    """150 a second are wanted and 100 scheduled, all of which are served: missed, and nothing gave way."""
+    verdict = judged(healthy().objective(scenario="orders", throughput_per_s=150.0))
+    assert verdict.outcome == "not_reached"
+    assert exit_status(verdict) == 1

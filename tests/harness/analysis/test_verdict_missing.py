@@ -1,0 +1,157 @@
+"""Collectors that failed, tiers that crashed, phases that never began: less is said, never another thing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from harness.analysis.build import Build, crawl_bound_by_search, shared_farm
+from harness.analysis.verdicts import judged, named, two_machines
+
+
+def test_a_host_that_was_not_seen_lowers_confidence() -> None:
+    """A collector that failed: the bottleneck that is seen is named with low confidence."""
+    build = two_machines(0.96)
+    build.samples = [row for row in build.samples if row[2] != "sql1"]
+    verdict = judged(build)
+    assert named(verdict) == ("cpu", "search", "app3", "low")
+    assert "sql1 was not seen" in verdict.warnings
+
+
+def test_where_nobody_saw_the_farm_the_experiment_is_to_watch_it() -> None:
+    """No samples at all: inconclusive, CPU not measured, watch the farm."""
+    build = Build().host("sql1", "sql").host("app3", "search", machine="b")
+    build.closed("orders", "sql-mix", 8).operations("orders", "log_append", 160, 0.05)
+    verdict = judged(build)
+    assert verdict.outcome == "inconclusive"
+    assert "(not measured)" in verdict.summary
+    assert verdict.experiment is not None
+    assert verdict.experiment.startswith("Watch the whole farm")
+
+
+def test_nulls_are_not_zero() -> None:
+    """Null samples are 'not measured' everywhere: no figure is made up from them."""
+    build = Build().host("sql1", "sql", disks={"log": "sdb"})
+    for metric in ("writes_per_s", "reads_per_s", "write_latency_s", "busy_ratio", "outstanding"):
+        build.metric("sql1", f"disk.{metric}", None, "sdb")
+    build.metric("sql1", "cpu.busy_ratio", None).metric("sql1", "cpu.busy_ratio", None, "0")
+    build.open("orders", "sql-mix", 100).operations("orders", "log_append", 100, 0.003)
+    verdict = judged(build)
+    assert verdict.outcome == "inconclusive", "who saw nothing cannot say that nothing gave way"
+    assert verdict.capacity_at_least_per_s["orders"] == pytest.approx(100, rel=0.05)
+    assert "sql1 was not seen" in verdict.summary
+    row = verdict.disks[0]
+    assert row["iops_mean"] is row["write_latency_mean_s"] is None
+    assert row["why_not_measured"] == "no samples of this device"
+    assert verdict.cpus[0]["busy_mean_ratio"] is None
+
+
+def test_steal_lowers_confidence() -> None:
+    """More than 5 % of steal: somebody else's load is in the figures."""
+    build = two_machines(0.96).metric("app3", "cpu.steal_ratio", 0.12)
+    build.samples = [row for row in build.samples if not (row[3] == "cpu.steal_ratio" and row[5] == 0.0)]
+    verdict = judged(build)
+    assert named(verdict)[3] == "low"
+    assert any("steal" in warning for warning in verdict.warnings)
+
+
+def test_an_empty_run_is_inconclusive() -> None:
+    """No operation, no sample: a verdict all the same, which says so."""
+    verdict = judged(shared_farm(Build()).closed("crawl", "full-crawl", 4))
+    assert verdict.outcome == "inconclusive"
+    assert "no operation was recorded" in verdict.summary
+    assert verdict.scenarios["crawl"]["throughput_per_s"] == 0.0
+    assert verdict.scenarios["crawl"]["service_p95_s"] is None
+
+
+def test_a_run_in_which_everything_failed_tells_no_capacity() -> None:
+    """All failures are the finding, not a capacity; the run is not invalid."""
+    build = Build().host("sql1", "sql").cpu("sql1", 0.97, pressure=0.9).closed("orders", "sql-mix", 8)
+    build.operations("orders", "log_append", 160, 0.05, outcome="connection_lost")
+    verdict = judged(build.generator())
+    assert verdict.outcome == "inconclusive"
+    assert "all operations failed (connection_lost)" in verdict.summary
+    assert verdict.scenarios["orders"]["error_ratio"] == 1.0
+
+
+def test_a_failed_source_excludes_itself_only() -> None:
+    """One scenario with nothing but failures is said; the others' verdict stands."""
+    build = crawl_bound_by_search().open("orders", "sql-mix", 10)
+    build.operations("orders", "log_append", 10, 0.001, outcome="disk_full")
+    verdict = judged(build)
+    assert named(verdict)[:2] == ("cpu", "search")
+    assert any("orders: all operations failed (disk_full)" in warning for warning in verdict.warnings)
+
+
+@pytest.mark.parametrize("seconds", [0, 1, 3, 9])
+def test_a_run_of_seconds_names_nobody(seconds: int) -> None:
+    """Below ten seconds nothing is concluded, whatever the counters show."""
+    verdict = judged(crawl_bound_by_search(measure_s=seconds))
+    assert verdict.outcome == "inconclusive"
+    assert verdict.experiment is not None
+    assert verdict.experiment.startswith("Measure for at least a minute")
+
+
+def test_a_short_run_has_low_confidence() -> None:
+    """Fewer than 30 samples: low, and it says how many there were."""
+    verdict = judged(crawl_bound_by_search(measure_s=20))
+    assert named(verdict)[3] == "low"
+    assert verdict.bottleneck is not None
+    assert "only 20 samples, 30 are needed" in verdict.bottleneck.why_not_more
+
+
+def test_an_interrupted_run_is_judged_on_what_was_measured() -> None:
+    """No end of the phase: the last record ends it, and the verdict says that the run is incomplete."""
+    build = crawl_bound_by_search()
+    build.manifest["state"] = "interrupted"
+    build.manifest["phases"][1]["to"] = None
+    verdict = judged(build)
+    assert named(verdict)[:2] == ("cpu", "search")
+    assert any("incomplete" in warning for warning in verdict.warnings)
+
+
+def test_a_run_that_never_reached_its_measure_phase() -> None:
+    """Stopped in the warm-up: inconclusive, and why."""
+    build = crawl_bound_by_search()
+    build.manifest["phases"] = build.manifest["phases"][:1]
+    verdict = judged(build)
+    assert verdict.outcome == "inconclusive"
+    assert "its measure phase never began" in verdict.summary
+
+
+def test_a_crashed_tier_is_said_and_lowers_confidence() -> None:
+    """A tier that died during the run: its absence is in the figures."""
+    verdict = judged(
+        crawl_bound_by_search().event("tier_crashed", 30, tier="web", host="web1", log_tail="boom")
+    )
+    assert named(verdict)[3] == "low"
+    assert any("web tier (web1) crashed" in warning for warning in verdict.warnings)
+
+
+def test_a_resource_that_comes_and_goes_is_a_candidate_only() -> None:
+    """CPU near 90 % with long swings: resamples disagree, so nobody is named."""
+    build = two_machines(0.5)
+    build.samples = [row for row in build.samples if row[2] != "app3"]
+    swing = np.where((np.arange(build.seconds) // 18) % 2 == 0, 0.99, 0.815)
+    verdict = judged(build.cpu("app3", swing, cores=(0, 1), pressure=0.8))
+    assert verdict.outcome == "inconclusive"
+    assert verdict.candidates[0].host == "app3"
+
+
+def test_published_disk_figures_without_cpu_samples_are_inconclusive() -> None:
+    """A crawl's table with slow index disks and no CPU figure: two candidates, no invented sample."""
+    build = Build(measure_s=600)
+    build.host("app3", "search", machine="app3", cores=(), disks={"index": "sdc"})
+    build.host("sql1", "sql", machine="sql1", cores=(), disks={"log": "L", "data": "M"})
+    for host, device, latency, iops in (
+        ("app3", "sdc", 0.071, None),
+        ("sql1", "L", 0.0028, 187.0),
+        ("sql1", "M", 0.020, 104.0),
+    ):
+        build.metric(host, "disk.write_latency_s", latency, device, 0.2, np.full(build.seconds, 100.0))
+        build.metric(host, "disk.writes_per_s", iops, device, 0.3)
+    build.closed("crawl", "full-crawl", 64).operations("crawl", "document:site", 15, 4.0)
+    verdict = judged(build)
+    assert verdict.outcome == "inconclusive"
+    assert {(one.tier, one.resource) for one in verdict.candidates} == {("search", "cpu"), ("search", "disk")}
+    assert "the CPU of app3 (not measured)" in verdict.summary
+    assert "the index disk of search" in verdict.summary

@@ -1,0 +1,125 @@
+"""Connections that are refused, interfaces that are full."""
+
+from __future__ import annotations
+
+import pytest
+from harness.analysis.build import Build
+from harness.analysis.verdicts import SEEDS, judged, named, store
+
+from pinchpoint.analysis.summary import inconclusive_words
+from pinchpoint.analysis.verdict import Suspect
+
+
+def refused(share: float, *, asked: bool) -> Build:
+    """An open load of which a share finds no connection free; ``asked``: so was the server."""
+    build = Build().host("sql1", "sql", cores=(0, 1), disks={"log": "sdb"}).cpu("sql1", 0.3, cores=(0, 1))
+    build.disk("sql1", "sdb", 250, 0.0005).open("orders", "sql-mix", 300)
+    build.operations("orders", "log_append", 300 * (1 - share), 0.004)
+    build.operations("orders", "log_append", 300 * share, 0.001, outcome="too_many_connections", noise=0.01)
+    if asked:
+        build.metric("sql1", "db.connections_ratio", 0.995, noise=0.002)
+    return build.generator(orders=(300.0, 300.0))
+
+
+def test_refused_connections_are_a_pool_that_is_used_up() -> None:
+    """Connections all in use, and 5 % of the operations refused one, though CPU and disk have room."""
+    verdict = judged(refused(0.05, asked=True))
+    assert named(verdict)[:3] == ("pool", "sql", "sql1")
+
+
+def test_refusals_are_evidence_also_where_the_server_was_not_asked() -> None:
+    """Its own view is missing: the refusals remain, one kind of evidence; never `not_reached`."""
+    verdict = judged(refused(0.05, asked=False))
+    assert named(verdict) == ("pool", "sql", "sql1", "low")
+    assert "of the operations are refused one" in verdict.summary
+
+
+def full_interface(*, witness: bool, used: float = 0.97) -> Build:
+    """Users of a store behind an interface, so much of it ``used``; ``witness``: its tier is seen idle."""
+    build = Build().host("nosql1", "nosql", cores=(0, 1)).closed("burst", "nosql-burst", 16)
+    build.cpu("nosql1", 0.1, 0.08 if witness else None, cores=(0, 1))
+    build.metric("nosql1", "net.speed_bytes_per_s", 2e6, "eth0", 0.0)
+    build.metric("nosql1", "net.received_bytes_per_s", used * 2e6, "eth0", 0.004)
+    build.metric("nosql1", "net.sent_bytes_per_s", 2e4, "eth0", 0.01)
+    build.operations("burst", "set", 320, 0.05).metric("generator1", "generator.users", 16.0, "burst", 0.0)
+    return build.generator()
+
+
+def test_a_full_interface_has_its_idle_tier_for_a_witness() -> None:
+    """Two kinds of evidence: it carries what it can, and the store behind it has nothing to do."""
+    assert named(judged(full_interface(witness=True))) == ("network", "nosql", "nosql1", "medium")
+
+
+def test_without_that_witness_a_full_interface_is_low() -> None:
+    """Nobody saw what the store does: one kind of evidence."""
+    assert named(judged(full_interface(witness=False))) == ("network", "nosql", "nosql1", "low")
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_disk_read_every_five_seconds_is_a_candidate_only(seed: int) -> None:
+    """Twelve readings tell that commits wait for the log disk, not whether it is at a limit or just slow."""
+    build = store(seed, main_thread__busy_ratio=0.99, aof__wait_ratio=0.9)
+    build.operations("burst", "set", 480, 16 / 480).cpu("nosql1", 0.1, 0.08, cores=(0, 1))
+    build.disk("nosql1", "sdb", 40, 0.025, busy=0.93, pressure=0.9, outstanding_noise=0.1)
+    build.samples = [row for row in build.samples if row[3][:5] != "disk." or row[0] // 10**9 % 5 == 0]
+    verdict = judged(build)
+    assert verdict.outcome == "inconclusive"
+    assert verdict.candidates[0].role == "data"
+    assert "the data disk of nosql1 was read 12 times only" in verdict.summary
+
+
+@pytest.mark.parametrize("started", [900.0, 700.0])
+def test_nothing_is_called_healthy_beside_a_busy_disk_that_was_hardly_read(started: float) -> None:
+    """The log is busy all the time and read every five seconds: that may be its limit, all served or not."""
+    build = (
+        Build().host("sql1", "sql", cores=(0, 1), disks={"log": "sdb"}).cpu("sql1", 0.1, 0.1, cores=(0, 1))
+    )
+    build.disk("sql1", "sdb", 95, 0.01, busy=0.98, pressure=0.8)
+    build.open("orders", "sql-mix", 900).operations("orders", "log_append", started, 0.008)
+    build.samples = [row for row in build.samples if row[3][:5] != "disk." or row[0] // 10**9 % 5 == 0]
+    verdict = judged(build.generator(orders=(900.0, started)))
+    assert verdict.outcome == "inconclusive"
+    assert "the log disk of sql1 was read 12 times only" in verdict.summary
+
+
+def test_nothing_outside_is_blamed_beside_an_interface_that_is_nearly_full() -> None:
+    """What users wait for on the way to a store may be the interface in front of it: 85 % is no room."""
+    verdict = judged(full_interface(witness=True, used=0.85))
+    assert verdict.outcome == "inconclusive"
+
+
+def starved_of_sessions(*, watched: bool) -> Build:
+    """Half of the schedule is not started, as every session waits; ``watched``: the database told of it."""
+    build = Build().host("sql1", "sql", cores=(0, 1)).cpu("sql1", 0.2, cores=(0, 1))
+    build.manifest["collectors"] = [{"kind": "postgres", "hosts": ["sql1"], "interval_s": 1.0}]
+    if watched:
+        build.metric("sql1", "collector.ok", 1.0, "postgres", 0.0).sessions("sql1", 20.0)
+    build.open("orders", "sql-mix", 100).operations("orders", "lock_contend", 50, 0.4, dropped=50)
+    return build.generator(orders=(100.0, 50.0))
+
+
+def test_a_database_that_was_to_be_watched_and_was_not_is_unseen() -> None:
+    """Nobody knows what the sessions waited for: that is no proof against the generator."""
+    assert judged(starved_of_sessions(watched=True)).outcome == "invalid"
+    verdict = judged(starved_of_sessions(watched=False))
+    assert verdict.outcome == "inconclusive"
+    assert "the postgres view of sql1 was not seen" in verdict.summary
+
+
+@pytest.mark.parametrize("hidden", [8.0, 0.0])
+def test_sessions_that_are_hidden_are_not_idle(hidden: float) -> None:
+    """The server shows our role no session at work: that means a long way there only if it shows all."""
+    build = (
+        Build().host("sql1", "sql", cores=(0, 1)).cpu("sql1", 0.1, 0.1, cores=(0, 1)).sessions("sql1", 0.0)
+    )
+    build.metric("sql1", "db.sessions_hidden", hidden, noise=0.0)
+    build.closed("orders", "sql-mix", 8).operations("orders", "point_read", 160, 0.05, noise=0.01)
+    verdict = judged(build.generator())
+    assert (verdict.outcome == "inconclusive") == (hidden > 0)
+
+
+@pytest.mark.parametrize("instance", ["connections", "tickets for writing"])
+def test_a_candidate_pool_is_called_by_what_it_is_a_pool_of(instance: str) -> None:
+    """Connections of a database, threads or tickets of a store: never one for the other."""
+    pool = Suspect("pool", "nosql", "mongo1", "pool", instance, None, None, None, ())
+    assert inconclusive_words("it is not clear", [pool]).endswith(f"A candidate is the {instance} of mongo1.")

@@ -1,0 +1,42 @@
+"""A store with one thread, as it sees itself."""
+
+from __future__ import annotations
+
+import pytest
+from harness.analysis.verdicts import SEEDS, judged, named, store
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_store_whose_thread_is_full_agrees_with_what_the_kernel_counts(seed: int) -> None:
+    """Its main thread at work all the time, little of it for its log: the witness of `cpu_thread`."""
+    build = store(seed, main_thread__busy_ratio=0.995, aof__wait_ratio=0.05)
+    build.operations("burst", "set", 20000, 0.0008).cpu("nosql1", 0.55, 0.5, cores=(0, 1))
+    build.metric("nosql1", "cpu.busy_ratio", 0.985, "thread:valkey-server", 0.004)
+    build.disk("nosql1", "sdb", 40, 0.0005, busy=0.05)
+    verdict = judged(build)
+    assert named(verdict) == ("cpu_thread", "nosql", "nosql1", "medium")
+    assert verdict.bottleneck is not None
+    [witness] = [fact for fact in verdict.bottleneck.evidence if fact.evidence == "E4"]
+    assert witness.metric == "db.main_thread.busy_ratio"
+
+
+def test_a_store_nobody_can_look_into_is_judged_by_what_it_says() -> None:
+    """A managed store: no host counters; its thread is full by its own account, with low confidence."""
+    build = store(main_thread__busy_ratio=0.99, aof__wait_ratio=0.02)
+    verdict = judged(build.operations("burst", "set", 20000, 0.0008))
+    assert named(verdict) == ("cpu_thread", "nosql", "nosql1", "low")
+    assert verdict.bottleneck is not None
+    assert any("was not seen" in why for why in verdict.bottleneck.why_not_more)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_store_that_flushes_its_log_all_the_time_waits_for_the_disk(seed: int) -> None:
+    """The thread is "at work" all the time as well, but nine tenths of that is waiting for its log."""
+    build = store(seed, main_thread__busy_ratio=0.99, aof__wait_ratio=0.9)
+    build.operations("burst", "set", 480, 16 / 480).cpu("nosql1", 0.1, 0.08, cores=(0, 1))
+    build.disk("nosql1", "sdb", 40, 0.025, busy=0.93, pressure=0.9, outstanding_noise=0.1)
+    verdict = judged(build)
+    found = verdict.bottleneck
+    assert found is not None, verdict.summary
+    assert (found.kind, found.tier, found.role) == ("disk_latency", "nosql", "data")
+    assert any(fact.metric == "operations.service" and fact.evidence == "E4" for fact in found.evidence)
