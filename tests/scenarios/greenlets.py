@@ -1,6 +1,7 @@
 """Run by test_greenlets.py in a process of its own: twenty sessions of each kind in one thread.
 
-Arguments: the URLs of a PostgreSQL, a Valkey, a slow site and a search service. Prints one JSON object.
+Arguments: the URLs of a PostgreSQL, a Valkey, a slow site and a search service, and a folder of files. Prints
+one JSON object.
 """
 
 # ruff: noqa: E402 - the patches come before all other imports, as in a load generator
@@ -8,13 +9,17 @@ Arguments: the URLs of a PostgreSQL, a Valkey, a slow site and a search service.
 from __future__ import annotations
 
 from gevent import monkey
+from gevent.monkey import get_original
 
 monkey.patch_all()
 
 import json
+import os
 import sys
 import time
 from collections.abc import Callable
+from typing import Any
+from unittest.mock import patch
 
 import gevent
 import valkey
@@ -22,6 +27,7 @@ from scenarios.support import Events, Recorder, made, quiet
 
 from pinchpoint_scenarios.contract import Endpoint, Scenario
 from pinchpoint_scenarios.databases.postgresql import ReconnectingConnection
+from pinchpoint_scenarios.full_crawl.sources import files as files_source
 
 SESSIONS = 20
 
@@ -78,8 +84,31 @@ def nosql(endpoint: Endpoint) -> dict[str, float]:
 
 def http(endpoints: dict[str, Endpoint]) -> dict[str, float]:
     """A whole crawl of a site that takes 0.2 s for each answer."""
-    events, recorder = Events(), Recorder()
-    driver: Scenario = made("full-crawl", endpoints, event=events, name="greenlets")
+    return crawl(made("full-crawl", endpoints, event=(events := Events()), name="greenlets"), events)
+
+
+class SlowDisk:
+    """The module ``os`` on a disk that takes 0.2 s for each read, in which the kernel alone can wait."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(os, name)
+
+    def read(self, descriptor: int, size_bytes: int) -> bytes:
+        get_original("time", "sleep")(0.2)
+        return os.read(descriptor, size_bytes)
+
+
+def files(endpoints: dict[str, Endpoint], folder: str) -> dict[str, float]:
+    """A whole crawl of a folder there."""
+    params = {"sources": [{"kind": "files", "name": "share", "path": folder}]}
+    driver = made("full-crawl", endpoints, params, event=(events := Events()), name="greenlets")
+    with patch.object(files_source, "os", SlowDisk()):
+        return crawl(driver, events)
+
+
+def crawl(driver: Scenario, events: Events) -> dict[str, float]:
+    """All of it, by twenty sessions."""
+    recorder = Recorder()
     driver.prepare(quiet)
     sessions = [driver.session(number) for number in range(SESSIONS)]
 
@@ -95,8 +124,8 @@ def http(endpoints: dict[str, Endpoint]) -> dict[str, float]:
 
 
 def main() -> None:
-    """All three, one after the other."""
-    sql_url, nosql_url, site_url, search_url = sys.argv[1:]
+    """All of them, one after the other."""
+    sql_url, nosql_url, site_url, search_url, folder = sys.argv[1:]
     endpoints = {
         "sql": Endpoint("sql", sql_url),
         "sharepoint": Endpoint("sharepoint", site_url),
@@ -106,6 +135,7 @@ def main() -> None:
         "sql": sql(endpoints["sql"]),
         "nosql": nosql(Endpoint("nosql", nosql_url)),
         "http": http(endpoints),
+        "files": files(endpoints, folder),
     }
     sys.stdout.write(json.dumps(found))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from scenarios.full_crawl.folders import fill
 from scenarios.support import Search, Site
 from support import run_script
 
@@ -12,15 +13,18 @@ from pinchpoint_scenarios.contract import Endpoint
 SCRIPT = Path(__file__).with_name("greenlets.py")
 
 
-def test_sessions_of_every_kind_cooperate(sql: Endpoint, nosql: Endpoint) -> None:
+def test_sessions_of_every_kind_cooperate(sql: Endpoint, nosql: Endpoint, tmp_path: Path) -> None:
     """Twenty sessions in one thread take about as long as one, and the loop never stands still meanwhile."""
     site, search = Site({"L": {f"{number}.txt": b"x" for number in range(60)}}), Search()
     site.delay_s = 0.2
     with site.running(), search.running():
-        found = run_script(SCRIPT, sql.url, nosql.url, site.url, search.url)
+        fill(tmp_path / "share", 60)
+        found = run_script(SCRIPT, sql.url, nosql.url, site.url, search.url, str(tmp_path / "share"))
     assert found["sql"]["took_s"] < 1.5, "one after the other: 4 s"
     assert found["nosql"]["took_s"] < 1.5
     assert found["http"]["took_s"] < 6, "one after the other: 13 s"
-    assert found["http"]["count"] == 60
+    # A file is read twice: what there is, and that there is no more.
+    assert found["files"]["took_s"] < 6, "one after the other: 24 s"
+    assert (found["http"]["count"], found["files"]["count"]) == (60, 60)
     for kind, each in found.items():
         assert each["lag_s"] < 0.15, f"{kind} held the loop for {each['lag_s']:.2f} s"

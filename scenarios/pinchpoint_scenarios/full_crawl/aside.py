@@ -1,6 +1,6 @@
-"""A thread of one connection, in which its driver may wait inside C code while all others go on.
+"""A thread of its own for C code or the kernel to wait in, while all others go on.
 
-Where gevent has patched the process a driver that waits there would stop every session. gevent is looked up,
+Where gevent has patched the process whoever waits there would stop every session. gevent is looked up,
 never imported: who has it patched in has it there (as in ``fastpath.readiness``).
 """
 

@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import quote_from_bytes, unquote_to_bytes, urlsplit
 
 from ...contract import Endpoint
+from ..aside import Aside
 from ..failures import Failure, Skipped
 from ..http import LARGEST_BYTES
 from ..params import FullCrawlParams, SourceParams
@@ -63,6 +64,9 @@ class Files:
 class FilesSource(OneHost):
     """Every directory is a container. Names are bytes: a URL carries them percent-encoded, whatever they are.
 
+    A file system answers when it likes, and one can wait for it inside the kernel only: it is asked aside, so
+    that a slow disk or mount holds up who reads it, and not all sessions of the process.
+
     Args:
         endpoint: its URL is the folder, as a path or as ``file://``.
         params: the crawl's; ``timeout_s`` limits the reading of one file.
@@ -76,6 +80,7 @@ class FilesSource(OneHost):
         given = endpoint.url
         self._root = _path(given) if given.startswith("file://") else os.fsencode(given)
         self._timeout_s = params.timeout_s
+        self._aside = Aside()
 
     def check(self) -> Mapping[str, Any]:
         """Whether the folder can be listed."""
@@ -92,7 +97,9 @@ class FilesSource(OneHost):
 
     def enumerate(self, container: Item) -> Sequence[Item]:
         """What lies in a directory, by name. A link or a device becomes a document, which is then skipped."""
-        path = _path(container.url)
+        return self._aside.call(lambda: self._listed(_path(container.url)))
+
+    def _listed(self, path: bytes) -> Sequence[Item]:
         try:
             with os.scandir(path) as entries:
                 found = [_item(path, entry) for entry in sorted(entries, key=lambda entry: entry.name)]
@@ -104,6 +111,9 @@ class FilesSource(OneHost):
         """A regular file; never follows a link, never waits for a pipe."""
         if document.detail:
             raise Skipped(document.detail)
+        return self._aside.call(lambda: self._read(document))
+
+    def _read(self, document: Item) -> Fetched:
         deadline = time.monotonic() + self._timeout_s
         start_ns = time.perf_counter_ns()
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -115,7 +125,7 @@ class FilesSource(OneHost):
             raise _failure(error) from error
         try:
             status = os.fstat(descriptor)
-            content = _read(descriptor, status, deadline)
+            content = _content(descriptor, status, deadline)
             end_ns = time.perf_counter_ns()
             access = grants(descriptor, status) if self._access else None
             return Fetched(content, start_ns, end_ns, version=_version(status), access=access)
@@ -133,7 +143,8 @@ class FilesSource(OneHost):
         raise Failure("not_supported", f"a folder keeps no change log; asked since {since}", permanent=True)
 
     def close(self) -> None:
-        """Nothing is held between two calls."""
+        """Let the thread end."""
+        self._aside.close()
 
 
 def _url(path: bytes) -> str:
@@ -163,7 +174,7 @@ def _version(status: os.stat_result) -> str:
     return f"{status.st_mtime_ns}-{status.st_size}"
 
 
-def _read(descriptor: int, status: os.stat_result, deadline: float) -> bytes:
+def _content(descriptor: int, status: os.stat_result, deadline: float) -> bytes:
     if not stat.S_ISREG(status.st_mode):
         raise Skipped(_SPECIAL)
     parts = []
@@ -173,8 +184,6 @@ def _read(descriptor: int, status: os.stat_result, deadline: float) -> bytes:
         size += len(chunk)
         if size > LARGEST_BYTES:
             raise Skipped(f"larger than {LARGEST_BYTES // 2**20} MiB")
-        if len(chunk) == _CHUNK_BYTES:
-            time.sleep(0)  # a file is read without waiting, so a long one must let other sessions run
         if time.monotonic() > deadline:
             raise Failure("timeout", "the file could not be read in time")
     return b"".join(parts)
