@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 _ADD_AT_ONCE = 1000
 _REMEMBERED = 200_000
-_PASSING = frozenset({"connection_lost", "unreachable", "too_many_connections", "deadlock", "serialization"})
+PASSING = frozenset({"connection_lost", "unreachable", "too_many_connections", "deadlock", "serialization"})
 """Failures that another attempt may not meet."""
 
 
@@ -272,7 +272,7 @@ class Frontier:
             try:
                 return action()
             except DatabaseFailure as failure:
-                if failure.outcome not in _PASSING or time.monotonic() > deadline:
+                if failure.outcome not in PASSING or time.monotonic() > deadline:
                     raise
                 self._connection.wait_until_due()
 

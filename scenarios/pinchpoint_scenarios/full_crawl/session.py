@@ -5,12 +5,13 @@ from __future__ import annotations
 import random
 import time
 from collections import deque
+from collections.abc import Sequence
 
 from ..contract import OK, Record
 from ..databases.contract import DatabaseFailure, SqlConnection
 from .cycle import Cycles
-from .frontier import Frontier
-from .records import REMOVAL, Done, Result, Taken
+from .frontier import PASSING, Frontier
+from .records import REMOVAL, Done, FailedRequest, Result, Taken, plain
 from .turns import Turns
 from .work import CRAWL, SKIPPED, LeaseLostError, Work
 
@@ -122,13 +123,43 @@ class CrawlSession:
         What came before the last has been recorded as it was done: where it does not count, the stage tells.
         """
         done, self._done, self._links = self._done, [], 0
+        try:
+            return self._note(done, record)
+        except DatabaseFailure as failure:
+            if failure.outcome in PASSING:
+                return _crawl_db(failure)
+            return self._note_apart(done, failure, record)
+
+    def _note_apart(self, done: Sequence[Done], failure: DatabaseFailure, record: Record) -> str:
+        """What was refused together is handed in one by one; what is refused by itself as a failure.
+
+        Else it would be taken again and again: nothing that is crawled anew makes such a row another one.
+        """
+        outcome = ""
+        try:
+            for each in done:
+                try:
+                    if len(done) == 1:
+                        raise failure
+                    outcome = self._note([each], record)
+                except DatabaseFailure as refusal:
+                    if refusal.outcome in PASSING:
+                        raise
+                    outcome = _crawl_db(refusal)
+                    self._note([_refused(each, refusal)], record)
+        except DatabaseFailure as last:  # it takes nothing: what is left is free when the lease runs out
+            return _crawl_db(last)
+        return outcome
+
+    def _note(self, done: Sequence[Done], record: Record) -> str:
+        """One attempt of ``_hand_in``, recorded as the stage. Raises ``DatabaseFailure``."""
         stage = f"{_operation(done[-1].taken)}/crawl_db"
         start_ns = time.perf_counter_ns()
         try:
             counted = self._frontier.finish(done)
         except DatabaseFailure as failure:
             record(stage, failure.outcome, start_ns, time.perf_counter_ns())
-            return _crawl_db(failure)
+            raise
         end_ns = time.perf_counter_ns()
         record(stage, OK if any(counted) else LEASE_LOST, start_ns, end_ns)
         for _ in range(counted[:-1].count(False)):
@@ -145,6 +176,13 @@ def _outcome(result: Result) -> str:
 
 def _operation(taken: Taken) -> str:
     return f"{'removal' if taken.kind == REMOVAL else 'document'}:{taken.source}"
+
+
+def _refused(done: Done, failure: DatabaseFailure) -> Done:
+    """The item as one that failed, with nothing in it that can be refused."""
+    why = FailedRequest("crawl_db", failure.outcome, plain(str(failure)))
+    attempts, failures = done.result.attempts, (*done.result.failures, why)
+    return done._replace(result=Result("failed", _crawl_db(failure), attempts, failures=failures))
 
 
 def _crawl_db(failure: DatabaseFailure) -> str:

@@ -91,6 +91,35 @@ def test_killed_connections_lose_and_double_nothing_of_a_batch(sql: Endpoint, tm
     assert ended(events)["share"]["count"] == 300
 
 
+@pytest.mark.parametrize("batch", [1, 4])
+def test_a_row_that_is_refused_for_good_is_a_failure_of_its_own(
+    sql: Endpoint, tmp_path: Path, batch: int
+) -> None:
+    """The server takes no document 7 as crawled: the crawl ends, 7 has failed by name, nothing else has."""
+    fill(tmp_path, 12)
+    events, recorder = Events(), Recorder()
+    params = {"sources": [source(tmp_path, "share")], "batch": batch, "timeout_s": 5, "retries": 0}
+    driver = made("full-crawl", {"sql": sql, "search": NOWHERE}, params, event=events)
+    with prepared(driver):
+        with psycopg.connect(sql.url, autocommit=True) as connection:
+            connection.execute(
+                "ALTER TABLE pinchpoint_test.history ADD CONSTRAINT not_this_one "
+                "CHECK (url NOT LIKE '%00007.txt' OR state <> 'ok')"
+            )
+        crawl(driver, 2, recorder, limit_s=30)
+        assert rows(sql, "SELECT state, count(*) FROM history WHERE kind = 'document' GROUP BY 1") == [
+            ("failed", 1),
+            ("ok", 11),
+        ]
+        assert rows(sql, "SELECT count(*) FROM queue") == [(0,)]
+    found = ended(events)["share"]
+    assert (found["count"], found["failures"]) == (11, 1)
+    [kind] = found["failures_by_kind"]
+    assert kind.startswith("crawl_db_")
+    assert "not_this_one" in found["failed"][0]["message"]
+    assert found["failed"][0]["url"].endswith("00007.txt")
+
+
 def test_a_lease_that_was_lost_costs_that_item_alone(sql: Endpoint, tmp_path: Path) -> None:
     """One of four is another session's by now: three count, the fourth is theirs."""
     fill(tmp_path, 4)
