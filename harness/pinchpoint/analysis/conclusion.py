@@ -211,7 +211,8 @@ def slower_words(case: Case) -> str:
     if before is None or flow.service is None or flow.started_ratio is None:
         return ""
     longer = flow.service.mean_s / before.mean_s
-    if flow.started_ratio >= STARTED.value or longer < max(KNEE_RISE.value, 1 / flow.started_ratio):
+    enough_then = flow.started_ratio * longer >= 1
+    if flow.started_ratio >= STARTED.value or longer < KNEE_RISE.value or not enough_then:
         return ""
     times = units.seconds(before.mean_s), units.seconds(flow.service.mean_s)
     return f"its operations took {times[0]} at {first.words} and {times[1]} up to {last.words}"
