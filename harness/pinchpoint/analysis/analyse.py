@@ -151,7 +151,8 @@ def _judged_case(
     """The part of the run that is judged, taken through the steps."""
     if any(_moves(levels, periods)):
         # Two bottlenecks mixed are neither: the one that held longest is judged, the others are told.
-        return build_case(whole.during(longest(periods).window))
+        window = longest(periods).window
+        return build_case(whole.during(window), since=whole.during(whole.window.until(window)))
     if not climbed:
         return build_case(judged_part(whole, levels, None))
     knee = find_knee([row for row in climbed if row["scenario"] == climbed[0]["scenario"]])

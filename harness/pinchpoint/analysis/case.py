@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from pinchpoint.analysis.blame import rank, suspects
 from pinchpoint.analysis.demand import find_resources
+from pinchpoint.analysis.evidence import fell
 from pinchpoint.analysis.flows import Flow, find_flows
 from pinchpoint.analysis.gates import Gate, check_gates
 from pinchpoint.analysis.growth import Climb, with_growth
@@ -58,10 +59,20 @@ class Case:
         return tuple(gate for gate in self.gates if not gate.held)
 
 
-def build_case(inputs: Inputs, knee: Knee | None = None, climb: Climb | None = None) -> Case:
-    """Take one stretch through the steps, as if nothing else but the climb had been measured."""
+def build_case(
+    inputs: Inputs, knee: Knee | None = None, climb: Climb | None = None, since: Inputs | None = None
+) -> Case:
+    """Take one stretch through the steps, as if nothing else had been measured.
+
+    Args:
+        inputs: the stretch.
+        knee: of a load in steps.
+        climb: likewise what all its levels tell.
+        since: the same with what was measured before: a disk whose credits ran out then has none now.
+    """
     flows, stages = find_flows(inputs), find_stages(inputs)
-    stage, resources, found = _judged(stages, _paced(find_resources(inputs, flows), climb), flows)
+    resources = _fallen(_paced(find_resources(inputs, flows), climb), since)
+    stage, resources, found = _judged(stages, resources, flows)
     if climb is not None:
         found = tuple(sorted(with_growth(found, climb), key=rank, reverse=True))
     knee = knee or no_knee(len(stages))
@@ -72,6 +83,13 @@ def _paced(resources: tuple[Resource, ...], climb: Climb | None) -> tuple[Resour
     """What the time of disks goes with is told best by all levels: the last ones are too much alike."""
     paces = {one.key: one.pace for one in climb.resources} if climb else {}
     return tuple(replace(one, pace=paces.get(one.key, one.pace)) for one in resources)
+
+
+def _fallen(resources: tuple[Resource, ...], since: Inputs | None) -> tuple[Resource, ...]:
+    if since is None:
+        return resources
+    before = {one.key: one.shift for one in find_resources(since, find_flows(since)) if fell(one.shift)}
+    return tuple(replace(one, shift=one.shift or before.get(one.key)) for one in resources)
 
 
 def _judged(

@@ -159,7 +159,7 @@ def state_of(
         near_cap=near,
         beyond_cap=beyond,
         regulated=found.held is not None,
-        fell=_fell(resource.shift) and not _of_another_size(resource.shift, found),
+        fell=fell(resource.shift) and not _of_another_size(resource.shift, found),
         rose=_rose(resource.shift),
         slow=slow,
         device=queue and ((io.stays and (slow or waited_for)) or (uneven and overwhelmed(resource, found))),
@@ -202,7 +202,7 @@ def disk_evidence(found: DiskMeasures, state: DiskState) -> frozenset[str]:
     return frozenset({"E1", "E4"} if witness else {"E1"})
 
 
-def _fell(shift: DiskShift | None) -> bool:
+def fell(shift: DiskShift | None) -> bool:
     """The rate fell and held, the disk mostly busy; what was outstanding fell by less than half as much."""
     if shift is None or shift.after > shift.before * (1 - DISK_SHIFT.value):
         return False

@@ -119,6 +119,10 @@ class Window:
         first = int(np.ceil(start_s / step)) * step
         return cls(first, step, max(0, int(end_s // step) * step - first) // step)
 
+    def until(self, part: Window) -> Window:
+        """As far as the end of a part of it."""
+        return Window(self.first_s, self.step_s, (part.first_s + part.seconds - self.first_s) // self.step_s)
+
     @property
     def seconds(self) -> int:
         """How long it is."""

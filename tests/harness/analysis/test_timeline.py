@@ -25,14 +25,17 @@ def halves(first: float, second: float, turn_s: int, measure_s: int) -> Floats:
     return values
 
 
-def two_in_turn(turn_s: int = 50, measure_s: int = 120, seed: int = 1) -> Build:
-    """Users of a database whose cores are full at first; then its log gets slow, and the cores have room."""
+def two_in_turn(turn_s: int = 50, measure_s: int = 120, seed: int = 1, noise: float = 0.05) -> Build:
+    """Users of a database whose cores are full at first; then its log gets slow, and the cores have room.
+
+    ``noise``: how uneven the log's I/O is.
+    """
     build = Build(measure_s, WARM_UP_S, seed)
     build.host("sql1", "sql", cores=(0, 1), disks={"log": "sdb"})
     used = halves(0.98, 0.3, turn_s, measure_s)
     build.cpu("sql1", used, used, cores=(0, 1), pressure=halves(0.9, 0.05, turn_s, measure_s), noise=0.004)
     rate, latency = halves(900, 240, turn_s, measure_s), halves(0.0004, 0.024, turn_s, measure_s)
-    build.disk("sql1", "sdb", rate, latency, busy=0.97, pressure=0.9, outstanding_noise=0.1)
+    build.disk("sql1", "sdb", rate, latency, noise, busy=0.97, pressure=0.9, outstanding_noise=0.1)
     waiting = halves(0.5, 7.6, turn_s, measure_s)
     build.metric("sql1", "db.sessions_active", 8.0, noise=0.01)
     build.metric("sql1", "db.sessions_waiting", waiting, "IO:WalSync", 0.02)
@@ -59,6 +62,16 @@ def test_a_bottleneck_that_moves_is_told_with_its_times(seed: int) -> None:
     )
     assert told in verdict.summary
     assert any(told in warning for warning in verdict.warnings)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_credits_that_ran_out_before_are_why_a_disk_is_at_its_limit_now(seed: int) -> None:
+    """The log did 900 a second beside full cores; now 240, as flat as only a limit makes it, cores idling."""
+    verdict = judged(two_in_turn(seed=seed, noise=0.001))
+    assert verdict.bottleneck is not None, verdict.summary
+    assert (verdict.bottleneck.kind, verdict.bottleneck.role) == ("disk_burst_exhausted", "log")
+    assert "its I/O fell from 900/s to 240/s though no less was waiting" in verdict.summary
+    assert "moved while this was measured: the CPU of the sql tier" in verdict.summary
 
 
 def test_the_longer_one_is_judged_also_when_it_came_first() -> None:
