@@ -10,7 +10,8 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -96,6 +97,31 @@ def end(
         time.sleep(0.2)
     out, err = process.communicate(timeout=timeout_s)
     return process.returncode, out, err
+
+
+@contextmanager
+def frozen(*pids: int) -> Iterator[None]:
+    """Processes that stand still, all threads of each, until the block ends.
+
+    A signal is sent at once and obeyed later: a thread stops where it next meets it.
+    """
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        deadline = time.monotonic() + 30
+        while any(_threads_at_work(pid) for pid in pids):
+            assert time.monotonic() < deadline, f"{pids} go on"
+            time.sleep(0.01)
+        yield
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+
+
+def _threads_at_work(pid: int) -> bool:
+    """Whether any thread is in another state than stopped, which stands behind its name in brackets."""
+    told = (stat.read_text() for stat in Path(f"/proc/{pid}/task").glob("*/stat"))
+    return any(line.rpartition(")")[2].split()[0] != "T" for line in told)
 
 
 def held(cap: float, within: float, measured: Callable[[], float]) -> None:

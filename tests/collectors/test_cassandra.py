@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import signal
 import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 from cassandra import Unauthorized
 from cassandra.auth import PlainTextAuthProvider
@@ -19,6 +17,7 @@ from cassandra.concurrent import execute_concurrent_with_args
 from cassandra.policies import RoundRobinPolicy
 from collectors.asking import asking, found
 from javaservers import cassandra
+from support import frozen
 
 from pinchpoint_collectors.databases import cassandra_connection
 from pinchpoint_collectors.databases.cassandra_values import TABLES
@@ -231,16 +230,11 @@ def test_a_frozen_node_is_given_up_and_found_again(server: Server, monkeypatch: 
     """A reading fails within seconds instead of hanging with it; when it wakes, readings work."""
     monkeypatch.setattr(cassandra_connection, "ANSWER_S", 1.0)
     with watching(server.url()) as collector:
-        process = psutil.Process(server.pid)
-        process.send_signal(signal.SIGSTOP)
-        time.sleep(0.3)  # each of its threads stops where it is met
-        try:
+        with frozen(server.pid):
             begun = time.monotonic()
             with pytest.raises(CollectorError, match="nothing came back within 1 s"):
                 collector.read()
             assert time.monotonic() - begun < 6
-        finally:
-            process.send_signal(signal.SIGCONT)
         deadline = time.monotonic() + 20
         while True:
             try:

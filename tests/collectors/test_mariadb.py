@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -11,11 +10,11 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
-import psutil
 import pymysql
 import pytest
 from collectors.asking import asking, found, read_again
 from collectors.mariadb_server import LOADER, PLAIN, WATCHER, MariaDb, mariadb
+from support import frozen
 
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import Sample, Watch
@@ -228,15 +227,11 @@ def test_a_lost_connection_costs_one_reading(server: MariaDb) -> None:
 def test_a_frozen_server_is_given_up_and_found_again(server: MariaDb) -> None:
     """Readings fail within seconds instead of hanging with it; when it wakes, they work."""
     with watching(server.url(WATCHER)) as collector:
-        process = psutil.Process(server.process.pid)
-        process.send_signal(signal.SIGSTOP)
-        try:
+        with frozen(server.process.pid):
             begun = time.monotonic()
             with pytest.raises(CollectorError, match="nothing came back within 3 s"):
                 collector.read()
             assert time.monotonic() - begun < 8
-        finally:
-            process.send_signal(signal.SIGCONT)
         read_again(collector, within_s=10)
 
 

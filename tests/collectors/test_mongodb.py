@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import signal
 import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-import psutil
 import pytest
 from collectors.asking import asking, found
 from javaservers import mongo
 from serverprocess import ServerProcess
+from support import frozen
 
 from pinchpoint_collectors.databases import mongodb_connection, mongodb_values
 from pinchpoint_collectors.databases.mongodb_connection import Member
@@ -94,16 +93,11 @@ def test_a_frozen_server_is_given_up_and_found_again(
     """A reading fails within seconds instead of hanging with it; when it wakes, readings work."""
     monkeypatch.setattr(mongodb_connection, "ANSWER_S", 1.0)
     with watching(server.url) as collector:
-        process = psutil.Process(server.pid)
-        process.send_signal(signal.SIGSTOP)
-        time.sleep(0.3)  # each of its threads stops where it is met
-        try:
+        with frozen(server.pid):
             begun = time.monotonic()
             with pytest.raises(CollectorError, match="nothing came back within 1 s"):
                 collector.read()
             assert time.monotonic() - begun < 8
-        finally:
-            process.send_signal(signal.SIGCONT)
         deadline = time.monotonic() + 20
         while True:
             try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -17,6 +16,7 @@ import pytest
 from collectors.asking import asking, found, read_again
 from postgresserver import Server, older_postgres
 from servers import running
+from support import frozen
 
 from pinchpoint_collectors.databases.postgres_sql import APPLICATION
 from pinchpoint_collectors.errors import CollectorError
@@ -254,17 +254,12 @@ def test_a_lost_connection_costs_one_reading(server: Server) -> None:
 def test_a_frozen_server_is_given_up_and_found_again(server: Server) -> None:
     """Readings fail within seconds instead of hanging with it; when it wakes, they work."""
     with watching(server.monitor) as collector:
-        family = [psutil.Process(server.pid), *psutil.Process(server.pid).children(recursive=True)]
-        for process in family:
-            process.send_signal(signal.SIGSTOP)
-        try:
+        children = [each.pid for each in psutil.Process(server.pid).children(recursive=True)]
+        with frozen(server.pid, *children):
             begun = time.monotonic()
             with pytest.raises(CollectorError, match=r"nothing came back|connection"):
                 collector.read()
             assert time.monotonic() - begun < 8
-        finally:
-            for process in family:
-                process.send_signal(signal.SIGCONT)
         read_again(collector, within_s=10)
 
 

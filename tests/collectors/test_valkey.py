@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ import pytest
 import valkey
 from collectors.asking import asking, found
 from servers import redis, running
-from support import run_cli
+from support import frozen, run_cli
 
 from pinchpoint.live import standing_farm
 from pinchpoint.plan import load_farm
@@ -270,16 +269,11 @@ def test_a_frozen_server_is_given_up_and_found_again(server: Server, monkeypatch
     """Readings fail within seconds instead of hanging with it; when it wakes, they work."""
     monkeypatch.setattr(valkey_connection, "ANSWER_S", 1.0)
     with watching(server.monitor) as collector:
-        process = server.process
-        process.send_signal(signal.SIGSTOP)
-        time.sleep(0.3)  # it stops where it is met
-        try:
+        with frozen(server.process.pid):
             begun = time.monotonic()
             with pytest.raises(CollectorError, match="nothing came back within 1 s"):
                 collector.read()
             assert time.monotonic() - begun < 10
-        finally:
-            process.send_signal(signal.SIGCONT)
         assert found(collector.read())["db.commands_per_s", ""] is not None
 
 

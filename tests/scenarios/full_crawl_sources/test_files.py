@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import getpass
 import os
-import signal
 import struct
 import time
 from collections.abc import Iterator
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from scenarios.full_crawl_sources.sites import samba, walk
-from support import missing
+from support import frozen, missing
 
 from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.errors import ScenarioError
@@ -176,17 +175,12 @@ def test_a_share_that_hangs_is_given_up_and_comes_back(share: tuple[str, int]) -
     source = made(url, timeout_s=1.5, user=getpass.getuser(), password=PASSWORD)
     source.check()
     children = [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    for each in (pid, *children):
-        os.kill(each, signal.SIGSTOP)
-    try:
+    with frozen(pid, *children):
         started = time.monotonic()
         with pytest.raises(Failure) as caught:
             source.fetch(Item("document", f"{url}/top.txt"))
         assert time.monotonic() - started < 8
         assert caught.value.kind == "timeout"
-    finally:
-        for each in (pid, *children):
-            os.kill(each, signal.SIGCONT)
     assert source.fetch(Item("document", f"{url}/top.txt")).content == b"top"
     source.close()
 
