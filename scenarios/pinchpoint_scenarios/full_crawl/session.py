@@ -124,32 +124,27 @@ class CrawlSession:
         """
         done, self._done, self._links = self._done, [], 0
         try:
+            return self._noted(done, record)
+        except (
+            DatabaseFailure
+        ) as failure:  # it takes nothing now: what is left is free when the lease runs out
+            return _crawl_db(failure)
+
+    def _noted(self, done: Sequence[Done], record: Record) -> str:
+        """Hand in what is taken: what is refused together one by one, what is refused by itself as a failure.
+
+        Else that would be crawled again and again, which makes such a row no other one. Raises
+        ``DatabaseFailure`` where not even that is taken.
+        """
+        try:
             return self._note(done, record)
         except DatabaseFailure as failure:
             if failure.outcome in PASSING:
-                return _crawl_db(failure)
-            return self._note_apart(done, failure, record)
-
-    def _note_apart(self, done: Sequence[Done], failure: DatabaseFailure, record: Record) -> str:
-        """What was refused together is handed in one by one; what is refused by itself as a failure.
-
-        Else it would be taken again and again: nothing that is crawled anew makes such a row another one.
-        """
-        outcome = ""
-        try:
-            for each in done:
-                try:
-                    if len(done) == 1:
-                        raise failure
-                    outcome = self._note([each], record)
-                except DatabaseFailure as refusal:
-                    if refusal.outcome in PASSING:
-                        raise
-                    outcome = _crawl_db(refusal)
-                    self._note([_refused(each, refusal)], record)
-        except DatabaseFailure as last:  # it takes nothing: what is left is free when the lease runs out
-            return _crawl_db(last)
-        return outcome
+                raise
+            if len(done) > 1:
+                return [self._noted([each], record) for each in done][-1]
+            self._note([_refused(done[0], failure)], record)
+            return _crawl_db(failure)
 
     def _note(self, done: Sequence[Done], record: Record) -> str:
         """One attempt of ``_hand_in``, recorded as the stage. Raises ``DatabaseFailure``."""
