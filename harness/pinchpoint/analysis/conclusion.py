@@ -14,10 +14,10 @@ from pinchpoint.analysis.facts import facts
 from pinchpoint.analysis.flows import Flow, pressed_words
 from pinchpoint.analysis.gates import RECORDED, Gate
 from pinchpoint.analysis.inputs import Inputs
+from pinchpoint.analysis.levels import during_level
 from pinchpoint.analysis.measures import untold
 from pinchpoint.analysis.resources import Resource, ResourceType
 from pinchpoint.analysis.seen import unseen
-from pinchpoint.analysis.series import Window
 from pinchpoint.analysis.signature import Least
 from pinchpoint.analysis.stages import Stage
 from pinchpoint.analysis.thresholds import DISK_OCCUPIED, KNEE_RISE, MIN_SECONDS, OFTEN, OWN_USE, STARTED
@@ -206,13 +206,11 @@ def slower_words(case: Case) -> str:
         return ""
     first, last = case.climb.levels[0], case.climb.levels[-1]
     flow = next(flow for flow in case.flows if flow.load.scenario == first.scenario)
-    there = Window.between(first.start_s, first.end_s, float(case.inputs.window.step_s))
-    before = case.inputs.whole.during(there).of(first.scenario).whole().service()
-    if before is None or flow.service is None or flow.started_ratio is None:
+    if flow.service is None or flow.started_ratio is None or flow.started_ratio >= STARTED.value:
         return ""
-    longer = flow.service.mean_s / before.mean_s
-    enough_then = flow.started_ratio * longer >= 1
-    if flow.started_ratio >= STARTED.value or longer < KNEE_RISE.value or not enough_then:
+    before = during_level(case.inputs, first).traffic.of(first.scenario).whole().service()
+    longer = flow.service.mean_s / before.mean_s if before else 0.0
+    if before is None or longer < KNEE_RISE.value or flow.started_ratio * longer < 1:
         return ""
     times = units.seconds(before.mean_s), units.seconds(flow.service.mean_s)
     return f"its operations took {times[0]} at {first.words} and {times[1]} up to {last.words}"

@@ -108,13 +108,14 @@ def level_table(inputs: Inputs, levels: Sequence[Level]) -> tuple[dict[str, Any]
     return tuple(_row(inputs, level) for level in levels)
 
 
-def _during(inputs: Inputs, level: Level) -> Inputs:
+def during_level(inputs: Inputs, level: Level) -> Inputs:
+    """What was done during a level, as if only that had been measured; samples as they are."""
     window = Window.between(level.start_s, level.end_s, float(inputs.window.step_s))
     return replace(inputs, window=window, traffic=inputs.whole.during(window))
 
 
 def _row(inputs: Inputs, level: Level) -> dict[str, Any]:
-    there = _during(inputs, level)
+    there = during_level(inputs, level)
     found = scenario_table(there)[level.scenario]
     objectives = list(_due(there, level))
     figures = (
@@ -155,7 +156,7 @@ def climbed_objectives(inputs: Inputs, levels: Sequence[Level]) -> tuple[dict[st
     for scenario in dict.fromkeys(level.scenario for level in levels):
         own = [level for level in levels if level.scenario == scenario]
         tables = [
-            [row for row in objective_table(_during(inputs, one)) if row["scenario"] == scenario]
+            [row for row in objective_table(during_level(inputs, one)) if row["scenario"] == scenario]
             for one in own
         ]
         rows += [_climbed(own, found) for found in zip(*tables, strict=True)]
