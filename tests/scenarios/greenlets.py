@@ -84,7 +84,7 @@ def nosql(endpoint: Endpoint) -> dict[str, float]:
 
 def http(endpoints: dict[str, Endpoint]) -> dict[str, float]:
     """A whole crawl of a site that takes 0.2 s for each answer."""
-    return crawl(made("full-crawl", endpoints, event=(events := Events()), name="greenlets"), events)
+    return crawl(endpoints)
 
 
 class SlowDisk:
@@ -101,14 +101,14 @@ class SlowDisk:
 def files(endpoints: dict[str, Endpoint], folder: str) -> dict[str, float]:
     """A whole crawl of a folder there."""
     params = {"sources": [{"kind": "files", "name": "share", "path": folder}]}
-    driver = made("full-crawl", endpoints, params, event=(events := Events()), name="greenlets")
     with patch.object(files_source, "os", SlowDisk()):
-        return crawl(driver, events)
+        return crawl(endpoints, params)
 
 
-def crawl(driver: Scenario, events: Events) -> dict[str, float]:
+def crawl(endpoints: dict[str, Endpoint], params: dict[str, Any] | None = None) -> dict[str, float]:
     """All of it, by twenty sessions."""
-    recorder = Recorder()
+    events, recorder = Events(), Recorder()
+    driver: Scenario = made("full-crawl", endpoints, params, event=events, name="greenlets")
     driver.prepare(quiet)
     sessions = [driver.session(number) for number in range(SESSIONS)]
 
