@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from pinchpoint.analysis.blame import rank, suspects
 from pinchpoint.analysis.demand import find_resources
+from pinchpoint.analysis.devices import find_disks
 from pinchpoint.analysis.evidence import fell
 from pinchpoint.analysis.flows import Flow, find_flows
 from pinchpoint.analysis.gates import Gate, check_gates
@@ -86,9 +87,10 @@ def _paced(resources: tuple[Resource, ...], climb: Climb | None) -> tuple[Resour
 
 
 def _fallen(resources: tuple[Resource, ...], since: Inputs | None) -> tuple[Resource, ...]:
+    """The resources, with how disks' levels fell before the stretch."""
     if since is None:
         return resources
-    before = {one.key: one.shift for one in find_resources(since, find_flows(since)) if fell(one.shift)}
+    before = {one.key: one.shift for one in find_disks(since) if fell(one.shift)}
     return tuple(replace(one, shift=one.shift or before.get(one.key)) for one in resources)
 
 
