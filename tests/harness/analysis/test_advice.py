@@ -2,43 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from harness.analysis.build import Build, crawl_bound_by_search
 from harness.analysis.disks import Capped, Distant, reads
-from harness.analysis.test_capacity import MB, judged, two_disks, with_machine
-from harness.analysis.verdicts import two_machines
-
-from pinchpoint.analysis import Verdict
-from pinchpoint.analysis.verdict import Advice
-from pinchpoint_infra.catalogue import profile
+from harness.analysis.test_capacity import MB, judged
+from harness.analysis.verdicts import first, two_machines
 
 PAGE = 8192
-
-
-def first(verdict: Verdict) -> Advice:
-    assert verdict.advice, verdict.summary
-    return verdict.advice[0]
-
-
-def log_on(name: str | None, writes: float, cpu: float = 0.3, stripes: int = 1, **more: Any) -> Build:
-    """Commits on a log disk of that type of the catalogue (None: withheld), held at so many writes."""
-    build = Build(seed=2)
-    caps = profile(name) if name else None
-    limits: dict[str, dict[str, float]] = {}
-    if caps is not None and caps.iops and caps.bytes_per_s:
-        limits["log"] = {"iops": caps.iops * stripes, "bytes_per_s": caps.bytes_per_s * stripes}
-    build.host("sql1", "sql", cores=(0, 1), disks={"log": "sdc"}, limits=limits)
-    build.manifest["farm"]["tiers"]["sql"]["hosts"]["sql1"]["disks"]["log"] |= {
-        "profile": name,
-        "stripes": stripes,
-    }
-    build.cpu("sql1", cpu, cpu, cores=(0, 1))
-    build.disk("sql1", "sdc", writes, 8 / writes, 0.004, busy=1.0, pressure=0.85, **more)
-    build.closed("orders", "sql-mix", 8).operations("orders", "log_append", writes / 2, 16 / writes)
-    return build.generator()
 
 
 # ---- CPU ----------------------------------------------------------------------------------------
@@ -85,118 +56,6 @@ def test_an_allowance_is_raised() -> None:
     advice = first(judged(build.generator()))
     assert advice.what.startswith("Allow search more CPU (0.5 cores now")
     assert advice.limit_next == "the CPU of search"
-
-
-# ---- caps ---------------------------------------------------------------------------------------
-
-
-def test_a_larger_type_of_the_series_and_stripes_lift_a_cap() -> None:
-    """A P10 at 500: with CPU at 30 % there is 3.3 times as much to gain, which a P20 and 4 P10 can do."""
-    verdict = judged(with_machine(log_on("azure/p10", 500), "azure/ds12"))
-    larger, striped = verdict.advice
-    assert larger.target == "sql.log"
-    assert "on azure/p20 (2,300 IOPS, 150 MB/s) in place of azure/p10 (500 IOPS, 100 MB/s)" in larger.what
-    assert "the machine azure/ds12 ends at 12,800 IOPS, 128 MB/s for all its disks" in larger.what
-    assert larger.gain_ratio == pytest.approx(1 / 0.3 - 1, rel=0.05)
-    assert larger.limit_next == "the CPU of sql"
-    assert larger.source is not None
-    assert larger.source["entry"] == "azure/p10, azure/p20"
-    assert larger.source["source"] == profile("azure/p20").source
-    assert larger.source["date"] == profile("azure/p20").date
-    assert "over 4 x azure/p10 (2,000 IOPS, 400 MB/s)" in striped.what
-    assert "striping lifts no cap of the machine" in striped.assumes
-    assert verdict.summary.endswith(larger.text)
-
-
-def test_a_type_that_does_not_suffice_limits_again() -> None:
-    """S30 does 500, S80 2,000: with CPU at 5 % the series ends first; another of the vendor's does it."""
-    verdict = judged(log_on("azure/s30", 500, cpu=0.06))
-    advice = first(verdict)
-    assert "azure/s30 (500 IOPS, 60 MB/s)" in advice.what
-    assert advice.gain_ratio is not None
-    room = profile(advice.what.split(" on ")[1].split(" ")[0]).iops
-    assert room is not None
-    assert room >= 500 / 0.065
-
-
-def test_striping_counts_the_stripes_there_are() -> None:
-    """Four S30 are declared as one disk of 2,000: five or more are the next."""
-    verdict = judged(log_on("azure/s30", 2000, cpu=0.7, stripes=4))
-    texts = [one.what for one in verdict.advice]
-    assert any("in place of 4 x azure/s30 (2,000 IOPS, 240 MB/s)" in text for text in texts)
-    assert any("over 6 x azure/s30" in text for text in texts)
-
-
-def test_an_unknown_cap_is_said_with_the_probe_that_tells() -> None:
-    """Held as only a regulator holds it, and nothing declared: what it was held at, and how to know more."""
-    verdict = judged(log_on(None, 500))
-    assert verdict.bottleneck is not None
-    faster, unknown = verdict.advice
-    assert "a disk that does more than this one (I/O held at 50" in faster.what
-    assert "IOPS for all of it" in faster.what
-    assert faster.source is None
-    assert "pinchpoint probe --farm farm.yaml --suite database" in unknown.what
-    assert unknown.gain_ratio is None
-    assert "what sql.log can do is not known" in unknown.assumes
-
-
-def test_a_wrong_declaration_is_to_be_corrected() -> None:
-    """Held at 500 on a disk declared as a P30: the catalogue's entry is no ground for advice."""
-    verdict = judged(log_on("azure/p30", 500))
-    assert all("azure/p" not in one.what for one in verdict.advice)
-    assert any(one.what.startswith("Correct what farm.yaml declares of sql.log") for one in verdict.advice)
-
-
-def test_a_machine_at_its_cap_wants_the_next_machine() -> None:
-    """Faster or more disks change nothing: the next of the series that does it."""
-    advice = first(judged(two_disks(128 * MB)))
-    assert advice.target == "sql1"
-    assert "azure/ds14 (51,200 IOPS, 512 MB/s for all its disks)" in advice.what
-    assert "faster or more disks alone change nothing" in advice.what
-    assert advice.limit_next == "the log disk of sql"
-    assert advice.source is not None
-    assert "azure/ds12, azure/ds14" in advice.source["entry"]
-
-
-def test_spent_credits_want_a_baseline() -> None:
-    """A P10 that fell from 3,500 to 500: a type whose baseline is what the credits carried."""
-    level = np.where(np.arange(130) < 60, 3500.0, 500.0)
-    build = Build(measure_s=120, seed=1).host(
-        "sql1",
-        "sql",
-        cores=(0, 1),
-        disks={"log": "loop1"},
-        limits={"log": {"iops": 500.0, "bytes_per_s": 100e6}},
-    )
-    build.manifest["farm"]["tiers"]["sql"]["hosts"]["sql1"]["disks"]["log"]["profile"] = "azure/p10"
-    build.cpu("sql1", 0.05, cores=(0, 1))
-    build.disk("sql1", "loop1", level, 8 / level, 0.004, busy=1.0, pressure=0.9)
-    build.closed("orders", "sql-mix", 8).operations("orders", "log_append", level / 2, 16 / level)
-    verdict = judged(build.generator())
-    assert verdict.bottleneck is not None
-    assert verdict.bottleneck.kind == "disk_burst_exhausted"
-    advice = first(verdict)
-    assert "azure/p30 (5,000 IOPS, 200 MB/s), whose baseline is at least 3," in advice.what
-    assert "full credits of azure/p10 are 5,400,000 I/Os above its 500 IOPS" in advice.what
-
-
-def test_what_credits_carried_is_gained_from_what_came_after_them() -> None:
-    """3,500 a second used half of the cores: on a disk that goes on so, seven times 500 are done."""
-    level = np.where(np.arange(130) < 60, 3500.0, 500.0)
-    build = Build(measure_s=120, seed=1).host("sql1", "sql", cores=(0, 1), disks={"log": "loop1"})
-    used = level / 7000
-    build.cpu("sql1", used, used, cores=(0, 1))
-    build.disk("sql1", "loop1", level, 8 / level, 0.004, busy=1.0, pressure=0.9)
-    build.closed("orders", "sql-mix", 8).operations("orders", "log_append", level / 2, 16 / level)
-    verdict = judged(build.generator())
-    assert verdict.bottleneck is not None
-    assert verdict.bottleneck.kind == "disk_burst_exhausted"
-    assert first(verdict).gain_ratio == pytest.approx(6.0, rel=0.1)
-    assert first(verdict).limit_next == "what was done while the credits lasted"
-    assert verdict.next is not None
-    assert verdict.next.gain_ratio == pytest.approx(13.0, rel=0.1)
-    assert verdict.headroom_ratio == 0.0
-    assert verdict.headroom.now_per_s == pytest.approx(250, rel=0.1)
 
 
 # ---- waiting ------------------------------------------------------------------------------------

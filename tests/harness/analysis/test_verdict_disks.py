@@ -106,24 +106,29 @@ def test_reads_issued_one_after_the_other(seed: int) -> None:
     assert verdict.bottleneck.role == "data"
 
 
-def test_a_cap_in_units_counts_large_ios_several_times() -> None:
+@pytest.mark.parametrize(
+    ("limits", "writes", "latency_s", "size_bytes", "done", "takes_s", "said"),
+    [
+        ({"iops": 500.0, "io_unit_bytes": 8192.0}, 62.5, 0.05, 65536, 100, 0.08, ""),
+        ({"bytes_per_s": 1e8, "iops": 5e4}, 1000, 0.01, 1e5, 400, 0.02, "data held at 100 MB per second"),
+    ],
+)
+def test_a_cap_in_units_counts_large_ios_several_times(
+    limits: dict[str, float],
+    writes: float,
+    latency_s: float,
+    size_bytes: float,
+    done: float,
+    takes_s: float,
+    said: str,
+) -> None:
     """A cap of 500 in units of 8 KiB is 62.5 I/Os of 64 KiB; a byte cap is found likewise."""
-    build = Build().host(
-        "sql1", "sql", disks={"log": "sdb"}, limits={"log": {"iops": 500.0, "io_unit_bytes": 8192.0}}
-    )
-    build.cpu("sql1", 0.3).disk("sql1", "sdb", 62.5, 0.05, 0.004, busy=1.0, pressure=0.9, size_bytes=65536)
-    build.closed("orders", "sql-mix", 8).operations("orders", "log_append", 100, 0.08)
+    build = Build().host("sql1", "sql", disks={"log": "sdb"}, limits={"log": limits}).cpu("sql1", 0.3)
+    build.disk("sql1", "sdb", writes, latency_s, 0.004, busy=1.0, pressure=0.9, size_bytes=size_bytes)
+    build.closed("orders", "sql-mix", 8).operations("orders", "log_append", done, takes_s)
     verdict = judged(build.generator())
     assert named(verdict) == ("disk_cap", "sql", "sql1", "medium")
-
-    build = Build().host(
-        "sql1", "sql", disks={"log": "sdb"}, limits={"log": {"bytes_per_s": 1e8, "iops": 5e4}}
-    )
-    build.cpu("sql1", 0.3).disk("sql1", "sdb", 1000, 0.01, 0.004, busy=1.0, pressure=0.9, size_bytes=1e5)
-    build.closed("orders", "sql-mix", 8).operations("orders", "log_append", 400, 0.02)
-    verdict = judged(build.generator())
-    assert named(verdict) == ("disk_cap", "sql", "sql1", "medium")
-    assert "data held at 100 MB per second" in verdict.summary
+    assert said in verdict.summary
 
 
 @pytest.mark.parametrize("seed", SEEDS)

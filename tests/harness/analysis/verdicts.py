@@ -7,6 +7,7 @@ import json
 from harness.analysis.build import Build
 
 from pinchpoint.analysis import Verdict, analyse
+from pinchpoint.analysis.verdict import Advice
 
 SEEDS = (1, 2, 3, 4)
 
@@ -21,6 +22,11 @@ def named(verdict: Verdict) -> tuple[str | None, ...]:
     found = verdict.bottleneck
     assert found is not None, verdict.summary
     return found.kind, found.tier, found.host, found.confidence
+
+
+def first(verdict: Verdict) -> Advice:
+    assert verdict.advice, verdict.summary
+    return verdict.advice[0]
 
 
 def two_machines(search_busy: float, seed: int = 1, pressure: float | None = 0.9) -> Build:

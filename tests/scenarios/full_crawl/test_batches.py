@@ -10,12 +10,11 @@ from typing import Any
 
 import psycopg
 import pytest
-from scenarios.full_crawl.changelog import Log
+from scenarios.full_crawl.changelog import in_place_of_folders
 from scenarios.full_crawl.folders import crawled, ended, fill, prepared, rows, source
 from scenarios.support import Events, Recorder, crawl, made
 
 from pinchpoint_scenarios.contract import Endpoint
-from pinchpoint_scenarios.full_crawl import sources
 from pinchpoint_scenarios.full_crawl.dialects import TABLES
 from pinchpoint_scenarios.full_crawl.records import Done, Result
 from pinchpoint_scenarios.full_crawl.sources import Item
@@ -42,10 +41,7 @@ def test_of_a_slow_source_no_batch_is_waited_for(
     sql: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What took long is handed in at once; the crawl log says when each document was done, not its batch."""
-    log = Log()
-    monkeypatch.setitem(sources.KINDS, "files", lambda *_: log)
-    for name in "abcdefgh":
-        log.put(f"log://{name}", f"id-{name}", name.encode())
+    log = in_place_of_folders(monkeypatch, "abcdefgh")
     log.delay_s = 0.2
     recorder = Recorder()
     params: dict[str, Any] = {"sources": [source(tmp_path, "share")], "batch": 100}

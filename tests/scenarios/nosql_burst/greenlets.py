@@ -12,14 +12,13 @@ from gevent import monkey
 monkey.patch_all()
 
 import json
-import os
-import signal
 import sys
 import time
 import warnings
 from collections.abc import Callable
 
 import gevent
+from support import frozen
 
 from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.nosql_burst.params import NosqlBurstParams
@@ -55,7 +54,7 @@ def driven(url: str, pid: int, driver: str) -> dict[str, object]:
     found = {
         "outcomes": outcomes,
         "read": read[0] == "ok" and read[1] == [FIELDS] * SESSIONS * EACH,
-        **frozen(sessions[0].write, pid, ticks),
+        **while_frozen(sessions[0].write, pid, ticks),
     }
     clock.kill()
     for session in sessions:
@@ -64,15 +63,12 @@ def driven(url: str, pid: int, driver: str) -> dict[str, object]:
     return found
 
 
-def frozen(write: Callable[[list[Row]], str], pid: int, ticks: list[float]) -> dict[str, object]:
+def while_frozen(write: Callable[[list[Row]], str], pid: int, ticks: list[float]) -> dict[str, object]:
     """A write to a node that is stopped in mid-air, what else went on meanwhile; one when it goes on."""
-    os.kill(pid, signal.SIGSTOP)
-    begun, before = time.perf_counter(), len(ticks)
-    try:
+    with frozen(pid):
+        begun, before = time.perf_counter(), len(ticks)
         late = write([(0, FIELDS)])
         late_s, ticked = time.perf_counter() - begun, len(ticks) - before
-    finally:
-        os.kill(pid, signal.SIGCONT)
     gevent.sleep(0.5)
     after = [write([(0, FIELDS)]) for _ in range(3)]
     return {"late": late, "late_s": late_s, "ticked": ticked, "after": after[-1]}
