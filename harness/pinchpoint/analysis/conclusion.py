@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pinchpoint.analysis import output, summary
 from pinchpoint.analysis.blame import used_by_generator
 from pinchpoint.analysis.capacity import demands_of
 from pinchpoint.analysis.case import Case
-from pinchpoint.analysis.confidence import Trust, seldom_words, trust
+from pinchpoint.analysis.confidence import Trust, Untold, seldom, trust
 from pinchpoint.analysis.facts import facts
 from pinchpoint.analysis.flows import Flow, pressed_words
 from pinchpoint.analysis.gates import RECORDED, Gate
@@ -101,12 +101,14 @@ def _often_full(one: Resource) -> bool:
     return bool(len(full)) and float(full.mean()) > OFTEN.value
 
 
-def _hidden(case: Case) -> Iterator[str]:
+def _hidden(case: Case) -> Iterator[Untold]:
     """What of the farm was not seen, or not often enough to say what it means."""
-    yield from unseen(case.inputs)
+    missing = tuple(unseen(case.inputs))
+    watch = f"Watch the whole farm ({words.listed(missing)}), and run the same plan again."
+    yield from (Untold(why, watch) for why in missing)
     if case.stage is not None:
         rows = case.stage.rows
-        yield from (seldom_words(disk, rows) for disk in untold(case.resources, rows))
+        yield from (seldom(disk, rows) for disk in untold(case.resources, rows))
 
 
 def _nothing_to_judge(case: Case) -> tuple[str, str] | None:
@@ -153,7 +155,7 @@ def _used_up(case: Case, stage: Stage) -> Conclusion:
             "inconclusive",
             summary.inconclusive_words(why, candidates),
             candidates=candidates,
-            experiment=sure.experiment or summary.experiment(case.flows, case.found, ()),
+            experiment=sure.experiment or summary.experiment(case.flows, case.found),
             sure=sure,
         )
     equal = second if second is not None and len(second.evidence) >= len(first.evidence) else None
@@ -181,13 +183,20 @@ def _nothing_used_up(case: Case, stage: Stage) -> Conclusion:
     if slower:
         why += f": {slower}"
     if hidden:
-        why += f", and {words.listed(hidden)}"
+        why += f", and {words.listed([one.why for one in hidden])}"
     return Conclusion(
         "inconclusive",
         summary.inconclusive_words(why, candidates),
         candidates=candidates,
-        experiment=UNWATCHED if slower and not hidden else summary.experiment(case.flows, (), hidden),
+        experiment=_watched_better(case, hidden, slower=bool(slower)),
     )
+
+
+def _watched_better(case: Case, hidden: Sequence[Untold], *, slower: bool) -> str:
+    """What would decide where nothing that was measured is used up."""
+    if hidden:
+        return hidden[0].experiment
+    return UNWATCHED if slower else summary.experiment(case.flows, ())
 
 
 UNWATCHED = (

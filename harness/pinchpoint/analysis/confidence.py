@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,7 +31,8 @@ from pinchpoint.analysis.verdict import Confidence
 from pinchpoint.report import units
 
 RESAMPLES = 200
-GENERATOR_CPU_MORE = "Give the load generator more CPU, and run the same plan again."
+MOST_TIMES = 10
+"""As long as this a run can be asked to be made in place of another."""
 SEED = 1
 """Fixed: the same samples must give the same words."""
 
@@ -51,6 +53,19 @@ class Trust:
     stable_ratio: float
     why_not_more: tuple[str, ...]
     named: Mapping[str | None, int]
+    experiment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Untold:
+    """Why nobody is named though something is used up.
+
+    Attributes:
+        why: in words.
+        experiment: what would tell; "" where it is the usual one for such suspects.
+    """
+
+    why: str
     experiment: str = ""
 
 
@@ -99,10 +114,9 @@ def trust(
     stable = named[first.resource.key] / RESAMPLES
     if stable < STABLE_MEDIUM.value:
         return Trust(None, stable, ("resamples of the run do not agree on one resource",), named)
-    late = _its_own_lag(inputs, first)
-    untold = late or _too_seldom(first, stage) or _not_the_farm(first) or _any_size(first)
-    if untold:
-        return Trust(None, stable, (untold,), named, GENERATOR_CPU_MORE if late else "")
+    untold = _untold(inputs, first, stage)
+    if untold is not None:
+        return Trust(None, stable, (untold.why,), named, untold.experiment)
     lowered = tuple(_lowering(inputs, found, resources, stage, flows))
     if lowered:
         return Trust("low", stable, lowered, named)
@@ -149,53 +163,66 @@ def _lowering(
     yield from (f"the {tier} tier crashed during the run" for tier in crashed)
 
 
-def _too_seldom(first: Suspicion, stage: Stage) -> str:
-    """Why it cannot be told how a disk limits whose readings have gaps; "" where it can."""
-    if first.resource.type != "disk" or told(first.resource, stage.rows):
-        return ""
-    return seldom_words(first.resource, stage.rows)
+def _untold(inputs: Inputs, first: Suspicion, stage: Stage) -> Untold | None:
+    """Why the first suspect cannot be named, however often the resamples name it."""
+    if first.resource.type == "disk" and not told(first.resource, stage.rows):
+        return seldom(first.resource, stage.rows)
+    return _its_own_lag(inputs, first) or _not_the_farm(first) or _any_size(first)
 
 
-def _any_size(first: Suspicion) -> str:
-    """Why a disk may be held to bytes per second as well as be a slow one; "" where that can be told."""
-    pace = first.resource.pace
+def _any_size(first: Suspicion) -> Untold | None:
+    """Why a disk may be held to bytes per second as well as be a slow one; None where that can be told."""
+    pace, disk = first.resource.pace, first.resource
     if first.kind not in {"disk_device", "disk_latency"} or pace is None or not pace.differ or pace.known:
-        return ""
-    return (
+        return None
+    why = (
         "its I/Os differ much in size, and too few of them were seen to tell a slow device from a limit of "
         "bytes per second"
     )
+    what = f"what the {disk.role} disk of {disk.hosts[0]} can do (limits)"
+    return Untold(why, f"Declare {what} in the farm file, or {_longer(pace.short_of)}; then run again.")
 
 
-def seldom_words(disk: Resource, rows: Rows) -> str:
+def seldom(disk: Resource, rows: Rows) -> Untold:
     """Why nothing can be said of a disk that was read too seldom."""
     read = int(np.isfinite(disk.columns["reads"][rows]).sum())
-    return (
-        f"the {disk.role} disk of {disk.hosts[0]} was read {read} times only in {len(rows)} steps: whether "
-        f"it is at a limit or merely slow takes {MIN_SAMPLES.value:.0f} readings"
+    where = f"the {disk.role} disk of {disk.hosts[0]}"
+    why = (
+        f"{where} was read {read} times only in {len(rows)} steps: whether it is at a limit or merely slow "
+        f"takes {MIN_SAMPLES.value:.0f} readings"
     )
+    longer = _longer(MIN_SAMPLES.value / max(read, 1))
+    return Untold(why, f"Have {where} read more often, or {longer}; then run again.")
 
 
-def _not_the_farm(first: Suspicion) -> str:
-    """Why no tier is to blame for full cores: other programs used too much of them; "" where they did not.
+def _longer(times: float) -> str:
+    """For how long to measure where ``times`` as much would just do: half as much again, in whole times."""
+    return f"measure {min(MOST_TIMES, math.ceil(1.5 * times))} times as long at the same load"
+
+
+def _not_the_farm(first: Suspicion) -> Untold | None:
+    """Why no tier is to blame for full cores: other programs used too much of them; None where they did not.
 
     What the farm's own bottleneck would be without them, nobody has seen.
     """
     rest = strangers(first.resource, first.found)
     if rest is None:
-        return ""
+        return None
     host, unseen_tiers = first.resource.hosts[0], unwatched(first)
     who = "programs that are not the farm's"
     if unseen_tiers:
         who = f"others than were watched: {', '.join(unseen_tiers)}, or {who}"
-    return f"{units.percent(rest)} of the CPU of {host} was used by {who}"
+    return Untold(f"{units.percent(rest)} of the CPU of {host} was used by {who}")
 
 
-def _its_own_lag(inputs: Inputs, first: Suspicion) -> str:
-    """Why waiting outside of the farm may be the load generator's own; "" where it cannot be."""
+def _its_own_lag(inputs: Inputs, first: Suspicion) -> Untold | None:
+    """Why waiting outside of the farm may be the load generator's own; None where it cannot be."""
     each_s = first.found.each_s if isinstance(first.found, ShareMeasures) else None
     lags = [inputs.samples.mean(*key) or 0.0 for key in inputs.samples.keys("generator.loop_lag_s")]
     if first.resource.type != "dependency" or not each_s or max(lags, default=0.0) < LOOP_LAG.value * each_s:
-        return ""
-    lag = units.seconds(max(lags))
-    return f"the load generator comes {lag} late itself, and what is waited for takes {units.seconds(each_s)}"
+        return None
+    lag, each = units.seconds(max(lags)), units.seconds(each_s)
+    return Untold(
+        f"the load generator comes {lag} late itself, and what is waited for takes {each}",
+        "Give the load generator more CPU, and run the same plan again.",
+    )

@@ -130,6 +130,8 @@ def _disk_doubts(first: Suspicion) -> Iterator[str]:
         even = "the load came evenly, whatever was outstanding"
         moved = even if first.resource.even else "what was outstanding did not move"
         yield f"{moved}: a limit of the disk would look the same"
+    if first.kind == "disk_latency" and _uncounted(first):
+        yield "too few I/Os end at a time to tell how evenly: a limit of the disk would look the same"
     if first.kind == "disk_device" and _unmoved(first):
         yield "what was outstanding did not move: I/Os that merely take so long would look the same"
     if _could_be_bandwidth(first):
@@ -190,6 +192,13 @@ def _unwaited(first: Suspicion) -> str:
 def _unmoved(one: Suspicion) -> bool:
     """Whether nothing tells if more outstanding I/O gets more done."""
     return isinstance(one.found, DiskMeasures) and one.found.moves["io"].slope is None
+
+
+def _uncounted(one: Suspicion) -> bool:
+    """Whether nothing tells how evenly a disk's I/Os end, and more outstanding I/O gets hardly more done."""
+    if not isinstance(one.found, DiskMeasures) or _unmoved(one):
+        return False
+    return one.found.moves["io"].spread is None and not one.found.moves["io"].follows
 
 
 def _could_be_bandwidth(one: Suspicion) -> bool:

@@ -220,8 +220,9 @@ def _of_another_size(shift: DiskShift | None, found: DiskMeasures) -> bool:
 
 
 def _rose(shift: DiskShift | None) -> bool:
-    """The rate rose, the disk mostly busy; what was outstanding rose by less than half as much.
+    """The rate rose; what was outstanding rose by less than half as much; the disk was mostly busy before.
 
+    Then it did all it could; one that has become fast enough may idle while users prepare what comes next.
     Of the same work: when a checkpoint ends, more reads get done though the disk is as fast as before, so
     only seconds of the usual mix are compared; more of smaller I/Os are no more bytes, and larger ones no
     more I/Os.
@@ -230,7 +231,7 @@ def _rose(shift: DiskShift | None) -> bool:
         return False
     least = 1 + DISK_SHIFT.value
     rose = shift.after >= shift.before * least and shift.alike_after >= shift.alike_before * least
-    busy = min(shift.busy_before, shift.busy_after) >= MOSTLY_BUSY.value
+    busy = shift.busy_before >= MOSTLY_BUSY.value
     both = shift.other_after >= shift.other_before * least or not shift.other_before
     return rose and busy and both and _moved(shift) < HALF * (shift.after / shift.before - 1)
 

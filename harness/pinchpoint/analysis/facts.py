@@ -170,7 +170,11 @@ def _at_cap(resource: Resource, found: DiskMeasures, state: DiskState) -> Fact:
         return replace(fact, threshold=_cap(resource, found), source="declared")
     if not found.moves[found.binding].flat and resource.pace is not None:
         small, large = units.bytes_(resource.pace.small_bytes), units.bytes_(resource.pace.large_bytes)
-        text = f"{level_words(found)}, whether an I/O was of {small} or of {large}: its time goes with bytes"
+        most = units.percent(resource.pace.follows_at_most)
+        text = (
+            f"{level_words(found)}, whether an I/O was of {small} or of {large}: bytes follow at most {most} "
+            "of a change in size"
+        )
         return _fact(resource, text, rate, found.level, "E1", BY_SIZE)
     text = f"{level_words(found)}, {units.percent(found.spread)} of spread: flat as only a limit makes it"
     return _fact(resource, text, rate, found.level, "E1", REGULATOR_FLAT)

@@ -7,6 +7,8 @@ one second than in the next. What a slope is worth is told by its standard error
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -25,6 +27,7 @@ from pinchpoint.analysis.thresholds import (
     SLOPE_ERROR,
     STAYS,
     STEADIER,
+    TELLING_COUNT,
     TIMES_SPREAD,
     WAITING_IO,
 )
@@ -136,7 +139,7 @@ def io_movement(io: Floats, size: Floats, outstanding: Floats, busy: Floats, ste
     of_any_size = _slope(io, io, outstanding, full, step_s)
     slope = _slope(io, io, outstanding, alike, step_s)
     return replace(
-        _movement(io, io, outstanding, full, step_s),
+        _movement(io, io, outstanding, full, busy, step_s),
         slope=of_any_size if slope is None else slope,
         of_any_size=of_any_size,
         exceeded=_exceeded(io, io, outstanding, full, step_s),
@@ -149,7 +152,7 @@ def bytes_movement(io: Floats, size: Floats, outstanding: Floats, busy: Floats, 
     many = full & (io >= np.median(io[full]) / SAME_SIZE) if full.any() else full
     slope = _slope(size, io, outstanding, full, step_s)
     exceeded = _exceeded(size, io, outstanding, full, step_s)
-    found = _movement(size, io, outstanding, many, step_s)
+    found = _movement(size, io, outstanding, many, busy, step_s)
     return replace(found, slope=slope, of_any_size=slope, exceeded=exceeded)
 
 
@@ -158,17 +161,37 @@ def _full(io: Floats, outstanding: Floats, busy: Floats) -> Rows:
 
     One that pauses between two bursts of work does less in a second with a pause, however it works.
     """
-    usable = np.isfinite(io) & np.isfinite(outstanding) & (io > 0) & (outstanding > 0)
-    if not np.isfinite(busy[usable]).any():
-        return usable
-    fullest = float(np.nanquantile(busy[usable], 0.9))
-    return usable & (busy >= FULL_STEP.value * fullest)
+    return _occupied(io, outstanding, busy) & _working(io, outstanding)
 
 
-def _movement(rate: Floats, io: Floats, outstanding: Floats, rows: Rows, step_s: float) -> Movement:
-    """All but how it moves."""
+def _working(io: Floats, outstanding: Floats) -> Rows:
+    """The steps in which I/Os ended."""
+    return np.isfinite(io) & np.isfinite(outstanding) & (io > 0) & (outstanding > 0)
+
+
+def _occupied(io: Floats, outstanding: Floats, busy: Floats) -> Rows:
+    """The same steps and those in which it had as much to do, and no I/O ended."""
+    working = _working(io, outstanding)
+    if not np.isfinite(busy[working]).any():
+        return working
+    fullest = float(np.nanquantile(busy[working], 0.9))
+    return np.isfinite(io) & np.isfinite(outstanding) & (busy >= FULL_STEP.value * fullest)
+
+
+def _movement(
+    rate: Floats, io: Floats, outstanding: Floats, rows: Rows, busy: Floats, step_s: float
+) -> Movement:
+    """All but how it moves. ``rows``: the steps that tell, if they are long enough for several I/Os."""
     if rows.sum() < MIN_STEPS.value:
         return Movement()
+    few = TELLING_COUNT.value / (float(np.median(io[rows])) * step_s)
+    if few > 1:
+        occupied = _occupied(io, outstanding, busy) & np.isfinite(rate)
+        rate, io, outstanding = _joined((rate, io, outstanding), occupied, math.ceil(few))
+        step_s *= math.ceil(few)
+        rows = _working(io, outstanding) & (rate > 0)
+        if rows.sum() < MIN_STEPS.value:
+            return Movement()
     rate, io, outstanding = rate[rows], io[rows], outstanding[rows]
     flat, count, level = spread(rate), float(np.median(io)) * step_s, float(np.median(rate))
     latency = spread(outstanding / rate)
@@ -177,6 +200,14 @@ def _movement(rate: Floats, io: Floats, outstanding: Floats, rows: Rows, step_s:
         steadier = latency / max(flat, COUNT_ERROR / count)
     queued = float(np.median(outstanding)) >= WAITING_IO.value
     return Movement(spread=flat, steadier=steadier, count=count, level=level, queued=queued)
+
+
+def _joined(columns: Sequence[Floats], rows: Rows, length: int) -> list[Floats]:
+    """The means of so many neighbouring steps each; what is left of a run of neighbours is too short."""
+    told = np.flatnonzero(rows)
+    runs = np.split(told, np.flatnonzero(np.diff(told) > 1) + 1)
+    kept = np.concatenate([run[: len(run) // length * length] for run in runs])
+    return [column[kept].reshape(-1, length).mean(axis=1) for column in columns]
 
 
 def _exceeded(rate: Floats, io: Floats, outstanding: Floats, rows: Rows, step_s: float) -> bool:

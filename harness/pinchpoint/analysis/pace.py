@@ -6,6 +6,7 @@ differ in size, a limit of bytes takes its time by size, and one of latency take
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -15,7 +16,6 @@ from pinchpoint.analysis.movement import COUNT_ERROR, SHARED_SECONDS
 from pinchpoint.analysis.series import Floats
 from pinchpoint.analysis.thresholds import (
     BY_SIZE,
-    BY_SIZE_ERROR,
     MIN_SECONDS,
     MIN_STEPS,
     MOSTLY_OCCUPIED,
@@ -28,6 +28,8 @@ ENDS = (0.05, 0.95)
 """What is small and what is large among the sizes: few I/Os of another kind are neither."""
 SEVERAL = 4
 """I/Os that a stretch of time has at least, but for the last one before the disk idled."""
+CHANCE = 1.645
+"""Standard errors that one in twenty exceeds on one side."""
 UNEVEN = 0.05
 """How far the rate of one stretch lies from the next under a limit, beside that (measured: 3 to 5 %)."""
 
@@ -38,7 +40,8 @@ class Pace:
 
     Attributes:
         follows: relative change of bytes per second ÷ relative change of size, at the same number of
-            outstanding I/Os: 0 where time goes with bytes, 1 where each I/O takes its time whatever its size.
+            outstanding I/Os: 0 where time goes with bytes, 1 where each I/O takes its time whatever its size
+            (measured on emulated disks: -0.3 to 0.3, and 0.9 to 1.2).
         error: its standard error.
         queue: relative change of bytes per second ÷ that of what is outstanding.
         small_bytes, large_bytes: between these sizes.
@@ -58,12 +61,27 @@ class Pace:
     @property
     def known(self) -> bool:
         """Whether there was enough to tell."""
-        return self.error <= BY_SIZE_ERROR.value
+        return self.short_of <= 1
+
+    @property
+    def short_of(self) -> float:
+        """How many times as much would have to be seen to tell; below 1 where enough was.
+
+        A standard error falls with the root of how much was seen.
+        """
+        apart = abs(abs(self.follows) - BY_SIZE.value)
+        return (CHANCE * self.error / apart) ** 2 if apart else math.inf
+
+    @property
+    def follows_at_most(self) -> float:
+        """How much bytes may follow, by what was seen."""
+        return max(0.0, self.follows + CHANCE * self.error)
 
     @property
     def by_bytes(self) -> bool:
         """Whether bytes per second stay, however large I/Os are and however many wait."""
-        return self.known and self.differ and abs(self.follows) <= BY_SIZE.value and self.queue <= STAYS.value
+        by_size = abs(self.follows) < BY_SIZE.value and self.known
+        return by_size and self.differ and self.queue <= STAYS.value
 
 
 @dataclass(frozen=True, slots=True)

@@ -204,10 +204,8 @@ def _place(candidate: Suspect) -> str:
     return f"the CPU of {candidate.host}{unknown}"
 
 
-def experiment(flows: Sequence[Flow], found: Sequence[Suspicion], unseen: Sequence[str]) -> str:
+def experiment(flows: Sequence[Flow], found: Sequence[Suspicion]) -> str:
     """The one experiment that would decide most."""
-    if unseen:
-        return f"Watch the whole farm ({listed(list(unseen))}), and run the same plan again."
     if found:
         return _of_suspects(found)
     native = next((flow for flow in flows if flow.load.native), None)

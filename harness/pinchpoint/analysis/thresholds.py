@@ -52,6 +52,11 @@ REGULATOR_FLAT = Threshold(0.015, "design", "flat as only a regulator is: a spre
 WAITING_IO = Threshold(1.5, "design", "I/O waits behind I/O when 1.5 or more are outstanding")
 FULL_STEP = Threshold(0.95, "design", "a disk is at its fullest from 95 % of its fullest seconds on")
 EXACT_COUNT = Threshold(400, "design", "in 400 I/Os a spread of 2.5 % of the time between them would show")
+TELLING_COUNT = Threshold(
+    8,
+    "design",
+    "eight I/Os at a time: a device's times, which spread by 40 %, show twice as much as counting",
+)
 IRREGULAR = Threshold(0.15, "design", "a device's spread: the time between I/Os spreads by 15 % or more")
 MOSTLY_BUSY = Threshold(0.75, "design", "mostly busy: three quarters of the time")
 MOVED = Threshold(0.10, "design", "clearly more is outstanding: a tenth more than usual")
@@ -65,8 +70,7 @@ STAYS = Threshold(0.30, "design", "I/O stays: it follows less than 0.3 of a chan
 FOLLOWS = Threshold(0.80, "design", "I/O follows: at least 0.8 of a change in outstanding I/O")
 MOSTLY_OCCUPIED = Threshold(0.90, "design", "hardly idle: busy 90 % of the time or more")
 SIZES_DIFFER = Threshold(2, "design", "I/Os of different sizes: the large ones are twice the small")
-BY_SIZE = Threshold(0.20, "design", "bytes stay: they follow less than a fifth of a change in I/Os' size")
-BY_SIZE_ERROR = Threshold(0.10, "design", "known when its standard error is 0.1 at most")
+BY_SIZE = Threshold(0.50, "design", "bytes stay: they follow less than half of a change in I/Os' size")
 NO_LATENCY_S = Threshold(0.002, "MS-IO", "below 2 ms an I/O is excellent")
 ONE_AT_A_TIME = Threshold(1.1, "design", "I/Os come one at a time: 1.1 are outstanding when any is")
 PRESSURE = Threshold(0.50, "design", "somebody waits for the resource at least half of the time")

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -258,19 +258,38 @@ def read_then_commit(
     return log, data
 
 
+def eight_segments(_: np.random.Generator) -> list[int]:
+    """The sizes of a commit's large I/Os, all alike."""
+    return [200_000] * 8
+
+
+def four_segments(random: np.random.Generator) -> list[int]:
+    """The same of a commit that is small now and large then."""
+    return [int(size) for size in np.minimum(PAGE + random.exponential(250_000, 4), 575_000)]
+
+
 def indexing(
-    disk: Disk, seconds: int, pause_s: float, seed: int = 1, chain: int = 30
+    disk: Disk,
+    seconds: int,
+    pause_s: float,
+    seed: int = 1,
+    chain: int = 30,
+    segments: Callable[[np.random.Generator], Sequence[int]] = eight_segments,
 ) -> tuple[Seconds, list[tuple[float, float]]]:
-    """An index that is committed again and again: (its disk's seconds, start and end of each commit)."""
+    """An index that is committed again and again: (its disk's seconds, start and end of each commit).
+
+    A commit writes its ``segments`` at once, and then ``chain`` small I/Os one after the other.
+    """
     random, found = np.random.default_rng(seed), Seconds(seconds)
     now = 0.0
     commits_: list[tuple[float, float]] = []
     while now < seconds:
         start = now
-        large = [disk.done(now, 200_000, random) for _ in range(8)]
-        for end in large:
-            found.io(now, end, 200_000, write=True)
-        now = max(large)
+        sizes = segments(random)
+        ends = [disk.done(now, size, random) for size in sizes]
+        for end, size in zip(ends, sizes, strict=True):
+            found.io(now, end, size, write=True)
+        now = max(ends)
         for _ in range(chain):
             end = disk.done(now, 2 * PAGE, random)
             found.io(now, end, 2 * PAGE, write=True)

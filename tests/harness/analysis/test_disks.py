@@ -19,6 +19,7 @@ from harness.analysis.disks import (
     Seconds,
     Spindle,
     commits,
+    four_segments,
     indexing,
     reads,
 )
@@ -213,6 +214,17 @@ def test_a_disk_that_gets_faster_all_the_time(top: float, users: int) -> None:
     assert set(answers(build, "data")) == {("disk_warm_up", "sql", "data")}
 
 
+def test_a_disk_that_became_fast_enough_to_idle_was_warming_up() -> None:
+    """At last it is fast enough for its only user to leave it idle three tenths of the time."""
+
+    def iops_at(time_s: float) -> float:
+        return 400 * min(1.0, 0.25 + 0.75 * time_s / 40)
+
+    found = commits(Changing(iops_at), length(45), users=1, work_s=0.0008)
+    assert found.busy[-10:].mean() < 0.75
+    assert answer(analyse(log(found, users=1).run())) == ("disk_warm_up", "sql", "log")
+
+
 def test_less_to_do_is_no_lack_of_credits() -> None:
     """Half of the users leave: the rate falls, and so does what is outstanding."""
     many = reads(Distant(0.004, 0.0004), 30, 16)
@@ -229,7 +241,16 @@ def test_less_to_do_is_no_lack_of_credits() -> None:
 
 def index(disk: Disk, users: int = 6, pause_s: float = 1.0, seed: int = 1) -> Build:
     """A crawl that commits its index again and again; while it does, all users wait."""
-    found, spans = indexing(disk, length(60), pause_s, seed)
+    return committed(*indexing(disk, length(60), pause_s, seed), users, seed)
+
+
+def few_large(disk: Disk, seed: int, measure_s: int = 40) -> Build:
+    """The same with few I/Os, most of them large: some two or three a second on such disks."""
+    return committed(*indexing(disk, length(measure_s), 0.5, seed, chain=3, segments=four_segments), 6, seed)
+
+
+def committed(found: Seconds, spans: list[tuple[float, float]], users: int, seed: int) -> Build:
+    """A search tier with that disk, and a crawl that waits for those commits."""
     build = Build(measure_s=found.length - 10, seed=seed)
     build.host("search1", "search", cores=(0, 1), disks={"index": "loop1"})
     build.cpu("search1", 0.3, 0.2, cores=(0, 1)).device("search1", "loop1", found, pressure=0.5)
@@ -249,6 +270,33 @@ def index(disk: Disk, users: int = 6, pause_s: float = 1.0, seed: int = 1) -> Bu
 def test_an_index_disk_at_its_cap_between_pauses(iops: float) -> None:
     """It is not full all of the time, but flat whenever it is asked, and the crawl waits for it."""
     assert set(answers(index(Capped(iops)), "index", iops=iops)) == {("disk_cap", "search", "index")}
+
+
+@pytest.mark.parametrize("spread", [0.15, 0.4])
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_slow_device_is_no_cap_for_being_counted_in_whole_ios(spread: float, seed: int) -> None:
+    """Two or three I/Os a second are two or three of any disk: that says nothing of how evenly they end."""
+    verdict = analyse(few_large(Spindle(0.4, spread), seed, measure_s=160).run())
+    assert answer(verdict)[0] in {"disk_device", "disk_latency"}, verdict.summary
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3, 4, 5, 6])
+def test_few_large_ios_under_a_limit_of_bytes(seed: int) -> None:
+    """In 160 seconds it is found, if with low confidence, or more is asked for; another is never named."""
+    verdict = analyse(few_large(Capped(bytes_per_s=400e3), seed, measure_s=160).run())
+    assert answer(verdict) in {("disk_cap", "search", "index"), ("inconclusive",)}, verdict.summary
+
+
+def test_too_few_ios_to_tell_ask_for_more_of_them_or_for_the_limit() -> None:
+    """How much longer comes from how uncertain it is; a run ten times as long is the most that is asked."""
+    verdicts = [analyse(few_large(Capped(bytes_per_s=400e3), seed).run()) for seed in (1, 2, 3, 4, 5, 6)]
+    asked = [one.experiment or "" for one in verdicts if one.outcome == "inconclusive"]
+    assert asked
+    for experiment in asked:
+        assert experiment.startswith(
+            "Declare what the index disk of search1 can do (limits) in the farm file, or measure "
+        )
+        assert 2 <= int(experiment.split("measure ")[1].split(" times as long")[0]) <= 10
 
 
 @pytest.mark.parametrize("latency_s", [0.1, 0.25])

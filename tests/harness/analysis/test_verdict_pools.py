@@ -66,6 +66,10 @@ def test_a_disk_read_every_five_seconds_is_a_candidate_only(seed: int) -> None:
     assert verdict.outcome == "inconclusive"
     assert verdict.candidates[0].role == "data"
     assert "the data disk of nosql1 was read 12 times only" in verdict.summary
+    assert verdict.experiment == (
+        "Have the data disk of nosql1 read more often, or measure 4 times as long at the same load; "
+        "then run again."
+    )
 
 
 @pytest.mark.parametrize("started", [900.0, 700.0])
