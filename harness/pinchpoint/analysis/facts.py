@@ -169,12 +169,8 @@ def _at_cap(resource: Resource, found: DiskMeasures, state: DiskState) -> Fact:
         fact = _fact(resource, text, rate, found.mean, "E1", rule)
         return replace(fact, threshold=_cap(resource, found), source="declared")
     if not found.moves[found.binding].flat and resource.pace is not None:
-        small, large = units.bytes_(resource.pace.small_bytes), units.bytes_(resource.pace.large_bytes)
         most = units.percent(resource.pace.follows_at_most)
-        text = (
-            f"{level_words(found)}, whether an I/O was of {small} or of {large}: bytes follow at most {most} "
-            "of a change in size"
-        )
+        text = f"{held_words(resource, found)}: bytes follow at most {most} of a change in size"
         return _fact(resource, text, rate, found.level, "E1", BY_SIZE)
     text = f"{level_words(found)}, {units.percent(found.spread)} of spread: flat as only a limit makes it"
     return _fact(resource, text, rate, found.level, "E1", REGULATOR_FLAT)
@@ -264,6 +260,14 @@ def _told(one: Suspicion, found: DiskMeasures) -> Iterator[Fact]:
 def level_words(found: DiskMeasures) -> str:
     """What was held: ``I/O held at 500/s`` or ``data held at 100 MB per second``."""
     return _held_at(found, found.level)
+
+
+def held_words(resource: Resource, found: DiskMeasures) -> str:
+    """The same, and how it shows that something holds it there."""
+    if found.moves[found.binding].flat or resource.pace is None:
+        return f"{level_words(found)}, as flat as only a limit makes it"
+    small, large = units.bytes_(resource.pace.small_bytes), units.bytes_(resource.pace.large_bytes)
+    return f"{level_words(found)}, whether an I/O was of {small} or of {large}"
 
 
 def share_words(found: DiskMeasures, limit: str) -> str:

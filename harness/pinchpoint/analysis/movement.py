@@ -184,22 +184,38 @@ def _movement(
     """All but how it moves. ``rows``: the steps that tell, if they are long enough for several I/Os."""
     if rows.sum() < MIN_STEPS.value:
         return Movement()
-    few = TELLING_COUNT.value / (float(np.median(io[rows])) * step_s)
-    if few > 1:
-        occupied = _occupied(io, outstanding, busy) & np.isfinite(rate)
-        rate, io, outstanding = _joined((rate, io, outstanding), occupied, math.ceil(few))
-        step_s *= math.ceil(few)
-        rows = _working(io, outstanding) & (rate > 0)
-        if rows.sum() < MIN_STEPS.value:
-            return Movement()
-    rate, io, outstanding = rate[rows], io[rows], outstanding[rows]
-    flat, count, level = spread(rate), float(np.median(io)) * step_s, float(np.median(rate))
+    few = math.ceil(TELLING_COUNT.value / (float(np.median(io[rows])) * step_s))
+    if few == 1:
+        return _evenness(rate[rows], io[rows], outstanding[rows], step_s)
+    occupied = _occupied(io, outstanding, busy) & np.isfinite(rate)
+    level = _while_busy(rate, busy, occupied)
+    rate, io, outstanding = _joined((rate, io, outstanding), occupied, few)
+    longer = _working(io, outstanding) & (rate > 0)
+    if longer.sum() < MIN_STEPS.value:
+        return Movement(level=level)
+    return _evenness(rate[longer], io[longer], outstanding[longer], step_s * few)
+
+
+def _while_busy(rate: Floats, busy: Floats, occupied: Rows) -> float:
+    """What was done in the time in which there was something to do.
+
+    A few I/Os that end in the second after the last full one are many among few.
+    """
+    known = np.isfinite(rate) & np.isfinite(busy)
+    if not busy[known].any():
+        return float(rate[occupied].mean())
+    return float(rate[known].sum() / np.minimum(busy[known], 1.0).sum())
+
+
+def _evenness(rate: Floats, io: Floats, outstanding: Floats, step_s: float) -> Movement:
+    """How steps of several I/Os each differ."""
+    flat, count = spread(rate), float(np.median(io)) * step_s
     latency = spread(outstanding / rate)
     steadier = None
     if flat is not None and latency is not None:
         steadier = latency / max(flat, COUNT_ERROR / count)
     queued = float(np.median(outstanding)) >= WAITING_IO.value
-    return Movement(spread=flat, steadier=steadier, count=count, level=level, queued=queued)
+    return Movement(spread=flat, steadier=steadier, count=count, level=float(np.median(rate)), queued=queued)
 
 
 def _joined(columns: Sequence[Floats], rows: Rows, length: int) -> list[Floats]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from pinchpoint.analysis.blame import owner, strangers, unwatched
 from pinchpoint.analysis.confidence import Trust
-from pinchpoint.analysis.facts import level_words, named_cores, share_words, shift_words
+from pinchpoint.analysis.facts import held_words, named_cores, share_words, shift_words
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.gates import Gate
 from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures, ShareMeasures
@@ -121,7 +121,7 @@ def _disk_proof(one: Suspicion, found: DiskMeasures) -> str:
     each = units.seconds(found.read_s if way == "read" else write_and_flush_s(one.resource, found))
     state = one.disk
     waiting = f"{units.percent(state.wait_ratio)} of the time of {state.waiting}" if state else ""
-    cap = f"{level_words(found)}, as flat as only a limit makes it"
+    cap = held_words(one.resource, found)
     if state is not None and state.near_cap:
         limits = "limit" if whole else "declared limit" if one.resource.baseline is None else "burst's limit"
         cap = share_words(found, f"its {limits}")

@@ -285,6 +285,9 @@ def test_few_large_ios_under_a_limit_of_bytes(seed: int) -> None:
     """In 160 seconds it is found, if with low confidence, or more is asked for; another is never named."""
     verdict = analyse(few_large(Capped(bytes_per_s=400e3), seed, measure_s=160).run())
     assert answer(verdict) in {("disk_cap", "search", "index"), ("inconclusive",)}, verdict.summary
+    if verdict.bottleneck is not None:
+        assert verdict.bottleneck.evidence[0].value == pytest.approx(400e3, rel=0.05)
+        assert "kB per second, whether an I/O was of " in verdict.summary
 
 
 def test_too_few_ios_to_tell_ask_for_more_of_them_or_for_the_limit() -> None:
