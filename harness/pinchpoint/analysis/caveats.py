@@ -9,11 +9,13 @@ from pinchpoint.analysis.conclusion import failures
 from pinchpoint.analysis.credits import credit_words
 from pinchpoint.analysis.curve import expected_s
 from pinchpoint.analysis.durability import losses
+from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.inputs import Inputs
 from pinchpoint.analysis.machine_disks import unknown_machines
 from pinchpoint.analysis.measures import measure_disk
 from pinchpoint.analysis.seen import stolen, unseen
 from pinchpoint.analysis.thresholds import LARGE_IO_BYTES, MEMORY_CRITICAL, NO_LATENCY_S
+from pinchpoint.analysis.unanswered import given_up_words
 from pinchpoint.report import units, words
 
 SLOWER = 2.0
@@ -39,18 +41,22 @@ def caveats(case: Case) -> Iterator[str]:
     if any(stage.cut_steps for stage in case.stages):
         cut = units.seconds(float(max(stage.cut_steps for stage in case.stages) * inputs.window.step_s))
         yield f"the first {cut} of the measured window were left out: the load had not settled"
-    for flow in case.flows:
-        if flow.all_failed:
-            kinds = words.listed(list(failures(inputs, flow)))
-            yield f"{flow.load.scenario}: all operations failed ({kinds})"
-        elif flow.failures:
-            share = units.percent(flow.failures / flow.finished)
-            yield f"{flow.load.scenario}: {share} of the operations failed"
-        if flow.dropped:
-            yield f"{flow.load.scenario}: {flow.dropped:,} operations could not start in time"
+    yield from (f"{flow.load.scenario}: {text}" for flow in case.flows for text in _lost(inputs, flow))
     yield from credits_of(case)
     yield from _slower_than_probed(case)
     yield from _memory(inputs)
+
+
+def _lost(inputs: Inputs, flow: Flow) -> Iterator[str]:
+    """What a scenario asked for and did not get."""
+    if flow.all_failed:
+        yield f"all operations failed ({words.listed(list(failures(inputs, flow)))})"
+    elif flow.failures:
+        yield f"{units.percent(flow.failures / flow.finished)} of the operations failed"
+    if given_up := given_up_words(inputs, flow):
+        yield given_up
+    if flow.dropped:
+        yield f"{flow.dropped:,} operations could not start in time"
 
 
 def credits_of(case: Case) -> Iterator[str]:

@@ -21,6 +21,7 @@ from pinchpoint.analysis.seen import unseen
 from pinchpoint.analysis.signature import Least
 from pinchpoint.analysis.stages import Stage
 from pinchpoint.analysis.thresholds import DISK_OCCUPIED, KNEE_RISE, MIN_SECONDS, OFTEN, OWN_USE, STARTED
+from pinchpoint.analysis.unanswered import unanswered_words
 from pinchpoint.analysis.verdict import Outcome, Suspect
 from pinchpoint.report import units, words
 
@@ -58,15 +59,16 @@ def _blocking(case: Case) -> tuple[Gate, ...]:
     """The gates that make the run invalid: a farm that is used up excuses operations that were not started.
 
     So does one that was full now and then, as in bursts, one whose operations took so much longer than at the
-    first level that the sessions would have done else, and not having seen the farm: then nobody knows
-    whether it was. Of a run too short to name anything only the recorder can be at fault: a few seconds say
-    no more of the generator than of the farm.
+    first level that the sessions would have done else, one that no longer answered at the end, and not having
+    seen the farm: then nobody knows whether it was. Of a run too short to name anything only the recorder can
+    be at fault: a few seconds say no more of the generator than of the farm.
     """
     excused = bool(
         case.found
         or any(_hidden(case))
         or any(_often_full(one) for one in case.resources)
         or slower_words(case)
+        or unanswered_words(case.inputs, case.flows)
     )
     brief = case.inputs.window.seconds < MIN_SECONDS.value
     gates = [
@@ -170,9 +172,9 @@ def _used_up(case: Case, stage: Stage) -> Conclusion:
 
 def _nothing_used_up(case: Case, stage: Stage) -> Conclusion:
     """Not reached if the schedule set the pace; if the farm did, something that is not seen holds it."""
-    pressed = pressed_words(case.flows)
+    pressed, unanswered = pressed_words(case.flows), unanswered_words(case.inputs, case.flows)
     hidden = tuple(_hidden(case))
-    if not pressed and not hidden:
+    if not pressed and not hidden and not unanswered:
         following = next(iter(output.following(None, demands_of(case))), None)
         return Conclusion("not_reached", summary.not_reached_words(case.flows, served(case), following))
     candidates = output.nearest(case.inputs, stage, case.resources)
@@ -182,21 +184,23 @@ def _nothing_used_up(case: Case, stage: Stage) -> Conclusion:
     slower = slower_words(case)
     if slower:
         why += f": {slower}"
+    if unanswered:
+        why += f"; {unanswered}"
     if hidden:
         why += f", and {words.listed([one.why for one in hidden])}"
     return Conclusion(
         "inconclusive",
         summary.inconclusive_words(why, candidates),
         candidates=candidates,
-        experiment=_watched_better(case, hidden, slower=bool(slower)),
+        experiment=_watched_better(case, hidden, unwatched=bool(slower or unanswered)),
     )
 
 
-def _watched_better(case: Case, hidden: Sequence[Untold], *, slower: bool) -> str:
+def _watched_better(case: Case, hidden: Sequence[Untold], *, unwatched: bool) -> str:
     """What would decide where nothing that was measured is used up."""
     if hidden:
         return hidden[0].experiment
-    return UNWATCHED if slower else summary.experiment(case.flows, ())
+    return UNWATCHED if unwatched else summary.experiment(case.flows, ())
 
 
 UNWATCHED = (

@@ -23,14 +23,12 @@ from pinchpoint.analysis.thresholds import (
     STARTED,
     Threshold,
 )
+from pinchpoint.analysis.unanswered import WAITS_BY_ITSELF, sessions, unanswered
 from pinchpoint.analysis.verdict import Fact
 from pinchpoint.report import units
 from pinchpoint.store.schema import SEND
 
 RECORDED = "generator.recorder_ok"
-
-WAITS_BY_ITSELF = ("full-crawl", "storage-probe")
-"""Scenarios whose sessions wait without an operation going on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,12 +136,13 @@ def _little(inputs: Inputs, flow: Flow) -> Iterator[Gate]:
 
     Operations that straddle the window's ends widen the tolerance, by as much of it as the longest takes (a
     stall of the farm holds all users at once), and so does the client's own work between two operations,
-    which shows where operations take a millisecond. A crawl's sessions wait for its frontier, a probe's for
-    each other and between repetitions, and those of a
-    failing farm before they connect again, without an operation going on: there only an excess is an error.
+    which shows where operations take a millisecond. Where much is missing, what was under way at the end is
+    added: a farm that no longer answers holds its users, too. A crawl's sessions wait for its frontier, a
+    probe's for each other and between repetitions, and those of a failing farm before they connect again,
+    without an operation going on: there only an excess is an error.
     The users of a locustfile wait as long, and do as much at once, as the file says: nothing follows there.
     """
-    users = _users(inputs, flow)
+    users = sessions(inputs, flow)
     if (
         flow.load.scheduled
         or flow.load.use.endswith(".py")
@@ -157,6 +156,9 @@ def _little(inputs: Inputs, flow: Flow) -> Iterator[Gate]:
     gap = (users - accounted) / users
     if gap > 0 and (flow.load.use in WAITS_BY_ITSELF or flow.failures):
         return
+    if gap > LITTLE.value:
+        accounted += unanswered(inputs, flow.load.scenario)[1] / inputs.window.seconds
+        gap = (users - accounted) / users
     edge = flow.service.longest_s / inputs.window.seconds + _users_left(inputs, flow)
     client = rate * CLIENT_TIME_S.value / users
     held = -(LITTLE.value + edge) <= gap <= max(LITTLE.value + edge, client)
@@ -177,13 +179,6 @@ def _users_left(inputs: Inputs, flow: Flow) -> float:
         if key.instance == flow.load.scenario and len(counts) and counts.max() > counts.min():
             return inputs.window.step_s / inputs.window.seconds
     return 0.0
-
-
-def _users(inputs: Inputs, flow: Flow) -> float | None:
-    keys = [key for key in inputs.samples.keys("generator.users") if key.instance == flow.load.scenario]
-    means = [inputs.samples.mean(*key) for key in keys]
-    known = [value for value in means if value is not None]
-    return sum(known) if known else flow.load.users
 
 
 def _started(flow: Flow) -> Iterator[Gate]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,10 +14,13 @@ import pyarrow as pa
 from pinchpoint.analysis.series import Floats, Window
 from pinchpoint.analysis.times import Times
 from pinchpoint.store import histogram
+from pinchpoint.store.schema import UNFINISHED
 
 Ints = npt.NDArray[np.int64]
 
 US = 1e6
+LONGEST_S = histogram.HIGHEST_US // 1_000_000
+"""No operation is recorded as a longer one."""
 
 NO_ERRORS = ("ok", "skipped", "dropped")
 """Outcomes that are no failure of the farm: a skipped document is none, a dropped operation never started."""
@@ -174,6 +177,30 @@ class Traffic:
         inside = (step >= 0) & (step < window.steps)
         lost = np.bincount(step[inside], self._of(self._all.dropped)[inside], window.steps)
         return np.asarray(lost, dtype=np.float64)
+
+    def under_way(self, at_s: int, since_s: int) -> tuple[int, float]:
+        """(how many operations that ended later, or never, had begun by then; their time until then, s).
+
+        Args:
+            at_s: the UTC second with whose begin "then" is.
+            since_s: what passed before this one is not counted.
+        """
+        times = self._of(self._all.time_s)
+        later = self._where((times >= at_s) & (times < at_s + LONGEST_S))
+        count, total_s = 0, 0.0
+        for part in (later.whole(), later.operations(UNFINISHED)):
+            for end_s, counts in part._by_end():
+                lowest, width = histogram.values_us(np.arange(len(counts)))
+                before_s = (lowest + width / 2) / US - (end_s - at_s)
+                count += int(counts[before_s > 0].sum())
+                total_s += float(counts @ np.clip(before_s, 0.0, at_s - since_s))
+        return count, total_s
+
+    def _by_end(self) -> Iterator[tuple[float, histogram.Counts]]:
+        """(the middle of the time in which they ended, their service times), by when they did."""
+        ends = self._of(self._all.time_s) + self._of(self._all.interval_s) / 2
+        for end_s in np.unique(ends).tolist():
+            yield end_s, self._all.service.sum(self._rows[ends == end_s], keep=False)
 
     def service(self, never: int = 0) -> Latency | None:
         """Service time of all of them together; None where nothing was timed.

@@ -24,7 +24,7 @@ from pinchpoint.loadgen.recorder import Recorder
 from pinchpoint.loadgen.schedule import Arrival, Schedule
 from pinchpoint.loadgen.shares import slot
 from pinchpoint.loadgen.threads import STRETCH_S, ThreadedSession, Threads
-from pinchpoint.store.schema import SEND, SENT
+from pinchpoint.store.schema import GIVEN_UP, SEND, SENT, UNFINISHED
 from pinchpoint_scenarios.contract import Blocking, Scenario, Session
 
 _BREATH = 1_000  # arrivals of others walked past before the loop gets a turn
@@ -172,7 +172,14 @@ class ScenarioLoad:
                 self.users -= 1
                 self.open_users -= 1
                 return
-            if not session.perform(add):
+            begun_ns = time.perf_counter_ns()
+            try:
+                more = session.perform(add)
+            except gevent.GreenletExit:
+                # It was given time to end, and did not: what holds a farm in its last seconds must be seen.
+                add(UNFINISHED, GIVEN_UP, begun_ns, time.perf_counter_ns())
+                raise
+            if not more:
                 self.finished_users += 1
                 return
             if self._think_s:

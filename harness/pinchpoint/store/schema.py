@@ -22,6 +22,10 @@ SEND, SENT = "/send", "sent"
 """Operation and outcome of the rows that hold how late a generator started what it could have started on
 time: a stage of no operation, as a histogram, so that its percentiles over any time are exact."""
 
+UNFINISHED, GIVEN_UP = "/unfinished", "given_up"
+"""Operation and outcome of the rows of what had not ended some seconds after the load: a stage of none, as
+only its end would have told which it was, that had been going on for the row's service time."""
+
 OPERATIONS_SCHEMA = pa.schema(
     [
         ("time_s", pa.int64()),  # UTC second in which the operation ended; the first of the row's interval

@@ -20,7 +20,7 @@ from harness.analysis.disks import Seconds
 from hdrh.histogram import HdrHistogram
 
 from pinchpoint.store.read import StoredRun
-from pinchpoint.store.schema import OPERATIONS_SCHEMA, SAMPLES_SCHEMA, SEND, SENT
+from pinchpoint.store.schema import GIVEN_UP, OPERATIONS_SCHEMA, SAMPLES_SCHEMA, SEND, SENT, UNFINISHED
 
 Floats = npt.NDArray[np.float64]
 
@@ -334,6 +334,16 @@ class Build:
             if lost[second]:
                 gone = {"outcome": "dropped", "count": 0, "service": None, "response": None}
                 self.rows.append({**row, **gone, "dropped": int(lost[second])})
+        return self
+
+    def given_up(self, scenario: str, count: int, second: float) -> Self:
+        """Operations that began in that second, and had not ended five seconds after the load."""
+        end = self.seconds + 5
+        times = HdrHistogram(1, 3_600_000_000, 3)
+        times.record_value(int((end + 0.5 - second) * 1e6), count)
+        row = {"time_s": START_S + end, "interval_s": 1.0, "worker": "generator1", "scenario": scenario}
+        row |= {"operation": UNFINISHED, "outcome": GIVEN_UP, "count": count, "bytes": 0, "dropped": 0}
+        self.rows.append({**row, "service": str(times.encode().decode()), "response": None})
         return self
 
     def _histogram(self, count: int, mean_s: float) -> str | None:

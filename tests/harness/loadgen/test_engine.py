@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hdrh.histogram import HdrHistogram
 
-from pinchpoint.store.schema import OPERATIONS_SCHEMA, SEND
+from pinchpoint.store.schema import GIVEN_UP, OPERATIONS_SCHEMA, SEND, UNFINISHED
 
 pytestmark = pytest.mark.alone
 
@@ -82,3 +82,13 @@ def test_a_fault_of_ours_is_told_not_swallowed() -> None:
     found = drive({"model": "closed", "users": 2}, 5, 0.001, fail=True)
     assert found["failures"]
     assert "a fault of ours" in found["failures"][0]
+
+
+def test_what_does_not_end_is_recorded_for_as_long_as_it_went_on() -> None:
+    """Three users whose operation takes half a minute, of which load and patience leave six seconds."""
+    found = drive({"model": "closed", "users": 3}, 1, 30.0)
+    [operation] = {(row["operation"], row["outcome"]) for row in found["rows"]}
+    assert operation == (UNFINISHED, GIVEN_UP)
+    assert sum(row["count"] for row in found["rows"]) == 3
+    assert merged(found["rows"], "service").get_min_value() / 1e6 == pytest.approx(6, abs=0.5)
+    assert not found["failures"]

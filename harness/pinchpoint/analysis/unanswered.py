@@ -1,0 +1,62 @@
+"""Operations that were under way when the load ended: a farm that no longer answers leaves no others.
+
+What was under way then is in no table of what was done; where all users wait, what is counted is from before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pinchpoint.analysis.flows import Flow
+from pinchpoint.analysis.inputs import Inputs
+from pinchpoint.analysis.thresholds import HELD_UP, HELD_UP_S
+from pinchpoint.report import units
+from pinchpoint.store.schema import UNFINISHED
+
+WAITS_BY_ITSELF = ("full-crawl", "storage-probe")
+"""Scenarios whose sessions wait without an operation going on."""
+
+
+def unanswered(inputs: Inputs, scenario: str) -> tuple[int, float]:
+    """(how many of its operations were under way when the window ended; how long they had been in it, s)."""
+    begin_s, end_s = inputs.window.first_s, inputs.window.first_s + inputs.window.seconds
+    return inputs.whole.of(scenario).under_way(end_s, begin_s)
+
+
+def sessions(inputs: Inputs, flow: Flow) -> float | None:
+    """How many sessions, or users, a scenario has; None where it is not known."""
+    keys = [key for key in inputs.samples.keys("generator.users") if key.instance == flow.load.scenario]
+    means = [inputs.samples.mean(*key) for key in keys]
+    known = [value for value in means if value is not None]
+    return sum(known) if known else flow.load.users
+
+
+def unanswered_words(inputs: Inputs, flows: tuple[Flow, ...]) -> str:
+    """Who got no answer any more at the window's end, for how long; "" where all did."""
+    return "; ".join(text for flow in flows for text in _held_up(inputs, flow))
+
+
+def _held_up(inputs: Inputs, flow: Flow) -> Iterator[str]:
+    users = sessions(inputs, flow)
+    if not users or flow.load.use in WAITS_BY_ITSELF:
+        return
+    count, total_s = unanswered(inputs, flow.load.scenario)
+    each_s = total_s / count if count else 0.0
+    usual_s = flow.service.longest_s if flow.service else 0.0
+    if count >= HELD_UP.value * users and each_s >= max(HELD_UP_S.value, usual_s):
+        yield (
+            f"when the measurement ended, {count:,} of {users:g} sessions of {flow.load.scenario} had waited "
+            f"{units.seconds(each_s)} for an answer"
+        )
+
+
+def given_up_words(inputs: Inputs, flow: Flow) -> str:
+    """What had not ended some seconds after the load had; "" where everything had."""
+    given_up = inputs.whole.of(flow.load.scenario).operations(UNFINISHED)
+    longest = given_up.service()
+    if longest is None or flow.load.use in WAITS_BY_ITSELF:
+        return ""
+    return (
+        f"operations that had not ended some seconds after the load are in no table: {given_up.count:,}, "
+        f"the longest after {units.seconds(longest.longest_s)}"
+    )
