@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from pinchpoint.analysis.series import Floats
 from pinchpoint.store import histogram
 
 Ints = npt.NDArray[np.int64]
+
+US = 1e6
 
 
 class Times:
@@ -28,6 +33,14 @@ class Times:
         found = histogram.entries(column.take(pa.array(used)).to_pylist())
         self._ends, self._counters, self._counts = found
         self._kept: dict[tuple[int, int], histogram.Counts] = {}
+
+    @cached_property
+    def longest_s(self) -> Floats:
+        """The longest of each row, seconds; 0 where nothing was timed."""
+        lowest, width = histogram.values_us(self._counters[self._ends[1:] - 1].astype(np.int64))
+        found = np.zeros(len(self._place))
+        found[self.timed] = ((lowest + width - 1) / US)[self._place[self.timed]]
+        return found
 
     def sum(self, rows: Ints, *, keep: bool = True) -> histogram.Counts:
         """The counters of some rows, added up; empty where nothing was timed.

@@ -12,15 +12,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pinchpoint.analysis.series import Floats, Window
-from pinchpoint.analysis.times import Times
+from pinchpoint.analysis.times import US, Times
 from pinchpoint.store import histogram
 from pinchpoint.store.schema import UNFINISHED
 
 Ints = npt.NDArray[np.int64]
-
-US = 1e6
-LONGEST_S = histogram.HIGHEST_US // 1_000_000
-"""No operation is recorded as a longer one."""
 
 NO_ERRORS = ("ok", "skipped", "dropped")
 """Outcomes that are no failure of the farm: a skipped document is none, a dropped operation never started."""
@@ -185,10 +181,10 @@ class Traffic:
             at_s: the UTC second with whose begin "then" is.
             since_s: what passed before this one is not counted.
         """
-        times = self._of(self._all.time_s)
-        later = self._where((times >= at_s) & (times < at_s + LONGEST_S))
+        ends = self._of(self._all.time_s) + self._of(self._all.interval_s) / 2
+        reaching = self._where((ends > at_s) & (self._all.service.longest_s[self._rows] > ends - at_s))
         count, total_s = 0, 0.0
-        for part in (later.whole(), later.operations(UNFINISHED)):
+        for part in (reaching.whole(), reaching.operations(UNFINISHED)):
             for end_s, counts in part._by_end():
                 lowest, width = histogram.values_us(np.arange(len(counts)))
                 before_s = (lowest + width / 2) / US - (end_s - at_s)
