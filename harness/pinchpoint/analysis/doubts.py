@@ -12,6 +12,7 @@ from pinchpoint.analysis.dependencies import LOCKS
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.inputs import Inputs
 from pinchpoint.analysis.measures import DiskMeasures, ShareMeasures, busy, measure_cpu, measure_disk
+from pinchpoint.analysis.movement import COUNT_ERROR
 from pinchpoint.analysis.resources import Resource
 from pinchpoint.analysis.series import Floats, mean, spread
 from pinchpoint.analysis.signature import Suspicion, ignored
@@ -130,12 +131,14 @@ def _disk_doubts(first: Suspicion) -> Iterator[str]:
         even = "the load came evenly, whatever was outstanding"
         moved = even if first.resource.even else "what was outstanding did not move"
         yield f"{moved}: a limit of the disk would look the same"
-    if first.kind == "disk_latency" and _uncounted(first):
+    if first.kind in {"disk_latency", "disk_device"} and _uncounted(first):
         yield "too few I/Os end at a time to tell how evenly: a limit of the disk would look the same"
     if first.kind == "disk_device" and _unmoved(first):
         yield "what was outstanding did not move: I/Os that merely take so long would look the same"
     if _could_be_bandwidth(first):
         yield "bytes stay whatever the size of I/Os: the device's own bandwidth would look the same"
+    if _could_be_an_even_device(first):
+        yield "few I/Os end in a second: those of a device whose times hardly differ would be as even"
     if _could_be_its_time(first):
         yield "one I/O at a time, each of excellent latency: just the time they take would look the same"
     if first.demoted:
@@ -207,6 +210,15 @@ def _could_be_bandwidth(one: Suspicion) -> bool:
         return False
     declared = one.disk is not None and one.disk.near_cap
     return not declared and not any(move.flat for move in one.found.moves.values())
+
+
+def _could_be_an_even_device(one: Suspicion) -> bool:
+    """Whether only evenness tells of a limit, of so few I/Os that counting hides how a device's differ."""
+    if one.kind != "disk_cap" or not isinstance(one.found, DiskMeasures):
+        return False
+    declared, moves = one.disk is not None and one.disk.near_cap, one.found.moves[one.found.binding]
+    hidden = REGULATOR_FLAT.value * moves.count < COUNT_ERROR
+    return not declared and moves.flat and not moves.any_size and hidden
 
 
 def _could_be_its_time(one: Suspicion) -> bool:

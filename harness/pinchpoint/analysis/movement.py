@@ -136,8 +136,8 @@ def io_movement(io: Floats, size: Floats, outstanding: Floats, busy: Floats, ste
     sizes = np.divide(size, io, out=np.full_like(io, np.nan), where=full)
     usual = float(np.nanmedian(sizes)) if np.isfinite(sizes[full]).any() else np.nan
     alike = full & (sizes <= SAME_SIZE * usual) & (sizes >= usual / SAME_SIZE)
-    of_any_size = _slope(io, io, outstanding, full, step_s)
-    slope = _slope(io, io, outstanding, alike, step_s)
+    of_any_size = _slope_of_whole(io, outstanding, busy, full, step_s)
+    slope = _slope_of_whole(io, outstanding, busy, alike, step_s)
     return replace(
         _movement(io, io, outstanding, full, busy, step_s),
         slope=of_any_size if slope is None else slope,
@@ -224,6 +224,19 @@ def _joined(columns: Sequence[Floats], rows: Rows, length: int) -> list[Floats]:
     runs = np.split(told, np.flatnonzero(np.diff(told) > 1) + 1)
     kept = np.concatenate([run[: len(run) // length * length] for run in runs])
     return [column[kept].reshape(-1, length).mean(axis=1) for column in columns]
+
+
+def _slope_of_whole(io: Floats, outstanding: Floats, busy: Floats, rows: Rows, step_s: float) -> float | None:
+    """The slope, where I/O seems to follow without the steps at whose end a long I/O was under way.
+
+    All of its time is counted when it has ended: fewer seem to be outstanding than some always were, and
+    fewer have ended.
+    """
+    slope = _slope(io, io, outstanding, rows, step_s)
+    if slope is None or slope < FOLLOWS.value:
+        return slope
+    one = COUNTED * np.divide(outstanding, io * step_s, out=np.zeros_like(io), where=rows)
+    return _slope(io, io, outstanding, rows & ~(outstanding < np.minimum(busy, 1.0) - one), step_s)
 
 
 def _exceeded(rate: Floats, io: Floats, outstanding: Floats, rows: Rows, step_s: float) -> bool:

@@ -93,6 +93,19 @@ def test_a_cap_on_a_log_is_found_at_any_size(iops: float, users: int) -> None:
     assert set(answers(build, "log", iops=iops)) == {("disk_cap", "sql", "log")}
 
 
+def test_a_long_io_under_way_at_a_seconds_end_moves_nothing() -> None:
+    """One write at a time takes as long as any, until one of a megabyte begins: 21 in that second in place of 30.
+
+    All of them are counted with their time, so that fewer seem to wait; the disk is as full as before.
+    """
+    found = commits(Capped(bytes_per_s=244e3), length(60), users=4, seed=526)
+    assert found.writes[-1] < 0.8 * np.median(found.writes)
+    verdict = analyse(log(found, users=4, seed=526).run())
+    assert verdict.bottleneck is not None
+    assert verdict.bottleneck.confidence == "low"
+    assert "what was outstanding did not move: a limit" in verdict.bottleneck.why_not_more[0]
+
+
 @pytest.mark.parametrize(("bytes_per_s", "users"), [(1e6, 2), (1e6, 16), (5e6, 16)])
 def test_a_cap_on_bytes_is_found_though_new_segments_pass_in_lumps(bytes_per_s: float, users: int) -> None:
     """Small writes and writes of a megabyte: bytes are held, I/Os are not."""
