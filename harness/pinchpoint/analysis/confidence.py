@@ -26,9 +26,11 @@ from pinchpoint.analysis.thresholds import (
     MIN_SAMPLES,
     STABLE_HIGH,
     STABLE_MEDIUM,
+    STOLEN,
 )
 from pinchpoint.analysis.verdict import Confidence
 from pinchpoint.report import units
+from pinchpoint.report.words import listed
 
 RESAMPLES = 200
 MOST_TIMES = 10
@@ -167,7 +169,20 @@ def _untold(inputs: Inputs, first: Suspicion, stage: Stage) -> Untold | None:
     """Why the first suspect cannot be named, however often the resamples name it."""
     if first.resource.type == "disk" and not told(first.resource, stage.rows):
         return seldom(first.resource, stage.rows)
-    return _its_own_lag(inputs, first) or _not_the_farm(first) or _any_size(first)
+    return (
+        _its_own_lag(inputs, first) or _stolen_from(inputs, first) or _not_the_farm(first) or _any_size(first)
+    )
+
+
+def _stolen_from(inputs: Inputs, first: Suspicion) -> Untold | None:
+    """Why what seems used up may merely wait for CPU time that the hypervisor took; None where it does not.
+
+    Of the CPU itself it can be said: what is left of it is used up.
+    """
+    taken = listed(list(stolen(inputs, STOLEN)))
+    if not taken or isinstance(first.found, CpuMeasures):
+        return None
+    return Untold(taken, "Run the same plan again when the host under that machine has room.")
 
 
 def _any_size(first: Suspicion) -> Untold | None:

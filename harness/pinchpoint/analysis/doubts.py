@@ -12,7 +12,7 @@ from pinchpoint.analysis.dependencies import LOCKS
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.inputs import Inputs
 from pinchpoint.analysis.measures import DiskMeasures, ShareMeasures, busy, measure_cpu, measure_disk
-from pinchpoint.analysis.movement import COUNT_ERROR
+from pinchpoint.analysis.movement import COUNT_ERROR, Movement
 from pinchpoint.analysis.resources import Resource
 from pinchpoint.analysis.series import Floats, mean, spread
 from pinchpoint.analysis.signature import Suspicion, ignored
@@ -127,25 +127,41 @@ def _strange_sessions(inputs: Inputs, tiers: tuple[str, ...], flows: tuple[Flow,
 def _disk_doubts(first: Suspicion) -> Iterator[str]:
     if first.contradicted:
         yield "the measurement contradicts the declared limit of the disk"
-    if first.kind in {"disk_latency", "disk_concurrency"} and _unmoved(first):
-        even = "the load came evenly, whatever was outstanding"
-        moved = even if first.resource.even else "what was outstanding did not move"
-        yield f"{moved}: a limit of the disk would look the same"
-    if first.kind in {"disk_latency", "disk_device"} and _uncounted(first):
-        yield "too few I/Os end at a time to tell how evenly: a limit of the disk would look the same"
-    if first.kind == "disk_device" and _unmoved(first):
-        yield "what was outstanding did not move: I/Os that merely take so long would look the same"
-    if _could_be_bandwidth(first):
-        yield "bytes stay whatever the size of I/Os: the device's own bandwidth would look the same"
-    if _could_be_an_even_device(first):
-        yield "few I/Os end in a second: those of a device whose times hardly differ would be as even"
-    if _could_be_its_time(first):
-        yield "one I/O at a time, each of excellent latency: just the time they take would look the same"
+    if isinstance(first.found, DiskMeasures) and first.kind == "disk_cap":
+        yield from (f"{what} would be as even" for what in _as_even(first, first.found))
+    elif isinstance(first.found, DiskMeasures):
+        yield from (f"{what} would look the same" for what in _alike(first, first.found.moves["io"]))
     if first.demoted:
         yield _unwaited(first)
     if len(first.resource.roles) > 1 and first.resource.whole is None:
         roles = ", ".join(f"{role.tier}.{role.role}" for role in first.resource.roles)
         yield f"one device serves several roles ({roles}): it cannot be said whose I/O it is"
+
+
+def _alike(first: Suspicion, io: Movement) -> Iterator[str]:
+    """What else than slowness, or than too few I/Os at once, would make I/O move as it does."""
+    limit = "a limit of the disk"
+    if first.kind in {"disk_latency", "disk_concurrency"} and io.slope is None:
+        even = "the load came evenly, whatever was outstanding"
+        yield f"{even if first.resource.even else 'what was outstanding did not move'}: {limit}"
+    if first.kind == "disk_device" and io.slope is None:
+        yield "what was outstanding did not move: I/Os that merely take so long"
+    counted = io.slope is None or io.follows or io.spread is not None
+    if first.kind in {"disk_latency", "disk_device"} and not counted:
+        yield f"too few I/Os end at a time to tell how evenly: {limit}"
+
+
+def _as_even(first: Suspicion, found: DiskMeasures) -> Iterator[str]:
+    """What else than a limit would hold I/O as evenly; a declared limit that is met says that it is one."""
+    declared, moves = first.disk is not None and first.disk.near_cap, found.moves[found.binding]
+    if not declared and not any(move.flat for move in found.moves.values()):
+        yield "bytes stay whatever the size of I/Os: the device's own bandwidth"
+    hidden = REGULATOR_FLAT.value * moves.count < COUNT_ERROR
+    if not declared and moves.flat and not moves.any_size and hidden:
+        yield "few I/Os end in a second: those of a device whose times hardly differ"
+    taken = write_and_flush_s(first.resource, found)
+    if not first.exact and not found.moves["io"].queued and not at_least(taken, NO_LATENCY_S):
+        yield "one I/O at a time, each of excellent latency: just the time they take"
 
 
 def _more_readers(first: Suspicion, flows: tuple[Flow, ...]) -> Iterator[str]:
@@ -190,40 +206,3 @@ def _unwaited(first: Suspicion) -> str:
     if first.disk is not None and isinstance(first.found, DiskMeasures) and ignored(first.found, first.disk):
         return "hardly anybody waits for it, as its server says"
     return "writes to data files are mostly asynchronous: nothing was seen to wait for them"
-
-
-def _unmoved(one: Suspicion) -> bool:
-    """Whether nothing tells if more outstanding I/O gets more done."""
-    return isinstance(one.found, DiskMeasures) and one.found.moves["io"].slope is None
-
-
-def _uncounted(one: Suspicion) -> bool:
-    """Whether nothing tells how evenly a disk's I/Os end, and more outstanding I/O gets hardly more done."""
-    if not isinstance(one.found, DiskMeasures) or _unmoved(one):
-        return False
-    return one.found.moves["io"].spread is None and not one.found.moves["io"].follows
-
-
-def _could_be_bandwidth(one: Suspicion) -> bool:
-    """Whether only that bytes stay whatever their I/Os' size tells of a limit: of no declared one."""
-    if one.kind != "disk_cap" or not isinstance(one.found, DiskMeasures):
-        return False
-    declared = one.disk is not None and one.disk.near_cap
-    return not declared and not any(move.flat for move in one.found.moves.values())
-
-
-def _could_be_an_even_device(one: Suspicion) -> bool:
-    """Whether only evenness tells of a limit, of so few I/Os that counting hides how a device's differ."""
-    if one.kind != "disk_cap" or not isinstance(one.found, DiskMeasures):
-        return False
-    declared, moves = one.disk is not None and one.disk.near_cap, one.found.moves[one.found.binding]
-    hidden = REGULATOR_FLAT.value * moves.count < COUNT_ERROR
-    return not declared and moves.flat and not moves.any_size and hidden
-
-
-def _could_be_its_time(one: Suspicion) -> bool:
-    """Whether only its flatness tells of a limit, on a disk that serves one I/O after the other, and fast."""
-    if one.kind != "disk_cap" or one.exact or not isinstance(one.found, DiskMeasures):
-        return False
-    queued, taken = one.found.moves["io"].queued, write_and_flush_s(one.resource, one.found)
-    return not queued and not at_least(taken, NO_LATENCY_S)

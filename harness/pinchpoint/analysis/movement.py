@@ -44,6 +44,8 @@ TICK_S = 0.0005
 """Times of I/O are read in whole milliseconds, at both ends."""
 SAME_SIZE = 2.0
 """I/Os up to twice as large or half as large as usual are compared with each other."""
+ROUNDING = 1e-9
+"""A count that differs by exactly one is not more uneven than counting makes it."""
 SHARED_SECONDS = 2
 """Neighbouring seconds resemble each other: so many tell what one independent one would."""
 
@@ -111,7 +113,7 @@ class Movement:
         steady = self.steadier is not None and self.steadier >= STEADIER.value
         counted = COUNT_ERROR / self.count
         exact = self.queued and self.count >= EXACT_COUNT.value and self.spread <= counted
-        return self.spread <= max(REGULATOR_FLAT.value, counted) and (stays or steady or exact)
+        return self.spread <= max(REGULATOR_FLAT.value, counted + ROUNDING) and (stays or steady or exact)
 
     @property
     def irregular(self) -> bool | None:

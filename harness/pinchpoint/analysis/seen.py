@@ -8,7 +8,8 @@ import numpy as np
 
 from pinchpoint.analysis.inputs import Inputs
 from pinchpoint.analysis.managed import files_of
-from pinchpoint.analysis.thresholds import SEEN, STEAL
+from pinchpoint.analysis.thresholds import SEEN, STEAL, Threshold
+from pinchpoint.report import units
 
 WATCHED = 0.5
 """A server that tells of itself is seen when it does so half of the time: its counters go on meanwhile."""
@@ -46,10 +47,10 @@ def _disks_partly_seen(inputs: Inputs) -> Iterator[str]:
             yield f"the {disk.role} disk of {disk.host} was only partly seen"
 
 
-def stolen(inputs: Inputs) -> Iterator[str]:
-    """Machines that lost more than 5 % of their CPU time to the hypervisor."""
+def stolen(inputs: Inputs, least: Threshold = STEAL) -> Iterator[str]:
+    """Machines that lost more than that (5 %) of their CPU time to the hypervisor."""
     for machine in dict.fromkeys(host.machine for host in inputs.hosts):
         names = [host.name for host in inputs.on_machine(machine)]
         steal = max((inputs.samples.mean(name, "cpu.steal_ratio") or 0.0 for name in names), default=0.0)
-        if steal > STEAL.value:
-            yield f"the hypervisor took CPU time away from {names[0]} (steal)"
+        if steal > least.value:
+            yield f"the hypervisor took {units.percent(steal)} of its CPU time away from {names[0]} (steal)"

@@ -94,7 +94,7 @@ def test_a_cap_on_a_log_is_found_at_any_size(iops: float, users: int) -> None:
 
 
 def test_a_long_io_under_way_at_a_seconds_end_moves_nothing() -> None:
-    """One write at a time takes as long as any, until one of a megabyte begins: 21 in that second in place of 30.
+    """One write at a time takes as long as any, until one of a megabyte begins: 23 in that second, not 30.
 
     All of them are counted with their time, so that fewer seem to wait; the disk is as full as before.
     """

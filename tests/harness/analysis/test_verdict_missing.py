@@ -45,11 +45,15 @@ def test_nulls_are_not_zero() -> None:
     assert verdict.cpus[0]["busy_mean_ratio"] is None
 
 
+def stolen(build: Build, host: str, ratio: float) -> Build:
+    """As much of a host's CPU time taken by the hypervisor, in place of none."""
+    build.samples = [row for row in build.samples if (row[2], row[3]) != (host, "cpu.steal_ratio")]
+    return build.metric(host, "cpu.steal_ratio", ratio, noise=0)
+
+
 def test_steal_lowers_confidence() -> None:
     """More than 5 % of steal: somebody else's load is in the figures."""
-    build = two_machines(0.96).metric("app3", "cpu.steal_ratio", 0.12)
-    build.samples = [row for row in build.samples if not (row[3] == "cpu.steal_ratio" and row[5] == 0.0)]
-    verdict = judged(build)
+    verdict = judged(stolen(two_machines(0.96), "app3", 0.12))
     assert named(verdict)[3] == "low"
     assert any("steal" in warning for warning in verdict.warnings)
 
@@ -155,3 +159,27 @@ def test_published_disk_figures_without_cpu_samples_are_inconclusive() -> None:
     assert {(one.tier, one.resource) for one in verdict.candidates} == {("search", "cpu"), ("search", "disk")}
     assert "the CPU of app3 (not measured)" in verdict.summary
     assert "the index disk of search" in verdict.summary
+
+
+@pytest.mark.parametrize(
+    ("steal", "outcome"), [(0.03, "bottleneck"), (0.1, "bottleneck"), (0.3, "inconclusive")]
+)
+def test_where_the_hypervisor_takes_a_fifth_no_disk_is_named(steal: float, outcome: str) -> None:
+    """A disk that seems slow may wait for CPU time, and so may who waits for it."""
+    build = Build().host("sql1", "sql", disks={"log": "sdb"}).cpu("sql1", 0.2)
+    build.disk("sql1", "sdb", 28, 0.035, busy=0.97, pressure=0.6)
+    build.closed("orders", "sql-mix", 8).operations("orders", "log_append", 8 / 0.045, 0.045)
+    verdict = judged(stolen(build.generator(), "sql1", steal))
+    assert verdict.outcome == outcome
+    if verdict.bottleneck is None:
+        assert "the hypervisor took 30 % of its CPU time away from sql1" in verdict.summary
+        assert verdict.experiment == "Run the same plan again when the host under that machine has room."
+    else:
+        assert verdict.bottleneck.confidence == ("low" if steal > 0.05 else "medium")
+
+
+def test_of_full_cores_it_can_be_said_whoever_took_the_rest() -> None:
+    """What the hypervisor left was used up: low confidence, and who took it is told."""
+    verdict = judged(stolen(two_machines(0.96), "app3", 0.3))
+    assert named(verdict)[::3] == ("cpu", "low")
+    assert any("the hypervisor took " in warning for warning in verdict.warnings)
