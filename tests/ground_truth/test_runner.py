@@ -15,8 +15,12 @@ import psutil
 import pytest
 from ground_truth import machine, run
 from ground_truth.burner import burning, measuring_since
+from ground_truth.cases import Case, farms, select
 from ground_truth.made import make_case
 from ground_truth.variants import VARIANTS
+from harness.analysis.build import Build
+
+from pinchpoint.store.read import StoredRun
 
 TESTS = Path(__file__).parents[1]
 
@@ -106,6 +110,47 @@ def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
         start_new_session=True,
         env=os.environ | {"TMPDIR": str(folder)},  # a killed one leaves its work folder, nothing else
     )
+
+
+class Disturbed:
+    """Stands in for a farm: runs of it in turn, of each of which the hypervisor took that much CPU time."""
+
+    def __init__(self, folder: Path, *steal: float) -> None:
+        self._left, self._folder, self.steal = list(steal), folder, dict[Path, float]()
+
+    def run(self, case: Case, *, burn: bool) -> Path:
+        assert not burn
+        directory = self._folder / f"run{len(self.steal)}"
+        directory.mkdir()
+        self.steal[directory] = self._left.pop(0)
+        return directory
+
+    def stored(self, directory: Path) -> StoredRun:
+        build = Build().host("sql1", "sql")
+        return build.metric("sql1", "cpu.steal_ratio", self.steal[directory], noise=0).run()
+
+
+@pytest.mark.parametrize(
+    ("steal", "taken", "said"),
+    [((0.0,), "run0", 0), ((0.25, 0.02), "run1", 1), ((0.25, 0.3, 0.25), "run2", 2)],
+)
+def test_a_case_that_the_hypervisor_disturbed_is_run_again(
+    steal: tuple[float, ...],
+    taken: str,
+    said: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Until it is left alone, three times at most; what is judged is the last."""
+    make_case(tmp_path / "cases", "fine")
+    [[case]] = farms(select(["fine"], tmp_path / "cases", tmp_path))
+    farm = Disturbed(tmp_path, *steal)
+    monkeypatch.setattr(run, "open_run", farm.stored)
+    runner = run.GroundTruth([[case]], tmp_path / "build")
+    assert runner._undisturbed(case, farm).name == taken  # type: ignore[arg-type]
+    assert [place.name for place in tmp_path.glob("run*")] == [taken]
+    assert capsys.readouterr().out.count("of its CPU time away from sql1 (steal): run again") == said
 
 
 def farm_processes(folder: Path) -> list[int]:
