@@ -97,12 +97,16 @@ def run(  # noqa: PLR0913 - the command's options, by name
             stage = _Stage(plan, live, store, progress, board, interrupts, ended)
             if prove:
                 stage.prover = Prover(farm, plan, store, progress, stage.left_slower)
+            prepared = False
             try:
                 live.limit(False)  # data is loaded at full speed, also on a farm that was up
                 stage.prepare(made)
+                prepared = True
                 stage.measure(crew, assignments, connected)
             finally:
                 stage.clear_away(made, keep_data=keep_data)
+                if not prepared:
+                    store.discard()
             stage.finish()
         return ended
 

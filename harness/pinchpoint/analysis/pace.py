@@ -20,6 +20,7 @@ from pinchpoint.analysis.thresholds import (
     MIN_STEPS,
     MOSTLY_OCCUPIED,
     SIZES_DIFFER,
+    SIZES_VARY,
     STAYS,
     WAITING_IO,
 )
@@ -55,7 +56,7 @@ class Pace:
 
     @property
     def differ(self) -> bool:
-        """Whether its I/Os are of different sizes."""
+        """Whether its I/Os are of so different sizes that they do not take the same time on all disks."""
         return self.large_bytes >= SIZES_DIFFER.value * self.small_bytes
 
     @property
@@ -81,7 +82,8 @@ class Pace:
     def by_bytes(self) -> bool:
         """Whether bytes per second stay, however large I/Os are and however many wait."""
         by_size = abs(self.follows) < BY_SIZE.value and self.known
-        return by_size and self.differ and self.queue <= STAYS.value
+        varies = self.large_bytes >= SIZES_VARY.value * self.small_bytes
+        return by_size and varies and self.queue <= STAYS.value
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,6 +70,7 @@ STAYS = Threshold(0.30, "design", "I/O stays: it follows less than 0.3 of a chan
 FOLLOWS = Threshold(0.80, "design", "I/O follows: at least 0.8 of a change in outstanding I/O")
 MOSTLY_OCCUPIED = Threshold(0.90, "design", "hardly idle: busy 90 % of the time or more")
 SIZES_DIFFER = Threshold(2, "design", "I/Os of different sizes: the large ones are twice the small")
+SIZES_VARY = Threshold(1.05, "design", "I/Os of sizes that tell: the large ones are a twentieth larger")
 BY_SIZE = Threshold(0.50, "design", "bytes stay: they follow less than half of a change in I/Os' size")
 NO_LATENCY_S = Threshold(0.002, "MS-IO", "below 2 ms an I/O is excellent")
 ONE_AT_A_TIME = Threshold(1.1, "design", "I/Os come one at a time: 1.1 are outstanding when any is")

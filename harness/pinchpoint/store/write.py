@@ -114,6 +114,12 @@ class RunWriter:
             self._events.close()
             self._lock.close()
 
+    def discard(self) -> None:
+        """Remove the directory of a run in which nothing was measured."""
+        self.close()
+        with self._writing():
+            shutil.rmtree(self.directory)
+
     @contextmanager
     def _writing(self) -> Iterator[None]:
         try:

@@ -60,11 +60,12 @@ def test_one_session_that_waits_is_told_and_is_no_silence() -> None:
 def test_sessions_that_get_no_answer_excuse_what_was_not_started() -> None:
     """An open load: all sessions wait, so nothing that is due can start; more of them would wait as well."""
     build = silent(40, rate_per_s=100.0)
-    dropped = [0.0] * 40 + [100.0] * (build.seconds - 40)
-    build.operations("orders", "log_append", 0.0, 0.01, dropped=dropped)
+    answered = np.arange(build.seconds) < 40
+    build.operations("orders", "log_append", 0.0, 0.01, dropped=np.where(answered, 0.0, 100.0))
     build.metric("generator1", "generator.users", USERS, "orders", 0.0)
-    started = np.where(np.arange(build.seconds) < 40, 100.0, 0.0)
-    verdict = judged(build.generator(orders=(np.full(build.seconds, 100.0), started)))
+    build.metric("generator1", "generator.scheduled_per_s", 100.0, "orders", 0.0)
+    build.metric("generator1", "generator.started_per_s", np.where(answered, 100.0, 0.0), "orders", 0.0)
+    verdict = judged(build.generator())
     assert verdict.outcome == "inconclusive", verdict.summary
     assert "8 of 8 sessions of orders had waited" in verdict.summary
 

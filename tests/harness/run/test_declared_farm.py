@@ -164,6 +164,24 @@ def test_two_ctrl_c_stop_at_once_without_orphans(farm: Path, tmp_path: Path) -> 
     assert open_run(directory).operations.num_rows > 0
 
 
+def test_ctrl_c_while_data_is_made_leaves_nothing(farm: Path, urls: tuple[str, str], tmp_path: Path) -> None:
+    """Nothing was measured: no run is left that a list would show, and no table."""
+    plan = write_plan(tmp_path)
+    content = json.loads(plan.read_text())
+    content["scenarios"]["orders"]["params"] = {"operations": {"point_read": 1}, "scale": 500}
+    plan.write_text(json.dumps(content))
+    process = start_cli("run", plan, "--farm", farm, "--out", tmp_path / "runs")
+    wait_for_line(process, "orders: ")
+    status, _, err = end(process, signal.SIGINT)
+    assert status == 130, err
+    assert "Traceback" not in err
+    assert list((tmp_path / "runs").iterdir()) == []
+    assert not left_over()
+    with psycopg.connect(urls[0]) as database:
+        left = database.execute("SELECT tablename FROM pg_tables WHERE schemaname LIKE 'pinchpoint%'")
+        assert left.fetchall() == []
+
+
 def test_a_generator_that_dies_makes_the_run_invalid(farm: Path, tmp_path: Path) -> None:
     """Its share of the load is missing: exit status 3, said in one sentence, verdict invalid."""
     process = start_cli("run", write_plan(tmp_path, 60), "--farm", farm, "--out", tmp_path / "runs")
