@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pinchpoint.analysis.case import Case
-from pinchpoint.analysis.conclusion import failures
 from pinchpoint.analysis.credits import credit_words
 from pinchpoint.analysis.curve import expected_s
 from pinchpoint.analysis.durability import losses
+from pinchpoint.analysis.failing import failures
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.inputs import Inputs
 from pinchpoint.analysis.machine_disks import unknown_machines

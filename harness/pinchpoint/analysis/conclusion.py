@@ -11,9 +11,9 @@ from pinchpoint.analysis.capacity import demands_of
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.confidence import Trust, Untold, seldom, trust
 from pinchpoint.analysis.facts import facts
-from pinchpoint.analysis.flows import Flow, pressed_words
+from pinchpoint.analysis.failing import failing_words, failures
+from pinchpoint.analysis.flows import pressed_words
 from pinchpoint.analysis.gates import RECORDED, Gate
-from pinchpoint.analysis.inputs import Inputs
 from pinchpoint.analysis.levels import during_level
 from pinchpoint.analysis.measures import untold
 from pinchpoint.analysis.resources import Resource, ResourceType
@@ -135,13 +135,6 @@ def _nothing_to_judge(case: Case) -> tuple[str, str] | None:
     return None
 
 
-def failures(inputs: Inputs, flow: Flow) -> Iterator[str]:
-    """How the operations of a scenario ended, without those that never started."""
-    yield from (
-        kind for kind in inputs.traffic.of(flow.load.scenario).whole().outcomes() if kind != "dropped"
-    )
-
-
 def _used_up(case: Case, stage: Stage) -> Conclusion:
     """A bottleneck if it can be told apart, else two candidates."""
     first = case.found[0]
@@ -173,14 +166,14 @@ def _used_up(case: Case, stage: Stage) -> Conclusion:
 def _nothing_used_up(case: Case, stage: Stage) -> Conclusion:
     """Not reached if the schedule set the pace; if the farm did, something that is not seen holds it."""
     pressed, unanswered = pressed_words(case.flows), unanswered_words(case.inputs, case.flows)
-    hidden = tuple(_hidden(case))
-    if not pressed and not hidden and not unanswered:
+    failing, hidden = failing_words(case.inputs, case.flows), tuple(_hidden(case))
+    if not (pressed or hidden or unanswered or failing):
         following = next(iter(output.following(None, demands_of(case))), None)
         return Conclusion("not_reached", summary.not_reached_words(case.flows, served(case), following))
     candidates = output.nearest(case.inputs, stage, case.resources)
-    why = "the load was served as planned, and nothing that was measured is used up"
+    why = f"{failing or 'the load was served as planned'}, and nothing that was measured is used up"
     if pressed:
-        why = f"{pressed}, yet nothing that was measured is used up"
+        why = f"{pressed}, yet nothing that was measured is used up" + (f"; {failing}" if failing else "")
     slower = slower_words(case)
     if slower:
         why += f": {slower}"
@@ -192,17 +185,23 @@ def _nothing_used_up(case: Case, stage: Stage) -> Conclusion:
         "inconclusive",
         summary.inconclusive_words(why, candidates),
         candidates=candidates,
-        experiment=_watched_better(case, hidden, unwatched=bool(slower or unanswered)),
+        experiment=_watched_better(case, hidden, failing=bool(failing), unwatched=bool(slower or unanswered)),
     )
 
 
-def _watched_better(case: Case, hidden: Sequence[Untold], *, unwatched: bool) -> str:
+def _watched_better(case: Case, hidden: Sequence[Untold], *, failing: bool, unwatched: bool) -> str:
     """What would decide where nothing that was measured is used up."""
     if hidden:
         return hidden[0].experiment
+    if failing:
+        return WHY_FAILING
     return UNWATCHED if unwatched else summary.experiment(case.flows, ())
 
 
+WHY_FAILING = (
+    "Find out why they fail (events.jsonl, the logs of the farm's servers), or say how many may (objectives: "
+    "errors); then run the same plan again."
+)
 UNWATCHED = (
     "Watch what was not: the CPU and the quota of each tier's own container or service, pools, locks, and "
     "whatever the farm calls; then run the same plan again."

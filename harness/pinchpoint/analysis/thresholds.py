@@ -90,6 +90,7 @@ CONNECTIONS = Threshold(0.95, "design", "a server's connections are used up from
 QUEUED = Threshold(0.10, "design", "one operation in ten waits for a thread or a ticket")
 BACKLOG = Threshold(1, "design", "a compaction waits for its turn at any time")
 MANY_REFUSED = Threshold(0.01, "design", "one operation in a hundred is refused for want of a connection")
+FAILING = Threshold(0.01, "design", "no all-clear where one operation in a hundred fails")
 PRESSED = Threshold(0.50, "design", "closed load presses the farm when users wait for it half of the time")
 MEMORY_LOW = Threshold(0.10, "PAL", "memory: warning below 10 % available")
 MEMORY_CRITICAL = Threshold(0.05, "PAL", "memory: critical below 5 % available")

@@ -1,0 +1,39 @@
+"""What fails of what is asked for: a farm of which it does gets no all-clear, whatever it has left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pinchpoint.analysis.flows import Flow
+from pinchpoint.analysis.inputs import Inputs
+from pinchpoint.analysis.objectives import objective_table
+from pinchpoint.analysis.thresholds import FAILING
+from pinchpoint.analysis.traffic import NO_ERRORS
+from pinchpoint.report import units, words
+
+OF_CONTENT = ("not_found", "permission", "authentication", "token_expired", "robots", "not_supported")
+"""Outcomes that tell what was asked for, and not how much: a crawl of real content has some in any case."""
+
+
+def failures(inputs: Inputs, flow: Flow) -> Iterator[str]:
+    """How the operations of a scenario ended, without those that never started."""
+    outcomes = inputs.traffic.of(flow.load.scenario).whole().outcomes()
+    yield from (kind for kind in outcomes if kind != "dropped")
+
+
+def failing_words(inputs: Inputs, flows: tuple[Flow, ...]) -> str:
+    """Of which scenarios more fails than any farm's share, and than an objective allows; "" of none."""
+    errors = (row for row in objective_table(inputs) if row["metric"] == "errors_ratio")
+    allowed = {row["scenario"] for row in errors if row["met"]}
+    return words.listed(
+        [text for flow in flows if flow.load.scenario not in allowed for text in _failing(inputs, flow)]
+    )
+
+
+def _failing(inputs: Inputs, flow: Flow) -> Iterator[str]:
+    outcomes = inputs.traffic.of(flow.load.scenario).whole().outcomes()
+    failed = {kind: n for kind, n in outcomes.items() if kind not in (*NO_ERRORS, *OF_CONTENT)}
+    share = sum(failed.values()) / flow.finished if flow.finished else 0.0
+    if share >= FAILING.value:
+        kinds = ", ".join(sorted(failed, key=lambda kind: -failed[kind])[:3])
+        yield f"{units.percent(share)} of the operations of {flow.load.scenario} failed ({kinds})"
