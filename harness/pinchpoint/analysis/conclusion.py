@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pinchpoint.analysis import output, summary
 from pinchpoint.analysis.blame import used_by_generator
 from pinchpoint.analysis.capacity import demands_of
 from pinchpoint.analysis.case import Case
-from pinchpoint.analysis.confidence import Trust, Untold, seldom, trust
+from pinchpoint.analysis.confidence import Trust, trust
 from pinchpoint.analysis.facts import facts
-from pinchpoint.analysis.failing import failing_words, failures
+from pinchpoint.analysis.failing import failures
 from pinchpoint.analysis.flows import pressed_words
 from pinchpoint.analysis.gates import RECORDED, Gate
-from pinchpoint.analysis.levels import during_level
-from pinchpoint.analysis.measures import untold
 from pinchpoint.analysis.resources import Resource, ResourceType
-from pinchpoint.analysis.seen import unseen
 from pinchpoint.analysis.signature import Least
 from pinchpoint.analysis.stages import Stage
-from pinchpoint.analysis.thresholds import DISK_OCCUPIED, KNEE_RISE, MIN_SECONDS, OFTEN, OWN_USE, STARTED
+from pinchpoint.analysis.thresholds import DISK_OCCUPIED, MIN_SECONDS, OFTEN, OWN_USE
+from pinchpoint.analysis.trouble import hidden, slower_words, troubles
 from pinchpoint.analysis.unanswered import unanswered_words
 from pinchpoint.analysis.verdict import Outcome, Suspect
-from pinchpoint.report import units, words
+from pinchpoint.report import units
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +63,7 @@ def _blocking(case: Case) -> tuple[Gate, ...]:
     """
     excused = bool(
         case.found
-        or any(_hidden(case))
+        or any(hidden(case))
         or any(_often_full(one) for one in case.resources)
         or slower_words(case)
         or unanswered_words(case.inputs, case.flows)
@@ -101,16 +99,6 @@ def _often_full(one: Resource) -> bool:
         return False
     full = one.columns[least.column] >= least.limit.value
     return bool(len(full)) and float(full.mean()) > OFTEN.value
-
-
-def _hidden(case: Case) -> Iterator[Untold]:
-    """What of the farm was not seen, or not often enough to say what it means."""
-    missing = tuple(unseen(case.inputs))
-    watch = f"Watch the whole farm ({words.listed(missing)}), and run the same plan again."
-    yield from (Untold(why, watch) for why in missing)
-    if case.stage is not None:
-        rows = case.stage.rows
-        yield from (seldom(disk, rows) for disk in untold(case.resources, rows))
 
 
 def _nothing_to_judge(case: Case) -> tuple[str, str] | None:
@@ -165,67 +153,19 @@ def _used_up(case: Case, stage: Stage) -> Conclusion:
 
 def _nothing_used_up(case: Case, stage: Stage) -> Conclusion:
     """Not reached if the schedule set the pace; if the farm did, something that is not seen holds it."""
-    pressed, unanswered = pressed_words(case.flows), unanswered_words(case.inputs, case.flows)
-    failing, hidden = failing_words(case.inputs, case.flows), tuple(_hidden(case))
-    if not (pressed or hidden or unanswered or failing):
+    pressed, found = pressed_words(case.flows), tuple(troubles(case))
+    if not pressed and not found:
         following = next(iter(output.following(None, demands_of(case))), None)
         return Conclusion("not_reached", summary.not_reached_words(case.flows, served(case), following))
     candidates = output.nearest(case.inputs, stage, case.resources)
-    why = f"{failing or 'the load was served as planned'}, and nothing that was measured is used up"
-    if pressed:
-        why = f"{pressed}, yet nothing that was measured is used up" + (f"; {failing}" if failing else "")
-    slower = slower_words(case)
-    if slower:
-        why += f": {slower}"
-    if unanswered:
-        why += f"; {unanswered}"
-    if hidden:
-        why += f", and {words.listed([one.why for one in hidden])}"
+    first = f"{pressed}, yet" if pressed else "all was asked for as planned, and"
+    why = "; ".join((f"{first} nothing that was measured is used up", *(one.why for one in found)))
     return Conclusion(
         "inconclusive",
         summary.inconclusive_words(why, candidates),
         candidates=candidates,
-        experiment=_watched_better(case, hidden, failing=bool(failing), unwatched=bool(slower or unanswered)),
+        experiment=found[0].experiment if found else summary.experiment(case.flows, ()),
     )
-
-
-def _watched_better(case: Case, hidden: Sequence[Untold], *, failing: bool, unwatched: bool) -> str:
-    """What would decide where nothing that was measured is used up."""
-    if hidden:
-        return hidden[0].experiment
-    if failing:
-        return WHY_FAILING
-    return UNWATCHED if unwatched else summary.experiment(case.flows, ())
-
-
-WHY_FAILING = (
-    "Find out why they fail (events.jsonl, the logs of the farm's servers), or say how many may (objectives: "
-    "errors); then run the same plan again."
-)
-UNWATCHED = (
-    "Watch what was not: the CPU and the quota of each tier's own container or service, pools, locks, and "
-    "whatever the farm calls; then run the same plan again."
-)
-
-
-def slower_words(case: Case) -> str:
-    """How much longer operations took than at the first level, if that is why not all were started; else "".
-
-    By Little's law: ``started x service time`` sessions were busy, and at the first level's service time they
-    had been enough for all that was scheduled.
-    """
-    if case.climb is None:
-        return ""
-    first, last = case.climb.levels[0], case.climb.levels[-1]
-    flow = next(flow for flow in case.flows if flow.load.scenario == first.scenario)
-    if flow.service is None or flow.started_ratio is None or flow.started_ratio >= STARTED.value:
-        return ""
-    before = during_level(case.inputs, first).traffic.of(first.scenario).whole().service()
-    longer = flow.service.mean_s / before.mean_s if before else 0.0
-    if before is None or longer < KNEE_RISE.value or flow.started_ratio * longer < 1:
-        return ""
-    times = units.seconds(before.mean_s), units.seconds(flow.service.mean_s)
-    return f"its operations took {times[0]} at {first.words} and {times[1]} up to {last.words}"
 
 
 def served(case: Case) -> dict[str, float]:

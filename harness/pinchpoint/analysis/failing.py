@@ -9,7 +9,7 @@ from pinchpoint.analysis.inputs import Inputs
 from pinchpoint.analysis.objectives import objective_table
 from pinchpoint.analysis.thresholds import FAILING
 from pinchpoint.analysis.traffic import NO_ERRORS
-from pinchpoint.report import units, words
+from pinchpoint.report import units
 
 OF_CONTENT = ("not_found", "permission", "authentication", "token_expired", "robots", "not_supported")
 """Outcomes that tell what was asked for, and not how much: a crawl of real content has some in any case."""
@@ -21,13 +21,13 @@ def failures(inputs: Inputs, flow: Flow) -> Iterator[str]:
     yield from (kind for kind in outcomes if kind != "dropped")
 
 
-def failing_words(inputs: Inputs, flows: tuple[Flow, ...]) -> str:
-    """Of which scenarios more fails than any farm's share, and than an objective allows; "" of none."""
+def failing_words(inputs: Inputs, flows: tuple[Flow, ...]) -> Iterator[str]:
+    """Of which scenarios too much fails, and more than an objective allows."""
     errors = (row for row in objective_table(inputs) if row["metric"] == "errors_ratio")
     allowed = {row["scenario"] for row in errors if row["met"]}
-    return words.listed(
-        [text for flow in flows if flow.load.scenario not in allowed for text in _failing(inputs, flow)]
-    )
+    for flow in flows:
+        if flow.load.scenario not in allowed:
+            yield from _failing(inputs, flow)
 
 
 def _failing(inputs: Inputs, flow: Flow) -> Iterator[str]:

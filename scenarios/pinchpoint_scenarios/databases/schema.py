@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import psycopg
@@ -20,6 +21,7 @@ _FIND = """SELECT obj_description(oid, 'pg_namespace'), pg_has_role(nspowner, 'U
            FROM pg_namespace WHERE nspname = %s"""
 _MAY_CREATE = "SELECT has_database_privilege(current_database(), 'CREATE'), current_user, current_database()"
 _LOCK = "SELECT pg_try_advisory_lock(hashtextextended(%s, 0))"
+_UNLOCK = "SELECT pg_advisory_unlock_all()"
 # Making data takes as long as it takes, and who holds the schema idles for the length of a run.
 _NO_TIMEOUTS = """SELECT set_config(name, '0', false) FROM pg_settings
     WHERE name IN ('statement_timeout', 'transaction_timeout', 'idle_session_timeout')"""
@@ -139,8 +141,11 @@ class OwnedSchema:
         connection.execute(sql.SQL("DROP TABLE IF EXISTS {} RESTRICT").format(names))
 
     def release(self) -> None:
-        """Let other runs in. Safe to call twice."""
+        """Let other runs in, from now on. Safe to call twice."""
         if self._holder is not None:
+            # A server notices that a connection has closed when it gets to it; a lost one frees its own.
+            with suppress(psycopg.Error):
+                self._holder.execute(_UNLOCK)
             self._holder.close()
             self._holder = None
 

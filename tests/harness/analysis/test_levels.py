@@ -84,7 +84,7 @@ def test_a_quota_nobody_watches_is_not_called_the_generators_fault(first_s: floa
     verdict = judged(build.generator(orders=(offered, done)))  # type: ignore[arg-type]  # as above
     assert verdict.outcome == outcome, verdict.summary
     if outcome == "inconclusive":
-        assert "its operations took 3.85 ms at 100/s and 83" in verdict.summary
+        assert "operations of orders took 3.85 ms at 100/s and 83" in verdict.summary
         assert "quota" in str(verdict.experiment)
     else:
         assert verdict.bottleneck is not None

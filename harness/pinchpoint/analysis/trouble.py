@@ -1,0 +1,118 @@
+"""What forbids an all-clear though nothing that was measured is used up, and what would tell more of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import scipy.stats
+
+from pinchpoint.analysis.case import Case
+from pinchpoint.analysis.confidence import Untold, seldom
+from pinchpoint.analysis.failing import failing_words
+from pinchpoint.analysis.flows import Flow
+from pinchpoint.analysis.inputs import Inputs
+from pinchpoint.analysis.levels import during_level
+from pinchpoint.analysis.measures import untold
+from pinchpoint.analysis.seen import unseen
+from pinchpoint.analysis.thresholds import (
+    DRIFTS,
+    EXPECTED,
+    GROWN,
+    GROWN_S,
+    KNEE_RISE,
+    MIN_SAMPLES,
+    OFTEN,
+    STARTED,
+)
+from pinchpoint.analysis.unanswered import unanswered_words
+from pinchpoint.report import units, words
+
+CONSTANT = ("open", "soak")
+"""Load models whose rate stays: what grows under them is the farm's."""
+WHY_FAILING = (
+    "Find out why they fail (events.jsonl, the logs of the farm's servers), or say how many may (objectives: "
+    "errors); then run the same plan again."
+)
+UNWATCHED = (
+    "Watch what was not: the CPU and the quota of each tier's own container or service, pools, locks, and "
+    "whatever the farm calls; then run the same plan again."
+)
+FOR_LONGER = (
+    "Run the same plan for longer, and at half the rate: times that go on growing mean that the farm cannot "
+    "do as much."
+)
+
+
+def troubles(case: Case) -> Iterator[Untold]:
+    """All of it, what was not seen first: behind that may lie all else."""
+    yield from hidden(case)
+    yield from (Untold(text, WHY_FAILING) for text in failing_words(case.inputs, case.flows))
+    answers = (slower_words(case), unanswered_words(case.inputs, case.flows), *_silences(case))
+    yield from (Untold(text, UNWATCHED) for text in answers if text)
+    yield from (Untold(text, FOR_LONGER) for flow in case.flows for text in _rising(case.inputs, flow))
+
+
+def hidden(case: Case) -> Iterator[Untold]:
+    """What of the farm was not seen, or not often enough to say what it means."""
+    missing = tuple(unseen(case.inputs))
+    watch = f"Watch the whole farm ({words.listed(missing)}), and run the same plan again."
+    yield from (Untold(why, watch) for why in missing)
+    if case.stage is not None:
+        rows = case.stage.rows
+        yield from (seldom(disk, rows) for disk in untold(case.resources, rows))
+
+
+def slower_words(case: Case) -> str:
+    """How much longer operations took than at the first level, if that is why not all were started; else "".
+
+    By Little's law: ``started x service time`` sessions were busy, and at the first level's service time they
+    had been enough for all that was scheduled.
+    """
+    if case.climb is None:
+        return ""
+    first, last = case.climb.levels[0], case.climb.levels[-1]
+    flow = next(flow for flow in case.flows if flow.load.scenario == first.scenario)
+    if flow.service is None or flow.started_ratio is None or flow.started_ratio >= STARTED.value:
+        return ""
+    before = during_level(case.inputs, first).traffic.of(first.scenario).whole().service()
+    longer = flow.service.mean_s / before.mean_s if before else 0.0
+    if before is None or longer < KNEE_RISE.value or flow.started_ratio * longer < 1:
+        return ""
+    times = units.seconds(before.mean_s), units.seconds(flow.service.mean_s)
+    return (
+        f"operations of {first.scenario} took {times[0]} at {first.words} and {times[1]} up to {last.words}"
+    )
+
+
+def _silences(case: Case) -> Iterator[str]:
+    """Scenarios of which nothing ended for a good part of the time, though several should in any second."""
+    window = case.inputs.window
+    for flow in case.flows:
+        ended = case.inputs.traffic.of(flow.load.scenario).whole().per_step(window)
+        usual = flow.finished / len(ended) if len(ended) else 0.0
+        silent_s = float((ended == 0).sum() * window.step_s)
+        steady = flow.load.scheduled and flow.load.peak_per_s is None
+        if steady and usual >= EXPECTED.value and silent_s > OFTEN.value * window.seconds:
+            yield (
+                f"no operation of {flow.load.scenario} ended in {units.seconds(silent_s)} of "
+                f"{units.seconds(float(window.seconds))}"
+            )
+
+
+def _rising(inputs: Inputs, flow: Flow) -> Iterator[str]:
+    """Times that grow under a rate that stays: a queue that the farm does not get done with."""
+    if flow.load.model not in CONSTANT:
+        return
+    times = inputs.traffic.of(flow.load.scenario).whole().ok().medians_s(inputs.window)
+    times = times[np.isfinite(times)]
+    if len(times) < MIN_SAMPLES.value:
+        return
+    tau, p = scipy.stats.kendalltau(np.arange(len(times)), times)
+    third = len(times) // 3
+    first_s, last_s = float(np.median(times[:third])), float(np.median(times[-third:]))
+    if tau > 0 and p < DRIFTS.value and last_s > max(GROWN.value * first_s, first_s + GROWN_S.value):
+        yield (
+            f"operations of {flow.load.scenario} took {units.seconds(first_s)} in the first third and "
+            f"{units.seconds(last_s)} in the last, at the same rate"
+        )

@@ -1,0 +1,93 @@
+"""A farm that has room for everything, and fails, or keeps silent, or is slower and slower: no all-clear."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from harness.analysis.build import Build
+from harness.analysis.verdicts import judged
+
+from pinchpoint.analysis import Verdict
+
+
+def idle() -> Build:
+    """A SQL tier with room everywhere, asked for a thousand operations a second."""
+    build = Build(measure_s=60).host("sql1", "sql", cores=(0, 1), disks={"log": "sdb"})
+    build.cpu("sql1", 0.3, 0.2, cores=(0, 1)).disk("sql1", "sdb", 100, 0.002, busy=0.2, pressure=0.1)
+    return build.open("orders", "sql-mix", 1000)
+
+
+def failing(share: float, outcome: str = "connection_lost", **objective: float) -> Verdict:
+    """So many of them fail."""
+    build = idle()
+    build.operations("orders", "log_append", 1000 * (1 - share), 0.01)
+    build.operations("orders", "log_append", 1000 * share, 0.01, outcome=outcome)
+    if objective:
+        build.objective(scenario="orders", **objective)
+    return judged(build.generator(orders=(1000.0, 1000.0)))
+
+
+@pytest.mark.parametrize("share", [0.3, 0.02])
+def test_a_farm_that_fails_at_what_is_asked_gets_no_all_clear(share: float) -> None:
+    """It served the rest as planned; that its limit is above that, nobody has seen."""
+    verdict = failing(share)
+    assert verdict.outcome == "inconclusive"
+    assert verdict.summary.startswith("What limits the farm cannot be told from this run: ")
+    assert "used up; " in verdict.summary
+    assert "of the operations of orders failed (connection_lost)." in verdict.summary
+    assert verdict.experiment is not None
+    assert verdict.experiment.startswith("Find out why they fail")
+
+
+@pytest.mark.parametrize(
+    ("share", "outcome", "objective"),
+    [
+        (0.002, "connection_lost", {}),  # one in five hundred
+        (0.3, "connection_lost", {"errors_ratio": 0.4}),  # as many as are allowed
+        (0.3, "not_found", {}),  # what was asked for, not how much
+    ],
+)
+def test_what_fails_now_and_then_or_may_fail_takes_no_all_clear(
+    share: float, outcome: str, objective: dict[str, float]
+) -> None:
+    """It stays in the warnings."""
+    verdict = failing(share, outcome, **objective)
+    assert verdict.outcome == "not_reached", verdict.summary
+    assert any("of the operations failed" in warning for warning in verdict.warnings)
+
+
+def test_an_objective_that_is_missed_by_failures_says_so() -> None:
+    """More failed than is allowed: the farm was slower than is wanted, as before, and what failed is told."""
+    verdict = failing(0.3, errors_ratio=0.1)
+    assert verdict.outcome == "inconclusive"
+    assert "orders missed an objective, yet nothing that was measured is used up; " in verdict.summary
+    assert "of the operations of orders failed (connection_lost)" in verdict.summary
+
+
+@pytest.mark.parametrize(("silent_s", "outcome"), [(20, "inconclusive"), (3, "not_reached")])
+def test_a_farm_that_was_silent_for_a_while_gets_no_all_clear(silent_s: int, outcome: str) -> None:
+    """All of it was answered in the end; a stall of a few seconds is in the percentiles."""
+    build, begin = idle(), 30
+    end = begin + silent_s
+    build.operations("orders", "log_append", 1000, 0.01, seconds=range(begin))
+    build.operations("orders", "log_append", 1000 * silent_s, silent_s / 2, seconds=range(end, end + 1))
+    build.operations("orders", "log_append", 1000, 0.01, seconds=range(end + 1, build.seconds))
+    verdict = judged(build.generator(orders=(1000.0, 1000.0)))
+    assert verdict.outcome == outcome, verdict.summary
+    if outcome == "inconclusive":
+        assert "no operation of orders ended in 20 s of 60 s" in verdict.summary
+
+
+@pytest.mark.parametrize(
+    ("last_s", "outcome"), [(0.5, "inconclusive"), (0.015, "not_reached"), (0.001, "not_reached")]
+)
+def test_times_that_grow_at_the_same_rate_take_the_all_clear(last_s: float, outcome: str) -> None:
+    """From 10 ms to half a second in a minute: a queue grows, and the rate is beyond what the farm can do."""
+    build = idle()
+    build.operations("orders", "log_append", 1000, np.linspace(0.01, last_s, build.seconds))
+    verdict = judged(build.generator(orders=(1000.0, 1000.0)))
+    assert verdict.outcome == outcome, verdict.summary
+    if outcome == "inconclusive":
+        assert "in the last, at the same rate" in verdict.summary
+        assert verdict.experiment is not None
+        assert verdict.experiment.startswith("Run the same plan for longer, and at half the rate")
