@@ -29,7 +29,7 @@ from pinchpoint.analysis.unanswered import unanswered_words
 from pinchpoint.report import units, words
 
 CONSTANT = ("open", "soak")
-"""Load models whose rate stays: what grows under them is the farm's."""
+"""Load models whose rate stays: what changes under them is the farm's."""
 WHY_FAILING = (
     "Find out why they fail (events.jsonl, the logs of the farm's servers), or say how many may (objectives: "
     "errors); then run the same plan again."
@@ -48,9 +48,11 @@ def troubles(case: Case) -> Iterator[Untold]:
     """All of it, what was not seen first: behind that may lie all else."""
     yield from hidden(case)
     yield from (Untold(text, WHY_FAILING) for text in failing_words(case.inputs, case.flows))
-    answers = (slower_words(case), unanswered_words(case.inputs, case.flows), *_silences(case))
+    answers = (slower_words(case), unanswered_words(case.inputs, case.flows))
     yield from (Untold(text, UNWATCHED) for text in answers if text)
-    yield from (Untold(text, FOR_LONGER) for flow in case.flows for text in _rising(case.inputs, flow))
+    for flow in (one for one in case.flows if one.load.model in CONSTANT):
+        yield from (Untold(text, UNWATCHED) for text in _silence(case.inputs, flow))
+        yield from (Untold(text, FOR_LONGER) for text in _rising(case.inputs, flow))
 
 
 def hidden(case: Case) -> Iterator[Untold]:
@@ -85,25 +87,19 @@ def slower_words(case: Case) -> str:
     )
 
 
-def _silences(case: Case) -> Iterator[str]:
-    """Scenarios of which nothing ended for a good part of the time, though several should in any second."""
-    window = case.inputs.window
-    for flow in case.flows:
-        ended = case.inputs.traffic.of(flow.load.scenario).whole().per_step(window)
-        usual = flow.finished / len(ended) if len(ended) else 0.0
-        silent_s = float((ended == 0).sum() * window.step_s)
-        steady = flow.load.scheduled and flow.load.peak_per_s is None
-        if steady and usual >= EXPECTED.value and silent_s > OFTEN.value * window.seconds:
-            yield (
-                f"no operation of {flow.load.scenario} ended in {units.seconds(silent_s)} of "
-                f"{units.seconds(float(window.seconds))}"
-            )
+def _silence(inputs: Inputs, flow: Flow) -> Iterator[str]:
+    """That nothing ended for a good part of the time, though several operations should have in any second."""
+    window = inputs.window
+    ended = inputs.traffic.of(flow.load.scenario).whole().per_step(window)
+    usual = flow.finished / len(ended) if len(ended) else 0.0
+    silent_s = float((ended == 0).sum() * window.step_s)
+    if usual >= EXPECTED.value and silent_s > OFTEN.value * window.seconds:
+        whole = units.seconds(float(window.seconds))
+        yield f"no operation of {flow.load.scenario} ended in {units.seconds(silent_s)} of {whole}"
 
 
 def _rising(inputs: Inputs, flow: Flow) -> Iterator[str]:
-    """Times that grow under a rate that stays: a queue that the farm does not get done with."""
-    if flow.load.model not in CONSTANT:
-        return
+    """Times that grow: a queue that the farm does not get done with."""
     times = inputs.traffic.of(flow.load.scenario).whole().ok().medians_s(inputs.window)
     times = times[np.isfinite(times)]
     if len(times) < MIN_SAMPLES.value:
