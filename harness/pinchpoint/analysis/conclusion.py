@@ -54,25 +54,16 @@ def conclude(case: Case) -> Conclusion:
 
 
 def _blocking(case: Case) -> tuple[Gate, ...]:
-    """The gates that make the run invalid: a farm that is used up excuses operations that were not started.
+    """The gates that make the run invalid.
 
-    So does one that was full now and then, as in bursts, one whose operations took so much longer than at the
-    first level that the sessions would have done else, one that no longer answered at the end, and not having
-    seen the farm: then nobody knows whether it was. Of a run too short to name anything only the recorder can
-    be at fault: a few seconds say no more of the generator than of the farm.
+    Of a run too short to name anything only the recorder can be at fault: a few seconds say no more of the
+    generator than of the farm.
     """
-    excused = bool(
-        case.found
-        or any(hidden(case))
-        or any(_often_full(one) for one in case.resources)
-        or slower_words(case)
-        or unanswered_words(case.inputs, case.flows)
-    )
     brief = case.inputs.window.seconds < MIN_SECONDS.value
     gates = [
         gate
         for gate in case.failed
-        if not (gate.excusable and excused) and not (brief and gate.fact.metric != RECORDED)
+        if not (gate.excusable and _excused(case)) and not (brief and gate.fact.metric != RECORDED)
     ]
     if case.found and used_by_generator(case.found[0]):
         fact = facts(case.found[0])[0]
@@ -80,6 +71,22 @@ def _blocking(case: Case) -> tuple[Gate, ...]:
             Gate("", fact, "the load generator uses most of the farm's cores: give it cores of its own")
         )
     return tuple(gates)
+
+
+def _excused(case: Case) -> bool:
+    """Whether operations that were not started may be the farm's doing: it is used up.
+
+    So does one that was full now and then, as in bursts, one whose operations took so much longer than at the
+    first level that the sessions would have done else, one that no longer answered at the end, and not having
+    seen the farm: then nobody knows whether it was.
+    """
+    return bool(
+        case.found
+        or any(hidden(case))
+        or any(_often_full(one) for one in case.resources)
+        or slower_words(case)
+        or unanswered_words(case.inputs, case.flows)
+    )
 
 
 FULL_NOW: Mapping[ResourceType, Least] = {

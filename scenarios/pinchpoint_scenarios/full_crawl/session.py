@@ -125,9 +125,8 @@ class CrawlSession:
         done, self._done, self._links = self._done, [], 0
         try:
             return self._noted(done, record)
-        except (
-            DatabaseFailure
-        ) as failure:  # it takes nothing now: what is left is free when the lease runs out
+        except DatabaseFailure as failure:
+            # It takes nothing now: what is left is free when the lease runs out.
             return _crawl_db(failure)
 
     def _noted(self, done: Sequence[Done], record: Record) -> str:
