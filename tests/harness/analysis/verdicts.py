@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 
 from harness.analysis.build import Build
 
@@ -10,6 +11,7 @@ from pinchpoint.analysis import Verdict, analyse
 from pinchpoint.analysis.verdict import Advice
 
 SEEDS = (1, 2, 3, 4)
+FACTORS = {"declared": 1.0, "withheld": None, "x2": 2.0, "/2": 0.5}
 
 
 def judged(build: Build) -> Verdict:
@@ -74,3 +76,27 @@ def store(seed: int = 1, **own: float) -> Build:
         build.metric("nosql1", f"db.{name.replace('__', '.')}", level, noise=0.004)
     build.closed("burst", "nosql-burst", 16)
     return build.metric("generator1", "generator.users", 16.0, "burst", 0.0).generator()
+
+
+def answer(verdict: Verdict) -> tuple[str | None, ...]:
+    """(kind, tier, role), or the outcome where nobody is named."""
+    found = verdict.bottleneck
+    return (verdict.outcome,) if found is None else (found.kind, found.tier, found.role)
+
+
+def answers(build: Build, role: str, **limits: float) -> Iterator[tuple[str | None, ...]]:
+    """What is found with the limits as they are, withheld, doubled and halved."""
+    for factor in FACTORS.values():
+        for tier in build.manifest["farm"]["tiers"].values():
+            for host in tier["hosts"].values():
+                said = {name: value * factor for name, value in limits.items()} if factor and limits else None
+                if role in host["disks"]:
+                    host["disks"][role].update(limits=said, resolved_limits=said)
+        yield answer(analyse(build.run()))
+        if not limits:
+            return
+
+
+def length(measure_s: int) -> int:
+    """How many seconds of a disk a run of so many measured ones has."""
+    return Build(measure_s=measure_s).seconds
