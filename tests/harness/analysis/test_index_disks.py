@@ -1,4 +1,4 @@
-"""An index that is committed again and again, simulated I/O by I/O: with pauses, and few I/Os, mostly large."""
+"""An index that is committed again and again, simulated I/O by I/O: pauses, and few I/Os, mostly large."""
 
 from __future__ import annotations
 
