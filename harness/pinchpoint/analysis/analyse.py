@@ -30,6 +30,8 @@ from pinchpoint.analysis.levels import (
     highest_held,
     judged_part,
     level_table,
+    told_levels,
+    untold_words,
 )
 from pinchpoint.analysis.objectives import objective_table
 from pinchpoint.analysis.outlook import Outlook, look_ahead
@@ -58,11 +60,12 @@ def analyse(run: StoredRun) -> Verdict:
     whole = read_inputs(without_proof(run))
     if is_samples_alone(whole):
         return judge_samples(whole)
-    levels = held_levels(run.manifest)
-    climbed = level_table(whole, levels)
+    levels, climbed = _levels(run, whole)
     periods = find_periods(whole, levels)
     case = _judged_case(whole, levels, climbed, periods)
-    return with_proof(_verdict(whole, levels, climbed, case, periods), run, case)
+    found = _verdict(whole, levels, climbed, case, periods)
+    untold = untold_words(whole, held_levels(run.manifest))
+    return with_proof(replace(found, warnings=(*found.warnings, *untold)), run, case)
 
 
 def judged_case(run: StoredRun) -> Case | None:
@@ -70,8 +73,15 @@ def judged_case(run: StoredRun) -> Case | None:
     whole = read_inputs(without_proof(run))
     if is_samples_alone(whole):
         return None
-    levels = held_levels(run.manifest)
-    return _judged_case(whole, levels, level_table(whole, levels), find_periods(whole, levels))
+    levels, climbed = _levels(run, whole)
+    return _judged_case(whole, levels, climbed, find_periods(whole, levels))
+
+
+def _levels(run: StoredRun, whole: Inputs) -> tuple[tuple[Level, ...], tuple[dict[str, Any], ...]]:
+    """(the levels of a load in steps, what each brought); where all were too short, the last and nothing."""
+    noted = held_levels(run.manifest)
+    told = told_levels(whole, noted)
+    return told or noted[-1:], level_table(whole, told)
 
 
 def _verdict(

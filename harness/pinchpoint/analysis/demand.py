@@ -20,7 +20,7 @@ from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.inputs import Host, Inputs
 from pinchpoint.analysis.machine_disks import find_machine_disks
 from pinchpoint.analysis.memory import find_memory
-from pinchpoint.analysis.resources import Resource
+from pinchpoint.analysis.resources import Resource, placed
 from pinchpoint.analysis.series import Floats, Samples
 from pinchpoint.analysis.shared import find_connections, find_interfaces, find_locks
 from pinchpoint.analysis.stores import find_pools
@@ -65,14 +65,14 @@ def _cpu_pools(inputs: Inputs) -> Iterator[Resource]:
     for (machine, cores), group in groupby(sorted(users, key=pool), key=pool):
         hosts = list(group)
         everyone = [host.name for host in inputs.on_machine(machine)]
-        used = {f"use:{host.tier}": cores_used(inputs, host) for host in hosts}
+        names, tiers = placed(hosts)
         name = ",".join(map(str, cores))
         yield Resource(
             key=f"cpu:{machine}:{name}",
             type="cpu",
             machine=machine,
-            hosts=tuple(host.name for host in hosts),
-            tiers=tuple(dict.fromkeys(host.tier for host in hosts)),
+            hosts=names,
+            tiers=tiers,
             instance=name,
             cores=len(cores) or None,
             columns={
@@ -80,9 +80,15 @@ def _cpu_pools(inputs: Inputs) -> Iterator[Resource]:
                 "pressure": inputs.samples.first_of(everyone, "pressure.cpu_ratio"),
                 "use:generator": _generator_use(inputs, machine, cores),
                 "running": _running(inputs, hosts),
-                **used,
+                **{f"use:{tier}": _tier_use(inputs, tier, hosts) for tier in tiers},
             },
         )
+
+
+def _tier_use(inputs: Inputs, tier: str, hosts: list[Host]) -> Floats:
+    """Cores' worth of CPU that all of a tier's hosts here use; NaN where one of them was not measured."""
+    own = [cores_used(inputs, host) for host in hosts if host.tier == tier]
+    return np.asarray(np.sum(own, axis=0), dtype=np.float64)
 
 
 def _running(inputs: Inputs, hosts: list[Host]) -> Floats:
@@ -92,7 +98,7 @@ def _running(inputs: Inputs, hosts: list[Host]) -> Floats:
 
 
 def cores_used(inputs: Inputs, host: Host) -> Floats:
-    """Cores' worth of CPU a tier uses: its ratio times the cores that ratio is of (a quota may be lower)."""
+    """Cores' worth of CPU a host's tier uses: its ratio times the cores it is of (a quota may be lower)."""
     instance = f"tier:{host.tier}"
     ratio = inputs.samples.steps(host.name, "cpu.busy_ratio", instance)
     of = inputs.samples.steps(host.name, "cpu.cores", instance)
@@ -108,16 +114,19 @@ def pool_busy(samples: Samples, hosts: list[str], cores: tuple[int, ...]) -> Flo
 def _generator_use(inputs: Inputs, machine: str, cores: tuple[int, ...]) -> Floats:
     """Cores' worth of CPU the load generators took out of this pool; 0 where they have cores of their own.
 
-    A worker that does not say where it ran is on the farm's machine only if the farm has just one.
+    A worker that was not pinned may use all cores of its machine. One that does not say where it ran is on
+    the farm's only if that has just one, and the worker was given cores of it.
     """
     total = np.zeros(inputs.window.steps)
     single = len({host.machine for host in inputs.hosts}) == 1
+    all_cores = next((host.usable for host in inputs.on_machine(machine) if host.usable), ())
     for worker in inputs.generators:
-        here = worker.machine == machine or (worker.machine is None and single)
-        shared = set(worker.cores) & set(cores)
+        here = worker.machine == machine or (worker.machine is None and single and bool(worker.cores))
+        may_use = worker.cores or all_cores
+        shared = set(may_use) & set(cores)
         if here and shared:
             used = inputs.samples.steps(worker.name, "generator.cpu_ratio")
-            total += used * len(shared) / len(worker.cores)
+            total += used * len(shared) / len(may_use)
     return total
 
 

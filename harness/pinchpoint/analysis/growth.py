@@ -118,7 +118,7 @@ def _queue(one: Suspicion, measured: Sequence[Measures], use: Floats, climb: Cli
     ranked = np.where(full, waiting[full].mean(), waiting) if full.any() else waiting
     load = np.array([level.amount for level in climb.levels])
     tau, p = scipy.stats.kendalltau(load[known], ranked[known], alternative="greater")
-    if p >= RISES.value:
+    if not p < RISES.value:  # nor where it was the same at all levels, of which there is no correlation
         return None
     first, last = (show(float(waiting[known][at])) for at in (0, -1))
     text = f"{words} grew with the load: {first} at the first level, {last} at the last (tau {tau:.2f})"

@@ -365,7 +365,8 @@ def _load(name: str, spec: Mapping[str, Any], seed: int) -> Load:
 
 
 def _sources(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """(name, kind) of a crawl's sources; a source is named by its name, else its endpoint, else its kind."""
+    """(name, kind) of a crawl's sources: its name, else profiles, else its endpoint, else its kind."""
     for source in (spec.get("params") or {}).get("sources") or ():
         kind = str(source.get("kind") or "")
-        yield str(source.get("name") or source.get("endpoint") or kind), kind
+        other = kind if kind == "profiles" else source.get("endpoint") or kind
+        yield str(source.get("name") or other), kind

@@ -56,6 +56,23 @@ def held_levels(manifest: Mapping[str, Any]) -> tuple[Level, ...]:
     )
 
 
+def told_levels(inputs: Inputs, levels: Sequence[Level]) -> tuple[Level, ...]:
+    """Those that hold a whole step: in a run of hours, with steps of ten seconds, a short one may not."""
+    return tuple(level for level in levels if _window(inputs, level).steps)
+
+
+def untold_words(inputs: Inputs, noted: Sequence[Level]) -> Iterator[str]:
+    """That nothing is known of some levels."""
+    told, step_s = told_levels(inputs, noted), inputs.window.step_s
+    for scenario in dict.fromkeys(level.scenario for level in noted if level not in told):
+        every = [level for level in noted if level.scenario == scenario]
+        missing = sum(level not in told for level in every)
+        yield (
+            f"{missing} of {len(every)} levels of {scenario} were too short to tell anything of: so long a "
+            f"run is kept in steps of {step_s} s; hold each for {3 * step_s} s or more"
+        )
+
+
 def judged_part(
     inputs: Inputs, levels: Sequence[Level], knee: Knee | None, full_from_s: float = math.inf
 ) -> Inputs:
@@ -110,8 +127,12 @@ def level_table(inputs: Inputs, levels: Sequence[Level]) -> tuple[dict[str, Any]
 
 def during_level(inputs: Inputs, level: Level) -> Inputs:
     """What was done during a level, as if only that had been measured; samples as they are."""
-    window = Window.between(level.start_s, level.end_s, float(inputs.window.step_s))
+    window = _window(inputs, level)
     return replace(inputs, window=window, traffic=inputs.whole.during(window))
+
+
+def _window(inputs: Inputs, level: Level) -> Window:
+    return Window.between(level.start_s, level.end_s, float(inputs.window.step_s))
 
 
 def _row(inputs: Inputs, level: Level) -> dict[str, Any]:

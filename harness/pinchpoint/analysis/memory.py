@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from pinchpoint.analysis.inputs import Host, Inputs
-from pinchpoint.analysis.resources import Resource
+from pinchpoint.analysis.resources import Resource, placed
 from pinchpoint.analysis.series import Floats
 from pinchpoint.analysis.thresholds import PAGING
 
@@ -34,13 +34,13 @@ def find_memory(inputs: Inputs, disks: tuple[Resource, ...]) -> Iterator[Resourc
 
 
 def _memory(inputs: Inputs, hosts: tuple[Host, ...], instance: str, left: Floats, again: Floats) -> Resource:
-    names = [host.name for host in hosts]
+    names, tiers = placed(hosts)
     return Resource(
-        key=f"memory:{hosts[0].machine}:{instance}",
+        key=f"memory:{names[0] if instance else hosts[0].machine}:{instance}",
         type="memory",
         machine=hosts[0].machine,
-        hosts=tuple(names),
-        tiers=tuple(dict.fromkeys(host.tier for host in hosts)),
+        hosts=names,
+        tiers=tiers,
         instance=instance,
         columns={
             "used": 1.0 - left,

@@ -87,7 +87,9 @@ def _measured(traffic: Traffic, metric: str, length_s: int) -> float | None:
     if metric in PERCENTILES:
         done = traffic.ok()
         latency = done.response(traffic.dropped) or done.service(traffic.dropped)
-        return None if latency is None else float(getattr(latency, metric))
+        if latency is None:
+            return math.inf if traffic.dropped else None
+        return float(getattr(latency, metric))
     if length_s == 0:
         return None
     if metric == THROUGHPUT:

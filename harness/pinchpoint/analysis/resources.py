@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from pinchpoint.analysis.inputs import DiskRole, Limits
+from pinchpoint.analysis.inputs import DiskRole, Host, Limits
 from pinchpoint.analysis.movement import Movement
 from pinchpoint.analysis.pace import Pace
 from pinchpoint.analysis.series import Floats, Key
@@ -60,7 +60,8 @@ class Resource:
             ``dependency`` what users wait for outside of what is watched, ``lock`` a database's locks,
             ``memory`` of a tier or a machine, ``network`` an interface, ``pool`` a server's connections.
         machine: where it is.
-        hosts: the hosts that use it, the reporting one first.
+        hosts: the hosts that use it, the reporting one first: as many as there are tiers, one of each; then
+            the others.
         tiers: the tiers that use it, in the same order.
         instance: cores ("0,1"), thread name, device, source or endpoint, kind of lock, interface.
         cores: how many cores a pool has; None where that is not known.
@@ -113,3 +114,10 @@ class Resource:
     def role(self) -> str | None:
         """The first role of a device; all disks of a machine together have none."""
         return self.roles[0].role if self.roles and self.whole is None else None
+
+
+def placed(hosts: Iterable[Host]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(their names, their tiers) in the order in which a resource has them."""
+    firsts: dict[str, Host] = {}
+    others = [host for host in hosts if firsts.setdefault(host.tier, host) is not host]
+    return tuple(host.name for host in (*firsts.values(), *others)), tuple(firsts)

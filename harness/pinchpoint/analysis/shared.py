@@ -9,7 +9,7 @@ import numpy as np
 from pinchpoint.analysis.dependencies import held_outside
 from pinchpoint.analysis.flows import Flow, going_on
 from pinchpoint.analysis.inputs import Inputs
-from pinchpoint.analysis.resources import Resource
+from pinchpoint.analysis.resources import Resource, placed
 from pinchpoint.analysis.series import Floats, Key
 from pinchpoint.analysis.sessions import active_sessions, held_for_disks, largest_lock
 
@@ -79,17 +79,18 @@ def find_interfaces(
         received, sent = (inputs.samples.steps(key.host, name, key.instance) for name in names)
         most = np.fmax(received, sent)
         fuller = max(names, key=lambda name: inputs.samples.mean(key.host, name, key.instance) or 0.0)
+        all_names, tiers = placed(everyone)
         yield Resource(
             key=f"network:{hosts[0].machine}:{key.instance}",
             type="network",
             machine=hosts[0].machine,
-            hosts=tuple(host.name for host in everyone),
-            tiers=tuple(dict.fromkeys(host.tier for host in everyone)),
+            hosts=all_names,
+            tiers=tiers,
             instance=key.instance,
             views=(Key(key.host, fuller, key.instance),),
             columns={
                 "used": np.divide(most, speed, out=np.full_like(most, np.nan), where=speed > 0),
-                "witness": _idle(inputs, flows, disks, {host.tier for host in everyone}),
+                "witness": _idle(inputs, flows, disks, set(tiers)),
             },
         )
 

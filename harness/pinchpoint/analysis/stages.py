@@ -48,10 +48,8 @@ def find_stages(inputs: Inputs) -> tuple[Stage, ...]:
     peak = peak_steps(inputs)[cut:]
     if peak.sum() * inputs.window.step_s < MIN_SECONDS.value:
         return (Stage("measure", rows, cut, steady, unsteady),)
-    return (
-        Stage("base", rows[~peak], cut, steady, unsteady),
-        Stage("peak", rows[peak], cut, steady, unsteady),
-    )
+    parts = {"base": rows[~peak], "peak": rows[peak]}
+    return tuple(Stage(name, part, cut, steady, unsteady) for name, part in parts.items() if len(part))
 
 
 def peak_steps(inputs: Inputs, scenario: str | None = None) -> npt.NDArray[np.bool_]:

@@ -20,7 +20,7 @@ DEPTH = {"web": 1, "search": 1, "files": 1, "sql": 2, "nosql": 2}
 """How deep a tier lies on the call path. A resource that is used up pushes back upstream, so the deepest of
 several is the cause. Tiers a user named are taken as the first to be called."""
 
-SOURCE_TIER = {"sharepoint": "web", "files": "files"}
+SOURCE_TIER = {"sharepoint": "web", "profiles": "web", "files": "files"}
 """The tier behind a crawled source of that kind, where the farm has one."""
 CRAWL_TIERS = {"search": ("/index",), "sql": ("/crawl_db",)}
 """The stages of a crawled document by the tier they go to."""

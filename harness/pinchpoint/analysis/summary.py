@@ -250,7 +250,9 @@ def _of_suspects(found: Sequence[Suspicion]) -> str:
 
 def _relief(one: Suspicion) -> str:
     reliefs = {
-        "disk": "put it on a faster disk",
+        "disk": "use a larger machine" if one.resource.whole else "put it on a faster disk",
+        "thread": "run it on a faster core, or as several processes",
+        "allowance": "allow it more CPU",
         "dependency": "reach it without a delay",
         "lock": "let fewer transactions want the same rows",
         "memory": "give it twice as much",

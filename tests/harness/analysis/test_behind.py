@@ -10,6 +10,8 @@ from harness.analysis.test_shapes import answer
 from harness.analysis.tiers import COMMITS, READS, behind, idle, logging, reading
 
 from pinchpoint.analysis import Verdict, analyse
+from pinchpoint.analysis.flows import find_flows
+from pinchpoint.analysis.inputs import read_inputs
 
 
 def judged(build: Build) -> Verdict:
@@ -71,3 +73,16 @@ def test_a_database_that_hardly_does_anything_is_not_what_the_web_tier_waits_for
     assert answer(verdict) == ("external", "web", None), verdict.summary
     assert verdict.bottleneck is not None
     assert verdict.bottleneck.confidence == "medium"
+
+
+def test_profiles_are_the_web_tier_s_beside_the_site_they_belong_to() -> None:
+    """Both sources have one endpoint, and each its own name: neither lies outside of the farm."""
+    build = Build().host("web1", "web").host("sql1", "sql").closed("crawl", "full-crawl", 8)
+    sources = [{"kind": "sharepoint"}, {"kind": "profiles", "endpoint": "sharepoint"}]
+    build.manifest["plan"]["scenarios"]["crawl"]["params"] = {"sources": sources}
+    for source in ("sharepoint", "profiles"):
+        build.operations("crawl", f"document:{source}", 20, 0.2)
+        build.operations("crawl", f"document:{source}/fetch", 20, 0.1)
+    [flow] = find_flows(read_inputs(build.run()))
+    found = {station.name: station.tier for station in flow.stations if station.source}
+    assert found == {"sharepoint": "web", "profiles": "web"}

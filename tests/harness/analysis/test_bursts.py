@@ -174,3 +174,15 @@ def test_a_burst_whose_recovery_nobody_could_see_hides_no_other_s() -> None:
     assert _median_burst([*seen, {"recovery_s": None, "watched_s": 0}], "recovery_s") == 3.0
     assert _median_burst([*seen, {"recovery_s": None, "watched_s": 9}], "recovery_s") is None
     assert math.isclose(_median_burst([{"done": 1, "watched_s": 0}], "done") or 0, 1.0)
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["nothing else", "a base before it"])
+def test_a_window_inside_a_burst_is_judged(*, whole: bool) -> None:
+    """Where all that was measured lies in one there is a peak alone; with ten seconds before it, a base."""
+    build = Build(measure_s=30, warm_up_s=30 if whole else 10).host("nosql1", "nosql").cpu("nosql1", 0.4, 0.4)
+    build.burst("burst", 50.0, 400.0, 60.0, 30.0)
+    seconds = np.arange(build.seconds)
+    rate = np.where(seconds >= (30 if whole else 25), 400.0, 50.0)
+    build.operations("burst", "write", rate, 0.002)
+    verdict = analyse(build.generator(burst=(rate, rate)).run())  # type: ignore[arg-type]  # one a second
+    assert [stage["name"] for stage in verdict.stages] == (["peak"] if whole else ["base", "peak"])

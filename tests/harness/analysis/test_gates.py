@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from harness.analysis.build import Build, crawl_bound_by_search, shared_farm
+from harness.analysis.build import MACHINE, Build, crawl_bound_by_search, shared_farm
 from harness.analysis.verdicts import judged, named
 
 from pinchpoint.analysis import exit_status
@@ -178,13 +178,27 @@ def test_a_recorder_that_failed_invalidates(how: str) -> None:
     assert exit_status(verdict) == 3
 
 
-def test_a_generator_that_takes_the_farm_s_only_core_invalidates() -> None:
-    """On one core for all, a load generator that uses most of it measures itself."""
+@pytest.mark.parametrize("pinned", [True, False])
+def test_a_generator_that_takes_the_farm_s_only_core_invalidates(*, pinned: bool) -> None:
+    """On one core for all, a load generator that uses most of it measures itself; nobody is pinned there."""
     build = shared_farm(Build())
-    build.manifest["generators"] = [{"worker": "generator1", "cores": [0]}]
+    worker = {"cores": [0]} if pinned else {"cores": [], "machine_id": MACHINE}
+    build.manifest["generators"] = [{"worker": "generator1", **worker}]
+    for facts in build.manifest["hosts"].values():
+        facts["usable_cores"] = [0]
     for host, share in (("web1", 0.1), ("search1", 0.15), ("sql1", 0.1), ("nosql1", 0.02)):
         build.cpu(host, 0.98, share, pressure=0.9)
     build.closed("crawl", "full-crawl", 8).operations("crawl", "document:site", 80, 0.1)
     verdict = judged(build.generator(cpu=0.6))
     assert verdict.outcome == "invalid"
     assert "cores of its own" in verdict.summary
+
+
+def test_an_unpinned_generator_of_another_machine_takes_nothing_of_the_farm_s() -> None:
+    """Whoever uses the other half of these cores, it is not the generator, which runs elsewhere."""
+    build = Build().host("sql1", "sql", cores=(0, 1)).cpu("sql1", 0.99, 0.4, cores=(0, 1), pressure=0.9)
+    build.manifest["generators"] = [{"worker": "generator1", "cores": [], "machine_id": "elsewhere"}]
+    build.closed("orders", "sql-mix", 4).operations("orders", "log_append", 400, 0.01)
+    verdict = judged(build.generator(cpu=0.6))
+    assert verdict.outcome == "inconclusive", verdict.summary
+    assert "used by programs that are not the farm's" in verdict.summary

@@ -264,3 +264,55 @@ def test_every_fact_of_a_climb_rests_on_samples() -> None:
     grown = [fact for fact in told(verdict) if fact.evidence == "E2" and fact.value is not None]
     assert grown
     assert [fact.fact for fact in told(verdict) if fact.value is not None and not fact.samples] == []
+
+
+def test_what_waits_alike_at_all_levels_did_not_grow_with_the_load() -> None:
+    """Nobody waits for a lock at any level, and cores that somebody else keeps full have one queue: no E2."""
+    levels = np.arange(100.0, 900.0, 100.0)
+    build = climb(levels, 600)
+    build.samples = [row for row in build.samples if row[3] not in {"cpu.busy_ratio", "pressure.cpu_ratio"}]
+    build.cpu("sql1", 0.99, 0.99, cores=(0, 1), pressure=0.9, noise=0.0)
+    found = told(judged(build.sessions("sql1", 5.0)))
+    assert found
+    assert not [fact.fact for fact in found if "nan" in fact.fact]
+    assert not [fact for fact in found if fact.evidence == "E2" and fact.metric == "pressure.cpu_ratio"]
+
+
+@pytest.mark.parametrize("levels", [8, 3], ids=["a knee to be looked for", "too few for one"])
+def test_levels_too_short_for_the_steps_of_a_run_of_hours_are_left_out(levels: int) -> None:
+    """Over an hour steps are ten seconds long: of 15 s, two of them of the level before, some hold none."""
+    each_s = 15
+    build = Build(measure_s=3800, warm_up_s=WARM_UP_S).host("sql1", "sql").cpu("sql1", 0.4, 0.4)
+    offered = np.arange(1.0, levels + 1) * 50
+    rate = np.full(build.seconds, offered[0])
+    rate[-levels * each_s :] = np.repeat(offered, each_s)
+    build.steps("orders", "sql-mix", offered, each_s)
+    build.operations("orders", "log_append", rate, 0.002, noise=0.01)
+    verdict = judged(build.generator(orders=(rate, rate)))  # type: ignore[arg-type]  # one value a second
+    [said] = [warning for warning in verdict.warnings if "too short to tell anything of" in warning]
+    assert f"of {levels} levels of orders" in said
+    assert "hold each for 30 s or more" in said
+    assert 0 < len(verdict.levels) < levels
+    assert all(row["throughput_per_s"] for row in verdict.levels)
+
+
+def test_levels_none_of_which_was_long_enough_tell_nothing() -> None:
+    """Nothing was measured that could be judged, and the generator is not to blame for that."""
+    build = Build(measure_s=3800, warm_up_s=WARM_UP_S).host("sql1", "sql").cpu("sql1", 0.4, 0.4)
+    build.steps("orders", "sql-mix", np.array([50.0]), 9)
+    build.operations("orders", "log_append", 50, 0.002)
+    verdict = judged(build.objective(scenario="orders", p95_s=1.0).generator(orders=(50, 50)))
+    assert verdict.outcome == "inconclusive", verdict.summary
+    assert verdict.levels == ()
+    assert any("1 of 1 levels of orders" in warning for warning in verdict.warnings)
+
+
+def test_a_time_of_what_never_started_at_all_is_missed() -> None:
+    """The farm hangs throughout: 200 a second are dropped, none is done, and a p95 is promised."""
+    build = Build().host("sql1", "sql").cpu("sql1", 0.02).open("orders", "sql-mix", 200)
+    build.operations("orders", "log_append", 0, 0.01, dropped=200.0).objective(scenario="orders", p95_s=1.0)
+    verdict = judged(build.generator(orders=(200, 0)))
+    [row] = verdict.objectives
+    assert (row["met"], row["value"]) == (False, None)
+    assert row["result"] == "missed; 100 % of its operations never started"
+    assert exit_status(verdict) in (1, 3)

@@ -7,6 +7,13 @@ from harness.analysis.build import Build, crawl_bound_by_search, shared_farm
 from harness.analysis.verdicts import SEEDS, judged, named, two_machines
 
 from pinchpoint.analysis import exit_status
+from pinchpoint.analysis.demand import find_resources
+from pinchpoint.analysis.flows import find_flows
+from pinchpoint.analysis.inputs import read_inputs
+from pinchpoint.analysis.measures import ShareMeasures
+from pinchpoint.analysis.resources import Resource, ResourceType
+from pinchpoint.analysis.signature import Suspicion
+from pinchpoint.analysis.summary import experiment
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -109,3 +116,61 @@ def test_nobody_is_blamed_for_cores_whose_use_was_not_measured() -> None:
     assert verdict.bottleneck is not None
     assert verdict.bottleneck.confidence == "low"
     assert "who uses most was not measured" in verdict.summary
+
+
+@pytest.mark.parametrize("nodes", [2, 3])
+def test_all_nodes_of_a_tier_on_one_machine_count_as_its_use(nodes: int) -> None:
+    """Nodes of one store share a machine's cores evenly: together they are the farm, and no strangers."""
+    build = Build().host("sql1", "sql", cores=(0, 1))
+    for number in range(nodes):
+        name = f"nosql{number + 1}"
+        build.host(name, "nosql", cores=(0, 1)).cpu(name, 0.98, 0.9 / nodes, cores=(0, 1), pressure=0.9)
+    build.cpu("sql1", 0.98, 0.05, cores=(0, 1), pressure=0.9)
+    build.closed("burst", "nosql-burst", 16).operations("burst", "write", 800, 0.02)
+    verdict = judged(build.generator())
+    assert verdict.bottleneck is not None, verdict.summary
+    assert named(verdict)[:3] == ("cpu", "nosql", "nosql1")
+    assert verdict.bottleneck.uses[0]["share_ratio"] == pytest.approx(0.92, abs=0.03)
+
+
+def test_a_tier_beside_several_hosts_of_another_is_named_with_its_own_host() -> None:
+    """Two idle nodes of a store come before sql1, which uses the cores."""
+    build = Build()
+    for name, tier, share in (("c1", "nosql", 0.02), ("c2", "nosql", 0.02), ("sql1", "sql", 0.9)):
+        build.host(name, tier, cores=(0, 1)).cpu(name, 0.98, share, cores=(0, 1), pressure=0.9)
+    build.closed("orders", "sql-mix", 8).operations("orders", "log_append", 800, 0.01)
+    verdict = judged(build.generator())
+    assert named(verdict)[:3] == ("cpu", "sql", "sql1")
+    assert verdict.bottleneck is not None
+    [own] = [fact for fact in verdict.bottleneck.evidence if fact.instance == "tier:sql"]
+    assert own.host == "sql1"
+
+
+def test_capped_nodes_of_a_tier_have_a_memory_each() -> None:
+    """Two nodes of one machine, the second short of memory: two resources, and it is the second."""
+    build = Build()
+    for name, left in (("c1", 0.6), ("c2", 0.01)):
+        build.host(name, "nosql", cores=(0, 1)).cpu(name, 0.3, 0.1, cores=(0, 1))
+        build.metric(name, "mem.available_ratio", left, "tier:nosql", 0.0)
+    build.closed("burst", "nosql-burst", 8).operations("burst", "write", 80, 0.1).generator()
+    inputs = read_inputs(build.run())
+    found = [one for one in find_resources(inputs, find_flows(inputs)) if one.type == "memory"]
+    assert len({one.key for one in found}) == 2
+    assert {one.hosts for one in found} == {("c1",), ("c2",)}
+
+
+@pytest.mark.parametrize(
+    ("kind", "whole", "remedy"),
+    [
+        ("thread", None, "run it on a faster core"),
+        ("allowance", None, "allow it more CPU"),
+        ("disk", "azure/ds12", "use a larger machine"),
+        ("disk", None, "put it on a faster disk"),
+        ("cpu", None, "give it more cores"),
+    ],
+)
+def test_the_experiment_relieves_what_it_names(kind: ResourceType, whole: str | None, remedy: str) -> None:
+    """More cores lift no thread and no quota, a faster disk no machine's cap."""
+    resource = Resource("x", kind, "a", ("sql1",), ("sql",), "x", whole=whole)
+    found = ShareMeasures(used=0.99, witness=None)
+    assert remedy in experiment((), [Suspicion(resource, "cpu", frozenset({"E1"}), found)])
