@@ -19,7 +19,7 @@ State = Literal["saturated", "busy", "fine", "not measured"]
 FIRST, NEXT, SUSPECTED, LIMITS = "gives way first", "would give way next", "suspected", "limits this run"
 """The verdict's words on a resource. A generator can limit a run with CPU to spare: its state stays."""
 
-_SHOWN = ("cpu.busy_ratio", "mem.available_ratio", "generator.cpu_ratio")
+_SHOWN = ("cpu.busy_ratio", "mem.available_ratio", "generator.cpu_ratio", "generator.users")
 
 # Where "busy" begins in the picture; PAL's warning levels. The verdict does not rest on them.
 _CPU_WARNING = 0.50
@@ -91,7 +91,7 @@ def picture(run: StoredRun, verdict: Mapping[str, Any], clock: Clock) -> tuple[M
     ]
     known = {host for hosts in machines(run).values() for host in hosts}
     found += [_unseen(tier, host, run) for tier, host in placed if host not in known]
-    return (*found, *_generators(means, verdict))
+    return (*found, *_generators(run, means, verdict))
 
 
 def _machine(
@@ -206,13 +206,39 @@ def _marked(resource: Resource, mark: str) -> Resource:
     return Resource(resource.name, state, resource.words, mark)
 
 
-def _generators(means: Means, verdict: Mapping[str, Any]) -> tuple[Machine, ...]:
+def _generators(run: StoredRun, means: Means, verdict: Mapping[str, Any]) -> tuple[Machine, ...]:
     hosts = means.hosts("generator.cpu_ratio")
     if not hosts:
         return ()
-    blamed = (verdict.get("bottleneck") or {}).get("kind") == "generator"
+    blamed = _limiting(run, means, verdict)
     boxes = []
     for host in hosts:
         cpu = _cpu(means.of(host, "generator.cpu_ratio"), "", "of one core used")
-        boxes.append(Box("load generator", host, (replace(cpu, mark=LIMITS if blamed else ""),)))
+        boxes.append(Box("load generator", host, (replace(cpu, mark=LIMITS if host in blamed else ""),)))
     return (Machine("load", "not part of the farm", (), tuple(boxes), outside=True),)
+
+
+def _limiting(run: StoredRun, means: Means, verdict: Mapping[str, Any]) -> set[str]:
+    """The load workers that limited a run; all there are, where nobody is named.
+
+    Those that are named, those that share a core with them, and all of a scenario named without a worker.
+    """
+    blame = verdict.get("bottleneck") or {}
+    if blame.get("kind") != "generator":
+        return set()
+    core = {
+        one["worker"]: tuple(one["cores"])
+        for one in run.manifest.get("generators") or ()
+        if len(one.get("cores") or ()) == 1
+    }
+    told = [(fact.get("host"), fact.get("instance")) for fact in blame.get("evidence") or ()]
+    cores = {core.get(name, name) for name, _ in told}
+    scenarios = [instance for name, instance in told if not name]
+    hosts = means.hosts("generator.cpu_ratio")
+    found = {
+        host
+        for host in hosts
+        if core.get(host, host) in cores
+        or any(means.of(host, "generator.users", scenario) for scenario in scenarios)
+    }
+    return found or set(hosts)
