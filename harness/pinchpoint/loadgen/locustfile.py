@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 from pydantic import field_validator, model_validator
 
+from pinchpoint.addresses import names_server
 from pinchpoint_scenarios import registry
 from pinchpoint_scenarios.contract import Context, Params, Scenario, Session
 from pinchpoint_scenarios.errors import EndpointUnreachable, ScenarioError
@@ -43,6 +44,11 @@ class LocustfileParams(Params):
     @classmethod
     def _is_url(cls, host: str | None) -> str | None:
         if host is not None:
+            if not names_server(host):
+                raise ValueError(
+                    "no host, a host that can be no name, or a wrong port; allowed: a URL such as "
+                    "http://web1:8080, its port from 1 to 65535"
+                )
             parts = urlsplit(host)
             if not parts.scheme or not parts.hostname:
                 raise ValueError("allowed: a URL such as http://web1:8080")
@@ -120,11 +126,19 @@ def scenario_class(use: str) -> type[Scenario]:
 
 @dataclass(frozen=True, slots=True)
 class FoundUser:
-    """One user class of a locustfile: its name, its own host, and whether it needs one."""
+    """One user class of a locustfile.
+
+    Attributes:
+        name: the class's name.
+        host: its own base URL, if it has one.
+        is_http: whether it cannot be made without a base URL.
+        fixed_count: how many users of it there are, however many are asked for; 0: any number.
+    """
 
     name: str
     host: str | None
     is_http: bool
+    fixed_count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,12 +180,15 @@ def _inspected(path: Path, _changed_ns: int) -> Found:
     if "error" in said:
         raise ScenarioError(said["error"])
     users = tuple(
-        FoundUser(**{key: one[key] for key in ("name", "host", "is_http")}) for one in said["classes"]
+        FoundUser(**{key: one[key] for key in ("name", "host", "is_http", "fixed_count")})
+        for one in said["classes"]
     )
     return Found(users, said["has_shape"])
 
 
 def _reach(host: str) -> None:
+    if not names_server(host):
+        return  # a list of hosts, or what only the file's own client understands
     parts = urlsplit(host)
     port = parts.port or _PORTS.get(parts.scheme)
     if parts.hostname is None or port is None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+from pinchpoint.addresses import LONGEST_NAME_BYTES, can_be_looked_up, is_host
 from pinchpoint.errors import InputError
 from pinchpoint.plan.problems import Unfit, nearest, quoted
 from pinchpoint.plan.redact import redacted_text
@@ -29,6 +30,9 @@ SCHEMES: Mapping[str, tuple[str, ...]] = {
 
 _FORMS = {"odbc": "odbc:///?dsn=NAME"}
 """Schemes that need no host, and what they need: a data source of the system's knows it."""
+_SEVERAL = ("postgresql", "cassandra", "scylla", "mongodb")
+"""Schemes whose URL may name several hosts, with commas between them."""
+_ENCODED = "in a password write %2F for '/', %40 for '@'"
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
@@ -85,7 +89,7 @@ def check_variables(text: str) -> None:
 
 
 def check_url(name: str, url: str) -> None:
-    """Raise ``Unfit`` unless the URL fits the endpoint of that name: its scheme, a host, a sensible port."""
+    """Raise ``Unfit`` unless the URL fits the endpoint of that name: its scheme, its hosts, their ports."""
     schemes = SCHEMES[name]
     allowed = "allowed: " + " or ".join(_FORMS.get(scheme, f"{scheme}://HOST") for scheme in schemes)
     shown = quoted(redacted_text(url))
@@ -96,16 +100,45 @@ def check_url(name: str, url: str) -> None:
         raise Unfit(f"{shown} has the scheme {quoted(scheme)}", allowed, nearest(scheme, schemes))
     if any(character.isspace() or not character.isprintable() for character in url):
         raise Unfit(f"{shown} holds white space", f"{allowed}; write %20 for a space")
-    if not _has_host(url) and scheme not in _FORMS:
-        raise Unfit(
-            f"{shown} has no host, or a wrong port",
-            f"{allowed}; a port is a number up to 65535; in a password write %2F for '/', %40 for '@'",
-        )
-    if odbc.is_odbc(url) and "${" not in url:
-        _check_odbc(name, url)
+    if odbc.is_odbc(url):
+        _check_odbc(name, url, allowed)
+    else:
+        _check_hosts(url, allowed)
 
 
-def _check_odbc(name: str, url: str) -> None:
+def _check_hosts(url: str, allowed: str) -> None:
+    """Raise ``Unfit`` unless every host of the URL can be one; one with a variable is judged once filled in.
+
+    No host is shown by itself: where a password is not encoded, what stands in a host's place is part of it.
+    """
+    scheme, shown = url.partition("://")[0], quoted(redacted_text(url))
+    hosts = _netloc(url).rpartition("@")[2].split(",")
+    if len(hosts) > 1 and scheme not in _SEVERAL:
+        raise Unfit(f"{shown} has several hosts", f"allowed: {scheme}://HOST; {_ENCODED}")
+    for number, host in enumerate(hosts, 1):
+        which = f" (host {number} of {len(hosts)})" if len(hosts) > 1 else ""
+        if "${" in host and not host.startswith(":"):
+            continue
+        if not is_host(host):
+            raise _no_host(f"{shown} has no host, or a wrong port{which}", allowed)
+        if not can_be_looked_up(host):
+            raise Unfit(
+                f"{shown} has a host that can be no name{which}",
+                f"{allowed}; 1 to 63 bytes before, between and after the dots of a name, "
+                f"{LONGEST_NAME_BYTES} in all; {_ENCODED}",
+            )
+
+
+def _no_host(found: str, allowed: str) -> Unfit:
+    return Unfit(found, f"{allowed}; a port is a number from 1 to 65535; {_ENCODED}")
+
+
+def _check_odbc(name: str, url: str, allowed: str) -> None:
+    """Likewise of an ODBC endpoint, whose driver has names of its own: ``.``, ``HOST%5CINSTANCE``."""
+    if not _has_host(url) and url.partition("://")[0] not in _FORMS:
+        raise _no_host(f"{quoted(redacted_text(url))} has no host, or a wrong port", allowed)
+    if "${" in url:
+        return
     try:
         odbc.parse(Endpoint(name, url))
     except odbc.AddressError as error:
@@ -116,11 +149,18 @@ def _has_host(url: str) -> bool:
     try:
         parts = urlsplit(url)
         host = parts.netloc.rpartition("@")[2]
-        if "," in host or "${" in parts.netloc:  # the ports of a list, or from a variable, are judged later
+        if "," in host or "${" in parts.netloc:  # what comes from a variable is judged later
             return bool(host) and not host.startswith(":")
         return bool(parts.hostname) and parts.port != 0
     except ValueError:
         return False
+
+
+def _netloc(url: str) -> str:
+    try:
+        return urlsplit(url).netloc
+    except ValueError:  # brackets that hold no IPv6 address
+        return ""
 
 
 def _url(name: str, text: str, environ: Mapping[str, str]) -> str:

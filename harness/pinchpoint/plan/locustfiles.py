@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path as FilePath
 from typing import Any
 
+from pydantic import ValidationError
+
+from pinchpoint.addresses import names_server
 from pinchpoint.loadgen.locustfile import SUFFIX, Found, inspect, is_locustfile
 from pinchpoint.plan.document import Document
+from pinchpoint.plan.load_model import Closed, Ramp, Steps
 from pinchpoint.plan.problems import Path, Problem, listed, nearest, quoted
 from pinchpoint.plan.record import resolved
 from pinchpoint_scenarios.errors import ScenarioError
@@ -30,6 +35,7 @@ def check_locustfile(plan: Document, name: str) -> Iterator[Problem]:
         yield Problem(here, f"{quoted(use)} cannot be used: {error}", "needed: a file that `locust -f` takes")
         return
     yield from _check_users(found, plan.mapping(*place, "params"), here, use)
+    yield from _check_fixed(found, plan, place, use)
 
 
 def check_endpoints(plan: Document, farm: str, offered: Iterable[str]) -> Iterator[Problem]:
@@ -76,13 +82,44 @@ def _check_users(found: Found, params: Mapping[str, Any], here: Path, use: str) 
         yield Problem(
             here, f"{quoted(use)} has no user class", "needed: a subclass of locust.User that is not abstract"
         )
-    homeless = [user.name for user in found.classes if user.is_http and not user.host]
-    if homeless and not params.keys() & {"endpoint", "host"}:
+    if params.keys() & {"endpoint", "host"}:
+        return
+    needed = "needed: params: {endpoint: NAME} of the farm, params: {host: URL}, or host in the class"
+    over_http = [user for user in found.classes if user.is_http]
+    if homeless := [user.name for user in over_http if not user.host]:
+        yield Problem(here, f"{listed(homeless)} in {quoted(use)} has no host", needed)
+    elif astray := [user.name for user in over_http if user.host and not names_server(user.host)]:
         yield Problem(
             here,
-            f"{listed(homeless)} in {quoted(use)} has no host",
-            "needed: params: {endpoint: NAME} of the farm, params: {host: URL}, or host in the class",
+            f"{listed(astray)} in {quoted(use)} has a host that can be no name, or with a wrong port",
+            f"{needed}, such as http://web1:8080",
         )
+
+
+def _check_fixed(found: Found, plan: Document, place: Path, use: str) -> Iterator[Problem]:
+    """Where every class has a fixed count, nobody is left to make the other users of."""
+    fixed = [user.fixed_count for user in found.classes]
+    field, users = _highest(plan.mapping(*place, "load"), plan.location.parent)
+    if fixed and all(fixed) and sum(fixed) < users:
+        yield Problem(
+            (*place, "load", field),
+            f"{users} users, and all classes of {quoted(use)} have a fixed_count, {sum(fixed)} in all",
+            f"needed: {field}: {sum(fixed)}, or a class without fixed_count",
+        )
+
+
+def _highest(load: Mapping[str, Any], folder: FilePath) -> tuple[str, int]:
+    """How many users a load reaches, and the field that says so; 0 where it is not of users."""
+    with suppress(ValidationError):  # what is wrong with its fields is found where they are read
+        match load.get("model"):
+            case "closed":
+                return "users", Closed.from_file(load, folder).users
+            case "ramp":
+                return "to", Ramp.from_file(load, folder).to.users or 0
+            case "steps":
+                steps = Steps.from_file(load, folder)
+                return "at_most", 0 if steps.start.users is None else int(steps.levels[-1])
+    return "model", 0
 
 
 def _where(folder: FilePath) -> str:

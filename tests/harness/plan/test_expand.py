@@ -95,6 +95,76 @@ def test_a_folder_may_come_from_a_variable() -> None:
         expand("files", {"url": "${DOCS}"}, {"DOCS": "docs"})
 
 
+LABEL = "a" * 63
+LONGEST = f"{LABEL}.{LABEL}.{LABEL}.{'a' * 61}"  # 253 bytes
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "url"),
+    [
+        ("nosql", "cassandra://u:p,w@c1:9042,c2,[::1]:9043/ks"),
+        ("nosql", "mongodb://%2Ftmp%2Fmongodb-27017.sock/db"),
+        ("nosql", "valkey://[fe80::1]:6379/0"),
+        ("nosql", "valkey://cache_1.internal.:65535/0"),
+        ("nosql", "mongodb+srv://bücher.example/db"),
+        ("sql", f"postgresql://{'%2Fvar' * 20}%2Frun..d:5433/d"),
+        ("sql", "postgresql://%40abstract..socket/d"),
+        ("sql", "mssql+odbc://./d"),
+        ("sql", "mssql+odbc://sql1,1433/d"),
+        ("search", f"http://{LONGEST}.:1"),
+    ],
+)
+def test_hosts_of_every_kind(endpoint: str, url: str) -> None:
+    """Lists, IPv6 addresses, Unix sockets, names of the whole world, the names that ODBC drivers know."""
+    assert expand(endpoint, {"url": url}, {}).url == url
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "url", "words"),
+    [
+        ("nosql", "cassandra://c1:904x,c2/ks", "has no host, or a wrong port (host 1 of 2); allowed: valkey"),
+        ("nosql", "mongodb://m1:27017,m2:2701x/db", "a wrong port (host 2 of 2)"),
+        ("nosql", "scylla://c1,c2:0/ks", "a port is a number from 1 to 65535"),
+        ("nosql", "cassandra://c1,c2:65536/ks", "a wrong port (host 2 of 2)"),
+        ("nosql", "mongodb://m1:,m2/db", "a wrong port (host 1 of 2)"),
+        ("nosql", "cassandra://c1,[::1/ks", "no host, or a wrong port"),
+        ("nosql", "cassandra://c1,,c2/ks", "no host, or a wrong port (host 2 of 3)"),
+        ("nosql", "cassandra://,/ks", "no host, or a wrong port (host 1 of 2)"),
+        ("nosql", "valkey://a:1,b:2/0", "has several hosts; allowed: valkey://HOST"),
+        ("nosql", "valkey://db..internal:6379/0", "has a host that can be no name; allowed"),
+        ("nosql", "valkey://db%2E%2Einternal:6379/0", "a host that can be no name"),
+        ("sql", "postgresql://h1,.h2/d", "can be no name (host 2 of 2)"),
+        ("sql", f"postgresql://{LABEL}a/d", "1 to 63 bytes before, between and after the dots of a name"),
+        ("web", f"http://{LONGEST}a", "253 in all"),
+        ("web", f"http://{'ü' * 60}.example", "can be no name"),
+        ("crawler", "ssh://app3..example", "can be no name"),
+    ],
+)
+def test_a_host_that_can_be_none_is_said(endpoint: str, url: str, words: str) -> None:
+    """Clients meet these with errors that are no failure to connect; here they are bad input."""
+    with pytest.raises(InputError) as raised:
+        expand(endpoint, {"url": url}, {})
+    assert words in str(raised.value)
+    assert str(raised.value).startswith(f"endpoints.{endpoint}.url: ")
+
+
+def test_a_host_from_a_variable_is_judged_with_its_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file is right, what the variable holds is not; neither is shown a password that is not encoded."""
+    monkeypatch.chdir(tmp_path)
+    hosts = 'nosql: {url: "valkey://${CACHE}.internal:${PORT}"}\n  sql: {url: "postgresql://${SQL}"}\n'
+    farm = load_farm(write(tmp_path, f"name: f\nenvironment: test\nendpoints:\n  {hosts}")[0])
+    fine = {"CACHE": "c1", "PORT": "6379", "SQL": "h1,h2/d"}
+    assert expand_all(farm, fine)["nosql"].url == "valkey://c1.internal:6379"
+    with pytest.raises(InputError) as raised:
+        expand_all(farm, {"CACHE": "", "PORT": "6379", "SQL": "u:1,hunter2..x/y@h/d"})
+    first, second = str(raised.value).splitlines()
+    assert first.startswith('farm.yaml:4: endpoints.nosql.url: "valkey://.internal:6379" has a host that can')
+    assert second.startswith('farm.yaml:5: endpoints.sql.url: "postgresql://u:***@h/d" has a host that')
+    assert "hunter2" not in second
+
+
 @pytest.mark.parametrize(
     "url",
     [
