@@ -95,8 +95,15 @@ def up(farm: Farm, progress: Callable[[str], None], *, lifeline: bool) -> FarmSt
     """Start the farm, or find it up. Raises FarmUnavailable, InputError."""
     for sentence in remains(farm.identity):
         progress(sentence)
-    try:
+    with _explained(farm):
         return embedded.up(spec(farm), lifeline=lifeline, progress=progress)
+
+
+@contextmanager
+def _explained(farm: Farm) -> Iterator[None]:
+    """What infra says of starting a farm, as errors of ours."""
+    try:
+        yield
     except FarmInputError as error:
         raise InputError(f"farm {farm.name}: {error}") from error
     except FarmError as error:
@@ -171,15 +178,20 @@ def standing(farm: Farm) -> FarmStatus | None:
 
 @contextmanager
 def embedded_farm(farm: Farm, progress: Callable[[str], None]) -> Iterator[FarmStatus]:
-    """The farm, up; stopped at the end unless it was up before. Raises FarmUnavailable."""
-    was_up = standing(farm) is not None
-    if was_up:
-        progress(f"farm {farm.name} is up already: it is used, and left up")
-    found = up(farm, progress, lifeline=True)
+    """The farm, up; stopped at the end if it was launched here. Raises FarmUnavailable, InputError."""
+    for sentence in remains(farm.identity):
+        progress(sentence)
+    with _explained(farm):
+        launched = embedded.launch(spec(farm), lifeline=True, progress=progress)
+    if not launched:
+        state = "up already" if standing(farm) else "being started by another command"
+        progress(f"farm {farm.name} is {state}: it is used, and left up")
     try:
+        with _explained(farm):
+            found = embedded.wait_up(farm.identity, progress)
         yield found
     finally:
-        if not was_up:
+        if launched:
             progress(f"stopping farm {farm.name}")
             down(farm.identity)
 

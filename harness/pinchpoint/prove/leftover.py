@@ -85,7 +85,8 @@ def restore_leftover(identity: Path) -> str | None:
 def _place(identity: Path) -> Path:
     given = os.environ.get(_STATE_VARIABLE)
     root = Path(given) if given else platformdirs.user_state_path("pinchpoint")
-    return root / "proofs" / f"{hashlib.sha256(os.fsencode(identity)).hexdigest()[:12]}.json"
+    # In full: a message that names it is read in another folder as well.
+    return root.absolute() / "proofs" / f"{hashlib.sha256(os.fsencode(identity)).hexdigest()[:12]}.json"
 
 
 def _alive(pid: int, create_time: float) -> bool:

@@ -1,6 +1,16 @@
 """The embedded farm: a real farm of real servers that Pinchpoint starts on this machine."""
 
-from pinchpoint_infra.embedded.control import down, down_by_id, known, limit, slow, status, up
+from pinchpoint_infra.embedded.control import (
+    down,
+    down_by_id,
+    known,
+    launch,
+    limit,
+    slow,
+    status,
+    up,
+    wait_up,
+)
 from pinchpoint_infra.embedded.record import (
     FarmError,
     FarmInputError,
@@ -20,8 +30,10 @@ __all__ = [
     "down",
     "down_by_id",
     "known",
+    "launch",
     "limit",
     "slow",
     "status",
     "up",
+    "wait_up",
 ]

@@ -50,24 +50,77 @@ def up(spec: FarmSpec, *, lifeline: bool, progress: Callable[[str], None]) -> Fa
         progress: takes sentences for the person who waits.
 
     Raises:
-        FarmError: it cannot be started; nothing is left running.
+        FarmError: it cannot be started; nothing that was launched here is left running.
+    """
+    launched = launch(spec, lifeline=lifeline, progress=progress)
+    try:
+        return wait_up(spec.identity, progress)
+    except BaseException:
+        if launched:
+            down(spec.identity)
+        raise
+
+
+def launch(spec: FarmSpec, *, lifeline: bool, progress: Callable[[str], None]) -> bool:
+    """Begin to start a farm, unless it is up or somebody else is starting it; see ``up``.
+
+    Returns:
+        Whether it was launched here: who launched a farm takes it down again, nobody else does.
+
+    Raises:
+        FarmError: it cannot be built, or what an earlier one left cannot be removed.
     """
     _check(spec)
-    found = status(spec.identity)
-    if found.state == "up":
-        return found
+    if status(spec.identity).state == "up":
+        return False
     directory = place.farm_directory(spec.identity)
     with _alone(directory.parent):
-        if status(spec.identity).state != "starting":
-            for sentence in removal.remove(place.farm_id(spec.identity), directory):
-                progress(f"remains of an earlier farm: {sentence}")
-            _let_go(place.farm_id(spec.identity))
-            _launch(spec, directory, lifeline=lifeline)
+        if status(spec.identity).state in {"starting", "up"}:  # it may have come up while we waited
+            return False
+        for sentence in removal.remove(place.farm_id(spec.identity), directory):
+            progress(f"remains of an earlier farm: {sentence}")
+        _let_go(place.farm_id(spec.identity))
+        _launch(spec, directory, lifeline=lifeline)
+    return True
+
+
+def wait_up(identity: Path, progress: Callable[[str], None]) -> FarmStatus:
+    """Wait until every tier of a farm that was launched answers, whoever launched it; see ``up``.
+
+    Raises:
+        FarmError: it failed, or it is gone.
+    """
+    found = status(identity)
+    if found.state == "up":
+        return found
+    directory = place.farm_directory(identity)
+    supervisor = _supervisors.get(place.farm_id(identity))
+    said, filled = "", False
+    while True:
+        state = load(directory)
+        if state and state.message != said:
+            said = state.message
+            progress(said)
+        if state and state.content and not filled:
+            filled = True
+            progress(_filled_with(state.content))
+        if state and state.stage == "failed":
+            raise FarmInputError(state.failure) if state.input_at_fault else FarmError(state.failure)
+        found = status(identity)
+        if found.state == "up":
+            return found
+        gone = supervisor.poll() is not None if supervisor else found.state != "starting"
+        if gone:
+            raise FarmError(f"the farm's supervisor ended while starting: {_last_words(directory)}")
+        time.sleep(_POLL_S)
+
+
+def _last_words(directory: Path) -> str:
     try:
-        return _wait_up(spec.identity, progress)
-    except BaseException:
-        down(spec.identity)
-        raise
+        said = (directory / "supervisor.log").read_text(errors="replace").strip().splitlines()
+    except FileNotFoundError:  # whoever launched it has removed it already
+        said = []
+    return said[-1] if said else "without a word"
 
 
 def down(identity: Path) -> list[str]:
@@ -240,33 +293,6 @@ def _let_go(identifier: str) -> None:
         if ended.stdin:
             ended.stdin.close()
         ended.wait()
-
-
-def _wait_up(identity: Path, progress: Callable[[str], None]) -> FarmStatus:
-    directory = place.farm_directory(identity)
-    supervisor = _supervisors.get(place.farm_id(identity))
-    said, filled = "", False
-    while True:
-        state = load(directory)
-        if state and state.message != said:
-            said = state.message
-            progress(said)
-        if state and state.content and not filled:
-            filled = True
-            progress(_filled_with(state.content))
-        if state and state.stage == "failed":
-            raise FarmInputError(state.failure) if state.input_at_fault else FarmError(state.failure)
-        found = status(identity)
-        if found.state == "up":
-            return found
-        gone = supervisor.poll() is not None if supervisor else found.state != "starting"
-        if gone:
-            log = directory / "supervisor.log"
-            last = log.read_text(errors="replace").strip().splitlines()[-1:] if log.exists() else []
-            raise FarmError(
-                f"the farm's supervisor ended while starting: {' '.join(last) or 'without a word'}"
-            )
-        time.sleep(_POLL_S)
 
 
 def _filled_with(content: dict[str, Any]) -> str:

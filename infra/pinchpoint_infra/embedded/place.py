@@ -26,10 +26,13 @@ def farm_id(identity: Path) -> str:
 
 
 def state_root() -> Path:
-    """The folder below which farms lie: on a disk, never in memory, where a flush would cost nothing."""
+    """The folder below which farms lie: on a disk, never in memory, where a flush would cost nothing.
+
+    Absolute, whatever the variable says: a farm's processes stand in folders of their own.
+    """
     if given := os.environ.get(STATE_VARIABLE):
-        return Path(given)
-    return _FOR_ROOT if os.geteuid() == 0 else platformdirs.user_state_path("pinchpoint")
+        return Path(given).absolute()
+    return _FOR_ROOT if os.geteuid() == 0 else platformdirs.user_state_path("pinchpoint").absolute()
 
 
 def farm_directory(identity: Path) -> Path:

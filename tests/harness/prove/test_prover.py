@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -22,6 +23,7 @@ from pinchpoint.plan import Farm, Plan, guard_proof, load_farm
 from pinchpoint.progress import Board, Progress
 from pinchpoint.prove import Prover, restore_leftover
 from pinchpoint.prove.commands import run
+from pinchpoint.prove.leftover import note
 from pinchpoint.prove.pace import ORDER
 from pinchpoint.store.write import RunWriter
 
@@ -169,6 +171,18 @@ def test_what_cannot_be_put_back_is_said_and_tried_again_by_the_next_run(tmp_pat
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     assert "had left sql.log slower: put back" in done.stdout
     assert not note.exists()
+
+
+def test_a_note_that_cannot_be_read_is_named_in_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the state folder is given as a relative path: who mends it stands somewhere else."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PINCHPOINT_STATE", "state")
+    given = farm(tmp_path, **allows(tmp_path / "log"))
+    note(given.identity, "sql.log", given.prove["sql.log"])
+    [place] = (tmp_path / "state" / "proofs").glob("*.json")
+    place.write_text("no JSON")
+    with pytest.raises(FarmUnavailable, match=re.escape(f"{place}: says what a killed run left slower")):
+        restore_leftover(given.identity)
 
 
 def test_nothing_happens_that_the_farm_does_not_allow(tmp_path: Path, log: Path) -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
@@ -17,7 +18,7 @@ import pytest
 import valkey as client
 
 from pinchpoint_infra.embedded import FarmError, FarmSpec, FarmStatus, down, status, up
-from pinchpoint_infra.embedded.place import farm_directory, farm_id
+from pinchpoint_infra.embedded.place import STATE_VARIABLE, farm_directory, farm_id
 from pinchpoint_infra.embedded.processes import of_farm
 
 pytestmark = pytest.mark.farm
@@ -177,6 +178,68 @@ def test_a_farm_on_a_lifeline_ends_with_its_owner(tmp_path: Path) -> None:
     while status(wanted.identity).state != "down" and time.monotonic() < deadline:
         time.sleep(0.1)
     nothing_left(wanted, before)
+
+
+STARTS = (
+    "import sys; from pathlib import Path; from pinchpoint_infra.embedded import FarmSpec, up\n"
+    "up(FarmSpec(Path(sys.argv[1]), 't', ('nosql',)), lifeline=False, progress=print)"
+)
+
+
+@contextmanager
+def started_elsewhere(identity: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A farm that another process has begun to start, and is still starting; down at the end."""
+    try:
+        with subprocess.Popen([sys.executable, "-c", STARTS, str(identity)]) as starter:
+            deadline = time.monotonic() + 30
+            while status(identity).state != "starting":
+                assert starter.poll() is None
+                assert time.monotonic() < deadline
+                time.sleep(0.002)
+            yield starter
+    finally:
+        down(identity)
+
+
+def test_who_waits_for_a_farm_that_another_starts_does_not_end_it(tmp_path: Path) -> None:
+    """Ctrl-C while waiting: the other goes on starting it, and has it."""
+    wanted = FarmSpec(tmp_path / "f.yaml", "t", ("nosql",))
+
+    def interrupted(said: str) -> None:
+        raise KeyboardInterrupt(said)
+
+    with started_elsewhere(wanted.identity) as starter:
+        with pytest.raises(KeyboardInterrupt):
+            up(wanted, lifeline=True, progress=interrupted)
+        assert starter.wait(60) == 0
+        assert status(wanted.identity).state == "up"
+
+
+def test_who_launched_a_farm_ends_it_when_interrupted(tmp_path: Path) -> None:
+    """Ctrl-C while waiting for a farm of one's own: nothing of it is left."""
+    wanted = FarmSpec(tmp_path / "f.yaml", "t", ("nosql",))
+
+    def interrupted(said: str) -> None:
+        raise KeyboardInterrupt(said)
+
+    with pytest.raises(KeyboardInterrupt):
+        up(wanted, lifeline=True, progress=interrupted)
+    assert not farm_directory(wanted.identity).exists()
+    assert of_farm(farm_id(wanted.identity), farm_directory(wanted.identity)) == []
+
+
+def test_a_relative_state_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It starts at the folder of the command, whatever folder the farm's processes stand in."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(STATE_VARIABLE, "./state")
+    wanted = FarmSpec(tmp_path / "f.yaml", "t", ("nosql",))
+    try:
+        found = started(wanted)
+        assert found.state == "up"
+        assert Path(found.directory) == tmp_path / "state" / "farms" / found.farm_id
+    finally:
+        down(wanted.identity)
+    assert not (tmp_path / "state").exists()
 
 
 def test_a_person_in_the_farms_folder_is_left_alone(wanted: FarmSpec) -> None:
