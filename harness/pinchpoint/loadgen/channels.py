@@ -14,6 +14,9 @@ from typing import Any, Protocol
 Hear = Callable[[dict[str, Any]], None]
 Gone = Callable[[str], None]
 
+_LOST = "could not be reached any more"
+_SHOWN = 80  # bytes of a line that is no message, for the person who must find who wrote it
+
 
 class Channel(Protocol):
     """To and from one generator."""
@@ -74,8 +77,23 @@ class _Process:
         assert self.process.stdout is not None  # noqa: S101 -- opened as a pipe above
         with self.process.stdout as lines:
             for line in lines:
-                hear(json.loads(line))
+                if not line.endswith(b"\n"):
+                    break  # it was ended while it wrote
+                message = _message(line)
+                if message is None:
+                    gone(f"wrote what is no message: {line[:_SHOWN].decode(errors='replace').strip()!r}")
+                    return  # what else it says cannot be trusted; with its pipe closed, it ends
+                hear(message)
         gone(f"ended by itself in mid-run (exit status {self.process.wait()})")
+
+
+def _message(line: bytes) -> dict[str, Any] | None:
+    """What a line says; None where it is no message."""
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) and "type" in found else None
 
 
 class Child(_Process):
@@ -105,6 +123,7 @@ class Bridge:
         self.broken: str | None = None
         self._joined = joined
         self._peers: dict[str, tuple[Hear, Gone]] = {}
+        self._lost: set[str] = set()
         self._process = _Process(
             "pinchpoint.loadgen.master", host, str(port), journal, environment=os.environ
         )
@@ -117,6 +136,12 @@ class Bridge:
     def register(self, worker: str, hear: Hear, gone: Gone) -> None:
         """Who wants to know what a worker says."""
         self._peers[worker] = (hear, gone)
+        if not self.reaches(worker):
+            gone(_LOST)
+
+    def reaches(self, worker: str) -> bool:
+        """Whether a worker that has joined was not lost since."""
+        return worker not in self._lost
 
     def send(self, worker: str, message: Mapping[str, Any]) -> None:
         """Tell a worker something."""
@@ -134,9 +159,12 @@ class Bridge:
             case {"type": "broken", "why": why}:
                 self.broken = why
             case {"type": "joined"}:
+                self._lost.discard(worker)
                 self._joined(worker, message)
-            case {"type": "lost"} if worker in self._peers:
-                self._peers[worker][1]("could not be reached any more")
+            case {"type": "lost"}:
+                self._lost.add(worker)  # first: it may be registered at this moment
+                if worker in self._peers:
+                    self._peers[worker][1](_LOST)
             case _ if worker in self._peers:
                 self._peers[worker][0](message)
 

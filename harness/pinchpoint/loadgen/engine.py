@@ -181,6 +181,11 @@ class LocustUser:
         self._life: gevent.Greenlet | None = None
         self._leaving = False
 
+    @property
+    def leaving(self) -> bool:
+        """Whether it was told to leave."""
+        return self._leaving
+
     def run(self) -> None:
         """Live until it ends by itself or is told to leave."""
         self._life = self._user.start(self._group)

@@ -175,10 +175,8 @@ def most(load: Mapping[str, Any]) -> float:
             return float(load.get("users") or load.get("peak_per_s") or load["rate_per_s"])
 
 
-def session_numbers(
-    load: Mapping[str, Any], worker: int, slots: frozenset[int], before: frozenset[int] = frozenset()
-) -> list[int]:
-    """The numbers, unique over all workers, of the sessions a worker opens when its slots grow.
+def session_numbers(load: Mapping[str, Any], worker: int, slots: frozenset[int]) -> list[int]:
+    """The numbers, unique over all workers, of the sessions that a worker is to have.
 
     Closed load has as many sessions as users, each in its slot. Open load has enough for its peak rate at a
     service time of 0.1 s, so that a short stall queues operations instead of losing them; any worker's serve
@@ -187,12 +185,9 @@ def session_numbers(
     Args:
         load: the load model as it travels.
         worker: the worker's number.
-        slots: what it owns now.
-        before: what it owned until now.
+        slots: what it owns.
     """
     if is_closed(load):
-        gained = slots - before
-        return [number for number in range(int(most(load))) if slot(number) in gained]
+        return [number for number in range(int(most(load))) if slot(number) in slots]
     total = min(_SESSIONS_MAX, max(_SESSIONS_MIN, math.ceil(most(load) * _SESSION_S)))
-    have, wanted = (math.ceil(total * len(owned) / SLOTS) for owned in (before, slots))
-    return [worker + number * _WORKERS_MAX for number in range(have, wanted)]
+    return [worker + number * _WORKERS_MAX for number in range(math.ceil(total * len(slots) / SLOTS))]

@@ -28,10 +28,16 @@ _PUNCTUAL_NICE = -10
 
 
 class Pipes:
-    """The ``Link`` of a local generator."""
+    """The ``Link`` of a local generator.
 
-    def __init__(self) -> None:
-        self._lines = FileObject(sys.stdin.fileno(), "rb", close=False)
+    Args:
+        heard: the file descriptor that commands come from.
+        said: the one that messages go to.
+    """
+
+    def __init__(self, heard: int, said: int) -> None:
+        self._lines = FileObject(heard, "rb", close=False)
+        self._said = said
         # The journal is written by a real thread: a stalled disk must not stall the load.
         self._writer = ThreadPool(1)
         self._journal: JournalWriter | None = None
@@ -51,7 +57,7 @@ class Pipes:
     def say(self, **message: Any) -> None:
         """See ``Link``. One write per line: lines of different greenlets never mix."""
         try:
-            os.write(1, json.dumps(message, default=str).encode() + b"\n")
+            os.write(self._said, json.dumps(message, default=str).encode() + b"\n")
         except BrokenPipeError:
             os._exit(1)  # a dead controller ends the process
 
@@ -78,6 +84,18 @@ class Pipes:
         return seconds.progress()
 
 
+def _pipes() -> tuple[int, int]:
+    """The controller's pipes, (to here, from here), out of reach of all else in this process.
+
+    A C library, or a child that a locustfile starts, may write to standard output and read standard input.
+    """
+    pipes = os.dup(0), os.dup(1)  # neither is inherited
+    with Path(os.devnull).open() as nothing:
+        os.dup2(nothing.fileno(), 0)
+    os.dup2(2, 1)
+    return pipes
+
+
 def _take_place(assignment: Assignment) -> None:
     """Run on the assigned cores, and give way to generators that have a schedule to keep.
 
@@ -94,9 +112,9 @@ def _take_place(assignment: Assignment) -> None:
 
 def main() -> None:
     """Entry of ``python -m pinchpoint.loadgen.local``."""
+    link = Pipes(*_pipes())
     # The journal is encoded in a thread: with Python's 5 ms it would keep operations from starting on time.
     sys.setswitchinterval(0.0005)
-    link = Pipes()
     try:
         assignment = link.assignment()
         _take_place(assignment)

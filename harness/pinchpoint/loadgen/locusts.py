@@ -73,7 +73,7 @@ class LocustLoad(ScenarioLoad):
         self._hosted = _imported(scenario.path, scenario.host)
         self._hosted.listen(self._request, self._error)
         self._order = shared_out(self._hosted.classes, int(most(load)))
-        self._living: dict[int, engine.LocustUser] = {}
+        self._living: dict[engine.LocustUser, int] = {}
         self._tell = tell
         self._failed = failed
         self._names: dict[str, str] = {}
@@ -88,16 +88,18 @@ class LocustLoad(ScenarioLoad):
 
     def own(self, slots: frozenset[int], from_ns: int, since_ns: int | None) -> int:
         """See ``ScenarioLoad``."""
-        gained = super().own(slots, from_ns, since_ns)
-        for number, user in self._living.items():
+        for user, number in self._living.items():
             if slot(number) not in slots:
                 user.leave()
-        return gained
+                self._here.discard(
+                    number
+                )  # who was told to leave does; if it is wanted again, it begins anew
+        return super().own(slots, from_ns, since_ns)
 
     def stop(self) -> None:
         """See ``ScenarioLoad``: users end after the task they are at."""
         super().stop()
-        for user in self._living.values():
+        for user in self._living:
             user.leave()
 
     def work(self) -> None:
@@ -109,19 +111,28 @@ class LocustLoad(ScenarioLoad):
         self._wait_turn(number)
         if self._stop.is_set():
             return
-        self._living[number] = user
+        here = slot(number) in self._slots  # its part may have gone elsewhere while it waited
+        if here:
+            self._live(user, number)
+        else:
+            self._here.discard(number)
+        if self._stop.is_set():
+            return
+        if here and not user.leaving:
+            self.finished_users += 1
+        else:
+            self.users -= 1
+            self.open_users -= 1
+
+    def _live(self, user: engine.LocustUser, number: int) -> None:
+        self._living[user] = number
         try:
             user.run()
         finally:
             user.close()
-            del self._living[number]
+            del self._living[user]
             if self._stop.is_set() and not self._living:
                 self._hosted.end()
-        if slot(number) not in self._slots:
-            self.users -= 1
-            self.open_users -= 1
-        elif not self._stop.is_set():
-            self.finished_users += 1
 
     def _request(
         self,

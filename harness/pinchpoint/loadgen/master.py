@@ -86,6 +86,8 @@ class Bridge:
             match message:
                 case {"type": "hello"}:
                     self._greet(worker, message)
+                case {"type": "waiting"}:
+                    continue  # heard of it, and that is all there is to it
                 case {"type": "pong", "sent_ns": sent_ns, "utc_ns": utc_ns} if peer is not None:
                     self._clock(worker, peer, sent_ns, utc_ns)
                 case {"type": "second", "rows": rows, "samples": samples} if peer is not None:

@@ -79,7 +79,8 @@ class GeneratorPool:
         self._begun_ns: dict[str, int] = {}
         self._held_s: dict[str, float] = {}
         self.generators: list[Generator] = []
-        self._joining: list[tuple[str, dict[str, Any]]] = []
+        self._joining: dict[str, dict[str, Any]] = {}
+        self._moved_ns = 0
         self._elsewhere = elsewhere
         self._started = self._ending = False
         self._bridge: Bridge | None = None
@@ -91,19 +92,19 @@ class GeneratorPool:
     def wait_joined(self, count: int, interrupted: Callable[[], bool], wait_s: float) -> int:
         """Wait until so many workers of other machines are there; how many are."""
         until = time.monotonic() + wait_s
-        while len(self._joining) < count and not interrupted() and time.monotonic() < until:
+        while len(self._waiting()) < count and not interrupted() and time.monotonic() < until:
             if self._bridge and self._bridge.broken:
                 break
             time.sleep(0.05)
-        return len(self._joining)
+        return len(self._waiting())
 
     def start(self) -> None:
         """Share the load out and start every generator; who has joined by now takes part from the begin."""
         self._started = True
         try:
             planned: list[tuple[Assignment, str | None]] = [(one, None) for one in self._planned]
-            while self._joining:
-                planned.append(self._newcomer(len(planned), *self._joining.pop(0)))
+            for waiting in self._waiting():
+                planned.append((self._newcomer(len(planned), waiting), waiting))
             for scenario in dict.fromkeys(name for one, _ in planned for name in one.scenarios):
                 self._owners[scenario] = shares.deal(
                     one.name for one, _ in planned if scenario in one.scenarios
@@ -159,8 +160,8 @@ class GeneratorPool:
         for generator in self.generators:
             if generator.gone and not generator.failed and not generator.lost and self._begun_ns:
                 self._lose(generator)
-        while self._joining and self._started:
-            assignment, peer = self._newcomer(len(self.generators), *self._joining.pop(0))
+        for peer in self._waiting() if self._started else ():
+            assignment = self._newcomer(len(self.generators), peer)
             self._add(replace(assignment, workers=len(self.generators) + 1), peer)
         for generator in self._reachable():
             if generator.ready.is_set() and generator.name not in self._known():
@@ -231,7 +232,7 @@ class GeneratorPool:
             lost.failed = ("recorder", f"{why}, and no other worker could take over")
             return
         lost.lost = True
-        from_ns = time.time_ns()
+        from_ns = max(time.time_ns(), self._moved_ns)  # the last move may hold only in a moment
         self._move(mine, from_ns, since_ns)
         after_s = round((from_ns - since_ns) / 1e9, 3)
         self._on_event("worker_lost", worker=lost.name, scenarios=mine, why=why, taken_over_after_s=after_s)
@@ -248,6 +249,7 @@ class GeneratorPool:
         self._on_event("worker_joined", worker=newcomer.name)
 
     def _move(self, scenarios: list[str], from_ns: int, since_ns: int | None) -> None:
+        self._moved_ns = from_ns
         for generator in self._reachable():
             moved = {
                 scenario: {
@@ -279,12 +281,23 @@ class GeneratorPool:
 
     # ---- what is heard ---------------------------------------------------------------------------
 
-    def _newcomer(self, number: int, peer: str, joined: dict[str, Any]) -> tuple[Assignment, str]:
+    def _waiting(self) -> list[str]:
+        """The workers of other machines that have joined and have nothing to do yet.
+
+        Those lost meanwhile are forgotten: whoever starts one again has it join anew.
+        """
+        for peer in list(self._joining):
+            if self._bridge is None or not self._bridge.reaches(peer):
+                del self._joining[peer]
+        return list(self._joining)
+
+    def _newcomer(self, number: int, peer: str) -> Assignment:
         assert self._elsewhere is not None  # noqa: S101 -- there is a bridge only where there is one
+        joined = self._joining.pop(peer)
         name = f"generator{number + 1}"
         about = {"machine": joined["host"], "clock_offset_s": joined["clock_offset_ns"] / 1e9}
         self._on_event("worker_connected", worker=name, round_trip_s=joined["round_trip_ns"] / 1e9, **about)
-        assignment = replace(
+        return replace(
             self._elsewhere,
             name=name,
             worker=number,
@@ -294,7 +307,6 @@ class GeneratorPool:
             slots={},
             clock_offset_ns=joined["clock_offset_ns"],
         )
-        return assignment, peer
 
     def _add(self, assignment: Assignment, peer: str | None) -> None:
         channel: Channel
@@ -311,7 +323,7 @@ class GeneratorPool:
         channel.send(assignment.to_json() if peer is None else {"assignment": assignment.to_json()})
 
     def _remote(self, peer: str, joined: dict[str, Any]) -> None:
-        self._joining.append((peer, joined))
+        self._joining[peer] = joined
 
     def _end_of(self, generator: Generator, why: str) -> None:
         if not (self._ending or generator.stopped.is_set() or generator.failed):

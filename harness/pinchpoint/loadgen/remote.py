@@ -76,6 +76,8 @@ class Connection:
                     return assignment
                 case None:
                     continue
+                case {"tick": True}:
+                    self.say(type="waiting")  # to the master, whoever says nothing is lost
             if not known:
                 known = True
                 tell("joined the master, waits for the run to begin")

@@ -38,7 +38,9 @@ class Schedule:
     def __init__(self, starts: Iterable[float], begin_ns: int, slots: frozenset[int]) -> None:
         self._numbered = enumerate(starts)
         self._begin_ns = begin_ns
-        self._owned = [(begin_ns, slots)]  # (from when, what), the latest last
+        # (from when, what), the latest last. All of them: shares may move twice before either move holds, and
+        # who walks the schedule late asks for what was owned long ago.
+        self._owned = [(begin_ns, slots)]
         self._others: deque[Arrival] = deque()
 
     def __iter__(self) -> Iterator[Arrival]:
@@ -63,7 +65,7 @@ class Schedule:
 
         Args:
             slots: all that are owned from then on.
-            from_ns: from which arrivals on.
+            from_ns: from which arrivals on; no earlier than at the move before.
             since_ns: where slots come from a worker that died: from which arrivals on nobody knows of them.
 
         Returns:
@@ -71,7 +73,7 @@ class Schedule:
             worker has walked past them already).
         """
         gained = slots - self._owned[-1][1]
-        self._owned = [self._owned[-1], (from_ns, slots)]
+        self._owned.append((from_ns, slots))
         found = [arrival for arrival in self._others if arrival.slot in gained]
         self._others = deque(arrival for arrival in self._others if arrival.slot not in gained)
         missed = [one for one in found if since_ns is not None and since_ns <= one.at_ns < from_ns]

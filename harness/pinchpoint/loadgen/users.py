@@ -79,6 +79,7 @@ class ScenarioLoad:
         self._think_s = float(load.get("think_s") or 0)
         self._recorder = recorder
         self._numbers = deque(session_numbers(load, worker, slots))
+        self._here = set(self._numbers)  # who was opened here and was not sent away since
         self.users = len(self._numbers)
         blocks = isinstance(scenario, Blocking) and scenario.blocks
         self._threads = Threads(self.users) if blocks else None
@@ -111,8 +112,12 @@ class ScenarioLoad:
 
         Returns how many more sessions are to be opened. Users whose part is done elsewhere end.
         """
-        before, self._slots = self._slots, slots
-        gained = session_numbers(self._load, self._worker, slots, before)
+        self._slots = slots
+        # Sessions of an open load stay when its share shrinks, and a closed load's user that has not noticed
+        # yet that its part was elsewhere for a while goes on: none is opened beside itself.
+        wanted = session_numbers(self._load, self._worker, slots)
+        gained = [number for number in wanted if number not in self._here]
+        self._here.update(gained)
         self._numbers.extend(gained)
         self.users += len(gained)
         if self._threads is not None:
@@ -169,6 +174,7 @@ class ScenarioLoad:
                     return
                 record.intended_ns = intended_ns
             elif part not in self._slots:
+                self._here.discard(number)
                 self.users -= 1
                 self.open_users -= 1
                 return
@@ -208,8 +214,9 @@ class ScenarioLoad:
                     continue  # another worker has it since
                 self.scheduled[self._second(arrival.at_ns)] += 1
                 self._due.put(arrival.at_ns)
-                # With every user stuck, starts would pile up for ever: those too late are dropped here.
-                while self._too_late(self._due.peek()):
+                # With every user stuck, starts would pile up for ever: those too late are dropped here. The
+                # one just put may be: whoever joins late, or cannot keep up, walks past what is long due.
+                while not self._due.empty() and self._too_late(self._due.peek()):
                     self._drop(self._due.get())
 
     def _next_start(self) -> int | None:

@@ -1,6 +1,7 @@
 """Run by test_engine in a process of its own (Locust monkey-patches): a driver with a known service time.
 
-Arguments: JSON ``{"load", "seconds", "service_s", "stall": [from_s, to_s] or null, "end_after": n or null}``.
+Arguments: JSON ``{"load", "seconds", "service_s", "stall": [from_s, to_s] or null, "end_after": n or null}``
+and, where it is not 0, ``"begun_ago_s"``: the load began that long before this worker came to it.
 Prints the operations rows and the loads' counters as JSON.
 """
 
@@ -57,7 +58,7 @@ running.open()
 while not running.all_open:
     gevent.sleep(0.01)
 begun = time.monotonic()
-load.begin(time.perf_counter_ns())
+load.begin(time.perf_counter_ns() - round(given.get("begun_ago_s", 0) * 1e9))
 while time.monotonic() - begun < given["seconds"] and not load.finished and not failures:
     gevent.sleep(0.05)
 running.stop()

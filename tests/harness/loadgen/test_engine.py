@@ -70,6 +70,16 @@ def test_what_cannot_start_in_time_is_dropped_and_counted() -> None:
     assert dropped == pytest.approx(3 * 100 - found["users"], abs=15)
 
 
+def test_who_comes_late_drops_what_is_too_late_and_goes_on() -> None:
+    """The load began 12 s ago: what was due in the first two is dropped, all the rest is done."""
+    load = {"model": "open", "rate_per_s": 100, "arrivals": "constant"}
+    found = drive(load, 2, 0.002, begun_ago_s=12)
+    dropped = sum(row["dropped"] for row in found["rows"])
+    assert dropped == pytest.approx(2 * 100, abs=100)
+    assert found["started"] == pytest.approx(12 * 100, abs=100)
+    assert found["started"] + dropped == pytest.approx(found["scheduled"], abs=1)
+
+
 def test_work_that_ends_ends_the_load() -> None:
     """When sessions find nothing left to do, the scenario is finished."""
     found = drive({"model": "closed", "users": 4}, 20, 0.001, end_after=50)

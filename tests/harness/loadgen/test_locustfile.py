@@ -19,6 +19,7 @@ from hdrh.histogram import HdrHistogram
 from support import run_cli
 
 from pinchpoint.errors import GuardError, InputError
+from pinchpoint.loadgen.locustfile import _reach
 from pinchpoint.plan import guard, load
 from pinchpoint.store.read import StoredRun, open_run
 
@@ -28,10 +29,12 @@ BODY = b"x" * 1000
 NOBODY = "http://127.0.0.1:9"
 
 FILE = """
+import os
 import time
 from locust import FastHttpUser, HttpUser, between, constant, events, task
 
 print("what a file prints harms nobody")
+os.system("date; cat")  # nor does what its children print or read
 TOLD = []
 
 
@@ -295,6 +298,9 @@ class U(HttpUser):
 """
 
 
+FIXED = GOOD.replace("    host =", "    fixed_count = 1\n    host =")
+
+
 @pytest.fixture(scope="module")
 def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One file for many tests: it is imported, in a process of its own, only once."""
@@ -313,6 +319,21 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("import sys\nsys.exit(3)\n", {}, ["line 2: SystemExit: 3"]),
         ("import os\nos._exit(3)\n", {}, ["ended the process (exit status 3)"]),
         (GOOD.replace("host =", "hosts ="), {}, ['U in "./shop.py" has no host', "params: {endpoint: NAME}"]),
+        (
+            FIXED,
+            {},
+            ['users: 4 users, and all classes of "./shop.py" have a fixed_count, 1 in all', "users: 1, or"],
+        ),
+        (
+            FIXED,
+            {"load": {"model": "ramp", "from": 1, "to": 6, "over": "10s"}},
+            ["load.to: 6 users", "needed: to: 1, or a class without fixed_count"],
+        ),
+        (
+            FIXED,
+            {"load": {"model": "steps", "start": 1, "step": 1, "each": "20s"}},
+            ["12 users", "at_most: 1"],
+        ),
         (GOOD, {"use": "./shop.txt"}, ['"./shop.txt" is no scenario, and no .py file']),
         (
             GOOD,
@@ -322,6 +343,10 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (None, {"load": {"model": "closed", "users": 1, "think": "1s"}}, ["a think time for a locustfile"]),
         (None, {"params": {"endpoint": "sharepiont"}}, ["which", "lacks", "nearest: sharepoint"]),
         (None, {"params": {"host": "web1"}}, ["a URL such as http://web1:8080"]),
+        (None, {"params": {"host": "http://web1:80x"}}, ["a wrong port; allowed: a URL such as"]),
+        (None, {"params": {"host": "http://web..1"}}, ["a host that can be no name"]),
+        (None, {"params": {"host": "http://[::1"}}, ["a URL such as http://web1:8080"]),
+        (GOOD.replace("h.invalid", "h:80x"), {}, ['U in "./shop.py" has a host that', "http://web1:8080"]),
         (None, {"params": {"host": "http://u:secret@web1"}}, ["secrets live in farm.yaml alone"]),
         (None, {"params": {"endpoint": "sharepoint", "host": "http://h"}}, ["allowed: one of them"]),
         (None, {"params": {"hots": "http://h"}}, ["nearest: host"]),
@@ -344,6 +369,12 @@ def test_what_is_wrong_is_said_when_the_plan_is_read(
     assert (file, int(line) > 1) == (str(plan), True)
     assert all(words in sentence for words in said), sentence
     assert "secret@" not in sentence
+
+
+@pytest.mark.parametrize("url", ["cassandra://c1:9042,c2:9042/ks", "tcp://h:80x", "http://h..invalid"])
+def test_a_host_that_only_the_files_own_client_understands_is_not_reached(url: str) -> None:
+    """An endpoint's list of hosts, or what a user without HTTP calls its host."""
+    _reach(url)
 
 
 def test_a_locustfile_refuses_production(tmp_path: Path, good: Path) -> None:

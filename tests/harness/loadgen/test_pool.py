@@ -222,6 +222,21 @@ def test_workers_of_other_machines_take_part_from_the_begin_or_late(url: str, tm
     assert abs(mixed.told("worker_connected")[0]["clock_offset_s"]) < 0.01  # one machine, one clock
 
 
+def test_who_is_lost_while_others_are_waited_for_is_forgotten(url: str, tmp_path: Path) -> None:
+    """Of two that joined one dies: one is there, however long it waits, and two when another has come."""
+    port = free_port()
+    with crew(tmp_path, url, OPEN, 1, port) as some, elsewhere(port) as patient:
+        with elsewhere(port):
+            assert some.pool.wait_joined(2, lambda: False, 20) == 2
+        until = time.monotonic() + 10
+        while some.pool.wait_joined(3, lambda: False, 0.2) == 2 and time.monotonic() < until:
+            pass
+        assert some.pool.wait_joined(2, lambda: False, 1.5) == 1
+        with elsewhere(port):
+            assert some.pool.wait_joined(2, lambda: False, 20) == 2
+        assert patient.poll() is None
+
+
 def test_a_worker_of_another_version_is_refused(tmp_path: Path, url: str) -> None:
     """It ends with a sentence and exit status 5, and the run never hears of it."""
     port = free_port()

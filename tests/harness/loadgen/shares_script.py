@@ -1,0 +1,161 @@
+"""Run by test_moving_shares.py in a process of its own: parts of a load that go away and come back.
+
+Argument: the path of a locustfile. Prints one JSON object.
+"""
+
+from __future__ import annotations
+
+from pinchpoint.loadgen import engine  # noqa: F401 -- first of all: it patches
+
+# isort: split
+import json
+import os
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import gevent
+
+from pinchpoint.loadgen.locusts import LocustLoad
+from pinchpoint.loadgen.recorder import Recorder
+from pinchpoint.loadgen.shares import SLOTS
+from pinchpoint.loadgen.users import ScenarioLoad
+from pinchpoint_scenarios.contract import OK, Record
+
+ALL, EVEN = frozenset(range(SLOTS)), frozenset(range(0, SLOTS, 2))
+FOUR = {"model": "closed", "users": 4, "think_s": 0.0}
+RAMP = {"model": "ramp", "start": {"users": 0}, "to": {"users": 4}, "over_s": 0.8}
+OPEN = {"model": "open", "rate_per_s": 100.0, "arrivals": "constant"}
+OPERATION_S = 0.3  # as the locustfile's task takes
+
+
+class Driver:
+    """Knows the numbers of all sessions that were opened."""
+
+    def __init__(self) -> None:
+        self.opened: list[int] = []
+
+    def session(self, number: int) -> Driver:
+        self.opened.append(number)
+        return self
+
+    def perform(self, record: Record) -> bool:
+        start_ns = time.perf_counter_ns()
+        gevent.sleep(OPERATION_S)
+        record("work", OK, start_ns, time.perf_counter_ns())
+        return True
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+class Share:
+    """A load in this process, and what went wrong with its users."""
+
+    def __init__(self, load: ScenarioLoad, failures: list[str]) -> None:
+        self.load = load
+        self.failures = failures
+        self._spawn(load.users)
+        while load.open_users < load.users:
+            gevent.sleep(0.001)
+        load.begin(time.perf_counter_ns())
+
+    def own(self, slots: frozenset[int]) -> None:
+        self._spawn(self.load.own(slots, time.perf_counter_ns(), None))
+
+    def told(self, **more: object) -> dict[str, object]:
+        load = self.load
+        counts = {"users": load.users, "open": load.open_users, "finished": load.finished_users}
+        return {**counts, "failures": self.failures, **more}
+
+    def _spawn(self, users: int) -> None:
+        for _ in range(users):
+            user = gevent.spawn(self.load.work)
+            user.link_exception(lambda ended: self.failures.append(repr(ended.exception)))
+
+
+def ours(load: Mapping[str, Any]) -> tuple[Share, Driver]:
+    """A share that is all of a load, driven by a driver of ours."""
+    driver: Any = Driver()
+    return Share(ScenarioLoad("s", driver, load, 1, 0, ALL, Recorder()), []), driver
+
+
+def of_a_file(path: Path, load: Mapping[str, Any]) -> tuple[Share, Recorder]:
+    """The same, of a locustfile's users."""
+    failures: list[str] = []
+    recorder, scenario = Recorder(), SimpleNamespace(path=path, host=None)
+    share: Any = LocustLoad(
+        "s", scenario, load, 1, 0, ALL, recorder,  # type: ignore[arg-type]
+        tell=lambda *_, **fields: failures.append(str(fields)),
+        failed=lambda error: failures.append(repr(error)),
+    )  # fmt: skip
+    return Share(share, failures), recorder
+
+
+def starts(recorder: Recorder) -> int:
+    """How many users have started, as the file's ``on_start`` tells."""
+    return sum(row[6] for row in recorder.take(2**62).rows("w") if row[4] == "start")
+
+
+def closed() -> dict[str, object]:
+    """Away and back within one operation; then away for longer."""
+    share, driver = ours(FOUR)
+    gevent.sleep(OPERATION_S / 3)
+    share.own(EVEN)
+    share.own(ALL)
+    gevent.sleep(2 * OPERATION_S)
+    at_once = list(driver.opened)
+    share.own(EVEN)
+    gevent.sleep(2 * OPERATION_S)
+    left = share.load.open_users
+    share.own(ALL)
+    gevent.sleep(OPERATION_S / 3)
+    return share.told(at_once=at_once, left=left, again=driver.opened[len(at_once) :])
+
+
+def paced() -> dict[str, object]:
+    """An open load's share shrinks and grows: twice."""
+    share, driver = ours(OPEN)
+    for slots in (EVEN, ALL, EVEN, ALL):
+        share.own(slots)
+        gevent.sleep(0.05)
+    return share.told(opened=driver.opened)
+
+
+def locusts(path: Path) -> dict[str, object]:
+    """A locustfile's users: away and back within one task."""
+    share, recorder = of_a_file(path, FOUR)
+    gevent.sleep(OPERATION_S / 3)
+    share.own(EVEN)
+    share.own(ALL)
+    gevent.sleep(2 * OPERATION_S)
+    return share.told(starts=starts(recorder))
+
+
+def waiting_locusts(path: Path) -> dict[str, object]:
+    """Half of them go elsewhere while they wait for their turn."""
+    share, recorder = of_a_file(path, RAMP)
+    gevent.sleep(0.05)
+    share.own(EVEN)
+    gevent.sleep(1.2)
+    return share.told(starts=starts(recorder))
+
+
+def main() -> None:
+    """All of it."""
+    path = Path(sys.argv[1])
+    found = {
+        "closed": closed(),
+        "open": paced(),
+        "locusts": locusts(path),
+        "waiting": waiting_locusts(path),
+    }
+    os.write(1, json.dumps(found).encode())  # what a locustfile prints goes elsewhere, and so would print()
+    os._exit(0)  # the users go on
+
+
+if __name__ == "__main__":
+    main()
