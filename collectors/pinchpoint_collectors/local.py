@@ -77,7 +77,7 @@ class LocalCollector:
         self._speeds = interfaces()
         sources = machine_sources(
             usable_cores(),
-            self._devices,
+            roles.counted(self._disks, self._devices),
             self._flushes_are_writes(),
             self._speeds,
             os.sysconf("SC_PAGE_SIZE"),
@@ -165,6 +165,7 @@ class LocalCollector:
     def _not_measured(self, watch: Watch, tier: Tier | None) -> Iterable[NotMeasured]:
         yield from self._missing.values()
         yield from roles.not_measured(self._places[watch.host], self._speeds)
+        yield from roles.not_counted(self._disks, self._devices)
         missing = tier.missing() if tier else None
         if missing is not None:
             yield NotMeasured("cpu.busy_ratio", f"tier:{watch.tier}", missing.why, missing.remedy)

@@ -5,12 +5,26 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from pinchpoint.plan import StopRule
 from pinchpoint.report import units
 from pinchpoint.seconds import LATE_S, LiveSeconds
 from pinchpoint_collectors.record import Sample
+
+
+class _Beyond(NamedTuple):
+    """Readings that followed each other and all broke a rule.
+
+    Attributes:
+        since: when the first of them came, by the rules' clock (s).
+        until: likewise the last: of the time after it nothing is known.
+        value: the last one's.
+    """
+
+    since: float
+    until: float
+    value: float
 
 
 class StopRules:
@@ -39,7 +53,7 @@ class StopRules:
         self._clock = clock
         self._begun = clock()
         self._lock = threading.Lock()
-        self._since: dict[tuple[int, str, str], tuple[float, float]] = {}  # since when, the last value
+        self._beyond: dict[tuple[int, str, str], _Beyond] = {}
 
     def samples(self, samples: Iterable[Sample]) -> None:
         """Take one reading of a collector."""
@@ -51,15 +65,16 @@ class StopRules:
                         continue
                     key = (number, sample.host, sample.instance)
                     if rule.broken_by(sample.value):
-                        self._since[key] = (self._since.get(key, (now, 0.0))[0], sample.value)
+                        before = self._beyond.get(key)
+                        self._beyond[key] = _Beyond(before.since if before else now, now, sample.value)
                     else:
-                        self._since.pop(key, None)
+                        self._beyond.pop(key, None)
 
     def broken(self) -> str | None:
         """What ends the run, as a sentence; None as long as nothing does."""
         now = self._clock()
         for number, rule in enumerate(self._rules):
-            found = self._by_operations(rule, now) or self._by_samples(number, rule, now)
+            found = self._by_operations(rule, now) or self._by_samples(number, rule)
             if found:
                 return found
         return None
@@ -74,12 +89,12 @@ class StopRules:
             return None
         return self._sentence(rule, value, f"of {rule.scenario}" if rule.scenario else "of all scenarios")
 
-    def _by_samples(self, number: int, rule: StopRule, now: float) -> str | None:
+    def _by_samples(self, number: int, rule: StopRule) -> str | None:
         with self._lock:
             found = [
-                (host, instance, value)
-                for (of, host, instance), (since, value) in self._since.items()
-                if of == number and now - since >= rule.for_s
+                (host, instance, beyond.value)
+                for (of, host, instance), beyond in self._beyond.items()
+                if of == number and beyond.until - beyond.since >= rule.for_s
             ]
         if not found:
             return None

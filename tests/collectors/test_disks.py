@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.linux import roles
 from pinchpoint_collectors.linux.disks import Disks, Place
 from pinchpoint_collectors.proc import mountinfo
 from pinchpoint_collectors.proc.mountinfo import Mount
@@ -59,6 +60,12 @@ def add(root: Path, name: str, number: str, files: dict[str, str], *, replace: b
         link.symlink_to(directory)
 
 
+def write(root: Path, file: str, text: str) -> None:
+    path = root / "devices" / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text + "\n")
+
+
 def disks_of(sys: Path) -> Disks:
     return Disks(mountinfo.parse(MOUNTS), sys)
 
@@ -90,6 +97,47 @@ def test_a_volume_says_which_disks_are_below_it(sys: Path) -> None:
     facts = disks_of(sys).facts("dm-0")
     assert facts["members"] == ["sda", "sdb"]
     assert facts["size_bytes"] == 4000 * 512
+
+
+def test_a_disk_whose_io_is_not_counted_has_no_line(sys: Path) -> None:
+    """`iostats` off: its zeros say nothing. A mapped device counts by itself, whatever stands there."""
+    for name in ("sda", "dm-0"):
+        write(sys, f"{name}/queue/iostats", "0")
+    write(sys, "sdb/queue/iostats", "1")
+    disks = disks_of(sys)
+    assert [disks.lines(name) for name in ("sda", "sdb", "dm-0")] == [[], ["sdb"], ["dm-0"]]
+    (missing,) = roles.not_counted(disks, ["sda", "sdb", "dm-0"])
+    file = f"{sys}/block/sda/queue/iostats"
+    assert (missing.metric, missing.instance) == ("disk.*", "sda")
+    assert missing.why == f"the kernel does not count its I/O: 0 is in {file}"
+    assert missing.remedy == f"run there as root: echo 1 > {file}"
+    assert roles.counted(disks, ["sda", "sdb"]) == {"sdb": ["sdb"]}
+
+
+@pytest.mark.parametrize(
+    ("iostats", "stat", "paths_iostats", "lines"),
+    [
+        ("1", "7 0 56 1 9 0 72 1 0 1 2", "1", ["nvme0n1"]),  # a newer kernel: the disk itself is counted
+        ("0", "0 0 0 0 0 0 0 0 0 0 0", "1", ["nvme0c0n1", "nvme0c1n1"]),
+        ("1", "0 0 0 0 0 0 0 0 0 0 0", "1", ["nvme0c0n1", "nvme0c1n1"]),
+        ("0", "0 0 0 0 0 0 0 0 0 0 0", "0", []),
+    ],
+)
+def test_an_nvme_disk_of_several_paths(
+    sys: Path, iostats: str, stat: str, paths_iostats: str, lines: list[str]
+) -> None:
+    """Where the kernel counts its paths only, they are what it has; another disk's are not among them."""
+    add(sys, "nvme0c1n1", "259:10", {"hidden": "1", "size": "1000"})
+    add(sys, "nvme0c1n12", "259:11", {"hidden": "1", "size": "1000"})
+    write(sys, "nvme0n1/queue/iostats", iostats)
+    write(sys, "nvme0n1/stat", stat)
+    for path in ("nvme0c0n1", "nvme0c1n1"):
+        write(sys, f"{path}/queue/iostats", paths_iostats)
+    disks = disks_of(sys)
+    assert disks.lines("nvme0n1") == lines
+    missing = [each.remedy for each in roles.not_counted(disks, ["nvme0n1"])]
+    files = [f"{sys}/block/{path}/queue/iostats" for path in ("nvme0c0n1", "nvme0c1n1")]
+    assert missing == ([] if lines else [f"run there as root: echo 1 > {files[0]}; echo 1 > {files[1]}"])
 
 
 def test_facts_of_a_disk(sys: Path) -> None:

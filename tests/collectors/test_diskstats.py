@@ -54,6 +54,22 @@ def test_a_short_line_is_refused() -> None:
         diskstats.parse("8 1 sda1 1650 0 13168 337")
 
 
+PATHS = """\
+   0       0 nvme0c0n1 500 3 40000 100 900 4 80000 300 2 350 400 7 0 56 1 10 20
+   0       0 nvme0c1n1 50 3 4000 10 90 4 8000 30 2 35 40 7 0 56 1 1 2
+ 259       1 nvme0n1 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0
+"""
+
+
+def test_paths_to_a_disk_are_added_up() -> None:
+    """As kernels before 6.4 have it: the disk's own line is all zeros, and each path has its part."""
+    found = diskstats.parse(PATHS, {"nvme0c0n1": "nvme0n1", "nvme0c1n1": "nvme0n1"})
+    assert found == {"nvme0n1": DiskCounters(550, 44000, 110, 990, 88000, 330, 350, 440, 11, 22)}
+    assert diskstats.parse(PATHS, {"nvme0n1": "nvme0n1"})["nvme0n1"].writes == 0
+    old = diskstats.parse(KERNEL_4_18.replace("nvme0n1 ", "nvme0c0n1 "), {"nvme0c0n1": "nvme0n1"})
+    assert old["nvme0n1"].flushes is None
+
+
 OLD = DiskCounters(1000, 8000, 500, 2000, 16000, 900, 400, 1500, 100, 50)
 NEW = DiskCounters(1010, 8160, 530, 2200, 19200, 1900, 1150, 3500, 190, 950)
 

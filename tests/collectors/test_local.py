@@ -15,6 +15,7 @@ import pytest
 from pinchpoint_collectors import local
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.linux.data_io import DataIo, verify_data_io
+from pinchpoint_collectors.linux.files import Here
 from pinchpoint_collectors.linux.processes import ProcessTable
 from pinchpoint_collectors.local import LocalKind
 from pinchpoint_collectors.proc.diskstats import SECTOR_BYTES
@@ -173,6 +174,23 @@ def test_a_role_without_a_disk_is_not_measured_and_says_why() -> None:
     (missing,) = (entry for entry in facts["not_measured"] if entry["instance"] == "tempdb")
     assert "in memory" in missing["why"]
     assert missing["remedy"]
+
+
+def test_a_disk_the_kernel_does_not_count_is_not_measured(
+    tmp_path: Path, real_disk: Callable[[Path], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No figures of it, rather than zeros; the inventory has it all the same, and says what to do."""
+    device = real_disk(tmp_path)
+    file, fact = f"/sys/block/{device}/queue/iostats", Here.fact
+    monkeypatch.setattr(Here, "fact", lambda self, path: "0" if path == file else fact(self, path))
+    collector = connect(Watch("app1", "app", disks={"data": str(tmp_path)}))
+    collector.read()
+    assert device not in {each.instance for each in collector.read()}
+    facts = collector.inventory()["app1"]
+    assert facts["roles"]["data"]["device"] == device
+    assert device in facts["disks"]
+    (missing,) = (entry for entry in facts["not_measured"] if entry["instance"] == device)
+    assert (missing["metric"], missing["remedy"]) == ("disk.*", f"run there as root: echo 1 > {file}")
 
 
 def test_each_file_system_is_tried_out_once(

@@ -240,6 +240,29 @@ def test_without_timing_there_are_counts_and_no_times(server: Server) -> None:
     assert [(each["metric"], each["instance"]) for each in missing] == [("db.*_s", "wal")]
 
 
+def test_a_database_without_an_encoding_is_watched(server: Server) -> None:
+    """SQL_ASCII hands out bytes: they are read as UTF-8, and what is none of it costs its own sign only."""
+    server.ask(
+        "CREATE DATABASE bytes ENCODING 'SQL_ASCII' TEMPLATE template0 LOCALE_PROVIDER libc "
+        "LC_COLLATE 'C' LC_CTYPE 'C'"
+    )
+    try:
+        with watching(server.monitor.replace("/postgres", "/bytes")) as collector:
+            time.sleep(0.2)
+            values = found(collector.read())
+            facts = collector.inventory()["sql1"]
+            # The server's own views hold no such text.
+            ask = collector._server.ask  # type: ignore[attr-defined]
+            (row,) = ask("SELECT 'z' || chr(228) || 'hler' AS text, ('z' || chr(228))::name AS name")
+    finally:
+        server.ask("DROP DATABASE bytes")
+    assert values["db.connections", ""] == 1
+    assert values["db.commits_per_s", ""] is not None
+    assert facts["database"]["role"] == "monitor"
+    assert facts["database"]["settings"]["fsync"] == "on"
+    assert row == {"text": "z\ufffdhler", "name": "z\ufffd"}
+
+
 def test_a_lost_connection_costs_one_reading(server: Server) -> None:
     """An administrator ends our session: that reading fails and says it, the next has its differences."""
     with watching(server.monitor) as collector:

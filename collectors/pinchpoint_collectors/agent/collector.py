@@ -288,9 +288,10 @@ class AgentCollector:
 
 def _unseen(facts: Mapping[str, Any], seen: set[str]) -> Iterator[dict[str, Any]]:
     """Disks with a role that the agent does not record: it watches whole disks, and others it is told."""
+    said = {each["instance"] for each in facts["not_measured"] if each["metric"] == "disk.*"}
     for role, place in facts["roles"].items():
         device = place["device"]
-        if device is not None and device not in seen:
+        if device is not None and device not in seen | said:
             remedy = f"add {place['given']!r} to `disks` in its configuration and start it anew"
             why = f"pinchpoint-collect there does not record {device} (role {role})"
             yield asdict(NotMeasured("disk.*", device, why, remedy))

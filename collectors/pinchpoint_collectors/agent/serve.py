@@ -74,6 +74,8 @@ def _answer(asked: Mapping[str, Any], about: Mapping[str, Any]) -> dict[str, Any
         collector.close()
     except CollectorError as error:
         return {"inventory": watch.host, "error": str(error)}
+    except Exception as error:  # noqa: BLE001 - who asked is to hear it, not that the tail ended
+        return {"inventory": watch.host, "error": f"{type(error).__name__}: {error}"}
     return {"inventory": watch.host, "facts": facts}
 
 

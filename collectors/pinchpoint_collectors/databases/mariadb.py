@@ -75,7 +75,8 @@ class MariadbCollector:
         if before is not None and same:
             apart = self._version.log_apart
             values += mariadb_values.since(before.status, now.status, interval_s, log_apart=apart)
-            values += mariadb_values.files(before.files, now.files, interval_s, timed=self._timed)
+            files_s = (now.files_ns - before.files_ns) / 1e9
+            values += mariadb_values.files(before.files, now.files, files_s, timed=self._timed)
             values = list(_reading_apart(_once(values)))
         values.append(Value("collector.cpu_s", "mariadb/looks", self._watcher.cpu_s()))
         return [Sample(now.time_ns, interval_s, host, *value) for host in self._hosts for value in values]
@@ -166,12 +167,13 @@ class MariadbCollector:
 
 
 class _Reading:
-    """The counters at one instant."""
+    """The counters, and when each answer came: a saturated server keeps a question waiting for seconds."""
 
     def __init__(self, server: Server, status: str, *, files: bool) -> None:
-        self.time_ns, self.monotonic_ns = time.time_ns(), time.monotonic_ns()
         self.status = mariadb_values.numbers(server.ask(status))
+        self.time_ns, self.monotonic_ns = time.time_ns(), time.monotonic_ns()
         self.files = mariadb_values.by_kind(server.ask(mariadb_sql.FILES)) if files else {}
+        self.files_ns = time.monotonic_ns()
 
 
 def _once(values: Sequence[Value]) -> list[Value]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -69,7 +69,8 @@ class PostgresCollector:
         values = list(looks.activity(seen, self._waits))
         values += looks.connections(looks.counted(seen), self._about["connections_limit"])
         if before is not None and same:
-            values += now.since(before, interval_s)
+            values += postgres_values.totals(before.totals, now.totals, interval_s)
+            values += postgres_values.files(before.files, now.files, (now.files_ns - before.files_ns) / 1e9)
         values.append(Value("collector.cpu_s", "postgres/looks", self._watcher.cpu_s()))
         return [Sample(now.time_ns, interval_s, host, *value) for host in self._hosts for value in values]
 
@@ -124,14 +125,9 @@ class PostgresCollector:
 
 
 class _Reading:
-    """The counters at one instant."""
+    """The counters, and when each answer came: a saturated server keeps a question waiting for seconds."""
 
     def __init__(self, server: Server, statements: postgres_sql.Counters) -> None:
-        self.time_ns, self.monotonic_ns = time.time_ns(), time.monotonic_ns()
         self.totals = server.ask(statements.totals)[0]
-        self.files = server.ask(statements.files)
-
-    def since(self, before: _Reading, interval_s: float) -> Iterable[Value]:
-        """What grew since another reading."""
-        yield from postgres_values.totals(before.totals, self.totals, interval_s)
-        yield from postgres_values.files(before.files, self.files, interval_s)
+        self.time_ns, self.monotonic_ns = time.time_ns(), time.monotonic_ns()
+        self.files, self.files_ns = server.ask(statements.files), time.monotonic_ns()

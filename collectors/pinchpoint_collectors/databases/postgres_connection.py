@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TypeVar
 
 import psycopg
-from psycopg.abc import PQGen
+from psycopg.abc import Buffer, PQGen
 from psycopg.conninfo import make_conninfo
 from psycopg.rows import DictRow, dict_row
+from psycopg.types.string import TextLoader
 
 from pinchpoint_collectors.databases.connection import SharedConnection
 from pinchpoint_collectors.databases.postgres_sql import APPLICATION
@@ -30,6 +31,16 @@ class _Impatient(psycopg.Connection[DictRow]):
     def wait(self, gen: PQGen[RV], interval: float = 0.1, timeout: float | None = None) -> RV:
         """Every wait for the server, psycopg's own ones included, ends after ``ANSWER_S``."""
         return super().wait(gen, interval, ANSWER_S if timeout is None else timeout)
+
+
+class _Text(TextLoader):
+    def load(self, data: Buffer) -> str:
+        """Of a database in SQL_ASCII, too, which hands out the bytes somebody once put in.
+
+        psycopg leaves those as they are. Asked for UTF-8, the server refuses the rows that have others.
+        """
+        text = super().load(data)
+        return text if isinstance(text, str) else str(text, "utf-8", "replace")
 
 
 class Server(SharedConnection[_Impatient, DictRow]):
@@ -68,6 +79,8 @@ class Server(SharedConnection[_Impatient, DictRow]):
             )
         except psycopg.Error as error:
             raise self._failed(error) from error
+        for kind in ("text", "name"):
+            connection.adapters.register_loader(kind, _Text)
         self._connection = connection
         self._ask(connection, _GREETING)
         return connection

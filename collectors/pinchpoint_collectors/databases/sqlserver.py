@@ -83,13 +83,14 @@ class SqlserverCollector:
             sqlserver_values.connections(now.counters), self._about["connections_limit"]
         )
         values += self._held_by(seen[-1])
-        values += sqlserver_values.counters(
-            before.counters if before is not None and same else None, now.counters, interval_s
-        )
         if before is not None and same:
             values.append(sqlserver_values.cpu(before.totals, now.totals, interval_s))
-            values += sqlserver_values.waits(before.waits, now.waits, interval_s)
-            values += sqlserver_values.files(before.files, now.files, interval_s)
+            counters_s, waits_s, files_s = now.seconds_since(before)
+            values += sqlserver_values.counters(before.counters, now.counters, counters_s)
+            values += sqlserver_values.waits(before.waits, now.waits, waits_s)
+            values += sqlserver_values.files(before.files, now.files, files_s)
+        else:
+            values += sqlserver_values.counters(None, now.counters, interval_s)
         values.append(Value("collector.cpu_s", "sqlserver/looks", self._watcher.cpu_s()))
         return [Sample(now.time_ns, interval_s, host, *value) for host in self._hosts for value in values]
 
@@ -142,15 +143,20 @@ _COUNTERS = sqlserver_sql.counters(sqlserver_values.OBJECTS)
 
 
 class _Reading:
-    """The counters at one instant."""
+    """The counters, and when each answer came: a saturated server keeps a question waiting for seconds."""
 
     def __init__(self, server: Server, files: str, waits: str) -> None:
-        self.time_ns, self.monotonic_ns = time.time_ns(), time.monotonic_ns()
         self.totals = server.ask(sqlserver_sql.TOTALS)[0]
+        self.time_ns, self.monotonic_ns = time.time_ns(), time.monotonic_ns()
         self.clerks = server.ask(sqlserver_sql.CLERKS)
-        self.counters = sqlserver_values.by_name(server.ask(_COUNTERS))
-        self.waits = server.ask(waits)
-        self.files = sqlserver_values.by_file(server.ask(files))
+        self.counters, counters_ns = sqlserver_values.by_name(server.ask(_COUNTERS)), time.monotonic_ns()
+        self.waits, waits_ns = server.ask(waits), time.monotonic_ns()
+        self.files, files_ns = sqlserver_values.by_file(server.ask(files)), time.monotonic_ns()
+        self._came_ns = (counters_ns, waits_ns, files_ns)
+
+    def seconds_since(self, before: _Reading) -> tuple[float, ...]:
+        """From the answers of a reading before to these: of the counters, the waits and the files."""
+        return tuple((now - then) / 1e9 for then, now in zip(before._came_ns, self._came_ns, strict=True))
 
 
 def _check(about: Mapping[str, Any], where: str) -> None:

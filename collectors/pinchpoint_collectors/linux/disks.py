@@ -16,6 +16,9 @@ from pinchpoint_collectors.proc.mountinfo import Mount, mount_of
 
 _VIRTUAL = re.compile(r"(loop|ram|zram|dm-|md)\d")
 """Devices made of other devices or of memory: watched only where a role lies on one."""
+_COUNTS_ITSELF = re.compile(r"(ram|zram|dm-|md|drbd|bcache)\d")
+"""Devices without a queue of requests: on many kernels they count their I/O though `iostats` is 0."""
+_NVME = re.compile(r"(nvme\d+)(n\d+)")
 _IN_MEMORY = frozenset({"tmpfs", "ramfs", "devtmpfs"})
 _NETWORK = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "glusterfs", "fuse.sshfs", "lustre", "virtiofs"}
@@ -91,6 +94,37 @@ class Disks:
         for part in parts:
             found += [part, *self.below(part)]
         return sorted(set(found))
+
+    def lines(self, device: str) -> list[str]:
+        """The lines of /proc/diskstats in which its I/O is counted; none where the kernel does not count it.
+
+        Of an NVMe disk of several paths kernels before 6.4 count nothing but the I/O of each path.
+        """
+        paths = self._paths(device)
+        stat = self._files.fact(f"{self._sys}/block/{device}/stat")
+        counts_paths_only = bool(paths) and stat is not None and not any(map(int, stat.split()))
+        if self._counts(device) and not counts_paths_only:
+            return [device]
+        return paths if all(map(self._counts, paths)) else []
+
+    def switched_off(self, device: str) -> list[str]:
+        """The files of /sys that say that the I/O of a disk, or of its paths, is not to be counted."""
+        parts = self._paths(device) or [device]
+        return [self._iostats(part) for part in parts if not self._counts(part)]
+
+    def _counts(self, device: str) -> bool:
+        return bool(_COUNTS_ITSELF.match(device)) or self._files.fact(self._iostats(device)) != "0"
+
+    def _iostats(self, device: str) -> str:
+        return f"{self._sys}/block/{device}/queue/iostats"
+
+    def _paths(self, device: str) -> list[str]:
+        """The hidden devices an NVMe disk of several paths is reached by: ``nvme0c1n1`` of ``nvme0n1``."""
+        disk = _NVME.fullmatch(device)
+        if disk is None:
+            return []
+        path = re.compile(rf"{disk[1]}c\d+{disk[2]}")
+        return [name for name in self._files.names(f"{self._sys}/block") if path.fullmatch(name)]
 
     def facts(self, device: str) -> dict[str, Any]:
         """What the kernel knows about a disk; None for what it does not."""

@@ -11,12 +11,26 @@ from pinchpoint_collectors.proc import cpu_list, meminfo
 
 
 def usable_cores(files: Files = HERE) -> list[int]:
-    """The cores the first process may use: the machine's, or its container's.
+    """The machine's cores; in a container those that its first process may use.
 
-    Not our own affinity: whoever keeps load and watching apart may have put us on one core.
+    Not our own affinity: whoever keeps load and watching apart may have put us on one core. Outside a
+    container not the first process's either: `isolcpus` and systemd's `CPUAffinity` keep it off the cores
+    that a database is given.
     """
+    online = cpu_list.parse(files.fact("/sys/devices/system/cpu/online") or "")
+    if online and _is_whole(files):
+        return online
     status = files.fact("/proc/1/status") or ""  # an ordinary user may not see it (hidepid)
-    return allowed_cores(status) or cpu_list.parse(files.fact("/sys/devices/system/cpu/online") or "")
+    return allowed_cores(status) or online
+
+
+def _is_whole(files: Files) -> bool:
+    """Whether its processes are the whole machine's: no container shows the kernel's own threads."""
+    second = files.fact("/proc/2/status") or ""
+    return bool(
+        re.search(r"^Name:\s*kthreadd$", second, re.MULTILINE)
+        and re.search(r"^PPid:\s*0$", second, re.MULTILINE)
+    )
 
 
 def allowed_cores(status: str) -> list[int]:

@@ -16,6 +16,12 @@ from pinchpoint_collectors.record import Processes
 _KERNEL_NAME_LETTERS = 15
 _READINGS_PER_FULL_SCAN = 60
 _READINGS_PER_PORT_SEARCH = 10
+_UNSEEN = (FileNotFoundError, ProcessLookupError, PermissionError)
+"""It ended since its name was listed, or it is another user's and /proc is mounted with hidepid=1."""
+_HIDDEN = (
+    "/proc hides other users' processes there (hidepid): watch as root, as the server's user, or as one of "
+    "the group that its mount option gid names"
+)
 
 
 class ProcessTable:
@@ -89,7 +95,7 @@ def read_threads(pid: int) -> dict[int, Process]:
     """The threads of a process by thread id; none when it has ended. ``own`` is the thread's own time."""
     try:
         tids = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 - no Path object per thread and second
-    except (FileNotFoundError, ProcessLookupError):
+    except _UNSEEN:
         return {}
     threads = {tid: _read(f"/proc/{pid}/task/{tid}/stat") for tid in tids}
     return {int(tid): thread for tid, thread in threads.items() if thread is not None}
@@ -98,7 +104,7 @@ def read_threads(pid: int) -> dict[int, Process]:
 def _read(path: str) -> Process | None:
     try:
         return process.parse(read_text(path))
-    except (FileNotFoundError, ProcessLookupError):  # it ended since its name was listed
+    except _UNSEEN:
         return None
 
 
@@ -107,6 +113,11 @@ class Missing(NamedTuple):
 
     why: str
     remedy: str
+
+
+def _sees_all(table: Mapping[int, Process]) -> bool:
+    """Whether other users' processes are among those that were found: the first one always runs."""
+    return 1 in table
 
 
 class Roots:
@@ -135,15 +146,17 @@ class Roots:
     def _by_pid(self, table: Mapping[int, Process]) -> list[Process]:
         there = [table[pid] for pid in self._wanted.pids if pid in table]
         ids = ", ".join(map(str, self._wanted.pids))
-        self.missing = Missing(f"no process with id {ids} runs", "start the tier before the run")
+        remedy = "start the tier before the run" if _sees_all(table) else _HIDDEN
+        self.missing = Missing(f"no process with id {ids} runs", remedy)
         # An id that ends is given to somebody else one day: the start time says who was meant.
         return [found for found in there if self._starts.setdefault(found.pid, found.start) == found.start]
 
     def _by_name(self, table: Mapping[int, Process]) -> list[Process]:
         names = ", ".join(self._wanted.names)
+        remedy = "start it before the run, or give `process:` a name as `ps -e -o comm` shows it"
         self.missing = Missing(
             f"no process named {names} runs there",
-            "start it before the run, or give `process:` a name as `ps -e -o comm` shows it",
+            remedy if _sees_all(table) else f"{remedy}; {_HIDDEN}",
         )
         return [found for found in table.values() if found.name in self._names]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pinchpoint_collectors.errors import CollectorError
@@ -26,6 +26,25 @@ def devices(disks: Disks, with_role: Mapping[str, Mapping[str, Place]]) -> list[
     """What is to be watched: all whole disks, and any other device that a role of a host lies on."""
     named = {place.device for roles in with_role.values() for place in roles.values()}
     return sorted({*disks.whole(), *(device for device in named if device)})
+
+
+def counted(disks: Disks, watched: Iterable[str]) -> dict[str, list[str]]:
+    """Those of the devices whose I/O the kernel counts, with the lines of /proc/diskstats it is in."""
+    found = {device: disks.lines(device) for device in watched}
+    return {device: lines for device, lines in found.items() if lines}
+
+
+def not_counted(disks: Disks, watched: Iterable[str]) -> Iterator[NotMeasured]:
+    """The other ones: the zeros that the kernel has of them say nothing."""
+    for device in watched:
+        if not disks.lines(device):
+            files = disks.switched_off(device)
+            yield NotMeasured(
+                "disk.*",
+                device,
+                f"the kernel does not count its I/O: 0 is in {', '.join(files)}",
+                f"run there as root: {'; '.join(f'echo 1 > {file}' for file in files)}",
+            )
 
 
 def role_facts(place: Place, data_io: DataIo | None = None) -> dict[str, Any]:

@@ -108,7 +108,7 @@ class Source:
 
 def machine_sources(
     cores: Collection[int],
-    devices: Collection[str],
+    devices: Mapping[str, Collection[str]],
     flushes_are_writes: Collection[str],
     speeds: Mapping[str, float | None],
     page_bytes: int,
@@ -117,12 +117,12 @@ def machine_sources(
 
     Args:
         cores: the usable cores.
-        devices: the disks to watch.
+        devices: the disks to watch, with the lines of /proc/diskstats that count their I/O.
         flushes_are_writes: those of them whose flushes are counted as writes, too.
         speeds: the interfaces to watch, with their speed in bytes/s.
         page_bytes: the size of a page of its memory.
     """
-    watched = frozenset(devices)
+    lines = {line: device for device, its in devices.items() for line in its}
     sources = [
         Source("/proc/stat", "cpu.*", stat.parse, lambda old, new, _s: stat.values(old, new, cores)),
         Source("/proc/meminfo", "mem.available_*", meminfo.parse_available, meminfo.values),
@@ -135,7 +135,7 @@ def machine_sources(
         Source(
             "/proc/diskstats",
             "disk.*",
-            lambda text: diskstats.parse(text, watched),
+            lambda text: diskstats.parse(text, lines),
             lambda old, new, s: diskstats.values(old, new, s, devices, flushes_are_writes),
         ),
         Source(

@@ -22,7 +22,7 @@ from pinchpoint_collectors.remote.clock import HostClock
 
 _NS = 1_000_000_000
 
-FILES = tuple(source.path for source in machine_sources((), (), (), {}, page_bytes=1))
+FILES = tuple(source.path for source in machine_sources((), {}, (), {}, page_bytes=1))
 """What is read over and over, in the order of a reading's sections; then come our own processes there."""
 
 
@@ -45,9 +45,10 @@ class Host:
         self._disks = Disks(mountinfo.parse(files.fact("/proc/self/mountinfo") or ""), files=files)
         self._places = {watch.host: roles.places(self._disks, watch) for watch in watches}
         self._devices = roles.devices(self._disks, self._places)
+        self._counted = roles.counted(self._disks, self._devices)
         self._speeds = interfaces(files)
         self._sources = machine_sources(
-            usable_cores(files), self._devices, (), self._speeds, hello.page_bytes
+            usable_cores(files), self._counted, (), self._speeds, hello.page_bytes
         )
         self._timeline = Timeline(clock)
         self._ours_before: dict[int, Process] | None = None
@@ -74,7 +75,9 @@ class Host:
         """What its own records are of use for."""
         hosts = tuple(watch.host for watch in self._watches)
         files = self._hello.files
-        return Wanted(hosts, usable_cores(files), self._devices, tuple(self._speeds), files)
+        # sysstat reads the same lines, and adds none up.
+        devices = [device for device, lines in self._counted.items() if lines == [device]]
+        return Wanted(hosts, usable_cores(files), devices, tuple(self._speeds), files)
 
     def samples(self, frame: Frame) -> list[Sample]:
         """What a reading says, since the one before; of the first only what needs no difference.
@@ -118,6 +121,7 @@ class Host:
             if source.path in self._hello.missing:
                 yield source.missing(self._hello.missing[source.path])
         yield from roles.not_measured(self._places[watch.host], self._speeds)
+        yield from roles.not_counted(self._disks, self._devices)
         missing = self.tiers.missing(watch.host)
         if missing is not None:
             yield NotMeasured("cpu.busy_ratio", f"tier:{watch.tier}", missing.why, missing.remedy)

@@ -46,12 +46,13 @@ hello() {
   done
   echo "/proc/sys/kernel/arch:$(uname -m)"
   sed -n '1,/^$/p' /proc/cpuinfo | sed 's|^|/proc/cpuinfo:|'
-  grep -s '' /proc/meminfo /proc/1/status /proc/self/mountinfo /proc/sys/kernel/hostname \
+  grep -s '' /proc/meminfo /proc/1/status /proc/2/status /proc/self/mountinfo /proc/sys/kernel/hostname \
     /proc/sys/kernel/osrelease /proc/sys/kernel/random/boot_id /etc/os-release /usr/lib/os-release \
     /sys/devices/system/cpu/online /sys/devices/system/clocksource/clocksource0/current_clocksource \
     /sys/class/dmi/id/sys_vendor /sys/class/dmi/id/product_name \
     /sys/block/*/size /sys/block/*/hidden /sys/block/*/device/model /sys/block/*/queue/rotational \
-    /sys/block/*/queue/scheduler /sys/block/*/queue/write_cache /sys/block/*/loop/backing_file \
+    /sys/block/*/queue/scheduler /sys/block/*/queue/write_cache /sys/block/*/queue/iostats /sys/block/*/stat \
+    /sys/block/*/loop/backing_file \
     /sys/class/block/*/dev /sys/class/block/*/partition \
     /sys/class/net/*/operstate /sys/class/net/*/speed 2>/dev/null
   ls -l /sys/class/block/ | sed -n 's|.* \([^ ]*\) -> \(.*\)|link /sys/class/block/\1 \2|p'

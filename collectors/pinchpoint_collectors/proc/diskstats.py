@@ -40,12 +40,17 @@ class DiskCounters(NamedTuple):
     flush_ms: int | None  # f17
 
 
-def parse(text: str, only: Collection[str] | None = None) -> dict[str, DiskCounters]:
-    """Parse to counters by device, partitions included where ``only`` does not say which are wanted.
+def parse(text: str, wanted: Mapping[str, str] | None = None) -> dict[str, DiskCounters]:
+    """Parse to counters by device.
 
     Lines have 14 fields, 18 with discards (kernel 4.18), 20 with flushes (5.5).
+
+    Args:
+        text: the file's.
+        wanted: whose counters a line has, by the line's own name: several are added up. None: each its own,
+            partitions included.
     """
-    disks = {}
+    disks: dict[str, DiskCounters] = {}
     for line in text.splitlines():
         fields = line.split()
         if len(fields) < 14:
@@ -54,12 +59,30 @@ def parse(text: str, only: Collection[str] | None = None) -> dict[str, DiskCount
             )
         # /sys writes a name's slash (cciss/c0d0) as "!"; so do we everywhere.
         name = fields[2].replace("/", "!")
-        if only is not None and name not in only:
+        device = name if wanted is None else wanted.get(name)
+        if device is None:
             continue
         f = [0, *map(int, fields[3:])]
         flushes, flush_ms = (f[16], f[17]) if len(f) > 17 else (None, None)
-        disks[name] = DiskCounters(f[1], f[3], f[4], f[5], f[7], f[8], f[10], f[11], flushes, flush_ms)
+        found = DiskCounters(f[1], f[3], f[4], f[5], f[7], f[8], f[10], f[11], flushes, flush_ms)
+        disks[device] = _together(disks[device], found) if device in disks else found
     return disks
+
+
+def _together(one: DiskCounters, other: DiskCounters) -> DiskCounters:
+    """Of two paths to a disk; it is as busy as the busier of them, as they work at the same time."""
+    return DiskCounters(
+        one.reads + other.reads,
+        one.read_sectors + other.read_sectors,
+        one.read_ms + other.read_ms,
+        one.writes + other.writes,
+        one.write_sectors + other.write_sectors,
+        one.write_ms + other.write_ms,
+        max(one.busy_ms, other.busy_ms),
+        one.outstanding_ms + other.outstanding_ms,
+        None if one.flushes is None or other.flushes is None else one.flushes + other.flushes,
+        None if one.flush_ms is None or other.flush_ms is None else one.flush_ms + other.flush_ms,
+    )
 
 
 def values(

@@ -8,7 +8,8 @@ and the CRC-32 of its payload (two little-endian 32-bit numbers) and the payload
     ["operations", [[the columns of OPERATIONS_SCHEMA], ...]]
 
 Every frame is handed to the kernel in one write, so a process killed with SIGKILL loses at most the frame
-it was about to write. A reader stops at the first frame that is short or does not match its checksum.
+it was about to write. A reader stops at the first frame that is short, empty (after a power cut a file may
+end in zeros that nobody wrote) or does not match its checksum.
 """
 
 from __future__ import annotations
@@ -116,12 +117,16 @@ def read_frames(path: Path) -> Iterator[list[Any]]:
             return
         while len(header := file.read(_HEADER.size)) == _HEADER.size:
             length, checksum = _HEADER.unpack(header)
-            if length > _MAX_FRAME_BYTES:
+            if not 0 < length <= _MAX_FRAME_BYTES:  # of zeros even the checksum fits: that of nothing is 0
                 return
             payload = file.read(length)
             if len(payload) != length or zlib.crc32(payload) != checksum:
                 return
-            yield msgpack.unpackb(payload)
+            try:
+                frame = msgpack.unpackb(payload)
+            except ValueError:  # 32 bits of checksum may fit what was never a frame
+                return
+            yield frame
 
 
 def segments(directory: Path) -> list[Path]:

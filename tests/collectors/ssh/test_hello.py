@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import subprocess
+from pathlib import Path
+
 import pytest
 from collectors.ssh.recorded import hello
 
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.linux.disks import Disks
-from pinchpoint_collectors.linux.inventory import interfaces, machine_facts
+from pinchpoint_collectors.linux.inventory import interfaces, machine_facts, usable_cores
+from pinchpoint_collectors.linux_over_ssh.frame import Frame, Section
 from pinchpoint_collectors.linux_over_ssh.hello import Hello, parse
 from pinchpoint_collectors.linux_over_ssh.host import FILES, Host
+from pinchpoint_collectors.linux_over_ssh.script import RECEIVE, script
 from pinchpoint_collectors.proc import mountinfo
 from pinchpoint_collectors.record import Processes, Watch
 from pinchpoint_collectors.remote.clock import HostClock
@@ -77,6 +82,26 @@ def test_facts_of_the_machine() -> None:
     assert interfaces(found) == {"eth0": 1.25e9, "lo": None}
 
 
+KERNEL = ("/proc/2/status:Name:\tkthreadd", "/proc/2/status:PPid:\t0")
+
+
+@pytest.mark.parametrize(
+    ("second", "cores"),
+    [
+        (KERNEL, list(range(8))),  # isolcpus or CPUAffinity: the first process is kept off the database's
+        (("/proc/2/status:Name:\tsh", "/proc/2/status:PPid:\t1"), [0, 1, 2, 4]),  # a container with a cpuset
+        (("/proc/2/status:Name:\tkthreadd", "/proc/2/status:PPid:\t1"), [0, 1, 2, 4]),  # somebody's name
+    ],
+)
+def test_the_cores_of_a_machine_are_not_those_of_its_first_process(
+    second: tuple[str, ...], cores: list[int]
+) -> None:
+    """All that are online where the kernel's threads are seen; a container keeps its limit."""
+    found = parse(hello("/sys/devices/system/cpu/online:0-7", *second)).files
+    assert usable_cores(found) == cores
+    assert machine_facts(found)["cores"] == len(cores)
+
+
 def test_facts_of_disks_and_roles() -> None:
     """Model, scheduler, cache; mount point, file system, options."""
     host = Host(parse(hello()), [Watch("sql1", "sql", {"data": "/var/lib/postgresql"})], HostClock())
@@ -95,6 +120,44 @@ def test_facts_of_disks_and_roles() -> None:
         "data_io": "not verified",
         "why": None,
     }
+
+
+def test_a_disk_that_is_not_counted_there_is_not_measured() -> None:
+    """The host said so with its first words: no zeros are sent, also none of sysstat's; the rest goes on."""
+    others = [f"missing {path} not wanted" for path in FILES if path != "/proc/diskstats"]
+    watch = Watch("sql1", "sql", {"data": "sdb"})
+    clock = HostClock()
+    clock.observe(0, 0, 0)
+    host = Host(parse(hello("/sys/block/sdb/queue/iostats:0", *others)), [watch], clock)
+    line = "   8       0 {} 500 3 40000 100 900 4 80000 300 2 350 400\n"
+    text = "".join(line.format(name) for name in ("sda", "sdb"))
+    for now_ns in (1_000_000_000, 2_000_000_000):
+        sections = [Section(now_ns, text if path == "/proc/diskstats" else "") for path in FILES]
+        samples = host.samples(Frame(now_ns, (*sections, Section(now_ns, ""))))
+    assert "sda" in {each.instance for each in samples}
+    assert "sdb" not in {each.instance for each in samples}
+    assert "sdb" not in host.wanted.devices
+    (missing,) = (each for each in host.facts(watch)["not_measured"] if each["instance"] == "sdb")
+    assert missing["metric"] == "disk.*"
+    assert missing["remedy"] == "run there as root: echo 1 > /sys/block/sdb/queue/iostats"
+
+
+def test_the_host_is_asked_what_its_kernel_counts() -> None:
+    """The script itself, in a shell of this machine: of every disk, and whether the kernel's threads show."""
+    text = script(1.0, 40.0, ("/proc/stat",), (), None, processes=False)
+    there = subprocess.run(
+        ["sh", "-c", RECEIVE],
+        input=text,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+        start_new_session=True,
+    )
+    found = parse(there.stdout.partition("\n#e\n")[0]).files
+    files = [file for pattern in ("*/queue/iostats", "*/stat") for file in Path("/sys/block").glob(pattern)]
+    assert [str(file) for file in files if found.fact(str(file)) is None] == []
+    assert usable_cores(found) == usable_cores()
 
 
 def test_a_file_that_is_missing_is_not_measured_with_its_remedy() -> None:

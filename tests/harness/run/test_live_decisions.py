@@ -106,6 +106,15 @@ def test_a_time_has_as_many_seconds_however_late_each_is_told() -> None:
         assert heard.between(["orders"], origin + begun, origin + begun + 14).ok == 1400
 
 
+def test_a_clock_set_forward_ends_nobody_who_listens() -> None:
+    """What was told just now is then an hour old, and all of it is dropped; what is told next is kept."""
+    heard = LiveSeconds()
+    heard.second({"orders": {**SECOND, "before_s": time.time() - 3600, "ok": 1}})
+    begun = time.monotonic()
+    heard.second({"orders": {**SECOND, "before_s": time.time() + 0.5, "ok": 2}})
+    assert heard.between(["orders"], begun, begun + 1).ok == 2
+
+
 def test_percentiles_of_seconds_and_workers_are_those_of_all_operations() -> None:
     """Adding one percent wide bins gives the percentile within half a percent; averaging would not."""
     random, heard = np.random.default_rng(1), LiveSeconds()
@@ -185,6 +194,15 @@ def test_a_rule_is_broken_after_its_time_without_a_break() -> None:
     assert "disk.write_latency_s on sql1 (loop1) was above 500 ms for 5 s (now 700 ms)" in said
     assert watch(rule, [*slow[:3], ("sql1", "loop1", 0.1), *slow[:4]])[0].broken() is None
     assert watch(rule, [*slow[:3], ("sql1", "loop1", None), *slow[:3]])[0].broken() is not None
+
+
+def test_one_bad_reading_and_silence_break_no_rule() -> None:
+    """Nobody measured that it went on: not with nulls, not with nothing at all, however long it lasts."""
+    rule = StopRule(metric="disk.write_latency_s", above=0.5, for_s=60, role="log")
+    rules, clock = watch(rule, [("sql1", "loop1", 0.6), *[("sql1", "loop1", None)] * 120])
+    assert rules.broken() is None
+    clock.now += 3600
+    assert rules.broken() is None
 
 
 def test_a_rule_hears_only_of_what_it_names() -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import random
 import signal
+import struct
 import subprocess
 import sys
 import time
+import zlib
 from pathlib import Path
 
 import duckdb
@@ -80,6 +82,18 @@ def test_a_cut_or_flipped_journal_loses_only_its_end(tmp_path: Path, seed: int) 
     assert len(values) in (len(frames) - 1, 0)  # one frame names the series
     frame_bytes = (len(whole) - 60) / 50
     assert len(values) >= (position - 120) / frame_bytes - 1
+
+
+@pytest.mark.parametrize("tail", [b"\0" * 4096, struct.pack("<II", 1, zlib.crc32(b"\xc1")) + b"\xc1"])
+def test_a_tail_that_is_no_frame_costs_nothing_before_it(tmp_path: Path, tail: bytes) -> None:
+    """Zeros after a power cut (of nothing the checksum is 0, too), and what only a checksum takes for one."""
+    with JournalWriter(tmp_path, "controller") as writer:
+        writer.write_samples([sample(10), sample(11)])
+    [segment] = segments(tmp_path)
+    with segment.open("ab") as file:
+        file.write(tail)
+    _, samples = compact.tables(tmp_path)
+    assert samples["time_ns"].to_pylist() == [10 * SECOND, 11 * SECOND]
 
 
 def test_closed_segments_become_parts_without_loss_or_double_count(tmp_path: Path) -> None:
