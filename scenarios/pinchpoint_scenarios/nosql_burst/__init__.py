@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
@@ -32,6 +33,7 @@ class NosqlBurst:
     def __init__(self, context: Context) -> None:
         params = self._params = cast("NosqlBurstParams", context.params)
         self._seed, self._worker = context.seed, context.worker
+        self._openings = itertools.count()
         self._event = context.event
         self._store = store(context.endpoints["nosql"], context.name, params)
         self._contents = Contents(context.seed, params.fields, params.field_bytes)
@@ -60,7 +62,7 @@ class NosqlBurst:
         return kind(
             self._store.connect(number),
             number,
-            author(self._worker, number),
+            author(self._worker, next(self._openings)),
             self._seed,
             self._params,
             self._contents,
@@ -90,8 +92,10 @@ class NosqlBurst:
         return self._params.verify_within_s
 
     def finish(self, *, keep_data: bool) -> None:
-        """Delete what is ours unless it is to be kept."""
-        if not keep_data:
+        """Delete what is ours unless it is to be kept, and let other runs in."""
+        if keep_data:
+            self._store.release()
+        else:
             self._store.remove()
 
     def _most(self, workers: int) -> int | None:

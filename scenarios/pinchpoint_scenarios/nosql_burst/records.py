@@ -19,7 +19,7 @@ STAMP_BYTES = 8
 LOADER = 2**27 - 1
 """The author of the records that were loaded before the run."""
 
-_SESSION_BITS = 17  # of the 27: the numbers of sessions stay below 100,000, those of workers below 1,000
+_SESSION_BITS = 17  # of the 27: sessions that a worker opens stay below 100,000, workers below 1,000
 _WRITE_BITS = 37  # of one author's writes: four years at 1,000 a second
 _POOL_BYTES = (
     2**20
@@ -50,9 +50,12 @@ def draw(distribution: str) -> Pick:
     )
 
 
-def author(worker: int, session: int) -> int:
-    """Who writes, as one number: a worker's session. One that moves to another worker begins anew there."""
-    return worker << _SESSION_BITS | session
+def author(worker: int, opening: int) -> int:
+    """Who writes, as one number: a worker and which of the sessions it opened.
+
+    A session that moves to another worker, or comes back, begins anew: its writes are another author's.
+    """
+    return worker << _SESSION_BITS | opening
 
 
 def stamp(author: int, number: int) -> int:

@@ -18,6 +18,8 @@ from pinchpoint_scenarios.nosql_burst.records import Contents, stamp
 from pinchpoint_scenarios.nosql_burst.stores.valkey import outcome_of
 
 PREFIX = "pinchpoint:test:"
+OWN = {f"{PREFIX}owner".encode(), f"{PREFIX}holder".encode()}
+"""Keys that are no records: the mark, and which run is using them."""
 
 
 @pytest.fixture
@@ -57,7 +59,7 @@ def test_every_write_counted_ok_can_be_read_back(nosql: Endpoint, client: valkey
             assert session.perform(recorder)
         session.close()
         contents, found = Contents(1, fields, 20), set()
-        for key in _keys(client) - {f"{PREFIX}owner".encode()}:
+        for key in _keys(client) - OWN:
             if fields == 1:
                 values = [cast("bytes", client.get(key))]
             else:
@@ -151,7 +153,7 @@ def test_prepare_starts_from_nothing(nosql: Endpoint, client: valkey.Valkey) -> 
     driver.prepare(quiet)
     client.set(PREFIX + "old", 1)
     driver.prepare(quiet)
-    assert _keys(client) == {(PREFIX + "owner").encode()}
+    assert _keys(client) == OWN
     driver.finish(keep_data=False)
 
 

@@ -63,7 +63,10 @@ class Store(Protocol):
         ...
 
     def claim(self, progress: Callable[[str], None]) -> None:
-        """Empty what is ours and mark it; raises ``ScenarioError`` where it is somebody else's."""
+        """Empty what is ours, mark it, and keep other runs out of it until ``remove`` or ``release``.
+
+        Raises ``ScenarioError`` where it is somebody else's, or another run is using it.
+        """
         ...
 
     def load(self, rows: Iterable[Row], progress: Callable[[int], None]) -> None:
@@ -75,5 +78,12 @@ class Store(Protocol):
         ...
 
     def remove(self) -> None:
-        """Delete what is ours, and nothing where the mark is missing."""
+        """Delete what is ours since ``claim``, and let other runs in; nothing where the mark is missing.
+
+        Raises ``ScenarioError`` where another run has got in although this one had claimed it.
+        """
+        ...
+
+    def release(self) -> None:
+        """Let other runs in, which may delete what is ours; raises as ``remove`` does. Safe to call twice."""
         ...

@@ -19,6 +19,8 @@ from ...addresses import place, unreachable, without_secrets
 from ...backoff import Backoff
 from ...contract import OK, Endpoint
 from ...errors import EndpointUnreachable, ScenarioError
+from ..holds import Hold
+from ..holds.mongodb import HOLDER, MongoLease
 from ..params import NosqlBurstParams
 from ..records import Fields, Row
 from .contract import MARKER, Connection, Store, refuse_partitions
@@ -93,6 +95,8 @@ class Mongo:
         self._lock = threading.Lock()
         self._client: MongoClient[dict[str, Any]] | None = None
         self._users = 0
+        lease = MongoLease(self.acquire, self.release_client)
+        self._hold = Hold(lease, endpoint, f"the collection {self._name}", (errors.PyMongoError,))
 
     def check(self) -> Mapping[str, Any]:
         """Version, and how durable an acknowledged write is."""
@@ -111,18 +115,24 @@ class Mongo:
         return {"server": "mongodb", "version": info["version"], "settings": settings, "warnings": warnings}
 
     def claim(self, progress: Callable[[str], None]) -> None:
-        """Make our collection anew; raises ``ScenarioError`` where another of its name lies there."""
+        """Make our collection anew and hold it.
+
+        Raises ``ScenarioError`` where another of its name lies there, or another run holds it.
+        """
         with self._opened() as client:
             collection = self._collection(client)
-            if collection.find_one({"_id": MARK, "text": MARKER}) is not None:
-                collection.drop()
-                progress("dropped the collection of an earlier run")
-            elif collection.find_one() is not None:
+            if not _ours(collection) and collection.find_one({"_id": {"$ne": HOLDER}}) is not None:
                 raise ScenarioError(
                     f"{place(self._endpoint)}: Pinchpoint did not make the collection {self._name} of the "
                     f"database {collection.database.name}; rename it, or give the scenario another name in "
                     "the plan"
                 )
+            self._hold.take(progress)
+            if _ours(collection):  # also where a run that was waited for has removed it
+                self._hold.pause()
+                collection.drop()
+                progress("dropped the collection of an earlier run")
+                self._hold.take(progress)  # it went with the collection; who came in between keeps it
             collection.insert_one({"_id": MARK, "text": MARKER})
             if self._params.ttl_s is not None:
                 collection.create_index("expires", expireAfterSeconds=0)
@@ -144,11 +154,19 @@ class Mongo:
         return MongoConnection(self)
 
     def remove(self) -> None:
-        """Drop our collection; nothing without the mark."""
-        with self._opened() as client:
-            collection = self._collection(client)
-            if collection.find_one({"_id": MARK, "text": MARKER}) is not None:
-                collection.drop()
+        """Drop our collection, and the hold with it; nothing without the mark."""
+        try:
+            with self._opened() as client:
+                collection = self._collection(client)
+                if _ours(collection) and self._hold.have():
+                    self._hold.pause()
+                    collection.drop()
+        finally:
+            self._hold.release()
+
+    def release(self) -> None:
+        """See ``contract``."""
+        self._hold.release()
 
     @property
     def params(self) -> NosqlBurstParams:
@@ -163,7 +181,7 @@ class Mongo:
             self._users += 1
             return self._collection(self._client)
 
-    def release(self) -> None:
+    def release_client(self) -> None:
         """One of those who share the client needs it no more."""
         with self._lock:
             self._users -= 1
@@ -283,7 +301,7 @@ class MongoConnection:
         """See ``contract.Connection``."""
         if self._collection is not None:
             self._collection = None
-            self._store.release()
+            self._store.release_client()
 
     def _opened(self) -> Collection[dict[str, Any]]:
         if self._collection is None:
@@ -305,6 +323,11 @@ def document(item: int, fields: Fields, ttl_s: float | None) -> dict[str, Any]:
     if ttl_s is not None:
         made["expires"] = datetime.now(UTC) + timedelta(seconds=ttl_s)
     return made
+
+
+def _ours(collection: Collection[dict[str, Any]]) -> bool:
+    """Whether our mark lies in it."""
+    return collection.find_one({"_id": MARK, "text": MARKER}) is not None
 
 
 def _fields(found: Mapping[str, Any] | None) -> Fields | None:

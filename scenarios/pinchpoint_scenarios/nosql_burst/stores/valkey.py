@@ -20,6 +20,8 @@ from ...backoff import Backoff
 from ...contract import OK, Endpoint
 from ...errors import EndpointUnreachable, ScenarioError
 from ...fastpath.resp import Command, FastWire, LibraryWire, Wire
+from ..holds import Hold
+from ..holds.valkey import ValkeyLease
 from ..params import NosqlBurstParams
 from ..records import Fields, Row
 from .contract import MARKER, Store, refuse_partitions
@@ -27,6 +29,9 @@ from .contract import MARKER, Store, refuse_partitions
 CONNECT_TIMEOUT_S = 5
 MARK = "owner"
 """The key under our prefix that says the others are ours."""
+HOLDER = "holder"
+"""The key under our prefix that says which run is using them."""
+_HOLD_TIMEOUT_S = 5  # a try that fails leaves time for another one before the hold ends
 
 _SETTINGS = ("appendonly", "appendfsync", "no-appendfsync-on-rewrite", "maxmemory", "maxmemory-policy")
 """What decides whether an acknowledged write is there later."""
@@ -75,6 +80,9 @@ class Valkey:
         self._endpoint = endpoint
         self._prefix = prefix
         self._params = params
+        lease = ValkeyLease(prefix + HOLDER, lambda: valkey.Valkey.from_pool(self._pool(_HOLD_TIMEOUT_S)))
+        what = f"the keys that start with {prefix!r}"
+        self._hold = Hold(lease, endpoint, what, (exceptions.ValkeyError,))
 
     def check(self) -> Mapping[str, Any]:
         """Version and durability settings; "not known" where the server does not let us read them."""
@@ -95,16 +103,19 @@ class Valkey:
         }
 
     def claim(self, progress: Callable[[str], None]) -> None:
-        """Empty our prefix and mark it; raises ``ScenarioError`` where keys lie there without our mark."""
+        """Empty our prefix, mark it and hold it.
+
+        Raises ``ScenarioError`` where keys lie there without our mark, or another run holds it.
+        """
         with self._client() as client:
-            if not self._ours(client):
-                if found := next(self._batches(client), None):
-                    raise ScenarioError(
-                        f"{place(self._endpoint)}: keys that Pinchpoint did not make start with "
-                        f"{self._prefix!r} (one is {found[0]!r}); rename them, or give the scenario another "
-                        "name in the plan"
-                    )
-                client.set(self._prefix + MARK, MARKER)
+            if not self._ours(client) and (found := next(self._batches(client), None)):
+                raise ScenarioError(
+                    f"{place(self._endpoint)}: keys that Pinchpoint did not make start with "
+                    f"{self._prefix!r} (one is {found[0]!r}); rename them, or give the scenario another "
+                    "name in the plan"
+                )
+            self._hold.take(progress)
+            client.set(self._prefix + MARK, MARKER)
             for deleted in self._delete(client):
                 progress(f"deleted {deleted} keys of an earlier run")
 
@@ -129,11 +140,18 @@ class Valkey:
         return self._connection(FastWire(library, self._params.timeout_s) if fast else LibraryWire(library))
 
     def remove(self) -> None:
-        """Delete our keys in bounded batches, the mark last; nothing without the mark."""
-        with self._client() as client:
-            if self._ours(client):
-                deque(self._delete(client), maxlen=0)
-                client.unlink(self._prefix + MARK)
+        """Delete our keys in bounded batches, then the mark, then the hold; nothing without the mark."""
+        try:
+            with self._client() as client:
+                if self._ours(client) and self._hold.have():
+                    deque(self._delete(client), maxlen=0)
+                    client.unlink(self._prefix + MARK)
+        finally:
+            self._hold.release()
+
+    def release(self) -> None:
+        """See ``contract``."""
+        self._hold.release()
 
     def _connection(self, wire: Wire) -> ValkeyConnection:
         return ValkeyConnection(wire, self._prefix, self._params.fields, self._params.ttl_s)
@@ -209,20 +227,21 @@ class Valkey:
         return bool(client.get(self._prefix + MARK) == MARKER.encode())
 
     def _batches(self, client: valkey.Valkey) -> Iterator[list[bytes]]:
+        """The keys under our prefix but the mark and the hold."""
         escaped = re.sub(r"([*?\[\]\\])", r"\\\1", self._prefix)
-        keys = client.scan_iter(match=escaped + "*", count=_BATCH_KEYS)
+        own = {(self._prefix + name).encode() for name in (MARK, HOLDER)}
+        found = client.scan_iter(match=escaped + "*", count=_BATCH_KEYS)
+        keys = (key for key in found if key not in own)
         while batch := list(islice(keys, _BATCH_KEYS)):
             yield batch
 
     def _delete(self, client: valkey.Valkey) -> Iterator[int]:
-        """Delete the keys under our prefix but the mark, a batch per step; yields how many so far."""
-        mark = (self._prefix + MARK).encode()
+        """Delete the keys under our prefix but those two, a batch per step; yields how many so far."""
         deleted = 0
         for batch in self._batches(client):
-            if keys := [key for key in batch if key != mark]:
-                client.unlink(*keys)
-                deleted += len(keys)
-                yield deleted
+            client.unlink(*batch)
+            deleted += len(batch)
+            yield deleted
 
 
 class ValkeyConnection:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from cassandra import InvalidRequest, Unauthorized
+from cassandra import AlreadyExists, InvalidRequest, Unauthorized
 from cassandra.cluster import Session
 from cassandra.concurrent import execute_concurrent_with_args
 
@@ -16,6 +16,8 @@ from ....addresses import place, unreachable, without_secrets
 from ....contract import Endpoint
 from ....errors import EndpointUnreachable, ScenarioError
 from ....fastpath.cql import CqlWire
+from ...holds import Hold
+from ...holds.cassandra import CassandraLease
 from ...params import NosqlBurstParams
 from ...records import Row
 from ..contract import MARKER, Connection, Store
@@ -52,6 +54,9 @@ class Cassandra:
         self._statements = Statements(self._table, params)
         self._access = Access(endpoint, params, self._statements)
         self._shared = Shared(self._access)
+        lease = CassandraLease(self._table, self._shared.acquire, self._shared.release)
+        what = f"the table {self._short} of the keyspace {self._keyspace}"
+        self._hold = Hold(lease, endpoint, what, FAILURES)
 
     def check(self) -> Mapping[str, Any]:
         """Version, how durable an acknowledged write is, and that there is a keyspace."""
@@ -76,12 +81,24 @@ class Cassandra:
         return {"server": server, "version": version, "settings": settings, "warnings": warnings}
 
     def claim(self, progress: Callable[[str], None]) -> None:
-        """Make our table anew; raises ``ScenarioError`` where another of its name lies there."""
+        """Make our table anew and hold it.
+
+        Raises ``ScenarioError`` where another of its name lies there, or another run holds it.
+        """
+
+        def hold() -> bool:
+            self._hold.take(progress)
+            return True
+
         with self._client() as session:
-            if self._drop(session):
+            if self._drop(session, hold):
                 progress("dropped the table of an earlier run")
             created = f"{self._statements.create} WITH comment = '{self._comment}'"
-            session.execute(created, timeout=_DDL_TIMEOUT_S)
+            try:
+                session.execute(created, timeout=_DDL_TIMEOUT_S)
+            except AlreadyExists as error:
+                raise self._hold.refusal("it has just begun") from error
+            self._hold.take(progress)  # it went with the table; who came in between keeps it
 
     def load(self, rows: Iterable[Row], progress: Callable[[int], None]) -> None:
         """Write many records, some dozens at once; raises ``ScenarioError`` where one is refused."""
@@ -105,9 +122,16 @@ class Cassandra:
         return LibraryConnection(self._shared, self._statements, prepared=prepared)
 
     def remove(self) -> None:
-        """Drop our table; nothing without the mark."""
-        with self._client() as session:
-            self._drop(session, strict=False)
+        """Drop our table, and the hold with it; nothing without the mark."""
+        try:
+            with self._client() as session:
+                self._drop(session, self._hold.have, strict=False)
+        finally:
+            self._hold.release()
+
+    def release(self) -> None:
+        """See ``contract``."""
+        self._hold.release()
 
     @contextmanager
     def _client(self) -> Iterator[Session]:
@@ -132,8 +156,28 @@ class Cassandra:
         }.get(outcome, (f"the server said: {text}", "see the server's log"))
         return unreachable(self._endpoint, cause, remedy)
 
-    def _drop(self, session: Any, *, strict: bool = True) -> bool:
-        """Drop the table where it is ours; whether it was there. ``strict``: another's is an error."""
+    def _drop(self, session: Any, hold: Callable[[], bool], *, strict: bool = True) -> bool:
+        """Drop the table where it is ours and ``hold`` gets it; whether it was.
+
+        ``strict``: see ``_there``.
+        """
+        if not self._there(session, strict=strict):
+            return False
+        try:
+            held = hold()
+        except InvalidRequest:
+            # The run that had it may have ended and dropped it since we looked.
+            session.cluster.refresh_schema_metadata()
+            if self._there(session, strict=strict):
+                raise
+            return False
+        if held:
+            self._hold.pause()
+            session.execute(f"DROP TABLE {self._table}", timeout=_DDL_TIMEOUT_S)
+        return held
+
+    def _there(self, session: Any, *, strict: bool) -> bool:
+        """Whether the table is there and ours. ``strict``: another's of its name is an error."""
         keyspace = session.cluster.metadata.keyspaces.get(self._keyspace)
         table = keyspace.tables.get(self._short) if keyspace else None
         if table is None:
@@ -145,7 +189,6 @@ class Cassandra:
                     f"keyspace {self._keyspace}; rename it, or give the scenario another name in the plan"
                 )
             return False
-        session.execute(f"DROP TABLE {self._table}", timeout=_DDL_TIMEOUT_S)
         return True
 
     def _weaker(self, settings: Mapping[str, str], replicas: int | None) -> Iterator[str]:

@@ -1,0 +1,207 @@
+"""A run holds what it has in a store: nobody empties it meanwhile, and nobody waits long for a dead one."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import valkey
+from scenarios.support import Events, Recorder, made, quiet
+from serverprocess import ServerProcess
+
+from pinchpoint_scenarios.contract import Endpoint, Scenario
+from pinchpoint_scenarios.errors import ScenarioError
+from pinchpoint_scenarios.nosql_burst import NosqlBurst
+from pinchpoint_scenarios.nosql_burst.holds import hold
+from pinchpoint_scenarios.nosql_burst.params import NosqlBurstParams
+from pinchpoint_scenarios.nosql_burst.stores import Store, store
+
+NAME = "held"
+IN_USE = (
+    r"^endpoint nosql \(.*\): another run \(process \d+ on \S+\) is using the .*; wait until it has ended, "
+    "or give the scenario another name in the plan$"
+)
+LIVING = """
+import sys, time
+from pinchpoint_scenarios.contract import Endpoint
+from pinchpoint_scenarios.nosql_burst.params import NosqlBurstParams
+from pinchpoint_scenarios.nosql_burst.stores import store
+store(Endpoint("nosql", sys.argv[1]), sys.argv[2], NosqlBurstParams()).claim(print)
+print("claimed", flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.fixture(params=["valkey", "cassandra", "mongodb"])
+def endpoint(request: pytest.FixtureRequest) -> Endpoint:
+    """Each kind of store's server in turn."""
+    if request.param == "mongodb":
+        server: ServerProcess = request.getfixturevalue("mongo_server")
+        return Endpoint("nosql", server.url)
+    found: Endpoint = request.getfixturevalue({"valkey": "nosql"}.get(request.param, "cassandra_endpoint"))
+    return found
+
+
+def run(endpoint: Endpoint, events: Events | None = None) -> Scenario:
+    """One run's scenario, in the process that prepares it and clears it away."""
+    params = {"fields": 2, "field_bytes": 30, "keys": 20, "verify": "all"}
+    return made("nosql-burst", {"nosql": endpoint}, params, name=NAME, event=events or Events())
+
+
+def opened(endpoint: Endpoint) -> Store:
+    return store(endpoint, NAME, NosqlBurstParams())
+
+
+def write(scenario: Scenario, times: int) -> None:
+    session, recorder = scenario.session(0), Recorder()
+    for _ in range(times):
+        session.perform(recorder)
+    session.close()
+    assert recorder.counts() == {("update", "ok"): times}
+
+
+def lost(scenario: Scenario, events: Events) -> int:
+    """How many records with an acknowledged write are not there as they were written."""
+    assert isinstance(scenario, NosqlBurst)
+    scenario.verify()
+    line = events.named("writes_read_back")[-1]
+    assert line["records"] > 0
+    missing: int = line["records"] - line["confirmed"]
+    return missing
+
+
+def test_a_second_run_is_refused_and_takes_nothing(endpoint: Endpoint) -> None:
+    """Neither when it begins nor when it clears away; once the first has ended, the next begins at once."""
+    events = Events()
+    first, second = run(endpoint, events), run(endpoint)
+    first.prepare(quiet)
+    try:
+        write(first, 30)
+        with pytest.raises(ScenarioError, match=IN_USE):
+            second.prepare(quiet)
+        second.finish(keep_data=False)
+        assert lost(first, events) == 0
+    finally:
+        first.finish(keep_data=False)
+    told: list[str] = []
+    second.prepare(told.append)
+    second.finish(keep_data=False)
+    assert told == [], "nothing was left of the first, and it was not waited for"
+
+
+def test_records_that_are_kept_are_held_no_more(endpoint: Endpoint) -> None:
+    """They can be read and removed by the run that made them; the next one empties them at once."""
+    events = Events()
+    first, second = run(endpoint, events), run(endpoint, events)
+    first.prepare(quiet)
+    write(first, 30)
+    first.finish(keep_data=True)
+    first.finish(keep_data=True)
+    assert lost(first, events) == 0
+    told: list[str] = []
+    second.prepare(told.append)
+    try:
+        assert all("of an earlier run" in sentence for sentence in told)
+        write(second, 3)
+        assert lost(first, events) > 0
+        first.finish(keep_data=False)  # what is there now is not what it made
+        assert lost(second, events) == 0
+    finally:
+        second.finish(keep_data=False)
+
+
+def test_a_hold_lasts_as_long_as_its_owner(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several times as long as the entry would without being renewed."""
+    monkeypatch.setattr(hold, "LEASE_S", 2)
+    monkeypatch.setattr(hold, "RENEW_EVERY_S", 0.4)
+    first = opened(endpoint)
+    first.claim(quiet)
+    try:
+        time.sleep(4)
+        with pytest.raises(ScenarioError, match=IN_USE):
+            opened(endpoint).claim(quiet)
+    finally:
+        first.remove()
+
+
+def test_a_run_that_stood_still_is_told(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another one waits until its hold has ended; what is there then is the other's, and stays."""
+    monkeypatch.setattr(hold, "LEASE_S", 2)
+    monkeypatch.setattr(hold, "RENEW_EVERY_S", 60)
+    events = Events()
+    still, second = opened(endpoint), run(endpoint, events)
+    still.claim(quiet)
+    monkeypatch.setattr(hold, "RENEW_EVERY_S", 0.4)
+    told: list[str] = []
+    second.prepare(told.append)
+    try:
+        assert "whether it lives is seen in 2 s at most" in told[0]
+        write(second, 30)
+        with pytest.raises(ScenarioError, match=r"another run \(.*\) has taken .* over.* may be its doing"):
+            still.remove()
+        still.remove()
+        assert lost(second, events) == 0
+    finally:
+        second.finish(keep_data=False)
+
+
+def test_of_two_that_begin_together_one_at_most_gets_in(endpoint: Endpoint) -> None:
+    """Who does not is told so, also where both step back; afterwards there is room again."""
+    stores = [opened(endpoint), opened(endpoint)]
+
+    def claimed(place: Store) -> bool:
+        try:
+            place.claim(quiet)
+        except ScenarioError as error:
+            assert "another run (" in str(error)  # noqa: PT017 - which of them it is, if any, is not known
+            return False
+        return True
+
+    with ThreadPoolExecutor(2) as both:
+        assert sum(both.map(claimed, stores)) <= 1
+    for place in stores:
+        place.remove()
+    stores[0].claim(quiet)
+    stores[0].remove()
+
+
+def test_a_killed_run_is_not_waited_for_long(nosql: Endpoint) -> None:
+    """While its process lives it keeps another one out; some ten seconds after SIGKILL it does no more."""
+    command = [sys.executable, "-c", LIVING, nosql.url, NAME]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as living:
+        try:
+            assert living.stdout is not None
+            assert living.stdout.readline() == "claimed\n"
+            place = opened(nosql)
+            with pytest.raises(ScenarioError, match=rf"another run \(process {living.pid} on "):
+                place.claim(quiet)
+        finally:
+            living.kill()
+    begun = time.monotonic()
+    place.claim(quiet)
+    assert time.monotonic() - begun < hold.LEASE_S + 2
+    place.remove()
+
+
+def test_a_store_that_forgot_the_hold_is_told_again(nosql: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one that was killed and keeps nothing; also one that is full, where nothing can be added."""
+    monkeypatch.setattr(hold, "RENEW_EVERY_S", 0.1)
+    first = opened(nosql)
+    first.claim(quiet)
+    key = f"pinchpoint:{NAME}:holder"
+    with valkey.Valkey.from_url(nosql.url) as client:
+        client.delete(key)
+        time.sleep(1)
+        assert int(str(client.pttl(key))) > 8_000
+        client.config_set("maxmemory", 1)
+        try:
+            client.pexpire(key, 5_000)
+            time.sleep(1)
+            assert int(str(client.pttl(key))) > 8_000
+        finally:
+            client.config_set("maxmemory", 0)
+        first.remove()
+        assert client.keys(f"pinchpoint:{NAME}:*") == []
