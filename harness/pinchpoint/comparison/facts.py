@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from pinchpoint.comparison.hosts import Place, Places, tiers_of
+from pinchpoint.report import units
 
 Area = Literal[
     "disks",
@@ -61,6 +62,8 @@ _BUILT: Mapping[str, tuple[Area, str]] = {
     "memory": ("memory", "memory_bytes"),
     "delays": ("network", "delay"),
     "throttle": ("network", "throttle"),
+    "networks": ("network", "interface_bytes_per_s"),
+    "settings": ("database", "settings"),
 }
 GENERATOR = "generator"
 NETWORK = "network"
@@ -148,7 +151,7 @@ def _declared(manifest: Mapping[str, Any], side: str, places: Places) -> _Found:
                 if said.get("attached") != NETWORK:
                     yield Subject("disks", "declared.attached", tier, place, role), said.get("attached")
                 for name, value in flat(said.get("resolved_limits") or {}):
-                    yield Subject("disks", f"declared.{name}", tier, place, role), value
+                    yield Subject("disks", f"declared.{name}", tier, place, role), _limit(value)
 
 
 def _built(manifest: Mapping[str, Any], side: str, places: Places) -> _Found:
@@ -215,6 +218,14 @@ def _run(manifest: Mapping[str, Any]) -> _Found:
         yield Subject("collectors", f"{one.get('kind')}.interval_s"), one.get("interval_s")
     for name, value in flat(manifest.get("versions") or {}):
         yield Subject("versions", name), _plain(value)
+
+
+def _limit(value: Any) -> Any:
+    """A disk's latencies by what is outstanding compare by their text; any other limit as it is."""
+    if not isinstance(value, (list, tuple)):
+        return value
+    each = ", ".join(f"{units.seconds(latency_s)} at {depth:g}" for depth, latency_s in value)
+    return f"{each} outstanding"
 
 
 def _plain(value: Any) -> Any:

@@ -10,6 +10,7 @@ from statistics import fmean
 from pinchpoint.comparison.change import Change, Judgement
 from pinchpoint.comparison.changes import of as first_of
 from pinchpoint.comparison.course import widest
+from pinchpoint.comparison.courses import Key
 from pinchpoint.comparison.loads import is_closed, planned_scenarios
 from pinchpoint.comparison.manifests import Difference
 from pinchpoint.comparison.sides import Sides
@@ -98,12 +99,12 @@ def judged(
         again: the same figures of the base (as base) and of its A/A runs (as other); empty: none were made.
         same: within so much of each other two sides count as the same.
     """
-    same_farm = {one.name: one for one in again}
+    same_farm = {_in_base(one): one for one in again}
     estimates = {one.name: _estimate(one, sides) for one in found}
     first = [_with_interval(one, estimates[one.name]) for one in found]
     margins: dict[str, tuple[float, float | None]] = {}
     for one in found:
-        floor = _floor(one, same_farm.get(one.name))
+        floor = _floor(one, same_farm.get(_in_base(one)))
         margins[one.name] = (max(1 + same if _enough(one) else bound, floor or 1.0), floor)
     asked = list(dict.fromkeys(names))  # also what has no interval: what is declared is a question
     p = dict(zip(asked, holm([_p(estimates[name], margins[name][0]) for name in asked]), strict=True))
@@ -167,6 +168,11 @@ def _why_none(one: Change) -> str:
         return "a run has 0 of it, and 0 has no logarithm"
     # Means and percentiles have a course; maxima, counts, bursts, and what is of a part of the run have none.
     return "one run on a side, and chance within it says nothing of this figure: repeat the runs"
+
+
+def _in_base(one: Change) -> tuple[str, str, Key]:
+    """What tells a figure in the base; its name may hold the other side's host, too, unlike an A/A run's."""
+    return one.about, one.metric, one.key("base")
 
 
 def _floor(one: Change, again: Change | None) -> float | None:

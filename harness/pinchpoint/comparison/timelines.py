@@ -16,7 +16,7 @@ MOST_POINTS = 120
 """Two runs beside each other have half a page each."""
 SHOWN = ("throughput", "latency", "cpu", "disk_write_latency", "disk_iops")
 
-_DEVICE = re.compile(r" \([^()]*\)$")
+_DEVICE = re.compile(r" \([^()]*\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,4 +102,5 @@ def _line(series: drawn.Series, clock: Clock, points: int, *, disk: bool) -> Lin
         if 0 <= at < points:
             values[at] = float(f"{point.mean:.4g}")
     # Devices have other names on the other side; roles are the same.
-    return Line(_DEVICE.sub("", series.name) if disk else series.name, series.style, tuple(values))
+    name = _DEVICE.sub("", series.name, count=1) if disk else series.name
+    return Line(name, series.style, tuple(values))

@@ -130,7 +130,7 @@ def _change(
     estimate: Estimate | None,
     p: float | None,
 ) -> CellChange:
-    told = all(one.iops for one in found)
+    told = any(one.iops is not None for one in found)
     base, other = (_values(side) for side in trials)
     middles = [median(values) if values else None for values in (base, other)]
     latencies = [one.mean_s for one in found]

@@ -6,6 +6,7 @@ smallest and the largest value of its bucket, so that a run of a day stays small
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -214,16 +215,25 @@ def _cpu(run: StoredRun) -> Iterator[_Draft]:
         if cores:
             words = f"core{'s'[: len(cores) > 1]} {', '.join(cores)} of {name}"
             yield _Draft(words, Line(tuple(hosts), tuple(cores), metrics), "dashed")
+    hosts_of = Counter(tier for tier, _ in tiers(run))
     for tier, host in tiers(run):
-        words = tier if tier in host else f"{tier} on {host}"
+        words = tier if tier in host and hosts_of[tier] == 1 else f"{tier} on {host}"
         yield _Draft(words, Line((host,), (f"tier:{tier}",), metrics))
 
 
 def _disks(run: StoredRun, metrics: tuple[str, ...], words: str = "") -> Iterator[_Draft]:
-    for (_, device), users in disks_with_roles(run).items():
-        names = " + ".join(dict.fromkeys(f"{tier} {role}" for tier, role, _ in users))
+    """``sql log + sql data (sdc)``; where a tier has several hosts, also whose it is."""
+    found = disks_with_roles(run)
+    names = {
+        disk: " + ".join(dict.fromkeys(f"{tier} {role}" for tier, role, _ in users))
+        for disk, users in found.items()
+    }
+    times = Counter(names.values())
+    for disk, users in found.items():
+        _, device = disk
         hosts = tuple(dict.fromkeys(host for *_, host in users))
-        yield _Draft(f"{names} ({device}){words}", Line(hosts, (device,), metrics))
+        where = f" on {' + '.join(hosts)}" if times[names[disk]] > 1 else ""
+        yield _Draft(f"{names[disk]} ({device}){where}{words}", Line(hosts, (device,), metrics))
 
 
 def _pressure(run: StoredRun) -> Iterator[_Draft]:

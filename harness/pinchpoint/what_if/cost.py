@@ -17,7 +17,10 @@ def cost_with(manifest: Mapping[str, Any], settings: Sequence[Setting], prices: 
     """What the same farm costs with everything set, also on what farm.yaml does not declare."""
     tiers = deepcopy((manifest.get("farm") or {}).get("tiers") or {})
     seen = manifest.get("hosts") or {}
-    for one in sorted(settings, key=lambda one: one.what == "stripes"):
+    of_a_type = {one.target for one in settings if one.what == "profile"}
+    for one in sorted(settings, key=lambda one: (one.what == "stripes", one.name)):
+        if one.what == "latency_s" and one.target in of_a_type:
+            continue  # no catalogue tells it: a P30 of which it is told is a P30
         tier, _, role = one.target.partition(".")
         for host in _hosts(tiers, seen, tier, role):
             _set(host, role, one)
@@ -52,4 +55,5 @@ def _set(host: dict[str, Any], role: str, one: Setting) -> None:
         disk |= {"stripes": int(one.number), REPLACED: True}
     elif one.what in {"iops", "bytes_per_s", "latency_s"}:
         disk.pop("profile", None)
-        disk[OTHER] = f"{one.name.rpartition('.')[2]} {one.text}"
+        words = f"{one.name.rpartition('.')[2]} {one.text}"
+        disk[OTHER] = f"{disk[OTHER]}, {words}" if OTHER in disk else words

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
 
 from pinchpoint.report import units
 from pinchpoint.store.read import StoredRun
@@ -12,11 +14,28 @@ from pinchpoint.what_if.measured import Measured
 from pinchpoint.what_if.parts import Bound, Cores, Disk
 from pinchpoint.what_if.predict import predict_settings, read_base
 from pinchpoint.what_if.prediction import Prediction
-from pinchpoint.what_if.settings import Known, Setting, What
+from pinchpoint.what_if.settings import Setting, What
 
 DIFFERS = 0.02
 """Figures that are nearer to each other are the same."""
 FROM_OTHER = "what the disks of the other run take and let through is as it was measured there"
+
+_T = TypeVar("_T")
+_Found: TypeAlias = Iterator[Setting | str]
+"""Settings, and in words what differs, or may, and is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """What makes one side as the other is.
+
+    Attributes:
+        settings: what has to be set.
+        untold: what differs, or may differ, and cannot be set: each what it is, and why.
+    """
+
+    settings: tuple[Setting, ...]
+    untold: tuple[str, ...]
 
 
 def predict_other(base: StoredRun, other: StoredRun) -> Prediction:
@@ -31,32 +50,110 @@ def predict_other(base: StoredRun, other: StoredRun) -> Prediction:
         NotEvidenceError: one of them says nothing about its farm.
     """
     ours, theirs = read_base(base), read_base(other)
-    settings = tuple(settings_between(ours.measured, theirs.measured))
-    return predict_settings(ours, settings, notes=(FROM_OTHER,) if settings else ())
+    found = between(ours.measured, theirs.measured)
+    notes = [FROM_OTHER] if found.settings else []
+    notes += [f"not put into the model is {one}" for one in found.untold]
+    return predict_settings(ours, found.settings, notes=notes)
 
 
-def settings_between(ours: Measured, theirs: Measured) -> Iterator[Setting]:
-    """What would have to be set here so that it is as there, as far as both were measured."""
-    known = known_in(ours)
-    for disk in _disks(theirs).values():
-        same = _disks(ours).get(disk.target)
-        if same is not None and disk.target in known.disks and (_waited_for(same) or _waited_for(disk)):
-            yield from _disk(same, disk)
-    yield from _cores(ours, theirs)
-    yield from _machines(ours, theirs)
-    yield from _loads(ours, theirs, known)
+def between(ours: Measured, theirs: Measured) -> Between:
+    """What would have to be set here so that it is as there, as far as both were measured.
+
+    A setting is one of all hosts of a tier: where these do not differ alike from those on the other side,
+    nothing is set, and it is said.
+
+    Args:
+        ours: the base.
+        theirs: the other side.
+    """
+    found = [*_disks(ours, theirs), *_cores(ours, theirs), *_machines(ours, theirs), *_loads(ours, theirs)]
+    return Between(
+        settings=tuple(one for one in found if isinstance(one, Setting)),
+        untold=tuple(one for one in found if isinstance(one, str)),
+    )
+
+
+# ---- hosts ----------------------------------------------------------------------------------------
+
+
+def _paired(here: Mapping[str, _T], there: Mapping[str, _T]) -> list[tuple[_T, _T]]:
+    """What hosts of one name have, then the others' by their order; none where one side has more hosts."""
+    if len(here) != len(there):
+        return []
+    named = [(one, there[host]) for host, one in here.items() if host in there]
+    own = [one for host, one in here.items() if host not in there]
+    other = [one for host, one in there.items() if host not in here]
+    return named + list(zip(own, other, strict=True))
+
+
+def _all_alike(told: Sequence[Sequence[Setting]]) -> bool:
+    """Whether the same would be set for every host."""
+    first = told[0]
+    return all(len(each) == len(first) and all(map(_alike, each, first)) for each in told)
+
+
+def _alike(one: Setting, other: Setting) -> bool:
+    if isinstance(one.value, str) or isinstance(other.value, str):
+        return one.value == other.value
+    return one.name == other.name and math.isclose(one.value, other.value, rel_tol=DIFFERS)
+
+
+def _unlike(name: str, here: Mapping[str, object], there: Mapping[str, object]) -> str:
+    if len(here) != len(there):
+        return f"{name}, of which the base has {len(here)} and the other side {len(there)}"
+    return f"{name}, which is of several hosts that do not differ alike"
+
+
+def _unmeasured(name: str, ours: Measured, theirs: Measured) -> str | None:
+    """What a host of either side does not tell: the others' figures are not its own."""
+    for side, words in ((ours, "the base"), (theirs, "the other side")):
+        if name in side.unmeasured:
+            return f"{name}, as on a host of {words} {side.unmeasured[name]}"
+    return None
+
+
+# ---- disks ----------------------------------------------------------------------------------------
+
+
+def _disks(ours: Measured, theirs: Measured) -> _Found:
+    for target in dict.fromkeys([*_targets(theirs), *_targets(ours)]):
+        here, there = _disks_of(ours, target), _disks_of(theirs, target)
+        if not any(map(_waited_for, (*here.values(), *there.values()))):
+            continue
+        untold = _unmeasured(target, ours, theirs)
+        if untold:
+            yield untold
+        elif here and there:
+            yield from _of_disks(target, here, there)
+
+
+def _targets(measured: Measured) -> list[str]:
+    return [part.target for part in measured.parts if isinstance(part, Disk)]
+
+
+def _disks_of(measured: Measured, target: str) -> dict[str, Disk]:
+    """Host -> its disk."""
+    disks = (part for part in measured.parts if isinstance(part, Disk))
+    return {disk.host: disk for disk in disks if disk.target == target}
 
 
 def _waited_for(disk: Disk) -> bool:
     return bool(disk.waits or disk.commits)
 
 
-def _disks(measured: Measured) -> Mapping[str, Disk]:
-    return {part.target: part for part in measured.parts if isinstance(part, Disk)}
+def _of_disks(target: str, here: Mapping[str, Disk], there: Mapping[str, Disk]) -> _Found:
+    """Of all hosts what a disk lets through; how long an I/O takes of those whose disk is waited for."""
+    pairs = _paired(here, there)
+    caps = [tuple(_caps(*pair)) for pair in pairs]
+    latencies = [tuple(_latency(*pair)) for pair in pairs if any(map(_waited_for, pair))]
+    if pairs and _all_alike(caps) and _all_alike(latencies):
+        yield from (*caps[0], *latencies[0])
+    else:
+        yield _unlike(target, here, there)
 
 
-def _disk(here: Disk, there: Disk) -> Iterator[Setting]:
-    """Caps as they are known there, and latency as it was measured, unless it was that of a queue."""
+def _caps(here: Disk, there: Disk) -> Iterator[Setting]:
+    """As they are known there."""
     figures: tuple[tuple[str, What, float | None, float | None, Callable[[float], str]], ...] = (
         ("iops", "iops", here.caps.iops, there.caps.iops, units.iops),
         ("bytes", "bytes_per_s", here.caps.bytes_per_s, there.caps.bytes_per_s, _byte_rate),
@@ -66,6 +163,10 @@ def _disk(here: Disk, there: Disk) -> Iterator[Setting]:
             yield Setting(f"{here.target}.{name}", here.target, what, other, words(other))
         elif own and other is None and not there.at_limit:
             yield Setting(f"{here.target}.{name}", here.target, what, math.inf, "no cap seen")
+
+
+def _latency(here: Disk, there: Disk) -> Iterator[Setting]:
+    """As it was measured there, unless it was that of a queue."""
     if there.each_s is not None and _tells(here, there) and _differ(here.each_s, there.each_s):
         text = units.seconds(there.each_s)
         yield Setting(f"{here.target}.latency", here.target, "latency_s", there.each_s, text)
@@ -80,51 +181,94 @@ def _byte_rate(value: float) -> str:
     return units.of_metric("_bytes_per_s", value)
 
 
-def _cores(ours: Measured, theirs: Measured) -> Iterator[Setting]:
-    """A tier's allowance where both have one, else the pool it is in, once."""
+# ---- cores, machines, loads -----------------------------------------------------------------------
+
+
+def _put(
+    name: str, here: Mapping[str, object], there: Mapping[str, object], told: Sequence[Sequence[Setting]]
+) -> _Found:
+    """What was told of one host, where it is the same of all of them."""
+    if told and _all_alike(told):
+        yield from told[0]
+    else:
+        yield _unlike(name, here, there)
+
+
+def _cores(ours: Measured, theirs: Measured) -> _Found:
+    """A tier's allowance where it has one, else the pool it is in, once."""
     seen: set[str] = set()
     for tier in known_in(ours).tiers:
-        here, there = _of_tier(ours, tier), _of_tier(theirs, tier)
-        if here is None or there is None or here.key in seen or not _differ(here.cores, there.cores):
-            continue
-        seen.add(here.key)
-        yield Setting(f"{tier}.cpu", tier, "cores", there.cores, f"{there.cores:g}")
+        name = f"{tier}.cpu"
+        here, there = _cores_of(ours, tier), _cores_of(theirs, tier)
+        keys = {part.key for part in here.values()}
+        untold = _unmeasured(name, ours, theirs)
+        if untold and (here or there):
+            yield untold
+        elif _allowed_there_alone(here, there):
+            yield f"{name}, which is an allowance on the other side, and what several tiers share in the base"
+        elif here and there and not keys <= seen:
+            told = [
+                (Setting(name, tier, "cores", other.cores, f"{other.cores:g}"),)
+                if _differ(own.cores, other.cores)
+                else ()
+                for own, other in _paired(here, there)
+            ]
+            found = tuple(_put(name, here, there, told))
+            seen |= keys if found else set()
+            yield from found
 
 
-def _of_tier(measured: Measured, tier: str) -> Cores | None:
+def _cores_of(measured: Measured, tier: str) -> dict[str, Cores]:
+    """The first host that has them -> what the tier is allowed of them; where it has no allowance, pools."""
     found = [part for part in measured.parts if isinstance(part, Cores) and tier in part.tiers]
-    return next((part for part in found if part.allowance), found[0] if found else None)
+    return {part.host: part for part in [part for part in found if part.allowance] or found}
 
 
-def _machines(ours: Measured, theirs: Measured) -> Iterator[Setting]:
-    there = {
-        tier: part.machine
-        for part in theirs.parts
-        if isinstance(part, Bound) and part.machine
-        for tier in part.tiers
-    }
-    for part in ours.parts:
-        if isinstance(part, Bound) and part.machine:
-            tier = part.tiers[0]
-            other = there.get(tier)
-            if other and other != part.machine:
-                yield Setting(f"{tier}.machine", tier, "machine", other, other)
+def _allowed_there_alone(here: Mapping[str, Cores], there: Mapping[str, Cores]) -> bool:
+    """Whether what is a tier's own there would here be set of a pool that is of others, too."""
+    shared = any(not part.allowance and len(part.tiers) > 1 for part in here.values())
+    return shared and any(part.allowance for part in there.values())
 
 
-def _loads(ours: Measured, theirs: Measured, known: Known) -> Iterator[Setting]:
+def _machines(ours: Measured, theirs: Measured) -> _Found:
+    bounds = (part for part in ours.parts if isinstance(part, Bound) and part.machine)
+    for tier in dict.fromkeys(part.tiers[0] for part in bounds):
+        name = f"{tier}.machine"
+        here, there = _machines_of(ours, tier), _machines_of(theirs, tier)
+        if here and there:
+            told = [
+                (Setting(name, tier, "machine", other, other),) if own != other else ()
+                for own, other in _paired(here, there)
+            ]
+            yield from _put(name, here, there, told)
+
+
+def _machines_of(measured: Measured, tier: str) -> dict[str, str]:
+    """Host -> the type of its machine, which may have caps of two kinds."""
+    bounds = (part for part in measured.parts if isinstance(part, Bound))
+    return {part.hosts[0]: part.machine for part in bounds if part.machine and tier in part.tiers}
+
+
+def _loads(ours: Measured, theirs: Measured) -> _Found:
     """Where the other plan has another number of users, another pause of theirs, or another rate."""
-    for one in theirs.seen:
-        same = next((here for here in ours.seen if here.name == one.name), None)
-        if same is None or same.is_rate != one.is_rate:
+    here, there = ({one.name: one for one in side.seen} for side in (ours, theirs))
+    yield from (f"{name}, which was measured on one side only" for name in sorted(here.keys() ^ there.keys()))
+    for name, one in there.items():
+        same = here.get(name)
+        if same is None:
             continue
-        if one.is_rate and one.name in known.scenarios and _differ(same.asked_per_s, one.asked_per_s):
+        if same.is_rate != one.is_rate:
+            kinds = ["a rate" if side.is_rate else "users" for side in (same, one)]
+            yield f"the load of {name}, which is {kinds[0]} in the base and {kinds[1]} on the other side"
+            continue
+        if one.is_rate and _differ(same.asked_per_s, one.asked_per_s):
             text = units.per_second(one.asked_per_s)
-            yield Setting(f"{one.name}.rate", one.name, "rate_per_s", one.asked_per_s, text)
+            yield Setting(f"{name}.rate", name, "rate_per_s", one.asked_per_s, text)
         if not one.is_rate and same.flow.load.users and _differ(same.users, one.users):
-            yield Setting(f"{one.name}.users", one.name, "users", one.users, f"{one.users:g}")
+            yield Setting(f"{name}.users", name, "users", one.users, f"{one.users:g}")
         there_s = one.flow.load.think_s
         if not one.is_rate and there_s != same.flow.load.think_s:
-            yield Setting(f"{one.name}.think", one.name, "think_s", there_s, units.seconds(there_s))
+            yield Setting(f"{name}.think", name, "think_s", there_s, units.seconds(there_s))
 
 
 def _differ(here: float | None, there: float) -> bool:

@@ -17,8 +17,9 @@ def prediction_text(found: Prediction) -> str:
     """What is changed, what throughput that brings, what limits then, what is assumed."""
     as_is = not found.changed
     blocks = [_changed(found), "\n".join(_throughput(one, as_is=as_is) for one in found.scenarios)]
-    binds = [_binds("Now", found.binds_now), *([] if as_is else [_binds("Then", found.binds_then)])]
-    blocks += ["\n".join(binds), "\n".join(_table(found.parts, as_is=as_is))]
+    binds = [("Now", found.binds_now), *([] if as_is else [("Then", found.binds_then)])]
+    blocks.append("\n".join(wrapped(binds_words(*one)) for one in binds))
+    blocks.append("\n".join(_table(found.parts, as_is=as_is)))
     blocks += [block for block in ("\n".join(_cost(found)),) if block]
     blocks.append("\n".join(["Assumed:", *(wrapped(one, "  - ") for one in found.assumes)]))
     if found.warnings:
@@ -55,19 +56,21 @@ def _throughput(one: Throughput, *, as_is: bool) -> str:
     )
 
 
-def _binds(when: str, one: Binding) -> str:
+def binds_words(when: str, one: Binding) -> str:
+    """What limits, as a sentence.
+
+    Args:
+        when: how it begins: ``Now``.
+        one: it.
+    """
     if one.how == "nothing":
-        return wrapped(f"{when}, nothing limits: all of the load that is given is done.")
+        return f"{when}, nothing limits: all of the load that is given is done."
     if one.how == "used_up":
-        return wrapped(f"{when}, {one.name} limits: {units.percent(one.ratio)} of it is used.")
+        return f"{when}, {one.name} limits: {units.percent(one.ratio)} of it is used."
     if one.how == "elsewhere":
-        return wrapped(
-            f"{when}, {units.percent(one.ratio)} of the time of {one.scenario} goes where nothing was "
-            "measured."
-        )
-    return wrapped(
-        f"{when}, {one.name} holds {one.scenario} up longest: {units.percent(one.ratio)} of its time."
-    )
+        spent = units.percent(one.ratio)
+        return f"{when}, {spent} of the time of {one.scenario} goes where nothing was measured."
+    return f"{when}, {one.name} holds {one.scenario} up longest: {units.percent(one.ratio)} of its time."
 
 
 def _table(parts: tuple[Use, ...], *, as_is: bool) -> Iterator[str]:

@@ -174,6 +174,30 @@ def test_an_aa_pair_that_differs_is_the_noise_floor() -> None:
     assert of(compare(repeated(3.0), ["disks"], again=again), CRAWL).judged.call == "better"
 
 
+def of_two_sql_hosts(one: Run, farm: str) -> Run:
+    """The same run of a farm whose SQL tier has two hosts, named after the farm."""
+    manifest, verdict = deepcopy(dict(one.manifest)), deepcopy(dict(one.verdict))
+    names = [f"{farm}sql{number}" for number in (1, 2)]
+    for each in (manifest["hosts"], manifest["farm"]["tiers"]["sql"]["hosts"]):
+        each.update(dict.fromkeys(names, each.pop("sql1")))
+    verdict["disks"] = [{**disk, "host": name} for disk in verdict["disks"] for name in names]
+    return Run(one.directory, manifest, verdict)
+
+
+def test_the_noise_floor_is_found_where_hosts_have_other_names_on_the_other_side() -> None:
+    """A figure's name then holds the hosts of both sides; an A/A pair has the base's alone."""
+    sides = repeated(1.25)
+    again = [scaled("dev", each, 9 + at, 1.25) for at, each in enumerate(NOISE)]
+    base, other, same = (
+        [of_two_sql_hosts(one, farm) for one in runs]
+        for runs, farm in ((sides.base.runs, "dev"), (sides.other.runs, "prod"), (again, "dev"))
+    )
+    name = "disk.sql.devsql1/prodsql1.log.write_latency_mean_s"
+    done = compare(sides_of(base, other), ["disks"], metrics=[name], again=sides_of(base, same))
+    assert of(done, name).judged.floor_ratio == pytest.approx(1.25)
+    assert of(done, name).judged.call == "inconclusive"
+
+
 def test_without_an_aa_pair_halves_of_a_side_tell_its_noise() -> None:
     """Every second run of a side is slower by a half: two of them cannot be told from a change."""
     done = compare(repeated(1.6, (1.0, 1.5, 1.02, 1.49, 1.01)), ["disks"])

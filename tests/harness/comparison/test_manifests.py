@@ -117,6 +117,37 @@ def test_what_an_embedded_farm_was_given_differs_only_where_it_was_built() -> No
     assert ("disks", "built.latency_s", (), (0.035,)) in found(base, other)
 
 
+def test_interfaces_and_settings_of_an_embedded_farm_are_compared() -> None:
+    """A slower interface and a server's own setting are what the farm differs in, as a CPU cap is."""
+    base, other = manifest("dev"), manifest("dev")
+    base["farm"]["embedded"] = {"networks": {"nosql": 8e6}}
+    other["farm"]["embedded"] = {
+        "networks": {"nosql": 2e6},
+        "settings": {"sql": {"shared_buffers": "64MB"}},
+    }
+    assert found(base, other) == [
+        ("network", "built.interface_bytes_per_s", (8e6,), (2e6,)),
+        ("database", "built.settings.shared_buffers", (), ("64MB",)),
+    ]
+
+
+def test_a_disk_s_probed_latencies_are_one_difference() -> None:
+    """Pairs of what is outstanding and a latency, as a manifest has them; the same on both sides is none."""
+    base, other = manifest("dev"), manifest("dev")
+    for one, curve in ((base, [[1.0, 0.002], [8.0, 0.016]]), (other, [[1.0, 0.0004], [8.0, 0.0032]])):
+        disks = one["farm"]["tiers"]["sql"]["hosts"]["sql1"]["disks"]
+        disks["log"] = {"resolved_limits": {"iops": 2000.0, "latency": curve}}
+    assert found(base, deepcopy(base)) == []
+    assert found(base, other) == [
+        (
+            "disks",
+            "declared.latency",
+            ("2 ms at 1, 16 ms at 8 outstanding",),
+            ("400 \N{MICRO SIGN}s at 1, 3.2 ms at 8 outstanding",),
+        )
+    ]
+
+
 def test_a_disk_behind_the_host_s_cache_is_another_disk() -> None:
     """The same type through the cache; "network" is what it is where nothing is said."""
     base, other = manifest("dev"), manifest("dev")

@@ -49,6 +49,22 @@ def test_lines_of_one_thing_have_one_name_on_both_sides() -> None:
     assert {"sql log", "orders", "orders p95 (service)"} <= names[0]
 
 
+def test_only_the_device_is_left_out_of_a_line_s_name() -> None:
+    """Whose disk it is stays, or two hosts of a tier had one line; so does that reads are in it as well."""
+    build = Build(measure_s=20)
+    for number, device in ((1, "sdc"), (2, "sdd")):
+        host = f"search{number}"
+        build.host(host, "search", machine=host, disks={"index": device})
+        build.disk(host, device, 200, 0.002).metric(host, "disk.transfer_latency_s", 0.002, device)
+    panels = {panel.name: panel for panel in timeline_of(build.run()).panels}
+    assert [line.name for line in panels["disk_write_latency"].lines] == [
+        "search index on search1",
+        "search index on search2",
+        "search index on search1, both ways",
+        "search index on search2, both ways",
+    ]
+
+
 def test_a_long_run_is_thinned_out() -> None:
     """An hour has no more points than can be told apart."""
     timeline = timeline_of(crawl_bound_by_search(measure_s=600).run())

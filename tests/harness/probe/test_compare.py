@@ -14,9 +14,9 @@ from pinchpoint.cli.compare import compare as command
 from pinchpoint.errors import InputError
 from pinchpoint.probe import conduct
 from pinchpoint.probe.compare import SCHEMA, compare
-from pinchpoint.probe.compared import are_probes, compared, comparison_text
+from pinchpoint.probe.compared import are_probes, compared, comparison_text, table
 from pinchpoint.probe.judge import judge
-from pinchpoint.probe.record import Probe, save
+from pinchpoint.probe.record import Probe, Trial, save
 from pinchpoint_scenarios.storage_probe import Cell
 
 
@@ -65,6 +65,22 @@ def test_few_repetitions_are_not_called() -> None:
     found = compare(probe_of(Disk(0.0005, 500), repeat=3), probe_of(Disk(0.0005, 1000), repeat=3))
     assert {(one.call, one.ci95) for one in found.changes} == {("inconclusive", None)}
     assert any("--repeat 5" in warning for warning in found.warnings)
+
+
+@pytest.mark.parametrize("failed", [0, 1])
+def test_a_cell_that_failed_on_one_side_keeps_its_unit(failed: int) -> None:
+    """500 I/Os a second are no 500 B/s because the other disk was full."""
+    sides = probe_of(Disk(0.0005, 500)), probe_of(Disk(0.0005, 500))
+    cell = next(iter(sides[0].cells))
+    sides[failed].cells[cell] = [Trial(1, "2026-01-01T00:00:00.000Z", failed="no space left")]
+    found = compare(*sides)
+    [change] = [one for one in found.changes if one.cell == cell.name]
+    figures = [change.base, change.other]
+    assert figures[failed] is None
+    assert figures[1 - failed] is not None
+    assert (change.metric, change.ratio, change.call) == ("iops", None, "inconclusive")
+    [row] = [row for row in table(found).rows if row["cell"] == cell.name]
+    assert str(row[("other", "base")[failed]]).endswith(" IOPS")
 
 
 def test_what_else_differs_weakens_the_claim() -> None:

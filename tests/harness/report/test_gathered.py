@@ -128,6 +128,23 @@ def test_two_roles_on_one_disk_are_one_line() -> None:
     assert [line.name for line in lines] == ["sql log + sql data (vda)"]
 
 
+def test_hosts_of_one_tier_have_lines_of_their_own() -> None:
+    """Two search servers, each with its index on sdc: nobody could tell two lines of one name apart."""
+    build = Build(measure_s=20).host("sql1", "sql", machine="sql1", disks={"log": "sdb"})
+    build.cpu("sql1", 0.4, 0.3).disk("sql1", "sdb", 100, 0.001)
+    for host in ("search1", "search2"):
+        build.host(host, "search", machine=host, disks={"index": "sdc"})
+        build.cpu(host, 0.6, 0.5).disk(host, "sdc", 200, 0.002)
+    found = _panels(build.run())
+    tiers = [line.name for line in found["cpu"].series if line.style == "solid"]
+    assert tiers == ["sql", "search on search1", "search on search2"]
+    assert [line.name for line in found["disk_write_latency"].series] == [
+        "sql log (sdb)",
+        "search index (sdc) on search1",
+        "search index (sdc) on search2",
+    ]
+
+
 def test_a_distribution_adds_up_and_knows_its_percentiles() -> None:
     """All operations are in the bins; closed load has service time alone, open load both."""
     found = distributions(saved_run(), clock_of(saved_run()).window)

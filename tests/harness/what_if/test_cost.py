@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import permutations
 from pathlib import Path
 
 import pytest
@@ -92,6 +93,25 @@ def test_what_is_set_costs_what_it_costs_where_nothing_was_declared() -> None:
     assert then("sql.data=azure/p10").per_month == 250 + 20
     assert then("orders.users=64") == now
     assert manifest["farm"] == {}
+
+
+@pytest.mark.parametrize(
+    ("given", "per_month", "unpriced"),
+    [
+        (("sql.log=azure/p30", "sql.log.latency=2ms"), 250 + 120 + 55, ()),
+        (("sql.log.stripes=2", "sql.log=azure/p30", "sql.log.latency=2ms"), 250 + 2 * 120 + 55, ()),
+        (("sql.log.iops=800", "sql.log.latency=2ms"), 250 + 55, ("sql.log (iops 800, latency 2ms)",)),
+    ],
+)
+def test_what_is_set_costs_the_same_in_any_order(
+    given: tuple[str, ...], per_month: float, unpriced: tuple[str, ...]
+) -> None:
+    """A P30 whose latency is told is a P30; figures of no type have no price, and all are named."""
+    manifest = {"farm": {}, "hosts": {"sql1": {"tier": "sql", "roles": {"log": {}, "data": {}}}}}
+    known = Known(("sql.log", "sql.data"), ("sql",), (), {"orders": False})
+    for order in permutations(given):
+        cost = cost_with(manifest, read_settings(order, known), Prices.from_json(PRICES))
+        assert (cost.per_month, cost.unpriced) == (per_month, unpriced), order
 
 
 def test_without_prices_nothing_is_said_of_cost() -> None:

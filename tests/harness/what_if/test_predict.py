@@ -241,7 +241,30 @@ def test_a_comparison_s_what_if_is_a_row_per_scenario() -> None:
     assert abs(row["error_ratio"]) < 0.10
     assert row["interval_per_s"][0] < row["measured_per_s"] < row["interval_per_s"][1]
     assert any("sql.log.latency" in note for note in found["notes"])
+    held = "Then, by the model, the log disk of sql holds orders up longest"
+    assert any(held in note for note in found["notes"])
     assert found["why_none"] is None
     nothing = predict_beside(Build().host("sql1", "sql").cpu("sql1", 0.5).run(), theirs)
     assert nothing["rows"] == []
     assert "no measured load" in nothing["why_none"]
+
+
+def test_what_binds_then_is_said_as_what_if_says_it() -> None:
+    """A rate that is kept up on either disk: nothing limits, in the words of the command."""
+    ours, theirs = (
+        log(commits(Distant(each_s, 0.0002), LENGTH_S, rate_per_s=500), rate_per_s=500).run()
+        for each_s in (0.004, 0.001)
+    )
+    notes = predict_beside(ours, theirs)["notes"]
+    assert "Then, by the model, nothing limits: all of the load that is given is done." in notes
+
+
+def test_users_against_a_rate_are_said_not_to_be_compared() -> None:
+    """The same scenario is asked for in two ways: no setting makes one of the other, and nothing hides it."""
+    users = log(commits(Distant(0.004, 0.0002), LENGTH_S, users=8), 8).run()
+    rate = log(commits(Distant(0.004, 0.0002), LENGTH_S, rate_per_s=500), rate_per_s=500).run()
+    notes = " ".join(predict_beside(users, rate)["notes"])
+    assert "the load of orders, which is users in the base and a rate on the other side" in notes
+    assert "Nothing that was measured" not in notes
+    back = predict_other(rate, users)
+    assert any("which is a rate in the base and users on the other side" in text for text in back.assumes)

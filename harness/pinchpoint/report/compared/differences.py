@@ -91,7 +91,7 @@ def fact_words(name: str) -> str:
     if group == "settings":
         return f"setting {rest}"
     if group in ("declared", "built"):
-        return f"{_plain_name(rest)}, {'as declared' if group == 'declared' else 'as built'}"
+        return f"{fact_words(rest)}, {'as declared' if group == 'declared' else 'as built'}"
     return _plain_name(name)
 
 

@@ -1,0 +1,181 @@
+"""A tier of several hosts on either side: paired, or not put into the base's model, and said so."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from harness.analysis.disks import Distant, commits
+from harness.what_if.farms import LENGTH_S, log
+
+from pinchpoint.what_if import predict_other
+from pinchpoint.what_if.beside import predict_beside
+from pinchpoint.what_if.measured import Measured
+from pinchpoint.what_if.other import between
+from pinchpoint.what_if.parts import Bound, Caps, Cores, Disk, Part
+
+
+def disk(host: str, each_s: float, iops: float | None = None, *, idle: bool = False) -> Disk:
+    """A host's log disk, which operations wait for unless it is idle."""
+    waits = {} if idle else {"orders": 1.0}
+    return Disk(
+        key=f"disk:{host}",
+        target="sql.log",
+        host=host,
+        profile=None,
+        stripes=1,
+        attached="network",
+        caps=Caps(iops=iops),
+        io={},
+        bytes={},
+        each_s=each_s,
+        seen_s=each_s,
+        waits=waits,
+        waited_s={},
+        commits={},
+    )
+
+
+def cores(host: str, count: float, *tiers: str, allowance: bool = False) -> Cores:
+    """What tiers have of a host's CPU."""
+    key = f"{'allowance' if allowance else 'cpu'}:{host}"
+    return Cores(key, tiers or ("search",), host, count, {}, {}, allowance=allowance)
+
+
+def machine(host: str, name: str, cap: str = "uncached") -> Bound:
+    """A machine's caps of one kind."""
+    return Bound(f"disk:{host}:{cap}", name, name, (host,), ("sql",), {}, caps=Caps(iops=3200.0))
+
+
+def side(*parts: Part, **unmeasured: str) -> Measured:
+    """A farm without loads; ``sql_log="why"`` was not measured."""
+    named = {name.replace("_", "."): why for name, why in unmeasured.items()}
+    return Measured(seen=(), parts=parts, unmeasured=named, left_out=(), loads=())
+
+
+PRIMARY = disk("sql1", 0.012, 500)
+UNLIKE = "which is of several hosts that do not differ alike"
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "settings"),
+    [
+        (
+            [PRIMARY, disk("sql2", 0.012, 500)],
+            [disk("sql1", 0.003, 500), disk("sql2", 0.003, 500)],
+            {"sql.log.latency": 0.003},
+        ),
+        # A log that nobody waits for: what its I/O takes changes nothing.
+        (
+            [PRIMARY, disk("sql2", 0.020, 500, idle=True)],
+            [disk("sql1", 0.003, 900), disk("sql2", 0.040, 900, idle=True)],
+            {"sql.log.iops": 900, "sql.log.latency": 0.003},
+        ),
+        # Each host as it was: whichever is looked at last makes no difference.
+        ([PRIMARY, disk("sql2", 0.002)], [PRIMARY, disk("sql2", 0.002)], {}),
+        ([PRIMARY, disk("sql2", 0.002)], [disk("sql2", 0.002), PRIMARY], {}),
+        ([PRIMARY, disk("sql2", 0.002)], [disk("prod1", 0.012, 500), disk("prod2", 0.002)], {}),
+        (
+            [PRIMARY, disk("sql2", 0.012, 500)],
+            [disk("sql1", 0.012), disk("sql2", 0.012)],
+            {"sql.log.iops": math.inf},
+        ),
+        ([cores("search1", 2), cores("search2", 2)], [cores("a", 4), cores("b", 4)], {"search.cpu": 4}),
+        (
+            [machine("sql1", "azure/ds12"), machine("sql1", "azure/ds12", "cached")],
+            [machine("sql1", "azure/ds14"), machine("sql1", "azure/ds14", "cached")],
+            {"sql.machine": "azure/ds14"},
+        ),
+        (
+            [machine("sql1", "azure/ds12"), machine("sql2", "azure/ds14")],
+            [machine("sql1", "azure/ds12"), machine("sql2", "azure/ds14")],
+            {},
+        ),
+    ],
+)
+def test_hosts_that_differ_alike_are_set_at_once(
+    ours: list[Part], theirs: list[Part], settings: dict[str, float | str]
+) -> None:
+    """Hosts are paired by name, else by order; one setting each, and nothing is left unsaid."""
+    found = between(side(*ours), side(*theirs))
+    assert {one.name: one.value for one in found.settings} == settings
+    assert len(found.settings) == len(settings)
+    assert found.untold == ()
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "untold"),
+    [
+        (
+            [PRIMARY, disk("sql2", 0.012, 500)],
+            [disk("sql1", 0.003, 500), disk("sql2", 0.012, 500)],
+            f"sql.log, {UNLIKE}",
+        ),
+        # The standby lets less through there: what is set for the primary would be its own as well.
+        (
+            [PRIMARY, disk("sql2", 0.012, 500, idle=True)],
+            [disk("sql1", 0.012, 900), disk("sql2", 0.012, 500, idle=True)],
+            f"sql.log, {UNLIKE}",
+        ),
+        (
+            [PRIMARY],
+            [disk("sql1", 0.003, 500), disk("sql2", 0.003, 500)],
+            "sql.log, of which the base has 1 and the other side 2",
+        ),
+        (
+            [cores("search1", 2), cores("search2", 2)],
+            [cores("search1", 2), cores("search2", 8)],
+            f"search.cpu, {UNLIKE}",
+        ),
+        (
+            [cores("search1", 2), cores("search2", 2)],
+            [cores("search1", 4)],
+            "search.cpu, of which the base has 2 and the other side 1",
+        ),
+        (
+            [cores("box", 2, "search", "sql")],
+            [cores("box", 2, "search", "sql"), cores("box", 0.5, "search", allowance=True)],
+            "search.cpu, which is an allowance on the other side, and what several tiers share in the base",
+        ),
+        (
+            [machine("sql1", "azure/ds12"), machine("sql2", "azure/ds12")],
+            [machine("sql1", "azure/ds12"), machine("sql2", "azure/ds14")],
+            f"sql.machine, {UNLIKE}",
+        ),
+    ],
+)
+def test_hosts_that_do_not_differ_alike_are_not_put_into_the_model(
+    ours: list[Part], theirs: list[Part], untold: str
+) -> None:
+    """No host stands for another: nothing is set, and a note says what is left out."""
+    found = between(side(*ours), side(*theirs))
+    assert found.settings == ()
+    assert found.untold == (untold,)
+
+
+@pytest.mark.parametrize(("name", "unseen"), [("the base", 0), ("the other side", 1)])
+def test_what_a_host_does_not_tell_is_not_told_by_another(name: str, unseen: int) -> None:
+    """One host's log and CPU were not measured, on either side: neither is set."""
+    parts = [(PRIMARY, cores("sql1", 2, "sql")), (disk("sql1", 0.003, 500), cores("sql1", 4, "sql"))]
+    why = {"sql_log": "its I/O was not measured", "sql_cpu": "nobody looked"}
+    found = between(*(side(*each, **(why if at == unseen else {})) for at, each in enumerate(parts)))
+    assert found.settings == ()
+    assert found.untold == (
+        f"sql.log, as on a host of {name} its I/O was not measured",
+        f"sql.cpu, as on a host of {name} nobody looked",
+    )
+
+
+def test_a_standby_nobody_looked_at_does_not_prevent_a_prediction() -> None:
+    """The log of the base's second host was not measured: the rows stand, and the note says it."""
+    build = log(commits(Distant(0.012, 0.0003), LENGTH_S, users=8), 8)
+    build.host("sql2", "sql", machine="machine-b", cores=(0, 1), disks={"log": "sdd"})
+    build.cpu("sql2", 0.03, 0.02, cores=(0, 1))
+    theirs = log(commits(Distant(0.003, 0.0003), LENGTH_S, users=8, seed=2), 8, seed=2).run()
+    ours = build.run()
+    found = predict_beside(ours, theirs)
+    assert found["why_none"] is None
+    assert [row["scenario"] for row in found["rows"]] == ["orders"]
+    assert any("sql.log, as on a host of the base" in note for note in found["notes"])
+    assert not any("Nothing that was measured" in note for note in found["notes"])
+    assert any("not put into the model is sql.log" in text for text in predict_other(ours, theirs).assumes)
