@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_FIRST_WORD = re.compile(r"(?:[\s(]|/\*.*?\*/|--[^\n]*(?:\n|$))*([A-Za-z]+)", re.DOTALL)
+_FIRST_WORD = re.compile(r"(?:[\s(]|(?>/\*.*?\*/)|--[^\n]*+(?:\n|$))*+([A-Za-z]+)", re.DOTALL)
 _BLIND = re.compile(
     r"""--[^\n]*
     |/\*.*?\*/

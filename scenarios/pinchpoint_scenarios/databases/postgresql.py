@@ -143,7 +143,8 @@ def connect(endpoint: Endpoint, application: str) -> Connection:
     """A new autocommit connection, shown by the server as ``application``; raises ``psycopg.Error``."""
     login = {key: endpoint.options[key] for key in ("user", "password") if key in endpoint.options}
     return psycopg.connect(
-        make_conninfo(endpoint.url, **login),
+        # Whatever the database stores: what users write, and what a capture holds, is any letter there is.
+        make_conninfo(endpoint.url, **login, client_encoding="UTF8"),
         autocommit=True,
         connect_timeout=CONNECT_TIMEOUT_S,
         tcp_user_timeout=TCP_USER_TIMEOUT_MS,

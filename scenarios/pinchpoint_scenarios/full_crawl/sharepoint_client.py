@@ -102,8 +102,16 @@ class SharePointClient:
     def target(self, url: str) -> str:
         """Path and query behind the site's URL. A link's host is not looked at: a token goes nowhere else."""
         parts = urlsplit(url)
-        path = parts.path.removeprefix(self.prefix)
+        path = self.behind(parts.path)
         return path + (f"?{parts.query}" if parts.query else "")
+
+    def behind(self, path: str) -> str:
+        """What of a server-relative path (percent-encoded) follows the site's own; all of one elsewhere.
+
+        Capitals do not count: SharePoint answers with those the site was made with, whatever the URL has.
+        """
+        own, rest = path[: len(self.prefix)], path[len(self.prefix) :]
+        return rest if own.casefold() == self.prefix.casefold() and rest[:1] in ("", "/") else path
 
     def close(self) -> None:
         """Close the connection. Safe to call twice."""

@@ -41,9 +41,10 @@ class ReplaySession:
         A statement begins when it did in the capture, and no sooner after the one before than it did there.
         """
         if self._playing is None and not self._take():
-            if self._tape.playing:
-                time.sleep(_NAP_S)
-            return self._tape.playing
+            if self._tape.ended:
+                return False
+            time.sleep(_NAP_S)  # others are still playing; after them a round may follow, for all users
+            return True
         session = self._playing
         assert session is not None  # noqa: S101 - taken above
         if self._at == len(session.statements):

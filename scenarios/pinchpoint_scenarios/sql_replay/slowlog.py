@@ -14,8 +14,9 @@ from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 
+from ..databases.odbc.address import MYSQL
 from ..errors import ScenarioError
-from ..sql_script.copies.refusals import leaves
+from ..sql_script.copies.leaving import leaves
 from ..sql_script.values import delimiter_of
 from .captured import Entry
 from .files import csv_rows, opened
@@ -83,7 +84,7 @@ def _left_out(text: str) -> str | None:
         return "copy_data_not_logged"
     if _NAMES.match(text):
         return "connections_housekeeping"
-    return "changes_database" if leaves(text) is not None else None
+    return "changes_database" if leaves(text, (MYSQL,)) is not None else None
 
 
 def _seconds(text: str, place: str) -> float:

@@ -29,6 +29,8 @@ class Tape:
         self._next = 0
         self._playing = 0
         self._changing = threading.Lock()
+        self.ended = False
+        """Whether no session will be handed out any more."""
         self.cycles = 0
         self.executed = 0
         self.failed: Counter[str] = Counter()
@@ -39,20 +41,18 @@ class Tape:
         """How long this round of the capture has been going on."""
         return time.monotonic() - self._begun_s
 
-    @property
-    def playing(self) -> bool:
-        """Whether another user is still at a session of this round."""
-        return self._playing > 0
-
     def take(self) -> CapturedSession | None:
-        """The next session; None: there is none now."""
+        """The next session; None: there is none now; where ``ended`` is set, nor will there be."""
         with self._changing:
             now_s = time.monotonic()
             if self._first_s is None:
                 self._first_s = self._begun_s = now_s
                 self.cycles = 1
             if self._next == len(self._sessions):
-                if self.playing or not self._again(now_s):
+                if self._playing:
+                    return None
+                if not self._again(now_s):
+                    self.ended = True
                     return None
                 self._next, self._begun_s = 0, now_s
                 self.cycles += 1

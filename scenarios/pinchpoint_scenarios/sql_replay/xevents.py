@@ -8,10 +8,11 @@ from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
-from ..sql_script.copies.refusals import leaves
+from ..databases.odbc.address import MSSQL
+from ..sql_script.copies.leaving import leaves
 from .captured import Entry
 from .files import XE_CSV, opened
-from .rpc import Handles, resets
+from .rpc import Handles, handed_over, resets
 from .xe_csv import csv_events
 from .xe_event import BEGIN, COMMIT, LOGOUT, MANAGED, PARTS, WHOLE, Event, entry_of
 from .xe_xml import chunks, xml_events
@@ -57,8 +58,6 @@ def _judged(entry: Entry, *, part: bool) -> Entry:
     text = entry.text or ""
     if entry.left_out is None and _BULK.match(text):
         return replace(entry, left_out="bulk_data_not_captured")
-    if entry.left_out is None and leaves(text) is not None:
-        return replace(entry, left_out="changes_database")
     if entry.left_out is None and part and _VARIABLE.search(_LITERAL.sub("", text)):
         return replace(entry, left_out="variables_not_captured")
     return entry
@@ -67,10 +66,20 @@ def _judged(entry: Entry, *, part: bool) -> Entry:
 def _as_sent(entries: list[Entry], *, deduce: bool) -> Iterator[Entry]:
     """One session's entries as they can be made again."""
     handles = Handles()
-    ordered = [handles.replayable(each) for each in sorted(entries, key=lambda each: each.ended_s)]
+    by_time = sorted(entries, key=lambda each: each.ended_s)
+    ordered = [_staying(handles.replayable(each)) for each in by_time]
     if deduce and not any(_OWN_TRANSACTION.search(each.text or "") for each in ordered):
         ordered = list(_with_transactions(ordered))
     return _by_connection(ordered)
+
+
+def _staying(entry: Entry) -> Entry:
+    """The entry; left out where it, or what it hands over to be executed, leaves the database."""
+    text = entry.text or ""
+    texts = (text, handed_over(text) or "")
+    if entry.left_out is None and any(leaves(each, (MSSQL,)) is not None for each in texts):
+        return replace(entry, left_out="changes_database")
+    return entry
 
 
 def _by_connection(entries: Iterable[Entry]) -> Iterator[Entry]:

@@ -12,12 +12,13 @@ from ..contract import Context, Params
 from ..databases.contract import DatabaseFailure
 from .chance import Chance
 from .copies import copy_of
+from .copies.leaving import kinds_of
 from .files import read_scripts, read_text
 from .params import SqlScriptParams
 from .scope import Scope, Value
 from .script import Script, Sql
 from .session import ScriptSession
-from .values import drawer, read_csv
+from .values import counter, drawer, read_csv
 
 __all__ = ["SqlScript", "SqlScriptParams"]
 
@@ -36,10 +37,12 @@ class SqlScript:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._params = params = cast("SqlScriptParams", context.params)
-        self._chosen = read_scripts(params)
+        self._kinds = kinds_of(context.endpoints["sql"])
+        self._chosen = read_scripts(params, self._kinds)
         self._copy = copy_of(context.endpoints["sql"], f"pinchpoint_{context.name}", empty_will_do=True)
         self._listed: dict[str, Sequence[Value]] = {}
         self._listing = threading.Lock()
+        self._counters = {name: counter(context.worker) for name in params.values}
         self._told: set[tuple[str, int, str]] = set()
 
     @property
@@ -73,7 +76,10 @@ class SqlScript:
         with self._listing:
             if not self._listed.keys() >= params.values.keys():
                 self._list()
-        draws = {name: drawer(each, self._listed[name], number) for name, each in params.values.items()}
+        draws = {
+            name: drawer(each, self._listed[name], number, self._counters[name])
+            for name, each in params.values.items()
+        }
         own = self._copy.connection(params.timeout_s)
         own.try_open()
         return ScriptSession(
@@ -97,7 +103,7 @@ class SqlScript:
             self._copy.release()
 
     def _run_file(self, file: str, *, mark: bool) -> None:
-        self._copy.run_file(file, read_text(Path(file)), mark=mark)
+        self._copy.run_file(file, read_text(Path(file), self._kinds), mark=mark)
 
     def _list(self) -> None:
         """Read the values that come from columns and files, once in each process."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..names import unknown
-from .copies.refusals import leaves
+from .copies.leaving import leaves
 from .lexer import ScriptError
 from .params import SqlScriptParams
 from .script import BUILT_IN, Script, Set, Sql, flat, read, uses
@@ -36,12 +36,17 @@ class Chosen:
     sha256: str
 
 
-def read_scripts(params: SqlScriptParams) -> list[Chosen]:
-    """Every script of a plan that has a weight. Raises ``ScriptError`` with all that is wrong with them."""
+def read_scripts(params: SqlScriptParams, kinds: Collection[str] = ()) -> list[Chosen]:
+    """Every script of a plan that has a weight. Raises ``ScriptError`` with all that is wrong with them.
+
+    Args:
+        params: which they are.
+        kinds: of servers that the endpoint's may be (``copies.leaving``); none as long as no farm is known.
+    """
     found, problems = [], []
     for path, weight in _named(params):
         try:
-            text = read_text(path)
+            text = read_text(path, kinds)
             script = read(path.stem, str(path), text)
             _check_variables(script, params)
         except ScriptError as error:
@@ -50,7 +55,7 @@ def read_scripts(params: SqlScriptParams) -> list[Chosen]:
         digest = hashlib.sha256(text.encode()).hexdigest()
         found.append(Chosen(script, params.weights.get(path.stem, weight), digest))
     problems += _unfit(found, params)
-    _read_others(params)
+    _read_others(params, kinds)
     if not problems:
         problems += _unknown_variables([each.script for each in found], params)
     if problems:
@@ -58,8 +63,8 @@ def read_scripts(params: SqlScriptParams) -> list[Chosen]:
     return [each for each in found if each.weight > 0]
 
 
-def read_text(path: Path) -> str:
-    """A file's text, which stays in the database that it is run in. Raises ``ScriptError``."""
+def read_text(path: Path, kinds: Collection[str]) -> str:
+    """A file's text, which stays in the database that it is run in. Raises ``ScriptError``; see above."""
     try:
         size_bytes = path.stat().st_size
         if size_bytes > _LARGEST_BYTES:
@@ -71,7 +76,7 @@ def read_text(path: Path) -> str:
         raise ScriptError(f"{path}: not UTF-8 text; save it as UTF-8") from error
     except OSError as error:
         raise ScriptError(f"{path}: cannot be read ({error.strerror}); check the path") from error
-    at = leaves(text)
+    at = leaves(text, kinds)
     if at is not None:
         line = text.count("\n", 0, at) + 1
         raise ScriptError(
@@ -113,10 +118,10 @@ def _unfit(found: list[Chosen], params: SqlScriptParams) -> Iterator[str]:
         yield "every script has the weight 0; needed: one above 0"
 
 
-def _read_others(params: SqlScriptParams) -> None:
+def _read_others(params: SqlScriptParams, kinds: Collection[str]) -> None:
     for path in (params.setup, params.teardown):
         if path is not None:
-            read_text(Path(path))
+            read_text(Path(path), kinds)
     for values in params.values.values():
         if values.csv is not None:
             read_csv(Path(values.csv), values.field)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Sequence
-from itertools import chain
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, count
 from pathlib import Path
 
 from ..names import unknown
@@ -19,32 +19,41 @@ Draw = Callable[[Scope], Value]
 
 _SCATTER = 2_654_435_761
 """A prime above any number of values: multiplying by it, modulo their number, visits each once."""
-_SESSIONS = 2**20
-"""Above any session's number: of a sequence, each session has every so many-th."""
+_WORKERS = 1_000
+"""Above any worker's number: of a sequence, each worker has every so many-th."""
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?")
 
 
-def drawer(values: ValuesParams, listed: Sequence[Value], session: int) -> Draw:
+def counter(worker: int) -> Iterator[int]:
+    """What a sequence counts with in a worker's process, from its number on: no other worker has any of it.
+
+    All sessions of the process share it: one that is opened again, as users move between workers, goes on.
+    """
+    return count(worker, _WORKERS)
+
+
+def drawer(values: ValuesParams, listed: Sequence[Value], session: int, numbers: Iterator[int]) -> Draw:
     """How a variable's values are drawn in one session.
 
     Args:
         values: what the plan says.
         listed: the values of its column or file; nothing where it is a range of numbers.
         session: the session's number.
+        numbers: what the variable counts with, where it is a sequence of numbers (``counter``).
     """
     if values.distribution == "normal":
         return _normal(values)
     if values.distribution == "sequence":
-        return _sequence(values, listed, session)
+        return _sequence(values, listed, session, numbers)
     low = 0 if listed else values.low or 0
-    count = len(listed) or (values.high or 0) - low + 1
+    several = len(listed) or (values.high or 0) - low + 1
     exponent = values.exponent
 
     def scattered(scope: Scope) -> int:  # hot values lie apart: neighbours would be read in one go
-        return zipfian(scope, count, exponent) * _SCATTER % count
+        return zipfian(scope, several, exponent) * _SCATTER % several
 
     def even(scope: Scope) -> int:
-        return int(scope.chance.random() * count)
+        return int(scope.chance.random() * several)
 
     pick = scattered if values.distribution == "zipfian" else even
     if listed:
@@ -62,15 +71,12 @@ def _normal(values: ValuesParams) -> Draw:
     return draw
 
 
-def _sequence(values: ValuesParams, listed: Sequence[Value], session: int) -> Draw:
-    at = session - _SESSIONS
-
-    def draw(_: Scope) -> Value:
-        nonlocal at
-        at += _SESSIONS
-        return listed[(at // _SESSIONS + session) % len(listed)] if listed else (values.low or 0) + at
-
-    return draw
+def _sequence(values: ValuesParams, listed: Sequence[Value], session: int, numbers: Iterator[int]) -> Draw:
+    if listed:
+        places = count(session)
+        return lambda _: listed[next(places) % len(listed)]
+    low = values.low or 0
+    return lambda _: low + next(numbers)
 
 
 def read_csv(path: Path, field: str | None) -> list[Value]:

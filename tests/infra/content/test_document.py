@@ -80,6 +80,16 @@ def test_text_and_html_are_documents_also_gzipped(content: bytes, form: str) -> 
     assert (packed.form, packed.gzipped, packed.plain) == (form, True, content)
 
 
+def test_a_licence_of_many_comments_is_read_in_no_time() -> None:
+    """One a line before a tag that is none of a page's: each is read once, not in 2^40 ways."""
+    licence = b"<!-- a line of it -->\n" * 40
+    begun_s = time.process_time()
+    assert identify(licence + b"<project/>").form == "text"
+    assert identify(licence + b"<!-- that never ends" + HTML).form == "text"
+    assert identify(licence + HTML).form == "html"
+    assert time.process_time() - begun_s < 1
+
+
 @pytest.mark.parametrize(
     ("content", "reason"),
     [

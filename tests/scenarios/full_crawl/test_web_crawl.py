@@ -13,7 +13,7 @@ import pytest
 from scenarios.full_crawl.folders import crawled, ended, prepared, rows
 from scenarios.full_crawl.pages import Pages, linking
 from scenarios.full_crawl_sources.sites import nginx
-from scenarios.support import Events, Recorder, Search, crawl, made
+from scenarios.support import Events, Recorder, Search, crawl, made, stalled, status
 
 from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.fastpath.postgresql import FastConnection
@@ -192,3 +192,27 @@ def test_hosts_that_are_held_are_told_with_what_is_taken(sql: Endpoint) -> None:
     for each in taken:
         assert set(each.holds) == {"h:1"}
         assert 25 < each.holds["h:1"] <= 30
+
+
+MAP = (
+    '<?xml version="1.0"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">'
+    "<url><loc>/only-mapped</loc></url></urlset>"
+)
+
+
+def test_a_guessed_sitemap_that_does_not_answer_costs_nothing_else(sql: Endpoint) -> None:
+    """Nobody named it: the start page is crawled all the same, and what it named is not taken for gone."""
+    search = Search()
+    pages = {"/": linking("/a"), "/a": linking(), "/only-mapped": linking(), "/sitemap.xml": MAP.encode()}
+    with serving(pages) as server, search.running():
+        endpoints = {"sql": sql, "search": search.endpoint}
+        params: dict[str, Any] = {"sources": [source(server)], "retries": 1, "timeout_s": 1}
+        assert crawled(endpoints, params, keep_data=True)["site"]["count"] == 3
+        server.failing["/sitemap.xml"] = [status(503)] * 9
+        found = crawled(endpoints, params | INCREMENTAL, keep_data=True)["site"]
+        assert (found["failures_by_kind"], found["unchanged"], found["deleted"]) == ({"http_503": 1}, 2, 0)
+        assert len(search.documents) == 3
+        server.failing["/sitemap.xml"] = [stalled(2)] * 9
+        found = crawled(endpoints, params)["site"]
+        assert (found["count"], found["failures_by_kind"]) == (2, {"timeout": 1})
+        assert [each["url"] for each in found["failed"]] == [f"{server.url}/sitemap.xml"]

@@ -5,11 +5,13 @@ from __future__ import annotations
 import psycopg
 import pytest
 from scenarios.sql_mix.helpers import ask, other_url, with_options
+from scenarios.sql_mix.server import Server
 from scenarios.support import made
 
 from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.databases.postgresql import outcome_of
 from pinchpoint_scenarios.errors import EndpointUnreachable
+from pinchpoint_scenarios.fastpath.postgresql import FastConnection
 
 
 def test_check_tells_version_and_settings_and_changes_nothing(sql: Endpoint) -> None:
@@ -101,3 +103,24 @@ def test_libpqs_words_become_outcomes(said: str, outcome: str) -> None:
 def test_sqlstates_become_outcomes(error: type[psycopg.Error], outcome: str) -> None:
     """The names a report shows."""
     assert outcome_of(error("message")) == outcome
+
+
+@pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
+def test_texts_and_values_are_written_alike_whatever_a_database_stores(server: Server, encoding: str) -> None:
+    """A letter in a statement's text is the one in a value beside it, and comes back as it was."""
+    name = f"stored_in_{encoding.lower()}"
+    ask(server.admin, f"CREATE DATABASE {name} ENCODING '{encoding}' LOCALE 'C' TEMPLATE template0")
+    connection = FastConnection(
+        other_url(server.admin, dbname=name), application=name, statement_timeout_s=10, greet=lambda _: None
+    )
+    try:
+        for prepared in (True, False):
+            answer = connection.execute_as_text(
+                "SELECT 'é' = $1::text, 'é', $1::text", ["é".encode()], prepared=prepared
+            )
+            assert answer.texts().rows == (("t", "é", "é"),)
+        assert connection.query("SELECT 'é'").texts().rows == (("é",),)
+        assert connection.execute("SELECT 'é' = $1::text, 'é'", ["é"]).fetchall() == [(True, "é")]
+    finally:
+        connection.close()
+        ask(server.admin, f"DROP DATABASE {name} WITH (FORCE)")

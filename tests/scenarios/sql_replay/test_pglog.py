@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from pinchpoint_scenarios.errors import ScenarioError
 from pinchpoint_scenarios.sql_replay.captured import Captured, CapturedSession, Entry, at_once, sessions_of
 from pinchpoint_scenarios.sql_replay.pglog import read_logs
+from pinchpoint_scenarios.sql_replay.pgsessions import as_sent
 from pinchpoint_scenarios.sql_replay.reading import read_capture
 from pinchpoint_scenarios.sql_replay.verbs import verb
 
@@ -279,6 +281,23 @@ def test_sessions_keep_their_times_and_pauses() -> None:
     assert at_once([first, second]) == 2
     assert at_once([second, CapturedSession()]) == 1
     assert sessions_of([]) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "/* a */ -- b\n" * 40 + "1",
+        "declare @a int\r\n" * 40 + "select 1",
+        "set @a = 'x' ;  " * 40 + "select 1",
+    ],
+)
+def test_a_long_beginning_is_read_in_no_time(text: str) -> None:
+    """Whatever comes after many comments, or declarations: in one way alone, not in 2^40."""
+    begun_s = time.process_time()
+    assert verb(text) in ("statement", "declare", "set")
+    [entry] = as_sent([Entry("a", "d", 1.0, 0.5, text)])
+    assert entry.text == text
+    assert time.process_time() - begun_s < 1
 
 
 @pytest.mark.parametrize(

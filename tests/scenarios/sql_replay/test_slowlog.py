@@ -52,6 +52,8 @@ def test_a_csv_export_is_read(tmp_path: Path) -> None:
     ("text", "left_out"),
     [
         ("USE `other`", "changes_database"),
+        ("/* ApplicationName=DBeaver */ USE `other`", "changes_database"),
+        ("SELECT `use it` FROM t USE INDEX (i)", None),
         ("LOAD DATA LOCAL INFILE 'x' INTO TABLE t", "copy_data_not_logged"),
         ("", "no_text"),
         ("SET NAMES utf8mb4", "connections_housekeeping"),

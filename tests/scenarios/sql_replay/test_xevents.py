@@ -72,6 +72,13 @@ def test_a_large_export_is_read_piece_by_piece(tmp_path: Path) -> None:
     ("happened", "left_out"),
     [
         (Happened("USE other; SELECT 1", 1), "changes_database"),
+        (Happened("SET NOCOUNT ON USE other", 1), "changes_database"),
+        (Happened("/* x */ USE [other]", 1), "changes_database"),
+        (
+            Happened("exec sp_executesql N'USE other; DELETE FROM t'", 1, name="rpc_completed"),
+            "changes_database",
+        ),
+        (Happened("SELECT 'USE other', [use it] FROM t -- USE other", 1), None),
         (Happened("insert bulk dbo.t (x int)", 1), "bulk_data_not_captured"),
         (Happened("", 1), "no_text"),
         (Happened("SELECT 1", 1, result="Abort"), "failed_when_captured"),

@@ -45,16 +45,22 @@ def test_a_file_for_sql_server_is_sent_batch_by_batch() -> None:
 
 @pytest.mark.parametrize(
     ("text", "line"),
-    [("SELECT 1;\nUSE other;", 2), ("SELECT 1; use [other]", 1), ("\n\n  Use `other`;", 3)],
+    [
+        ("SELECT 1;\nUSE other;", 2),
+        ("SELECT 1; use [other]", 1),
+        ("\n\n  Use `other`;", 3),
+        ("/* step 1 */ USE other;", 1),
+    ],
 )
 def test_a_script_that_leaves_the_marked_database_is_refused(tmp_path: Path, text: str, line: int) -> None:
-    """With file and line; a hint that begins with the same word is none."""
+    """With file and line; a hint that begins with the same word is none, nor is a name of PostgreSQL's."""
     use, hint = written(tmp_path, use=text, hint="SELECT * FROM t\nUSE INDEX (i) WHERE x = 'use y';")
     endpoint = Endpoint("sql", "mysql+odbc://u:p@127.0.0.1:1/d")
     made("sql-script", {"sql": endpoint}, {"scripts": hint})
     for given in ({"scripts": use}, {"scripts": hint, "setup": use}):
         with pytest.raises(ScenarioError, match=rf"use\.sql:{line}: USE, which leaves the database"):
             made("sql-script", {"sql": endpoint}, given)
+    made("sql-script", {"sql": Endpoint("sql", "postgresql://u:p@127.0.0.1:1/d")}, {"scripts": use})
 
 
 @pytest.mark.parametrize("use", ["sql-script", "sql-replay"])

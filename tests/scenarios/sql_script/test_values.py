@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -16,13 +17,19 @@ from pinchpoint_scenarios.sql_script.chance import Chance
 from pinchpoint_scenarios.sql_script.copies import copy_of
 from pinchpoint_scenarios.sql_script.params import ValuesParams
 from pinchpoint_scenarios.sql_script.scope import Scope, Text, Value, literal
-from pinchpoint_scenarios.sql_script.values import drawer, read_csv
+from pinchpoint_scenarios.sql_script.values import counter, drawer, read_csv
 
 
-def drawn(times: int, listed: list[Value] | None = None, session: int = 0, **given: Any) -> list[Value]:
+def drawn(
+    times: int,
+    listed: list[Value] | None = None,
+    session: int = 0,
+    numbers: Iterator[int] | None = None,
+    **given: Any,
+) -> list[Value]:
     """So many values."""
     scope = Scope(Chance(Random(3)))
-    draw = drawer(ValuesParams.model_validate(given), listed or [], session)
+    draw = drawer(ValuesParams.model_validate(given), listed or [], session, numbers or counter(0))
     return [draw(scope) for _ in range(times)]
 
 
@@ -42,11 +49,14 @@ def test_numbers_keep_to_their_range_and_distribution() -> None:
 
 
 def test_a_sequence_gives_each_number_once_over_all_sessions() -> None:
-    """Sessions never share one, and begin at low."""
+    """Of all workers, also where a session is opened a second time; they begin at low."""
     found = [
-        each for session in (0, 1, 7) for each in drawn(50, session=session, distribution="sequence", low=10)
+        each
+        for numbers in (counter(0), counter(7))
+        for session in (0, 1, 1)
+        for each in drawn(50, session=session, numbers=numbers, distribution="sequence", low=10)
     ]
-    assert len(set(found)) == 150
+    assert len(set(found)) == 300
     assert min(int(str(each)) for each in found) == 10
     assert drawn(4, ["a", "b", "c"], 1, distribution="sequence", csv="x") == ["b", "c", "a", "b"]
 

@@ -142,7 +142,7 @@ class SharePointSource(OneHost):
     def web(self, web: Mapping[str, Any]) -> Item:
         """A web, as its parent names it."""
         where = web.get("ServerRelativeUrl") or urlsplit(web["Url"]).path
-        relative = quote(where, safe="/").removeprefix(self._client.prefix).rstrip("/")
+        relative = self._client.behind(quote(where, safe="/")).rstrip("/")
         return self.container(f"{relative}/_api/web", "web")
 
     def library(self, api: str, entry: Mapping[str, Any]) -> Item | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -50,7 +51,8 @@ class ChangeLog:
     def changes(self, since: str) -> Changes:
         """See ``Source``.
 
-        Of a list or web that was deleted the log does not say what was in it: then the token has expired.
+        Of a list or web that was deleted the log does not say what was in it: then the token has expired. So
+        it has where one that changed is gone by now, which a later page of the log may say.
         """
         entries = self._entries(since)
         try:
@@ -101,34 +103,59 @@ class ChangeLog:
             if "ListId" not in entry:
                 yield self._source.container(api, "web")
                 continue
-            found = self._client.get(f"{api}/lists(guid'{entry['ListId']}')?$select=Id,Title,Hidden,BaseType")
-            item = self._source.library(api, found)
+            item = self._library(api, str(entry["ListId"]))
             if item is not None:
                 yield item
 
     def _items(self, entries: Iterable[Mapping[str, Any]]) -> Iterator[Item]:
-        """The items that were added or changed, as they are now; one that is gone since is not among them."""
+        """The items of libraries that were added or changed, as they are now.
+
+        One that is gone since is not among them; nor are those of other lists, as tasks: they are no files.
+        """
         by_list: dict[tuple[str, str], list[int]] = {}
         for entry in entries:
             by_list.setdefault((str(entry["WebId"]), str(entry["ListId"])), []).append(int(entry["ItemId"]))
         for (web, list_id), numbers in by_list.items():
             api = self._api(web)
+            if self._library(api, list_id) is None:
+                continue
             rest = iter(numbers)
             while some := list(islice(rest, _ITEMS_AT_ONCE)):
                 chosen = quote(" or ".join(f"Id eq {number}" for number in some), safe="")
                 where = f"{api}/lists(guid'{list_id}')"
                 target = f"{where}/items?$select={ITEM_FIELDS}&$top={len(some)}&$filter={chosen}"
-                found, _ = page(self._client.get(target), target)
+                with _still_there():
+                    answer = self._client.get(target)
+                found, _ = page(answer, target)
                 yield from self._source.documents(api, list_id, target, found)
+
+    def _library(self, api: str, list_id: str) -> Item | None:
+        """A list that was changed, or holds what was; None where it is no library, or hidden."""
+        with _still_there():
+            found = self._client.get(f"{api}/lists(guid'{list_id}')?$select=Id,Title,Hidden,BaseType")
+        return self._source.library(api, found)
 
     def _api(self, web_id: str) -> str:
         """The path of a web's API. The site's own web needs no question."""
         answer = self._client.get("/_api/web?$select=Id,ServerRelativeUrl")
         if str(answer.get("Id", "")).lower() == web_id.lower():
             return "/_api/web"
-        found = self._client.post(f"/_api/site/openwebbyid('{web_id}')", {})
-        relative = quote(str(found["ServerRelativeUrl"]), safe="/").removeprefix(self._client.prefix)
+        with _still_there():
+            found = self._client.post(f"/_api/site/openwebbyid('{web_id}')", {})
+        relative = self._client.behind(quote(str(found["ServerRelativeUrl"]), safe="/"))
         return f"{relative.rstrip('/')}/_api/web"
+
+
+@contextmanager
+def _still_there() -> Iterator[None]:
+    """Around asking for a list or web that the log names: one that is gone makes the token an expired one."""
+    try:
+        yield
+    except Failure as failure:
+        if failure.kind != "not_found":
+            raise
+        why = "a list or a web that had changed was deleted as a whole"
+        raise Failure("token_expired", why, permanent=True) from failure
 
 
 def _is_deleted(entry: Mapping[str, Any]) -> bool:

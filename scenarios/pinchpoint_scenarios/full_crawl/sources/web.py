@@ -239,13 +239,15 @@ class WebSource:
         return found
 
     def _exists(self, url: str) -> bool:
-        """Whether there is a sitemap that nobody named: that there is none is no failure."""
+        """Whether there is, or may be, a sitemap that nobody named: that there is none is no failure.
+
+        What does not answer may be one. It is asked again as an item of its own, so that its failure
+        neither costs the start page, nor has what it named before taken for gone.
+        """
         try:
             return bool(entries(self._ask(url).body, url))
         except Failure as failure:
-            if failure.permanent:
-                return False
-            raise
+            return not failure.permanent
         except Skipped:
             return False
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from ...errors import ScenarioError
@@ -39,12 +38,3 @@ def another_run(place: str, name: str) -> ScenarioError:
 def no_values(name: str, column: str | None) -> ScriptError:
     """A column that values are to come from is empty."""
     return ScriptError(f"values.{name}: column {column!r} holds no value; fill the table, or give a range")
-
-
-_LEAVES = re.compile(r"(?im)(?:^|;)[ \t]*use\s+(?!index\b|key\b|plan\b|hint\b)[\[`\"\w]")
-
-
-def leaves(text: str) -> int | None:
-    """Where a text has the session leave the database that is marked (``USE other``); None: nowhere."""
-    match = _LEAVES.search(text)
-    return None if match is None else match.end()

@@ -1,0 +1,64 @@
+"""Users and rounds: who is free waits for the next round, and none is lost before the last."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from scenarios.support import Recorder
+
+from pinchpoint_scenarios.sql_replay.captured import Captured, CapturedSession
+from pinchpoint_scenarios.sql_replay.session import ReplaySession
+from pinchpoint_scenarios.sql_replay.tape import Tape
+
+
+class Database:
+    """Copy and connection of a server that does everything at once."""
+
+    def translated(self, statement: str) -> str:
+        return statement
+
+    def nothing(self, *_: object) -> None:
+        """Say nothing."""
+
+    wait_until_due = try_open = query = close = nothing
+
+
+def users(repeat_s: float | None) -> tuple[Tape, ReplaySession, ReplaySession]:
+    """Two users of a capture of one session with one statement."""
+    tape = Tape([CapturedSession([Captured(0.0, 0.0, 0.0, "SELECT 1", None)])], repeat_s)
+    database: Any = Database()
+    first, second = (ReplaySession(tape, database, lambda: database, 1.0) for _ in range(2))
+    return tape, first, second
+
+
+def napping(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], object]) -> None:
+    """What happens while a user naps."""
+    monkeypatch.setattr(time, "sleep", lambda _: meanwhile())
+
+
+def test_who_naps_while_a_round_ends_plays_in_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other user ends the round and takes the next session only later: in between nobody plays."""
+    tape, first, second = users(None)
+    record = Recorder()
+    assert first.perform(record)
+    napping(monkeypatch, lambda: first.perform(record))
+    assert second.perform(record), "there will be another round"
+    napping(monkeypatch, lambda: None)
+    assert second.perform(record)
+    assert (tape.cycles, tape.executed) == (2, 2)
+    assert first.perform(record), "now it is this one that waits"
+
+
+def test_after_the_last_round_everybody_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who waited, too, as soon as the last session is over."""
+    _, first, second = users(0)
+    record = Recorder()
+    napping(monkeypatch, lambda: None)
+    assert first.perform(record)
+    assert second.perform(record), "another user still plays"
+    assert first.perform(record)
+    assert not second.perform(record)
+    assert not first.perform(record)
