@@ -79,8 +79,48 @@ def test_facts_of_a_machine_are_told_by_its_series() -> None:
 def test_an_interval_longer_than_two_and_a_half_usual_ones_is_a_gap() -> None:
     """Two points that are all there is do not make their own distance the usual one."""
     found: Points = {T: 0.0, T + 60: 600.0, T + 75: 615.0}
-    assert list(means.increases(found, 15.0)) == [(T + 75, 15.0, 15.0)]
-    assert list(means.increases(found, 30.0)) == [(T + 60, 60.0, 600.0), (T + 75, 15.0, 15.0)]
+    assert list(means.increases([found], 15.0)) == [(T + 75, 15.0, 15.0)]
+    assert list(means.increases([found], 30.0)) == [(T + 60, 60.0, 600.0), (T + 75, 15.0, 15.0)]
+
+
+def part(name: str, begin: int, *values: float, **labels: str) -> Series:
+    """Values of scrapes from the ``begin``th on."""
+    labels_of, points = series(name, *values, every_s=15.0, **labels)
+    return labels_of, {at + 15 * begin: value for at, value in points.items()}
+
+
+def test_a_series_goes_on_under_other_labels() -> None:
+    """The exporter's pod was replaced, twice: only the intervals in which it was are lost, in any order."""
+    parts = [
+        part(name, begin, *(value + 10 * at for at in range(3)), pod=pod, **labels)
+        for pod, begin, value in (("a", 0, 100.0), ("b", 3, 130.0), ("c", 6, 5.0))
+        for name, labels in (
+            ("node_disk_writes_completed_total", {"device": "sda"}),
+            ("node_cpu_seconds_total", {"cpu": "0", "mode": "idle"}),
+            ("node_cpu_seconds_total", {"cpu": "0", "mode": "user"}),
+            ("node_memory_MemAvailable_bytes", {}),
+            ("node_memory_MemTotal_bytes", {}),
+            ("node_procs_running", {}),
+        )
+    ]
+    for found in (parts, parts[::-1]):
+        told: dict[str, list[int]] = {}
+        for sample in means.samples(NODE, "sql1", found):
+            if sample.instance in ("", "sda"):
+                told.setdefault(sample.metric, []).append(round(sample.time_ns / 1e9 - T))
+        assert {tuple(times) for times in told.values()} == {(15, 30, 60, 75, 105, 120)}
+        assert {"disk.writes_per_s", "cpu.busy_ratio", "mem.available_ratio"} <= set(told)
+        rates = values(NODE, *found)["disk.writes_per_s", "sda"]
+        assert rates == [pytest.approx(10 / 15)] * 6, "no rise from one counter to another"
+
+
+def test_of_two_jobs_that_scrape_one_exporter_one_is_taken() -> None:
+    """Where both did; what one of them had before or after is there."""
+    name = "node_disk_writes_completed_total"
+    long = part(name, 0, *(15.0 * at for at in range(9)), device="sda", job="a")
+    short = part(name, 3, *(30.0 * at for at in range(3)), device="sda", job="b")
+    for found in ((long, short), (short, long)):
+        assert values(NODE, *found)["disk.writes_per_s", "sda"] == [1.0, 1.0, 2.0, 2.0, 1.0, 1.0]
 
 
 def test_partitions_show_their_disk_s_io_once_more_and_are_left_out() -> None:
@@ -245,3 +285,20 @@ def test_a_saved_answer_of_either_exporter_is_imported() -> None:
         ("sql1", "disk.writes_per_s", "L:", 20.0),
     }
     assert {host: facts["os"] for host, facts in told.hosts.items()} == {"app1": "Linux", "sql1": "Windows"}
+
+
+def test_the_gaps_of_a_range_whose_labels_changed_are_said() -> None:
+    """Also in the shorter of its parts."""
+    name = "node_disk_writes_completed_total"
+    first = part(name, 0, *range(9), device="sda", pod="a")
+    points = {at: value for at, value in first[1].items() if not T + 75 <= at < T + 120}
+    parts = [(first[0], points), part(name, 9, *range(20), device="sda", pod="b")]
+    result = [
+        {"metric": labels, "values": [[at, str(value)] for at, value in found.items()]}
+        for labels, found in parts
+    ]
+    text = json.dumps({"status": "success", "data": {"resultType": "matrix", "result": result}})
+    told = Found()
+    times = [sample.time_ns // 10**9 - T for sample in NodeExporter().read([text], Settings(), told)]
+    assert times == [15, 30, 45, 60, *range(150, 435, 15)]
+    assert any(note.startswith("nothing was recorded of sql1 once from") for note in told.notes)

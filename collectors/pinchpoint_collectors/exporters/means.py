@@ -20,6 +20,8 @@ Labels = Mapping[str, str]
 Points = Mapping[float, float]
 """UTC seconds -> value."""
 Series = tuple[Labels, Points]
+Key = tuple[str, str, str]
+"""What several series may be of: the name, our instance (a CPU's core), a CPU's mode."""
 NAME = "__name__"
 
 
@@ -95,23 +97,42 @@ class Exporter:
         return frozenset({*self.means, *more, self.cpu.name, *self.memory})
 
 
-def increases(points: Points, usual_s: float | None = None) -> Iterator[tuple[float, float, float | None]]:
+def increases(
+    pieces: Sequence[Points], usual_s: float | None = None
+) -> Iterator[tuple[float, float, float | None]]:
     """(time, seconds since the scrape before, by how much a counter rose); None where it went back.
 
-    Intervals longer than ``GAP`` usual ones are left out: nobody knows when in them it rose.
+    Intervals longer than ``GAP`` usual ones are left out: nobody knows when in them it rose. So is the one
+    from a piece to the next, as that may be of a counter that began anew.
 
     Args:
-        points: of one series.
+        pieces: of one series, as ``joined`` has them.
         usual_s: the scrape interval; None: as the points have it.
     """
-    times = sorted(points)
+    steps = [step for points in pieces for step in itertools.pairwise(sorted(points))]
     if usual_s is None:
-        steps = sorted(later - earlier for earlier, later in itertools.pairwise(times))
-        usual_s = steps[len(steps) // 2] if steps else 0.0
-    for earlier, later in itertools.pairwise(times):
+        lengths = sorted(later - earlier for earlier, later in steps)
+        usual_s = lengths[len(lengths) // 2] if lengths else 0.0
+    value_at = _level(pieces)
+    for earlier, later in steps:
         if later - earlier <= GAP * usual_s:
-            more = points[later] - points[earlier]
+            more = value_at[later] - value_at[earlier]
             yield later, later - earlier, more if more >= 0 else None
+
+
+def joined(exporter: Exporter, series: Iterable[Series]) -> dict[Key, list[Points]]:
+    """Series by what they are of, each as pieces that do not overlap, in the order of time.
+
+    Of one thing there are several where a label changed: one ends (of an exporter's old pod), another begins.
+    Where two overlap (two jobs scrape one exporter), the one that begins later is taken.
+    """
+    found: dict[Key, list[Points]] = {}
+    for labels, points in sorted((each for each in series if each[1]), key=lambda each: min(each[1])):
+        key, begin_s, end_s = _key(exporter, labels), min(points), max(points)
+        before = [{at: one[at] for at in one if at < begin_s} for one in found.get(key, ())]
+        after = [{at: one[at] for at in one if at > end_s} for one in found.get(key, ())]
+        found[key] = [piece for piece in (*before, points, *after) if piece]
+    return found
 
 
 def samples(
@@ -125,18 +146,17 @@ def samples(
         series: of one host; others than the exporter's are left out.
         usual_s: the scrape interval; None: as the points have it.
     """
-    # A series may come twice, from two jobs that scrape one exporter: the later one is taken.
-    named = {(labels.get(NAME, ""), _instance(exporter, labels)): points for labels, points in series}
+    named = joined(exporter, series)
     disk = exporter.means[exporter.disks].label
     partitions = _partitions({labels[disk] for labels, _ in series if disk in labels})
-    for (name, instance), points in named.items():
+    for (name, instance, _), pieces in named.items():
         means = exporter.means.get(name)
         if means is None or (means.metric.startswith("disk.") and instance in partitions):
             continue
-        other = named.get((means.per or means.plus, instance))
-        for time_s, interval_s, value, weight in _values(means, points, other, usual_s):
+        other = named.get((means.per or means.plus, instance, ""), ())
+        for time_s, interval_s, value, weight in _values(means, pieces, other, usual_s):
             yield Sample(round(time_s * 1e9), interval_s, host, means.metric, instance, value, weight)
-    yield from _cpus(exporter.cpu, host, series, usual_s)
+    yield from _cpus(exporter.cpu, host, named, usual_s)
     yield from _memory(exporter, host, named, usual_s)
 
 
@@ -181,23 +201,35 @@ def is_part(device: str, disk: str) -> bool:
     return rest.isdecimal() if not disk[-1].isdecimal() else rest[0] == "p" and rest[1:].isdecimal()
 
 
-def _instance(exporter: Exporter, labels: Labels) -> str:
-    name = labels.get(NAME, "")
+def _key(exporter: Exporter, labels: Labels) -> Key:
+    name, cpu = labels.get(NAME, ""), exporter.cpu
+    if name == cpu.name:
+        return name, core_of(labels.get(cpu.core, "")), labels.get("mode", "")
+    return name, _instance(exporter, name, labels), ""
+
+
+def _instance(exporter: Exporter, name: str, labels: Labels) -> str:
     means = exporter.means.get(name)
     if means is None:  # a counter that is only added to another
         means = next((each for each in exporter.means.values() if each.plus == name), None)
     return labels.get(means.label, "") if means is not None and means.label else ""
 
 
+def _level(pieces: Iterable[Points]) -> Points:
+    """What was read at each time."""
+    return {at: value for points in pieces for at, value in points.items()}
+
+
 def _values(
-    means: Means, points: Points, other: Points | None, usual_s: float | None
+    means: Means, pieces: Sequence[Points], other: Sequence[Points], usual_s: float | None
 ) -> Iterator[tuple[float, float, float | None, float | None]]:
-    """(time, interval, value, weight) of every scrape but the first."""
-    more_of = {time_s: more for time_s, _, more in increases(other or {}, usual_s)}
-    for time_s, interval_s, more in increases(points, usual_s):
+    """(time, interval, value, weight) of every scrape but a piece's first."""
+    more_of = {time_s: more for time_s, _, more in increases(other, usual_s)}
+    level = _level(pieces)
+    for time_s, interval_s, more in increases(pieces, usual_s):
         if means.kind == "gauge":
             # Of a speed that is not known an exporter says -1.
-            yield time_s, interval_s, points[time_s] * means.scale if points[time_s] >= 0 else None, None
+            yield time_s, interval_s, level[time_s] * means.scale if level[time_s] >= 0 else None, None
         elif means.kind == "latency":
             count = more_of.get(time_s)
             mean = more * means.scale / count if more is not None and count else None
@@ -210,14 +242,15 @@ def _values(
             yield time_s, interval_s, None if total is None else total / interval_s * means.scale, None
 
 
-def _cpus(cpu: Cpu, host: str, series: Iterable[Series], usual_s: float | None) -> Iterator[Sample]:
+def _cpus(
+    cpu: Cpu, host: str, named: Mapping[Key, Sequence[Points]], usual_s: float | None
+) -> Iterator[Sample]:
     """Of each core and of all: shares of the time that all states together took."""
     spent: dict[str, dict[str, dict[float, tuple[float, float | None]]]] = {}
-    for labels, points in series:
-        if labels.get(NAME) == cpu.name:
-            modes = spent.setdefault(core_of(labels.get(cpu.core, "")), {})
-            found = {at: (step, more) for at, step, more in increases(points, usual_s)}
-            modes[labels.get("mode", "")] = found
+    for (name, core, mode), pieces in named.items():
+        if name == cpu.name:
+            found = {at: (step, more) for at, step, more in increases(pieces, usual_s)}
+            spent.setdefault(core, {})[mode] = found
     whole: dict[float, list[dict[str, float]]] = {}
     steps: dict[float, float] = {}
     for core, modes in spent.items():
@@ -248,11 +281,12 @@ def _ratios(
 
 
 def _memory(
-    exporter: Exporter, host: str, named: Mapping[tuple[str, str], Points], usual_s: float | None
+    exporter: Exporter, host: str, named: Mapping[Key, Sequence[Points]], usual_s: float | None
 ) -> Iterator[Sample]:
-    total = next((points for name in exporter.memory if (points := named.get((name, "")))), {})
-    left = named.get((exporter.available, ""), {})
-    for time_s, interval_s, _ in increases(left, usual_s):
+    sizes = next((found for name in exporter.memory if (found := named.get((name, "", "")))), ())
+    pieces = named.get((exporter.available, "", ""), ())
+    total, left = _level(sizes), _level(pieces)
+    for time_s, interval_s, _ in increases(pieces, usual_s):
         if total.get(time_s):
             ratio = left[time_s] / total[time_s]
             yield Sample(round(time_s * 1e9), interval_s, host, "mem.available_ratio", "", ratio)

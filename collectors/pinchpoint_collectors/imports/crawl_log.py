@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC
 
+from pinchpoint_collectors.imports import numerals
 from pinchpoint_collectors.imports.dates import Dates
 from pinchpoint_collectors.imports.record import ForeignFileError, Found, Settings
 from pinchpoint_collectors.record import Sample
@@ -36,6 +37,7 @@ _FORMATS = (
 _SUCCESS = ("Successes", "SuccessCount", "Success")
 _ERRORS = ("Errors", "ErrorCount", "Error")
 _NAMES = ("ContentSourceName", "ContentSource", "ContentSourceID", "ContentSourceId")
+_MEANS = ("AverageCrawlRate", "AverageRepositoryTime")
 
 _GROUPED = re.compile(r"\d{1,3}([.,\s'\u2019]\d{3})+")
 
@@ -107,21 +109,23 @@ def _rows(lines: Iterable[str]) -> Iterator[_Row]:
 def _history(rows: Iterable[_Row], settings: Settings, found: Found) -> Iterator[Sample]:
     rows = list(rows)
     clock = _Clock([row[name] for _, row in rows for name in HISTORY], settings, found)
-    open_ = 0
+    decimal, open_ = _decimal_mark(rows), 0
     for line, row in rows:
         begun_s, ended_s = (clock.utc_s(row[name], line) for name in HISTORY)
         if begun_s is None or ended_s is None or ended_s <= begun_s:
             open_ += 1
             continue
-        yield from _crawl(row, line, ended_s, ended_s - begun_s)
+        yield from _crawl(row, line, ended_s, ended_s - begun_s, decimal)
     if open_:
         found.note(f"crawls that had not ended when the history was exported were left out: {open_}")
 
 
-def _crawl(row: Mapping[str, str], line: int, ended_s: float, length_s: float) -> Iterator[Sample]:
+def _crawl(
+    row: Mapping[str, str], line: int, ended_s: float, length_s: float, decimal: str
+) -> Iterator[Sample]:
     source, time_ns = _first(row, _NAMES) or "", round(ended_s * 1e9)
-    done, failed = (_count(_first(row, names), line) for names in (_SUCCESS, _ERRORS))
-    reported, latency = (_mean(row.get(name), line) for name in ("AverageCrawlRate", "AverageRepositoryTime"))
+    done, failed = (_count(_first(row, names), line, decimal) for names in (_SUCCESS, _ERRORS))
+    reported, latency = (_mean(row.get(name), line, decimal) for name in _MEANS)
     values: dict[str, tuple[float | None, float | None]] = {
         "search.documents_per_s": (None if done is None else done / length_s, None),
         "search.failures_per_s": (None if failed is None else failed / length_s, None),
@@ -167,23 +171,44 @@ def _first(row: Mapping[str, str], names: Iterable[str]) -> str | None:
     return next((row[name].strip() for name in names if row.get(name, "").strip()), None)
 
 
-def _count(text: str | None, line: int) -> float | None:
+def _count(text: str | None, line: int, decimal: str = ".") -> float | None:
     """A whole number; thousands may be grouped, as a workbook or a report writes them."""
     plain = (text or "").strip()
-    return _mean(re.sub(r"\D", "", plain) if _GROUPED.fullmatch(plain) else plain, line)
+    return _mean(re.sub(r"\D", "", plain) if _GROUPED.fullmatch(plain) else plain, line, decimal)
 
 
-def _mean(text: str | None, line: int) -> float | None:
-    """A number; its decimal mark may be a comma."""
+def _mean(text: str | None, line: int, decimal: str) -> float | None:
+    """A number. Raises ``ForeignFileError`` where it is none, or could be either of two."""
     plain = (text or "").strip()
     if not plain:
         return None
     try:
-        return float(
-            plain.replace(",", ".") if plain.count(",") == 1 and "." not in plain else plain.replace(",", "")
-        )
+        return float(numerals.plain(plain, decimal))
+    except numerals.EitherMarkError as error:
+        raise ForeignFileError(
+            f"found {plain[:40]!r}, whose comma stands between thousands or is the decimal mark; write the "
+            "numbers with a point and nothing between thousands",
+            line,
+        ) from error
     except ValueError as error:
         raise ForeignFileError(f"found {plain[:40]!r} where a number should be", line) from error
+
+
+def _decimal_mark(rows: Iterable[_Row]) -> str:
+    """The decimal mark of a history: a comma where one of its means can have no other, such as 12,8."""
+    cells = (row.get(name, "").strip() for _, row in rows for name in _MEANS)
+    return "," if any(_is_number(cell, ",") and not _is_number(cell, ".") for cell in cells) else "."
+
+
+def _is_number(text: str, decimal: str) -> bool:
+    """Whether it is one with this decimal mark, or may be."""
+    try:
+        float(numerals.plain(text, decimal))
+    except numerals.EitherMarkError:
+        return True
+    except ValueError:
+        return False
+    return True
 
 
 class _Clock:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
+from pinchpoint_collectors.imports import numerals
 from pinchpoint_collectors.imports.clock import zoned_s
 from pinchpoint_collectors.imports.pace import Pace
 from pinchpoint_collectors.imports.record import (
@@ -60,8 +61,6 @@ _UNIX = {"unix": 1.0, "unix_ms": 1e3}
 _MS = 1e11
 """As seconds this would be beyond the year 5000."""
 
-_GROUPED = re.compile(r"[+-]?\d{1,3}([ \u00a0\u202f'\u2019.,])\d{3}(?:\1\d{3})*(?!\d)")
-"""A number with a mark between thousands: 1 000, 1'234'567, 1.000 where the comma is the decimal mark."""
 _NOTHING = frozenset({"", "nan", "null", "none", "n/a", "-"})
 """Cells that say that there is no value, as does what a workbook writes of its errors (#N/A, #DIV/0!)."""
 _OWN = re.compile(r"(db|search)\.[a-z0-9_.]+")
@@ -285,7 +284,7 @@ def _number(text: str, mapping: CsvMapping, line: int) -> float | None:
     if plain.lower() in _NOTHING or plain.startswith("#"):
         return None
     try:
-        value = float(_plain(plain, mapping))
+        value = float(numerals.plain(plain, mapping.decimal, mapping.thousands))
     except ValueError as error:
         raise ForeignFileError(
             f"found {text[:40]!r} where a number should be; mind the decimal mark ({mapping.decimal!r}), and "
@@ -293,24 +292,6 @@ def _number(text: str, mapping: CsvMapping, line: int) -> float | None:
             line,
         ) from error
     return value if math.isfinite(value) else None
-
-
-def _plain(text: str, mapping: CsvMapping) -> str:
-    """A number with a point for its decimal mark and nothing between thousands.
-
-    Raises ``ValueError`` where a mark could be either: 1,234 while nobody said what its comma is.
-    """
-    grouped = _GROUPED.match(text)
-    mark = grouped[1] if grouped else None
-    if grouped and mark and mark != mapping.decimal:
-        whole, rest = grouped[0], text[grouped.end() :]
-        said = mark == mapping.thousands or mapping.decimal != "."
-        if mark in ",." and not said and whole.count(mark) == 1 and not rest.startswith(mapping.decimal):
-            raise ValueError("a mark between thousands, or a decimal one")
-        text = whole.replace(mark, "") + rest
-    if mapping.decimal != "." and "." in text:
-        raise ValueError("a point that divides no groups of three")
-    return text.replace(mapping.decimal, ".")
 
 
 def _unix_s(text: str, format_: str, line: int) -> float:

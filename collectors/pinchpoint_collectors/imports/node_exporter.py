@@ -10,12 +10,12 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.exporters import means
 from pinchpoint_collectors.exporters.answer import matrix
-from pinchpoint_collectors.exporters.means import NAME, Labels, Series
+from pinchpoint_collectors.exporters.means import NAME, Labels, Points, Series
 from pinchpoint_collectors.exporters.registry import EXPORTERS, whose
 from pinchpoint_collectors.imports.pace import Pace
 from pinchpoint_collectors.imports.record import ForeignFileError, Found, Settings
@@ -60,7 +60,7 @@ class NodeExporter:
             exporter = whose({labels[NAME] for labels, _ in series})
             if exporter is not None:
                 found.facts(host).update(means.facts(exporter, series))
-                _note_gaps(host, series, found)
+                _note_gaps(host, means.joined(exporter, series).values(), found)
                 yield from means.samples(exporter, host, series)
 
 
@@ -75,10 +75,10 @@ def _series(lines: Iterable[str]) -> Iterator[Series]:
         raise ForeignFileError(f"{error}; {AS_IT_CAME}") from error
 
 
-def _note_gaps(host: str, series: Iterable[Series], found: Found) -> None:
+def _note_gaps(host: str, series: Iterable[Sequence[Points]], found: Found) -> None:
     """Say where no scrape was made: by one series, as two jobs may scrape one host in turns."""
     pace = Pace()
-    longest = max((points for _, points in series), key=len)
+    longest = max(({at for piece in pieces for at in piece} for pieces in series), key=len, default=set())
     for before_s, time_s in itertools.pairwise(sorted(longest)):
         pace.covered_s(before_s, time_s)
     pace.tell(found, host)

@@ -135,23 +135,58 @@ def _instance(name: str, instance: str) -> str:
 
 
 def _without_same_disks(known: Sequence[_Known], found: Found) -> list[_Known]:
-    """Without the sum of all disks, which hides each, and without physical disks whose drives are there."""
+    """Without the sum of all disks, which hides each, and with what drives and the disks below tell once."""
     disks = [one for one in known if one.object in _DISKS]
-    drives = {(one.place.host, one.place.instance.upper()) for one in disks if one.object == "LogicalDisk"}
-    totals = [one for one in disks if one.place.instance.casefold() == TOTAL]
-    left = {one.at for one in (*totals, *(one for one in disks if _is_there(one, drives)))}
-    for host in {one.place.host for one in totals} - {one.place.host for one in disks if one.at not in left}:
+    each = [one for one in disks if one.place.instance.casefold() != TOTAL]
+    for host in {one.place.host for one in disks} - {one.place.host for one in each}:
         found.note(
             f"of the disks of {host or 'the machine'} only _Total was logged, which hides the slow one among "
             "the others: log \\LogicalDisk(*)\\*"
         )
-    return [one for one in known if one.at not in left]
+    kept = {one.at: one for one in _told_once(each, found)}
+    return [kept.get(one.at, one) for one in known if one.object not in _DISKS or one.at in kept]
 
 
-def _is_there(one: _Known, drives: set[tuple[str, str]]) -> bool:
-    """Whether a physical disk ("1 L: M:") has all its drives logged: it shows the same I/O once more."""
-    letters = _DRIVE.findall(one.place.instance) if one.object == "PhysicalDisk" else []
-    return bool(letters) and all((one.place.host, letter.upper()) in drives for letter in letters)
+def _told_once(disks: Sequence[_Known], found: Found) -> Iterator[_Known]:
+    """The columns of disks without those of physical ones ("1 L: M:") whose drives show the same I/O."""
+    drives: dict[tuple[str, str], dict[str, _Known]] = {}
+    physical: dict[tuple[str, str], list[_Known]] = {}
+    for one in disks:
+        host, name = one.place.host, one.place.instance
+        if one.object == "LogicalDisk":
+            drives.setdefault((host, name.upper()), {})[one.means.metric] = one
+            yield one
+        else:
+            physical.setdefault((host, name), []).append(one)
+    for (host, name), columns in physical.items():
+        above = [drives.get((host, letter.upper()), {}) for letter in _DRIVE.findall(name)]
+        yield from _beside(columns, above, f"PhysicalDisk {name}{host and f' of {host}'}", found)
+
+
+def _beside(
+    columns: Sequence[_Known], above: Sequence[Mapping[str, _Known]], whose: str, found: Found
+) -> Iterator[_Known]:
+    """What of a physical disk its drives do not tell; that of a single drive is put under its name."""
+    if not above or not all(above):
+        yield from columns
+        return
+    more = [one for one in columns if any(one.means.metric not in drive for drive in above)]
+    names = ", ".join(one.counter for one in more[:SHOWN]) + (", ..." if len(more) > SHOWN else "")
+    if not more:
+        found.note(f"{whose}: left out, as its drives show the same I/O")
+    elif len(above) == 1:
+        drive = next(iter(above[0].values())).instance
+        found.note(
+            f"{whose}: {names} were not logged of LogicalDisk {drive}, and taken for it; the rest was "
+            "left out, as it shows the same I/O"
+        )
+        yield from (replace(one, instance=drive) for one in more)
+    else:
+        found.note(
+            f"{whose}: {names} were not logged of each of its drives, so it stands beside them and shows "
+            "their I/O once more: log \\LogicalDisk(*)\\*"
+        )
+        yield from columns
 
 
 def _column(one: _Known, places: Mapping[tuple[str, str, str, str], int]) -> Column:

@@ -21,6 +21,7 @@ _EXTENSION = (
     "pg_stat_statements is not there; needed: shared_preload_libraries = 'pg_stat_statements', a restart, "
     "and CREATE EXTENSION pg_stat_statements in that database"
 )
+_EMPTY = "pg_stat_statements is empty; set pg_stat_statements.track = top (or all)"
 
 
 def is_server(source: str) -> bool:
@@ -33,7 +34,7 @@ def watched(url: str, over_s: float, tell: Callable[[str], None]) -> list[Snapsh
 
     Raises:
         FarmUnavailable: the server cannot be reached, or refuses the user.
-        InputError: it has no statistics of statements.
+        InputError: it has no statistics of statements, or keeps none.
     """
     shown = redacted_text(url)
     try:
@@ -62,6 +63,8 @@ def _snapshots(connection: psycopg.Connection[tuple[object, ...]], source: str) 
     for kind in kinds:
         with connection.cursor(row_factory=dict_row) as cursor:
             rows = cursor.execute(kind.export.encode()).fetchall()
+        if kind is STATEMENTS and not rows:  # our own would be in it
+            raise InputError(f"{source}: {_EMPTY}")
         texts = [{name: "" if value is None else str(value) for name, value in row.items()} for row in rows]
         found.append(Snapshot(kind, source, texts))
     return found

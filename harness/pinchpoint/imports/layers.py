@@ -8,8 +8,20 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 
-_WHOLE = re.compile(r"(sd|vd|xvd|hd|dasd)[a-z]+|nvme\d+n\d+|mmcblk\d+|pmem\d+|d?rbd\d+|dev(8|259)-\d+")
-"""How Linux names a machine's own disks; sar may name them by their numbers."""
+_WHOLE = re.compile(r"(sd|vd|xvd|hd|dasd)[a-z]+|nvme\d+n\d+|mmcblk\d+|pmem\d+|d?rbd\d+")
+"""How Linux names a machine's own disks."""
+_NUMBERED = re.compile(r"dev(\d+)-(\d+)")
+"""How sar may name them: by the kernel's numbers (its ``devices.txt``), the driver's and the device's."""
+_STEP = 16
+"""So many numbers a disk of these has, itself first and then its partitions."""
+_DISKS = frozenset({8, *range(65, 72), *range(128, 136), 202})
+"""Drivers of disks: sd, xvd."""
+_MANY = 259
+"""What has no number by an older rule, such as NVMe's: its numbers do not tell a disk from a partition."""
+_GIVEN_OUT = range(234, 255)
+"""Numbers that drivers get as they are loaded: virtio's disks, and what device mapper makes of others."""
+_ON_OTHERS = frozenset({7, 9})
+"""Drivers of what lies on others: loop, md."""
 _SHOWN = 5
 """So many names are shown where there may be hundreds."""
 
@@ -21,7 +33,8 @@ def counted_once(disks: Collection[str], named: Collection[str]) -> set[str]:
         disks: all that a file has.
         named: those whose role somebody said. Where one of them lies on others, only these are.
     """
-    whole = {disk for disk in disks if _WHOLE.fullmatch(disk)}
+    numbers = _numbers(disks)
+    whole = {disk for disk in disks if _WHOLE.fullmatch(disk) or _is_disk(disk, numbers)}
     if not whole or whole == set(disks):
         return set(disks)
     return set(named) if set(named) - whole else whole
@@ -29,8 +42,44 @@ def counted_once(disks: Collection[str], named: Collection[str]) -> set[str]:
 
 def left_out_words(host: str, left: Sequence[str]) -> str:
     """What a reader must know of those that are not."""
-    shown = ", ".join([*left[:_SHOWN], *(["..."] if len(left) > _SHOWN else [])])
+    unknown = [disk for disk in left if (number := _number(disk)) and not _is_known(number[0])]
+    untold = f" (whether {_shown(unknown)} does, the number does not tell)" if unknown else ""
     return (
-        f"{host}: {shown}: left out, as what lies on other disks (LVM, RAID) shows their I/O once more; "
-        f"--disk {host}:{left[0]}=sql.log takes one in, and then those alone that --disk names"
+        f"{host}: {_shown(left)}: left out, as what lies on other disks (LVM, RAID) shows their I/O once "
+        f"more{untold}; --disk {host}:{(unknown or left)[0]}=sql.log takes one in, and then those alone that "
+        "--disk names"
     )
+
+
+def _shown(names: Sequence[str]) -> str:
+    return ", ".join([*names[:_SHOWN], *(["..."] if len(names) > _SHOWN else [])])
+
+
+def _number(disk: str) -> tuple[int, int] | None:
+    """The driver's number and the device's, of a disk that is named by them."""
+    found = _NUMBERED.fullmatch(disk)
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def _numbers(disks: Collection[str]) -> dict[int, set[int]]:
+    """Each driver's devices."""
+    numbers: dict[int, set[int]] = {}
+    for disk in disks:
+        if number := _number(disk):
+            numbers.setdefault(number[0], set()).add(number[1])
+    return numbers
+
+
+def _is_disk(disk: str, numbers: dict[int, set[int]]) -> bool:
+    number = _number(disk)
+    if number is None:
+        return False
+    driver, device = number
+    if driver in _GIVEN_OUT:
+        # Device mapper counts its devices one by one; several that are 16 apart are virtio's disks.
+        return len(numbers[driver]) > 1 and all(each % _STEP == 0 for each in numbers[driver])
+    return driver == _MANY or (driver in _DISKS and device % _STEP == 0)
+
+
+def _is_known(driver: int) -> bool:
+    return driver in _DISKS or driver in _ON_OTHERS

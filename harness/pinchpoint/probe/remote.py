@@ -41,7 +41,7 @@ _LOOK = (
     "[ -w . ] || {{ echo forbidden; exit 0; }}; "
     's=$(df -Pk . | tail -n 1); n=$(basename "$(readlink -f "${{s%% *}}")"); b=/sys/class/block/$n; '
     'if [ -e "$b/partition" ]; then n=$(basename "$(readlink -f "$b/..")"); fi; [ -e "$b" ] || n=; '
-    'echo ok; pwd; hostname; id -u; echo "$s"; grep MemTotal /proc/meminfo; '
+    "echo ok; pwd; hostname; id -u; grep MemTotal /proc/meminfo; "
     'stat -f -c %T . || echo; echo "$n"; cat "/sys/class/block/$n/device/model" 2>/dev/null || true'
 )
 """Where the disk is mounted, who we are there, and what there is: one line each."""
@@ -56,7 +56,8 @@ _KEEP = (
     "rm -rf $f || refuse left; fi; mkdir -m 700 $f || refuse unmade; "
     'echo "{{@pid@: $$, @host@: @$(hostname)@, @remote@: true}}" | tr @ {quote} > $f/{owner}; '
     "stop() {{ if [ -f $f/running ]; then kill -9 $(cat $f/running) 2>/dev/null; fi; }}; "
-    "t=; if command -v timeout >/dev/null; then t='timeout {silent}'; fi; echo ready; "
+    "t=; if command -v timeout >/dev/null; then t='timeout {silent}'; fi; "
+    'echo "ready $(df -Pk . | tail -n 1)"; '
     "while line=$($t sh -c 'read -r l && echo $l'); do if [ \"$line\" = stop ]; then stop; fi; done; "
     "stop; rm -rf $f || {{ sleep 1; rm -rf $f; }}"
 )
@@ -79,16 +80,12 @@ class Looked:
         where: as in probe.json.
         memory_bytes: the machine's.
         root: whether we are root there.
-        free_bytes: of the file system.
-        total_bytes: likewise.
     """
 
     folder: PurePosixPath
     where: Where
     memory_bytes: int
     root: bool
-    free_bytes: int
-    total_bytes: int
 
 
 def look(address: Address, path: str | None, device: str | None, farm: str, disk: str) -> Looked:
@@ -106,12 +103,11 @@ def look(address: Address, path: str | None, device: str | None, farm: str, disk
     }
     if state in wrong:
         raise InputError(f"{disk} on {address}: {wrong[state]}")
-    if state != "ok" or len(said) < 8:
+    if state != "ok" or len(said) < 7:
         raise FarmUnavailable(
             f"{address}: did not tell about {disk}: {' '.join(said)[:200] or 'it said nothing'}"
         )
-    folder, host, user, space, memory, file_system, name, *model = said[1:]
-    _, total, _, free, *_ = space.split()
+    folder, host, user, memory, file_system, name, *model = said[1:]
     where = Where(
         folder=folder,
         host=host,
@@ -126,8 +122,6 @@ def look(address: Address, path: str | None, device: str | None, farm: str, disk
         where=where,
         memory_bytes=int(memory.split()[1]) * 1024,
         root=user.strip() == "0",
-        free_bytes=int(free) * 1024,
-        total_bytes=int(total) * 1024,
     )
 
 
@@ -226,19 +220,16 @@ def there(address: Address, looked: Looked, needed_bytes: int) -> Iterator[There
 
     Raises GuardError where the folder there is not ours, FarmUnavailable.
     """
-    place.check_space(
-        f"{looked.where.host}:{looked.folder}", needed_bytes, looked.free_bytes, looked.total_bytes
-    )
     with ExitStack() as stack:
         copies = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pinchpoint-probe-")))
-        keeper = stack.enter_context(_kept(address, looked))
+        keeper = stack.enter_context(_kept(address, looked, needed_bytes))
         made = There(address, looked, copies, keeper)
         stack.enter_context(_beating(made))
         yield made
 
 
 @contextmanager
-def _kept(address: Address, looked: Looked) -> Iterator[subprocess.Popen[str]]:
+def _kept(address: Address, looked: Looked, needed_bytes: int) -> Iterator[subprocess.Popen[str]]:
     """The keeper's connection. Raises GuardError, FarmUnavailable."""
     script = _KEEP.format(
         parent=shlex.quote(str(looked.folder)),
@@ -260,20 +251,23 @@ def _kept(address: Address, looked: Looked) -> Iterator[subprocess.Popen[str]]:
     except FileNotFoundError as error:
         raise FarmUnavailable(str(ssh.no_ssh())) from error
     try:
-        _begin(address, looked, keeper)
+        free_bytes, total_bytes = _begin(address, looked, keeper)
+        place.check_space(f"{looked.where.host}:{looked.folder}", needed_bytes, free_bytes, total_bytes)
         yield keeper
     finally:
         _end(keeper)
 
 
-def _begin(address: Address, looked: Looked, keeper: subprocess.Popen[str]) -> None:
+def _begin(address: Address, looked: Looked, keeper: subprocess.Popen[str]) -> tuple[int, int]:
+    """Bytes of the file system that are free and all of them, without what a killed probe left there."""
     assert keeper.stdout is not None  # noqa: S101 -- a pipe was asked for
     said = keeper.stdout.readline().strip()
     folder = f"{looked.where.host}:{looked.folder / FOLDER}"
-    if said == "ready":
-        return
+    state, _, space = said.partition(" ")
+    if state == "ready":
+        return _room(address, space)
     _, stderr = keeper.communicate(timeout=_END_S)
-    match said.partition(" ")[2]:
+    match space:
         case "theirs":
             raise GuardError(
                 f"{folder}: is there already, and not by Pinchpoint, so nothing is written to it or removed; "
@@ -289,6 +283,14 @@ def _begin(address: Address, looked: Looked, keeper: subprocess.Popen[str]) -> N
                 f"{folder}: cannot be made or cleared: {stderr.strip() or 'no reason given'}"
             )
     raise FarmUnavailable(ssh.why(address, keeper.returncode or ssh.SSH_FAILED, stderr))
+
+
+def _room(address: Address, space: str) -> tuple[int, int]:
+    """What ``df -Pk`` says of a file system: bytes free, and all. Raises FarmUnavailable."""
+    cells = space.split()
+    if len(cells) < 4 or not (cells[1].isdecimal() and cells[3].isdecimal()):
+        raise FarmUnavailable(f"{address}: did not tell how much room there is: df said {space[:200]!r}")
+    return int(cells[3]) * 1024, int(cells[1]) * 1024
 
 
 def _end(keeper: subprocess.Popen[str]) -> None:

@@ -183,6 +183,20 @@ def test_what_an_operation_writes_to_the_log(
     assert float(str(after)) - float(str(before)) == pytest.approx(1000 * expected, rel=0.15)
 
 
+def test_a_server_that_keeps_no_statements_is_said_before_the_wait(server: Watched) -> None:
+    """The extension is there and its setting is not: what to set."""
+    off = "ALTER DATABASE loadtest SET pg_stat_statements.track = 'none'"
+    _ask(server.admin, "CREATE EXTENSION IF NOT EXISTS pg_stat_statements", off)
+    _ask(server.admin, "SELECT pg_stat_statements_reset()")
+    said: list[str] = []
+    try:
+        with pytest.raises(InputError, match=r"is empty; set pg_stat_statements\.track = top \(or all\)"):
+            fit([server.endpoint()["url"]], 60, said.append)
+    finally:
+        _ask(server.admin, "ALTER DATABASE loadtest RESET pg_stat_statements.track")
+    assert said == []
+
+
 def test_a_server_that_cannot_be_asked_is_said(server: Watched) -> None:
     """Without the extension; not there at all; the password is not shown."""
     url = server.endpoint()["url"]

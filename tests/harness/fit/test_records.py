@@ -265,6 +265,8 @@ def test_a_mongodbs_status_makes_a_plan(tmp_path: Path) -> None:
     refused(r"odd\.json: invalid literal.*needed: mongosh", sources[0], odd)
     other = file(tmp_path / "other.json", json.dumps(later(9, query=9) | {"host": "db2"}))
     refused("no two of them are of one life of one server", sources[0], other)
+    again = later(100, query=1500) | {"uptimeMillis": 140_000}
+    refused("without a restart", sources[0], file(tmp_path / "again.json", json.dumps(again)))
     part = file(tmp_path / "part.json", json.dumps({"opcounters": {}}))
     refused(r"part\.json: answer 1 has no localTime", sources[0], part)
 
@@ -323,6 +325,24 @@ def test_a_cassandras_tables_make_a_plan(tmp_path: Path) -> None:
     refused(r"odd\.txt:16: Local read count: found 'many'; allowed: a number", sources[0], odd)
     back = tablestats(tmp_path / "back.txt", "09:09:00", 1, 1)
     refused("counters went back between all of them: the node was restarted", sources[0], back)
+
+
+def test_rows_of_a_node_that_was_restarted_are_weighed_by_what_was_written_around_it(tmp_path: Path) -> None:
+    """3 writes of 4 were of the table of small rows, whose counter ends far below its begin."""
+    more = "\t\tTable: pictures\n\t\tLocal read count: 0\n\t\tLocal write count: {large}\n"
+    more += "\t\tCompacted partition mean bytes: 4630\n"
+    outputs = ((0, 90_000, 5000), (10, 93_000, 6000), (20, 100, 100), (30, 3100, 1100))
+    sources = [
+        file(
+            tmp_path / f"{minute}.txt",
+            TABLESTATS.format(time=f"09:{minute:02}:00", reads=0, writes=small, noise=0),
+            more.format(large=large),
+        )
+        for minute, small, large in outputs
+    ]
+    plan, text = fitted(tmp_path, *sources)
+    assert plan["scenarios"]["records"]["params"]["field_bytes"] == 1600
+    assert "1 stretches were left out: the node was restarted in them" in comments(text)
 
 
 def both(folder: Path) -> Sequence[str]:

@@ -44,6 +44,9 @@ class TableStats:
     tables: Mapping[str, Mapping[str, float]]
 
 
+Pair = tuple[TableStats, TableStats]
+
+
 def is_tablestats(text: str) -> bool:
     """Whether a text is what ``nodetool tablestats`` prints."""
     return re.search(r"^\s*Keyspace\s*:", text, re.MULTILINE) is not None and _WRITES in text
@@ -102,7 +105,8 @@ def store(outputs: Sequence[TableStats], names: str) -> Store:
         raise InputError(
             f"{names}: 1 output of tablestats; needed: two, of before and after a busy time: {EXPORT}"
         )
-    stretches = [stretch for pair in itertools.pairwise(ordered) if (stretch := _stretch(*pair))]
+    found = [(pair, stretch) for pair in itertools.pairwise(ordered) if (stretch := _stretch(*pair))]
+    stretches = [stretch for _, stretch in found]
     if not stretches:
         raise InputError(
             f"{names}: counters went back between all of them: the node was restarted, or they are of "
@@ -117,7 +121,7 @@ def store(outputs: Sequence[TableStats], names: str) -> Store:
         product="Cassandra",
         source=names,
         stretches=stretches,
-        sizes=list(_sizes(ordered, names)),
+        sizes=list(_sizes([pair for pair, _ in found], names)),
         keys=_keys(ordered[-1], names),
         notes=[*notes, *(f"{names}: {sentence}" for sentence in _ALWAYS)],
     )
@@ -137,17 +141,22 @@ def _stretch(before: TableStats, after: TableStats) -> Stretch | None:
     return Stretch(before.at_s, after.at_s, sum(grown.values()), reads=grown[_READS], writes=grown[_WRITES])
 
 
-def _sizes(outputs: Sequence[TableStats], names: str) -> Iterator[Figure]:
-    """The bytes of a partition, each table by how much is written to it."""
-    first, last = outputs[0], outputs[-1]
-    weights = {
-        table: figures.get(_WRITES, 0.0) - first.tables.get(table, {}).get(_WRITES, 0.0)
-        for table, figures in last.tables.items()
-        if figures.get(_PARTITION_BYTES)
-    }
-    total = sum(weights.values())
+def _sizes(pairs: Sequence[Pair], names: str) -> Iterator[Figure]:
+    """The bytes of a partition, each table by how much is written to it.
+
+    Args:
+        pairs: outputs between which no counter went back, in the order of time.
+        names: where they come from, for people.
+    """
+    weights: dict[str, float] = {}
+    for before, after in pairs:
+        for table, figures in after.tables.items():
+            written = figures.get(_WRITES, 0.0) - before.tables.get(table, {}).get(_WRITES, 0.0)
+            weights[table] = weights.get(table, 0.0) + written
+    sizes = {table: figures.get(_PARTITION_BYTES, 0.0) for table, figures in pairs[-1][1].tables.items()}
+    total = sum(weights[table] for table, size in sizes.items() if size)
     if total > 0:
-        mean = sum(last.tables[table][_PARTITION_BYTES] * weight for table, weight in weights.items()) / total
+        mean = sum(size * weights[table] for table, size in sizes.items()) / total
         yield Figure(
             mean - _ROW_BYTES,
             f"{names}: partitions of {plain(mean)} bytes on average, taken for one row each",

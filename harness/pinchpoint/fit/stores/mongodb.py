@@ -26,6 +26,8 @@ _EXPIRED = (("metrics", "ttl", "deletedDocuments"),)
 _JOURNAL = (("wiredTiger", "log", "log bytes written"),)
 _RECEIVED, _SENT = (("network", "bytesIn"),), (("network", "bytesOut"),)
 _MUCH = 0.05
+_CLOCKS_S = 5.0
+"""Uptime and time of day may part by so much between two answers."""
 _ALWAYS = (
     "how many documents there are, how long they live and how durable a write is, serverStatus does not "
     "tell: keys, ttl and mongodb.write_concern are the defaults"
@@ -119,7 +121,10 @@ def _at_s(answer: Status) -> float:
 
 
 def _follow(before: Status, after: Status) -> bool:
-    return same_server(before, after) and _at_s(after) > _at_s(before)
+    """Whether one server lived through the time between: in a container each life has the same process id."""
+    passed_s = _at_s(after) - _at_s(before)
+    lived_s = (after["uptimeMillis"] - before["uptimeMillis"]) / 1000
+    return same_server(before, after) and passed_s > 0 and abs(lived_s - passed_s) <= _CLOCKS_S
 
 
 def _grown(pair: Pair, place: tuple[tuple[str, ...], ...]) -> float | None:

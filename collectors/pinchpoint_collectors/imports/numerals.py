@@ -1,0 +1,37 @@
+"""Numbers as people's programs write them: a decimal mark, and maybe one between thousands."""
+
+from __future__ import annotations
+
+import re
+
+_GROUPED = re.compile(r"[+-]?[1-9]\d{0,2}([ \u00a0\u202f'\u2019.,])\d{3}(?:\1\d{3})*(?!\d)")
+"""A number with a mark between thousands: 1 000, 1'234'567, 1.000 where the comma is the decimal mark."""
+
+
+class EitherMarkError(ValueError):
+    """A mark stands between thousands, or is the decimal one: nobody can know."""
+
+
+def plain(text: str, decimal: str, thousands: str | None = None) -> str:
+    """A number with a point for its decimal mark and nothing between thousands.
+
+    Args:
+        text: as it was written.
+        decimal: the decimal mark.
+        thousands: the mark between thousands; None: nobody said.
+
+    Raises:
+        EitherMarkError: a mark could be either: 1,234 while nobody said what its comma is.
+        ValueError: a point is neither.
+    """
+    grouped = _GROUPED.match(text)
+    mark = grouped[1] if grouped else None
+    if grouped and mark and mark != decimal:
+        whole, rest = grouped[0], text[grouped.end() :]
+        said = mark == thousands or decimal != "."
+        if mark in ",." and not said and whole.count(mark) == 1 and not rest.startswith(decimal):
+            raise EitherMarkError("a mark between thousands, or a decimal one")
+        text = whole.replace(mark, "") + rest
+    if decimal != "." and "." in text:
+        raise ValueError("a point that divides no groups of three")
+    return text.replace(decimal, ".")
