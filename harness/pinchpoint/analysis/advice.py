@@ -160,7 +160,7 @@ def _about_network(ground: Ground, found: ShareMeasures) -> Iterator[Advice]:
         f"Give {resource.hosts[0]} a faster interface than {resource.instance} ({now} of its speed is used)"
     )
     if gain.ratio is not None:
-        speed = units.times((1 + gain.ratio) * (found.used or NETWORK.value))
+        speed = units.times((1 + gain.ratio) * ground.now * (found.used or NETWORK.value))
         what = f"{what[:-1]}; {speed} that speed for all of it)"
     yield advise("network", resource.hosts[0], what, gain)
 

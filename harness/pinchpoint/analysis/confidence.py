@@ -201,10 +201,11 @@ def _any_size(first: Suspicion) -> Untold | None:
 def seldom(disk: Resource, rows: Rows) -> Untold:
     """Why nothing can be said of a disk that was read too seldom."""
     read = int(np.isfinite(disk.columns["reads"][rows]).sum())
-    where = f"the {disk.role} disk of {disk.hosts[0]}"
+    place = disk.hosts[0]
+    where = f"all disks of {place} together" if disk.whole else f"the {disk.role} disk of {place}"
     why = (
-        f"{where} was read {read} times only in {len(rows)} steps: whether it is at a limit or merely slow "
-        f"takes {MIN_SAMPLES.value:.0f} readings"
+        f"{where} {'were' if disk.whole else 'was'} read {read} times only in {len(rows)} steps: whether it is "
+        f"at a limit or merely slow takes {MIN_SAMPLES.value:.0f} readings"
     )
     longer = _longer(MIN_SAMPLES.value / max(read, 1))
     return Untold(why, f"Have {where} read more often, or {longer}; then run again.")

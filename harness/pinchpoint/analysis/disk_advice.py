@@ -141,9 +141,10 @@ def _faster(ground: Ground, found: DiskMeasures, held: Held) -> Advice:
     limits, gain = ground.first.resource.limits, ground.until()
     more = ""
     if gain.ratio:
-        rates = held.rates
-        io = rates.io * (1 + gain.ratio) if found.binding == "io" else None
-        size = rates.bytes_per_s * (1 + gain.ratio) if found.binding == "bytes" else None
+        # The gain is beyond what this disk would let through, which need not be used up now.
+        rates, times = held.rates, (1 + gain.ratio) * ground.now
+        io = rates.io * times if found.binding == "io" else None
+        size = rates.bytes_per_s * times if found.binding == "bytes" else None
         more = f"; {limits_words(io, size)} for all of it"
     said = limits_words(limits.iops, limits.bytes_per_s) if limits and not ground.first.contradicted else ""
     now = f"declared to do {said}" if said else level_words(found)

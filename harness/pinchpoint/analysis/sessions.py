@@ -11,6 +11,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from pinchpoint.analysis.inputs import DiskRole, Inputs
+from pinchpoint.analysis.resources import COMMIT_ROLES
 from pinchpoint.analysis.series import Floats, added
 
 LOG_WAITS = ("IO:Wal", "IO:WAL", "LWLock:WALWrite", "Log:")
@@ -89,13 +90,14 @@ def held_for_disks(inputs: Inputs, host: str) -> Floats:
 def waiting_sessions(inputs: Inputs, roles: Iterable[DiskRole]) -> Floats:
     """How many sessions waited for a device with these roles; NaN where no database was asked.
 
-    A data disk holds the log and the temporary files too, where they have no disk of their own.
+    A data disk holds the log and the temporary files too, where they have no disk of their own. What waits
+    for a disk of a role that no wait is named after, such as a second data disk, no database tells.
     """
     total = np.full(inputs.window.steps, np.nan)
     for role in roles:
-        active = active_sessions(inputs, role.host)
-        if np.isfinite(active).any():
-            waits = _sessions(inputs, role.host, _prefixes(inputs, role))
+        active, prefixes = active_sessions(inputs, role.host), _prefixes(inputs, role)
+        if prefixes and np.isfinite(active).any():
+            waits = _sessions(inputs, role.host, prefixes)
             total = np.where(np.isfinite(active), np.nan_to_num(total) + waits, total)
     return total
 
@@ -104,11 +106,9 @@ def _prefixes(inputs: Inputs, role: DiskRole) -> tuple[str, ...]:
     own = WAITS.get(role.role, ())
     if role.role != "data":
         return own
-    others = {disk.role for disk in inputs.disks if disk.host == role.host} - {"data"}
-    missing = (
-        waits for name, waits in (("log", LOG_WAITS), ("tempdb", TEMPORARY_WAITS)) if name not in others
-    )
-    return own + tuple(prefix for waits in missing for prefix in waits)
+    others = {disk.role for disk in inputs.disks if disk.host == role.host}
+    here = own if others & set(COMMIT_ROLES) else (*own, *LOG_WAITS)
+    return here if "tempdb" in others else (*here, *TEMPORARY_WAITS)
 
 
 def _sessions(inputs: Inputs, host: str, prefixes: tuple[str, ...]) -> Floats:

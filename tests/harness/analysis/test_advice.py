@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from harness.analysis.build import Build, crawl_bound_by_search
@@ -217,6 +219,19 @@ def test_an_interface_wants_its_speed_times_the_gain() -> None:
     assert advice.gain_ratio == pytest.approx(0.98 / 0.4 - 1, rel=0.05)
     assert advice.limit_next == "the CPU of sql"
     assert any(row["resource"] == "network" for row in verdict.demand)
+
+
+def test_an_interface_s_speed_is_told_of_its_whole_speed() -> None:
+    """At 92 %, the CPU at 80 %: 1.15 times the work is 1.15 x 92 % of its speed, more than it has."""
+    build = Build().host("sql1", "sql", cores=(0, 1)).cpu("sql1", 0.8, 0.8, cores=(0, 1), noise=0.001)
+    build.metric("sql1", "net.speed_bytes_per_s", 125 * MB, "eth0", noise=0.0)
+    build.metric("sql1", "net.sent_bytes_per_s", 115 * MB, "eth0", noise=0.0)
+    build.metric("sql1", "net.received_bytes_per_s", 3 * MB, "eth0", noise=0.01)
+    build.closed("orders", "sql-mix", 8).operations("orders", "range_scan", 800, 0.01, noise=0.01)
+    verdict = judged(build.generator())
+    assert verdict.bottleneck is not None, verdict.summary
+    assert verdict.bottleneck.kind == "network"
+    assert re.search(r"; 1\.1[45]\d* . that speed for all of it\)", first(verdict).what)
 
 
 def test_memory_s_gain_is_not_known() -> None:

@@ -140,3 +140,17 @@ def test_what_credits_carried_is_gained_from_what_came_after_them() -> None:
     assert verdict.next.gain_ratio == pytest.approx(13.0, rel=0.1)
     assert verdict.headroom_ratio == 0.0
     assert verdict.headroom.now_per_s == pytest.approx(250, rel=0.1)
+
+
+@pytest.mark.parametrize("log_s", [0.001, 0.05])
+def test_a_probe_is_held_against_its_own_disk_alone(log_s: float) -> None:
+    """The log as fast as its probe found it, beside data of 50 ms: no word of it; as slow as that: one."""
+    build = Build().host("sql1", "sql", cores=(0, 1), disks={"log": "sdc", "data": "sdd"})
+    disks = build.manifest["farm"]["tiers"]["sql"]["hosts"]["sql1"]["disks"]
+    disks["log"]["limits"] = {"iops": 5000.0, "latency": [[1, 0.001], [64, 0.001]]}
+    build.cpu("sql1", 0.2, 0.2, cores=(0, 1)).disk("sql1", "sdc", 100, log_s, outstanding_noise=0.0)
+    build.disk("sql1", "sdd", 200, 0.05, busy=1.0).open("orders", "sql-mix", 100)
+    build.operations("orders", "log_append", 100, 0.06)
+    verdict = judged(with_machine(build.generator(orders=(100.0, 100.0)), "azure/ds12"))
+    said = [warning for warning in verdict.warnings if "where the probe in farm.yaml found" in warning]
+    assert [warning.split(":")[0] for warning in said] == (["sql.log"] if log_s > 0.01 else [])

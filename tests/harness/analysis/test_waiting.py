@@ -9,6 +9,11 @@ from harness.analysis.disks import Seconds
 from harness.analysis.test_shapes import answer
 
 from pinchpoint.analysis import Verdict, analyse
+from pinchpoint.analysis.confidence import seldom
+from pinchpoint.analysis.demand import find_resources
+from pinchpoint.analysis.flows import find_flows
+from pinchpoint.analysis.inputs import DiskRole, read_inputs
+from pinchpoint.analysis.resources import Resource
 
 
 def judged(build: Build) -> Verdict:
@@ -76,3 +81,63 @@ def test_what_a_second_s_ends_cut_off_is_no_movement(seed: int) -> None:
     assert (found.kind, found.confidence) == ("disk_cap", "medium"), found.why_not_more
     withheld = judged(ends_with_seconds(None, seed)).bottleneck
     assert withheld is None or withheld.kind == "disk_cap" or withheld.confidence == "low"
+
+
+def resources(build: Build) -> dict[str, Resource]:
+    """Every disk of a run, by its device."""
+    inputs = read_inputs(build.run())
+    found = find_resources(inputs, find_flows(inputs))
+    return {one.instance: one for one in found if one.type == "disk"}
+
+
+@pytest.mark.parametrize("role", ["log", "wal", "journal"])
+def test_waits_for_a_log_are_not_the_data_disk_s_whatever_the_log_is_called(role: str) -> None:
+    """Seven of eight sessions wait for the log: none of them for the disk beside it."""
+    build = Build(60).host("sql1", "sql", cores=(0, 1), disks={role: "sdb", "data": "sdc"})
+    build.cpu("sql1", 0.2, cores=(0, 1)).disk("sql1", "sdb", 100, 0.01).disk("sql1", "sdc", 100, 0.03)
+    build.sessions("sql1", 8.0, IO__WalSync=7.0, IO__DataFileRead=0.0)
+    build.closed("orders", "sql-mix", 8).operations("orders", "log_append", 100, 0.08)
+    found = resources(build)
+    assert found["sdb"].columns["sessions"].mean() == pytest.approx(7, rel=0.1)
+    assert found["sdc"].columns["sessions"].mean() == 0
+
+
+def test_without_a_disk_of_its_own_the_log_is_waited_for_at_the_data_disk() -> None:
+    """One disk for both: whoever waits for the log waits there."""
+    build = Build(60).host("sql1", "sql", cores=(0, 1), disks={"data": "sdc"})
+    build.cpu("sql1", 0.2, cores=(0, 1)).disk("sql1", "sdc", 100, 0.03)
+    build.sessions("sql1", 8.0, IO__WalSync=5.0, IO__BufFileRead=2.0)
+    build.closed("orders", "sql-mix", 8).operations("orders", "log_append", 100, 0.08)
+    assert resources(build)["sdc"].columns["sessions"].mean() == pytest.approx(7, rel=0.1)
+
+
+def test_of_a_second_data_disk_no_database_tells_who_waits() -> None:
+    """Roles are free: no wait is named after this one, which is another thing than that nobody waits."""
+    build = Build(60).host("sql1", "sql", cores=(0, 1), disks={"data": "sdc", "archive": "sdd"})
+    build.cpu("sql1", 0.2, cores=(0, 1)).disk("sql1", "sdc", 10, 0.001)
+    build.disk("sql1", "sdd", 0.0, 0.02, reads=350, busy=1.0)
+    build.sessions("sql1", 8.0, IO__DataFileRead=7.0)
+    build.closed("orders", "sql-mix", 8).operations("orders", "point_read", 350, 8 / 350)
+    found = resources(build)
+    assert np.isnan(found["sdd"].columns["sessions"]).all()
+    assert found["sdc"].columns["sessions"].mean() == pytest.approx(7, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("whole", "words"),
+    [
+        (None, "the log disk of sql1 was read 2 times only in 40 steps"),
+        ("azure/ds12", "all disks of sql1 together were read 2 times only in 40 steps"),
+    ],
+)
+def test_what_was_read_too_seldom_is_named(whole: str | None, words: str) -> None:
+    """All disks of a machine have no role in common."""
+    reads = np.full(40, np.nan)
+    reads[:2] = 1.0
+    role = DiskRole("sql", "sql1", "log", "a", "sdb", None, "kernel", None)
+    disk = Resource(
+        "x", "disk", "a", ("sql1",), ("sql",), "sdb", roles=(role,), whole=whole, columns={"reads": reads}
+    )
+    said = seldom(disk, np.arange(40))
+    assert words in said.why
+    assert "None" not in said.why + str(said.experiment)
