@@ -204,8 +204,8 @@ def seldom(disk: Resource, rows: Rows) -> Untold:
     place = disk.hosts[0]
     where = f"all disks of {place} together" if disk.whole else f"the {disk.role} disk of {place}"
     why = (
-        f"{where} {'were' if disk.whole else 'was'} read {read} times only in {len(rows)} steps: whether it is "
-        f"at a limit or merely slow takes {MIN_SAMPLES.value:.0f} readings"
+        f"{where} {'were' if disk.whole else 'was'} read {read} times only in {len(rows)} steps: whether "
+        f"it is at a limit or merely slow takes {MIN_SAMPLES.value:.0f} readings"
     )
     longer = _longer(MIN_SAMPLES.value / max(read, 1))
     return Untold(why, f"Have {where} read more often, or {longer}; then run again.")
