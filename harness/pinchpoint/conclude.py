@@ -20,11 +20,15 @@ _MAY_NOT = (errno.EACCES, errno.EPERM, errno.EROFS)
 def verdict_of(directory: Path) -> tuple[StoredRun, Verdict]:
     """Analyse a run anew and keep the verdict beside it, where we may write there.
 
+    That on a run which is still going on is not kept: it would be shown for the one on the whole run.
+
     Raises:
         InputError: the folder is no run, or damaged.
     """
     run = open_run(directory)
     verdict = analyse(run)
+    if run.manifest["state"] == "running":  # and alive: of one that was killed this has been mended
+        return run, verdict
     try:
         write_json(directory / VERDICT, verdict.to_json())
     except OSError as error:

@@ -12,7 +12,7 @@ from typing import Any
 from pinchpoint import preflight
 from pinchpoint.collecting import Collectors
 from pinchpoint.errors import ExitStatus, FarmUnavailable
-from pinchpoint.interrupts import Interrupts
+from pinchpoint.interrupts import Interrupted, Interrupts
 from pinchpoint.live import LiveFarm, live_farm
 from pinchpoint.loadgen.crew import ONE_EACH, Assignments, Crew, assign
 from pinchpoint.loadgen.load import make_scenario, planned_scenarios
@@ -29,6 +29,7 @@ from pinchpoint.store.write import RunWriter, free_path
 from pinchpoint_scenarios.contract import Resumable, Scenario
 from pinchpoint_scenarios.errors import ScenarioError
 
+_BY_THE_USER = "interrupted by the user"
 _GATHER_S = 120.0  # workers of other machines are started by hand, or come back from the last run
 
 
@@ -40,14 +41,21 @@ class Ended:
         directory: its run directory.
         statuses: the exit statuses that hold; the verdict may add its own.
         reasons: sentences, where it did not end as planned.
+        whole: whether all that was planned was measured.
     """
 
     directory: Path
     statuses: list[ExitStatus] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
+    whole: bool = True
 
     def cut_short(self, status: ExitStatus, reason: str) -> None:
         """Note why the run did not go as planned."""
+        self.whole = False
+        self.note(status, reason)
+
+    def note(self, status: ExitStatus, reason: str) -> None:
+        """Note what the command ends with, and why; what was measured is as whole as it was."""
         self.statuses.append(status)
         self.reasons.append(reason)
 
@@ -104,11 +112,15 @@ def run(  # noqa: PLR0913 - the command's options, by name
                 prepared = True
                 stage.measure(crew, assignments, connected)
             finally:
-                stage.clear_away(made, keep_data=keep_data)
+                interrupts.shield()
+                stage.clear_away(made, keep_data=keep_data, resume=resume)
                 if not prepared:
                     store.discard()
             stage.finish()
-        return ended
+    if interrupts.requested and ExitStatus.INTERRUPTED not in ended.statuses:
+        # After the measuring: the run is as it would have been, but whoever waits wants no other after it.
+        ended.note(ExitStatus.INTERRUPTED, f"{_BY_THE_USER} while it was ending")
+    return ended
 
 
 def _made(
@@ -166,6 +178,7 @@ class _Stage:
         self._told = LiveSeconds(longest_look_s(plan))
         self._rules = StopRules((), {}, (), self._told)
         self._collectors = Collectors(store, ())
+        self._ready: set[str] = set()  # the scenarios whose data is there
         self.prover: Prover | None = None
 
     def left_slower(self, why: str) -> None:
@@ -181,6 +194,7 @@ class _Stage:
             except ScenarioError as error:
                 self._ended.cut_short(ExitStatus.ENVIRONMENT, f"{name}: {error}")
                 raise FarmUnavailable(f"{name}: {error}") from error
+            self._ready.add(name)
 
     def measure(self, crew: Crew, assignments: Assignments, connected: Sequence[Connected]) -> None:
         """Load and watch through all phases, until they or something else ends the run."""
@@ -217,8 +231,12 @@ class _Stage:
                 lambda: self._must_end(pool),
                 self.prover,
             ).run()
+        except Interrupted:
+            # Twice between two looks at it: what follows must know as if it had been seen.
+            self._ended.cut_short(ExitStatus.INTERRUPTED, _BY_THE_USER)
+            raise
         finally:
-            self._interrupts.graceful = False
+            self._interrupts.shield()
             pool.kill()
             self._collectors.stop()
             self._progress.end_live()
@@ -257,19 +275,24 @@ class _Stage:
             )
         self._store.event(event, **fields)
 
-    def clear_away(self, made: Mapping[str, Scenario], *, keep_data: bool) -> None:
-        """Remove what ``prepare`` made on the farm; what cannot be removed is said."""
+    def clear_away(self, made: Mapping[str, Scenario], *, keep_data: bool, resume: bool) -> None:
+        """Remove what ``prepare`` made on the farm; what cannot be removed is said.
+
+        Work that was interrupted stays: it can be gone on with, and without --resume the next run makes it
+        anew. So does work that this run was to go on with and did not come to, whatever kept it from that.
+        """
+        begun = any(phase["name"] == "measure" for phase in self._store.manifest["phases"])
+        cut_off = ExitStatus.INTERRUPTED in self._ended.statuses if begun else resume
+        unfinished = bool(self._plan.phases.measure.until) and cut_off
         try:
             self._live.limit(False)
         except FarmUnavailable as error:
             self._ended.cut_short(ExitStatus.ENVIRONMENT, str(error))
         self._progress.say("keeping the data it made" if keep_data else "removing the data it made")
-        # Work that was interrupted can be gone on with; without --resume the next run makes it anew.
-        unfinished = bool(self._plan.phases.measure.until) and ExitStatus.INTERRUPTED in self._ended.statuses
         for name, scenario in made.items():
             resumable = isinstance(scenario, Resumable) and scenario.resumable
             kept = unfinished and resumable and not keep_data
-            if kept:
+            if kept and name in self._ready:
                 self._progress.say(
                     f"{name}: what it has done stays on the farm; run --resume goes on with it"
                 )
@@ -284,9 +307,9 @@ class _Stage:
     def finish(self) -> None:
         """Turn the journals into the run's files. Raises NotEvidenceError."""
         self._progress.say("writing the run's files")
-        if self._ended.statuses:
+        if not self._ended.whole:
             self._store.warn(f"incomplete: {self._ended.reasons[0].splitlines()[0]}")
-        self._store.finish("interrupted" if self._ended.statuses else "finished")
+        self._store.finish("finished" if self._ended.whole else "interrupted")
 
     def _note_disk_events(self) -> None:
         """What an emulated disk went through, for a person to read; the analysis never looks at it."""
@@ -300,7 +323,7 @@ class _Stage:
             self._ended.cut_short(ExitStatus.GUARD, found)
             self._store.event("guard", why=found)
         if self._interrupts.requested:
-            self._ended.cut_short(ExitStatus.INTERRUPTED, "interrupted by the user")
+            self._ended.cut_short(ExitStatus.INTERRUPTED, _BY_THE_USER)
             self._store.event("interrupted")
         for tier, host, log_tail in self._live.crashed():
             self._ended.cut_short(

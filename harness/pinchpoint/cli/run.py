@@ -145,7 +145,11 @@ def run(  # noqa: PLR0913 - one for each option
     click.echo(run_set.spread_text(made))
     if made.state == "finished" and len(made.places) > 1:
         click.echo("")
-        statuses.append(run_set.compare_farms(made)[1])
+        try:
+            statuses.append(run_set.compare_farms(made)[1])
+        except InputError as error:  # hours of runs are not lost for it: `compare` takes the set again
+            click.echo(str(error), err=True)
+            statuses.append(error.exit_status)
     click.echo(made.directory)
     return gravest(statuses)
 

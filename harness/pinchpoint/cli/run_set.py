@@ -19,12 +19,13 @@ from pinchpoint.plan.compare import disks_of, unfit, unfit_of_farm
 from pinchpoint.report import units
 from pinchpoint.report.compared.terminal import comparison_text
 from pinchpoint.run_set import Place, RunSet, turns
+from pinchpoint.store.read import read_manifest
 from pinchpoint.store.schema import VERDICT
 
 RunOne = Callable[[Farm, Plan, Path], tuple[Path, ExitStatus]]
 
 GO_ON = (ExitStatus.FINE, ExitStatus.OBJECTIVES_MISSED, ExitStatus.NOT_EVIDENCE)
-"""How a run may end without ending its set: it was made whole, whatever it shows."""
+"""How a run that was made whole may end, whatever it shows."""
 
 
 def conduct(made: RunSet, members: Sequence[tuple[Farm, Plan]], run_one: RunOne) -> list[ExitStatus]:
@@ -49,9 +50,10 @@ def conduct(made: RunSet, members: Sequence[tuple[Farm, Plan]], run_one: RunOne)
     try:
         for number, place in turns(made.places, made.repeat):
             click.echo(f"{place.folder}, round {number} of {made.repeat}:")
-            statuses.append(_one(made, place, number, *by_identity[place.identity], run_one))
+            status, ended_well = _one(made, place, number, *by_identity[place.identity], run_one)
+            statuses.append(status)
             click.echo("")
-            if statuses[-1] not in GO_ON:
+            if not ended_well:
                 click.echo(
                     f"{place.folder}: this run did not come to its end, so the set ends here; what was "
                     "measured is kept",
@@ -81,15 +83,29 @@ def check_names(metrics: Sequence[str], members: Sequence[tuple[Farm, Plan]]) ->
         raise InputError(*dict.fromkeys(problems))
 
 
-def _one(made: RunSet, place: Place, number: int, farm: Farm, plan: Plan, run_one: RunOne) -> ExitStatus:
-    """One run of a set; an error is said, and becomes its status: the runs before it are not lost for it."""
+def came_to_its_end(directory: Path, status: ExitStatus) -> bool:
+    """Whether a run measured all that was planned, so that others may follow and be held against it.
+
+    Its status alone does not say: a run whose generator died has the one of a run that was measured whole
+    and is no evidence. Raises InputError.
+    """
+    return status in GO_ON and read_manifest(directory)["state"] == "finished"
+
+
+def _one(
+    made: RunSet, place: Place, number: int, farm: Farm, plan: Plan, run_one: RunOne
+) -> tuple[ExitStatus, bool]:
+    """One run of a set: (its status, whether it came to its end).
+
+    An error is said, and becomes its status: the runs before it are not lost for it.
+    """
     try:
         directory, status = run_one(farm, plan, made.directory / place.folder)
     except PinchpointError as error:
         click.echo(str(error), err=True)
-        return error.exit_status
+        return error.exit_status, False
     made.note(place, number, directory, status)
-    return status
+    return status, came_to_its_end(directory, status)
 
 
 def compare_farms(made: RunSet) -> tuple[list[Path], ExitStatus]:

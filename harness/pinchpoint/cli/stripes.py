@@ -13,8 +13,9 @@ import click
 from pinchpoint.analysis.inputs import seconds_of
 from pinchpoint.cli.dev_vs_prod import check_means
 from pinchpoint.cli.run import run_and_report
+from pinchpoint.cli.run_set import came_to_its_end
 from pinchpoint.conclude import saved_verdict
-from pinchpoint.errors import ExitStatus, InputError, gravest
+from pinchpoint.errors import InputError, gravest
 from pinchpoint.loadgen.profiles import Bursts
 from pinchpoint.plan import Farm, Plan
 from pinchpoint.report import striped
@@ -88,7 +89,7 @@ def run_all(loaded: Callable[[int], tuple[Farm, Plan]], out: Path) -> int:
             directory, status = run_and_report(*pairs[stripes], out)
             click.echo("")
             statuses.append(status)
-            if status not in (ExitStatus.FINE, ExitStatus.OBJECTIVES_MISSED, ExitStatus.NOT_EVIDENCE):
+            if not came_to_its_end(directory, status):
                 click.echo("that run did not come to its end, so there is nothing to compare", err=True)
                 click.echo(directory)
                 return status

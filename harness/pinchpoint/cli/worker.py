@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import sys
 import click
 
 from pinchpoint.errors import ExitStatus, InputError
+from pinchpoint.interrupts import Interrupts
 from pinchpoint.loadgen.crew import DEFAULT_PORT
 
 _ADDRESS = re.compile(r"(?P<host>\[[0-9a-fA-F:]+\]|[^:\s/]+)(?::(?P<port>\d{1,5}))?")
@@ -38,16 +40,21 @@ def worker(master: str, *, once: bool) -> int:
     """
     host, port = address("--master", master)
     click.echo(f"waiting for a run at {host}:{port}; Ctrl-C ends this worker", err=True)
-    while True:
-        # A process of its own for each run: nothing of one is left in the next.
-        command = [sys.executable, "-m", "pinchpoint.loadgen.remote", host, str(port)]
-        with subprocess.Popen(command) as process:
-            try:
-                status = process.wait()
-            except BaseException:
-                process.kill()
-                raise
-        if status == ExitStatus.ENVIRONMENT:
-            return status
-        if once:
-            return ExitStatus.FINE if status == 0 else ExitStatus.ENVIRONMENT
+    with Interrupts():  # SIGTERM, too, ends what is started here
+        while True:
+            status = _one_run(host, port)
+            if status == ExitStatus.ENVIRONMENT:
+                return status
+            if once:
+                return ExitStatus.FINE if status == 0 else ExitStatus.ENVIRONMENT
+
+
+def _one_run(host: str, port: int) -> int:
+    """A process of its own for each run, so that nothing of one is left in the next; its exit status."""
+    own = str(os.getpid())  # by which it sees that this one was killed
+    process = subprocess.Popen([sys.executable, "-m", "pinchpoint.loadgen.remote", host, str(port), own])
+    try:
+        return process.wait()
+    finally:
+        process.kill()
+        process.wait()

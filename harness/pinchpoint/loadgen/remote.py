@@ -31,6 +31,7 @@ MASTER_SILENT_S = 5.0
 """The master says something every second; after so long without, this worker ends its load."""
 _HELLO_S = 1.0
 _LINGER_S = 1.0  # the last words travel
+_LOOK_S = 1.0  # whether who started it is still there
 
 
 class MasterLost(Exception):  # noqa: N818 -- what happened, not a fault
@@ -121,10 +122,19 @@ def tell(sentence: str) -> None:
     os.write(1, sentence.encode() + b"\n")
 
 
+def _end_with(parent: int) -> None:
+    """End at once when the `pinchpoint worker` that started this process was killed: nobody lends it now."""
+    while os.getppid() == parent:
+        gevent.sleep(_LOOK_S)
+    os._exit(1)
+
+
 def main() -> None:
-    """Entry of ``python -m pinchpoint.loadgen.remote HOST PORT``; exits after one run."""
+    """Entry of ``python -m pinchpoint.loadgen.remote HOST PORT [PARENT]``; exits after one run."""
     sys.setswitchinterval(0.0005)  # see loadgen.local
-    host, port = sys.argv[1:]
+    host, port, *parent = sys.argv[1:]
+    if parent:
+        gevent.spawn(_end_with, int(parent[0]))  # before the connection: that waits for a master
     link = Connection(host, int(port))
     try:
         generator = Generator(link.assignment(), link)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -58,5 +60,12 @@ class EventLog:
 
     def _write(self, name: str, count: int, event: Mapping[str, Any]) -> None:
         line = {**event, "stands_for": count} if count > 1 else event
-        self._file.write(json.dumps(line, allow_nan=False, default=str).encode() + b"\n")
+        self._append(json.dumps(line, allow_nan=False, default=str).encode() + b"\n")
         self._written[name] += 1
+
+    def _append(self, line: bytes) -> None:
+        """The whole line, or nothing of it: what comes after a part of one would be no event either."""
+        begun = os.fstat(self._file.fileno()).st_size
+        if self._file.write(line) < len(line):  # a disk that has become full takes what fits
+            self._file.truncate(begun)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

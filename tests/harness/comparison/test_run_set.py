@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 import click
 import pytest
@@ -14,18 +15,19 @@ from harness.comparison.example import saved
 from support import run_cli
 
 from pinchpoint.analysis import analyse
-from pinchpoint.cli import dev_vs_prod
+from pinchpoint.cli import dev_vs_prod, run_set
 from pinchpoint.cli import run as run_command
 from pinchpoint.cli.compare import compare as compare_command
 from pinchpoint.cli.run_set import compare_farms, conduct
 from pinchpoint.cli.runs import runs as runs_command
-from pinchpoint.errors import ExitStatus, FarmUnavailable, InputError
+from pinchpoint.errors import ExitStatus, FarmUnavailable, InputError, NotEvidenceError, PinchpointError
 from pinchpoint.plan import Farm, Plan, load
-from pinchpoint.run_set import SET, Place, is_set, load_set, new_set, turns
+from pinchpoint.run_set import SET, Place, RunSet, is_set, load_set, new_set, turns
 from pinchpoint.store.schema import MANIFEST, VERDICT
 from pinchpoint.store.write import write_json
 
 Member = tuple[Farm, Plan]
+GONE = FarmUnavailable("the farm is gone")
 PLAN = {
     "name": "orders",
     "scenarios": {"orders": {"use": "sql-mix", "load": {"model": "closed", "users": 8}}},
@@ -43,17 +45,23 @@ def member(folder: Path, name: str) -> Member:
     return load(farm, plan)
 
 
-def maker(per_s: dict[str, float], fail_at: int = 0) -> Callable[..., tuple[Path, ExitStatus]]:
-    """What makes a run's directory as a run would: operations at the farm's rate, a little different each."""
+def maker(
+    per_s: dict[str, float], fail_at: int = 0, failure: PinchpointError = GONE, cut_at: int = 0
+) -> Callable[..., tuple[Path, ExitStatus]]:
+    """What makes a run's directory as a run would: operations at the farm's rate, a little different each.
+
+    The one of number ``fail_at`` cannot be made, that of ``cut_at`` is ended by a generator that died.
+    """
     made = 0
 
     def run_one(farm: Farm, plan: Plan, folder: Path, **_: object) -> tuple[Path, ExitStatus]:
         nonlocal made
         made += 1
         if made == fail_at:
-            raise FarmUnavailable("the farm is gone")
+            raise failure
         rate = per_s[farm.name] * (1 + 0.01 * (made % 3))
-        build = Build(measure_s=30, seed=made).host("sql1", "sql").cpu("sql1", 0.3, 0.2)
+        build = Build(measure_s=30, seed=made, state="interrupted" if made == cut_at else "finished")
+        build.host("sql1", "sql").cpu("sql1", 0.3, 0.2)
         build.closed("orders", "sql-mix", 8)
         build.operations("orders", "log_append", rate, 8 / rate, noise=0.01).generator()
         build.manifest["farm"]["name"], build.manifest["plan"]["name"] = farm.name, plan.name
@@ -62,7 +70,7 @@ def maker(per_s: dict[str, float], fail_at: int = 0) -> Callable[..., tuple[Path
         stored = build.run()
         directory = saved(stored, folder / f"run{made}")
         write_json(directory / VERDICT, analyse(stored).to_json())
-        return directory, ExitStatus.OBJECTIVES_MISSED
+        return directory, ExitStatus.NOT_EVIDENCE if made == cut_at else ExitStatus.OBJECTIVES_MISSED
 
     return run_one
 
@@ -229,6 +237,52 @@ def test_what_fails_ends_the_set_and_what_was_measured_stays(
     assert "the farm is gone\nprod: this run did not come to its end" in capsys.readouterr().err
 
 
+def test_a_run_that_could_not_be_recorded_ends_the_set(tmp_path: Path) -> None:
+    """A full disk has the status of a run that is no evidence; there is none, and no room for the next."""
+    members = [member(tmp_path / "files", "dev")]
+    made = new_set(tmp_path / "out", "orders", [("dev", Path(members[0][0].identity))], repeat=3, aa=False)
+    full = NotEvidenceError("the recorder failed: no space left")
+    statuses = conduct(made, members, maker({"dev": 80.0}, fail_at=2, failure=full))
+    assert statuses == [ExitStatus.OBJECTIVES_MISSED, ExitStatus.NOT_EVIDENCE]
+    assert load_set(made.directory).state == "ended early"
+
+
+def test_a_run_that_was_cut_short_ends_the_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its generator died: no hours more for a comparison that cannot be; 3, and last the set's directory."""
+    for name in ("dev", "prod"):
+        member(tmp_path, name)
+    monkeypatch.setattr(run_command, "run_and_report", maker({"dev": 80.0, "prod": 240.0}, cut_at=2))
+    farms = [each for name in ("dev", "prod") for each in ("--farm", str(tmp_path / f"{name}.yaml"))]
+    given = [str(tmp_path / "plan.yaml"), *farms, "--repeat", "2", "--out", str(tmp_path / "out")]
+    assert run_command.run.main(given, standalone_mode=False) == ExitStatus.NOT_EVIDENCE
+    said = capsys.readouterr()
+    assert "prod: this run did not come to its end" in said.err
+    made = load_set(Path(said.out.splitlines()[-1]))
+    assert (made.state, [run["status"] for run in made.runs]) == ("ended early", [1, 3])
+
+
+def test_a_set_that_cannot_be_compared_is_still_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Why is said; the last line is the directory with all its runs."""
+
+    def refused(made: RunSet) -> NoReturn:
+        raise InputError("these runs cannot be compared")
+
+    for name in ("dev", "prod"):
+        member(tmp_path, name)
+    monkeypatch.setattr(run_command, "run_and_report", maker({"dev": 80.0, "prod": 240.0}))
+    monkeypatch.setattr(run_set, "compare_farms", refused)
+    farms = [each for name in ("dev", "prod") for each in ("--farm", str(tmp_path / f"{name}.yaml"))]
+    given = [str(tmp_path / "plan.yaml"), *farms, "--out", str(tmp_path / "out")]
+    assert run_command.run.main(given, standalone_mode=False) == ExitStatus.BAD_INPUT
+    said = capsys.readouterr()
+    assert "these runs cannot be compared" in said.err
+    assert len(load_set(Path(said.out.splitlines()[-1])).runs) == 2
+
+
 def test_a_run_that_was_interrupted_ends_the_set(tmp_path: Path) -> None:
     """Ctrl-C in one run is no wish for the next one."""
     members = [member(tmp_path / "files", "dev")]
@@ -254,7 +308,7 @@ def test_runs_lists_a_set_in_one_row(tmp_path: Path, capsys: pytest.CaptureFixtu
     members = [member(tmp_path / "files", "dev")]
     farms = [("dev", Path(members[0][0].identity))]
     made = new_set(tmp_path / "runs", "orders", farms, repeat=2, aa=False)
-    conduct(made, members, lambda *_: (tmp_path / "run", ExitStatus.FINE))
+    conduct(made, members, maker({"dev": 80.0}))
     (tmp_path / "runs" / "broken").mkdir()
     (tmp_path / "runs" / "broken" / SET).write_text("{")
     capsys.readouterr()

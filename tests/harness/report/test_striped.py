@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from typing import Any
+
 import pyarrow as pa
 import pytest
 
 from pinchpoint.cli import stripes
+from pinchpoint.errors import ExitStatus
 from pinchpoint.report import striped
 from pinchpoint.report.striped import Measured
+from pinchpoint.store.schema import MANIFEST, RUN_SCHEMA
 
 
 def measured(number: int, repetition: int, used: float, new: float) -> Measured:
@@ -67,3 +73,18 @@ def test_the_farms_differ_in_their_stripes_only(number: int) -> None:
     assert declared == f"{2 * number}MB/s"
     other = stripes.farm(1)["embedded"]["disks"]["nosql.data"]
     assert disk | {"stripes": 1} == other
+
+
+def test_a_run_that_was_cut_short_ends_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its bursts are not all there: no figure is made of it, its status and its directory are given."""
+    manifest = {"schema": RUN_SCHEMA, "state": "interrupted", "started": "2026-01-01T00:00:00Z"}
+    (tmp_path / MANIFEST).write_text(json.dumps(manifest))
+    monkeypatch.setattr(stripes, "check_means", lambda _: None)
+    monkeypatch.setattr(stripes, "run_and_report", lambda *_: (tmp_path, ExitStatus.NOT_EVIDENCE))
+    farm_and_plan: Any = (None, None)
+    assert stripes.run_all(lambda _: farm_and_plan, tmp_path / "out") == ExitStatus.NOT_EVIDENCE
+    said = capsys.readouterr()
+    assert said.out.splitlines()[-1] == str(tmp_path)
+    assert "did not come to its end" in said.err

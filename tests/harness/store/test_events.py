@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from pinchpoint.store.events import IN_FULL, EventLog
 
@@ -53,3 +56,34 @@ def test_a_rare_event_among_many_is_written_at_once(tmp_path: Path) -> None:
     assert lines(path)[-1] == {"event": "gap", "number": "later", "stands_for": 6}
     log.close()
     assert len(lines(path)) == IN_FULL + 2
+
+
+class Filling:
+    """A file on a disk that takes only a part of what is written, as often as is said."""
+
+    def __init__(self, file: Any, times: int) -> None:
+        self._file, self._times = file, times
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+    def write(self, line: bytes) -> int:
+        self._times -= 1
+        written: int = self._file.write(line[: len(line) // 2] if self._times >= 0 else line)
+        return written
+
+
+def test_a_line_that_a_full_disk_takes_half_of_spoils_no_other(tmp_path: Path) -> None:
+    """It is an error at once, of room; what was there stays, and with room again events are whole."""
+    path = tmp_path / "events.jsonl"
+    log = EventLog(path)
+    log.add({"event": "phase", "phase": "measure"})
+    log._file = Filling(log._file, times=2)  # type: ignore[assignment]
+    for _ in range(2):
+        with pytest.raises(OSError, match="space") as refused:
+            log.add({"event": "gap", "missed": 1})
+        assert refused.value.errno == errno.ENOSPC
+        assert lines(path) == [{"event": "phase", "phase": "measure"}]
+    log.add({"event": "worker_lost"})
+    log.close()
+    assert lines(path) == [{"event": "phase", "phase": "measure"}, {"event": "worker_lost"}]

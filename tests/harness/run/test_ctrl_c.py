@@ -1,0 +1,219 @@
+"""Ctrl-C at every step of a run: what is kept on the farm, what is cleared away, what is said and returned.
+
+The order of the steps, the signals and the files are real; servers and load generators are not.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pinchpoint import run as run_module
+from pinchpoint.errors import ExitStatus, FarmUnavailable
+from pinchpoint.interrupts import Interrupted
+from pinchpoint.live import LiveFarm
+from pinchpoint.plan import Plan, load_farm
+from pinchpoint.progress import Board
+from pinchpoint.run import Ended
+from pinchpoint.store.schema import MANIFEST
+from pinchpoint_scenarios.errors import ScenarioError
+
+CLOSED = {"model": "closed", "users": 1}
+PLAN = Plan.from_json(
+    {
+        "name": "p",
+        "scenarios": {
+            "crawl": {"use": "full-crawl", "load": CLOSED, "params": {}},
+            "orders": {"use": "sql-mix", "load": CLOSED, "params": {}},
+        },
+        "phases": {"warm_up": {"at_most_s": 0.1}, "measure": {"until": "done", "at_most_s": 20.0}},
+    }
+)
+
+
+class Made:
+    """A scenario of which only is known what becomes of its data."""
+
+    def __init__(self, name: str, at: Callable[[str], None], *, resumable: bool) -> None:
+        self.resumable = resumable
+        self.kept: bool | None = None
+        self._name, self._at = name, at
+
+    def prepare(self, progress: Callable[[str], None]) -> None:
+        self._at(f"prepare {self._name}")
+
+    def finish(self, *, keep_data: bool) -> None:
+        self._at(f"finish {self._name}")
+        self.kept = keep_data
+
+
+class Story:
+    """One run of a crawl and of orders.
+
+    Args:
+        folder: for the farm's file and the run.
+        strikes: how often Ctrl-C comes at which point.
+        fails: the point at which the farm refuses.
+        done: whether the crawl comes to its end at once.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        strikes: Mapping[str, int],
+        fails: str = "",
+        *,
+        done: bool = False,
+    ) -> None:
+        self.said: list[str] = []
+        self._strikes, self._fails = Counter(strikes), fails
+        self.crawl = Made("crawl", self._at, resumable=True)
+        self.orders = Made("orders", self._at, resumable=False)
+        self._folder = folder
+        pool = SimpleNamespace(
+            local_pids=[],
+            start=lambda: None,
+            wait_ready=lambda _: self._at("wait_ready"),
+            tend=lambda: None,
+            begin=lambda _: None,
+            begun_ns=lambda _: time.time_ns(),
+            done=lambda _: done,
+            failures=list,
+            stop=lambda: self._at("stop"),
+            kill=lambda: self._at("kill"),
+        )
+        monkeypatch.setattr(run_module, "GeneratorPool", lambda *_: pool)
+        monkeypatch.setattr(run_module, "live_farm", self._live)
+        monkeypatch.setattr(run_module, "assign", lambda *_: SimpleNamespace(here=[], elsewhere=None))
+        monkeypatch.setattr(run_module, "_preflight", lambda *_: ({}, []))
+        made = {"crawl": self.crawl, "orders": self.orders}
+        monkeypatch.setattr(run_module, "_made", lambda *_, **__: made)
+
+    def run(self, *, resume: bool = False) -> Ended:
+        file = self._folder / "farm.yaml"
+        endpoint = {"sql": {"url": "postgresql://someone@localhost/nothing"}}
+        file.write_text(json.dumps({"name": "mine", "environment": "test", "endpoints": endpoint}))
+        progress: Any = SimpleNamespace(
+            say=self._say,
+            tick=lambda phase, _: self._at(phase.split()[0]),
+            watch=lambda _: None,
+            end_live=lambda: None,
+        )
+        return run_module.run(load_farm(file), PLAN, self._folder / "runs", progress, Board(), resume=resume)
+
+    def _say(self, sentence: str) -> None:
+        self.said.append(sentence)
+        self._at(sentence)
+
+    @contextmanager
+    def _live(self, *_: object) -> Iterator[LiveFarm]:
+        try:
+            yield LiveFarm(endpoints={}, watches=[])
+        finally:
+            self._at("farm down")
+
+    def _at(self, point: str) -> None:
+        for _ in range(self._strikes.pop(point, 0)):
+            signal.raise_signal(signal.SIGINT)
+        if point == self._fails:
+            raise ScenarioError("the farm refuses")
+
+
+def state_of(ended: Ended) -> str:
+    """What the run's manifest says of how it ended."""
+    found: str = json.loads((ended.directory / MANIFEST).read_text())["state"]
+    return found
+
+
+@pytest.mark.parametrize("resume", [True, False])
+@pytest.mark.parametrize("point", ["prepare orders", "wait_ready"])
+def test_a_crawl_that_was_to_be_gone_on_with_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str, resume: bool
+) -> None:
+    """Ctrl-C before it goes on costs none of its hours; one that was only made, and never began, goes."""
+    story = Story(tmp_path, monkeypatch, {point: 1})
+    with pytest.raises(Interrupted):
+        story.run(resume=resume)
+    assert (story.crawl.kept, story.orders.kept) == (resume, False)
+    assert any("run --resume goes on with it" in sentence for sentence in story.said) is resume
+
+
+def test_a_neighbour_that_cannot_be_prepared_costs_no_crawl(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The farm refuses the data of another scenario of the plan: the crawl can still be gone on with."""
+    story = Story(tmp_path, monkeypatch, {}, fails="prepare orders")
+    with pytest.raises(FarmUnavailable, match="orders: the farm refuses"):
+        story.run(resume=True)
+    assert (story.crawl.kept, story.orders.kept) == (True, False)
+
+
+def test_a_crawl_that_cannot_be_gone_on_with_is_not_promised(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There was none: nothing is said to be left for the next --resume."""
+    story = Story(tmp_path, monkeypatch, {}, fails="prepare crawl")
+    with pytest.raises(FarmUnavailable, match="crawl: the farm refuses"):
+        story.run(resume=True)
+    assert not any("run --resume" in sentence for sentence in story.said)
+
+
+def test_two_at_once_while_measuring_keep_the_crawl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second one comes before anybody has looked at the first."""
+    story = Story(tmp_path, monkeypatch, {"measuring": 2})
+    with pytest.raises(Interrupted):
+        story.run()
+    assert (story.crawl.kept, story.orders.kept) == (True, False)
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        "kill",
+        "removing the data it made",
+        "finish crawl",
+        "finish orders",
+        "writing the run's files",
+        "farm down",
+    ],
+)
+def test_clearing_away_is_not_cut_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], point: str
+) -> None:
+    """However often it comes: no data stays, the run is whole and has its files; it is answered, and 130."""
+    story = Story(tmp_path, monkeypatch, {point: 2}, done=True)
+    ended = story.run()
+    assert (story.crawl.kept, story.orders.kept) == (False, False)
+    assert (ended.statuses, ended.whole) == ([ExitStatus.INTERRUPTED], True)
+    assert state_of(ended) == "finished"
+    assert capfd.readouterr().err.count("that is not cut off") == 2
+
+
+def test_one_while_the_load_is_being_stopped_is_not_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All was measured, so the run is whole; but its status says that no other is wanted."""
+    ended = Story(tmp_path, monkeypatch, {"stop": 1}, done=True).run()
+    assert (ended.statuses, ended.whole) == ([ExitStatus.INTERRUPTED], True)
+    assert state_of(ended) == "finished"
+
+
+def test_one_while_measuring_and_one_while_clearing_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second one undoes nothing of what the first has begun: orders goes, the crawl stays."""
+    story = Story(tmp_path, monkeypatch, {"measuring": 1, "finish crawl": 1})
+    ended = story.run()
+    assert (story.crawl.kept, story.orders.kept) == (True, False)
+    assert ended.statuses == [ExitStatus.INTERRUPTED]
+    assert state_of(ended) == "interrupted"
