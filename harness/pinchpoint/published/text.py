@@ -8,7 +8,7 @@ from typing import Any
 from pinchpoint.analysis.published import Published, Suspected
 from pinchpoint.published.judge import Answer, Found
 from pinchpoint.report import units
-from pinchpoint.report.terminal import wrapped
+from pinchpoint.report.terminal import one_line, wrapped
 
 OUTCOMES = {
     "bottleneck": "these means name a bottleneck",
@@ -62,7 +62,7 @@ def _table(found: Found) -> Iterator[str]:
     ]
     for row in found.sources:
         for farm, one in row["farms"].items():
-            rows.append((row["source"], farm, *_cells(one)))
+            rows.append((one_line(row["source"]), one_line(farm), *_cells(one)))
     widths = [max(len(cells[place]) for cells in rows) for place in range(len(rows[0]))]
     for cells in rows:
         yield "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pinchpoint.report.tables import Column, Row, Table, share
@@ -34,7 +34,8 @@ def considered(verdict: Row) -> Table:
 
 def periods(verdict: Row) -> Table:
     """What was used up when; left out where it was one thing all the time."""
-    rows = [_period(row) for row in verdict.get("timeline") or ()]
+    found = verdict.get("timeline") or ()
+    rows = [_period(row, *span) for row, span in zip(found, spans(found), strict=True)]
     return Table(
         "periods",
         "What gave way when",
@@ -45,12 +46,26 @@ def periods(verdict: Row) -> Table:
             Column("what", "used up"),
         ),
         rows if len(rows) > 1 else [],
-        note="Told in parts of ten seconds at least, or by the levels of a load in steps.",
+        note="Told in parts of ten seconds at least, or by the levels of a load in steps."
+        if verdict.get("scenarios")
+        else "The longest times of a minute or more; several things may be used up at once.",
         empty="",  # most runs have one answer
     )
 
 
-def _period(row: Mapping[str, Any]) -> dict[str, Any]:
+def spans(rows: Sequence[Row]) -> list[tuple[str, str]]:
+    """Begin and end of each row in UTC; with the day, where they are not all of one."""
+    days = {row[end][:10] for row in rows for end in ("from", "to")}
+    first = len("2026-11-20T") if len(days) == 1 else 0
+    return [(row["from"][first:19].replace("T", " "), row["to"][first:19].replace("T", " ")) for row in rows]
+
+
+def owner(row: Row) -> str:
+    """Whose it is: tier and role, and the host, of which a tier may have several."""
     place = ".".join(str(row[name]) for name in ("tier", "role") if row[name])
-    what = f"{place or row['instance']}: {row['kind']}" if row["kind"] else "nothing"
-    return {"from": row["from"][11:19], "to": row["to"][11:19], "level": row["level"], "what": what}
+    return f"{place} ({row['host']})" if place and row["host"] else place
+
+
+def _period(row: Row, begin: str, end: str) -> dict[str, Any]:
+    what = f"{owner(row) or row['instance']}: {row['kind']}" if row["kind"] else "nothing"
+    return {"from": begin, "to": end, "level": row["level"], "what": what}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pinchpoint.report import evidence, units
+from pinchpoint.report import chain_tables, evidence, units
 from pinchpoint.report.terminal import wrapped
 
 HELD: Mapping[bool, str] = {True: "yes", False: "no"}
@@ -49,15 +49,11 @@ def _stages(verdict: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _timeline(verdict: Mapping[str, Any]) -> Iterator[str]:
-    for row in verdict["timeline"]:
-        what = f"{row['kind']}, {_where(row)}" if row["kind"] else "nothing used up"
+    rows = verdict["timeline"]
+    for row, (begin, end) in zip(rows, chain_tables.spans(rows), strict=True):
+        what = f"{row['kind']}, {chain_tables.owner(row)}" if row["kind"] else "nothing used up"
         level = f" ({row['level']})" if row["level"] else ""
-        yield wrapped(f"{row['from'][11:19]} to {row['to'][11:19]}{level}: {what}", "  - ")
-
-
-def _where(row: Mapping[str, Any]) -> str:
-    place = ".".join(str(row[name]) for name in ("tier", "role") if row[name])
-    return f"{place} ({row['host']})" if row["host"] else place
+        yield wrapped(f"{begin} to {end}{level}: {what}", "  - ")
 
 
 def _considered(rows: list[Mapping[str, Any]]) -> Iterator[str]:

@@ -104,7 +104,9 @@ def _machine(
 ) -> Machine:
     facts = run.manifest["hosts"][hosts[0]]
     alone = len(placed) == 1
-    own = (_machine_cpu(run, hosts, means), _memory(hosts, means, facts))
+    memory = _memory(hosts, means, facts)
+    named = next((marks["", host, "memory"] for host in hosts if ("", host, "memory") in marks), "")
+    own = (_machine_cpu(run, hosts, means), _marked(memory, named))
     boxes = []
     for tier, host in placed:
         roles = run.manifest["hosts"][host].get("roles", {})
@@ -114,7 +116,7 @@ def _machine(
             disk = _disk(role, disks.get((host, role)))
             resources.append(_marked(disk, marks.get((tier, host, role), "")))
         if alone:
-            resources.append(_marked(own[1], marks.get((tier, host, "memory"), "")))
+            resources.append(_marked(memory, marks.get((tier, host, "memory"), "")))
         boxes.append(Box(tier, host, tuple(resources)))
     size = [f"{facts['cores']} cores"] if facts.get("cores") else []
     size += [f"{units.bytes_(facts['memory_bytes'])} of memory"] if facts.get("memory_bytes") else []
@@ -187,7 +189,10 @@ def _disk(role: str, row: Mapping[str, Any] | None) -> Resource:
 
 
 def _marks(verdict: Mapping[str, Any]) -> dict[tuple[str, str, str], str]:
-    """(tier, host, role or resource) -> what the verdict says of it; the strongest word wins."""
+    """(tier, host, role or resource) -> what the verdict says of it; the strongest word wins.
+
+    A machine's memory is nobody's own: it is there without a tier as well.
+    """
     found: dict[tuple[str, str, str], str] = {}
     named = [(verdict.get("bottleneck"), FIRST), (verdict.get("next"), NEXT)]
     named += [(candidate, SUSPECTED) for candidate in verdict.get("candidates") or ()]
@@ -196,6 +201,8 @@ def _marks(verdict: Mapping[str, Any]) -> dict[tuple[str, str, str], str]:
             kind = str(blame.get("kind") or "")
             what = str(blame.get("role") or ("cpu" if kind.startswith("cpu") else blame.get("resource")))
             found.setdefault((str(blame.get("tier")), blame["host"], what), mark)
+            if what == "memory" and not blame.get("instance"):
+                found.setdefault(("", blame["host"], what), mark)
     return found
 
 

@@ -99,7 +99,7 @@ def _grid(table: Table, keys: Sequence[str]) -> Iterator[str]:
     """The chosen columns, as wide as they must be; names that do not fit are cut with an ellipsis."""
     columns = [column for key in keys for column in table.columns if column.key == key]
     rows = [[column.title for column in columns]]
-    rows += [[column.cell(row) for column in columns] for row in table.rows]
+    rows += [[one_line(column.cell(row)) for column in columns] for row in table.rows]
     widths = [max(len(row[place]) for row in rows) for place in range(len(columns))]
     widths[0] = max(min(widths[0], WIDTH - 2 - sum(widths[1:]) - 2 * (len(widths) - 1)), 8)
     for row in rows:
@@ -116,13 +116,12 @@ def _cut(text: str, width: int) -> str:
 
 def wrapped(text: str, bullet: str = "") -> str:
     """Text as lines of at most 88 columns, without control characters; the first one after a bullet."""
-    one_line = " ".join(_printable(text).split())
     indent = " " * len(bullet)
     return textwrap.fill(
-        one_line, WIDTH, initial_indent=bullet, subsequent_indent=indent, break_on_hyphens=False
+        one_line(text), WIDTH, initial_indent=bullet, subsequent_indent=indent, break_on_hyphens=False
     )
 
 
-def _printable(text: str) -> str:
-    """Without control characters: a name from the farm must not steer the terminal."""
-    return "".join(each if each.isprintable() or each.isspace() else "?" for each in text)
+def one_line(text: str) -> str:
+    """On one line and without control characters: a name from the farm must not steer the terminal."""
+    return " ".join("".join(each if each.isprintable() or each.isspace() else "?" for each in text).split())

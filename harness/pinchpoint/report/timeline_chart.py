@@ -170,10 +170,12 @@ def _gap(before: Point, after: Point, clock: Clock) -> bool:
 
 def _colours(series: Sequence[Series]) -> list[str]:
     """One colour a line; a dashed line directly after a solid one is its partner and shares its colour."""
-    partner = {f"{line.name.split(' p')[0]}" for line in series if " p" in line.name}
-    if len(partner) * 2 == len(series):
-        return [PALETTE[place // 2 % len(PALETTE)] for place in range(len(series))]
-    return [PALETTE[place % len(PALETTE)] for place in range(len(series))]
+    colours: list[str] = []
+    taken = 0
+    for place, line in enumerate(series):
+        taken += not (line.style == "dashed" and place > 0 and series[place - 1].style == "solid")
+        colours.append(PALETTE[(taken - 1) % len(PALETTE)])
+    return colours
 
 
 def _scale(panel: Panel) -> alt.Scale:

@@ -13,7 +13,7 @@ from harness.report.example import HOSTILE
 from pinchpoint.comparison import compare
 from pinchpoint.comparison.saved import directory_for, load, save, write_reports
 from pinchpoint.errors import InputError
-from pinchpoint.report import registry
+from pinchpoint.report import registry, words
 from pinchpoint.report.compared.differences import fact_value, fact_words
 from pinchpoint.report.compared.report import gather
 from pinchpoint.report.compared.terminal import comparison_text
@@ -136,3 +136,17 @@ def test_nothing_from_a_farm_acts_as_markdown() -> None:
     hostile["base"]["label"] = HOSTILE
     hostile["warnings"] = [f"| {HOSTILE}"]
     assert HOSTILE not in registry.render_comparison(hostile, "md")
+
+
+def test_evidence_means_what_it_means_in_the_run_s_own_report() -> None:
+    """Operations were recorded: somebody waited, and a query shows what was judged, not the warm-up too."""
+    [slow] = gather(content()).sides[0].findings
+    assert slow.meaning == words.MEANING["disk_latency"]
+    assert slow.window is not None
+    assert all("time_ns" in fact.query.partition("WHERE")[2].partition("ORDER")[0] for fact in slow.evidence)
+
+
+def test_of_samples_alone_a_comparison_says_no_more_than_their_report() -> None:
+    """No scenario on that side: who waited is not known, and figures are of the whole recording."""
+    [blamed] = gather(compare(two_sides(scenarios={}), ["disks"]).to_json()).sides[1].findings
+    assert blamed.window is None

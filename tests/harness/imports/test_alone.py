@@ -14,6 +14,7 @@ from pinchpoint.conclude import verdict_of
 from pinchpoint.imports import read_places
 from pinchpoint.report import html
 from pinchpoint.report.evidence import findings
+from pinchpoint.report.explained import explanation_text
 from pinchpoint.report.report import gather
 from pinchpoint.store.read import open_run
 
@@ -132,6 +133,34 @@ def test_little_memory_of_an_unknown_size_is_no_room(tmp_path: Path) -> None:
     assert "--memory SQL1=SIZE" in verdict["experiment"]
     much = judged(tmp_path, text.replace("180.000000000", "6000.0"))
     assert much["outcome"] == "not_reached"
+
+
+def test_little_memory_is_no_room_where_nobody_recorded_paging(tmp_path: Path) -> None:
+    """Not recorded is not 0: nobody else is named either, and what to record is said."""
+    where = places(*DISKS, memory=("SQL1=32GiB",))
+    text = day(hours=3, free_mb=between(1, 2, 1500.0, 8000.0)).replace("Pages Input/sec", "Cache Faults/sec")
+    verdict = judged(tmp_path, text, where)
+    assert verdict["outcome"] == "inconclusive"
+    [candidate] = verdict["candidates"]
+    assert (candidate["kind"], candidate["host"]) == ("memory", "SQL1")
+    assert "the paging of SQL1 was not measured" in verdict["summary"]
+    assert verdict["experiment"].startswith("Record the paging of SQL1 as well")
+    busy = day(hours=3, free_mb=1500.0, app_cpu=97.0).replace("Pages Input/sec", "Cache Faults/sec")
+    assert judged(tmp_path, busy, where)["bottleneck"] is None
+    assert judged(tmp_path, text.replace("1500.0", "9000.0"), where)["outcome"] == "not_reached"
+
+
+def test_what_was_used_up_when_says_of_which_host_and_on_which_day(tmp_path: Path) -> None:
+    """A recording of two days: times of day alone would not tell them apart."""
+    busy: At = lambda hour: 97.0 if 1 <= hour < 3 or 26 <= hour < 28 else 20.0  # noqa: E731 -- a shape
+    run, verdict = verdict_of(imported(tmp_path, day(hours=30, every_s=300, app_cpu=busy)))
+    table = gather(run, verdict.to_json()).tables["periods"]
+    assert [row["what"] for row in table.rows] == ["search (APP3): cpu"] * 2
+    first, second = (row["from"] for row in table.rows)
+    assert first.startswith(("2026-11-19 23:", "2026-11-20 00:"))
+    assert second.startswith(("2026-11-21 00:", "2026-11-21 01:"))
+    assert table.note.startswith("The longest times of a minute or more")
+    assert f"{second} to 2026-11-21" in explanation_text(verdict.to_json())
 
 
 def test_where_nothing_else_was_recorded_nobody_is_named(tmp_path: Path) -> None:

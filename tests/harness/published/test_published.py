@@ -109,3 +109,14 @@ def test_every_part_is_said_in_words() -> None:
     text = published_text(judge_report(read_report(EXAMPLE)))
     for words in ("prod: inconclusive", "count ÷ duration", "What else differs:", "0 (all failed)"):
         assert words in text
+
+
+def test_names_in_the_table_do_not_steer_the_terminal(tmp_path: Path) -> None:
+    """A file of figures may be anybody's: no escape sequence of its names is printed."""
+    path = tmp_path / "report.yaml"
+    path.write_text(
+        'published: 1\ntitle: x\nfarms: {a: {sources: [{name: "\\e[2Jsites", rate: 3/s, latency: 1s}]}}\n'
+    )
+    text = published_text(judge_report(read_report(path)))
+    assert "\x1b" not in text
+    assert "?[2Jsites" in text

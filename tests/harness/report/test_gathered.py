@@ -78,6 +78,27 @@ def test_a_long_run_is_brought_down_and_keeps_its_spikes() -> None:
     assert len(chart.svg) < 200_000
 
 
+def test_lines_of_one_panel_are_told_apart_whatever_hosts_are_called() -> None:
+    """Only p95 has the colour of its p50: a machine whose name begins with a p is nobody's partner."""
+    build = Build(measure_s=20, warm_up_s=0).host("prod1", "sql", "a").host("prod2", "web", "b")
+    for host in ("prod1", "prod2"):
+        build.cpu(host, 0.5, 0.3).metric(host, "pressure.io_ratio", 0.2)
+    build.open("orders", "sql-mix", 20).operations("orders", "log_append", 20, 0.01)
+    run = build.run()
+    chart = timeline_chart(panels(run, clock_of(run)), clock_of(run))
+    assert chart is not None
+    scales = {
+        panel["title"]["text"].split()[0]: next(
+            layer["encoding"]["color"]["scale"] for layer in panel["layer"] if "color" in layer["encoding"]
+        )
+        for panel in chart.spec["vconcat"]
+    }
+    assert len(scales["Pressure"]["domain"]) == 4
+    assert len(set(scales["Pressure"]["range"])) == 4
+    assert len(scales["Latency"]["domain"]) == 2
+    assert len(set(scales["Latency"]["range"])) == 1
+
+
 def test_figures_of_a_steady_run_are_exactly_known() -> None:
     """IOPS are reads and writes of the same second; throughput counts what succeeded."""
     found = _panels(steady_run())
@@ -231,6 +252,18 @@ def test_very_short_runs_are_reported(measure_s: int) -> None:
     report = gather(build.run(), verdict(bottleneck=None, next=None, scenarios={}, disks=[], crawl=[]))
     assert [panel.name for panel in report.panels][:2] == ["throughput", "latency"]
     assert bool(report.distributions) == bool(measure_s)
+
+
+@pytest.mark.parametrize(("instance", "marked"), [("", ("saturated", "gives way first")), ("tier:web", None)])
+def test_memory_that_tiers_share_bears_the_verdict_s_mark(
+    instance: str, marked: tuple[str, str] | None
+) -> None:
+    """The machine's, whichever tier the verdict lists first; a cap of one tier is not the machine's."""
+    run = saved_run()
+    blame = suspect(kind="memory", tier="web", host="web1", resource="memory", instance=instance)
+    machine, *_ = picture(run, verdict(bottleneck=blame), clock_of(run))
+    [memory] = [each for each in machine.resources if each.name == "memory"]
+    assert (memory.state, memory.mark) == (marked or ("fine", ""))
 
 
 def test_a_phase_too_short_for_its_name_is_only_shaded() -> None:

@@ -95,3 +95,14 @@ def test_control_characters_do_not_reach_the_terminal() -> None:
     text = verdict_text(verdict(warnings=["host \x1b[2Jsql1"]))
     assert "\x1b" not in text
     assert "host ?[2Jsql1" in text
+
+
+def test_control_characters_in_a_table_do_not_reach_it_either() -> None:
+    """A source's name comes from a farm or from another tool's file; one with a line end keeps its row."""
+    source = {**verdict()["crawl"][0], "source": "\x1b[2Ja\n\N{RIGHT-TO-LEFT OVERRIDE}b"}
+    text = verdict_text(verdict(crawl=[source]))
+    assert "\x1b" not in text
+    assert "\N{RIGHT-TO-LEFT OVERRIDE}" not in text
+    [row] = [line for line in text.splitlines() if "?[2Ja" in line]
+    assert row.startswith("  ?[2Ja ?b ")
+    assert row.endswith("20.1 ms")

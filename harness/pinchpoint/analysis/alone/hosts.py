@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from pinchpoint.analysis.alone.observed import (
+    PAGED,
     Observed,
     Reading,
     Subject,
@@ -81,22 +82,33 @@ def _pressure(inputs: Inputs, host: str) -> Iterator[Fact]:
 
 
 def _memory(inputs: Inputs, host: Host) -> Iterator[Observed]:
-    """Little available, and paging at the same time; without paging it is no limit (METHOD step 5)."""
+    """Little available, and paging at the same time; without paging it is no limit (METHOD step 5).
+
+    Where nobody recorded whether it was paging, a low one is no room either: it is not known.
+    """
     series = inputs.samples.series(host.name, "mem.available_ratio")
     if series is None or not series.measured:
         yield from _memory_of_unknown_size(inputs, host)
         return
     left = inputs.samples.steps(host.name, "mem.available_ratio")
-    paged = inputs.samples.steps(host.name, "mem.paged_in_bytes_per_s")
+    paged = inputs.samples.steps(host.name, PAGED)
     low = ~over(left, series, MEMORY_LOW.value) & np.isfinite(left) & (series.covered_s > 0)
     both = low & (np.nan_to_num(paged) >= PAGING.value)
     mean, lowest = series.mean() or 0.0, float(np.nanmin(left))
+    subject = Subject("memory", "memory", host.tier, host.name, "", None, MEMORY_LOW)
+    low_s = longest(stretches(inputs.window, series.covered_s, low))
+    if low_s >= PLATEAU.value and not np.isfinite(paged).any():
+        why = (
+            f"{units.percent(lowest)} of its memory was available at least; whether it was paging was not "
+            "recorded"
+        )
+        yield unmeasured(subject, PAGED, why)
+        return
     text = f"{units.percent(mean)} of its memory was available on average, {units.percent(lowest)} at least"
     reading = Reading(series, both, text, "mem.available_ratio", mean, "while paging")
-    subject = Subject("memory", "memory", host.tier, host.name, "", None, MEMORY_LOW)
     more = [
         Fact(fact.fact, fact.metric, fact.value, fact.host, "", "context", *rule(PAGING))
-        for fact in context(inputs, host.name, "mem.paged_in_bytes_per_s", "", "was paged in")
+        for fact in context(inputs, host.name, PAGED, "", "was paged in")
     ]
     yield seen(inputs, subject, reading, more, used=1 - mean)
 
@@ -104,11 +116,11 @@ def _memory(inputs: Inputs, host: Host) -> Iterator[Observed]:
 def _memory_of_unknown_size(inputs: Inputs, host: Host) -> Iterator[Observed]:
     """Windows' counters do not say how much there is: where little is left while paging, it must be asked."""
     samples = inputs.samples
-    paged = samples.series(host.name, "mem.paged_in_bytes_per_s")
+    paged = samples.series(host.name, PAGED)
     left = samples.steps(host.name, "mem.available_bytes")
     if paged is None or not np.isfinite(left).any():
         return
-    paging = over(samples.steps(host.name, "mem.paged_in_bytes_per_s"), paged, PAGING.value)
+    paging = over(samples.steps(host.name, PAGED), paged, PAGING.value)
     with np.errstate(invalid="ignore"):
         both = paging & (left < MEMORY_SMALL.value)
     if longest(stretches(inputs.window, paged.covered_s, both)) < PLATEAU.value:

@@ -28,6 +28,9 @@ from pinchpoint.analysis.thresholds import Threshold
 from pinchpoint.analysis.verdict import Fact, Kind
 from pinchpoint.report import units
 
+PAGED = "mem.paged_in_bytes_per_s"
+"""Without it nobody knows whether little memory kept anybody waiting."""
+
 
 @dataclass(frozen=True, slots=True)
 class Subject:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pinchpoint.analysis.alone.observed import Observed
+from pinchpoint.analysis.alone.observed import PAGED, Observed
 from pinchpoint.analysis.alone.stretches import PLATEAU
 from pinchpoint.analysis.inputs import utc
 from pinchpoint.report import units
@@ -66,7 +66,7 @@ def thing_words(one: Observed) -> str:
     device = f", {subject.instance}" if subject.instance else ""
     named = {
         "cpu": f"the CPU of {subject.host}",
-        "memory": f"the memory of {subject.host}",
+        "memory": f"the {'paging' if one.facts[0].metric == PAGED else 'memory'} of {subject.host}",
         "network": f"the network interface {subject.instance} of {subject.host}",
         "dependency": f"what the crawler of {subject.host} fetches from",
         "disk": f"the {subject.role} disk of the {subject.tier} tier ({subject.host}{device})",
@@ -106,7 +106,11 @@ def _state(one: Observed) -> str:
 def experiment_words(candidates: Sequence[Observed]) -> str:
     """What would decide."""
     unknown = [one for one in candidates if not one.measured]
-    sizeless = [one.subject.host for one in unknown if one.subject.resource == "memory"]
+    sizeless = [
+        one.subject.host
+        for one in unknown
+        if one.subject.resource == "memory" and one.facts[0].metric != PAGED
+    ]
     if sizeless:
         return f"Say how much memory {sizeless[0]} has (--memory {sizeless[0]}=SIZE), and import again."
     if unknown:

@@ -141,6 +141,12 @@ def _side(content: Mapping[str, Any], name: str) -> SideWords:
         "bottleneck": blame,
         "candidates": first["candidates"],
         "next": first["next"],
+        # Without any, a verdict is one of samples alone: its facts would lose their window.
+        "scenarios": {
+            row["scenario"]: row
+            for row in content["changes"]
+            if row["about"] == "scenario" and row[name] is not None
+        },
     }
     return SideWords(
         label=side["label"],
