@@ -172,8 +172,9 @@ def _filled(found: Row | None) -> str | None:
     return f"by {found['by']}, {found['readings']} readings of {units.seconds(found['interval_s'])}"
 
 
-_QUIET = frozenset({"phase", "crawl_started", "crawl_ended", "step", "steps_ended", "warmed_up"})
-_QUIET |= {"steps_held", "made_slower", "put_back"}  # of a causal test, which has a table of its own
+_QUIET = frozenset({"phase", "prepare", "load_begun", "step", "steps_ended", "warmed_up"})
+_QUIET |= {"crawl_started", "crawl_ended", "replayed", "probed"}  # they have tables of their own
+_QUIET |= {"steps_held", "made_slower", "put_back"}  # likewise, of a causal test
 
 
 def incidents(run: StoredRun) -> Table:

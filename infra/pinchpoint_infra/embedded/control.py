@@ -252,12 +252,12 @@ def _check(spec: FarmSpec) -> None:
 @contextmanager
 def _alone(farms: Path) -> Iterator[None]:
     """Two commands never start the same farm at once."""
+    place.make_farms(farms)
     try:
-        farms.mkdir(parents=True, exist_ok=True)
         lock = os.open(farms, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
         raise FarmError(
-            f"cannot make {farms}: {error.strerror}; name a writable folder in {place.STATE_VARIABLE}"
+            f"cannot open {farms}: {error.strerror}; name a folder of your own in {place.STATE_VARIABLE}"
         ) from error
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -28,11 +28,12 @@ def farm_id(identity: Path) -> str:
 def state_root() -> Path:
     """The folder below which farms lie: on a disk, never in memory, where a flush would cost nothing.
 
-    Absolute, whatever the variable says: a farm's processes stand in folders of their own.
+    Absolute, whatever the variable says: a farm's processes stand in folders of their own. Without symbolic
+    links: the kernel knows none where it says what is mounted, and where a process stands.
     """
     if given := os.environ.get(STATE_VARIABLE):
-        return Path(given).absolute()
-    return _FOR_ROOT if os.geteuid() == 0 else platformdirs.user_state_path("pinchpoint").absolute()
+        return Path(given).resolve()
+    return (_FOR_ROOT if os.geteuid() == 0 else platformdirs.user_state_path("pinchpoint")).resolve()
 
 
 def farm_directory(identity: Path) -> Path:
@@ -53,13 +54,35 @@ def known_ids() -> list[str]:
 
 def make_directory(directory: Path) -> None:
     """Make a farm's folder, enterable by the user an unprivileged server runs as. Raises FarmError."""
+    make_farms(directory.parent)
     try:
-        directory.mkdir(parents=True, mode=0o755)
+        directory.mkdir()
         directory.chmod(0o711)
     except OSError as error:
-        raise FarmError(
-            f"cannot make {directory}: {error.strerror}; name a writable folder in {STATE_VARIABLE}"
-        ) from error
+        raise _cannot_make(directory, error) from error
+
+
+def make_farms(farms: Path) -> None:
+    """Make the folder that holds farms, and what is missing above it. Raises FarmError.
+
+    As root they are enterable by anybody, whatever root's umask is: an unprivileged server lives below.
+    """
+    try:
+        for folder in reversed([each for each in (farms, *farms.parents) if not each.exists()]):
+            folder.mkdir(exist_ok=True)
+            if os.geteuid() == 0:
+                let_pass(folder)
+    except OSError as error:
+        raise _cannot_make(farms, error) from error
+
+
+def let_pass(folder: Path) -> None:
+    """Let anybody enter a folder, not list it."""
+    folder.chmod(folder.stat().st_mode | 0o011)
+
+
+def _cannot_make(folder: Path, error: OSError) -> FarmError:
+    return FarmError(f"cannot make {folder}: {error.strerror}; name a writable folder in {STATE_VARIABLE}")
 
 
 def remove_empty_parents(directory: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -14,6 +15,7 @@ from pinchpoint_infra.embedded.place import DISK_MARK, MARK
 _GRACE_S = 8.0
 _TITLED = ("postgres", "valkey-server")
 _IPC_RMID = 0
+_SEGMENTS = Path("/proc/sysvipc/shm")
 
 
 def alive(pid: int | None, create_time: float | None) -> bool:
@@ -74,11 +76,23 @@ def end_all(farm_id: str, directory: Path, spared: int) -> int:
 def free_shared_memory(cluster: Path) -> bool:
     """Free the small System V segment of a PostgreSQL server that was killed; whether there was one.
 
-    Its id is the last number of line 7 of postmaster.pid (PostgreSQL's documentation of the lock file).
+    Its key and id are the numbers of line 7 of postmaster.pid, the server's process id is line 1
+    (PostgreSQL's documentation of the lock file). After a restart of the machine the id may be somebody
+    else's, such as another database's: freed is what has that key too and was made by that process.
     """
     try:
         lines = (cluster / "postmaster.pid").read_text().splitlines()
-        segment = int(lines[6].split()[1])
+        server = int(lines[0])
+        key, segment = (int(number) for number in lines[6].split())
     except (OSError, IndexError, ValueError):
         return False  # no such file: the server ended in order and freed it itself
+    if (key % 2**32, segment, server) not in _segments():
+        return False
     return bool(ctypes.CDLL(None).shmctl(segment, _IPC_RMID, None) == 0)
+
+
+def _segments() -> Iterator[tuple[int, int, int]]:
+    """(key, id, the process that made it) of every System V shared memory segment of this machine."""
+    for line in _SEGMENTS.read_text().splitlines()[1:] if _SEGMENTS.exists() else ():
+        key, segment, _permissions, _size, maker = line.split()[:5]
+        yield int(key) % 2**32, int(segment), int(maker)  # a key is written as a signed number here

@@ -95,15 +95,21 @@ class State:
 
 
 def load(directory: Path) -> State | None:
-    """The state of the farm in that folder; None where none was written yet."""
+    """The state of the farm in that folder; None where none was written yet, or none that can be read.
+
+    A machine that lost its power may leave it empty, and another version of Pinchpoint writes another one:
+    such a farm is found and removed by its mark, as one whose state is lost.
+    """
     try:
         content = json.loads((directory / STATE).read_text(encoding="utf-8"))
-    except FileNotFoundError:
+        tiers = {name: TierState(**tier) for name, tier in content.pop("tiers").items()}
+        supervisor = content.pop("supervisor")
+        limits = Limits.from_json(content.pop("limits"))
+        return State(
+            **content, tiers=tiers, limits=limits, supervisor=tuple(supervisor) if supervisor else None
+        )
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
         return None
-    tiers = {name: TierState(**tier) for name, tier in content.pop("tiers").items()}
-    supervisor = content.pop("supervisor")
-    limits = Limits.from_json(content.pop("limits"))
-    return State(**content, tiers=tiers, limits=limits, supervisor=tuple(supervisor) if supervisor else None)
 
 
 def want(directory: Path, limits: Limits) -> None:

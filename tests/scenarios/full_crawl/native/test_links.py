@@ -75,6 +75,14 @@ def test_requests_are_answered_over_a_real_connection(kind: str, farm: Farm, tmp
             link.close()
 
 
+@pytest.mark.parametrize("name", ["my keys", 'Lena\'s "keys" \\ ☃'])
+def test_ssh_takes_files_of_any_name(name: str, farm: Farm, tmp_path: Path) -> None:
+    """They lie in a folder whose name ssh's configuration would take for several words."""
+    (tmp_path / name).mkdir()
+    with standing("ssh", farm, tmp_path / name) as server:
+        assert states(server.endpoint()) == ["Intranet", "Größe/Überblick ☃"]
+
+
 @pytest.mark.parametrize("kind", ["ssh", "winrm"])
 def test_a_link_that_is_cut_is_lost_and_can_be_opened_again(kind: str, farm: Farm, tmp_path: Path) -> None:
     """What is lost is said with the place, and is not an error of ours; the next link works."""
