@@ -22,8 +22,8 @@ TOO_LARGE = f"larger than {LARGEST_BYTES // 2**20} MiB"
 _GZIP = b"\x1f\x8b"
 _PDF = b"%PDF-"
 _HTML = re.compile(
-    # Nothing is read twice: a licence may stand in a comment a line.
-    r"\s*+(?:<\?xml[^>]*+>\s*+)?(?:(?><!--.*?-->)\s*+)*+"
+    # Comments are read in one way alone: a licence may stand in a comment a line.
+    r"\s*+(?:<\?xml[^>]*+>\s*+)?(?:<!--(?:[^-]++|-(?!->))*-->\s*+)*"
     r"(?:<!doctype\s+html\b|<(?:html|head|body|title)[\s>])",
     re.IGNORECASE | re.DOTALL,
 )

@@ -17,7 +17,7 @@ _LETTER_BYTES = 4
 """A value is cut between letters: by less than one of them shorter than ``log_parameter_max_length``."""
 
 _COMMIT = re.compile(
-    r"(?:\s|(?>/\*.*?\*/)|--[^\n]*+\n)*+(?:commit|end)\b(?:\s+(?:work|transaction)\b)?(?!\s+prepared)",
+    r"(?:\s|/\*(?:[^*]++|\*(?!/))*\*/|--[^\n]*+\n)*(?:commit|end)\b(?:\s+(?:work|transaction)\b)?(?!\s+prepared)",
     re.IGNORECASE | re.DOTALL,
 )
 

@@ -12,8 +12,8 @@ from dataclasses import replace
 from .captured import Entry
 
 _LITERAL = r"N?'(?:[^']|'')*'"
-_SET = rf"set\s+@\w+\s*=\s*(?:{_LITERAL}|[^\s']+)"
-_DECLARED = rf"(?:(?:declare\s+@\w+\s+[\w.]+(?:\([^)]*\))?|{_SET})\s*+(?:;\s++|(?<=\s)))*+"
+_SET = rf"set\s+@\w+\s*=\s*(?:{_LITERAL}|[^\s';]+)"
+_DECLARED = rf"(?:(?:declare\s+@\w+\s+[\w.]+(?:\([^)]*\))?|{_SET})\s*+(?:;\s++|(?<=\s)))*"
 """What a call may have before it, read in one way alone: thirty lines of it would else have 2^30."""
 _CALL = re.compile(rf"(?is)\s*{_DECLARED}exec(?:ute)?\s+(?P<name>[\w.\[\]$#]++)(?!\s*\()")
 """Without parentheses after the name: those stand where other servers execute what was prepared."""

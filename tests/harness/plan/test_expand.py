@@ -102,7 +102,7 @@ LONGEST = f"{LABEL}.{LABEL}.{LABEL}.{'a' * 61}"  # 253 bytes
 @pytest.mark.parametrize(
     ("endpoint", "url"),
     [
-        ("nosql", "cassandra://u:p,w@c1:9042,c2,[::1]:9043/ks"),
+        ("nosql", "cassandra://u:p,w@c1:9042,c2,10.0.0.3:9043/ks"),
         ("nosql", "mongodb://%2Ftmp%2Fmongodb-27017.sock/db"),
         ("nosql", "valkey://[fe80::1]:6379/0"),
         ("nosql", "valkey://cache_1.internal.:65535/0"),
