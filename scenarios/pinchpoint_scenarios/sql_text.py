@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-# Comments are read in one way alone, as dozens of them have many. Of what is possessive only single characters
-# are: Python before 3.11.5 takes groups for other ones (its issue 106052).
+# Comments are read in one way alone: dozens of them would have many. Nothing but single characters is
+# possessive: Python before 3.11.5 has groups of that wrong (its issue 106052).
 _FIRST_WORD = re.compile(r"(?:[\s(]|/\*(?:[^*]++|\*(?!/))*\*/|--[^\n]*+(?:\n|$))*([A-Za-z]+)", re.DOTALL)
 _BLIND = re.compile(
     r"""--[^\n]*

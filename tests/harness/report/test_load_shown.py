@@ -72,7 +72,6 @@ def test_a_guard_and_a_warm_up_are_said() -> None:
     build = climb().event("guard", 5, why="stop_when: error_ratio of all scenarios was above 0.05 for 30 s")
     build.event("step", 1, scenario="orders", number=1, level=10.0).event("warmed_up", 1, settled=True)
     build.event("prepare", 0, scenario="orders").event("load_begun", 1, scenario="orders")
-    build.event("replayed", 60, scenario="orders").event("probed", 60, scenario="disk")
     build.manifest["warm_up"] = {"lasted_s": 12.5, "settled": True, "unsettled": []}
     report = reported(build)
     assert any("A guard ended this run: stop_when: error_ratio" in alarm for alarm in report.alarms)
