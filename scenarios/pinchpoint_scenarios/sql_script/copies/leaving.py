@@ -23,8 +23,8 @@ def _reading(*, comment: str, quoted: str, name: str, letters: str, hint: str) -
         letters: what a word goes on with.
         hint: what stands behind the same word where it is a hint to the planner.
     """
-    # Looked at and taken as a whole, as what is possessive: Python before 3.11.5 has groups of that wrong (its
-    # issue 106052), and a part of a gap would let the name begin in it.
+    # Looked at and taken as a whole, like what is possessive: Python before 3.11.5 has groups of that wrong
+    # (its issue 106052), and a part of a gap would let the name begin in it.
     gap = rf"(?=(?P<gap>(?:\s|{comment})*))(?P=gap)"
     use = rf"(?P<use>use(?![{letters}]){gap}(?!{hint})(?=[\[`\"\w$@#]))"
     return re.compile(f"{comment}|{quoted}|{use}|{name}", re.IGNORECASE | re.DOTALL)
