@@ -13,7 +13,7 @@ from pinchpoint.plan import Farm, Plan, redacted
 from pinchpoint.plan.redact import HIDDEN
 from pinchpoint.preflight import Connected
 from pinchpoint.store.write import utc
-from pinchpoint_collectors.linux.inventory import machine_facts
+from pinchpoint_collectors.linux.inventory import machine_id
 
 INTERVAL_S = 1.0
 """How often collectors read."""
@@ -62,7 +62,7 @@ def first_manifest(
             known = hosts.setdefault(host, {})
             missing = [*known.get("not_measured", ()), *inventory.get("not_measured", ())]
             known |= {**inventory, "not_measured": missing}  # a host may have several collectors
-    machine_id = machine_facts()["machine_id"]
+    here = machine_id()
     return {
         "name": plan.name,
         "seed": plan.seed,
@@ -75,7 +75,7 @@ def first_manifest(
         "versions": {"python": platform.python_version(), **{name: version(name) for name in _DISTRIBUTIONS}},
         "hosts": hosts,
         "generators": [
-            {"worker": given.name, "cores": given.cores, "machine_id": machine_id} for given in assignments
+            {"worker": given.name, "cores": given.cores, "machine_id": here} for given in assignments
         ],
         "collectors": [
             {"kind": connected.kind, "hosts": list(connected.hosts), "interval_s": interval_s}

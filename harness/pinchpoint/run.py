@@ -85,14 +85,7 @@ def run(  # noqa: PLR0913 - the command's options, by name
         NotEvidenceError: the run directory could not be written (disk full); what is there is recoverable.
         Interrupted: stopped before anything was measured, or twice; what was measured is recoverable.
     """
-    guard(farm, plan)
-    if prove:
-        guard_proof(farm)
-    if sentence := restore_leftover(farm.identity):
-        progress.say(sentence)
-    space = preflight.check_space(out)
-    if not space.ok:
-        raise FarmUnavailable(f"{space.what}: {space.found}")
+    _may_begin(farm, plan, out, progress, prove=prove)
     with Interrupts() as interrupts, live_farm(farm, progress.say) as live, ExitStack() as stack:
         progress.say("checking every endpoint and collector")
         given = planned_scenarios(plan)
@@ -121,6 +114,18 @@ def run(  # noqa: PLR0913 - the command's options, by name
         # After the measuring: the run is as it would have been, but whoever waits wants no other after it.
         ended.note(ExitStatus.INTERRUPTED, f"{_BY_THE_USER} while it was ending")
     return ended
+
+
+def _may_begin(farm: Farm, plan: Plan, out: Path, progress: Progress, *, prove: bool) -> None:
+    """What is asked, and put right, before anything is started. Raises GuardError, FarmUnavailable."""
+    guard(farm, plan)
+    if prove:
+        guard_proof(farm)
+    if sentence := restore_leftover(farm.identity):
+        progress.say(sentence)
+    space = preflight.check_space(out)
+    if not space.ok:
+        raise FarmUnavailable(f"{space.what}: {space.found}")
 
 
 def _made(

@@ -39,13 +39,17 @@ def allowed_cores(status: str) -> list[int]:
     return cpu_list.parse(allowed[1]) if allowed else []
 
 
+def machine_id(files: Files = HERE) -> str | None:
+    """The same for all that runs under this kernel, containers included; another after a reboot."""
+    return files.fact("/proc/sys/kernel/random/boot_id")
+
+
 def machine_facts(files: Files = HERE) -> dict[str, Any]:
     """What is the same for every host that is this machine (keys: collectors/README.md, "Inventory")."""
     memory = meminfo.parse(files.fact("/proc/meminfo") or "")
     cores = usable_cores(files)
     return {
-        # The same for all that runs under this kernel, containers included; another after a reboot.
-        "machine_id": files.fact("/proc/sys/kernel/random/boot_id"),
+        "machine_id": machine_id(files),
         "hostname": files.fact("/proc/sys/kernel/hostname"),
         "cpu_model": _cpu_model(files),
         "cores": len(cores),

@@ -9,7 +9,7 @@ from typing import Any
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.linux import roles
 from pinchpoint_collectors.linux.disks import Disks
-from pinchpoint_collectors.linux.inventory import interfaces, machine_facts, usable_cores
+from pinchpoint_collectors.linux.inventory import interfaces, machine_facts, machine_id, usable_cores
 from pinchpoint_collectors.linux.sources import machine_sources
 from pinchpoint_collectors.linux_over_ssh.frame import Frame, Section, Timeline
 from pinchpoint_collectors.linux_over_ssh.hello import Hello
@@ -58,7 +58,7 @@ class Host:
     @property
     def machine_id(self) -> str | None:
         """Another after the host was started anew."""
-        return self._hello.files.fact("/proc/sys/kernel/random/boot_id")
+        return machine_id(self._hello.files)
 
     @property
     def fractions(self) -> bool:

@@ -68,8 +68,7 @@ def credits_of(case: Case) -> Iterator[str]:
 def _slower_than_probed(case: Case) -> Iterator[str]:
     """Disks that take far longer than they did with as much outstanding when a probe had them for itself."""
     for resource in case.resources if case.stage else ():
-        alone = resource.type == "disk" and resource.whole is None and bool(resource.roles)
-        curve = resource.roles[0].curve if alone else ()
+        curve = resource.roles[0].curve if resource.type == "disk" and resource.role else ()
         found = measure_disk(resource, case.stage.rows) if curve and case.stage else None
         if found is None or not found.io or found.outstanding is None:
             continue

@@ -59,7 +59,7 @@ class Climb:
 
     def rows(self, level: Level) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
         """The steps of the window that a level covers."""
-        span = Window.between(level.start_s, level.end_s, float(self.window.step_s))
+        span = level.window(self.window.step_s)
         first = (span.first_s - self.window.first_s) // self.window.step_s
         return np.arange(max(0, first), min(self.window.steps, first + span.steps))
 

@@ -41,6 +41,10 @@ class Level:
         """``50/s`` or ``4 users``."""
         return units.load_level(self.amount, self.unit)
 
+    def window(self, step_s: int) -> Window:
+        """The whole steps of that length in it; none where it is shorter."""
+        return Window.between(self.start_s, self.end_s, float(step_s))
+
 
 def held_levels(manifest: Mapping[str, Any]) -> tuple[Level, ...]:
     """The levels a run noted, in their order; empty where no load was in steps."""
@@ -58,7 +62,7 @@ def held_levels(manifest: Mapping[str, Any]) -> tuple[Level, ...]:
 
 def told_levels(inputs: Inputs, levels: Sequence[Level]) -> tuple[Level, ...]:
     """Those that hold a whole step: in a run of hours, with steps of ten seconds, a short one may not."""
-    return tuple(level for level in levels if _window(inputs, level).steps)
+    return tuple(level for level in levels if level.window(inputs.window.step_s).steps)
 
 
 def untold_words(inputs: Inputs, noted: Sequence[Level]) -> Iterator[str]:
@@ -127,12 +131,8 @@ def level_table(inputs: Inputs, levels: Sequence[Level]) -> tuple[dict[str, Any]
 
 def during_level(inputs: Inputs, level: Level) -> Inputs:
     """What was done during a level, as if only that had been measured; samples as they are."""
-    window = _window(inputs, level)
+    window = level.window(inputs.window.step_s)
     return replace(inputs, window=window, traffic=inputs.whole.during(window))
-
-
-def _window(inputs: Inputs, level: Level) -> Window:
-    return Window.between(level.start_s, level.end_s, float(inputs.window.step_s))
 
 
 def _row(inputs: Inputs, level: Level) -> dict[str, Any]:

@@ -69,7 +69,7 @@ def _windows(inputs: Inputs, levels: Sequence[Level]) -> Iterator[tuple[Window, 
     if levels:
         climber = [level for level in levels if level.scenario == levels[0].scenario]
         for level in climber:
-            window = Window.between(level.start_s, level.end_s, float(whole.step_s))
+            window = level.window(whole.step_s)
             if window.steps:
                 yield window, level.words
         return

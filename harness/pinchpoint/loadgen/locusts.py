@@ -91,9 +91,7 @@ class LocustLoad(ScenarioLoad):
         for user, number in self._living.items():
             if slot(number) not in slots:
                 user.leave()
-                self._here.discard(
-                    number
-                )  # who was told to leave does; if it is wanted again, it begins anew
+                self._here.discard(number)  # it does leave; if it is wanted again, it begins anew
         return super().own(slots, from_ns, since_ns)
 
     def stop(self) -> None:

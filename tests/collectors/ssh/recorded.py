@@ -5,6 +5,11 @@ Composed of what such machines have in /proc and /sys, in the form in which loop
 
 from __future__ import annotations
 
+import subprocess
+from collections.abc import Mapping
+
+from pinchpoint_collectors.linux_over_ssh.script import RECEIVE
+
 _FACTS = """\
 /proc/sys/kernel/arch:x86_64
 /proc/cpuinfo:processor	: 0
@@ -96,3 +101,17 @@ def hello(*more: str, fractions: str = "yes", nanoseconds: str = "yes", sysstat:
         lines += [f"name /sys/block/{name}/slaves/{slave}" for slave in slaves]
     lines += ["\t".join(("place", kind, real, given)) for kind, real, given in _PLACES]
     return "\n".join([*lines, *more])
+
+
+def answered(said: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """What a shell of this machine, that is sent this like a host over ssh, answers."""
+    return subprocess.run(
+        ["sh", "-c", RECEIVE],
+        input=said,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+        start_new_session=True,
+    )

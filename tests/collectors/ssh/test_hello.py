@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
-from collectors.ssh.recorded import hello
+from collectors.ssh.recorded import answered, hello
 
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.linux.disks import Disks
@@ -14,7 +13,7 @@ from pinchpoint_collectors.linux.inventory import interfaces, machine_facts, usa
 from pinchpoint_collectors.linux_over_ssh.frame import Frame, Section
 from pinchpoint_collectors.linux_over_ssh.hello import Hello, parse
 from pinchpoint_collectors.linux_over_ssh.host import FILES, Host
-from pinchpoint_collectors.linux_over_ssh.script import RECEIVE, script
+from pinchpoint_collectors.linux_over_ssh.script import script
 from pinchpoint_collectors.proc import mountinfo
 from pinchpoint_collectors.record import Processes, Watch
 from pinchpoint_collectors.remote.clock import HostClock
@@ -145,16 +144,7 @@ def test_a_disk_that_is_not_counted_there_is_not_measured() -> None:
 def test_the_host_is_asked_what_its_kernel_counts() -> None:
     """The script itself, in a shell of this machine: of every disk, and whether the kernel's threads show."""
     text = script(1.0, 40.0, ("/proc/stat",), (), None, processes=False)
-    there = subprocess.run(
-        ["sh", "-c", RECEIVE],
-        input=text,
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-        start_new_session=True,
-    )
-    found = parse(there.stdout.partition("\n#e\n")[0]).files
+    found = parse(answered(text).stdout.partition("\n#e\n")[0]).files
     files = [file for pattern in ("*/queue/iostats", "*/stat") for file in Path("/sys/block").glob(pattern)]
     assert [str(file) for file in files if found.fact(str(file)) is None] == []
     assert usable_cores(found) == usable_cores()

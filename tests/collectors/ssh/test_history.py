@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from collectors.ssh.recorded import hello
+from collectors.ssh.recorded import answered, hello
 from support import missing
 
 from pinchpoint_collectors.linux_over_ssh.hello import parse
 from pinchpoint_collectors.linux_over_ssh.history import History, Wanted
-from pinchpoint_collectors.linux_over_ssh.script import RECEIVE, script
+from pinchpoint_collectors.linux_over_ssh.script import script
 from pinchpoint_collectors.remote.clock import HostClock
 
 S = 1_000_000_000
@@ -200,16 +200,7 @@ def test_sysstat_is_asked_in_the_time_of_its_files(zone: str, tmp_path: Path) ->
     subprocess.run([sadc, "1", "3", str(tmp_path / f"sa{day}")], env=env, check=True)
     question = f"h 1 {begin_s - 60} {int(time.time()) + 60}\n"
     text = script(1.0, 40.0, ("/proc/stat",), (), str(tmp_path), processes=False)
-    there = subprocess.run(
-        ["sh", "-c", RECEIVE],
-        input=text + question,
-        env=env,
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-        start_new_session=True,
-    )
+    there = answered(text + question, env)
     lines = [line.removeprefix("#h 1 ") for line in there.stderr.splitlines() if line.startswith("#h 1 ")]
     history, session = History(), Asked()
     history.missed(begin_s * S, begin_s * S + S, now_s=0.0)

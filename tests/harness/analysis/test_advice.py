@@ -11,6 +11,8 @@ from harness.analysis.disks import Capped, Distant, reads
 from harness.analysis.test_capacity import MB, judged
 from harness.analysis.verdicts import first, two_machines
 
+from pinchpoint.analysis import Verdict
+
 PAGE = 8192
 
 
@@ -204,16 +206,22 @@ def test_where_nothing_gave_way_there_is_nothing_to_do() -> None:
 # ---- memory, network, connections ---------------------------------------------------------------
 
 
-def test_an_interface_wants_its_speed_times_the_gain() -> None:
-    """At 98 % of 125 MB/s, the CPU at 40 %: 2.5 times that speed is all that is of use."""
-    build = Build().host("sql1", "sql", cores=(0, 1)).cpu("sql1", 0.4, 0.4, cores=(0, 1), pressure=0.05)
+def full_interface(cpu: float, sent: float, noise: float) -> Verdict:
+    """A database that sends so many bytes a second over 125 MB/s, and uses so much of its cores."""
+    build = Build().host("sql1", "sql", cores=(0, 1)).cpu("sql1", cpu, cpu, cores=(0, 1), noise=noise)
     build.metric("sql1", "net.speed_bytes_per_s", 125 * MB, "eth0", noise=0.0)
-    build.metric("sql1", "net.sent_bytes_per_s", 122.5 * MB, "eth0", noise=0.003)
+    build.metric("sql1", "net.sent_bytes_per_s", sent, "eth0", noise=noise)
     build.metric("sql1", "net.received_bytes_per_s", 3 * MB, "eth0", noise=0.01)
     build.closed("orders", "sql-mix", 8).operations("orders", "range_scan", 800, 0.01, noise=0.01)
     verdict = judged(build.generator())
     assert verdict.bottleneck is not None, verdict.summary
     assert verdict.bottleneck.kind == "network"
+    return verdict
+
+
+def test_an_interface_wants_its_speed_times_the_gain() -> None:
+    """At 98 % of 125 MB/s, the CPU at 40 %: 2.5 times that speed is all that is of use."""
+    verdict = full_interface(0.4, 122.5 * MB, noise=0.003)
     advice = first(verdict)
     assert "a faster interface than eth0" in advice.what
     assert advice.gain_ratio == pytest.approx(0.98 / 0.4 - 1, rel=0.05)
@@ -223,14 +231,7 @@ def test_an_interface_wants_its_speed_times_the_gain() -> None:
 
 def test_an_interface_s_speed_is_told_of_its_whole_speed() -> None:
     """At 92 %, the CPU at 80 %: 1.15 times the work is 1.15 x 92 % of its speed, more than it has."""
-    build = Build().host("sql1", "sql", cores=(0, 1)).cpu("sql1", 0.8, 0.8, cores=(0, 1), noise=0.001)
-    build.metric("sql1", "net.speed_bytes_per_s", 125 * MB, "eth0", noise=0.0)
-    build.metric("sql1", "net.sent_bytes_per_s", 115 * MB, "eth0", noise=0.0)
-    build.metric("sql1", "net.received_bytes_per_s", 3 * MB, "eth0", noise=0.01)
-    build.closed("orders", "sql-mix", 8).operations("orders", "range_scan", 800, 0.01, noise=0.01)
-    verdict = judged(build.generator())
-    assert verdict.bottleneck is not None, verdict.summary
-    assert verdict.bottleneck.kind == "network"
+    verdict = full_interface(0.8, 115 * MB, noise=0.0)
     assert re.search(r"; 1\.1[45]\d* . that speed for all of it\)", first(verdict).what)
 
 

@@ -66,12 +66,17 @@ def thing_words(one: Observed) -> str:
     device = f", {subject.instance}" if subject.instance else ""
     named = {
         "cpu": f"the CPU of {subject.host}",
-        "memory": f"the {'paging' if one.facts[0].metric == PAGED else 'memory'} of {subject.host}",
+        "memory": f"the {'paging' if _is_paging(one) else 'memory'} of {subject.host}",
         "network": f"the network interface {subject.instance} of {subject.host}",
         "dependency": f"what the crawler of {subject.host} fetches from",
         "disk": f"the {subject.role} disk of the {subject.tier} tier ({subject.host}{device})",
     }
     return named[subject.resource]
+
+
+def _is_paging(one: Observed) -> bool:
+    """Whether it is memory of which nobody recorded whether it was paging."""
+    return one.facts[0].metric == PAGED
 
 
 def short_words(one: Observed) -> str:
@@ -107,9 +112,7 @@ def experiment_words(candidates: Sequence[Observed]) -> str:
     """What would decide."""
     unknown = [one for one in candidates if not one.measured]
     sizeless = [
-        one.subject.host
-        for one in unknown
-        if one.subject.resource == "memory" and one.facts[0].metric != PAGED
+        one.subject.host for one in unknown if one.subject.resource == "memory" and not _is_paging(one)
     ]
     if sizeless:
         return f"Say how much memory {sizeless[0]} has (--memory {sizeless[0]}=SIZE), and import again."
