@@ -66,7 +66,7 @@ def _started(folder: Path) -> Iterator[Server]:
         admin = f"postgresql://admin:sesame@127.0.0.1:{port}/postgres"
         _wait(admin, process, folder / "log")
         loaded = Server(admin, admin, admin, process.pid)
-        loaded.ask("CREATE ROLE monitor LOGIN PASSWORD 'sesame' IN ROLE pg_monitor")
+        loaded.ask("CREATE ROLE monitor LOGIN PASSWORD 'sesame' IN ROLE pg_read_all_stats")
         loaded.ask("CREATE ROLE loader LOGIN PASSWORD 'sesame'")
         loaded.ask("CREATE DATABASE loadtest OWNER loader")
         monitor, loader = (admin.replace("//admin", f"//{role}") for role in ("monitor", "loader"))

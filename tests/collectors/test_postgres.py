@@ -14,6 +14,7 @@ import psutil
 import psycopg
 import pytest
 from collectors.asking import asking, found, read_again
+from collectors.pooler import pooled
 from postgresserver import Server, older_postgres
 from servers import running
 from support import frozen
@@ -144,7 +145,7 @@ def test_a_checkpoint_is_seen(server: Server) -> None:
 
 
 def test_the_documented_role_sees_all_and_may_do_nothing_else(server: Server) -> None:
-    """pg_monitor is enough; the load's database is closed to it."""
+    """pg_read_all_stats is enough; the load's database is closed to it."""
     with watching(server.monitor) as collector:
         facts = collector.inventory()["sql1"]
     with pytest.raises(psycopg.OperationalError, match="permission denied for database"):
@@ -153,6 +154,10 @@ def test_the_documented_role_sees_all_and_may_do_nothing_else(server: Server) ->
     assert facts["database"]["version"].startswith("18")
     assert facts["database"]["settings"]["fsync"] == "on"
     assert facts["not_measured"] == []
+    assert "`CREATE ROLE watcher LOGIN PASSWORD '...' IN ROLE pg_read_all_stats;`" in README
+    assert server.ask(
+        "SELECT roleid::regrole::text FROM pg_auth_members WHERE member = 'monitor'::regrole"
+    ) == [("pg_read_all_stats",)]
     assert json.loads(json.dumps(facts)) == facts
     assert "://" not in json.dumps(facts), "no address, and so no password"
 
@@ -180,7 +185,7 @@ def test_an_ordinary_role_sees_its_own_sessions_and_says_so(server: Server) -> N
     assert facts["database"]["sees"] == "sessions of role plain only"
     (missing,) = facts["not_measured"]
     assert missing["metric"] == "db.sessions_*"
-    assert missing["remedy"] == 'run: GRANT pg_monitor TO "plain"'
+    assert missing["remedy"] == 'run: GRANT pg_read_all_stats TO "plain"'
 
 
 def test_every_metric_and_fact_is_in_the_readme(server: Server) -> None:
@@ -219,6 +224,35 @@ def test_a_standby_is_asked_at_its_own_address(server: Server) -> None:
     options = {"url": f"postgresql://{login}@one.invalid,two.invalid/postgres"}
     with pytest.raises(CollectorError, match=r"several nodes .* as in `address: one.invalid`"):
         kind("postgres").connect([Watch("sql2", "sql", options=options)])
+
+
+def test_what_a_session_is_to_be_like_is_asked_for_as_it_begins(server: Server) -> None:
+    """None of it is set by a statement, which a pooler's next client would inherit; the URL's own stay."""
+    url = f"{server.monitor}?options=-c%20work_mem%3D128kB"
+    with watching(url) as collector:
+        rows = collector._server.ask(  # type: ignore[attr-defined]
+            "SELECT name, setting, source FROM pg_settings WHERE name IN ('default_transaction_read_only', "
+            "'jit', 'lock_timeout', 'statement_timeout', 'work_mem')"
+        )
+    assert {row["name"]: row["setting"] for row in rows} == {
+        "default_transaction_read_only": "on", "jit": "off", "lock_timeout": "500",
+        "statement_timeout": "2000", "work_mem": "128",
+    }  # fmt: skip
+    assert {row["source"] for row in rows} == {"client"}
+
+
+def test_through_a_pooler_it_leaves_no_trace_on_the_sessions_of_others(server: Server) -> None:
+    """It takes no settings and shares its sessions: nothing is set on them, nothing prepared in them."""
+    place = server.monitor.rpartition("@")[2].partition("/")[0]
+    with pooled(place) as address, watching(server.monitor, address=address) as collector:
+        for _ in range(8):
+            assert found(collector.read())["db.connections", ""] is not None
+        (row,) = collector._server.ask(  # type: ignore[attr-defined]
+            "SELECT current_setting('statement_timeout') AS statements, "
+            "current_setting('default_transaction_read_only') AS read_only, "
+            "(SELECT count(*) FROM pg_prepared_statements) AS prepared"
+        )
+    assert row == {"statements": "0", "read_only": "off", "prepared": 0}
 
 
 def test_without_timing_there_are_counts_and_no_times(server: Server) -> None:

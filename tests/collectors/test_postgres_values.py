@@ -57,6 +57,19 @@ def test_a_look_tells_waiting_from_running_and_leaves_us_out() -> None:
     assert looked().locked == 7
 
 
+def test_who_does_not_tell_is_hidden_and_a_fastpath_call_is_work() -> None:
+    """``track_activities`` off hides a session from everybody: at work or not, it is none that is idle."""
+    rows: list[dict[str, Any]] = [
+        {"state": "disabled", "wait_event_type": None, "wait_event": None, "sessions": 4},
+        {"state": "disabled", "wait_event_type": "IO", "wait_event": "WalSync", "sessions": 3},
+        {"state": "fastpath function call", "wait_event_type": None, "wait_event": None, "sessions": 2},
+        {"state": "fastpath function call", "wait_event_type": "IO", "wait_event": "DataFileRead",
+         "sessions": 1},
+    ]  # fmt: skip
+    found = postgres_values.look({"ours": False, "hidden": False, **row} for row in rows)
+    assert found == Look({"IO:DataFileRead": 1}, running=2, connections=10, hidden=7)
+
+
 def test_an_interval_is_the_mean_of_its_looks() -> None:
     """A wait seen in one look of four is a quarter; one not seen now is 0; the most blocked is a maximum."""
     seen = [
@@ -134,6 +147,15 @@ def test_times_that_are_not_measured_are_null_and_never_zero(then: bool, now: bo
     assert found["db.fsync_s_per_s", "wal"] == (None, None)
 
 
+def test_operations_that_took_no_time_at_all_were_not_timed() -> None:
+    """Our role has ``track_io_timing`` of its own, the server has not: no latency of 0. None done, 0 s."""
+    found = of(postgres_values.files([WAL], [WAL | {"fsyncs": 4290}], 1.0))
+    assert found["db.fsyncs_per_s", "wal"] == (100.0, None)
+    assert found["db.fsync_latency_s", "wal"] == (None, None)
+    assert found["db.fsync_s_per_s", "wal"] == (None, None)
+    assert found["db.write_s_per_s", "wal"] == (0.0, None)
+
+
 def test_a_kind_of_file_first_seen_now_waits_for_the_next_reading() -> None:
     """No difference without a before."""
     assert list(postgres_values.files([], [WAL], 1.0)) == []
@@ -156,6 +178,7 @@ def test_every_version_is_asked_for_the_views_it_has(version: int) -> None:
     assert ("wal_sync_time" in both) == (14 <= version < 18)
     assert ("pg_stat_wal" in both) == (version >= 14)
     assert ("op_bytes" in both) == (version in (16, 17))
+    assert ("restartpoints_req" in both) == (version >= 17), "a standby's, apart since 17"
     assert ("buffers_backend" in both) == (version < 16)
     assert "{" not in both
     assert set(postgres_values.TOTALS) >= {"commits", "wal_bytes", "checkpoints_timed"}

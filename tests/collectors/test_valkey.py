@@ -312,6 +312,21 @@ def test_a_server_that_cannot_be_asked_is_explained(server: Server, url: str, sa
     assert "wrong-secret" not in str(caught.value)
 
 
+def test_a_server_that_only_speaks_the_protocol_is_explained(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not every one that answers INFO tells what a Valkey does: said at once, and never a traceback."""
+    read = valkey_connection.Server.read
+
+    def poorer(self: valkey_connection.Server, *args: Any, **more: Any) -> valkey_connection.Answer:
+        answer = read(self, *args, **more)
+        return answer._replace(info={key: answer.info[key] for key in answer.info if key != "aof_enabled"})
+
+    monkeypatch.setattr(valkey_connection.Server, "read", poorer)
+    with pytest.raises(CollectorError, match=r"\(INFO\) has no aof_enabled; .* leave this collector out"):
+        kind("valkey").connect([Watch("kv1", "nosql", options={"url": server.monitor})])
+
+
 @pytest.mark.parametrize("options", [{}, {"url": "postgresql://127.0.0.1:5432/x"}])
 def test_an_endpoint_that_is_no_valkey_is_explained(options: dict[str, str]) -> None:
     """With what has to be said in farm.yaml."""

@@ -61,6 +61,30 @@ def test_without_the_active_time_the_loops_own_is_taken() -> None:
     assert busy == pytest.approx(0.882, abs=1e-3)
 
 
+@pytest.mark.parametrize(
+    ("version", "by_threads", "told"), [("8.1.3", 5000, False), ("8.1.3", 0, True), ("7.2.7", 5000, True)]
+)
+def test_a_loop_that_spins_for_its_io_threads_does_not_tell_how_busy_it_was(
+    version: str, by_threads: int, told: bool
+) -> None:
+    """From Valkey 8 on the loop never sleeps while they are at work; 9.1 tells the time it had work."""
+    old, new = (
+        {k: v for k, v in each.items() if "used_active" not in k}
+        | {"valkey_version": version, "io_threaded_reads_processed": reads, "io_threaded_writes_processed": 0}
+        for each, reads in ((BEFORE, 0), (AFTER, by_threads))
+    )
+    found = of(valkey_values.since(old, new, 8.0))
+    assert (found["db.main_thread.busy_ratio", ""][0] is not None) == told
+    assert found["db.aof.wait_ratio", ""][0] == pytest.approx(0.84875), "its log's time"
+    missing = [each.metric for each in valkey_values.not_measured(new, {}, "default", sees_latency=True)]
+    assert ("db.main_thread.busy_ratio" not in missing) == told
+    active = {"used_active_time_main_thread": 1.0}
+    (busy, _) = of(valkey_values.since(old | active, new | {"used_active_time_main_thread": 5.0}, 8.0))[
+        "db.main_thread.busy_ratio", ""
+    ]
+    assert busy == 0.5
+
+
 def test_an_old_server_sends_what_it_has_and_lists_the_rest() -> None:
     """CPU time is not taken for busy time: a thread that waits for its disk would look idle."""
     later = REDIS_5 | {"total_commands_processed": 104}

@@ -116,11 +116,12 @@ class PostgresCollector:
                     )  # fmt: skip
         if not self._about["sees_all"]:
             role = self._about["role"]
+            quoted = role.replace('"', '""')
             yield NotMeasured(
                 "db.sessions_*",
                 "",
                 f"what sessions of other roles than {role} do is hidden from it: only its own are counted",
-                f'run: GRANT pg_monitor TO "{role}"',
+                f'run: GRANT pg_read_all_stats TO "{quoted}"',
             )
 
 

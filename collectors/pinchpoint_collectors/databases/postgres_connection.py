@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import psycopg
 from psycopg.abc import Buffer, PQGen
-from psycopg.conninfo import make_conninfo
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import DictRow, dict_row
 from psycopg.types.string import TextLoader
 
@@ -20,9 +20,21 @@ STATEMENT_S = 2
 ANSWER_S = 3.0
 """After so long we give the server up: one that is frozen keeps its connections and no promise."""
 
-_GREETING = f"""SELECT set_config('statement_timeout', '{STATEMENT_S}s', false),
-    set_config('lock_timeout', '500ms', false), set_config('default_transaction_read_only', 'on', false),
-    set_config('jit', 'off', false), set_config('timezone', 'UTC', false)"""
+_SETTINGS = " ".join(
+    f"-c {setting}"
+    for setting in (
+        f"statement_timeout={STATEMENT_S}s",
+        "lock_timeout=500ms",
+        "default_transaction_read_only=on",
+        "jit=off",
+        "timezone=UTC",
+    )
+)
+"""What our session asks for as it begins, and never by a statement.
+
+A pooler that gives its servers' sessions to one client after the other would hand on what a statement has
+set: the load, or the farm's own users, would be refused their writes and cut off after two seconds.
+"""
 
 RV = TypeVar("RV")
 
@@ -70,20 +82,36 @@ class Server(SharedConnection[_Impatient, DictRow]):
 
     def _connect(self) -> _Impatient:
         try:
-            connection = _Impatient.connect(
-                make_conninfo(self._url, **self._login),
-                autocommit=True,
-                row_factory=dict_row,
-                connect_timeout=CONNECT_S,
-                application_name=APPLICATION,
-            )
+            connection = self._open()
         except psycopg.Error as error:
             raise self._failed(error) from error
         for kind in ("text", "name"):
             connection.adapters.register_loader(kind, _Text)
         self._connection = connection
-        self._ask(connection, _GREETING)
+        (row,) = self._ask(connection, "SELECT pg_backend_pid() AS pid")
+        if row["pid"] != connection.info.backend_pid:
+            # It is a pooler that answers: the next statement may meet a session that has prepared nothing.
+            connection.prepare_threshold = None
         return connection
+
+    def _open(self) -> _Impatient:
+        try:
+            return self._opened(_SETTINGS)
+        except psycopg.OperationalError as error:
+            if "unsupported startup parameter" not in str(error):
+                raise
+            return self._opened("")  # a pooler's words; our own patience and what we ask do without them
+
+    def _opened(self, settings: str) -> _Impatient:
+        given = conninfo_to_dict(self._url).get("options") or ""
+        options = {"options": f"{given} {settings}".strip()} if settings else {}
+        return _Impatient.connect(
+            make_conninfo(self._url, **self._login, **options),
+            autocommit=True,
+            row_factory=dict_row,
+            connect_timeout=CONNECT_S,
+            application_name=APPLICATION,
+        )
 
     def _drop(self) -> None:
         if self._connection is not None:
@@ -99,8 +127,16 @@ class Server(SharedConnection[_Impatient, DictRow]):
         return CollectorError(f"{self._where}: {said}{_remedy(said)}")
 
 
+_CERTIFICATE = (
+    "name the authority that issued it (?sslrootcert=FILE), or accept any certificate (?sslmode=require)"
+)
+
+
 def _remedy(said: str) -> str:
     remedies = {
+        "certificate verify failed": _CERTIFICATE,
+        "root certificate file": _CERTIFICATE,
+        "starting up": "wait until it accepts connections",
         "password authentication failed": "correct user and password in farm.yaml",
         "no password supplied": "give user and password in farm.yaml",
         "does not exist": "correct the url in farm.yaml",

@@ -40,7 +40,8 @@ ACTIVITY = f"""SELECT application_name IS NOT DISTINCT FROM '{APPLICATION}' AS o
     WHERE datid IS NOT NULL AND usesysid IS NOT NULL
     AND coalesce(backend_type, 'client backend') = 'client backend'
     GROUP BY 1, 2, 3, 4, 5"""  # noqa: S608 -- a constant of ours, nobody's input
-"""Client sessions by what they do now. Without pg_monitor a role sees of others' only that they are there."""
+"""Client sessions by what they do now. Without pg_read_all_stats a role sees of others' only that
+they are there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,9 @@ _DATABASES = """SELECT sum(xact_commit)::bigint AS commits, sum(xact_rollback)::
     sum(deadlocks)::bigint AS deadlocks, sum(blks_hit)::bigint AS buffer_hits,
     sum(blks_read)::bigint AS buffer_misses, sum(temp_bytes)::bigint AS temp_bytes FROM pg_stat_database"""
 
-_CHECKPOINTER = """SELECT num_timed AS checkpoints_timed, num_requested AS checkpoints_requested,
+# A standby's are restartpoints: counted apart from 17 on, among the checkpoints before.
+_CHECKPOINTER = """SELECT num_timed + restartpoints_timed AS checkpoints_timed,
+    num_requested + restartpoints_req AS checkpoints_requested,
     write_time / 1000 AS checkpoint_write_s, sync_time / 1000 AS checkpoint_sync_s,
     buffers_written AS checkpoint_buffers FROM pg_stat_checkpointer"""
 

@@ -30,6 +30,11 @@ TOTALS = {
 
 _OPERATIONS = ("read", "write", "extend", "fsync")
 
+_AT_WORK = ("active", "fastpath function call")
+"""States of a session that runs something; the second is how drivers read and write large objects."""
+_UNTOLD = "disabled"
+"""The state of a session with ``track_activities`` off: it tells nobody whether it works."""
+
 
 def look(rows: Iterable[Row]) -> Look:
     """One look, from the rows of ``postgres_sql.ACTIVITY``."""
@@ -37,12 +42,12 @@ def look(rows: Iterable[Row]) -> Look:
     running = idle = connections = hidden = 0
     for row in rows:
         connections += row["sessions"]
-        if row["ours"] or row["hidden"]:
+        if row["ours"] or row["hidden"] or row["state"] == _UNTOLD:
             hidden += 0 if row["ours"] else row["sessions"]
             continue
-        if row["state"] == "active" and row["wait_event_type"] is None:
+        if row["state"] in _AT_WORK and row["wait_event_type"] is None:
             running += row["sessions"]
-        elif row["state"] == "active":
+        elif row["state"] in _AT_WORK:
             waiting[f"{row['wait_event_type']}:{row['wait_event']}"] += row["sessions"]
         elif (row["state"] or "").startswith("idle in transaction"):
             idle += row["sessions"]
@@ -90,7 +95,9 @@ def _operation(name: str, before: Row, after: Row, interval_s: float) -> Iterato
         return
     done = growth(before[count], after[count])
     took_s = after[spent] - before[spent] if before["timed"] and after["timed"] else None
-    if done is None or took_s is None or took_s < 0:
+    # What is timed takes some time: of operations in none, whoever did them does not measure it. ``timed`` is
+    # our own session's setting, and a role or a database may have one that the others have not.
+    if done is None or took_s is None or took_s < 0 or (done and not took_s):
         done, took_s = None, None
     yield Value(f"db.{name}_s_per_s", file, None if took_s is None else took_s / interval_s)
     yield Value(f"db.{name}_latency_s", file, took_s / done if done and took_s is not None else None, done)

@@ -48,6 +48,12 @@ class ValkeyCollector:
         self._server = server
         first = server.read()
         self._about = first.info
+        absent = [name for name in valkey_values.NEEDED if name not in self._about]
+        if absent:
+            raise CollectorError(
+                f"{where}: what it says of itself (INFO) has no {', '.join(absent)}; collector kind 'valkey' "
+                f"knows Valkey, and Redis from {OLDEST} on: leave this collector out"
+            )
         if int(str(self._about["redis_version"]).partition(".")[0]) < OLDEST:
             raise CollectorError(
                 f"{where}: the server is Redis {self._about['redis_version']}; collector kind 'valkey' knows "

@@ -14,9 +14,17 @@ Info = Mapping[str, Any]
 BUSY = ("used_active_time_main_thread", 1.0), ("eventloop_duration_sum", 1e-6)
 """Fields that tell how long the main thread was not waiting for work, and their unit in seconds.
 
-Valkey 8 on; Valkey and Redis 7.2 on. Both count a cycle of the event loop from its waking to its sleeping,
+Valkey 9.1 on; Valkey and Redis 7.2 on. Both count a cycle of the event loop from its waking to its sleeping,
 the writing and flushing of the append-only file included (measured with Valkey 9.1: they differ by 0.2 %).
 """
+
+_LOOP = BUSY[1][0]
+_SPINNING = 8
+"""The major version of Valkey with which I/O threads have the main thread spin."""
+_BY_IO_THREADS = "io_threaded_reads_processed", "io_threaded_writes_processed"
+
+NEEDED = "redis_version", "run_id", "role", "connected_clients", "aof_enabled"
+"""Fields every Valkey and Redis has; a server that only speaks their protocol may not."""
 
 _CPU = "used_cpu_user_main_thread", "used_cpu_sys_main_thread"
 _AOF = "eventloop_duration_aof_sum"
@@ -73,12 +81,25 @@ def since(before: Info, after: Info, interval_s: float) -> Iterator[Value]:
     busy = next(((name, unit) for name, unit in BUSY if name in before and name in after), None)
     if busy is not None:
         name, unit = busy
-        yield Value("db.main_thread.busy_ratio", "", rate(before[name], after[name], interval_s, unit))
+        told = rate(before[name], after[name], interval_s, unit)
+        spins = name == _LOOP and _spins(before, after)
+        yield Value("db.main_thread.busy_ratio", "", None if spins else told)
     if all(name in before and name in after for name in _CPU):
         then_s, now_s = (sum(float(info[name]) for name in _CPU) for info in (before, after))
         yield Value("db.main_thread.cpu_ratio", "", rate(then_s, now_s, interval_s))
     yield from _cycles(before, after, interval_s)
     yield from _forks(before, after)
+
+
+def _spins(before: Info, after: Info) -> bool:
+    """Whether the loop went round and round for want of work, and counted that as work.
+
+    Since Valkey 8 the main thread does so while its I/O threads have something to do: a loop that is never
+    asleep says nothing of how much of the time there was work (valkey-io/valkey, issue 2065).
+    """
+    if int(str(after.get("valkey_version", "0")).partition(".")[0]) < _SPINNING:
+        return False
+    return any(before.get(name) != after.get(name) for name in _BY_IO_THREADS)
 
 
 def _applies(metric: str, info: Info) -> bool:
@@ -146,6 +167,9 @@ def not_measured(
         why = "this version does not tell how long its event loop is at work"
         for metric in ("db.main_thread.busy_ratio", "db.main_thread.commands_ratio", "db.main_thread.cycle*"):
             yield NotMeasured(metric, "", why, newer)
+    elif BUSY[0][0] not in info and _spins(dict.fromkeys(_BY_IO_THREADS, 0), info):
+        why = "while I/O threads are at work this version counts waiting for them as work of its main thread"
+        yield NotMeasured("db.main_thread.busy_ratio", "", why, "upgrade to Valkey 9.1, or set io-threads 1")
     if _CPU[0] not in info:
         yield NotMeasured(
             "db.main_thread.cpu_ratio", "", "this version does not tell the main thread's CPU time", newer

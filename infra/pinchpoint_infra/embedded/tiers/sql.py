@@ -107,7 +107,7 @@ class Sql(Tier):
                 connection.execute(statements.SQL("CREATE DATABASE {} OWNER {}").format(base, name))
                 connection.execute(statements.SQL("REVOKE ALL ON DATABASE {} FROM PUBLIC").format(base))
             connection.execute(
-                statements.SQL("CREATE ROLE monitor LOGIN PASSWORD {} IN ROLE pg_monitor").format(
+                statements.SQL("CREATE ROLE monitor LOGIN PASSWORD {} IN ROLE pg_read_all_stats").format(
                     statements.Literal(self._monitor)
                 )
             )
