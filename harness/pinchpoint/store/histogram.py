@@ -20,6 +20,9 @@ import numpy.typing as npt
 from hdrh.codec import HdrPayload, get_compression_cookie, payload_header_size
 from hdrh.histogram import HdrHistogram
 
+from pinchpoint.errors import InputError
+from pinchpoint.store.schema import OPERATIONS
+
 LOWEST_US = 1
 HIGHEST_US = 3_600_000_000  # an hour
 DIGITS = 3
@@ -108,7 +111,13 @@ def _decoded(texts: Sequence[str]) -> Entries:
     more follow. A positive one is what the next counter holds, -n means that the next n are 0, and 0 that one
     is (HdrHistogram V2). The library decodes one text at a time, into all 23,552 counters.
     """
-    payloads = [zlib.decompress(a2b_base64(text)[_HEADER.size :])[payload_header_size:] for text in texts]
+    try:
+        payloads = [zlib.decompress(a2b_base64(text)[_HEADER.size :])[payload_header_size:] for text in texts]
+    except (ValueError, zlib.error) as error:
+        raise InputError(
+            f"{OPERATIONS}: service, response: holds what is no histogram: {error}; this is not as "
+            "Pinchpoint wrote it: copy the run directory anew"
+        ) from error
     data = np.frombuffer(b"".join(payloads), dtype=np.uint8)
     # Nearly all numbers are of one byte: for these, bytes suffice; the few others are put in their place.
     more = np.flatnonzero(data >= _MORE)

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pinchpoint.errors import InputError
-from pinchpoint.store import compact, write
+from pinchpoint.store import compact, shape, write
 from pinchpoint.store.coarse import step_s
-from pinchpoint.store.samples import Samples, in_file, missing
+from pinchpoint.store.samples import Samples, columns, in_file, missing
 from pinchpoint.store.schema import (
     EVENTS,
     JOURNAL,
@@ -98,6 +98,10 @@ def read_manifest(directory: Path) -> dict[str, Any]:
         )
     if not isinstance(manifest.get("started"), str):
         raise InputError(f"{path}: started: missing, or no time; this is not as Pinchpoint wrote it")
+    wrong = list(shape.faults(manifest))
+    if wrong:
+        told = "\n".join(f"{path}: {each}" for each in wrong)
+        raise InputError(f"{told}\n{path}: this is not as Pinchpoint wrote it; copy the run directory anew")
     return manifest
 
 
@@ -136,6 +140,9 @@ def _events(directory: Path) -> list[dict[str, Any]]:
 
 def _table(path: Path, schema: pa.Schema) -> pa.Table:
     try:
+        found = pq.read_schema(path)
+        if not found.equals(schema):  # what is missing would be read as null, and no row be counted
+            raise InputError(f"{path}: cannot be read: {columns(found, schema)}")
         return pq.read_table(path, schema=schema, page_checksum_verification=True)
     except FileNotFoundError as error:
         raise missing(path) from error

@@ -181,12 +181,17 @@ def in_file(path: Path) -> ds.Dataset:
     try:
         found = ds.dataset(path, format=_CHECKED).schema
         if not found.equals(SAMPLES_SCHEMA):
-            raise InputError(f"{path}: cannot be read: its columns are {_listed(found)}; {_EXPECTED}")
+            raise InputError(f"{path}: cannot be read: {columns(found, SAMPLES_SCHEMA)}")
         return ds.dataset(path, schema=SAMPLES_SCHEMA, format=_CHECKED)
     except FileNotFoundError as error:
         raise missing(path) from error
     except (OSError, pa.ArrowException) as error:
         raise InputError(f"{path}: cannot be read: {error}") from error
+
+
+def columns(found: pa.Schema, allowed: pa.Schema) -> str:
+    """What to say where a table's columns are not those it was written with."""
+    return f"its columns are {_listed(found)}; allowed: {_listed(allowed)}"
 
 
 def missing(path: Path) -> InputError:
@@ -269,9 +274,6 @@ def _read_once(path: str, changed_ns: int, size: int) -> None:  # noqa: ARG001 -
     """Every page, as DuckDB heeds no checksum. Raises InputError."""
     for _ in Unread(in_file(Path(path))).each(lambda _: None):
         pass
-
-
-_EXPECTED = f"allowed: {', '.join(f'{field.name} ({field.type})' for field in SAMPLES_SCHEMA)}"
 
 
 def _listed(schema: pa.Schema) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hdrh.histogram import HdrHistogram
 
+from pinchpoint.errors import InputError
 from pinchpoint.store import histogram
 
 HOUR_NS = 3600 * 10**9
@@ -50,3 +51,12 @@ def test_merging_is_adding() -> None:
     assert histogram.merged([None, texts[0]]) == texts[0]
     assert histogram.merged([None]) is None
     assert histogram.merged([]) is None
+
+
+@pytest.mark.parametrize("text", ["HISTgarbage", "SElTVA==", "not base64 at all!"])
+def test_what_is_no_histogram_is_bad_input(text: str) -> None:
+    """A table of another program's: the file and its columns are named, and no traceback is shown."""
+    with pytest.raises(
+        InputError, match=r"operations\.parquet: service, response: holds what is no histogram"
+    ):
+        histogram.entries([text])

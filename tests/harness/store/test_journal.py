@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -11,8 +12,10 @@ import sys
 import time
 import zlib
 from pathlib import Path
+from typing import Any
 
 import duckdb
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -226,6 +229,45 @@ def test_damaged_tables_are_refused_with_a_sentence(tmp_path: Path) -> None:
     (run / "samples.parquet").write_bytes(whole[: len(whole) // 2])
     with pytest.raises(InputError, match=r"samples\.parquet: cannot be read"):
         open_run(run)
+
+
+@pytest.mark.parametrize("change", ["gone", "another type"])
+def test_operations_of_another_form_are_refused(tmp_path: Path, change: str) -> None:
+    """A column that is missing would be read as null, and no operation be counted."""
+    finished_run(tmp_path / "run")
+    path = tmp_path / "run" / "operations.parquet"
+    table = pq.read_table(path)
+    at = table.schema.get_field_index("count")
+    table = table.drop(["count"])
+    if change != "gone":
+        table = table.add_column(at, "count", pa.array([], pa.string()))
+    pq.write_table(table, path)
+    with pytest.raises(
+        InputError, match=r"operations\.parquet: cannot be read: its columns are .*; allowed:"
+    ):
+        open_run(tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ({"phases": "x"}, "phases: found text; allowed: a list"),
+        ({"phases": ["x"]}, r"phases\[0\]: found text; allowed: an object"),
+        ({"phases": [{"name": "measure", "from": "now", "to": None}]}, r"phases\[0\]\.from: found 'now'"),
+        ({"hosts": ["sql1"]}, "hosts: found a list; allowed: an object"),
+        ({"hosts": {"sql1": "x"}}, r"hosts\.sql1: found text; allowed: an object"),
+        ({"farm": "x", "plan": 1}, "(?s)plan: found a number; .*farm: found text;"),
+        ({"steps": [{"scenario": "orders", "level": 1}]}, r"(?s)\[0\]\.unit: missing.*\[0\]\.from: missing"),
+    ],
+)
+def test_a_manifest_of_another_form_says_where(tmp_path: Path, content: dict[str, Any], said: str) -> None:
+    """Every fault at once, by its field; what is null is as good as absent."""
+    finished_run(tmp_path / "run")
+    path = tmp_path / "run" / MANIFEST
+    whole = json.loads(path.read_text())
+    path.write_text(json.dumps({**whole, "imports": None, **content}))
+    with pytest.raises(InputError, match=said):
+        open_run(tmp_path / "run")
 
 
 def finished_run(run: Path) -> None:
