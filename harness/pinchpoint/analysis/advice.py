@@ -11,16 +11,16 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from pinchpoint.analysis.blame import owner
-from pinchpoint.analysis.capacity import Demand
+from pinchpoint.analysis.blame import GENERATOR, owner
+from pinchpoint.analysis.capacity import SAME, Demand
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.disk_advice import about_disk, measure_it
 from pinchpoint.analysis.gates import Gate
 from pinchpoint.analysis.ground import Gain, Ground, advise
-from pinchpoint.analysis.measures import CpuMeasures, ShareMeasures
+from pinchpoint.analysis.measures import CpuMeasures, ShareMeasures, busy
 from pinchpoint.analysis.resources import Resource
 from pinchpoint.analysis.series import mean
-from pinchpoint.analysis.thresholds import LITTLE, NETWORK
+from pinchpoint.analysis.thresholds import LITTLE, NETWORK, OWN_USE, UTILISATION
 from pinchpoint.analysis.verdict import Advice, Suspect
 from pinchpoint.report import units
 from pinchpoint.report.words import listed
@@ -79,26 +79,78 @@ def _about_cpu(ground: Ground, found: CpuMeasures) -> Iterator[Advice]:
     elif len(resource.tiers) > 1:
         share = units.percent(found.uses[tier]) if tier in found.uses else None
         most = f"; {tier} uses {share} of it, so it is the one to move elsewhere" if share else ""
+        if share and found.uses.get(GENERATOR, 0.0) > found.uses[str(tier)]:
+            share = units.percent(found.uses[GENERATOR])
+            most = f"; the load generator uses {share} of it, so it is the one to move elsewhere"
         cores = _cores_words(resource.cores, gain)
         what = f"Add CPUs to {host}, which {listed(resource.tiers)} share{cores}{most}"
     else:
-        what = f"Add CPUs to {tier}{_cores_words(resource.cores, gain)}"
+        beside = _beside(ground, found) if tier else {}
+        yield from _evenly(ground, found, beside)
+        yield from _all_full(ground, beside)
+        whom = f"{host}, of the hosts of {tier}" if beside else tier
+        what = f"Add CPUs to {whom}{_cores_words(resource.cores, gain)}"
     yield advise(first.kind, str(tier or host), what, gain)
+
+
+def _beside(ground: Ground, found: CpuMeasures) -> dict[str, float]:
+    """Of the other pools of cores that only the same tier uses: host -> how busy they are."""
+    first, stage = ground.first.resource, ground.case.stage
+    if stage is None or first.type != "cpu" or found.busy is None:
+        return {}
+    others = [
+        one
+        for one in ground.case.resources
+        if one.type == "cpu" and one.key != first.key and one.tiers == first.tiers
+    ]
+    known = {one.hosts[0]: busy(one, stage.rows) for one in others}
+    return {host: used for host, used in known.items() if used is not None}
+
+
+def _evenly(ground: Ground, found: CpuMeasures, beside: Mapping[str, float]) -> Iterator[Advice]:
+    """Where other hosts of the tier have much room: as much as all of them carry when they share the load."""
+    first = ground.first
+    if not beside or max(beside.values()) >= OWN_USE.value or not found.busy:
+        return
+    [tier], host = first.resource.tiers, first.resource.hosts[0]
+    uses = {host: found.busy, **beside}
+    each = listed([f"{name} {units.percent(used)}" for name, used in uses.items()])
+    what = f"Spread the load of {tier} evenly over its hosts, where each can do any of it (CPU used: {each})"
+    times = ground.now * found.busy * len(uses) / sum(uses.values())
+    assumes = f"{SAME}; its hosts are alike, and each can do what {host} does"
+    yield advise(first.kind, tier, what, ground.until(times, f"the CPU of all hosts of {tier}", assumes))
+
+
+def _all_full(ground: Ground, beside: Mapping[str, float]) -> Iterator[Advice]:
+    """Where other hosts of the tier are used up as well: what it brings to do the same for all of them."""
+    first = ground.first.resource
+    full = {host for host, used in beside.items() if used >= UTILISATION.value}
+    if not full:
+        return
+
+    def alike(one: Resource) -> bool:
+        return one.type == "cpu" and one.tiers == first.tiers and one.hosts[0] in full
+
+    demands = tuple(one for one in ground.demands if not alike(one.resource))
+    gain = replace(ground, demands=demands).until()
+    hosts = listed(sorted({first.hosts[0], *full}))
+    what = f"Add CPUs to {hosts} alike, hosts of {first.tiers[0]}{_cores_words(first.cores, gain, ' each')}"
+    yield advise(ground.first.kind, first.tiers[0], what, gain)
 
 
 def _allowed(resource: Resource) -> float | None:
     return mean(resource.columns["allowed"]) if "allowed" in resource.columns else None
 
 
-def _cores_words(cores: float | None, gain: Gain) -> str:
+def _cores_words(cores: float | None, gain: Gain, each: str = "") -> str:
     """`` (2 cores now; 3 do)``: as many as the gain takes."""
     if cores is None:
         return ""
     now = f"{cores:g} core" + "s" * (cores != 1)
     if not gain.ratio:
-        return f" ({now} now)"
+        return f" ({now}{each} now)"
     more = math.ceil(cores * (1 + gain.ratio) - 1e-9) if cores >= 1 else round(cores * (1 + gain.ratio), 2)
-    return f" ({now} now, {more:g} for all of it)"
+    return f" ({now}{each} now, {more:g} for all of it)"
 
 
 # ---- what is neither CPU nor disk ---------------------------------------------------------------

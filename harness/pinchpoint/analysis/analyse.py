@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from typing import Any
@@ -41,17 +42,19 @@ from pinchpoint.analysis.store_tables import store_table
 from pinchpoint.analysis.tables import cpu_table, disk_table, scenario_table
 from pinchpoint.analysis.timeline import (
     Period,
+    at_times_words,
     find_periods,
     full_from_s,
     longest,
     moved,
+    moved_at_s,
     moved_words,
     timeline_table,
 )
 from pinchpoint.analysis.verdict import Suspect, Verdict
 from pinchpoint.store.read import StoredRun
 
-APART = ("summary", "sure", "blocking")
+APART = ("summary", "sure", "blocking", "why")
 """What the verdict takes from the conclusion in a form of its own, or not at all."""
 
 
@@ -97,7 +100,11 @@ def _verdict(
         one.text for one in ahead.advice[:1] if concluded.bottleneck and concluded.outcome != "invalid"
     ]
     checkpoints = checkpoint_table(inputs)
-    told = [*_moves(levels, periods), *(f"{words[:1].upper()}{words[1:]}." for words in credits_of(case))]
+    moves = tuple(_moves(levels, climbed, periods))
+    at_times = at_times_words(periods) if not levels and not case.found else ""
+    if at_times and concluded.outcome in {"inconclusive", "not_reached"}:
+        moves = (at_times,)
+    told = [*moves, *(f"{words[:1].upper()}{words[1:]}." for words in credits_of(case))]
     return Verdict(
         **{name: getattr(ahead, name) for name in Outlook.__slots__},
         **{
@@ -123,14 +130,12 @@ def _verdict(
         levels=climbed,
         objectives_held=held,
         knee=asdict(case.knee),
-        explanation=explain(case, concluded.sure),
-        timeline=timeline_table(periods),
+        explanation=explain(case, concluded),
+        timeline=timeline_table(periods, next(iter(case.found), None), inputs.window),
         drift=drift_table(inputs),
         checkpoints=checkpoints,
         stores=store_table(inputs),
-        warnings=tuple(
-            dict.fromkeys([*caveats(case), *checkpoint_words(checkpoints), *_moves(levels, periods)])
-        ),
+        warnings=tuple(dict.fromkeys([*caveats(case), *checkpoint_words(checkpoints), *moves])),
     )
 
 
@@ -149,22 +154,41 @@ def _rests_on(answer: Any, case: Case) -> Any:
     return answer
 
 
-def _moves(levels: Sequence[Level], periods: Sequence[Period]) -> Iterator[str]:
-    """That it moved, in words: of a load that was meant to stay the same."""
-    if not levels and moved(periods):
-        yield moved_words(periods)
+def _moves(
+    levels: Sequence[Level], climbed: Sequence[dict[str, Any]], periods: Sequence[Period]
+) -> Iterator[str]:
+    """That it moved, in words: of a climb only from its knee on; what is waited for before is no limit."""
+    begun_s = _knee_s(levels, climbed)
+    there = [one for one in periods if one.end_s > begun_s]
+    if moved(there):
+        yield moved_words(there)
+
+
+def _knee_s(levels: Sequence[Level], climbed: Sequence[dict[str, Any]]) -> float:
+    """When the level of a climb's knee began; minus infinity of another load, infinity where it has none."""
+    if not levels:
+        return -math.inf
+    climber = levels[0].scenario
+    knee = find_knee([row for row in climbed if row["scenario"] == climber])
+    begun = [one.start_s for one in levels if one.scenario == climber and one.amount == knee.level]
+    return begun[0] if knee.found and begun else math.inf
 
 
 def _judged_case(
     whole: Inputs, levels: tuple[Level, ...], climbed: tuple[dict[str, Any], ...], periods: tuple[Period, ...]
 ) -> Case:
     """The part of the run that is judged, taken through the steps."""
-    if any(_moves(levels, periods)):
+    if not levels and any(_moves(levels, climbed, periods)):
         # Two bottlenecks mixed are neither: the one that held longest is judged, the others are told.
         window = longest(periods).window
         return build_case(whole.during(window), since=whole.during(whole.window.until(window)))
     if not climbed:
         return build_case(judged_part(whole, levels, None))
+    end_s = moved_at_s(periods, _knee_s(levels, climbed))
+    # Of a climb what gave way first is judged: what came after it moved is another's.
+    climbed = tuple(row for level, row in zip(levels, climbed, strict=True) if level.start_s < end_s)
+    levels = tuple(level for level in levels if level.start_s < end_s)
+    periods = tuple(one for one in periods if one.window.first_s < end_s)
     knee = find_knee([row for row in climbed if row["scenario"] == climbed[0]["scenario"]])
     part = judged_part(whole, levels, knee, full_from_s(periods))
     return build_case(part, knee, _climb(whole, levels, climbed, knee))

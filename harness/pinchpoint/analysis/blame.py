@@ -35,6 +35,8 @@ from pinchpoint.analysis.verdict import Kind
 from pinchpoint.analysis.waits import waited
 
 MOST = 0.5
+GENERATOR = "generator"
+"""Under this name the load generators' use of a pool of cores stands among its tiers'."""
 
 
 YIELDING: tuple[Kind, ...] = ("external", "lock", "pool")
@@ -47,7 +49,7 @@ def suspects(resources: Iterable[Resource], rows: Rows, flows: tuple[Flow, ...])
     resources = tuple(resources)
     found = [one for one in (suspect(resource, rows, flows) for resource in resources) if one is not None]
     found = [one for one in found if one.kind != "memory" or _felt(one, resources, rows, flows)]
-    found = [one for one in found if not _throttled(one, found)]
+    found = [one for one in found if not throttled(one, found)]
     rest = _without_yielding([one for one in found if not _of_strangers(one, rows, flows)], resources, rows)
     if all(one.demoted for one in rest):
         rest = _without_yielding(found, resources, rows)
@@ -76,7 +78,7 @@ def _of_strangers(one: Suspicion, rows: Rows, flows: tuple[Flow, ...]) -> bool:
     return bool(pressed) and not elsewhere and running < HARDLY.value * there
 
 
-def _throttled(one: Suspicion, found: Iterable[Suspicion]) -> bool:
+def throttled(one: Suspicion, found: Iterable[Suspicion]) -> bool:
     """Whether what is seen of a disk is its machine's doing, which stands at the cap of all its disks."""
     if one.resource.type != "disk" or one.resource.whole is not None or one.exact:
         return False
@@ -179,13 +181,15 @@ def strangers(resource: Resource, found: Measures) -> float | None:
 
 
 def unwatched(one: Suspicion) -> tuple[str, ...]:
-    """The tiers on a pool of cores whose own use of it was not measured."""
+    """The tiers on a pool of cores, or maybe on it, whose own use of it was not measured."""
     uses = one.found.uses if isinstance(one.found, CpuMeasures) else {}
-    return tuple(tier for tier in one.resource.tiers if tier not in uses)
+    maybe = [name.removeprefix("use:") for name in one.resource.columns if name.startswith("use:")]
+    tiers = dict.fromkeys([*one.resource.tiers, *maybe])
+    return tuple(tier for tier in tiers if tier not in (*uses, GENERATOR))
 
 
 def used_by_generator(one: Suspicion) -> bool:
     """Whether the load generator uses more than half of a pool of cores."""
     if not isinstance(one.found, CpuMeasures):
         return False
-    return one.found.uses.get("generator", 0.0) > MOST
+    return one.found.uses.get(GENERATOR, 0.0) > MOST

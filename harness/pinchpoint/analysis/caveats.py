@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.credits import credit_words
 from pinchpoint.analysis.curve import expected_s
+from pinchpoint.analysis.disk_types import limits_words
 from pinchpoint.analysis.durability import losses
 from pinchpoint.analysis.failing import failures
 from pinchpoint.analysis.flows import Flow
@@ -14,7 +15,7 @@ from pinchpoint.analysis.inputs import Inputs
 from pinchpoint.analysis.machine_disks import unknown_machines
 from pinchpoint.analysis.measures import measure_disk
 from pinchpoint.analysis.seen import stolen, unseen
-from pinchpoint.analysis.thresholds import LARGE_IO_BYTES, MEMORY_CRITICAL, NO_LATENCY_S
+from pinchpoint.analysis.thresholds import CAP_MATCH, LARGE_IO_BYTES, MEMORY_CRITICAL, NO_LATENCY_S
 from pinchpoint.analysis.unanswered import given_up_words
 from pinchpoint.report import units, words
 
@@ -43,6 +44,7 @@ def caveats(case: Case) -> Iterator[str]:
         yield f"the first {cut} of the measured window were left out: the load had not settled"
     yield from (f"{flow.load.scenario}: {text}" for flow in case.flows for text in _lost(inputs, flow))
     yield from credits_of(case)
+    yield from _more_than_declared(case)
     yield from _slower_than_probed(case)
     yield from _memory(inputs)
 
@@ -63,6 +65,20 @@ def credits_of(case: Case) -> Iterator[str]:
     """What lives on burst credits, and for how long."""
     if case.stage is not None:
         yield from credit_words(case.resources, case.stage.rows)
+
+
+def _more_than_declared(case: Case) -> Iterator[str]:
+    """Machines whose disks do more together than the machine that farm.yaml names can."""
+    for one in case.resources if case.stage else ():
+        found = measure_disk(one, case.stage.rows) if one.whole and case.stage else None
+        if found is None or one.limits is None or (found.utilisation or 0.0) <= 1 + CAP_MATCH.value:
+            continue
+        done = limits_words(found.io, found.bytes)
+        caps = limits_words(one.limits.iops, one.limits.bytes_per_s)
+        yield (
+            f"{one.hosts[0]}: its disks did {done} together, more than {one.instance} does ({caps}): "
+            "correct its machine in farm.yaml, or how its disks are attached"
+        )
 
 
 def _slower_than_probed(case: Case) -> Iterator[str]:

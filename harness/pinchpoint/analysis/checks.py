@@ -7,16 +7,33 @@ from dataclasses import dataclass, replace
 
 from pinchpoint.analysis.capacity import used
 from pinchpoint.analysis.case import Case
-from pinchpoint.analysis.evidence import cpu_limit, disk_state
-from pinchpoint.analysis.facts import AS_COUNTED, as_recorded, facts, rate_metric, share_words, witnesses
-from pinchpoint.analysis.growth import with_growth
+from pinchpoint.analysis.evidence import at_leisure, cpu_limit, disk_state
+from pinchpoint.analysis.facts import (
+    AS_COUNTED,
+    as_recorded,
+    declared,
+    facts,
+    rate_metric,
+    share_words,
+    witnesses,
+)
+from pinchpoint.analysis.growth import why_untold, with_growth
 from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures, ShareMeasures, measure
 from pinchpoint.analysis.resources import Resource
 from pinchpoint.analysis.series import Key
 from pinchpoint.analysis.share_facts import share_facts
 from pinchpoint.analysis.signature import KINDS, Suspicion, suspect
 from pinchpoint.analysis.stages import Stage
-from pinchpoint.analysis.thresholds import CEILING, REGULATOR_FLAT, RISES, UTILISATION, Threshold
+from pinchpoint.analysis.thresholds import (
+    CEILING,
+    OUTSIDE_S,
+    OWN_USE,
+    REGULATOR_FLAT,
+    RISES,
+    UTILISATION,
+    Threshold,
+    at_least,
+)
 from pinchpoint.analysis.verdict import Check, Fact
 from pinchpoint.report import units
 
@@ -68,15 +85,33 @@ def _saturation(one: Suspicion) -> Check:
     if fact is None or fact.value is None:
         return Check("E1", None, _unknown(one, "its use was not measured"))
     if isinstance(one.found, CpuMeasures) and "E1" not in one.evidence and one.found.busy is not None:
-        return Check("E1", False, _part_of_full_cores(one, one.found.busy, fact))
+        return Check("E1", False, _part_of_full_cores(one, one.found, fact))
+    if isinstance(one.found, ShareMeasures) and "E1" not in one.evidence:
+        return Check("E1", False, _excused(one.found, fact))
     return Check("E1", "E1" in one.evidence, fact)
 
 
-def _part_of_full_cores(one: Suspicion, busy: float, fact: Fact) -> Fact:
-    """A thread or an allowance that is used up is no limit of its own where the cores around it are full."""
-    if busy < cpu_limit(one.resource).value:
+def _excused(found: ShareMeasures, fact: Fact) -> Fact:
+    """Why what is used that much is not called used up."""
+    if fact.evidence != "E1" or fact.value is None or fact.threshold is None or fact.value < fact.threshold:
         return fact
-    return replace(fact, fact=f"{fact.fact}, but the cores around it are full as well, or it was partly seen")
+    why = "no scenario waited for the farm there, or not for long"
+    if at_least(found.own, OWN_USE):
+        why = f"what is there has enough to do itself ({units.percent(found.own)} used)"
+    return replace(fact, fact=f"{fact.fact}, but {why}")
+
+
+def _part_of_full_cores(one: Suspicion, found: CpuMeasures, fact: Fact) -> Fact:
+    """A thread or an allowance that is used up is no limit of its own where the cores around it are full.
+
+    Nor is a thread whose server was not at work all that time.
+    """
+    if found.busy is None or found.busy < cpu_limit(one.resource).value:
+        return fact
+    why = "the cores around it are full as well, or it was partly seen"
+    if at_leisure(one.resource, found):
+        why = "its server had work for a part of that time only"
+    return replace(fact, fact=f"{fact.fact}, but {why}")
 
 
 def _room(one: Suspicion, found: DiskMeasures) -> Fact:
@@ -84,21 +119,36 @@ def _room(one: Suspicion, found: DiskMeasures) -> Fact:
     if found.io is None:
         return _unknown(one, "its I/O was not measured")
     if found.utilisation is not None:
-        text = share_words(found, "its declared limit")
-        return _fact(one, text, rate_metric(found), found.mean, UTILISATION)
+        text = f"{share_words(found, 'its declared limit')}{_yet(one, found)}"
+        fact = _fact(one, text, rate_metric(found), found.mean, UTILISATION)
+        return replace(fact, threshold=declared(one.resource, found), source="declared")
     flat = "" if found.spread is None else f", {units.percent(found.spread)} of spread"
     text = f"no limit is declared, and none shows: {units.per_second(found.io)}{flat}"
     return _fact(one, text, rate_metric(found), found.level, REGULATOR_FLAT)
 
 
+def _yet(one: Suspicion, found: DiskMeasures) -> str:
+    """Why one that does nearly all its declared limit is not at it; "" where it does far less."""
+    if one.disk is None or found.utilisation is None or found.utilisation < UTILISATION.value:
+        return ""
+    if one.disk.beyond_cap:
+        return ": more than that was done, so that this is not its limit"
+    if found.moves["io"].follows:
+        return ", but more outstanding I/O got more done"
+    return (
+        "" if one.disk.occupied else f", but it was idle {units.percent(1 - (found.busy or 0.0))} of the time"
+    )
+
+
 def _growth(one: Suspicion, case: Case, kind: str) -> Check:
-    """E2 and E3: from several levels only."""
+    """E2 and E3: from several levels only, and of what was measured at them."""
     says, rule = KIND[kind]
     grown = next((fact for fact in one.grown if fact.evidence == kind), None)
     if grown is not None:
         return Check(kind, True, grown)
-    if case.climb is None:
-        return Check(kind, None, _unknown(one, f"{says}: only a load in steps can show it", rule))
+    why = "only a load in steps can show it" if case.climb is None else why_untold(one, case.climb, kind)
+    if why:
+        return Check(kind, None, _unknown(one, f"{says}: {why}", rule))
     return Check(kind, False, _unknown(one, f"{says}: the levels do not show it", rule))
 
 
@@ -108,7 +158,18 @@ def _witness(one: Suspicion) -> Check:
     fact = next((each for each in seen if each.evidence == "E4"), next(iter(seen), None))
     if fact is None or fact.value is None:
         return Check("E4", None, _unknown(one, "nobody else was asked"))
-    return Check("E4", "E4" in one.evidence or _agrees(fact), fact)
+    holds = "E4" in one.evidence or _agrees(fact)
+    if not holds and _agrees(replace(fact, evidence="E4")):
+        why = (
+            "this is of the whole machine" if _of_machine(one) else "no scenario spent half of its time on it"
+        )
+        fact = replace(fact, fact=f"{fact.fact}, but {why}")
+    return Check("E4", holds, fact)
+
+
+def _of_machine(one: Suspicion) -> bool:
+    """Whether pressure is told of more than this part of a machine's cores."""
+    return isinstance(one.found, CpuMeasures) and one.resource.type != "cpu"
 
 
 def _agrees(fact: Fact) -> bool:
@@ -121,7 +182,9 @@ def _agrees(fact: Fact) -> bool:
 
 def _witnesses(one: Suspicion) -> Iterator[Fact]:
     if isinstance(one.found, ShareMeasures):
-        yield from share_facts(one.resource, one.found)[1:]
+        # How long each request waits, and what is done of its own there, is no word of somebody else.
+        told = share_facts(one.resource, one.found)[1:]
+        yield from (fact for fact in told if fact.rule not in {OUTSIDE_S.says, OWN_USE.says})
     else:
         yield from witnesses(one)
 

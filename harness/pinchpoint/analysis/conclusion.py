@@ -26,7 +26,12 @@ from pinchpoint.report import units
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    """What the steps came to; the verdict adds tables and outlook to it, the explanation reads ``sure``."""
+    """What the steps came to; the verdict adds tables and outlook to it.
+
+    Attributes:
+        why: why nobody is named though the run is valid evidence, in words; "" where somebody is, or nothing
+            was reached. The explanation has it, and ``sure`` and ``blocking``.
+    """
 
     outcome: Outcome
     summary: str
@@ -36,6 +41,7 @@ class Conclusion:
     experiment: str | None = None
     sure: Trust | None = None
     blocking: tuple[Gate, ...] = ()
+    why: str = ""
 
 
 def conclude(case: Case) -> Conclusion:
@@ -47,7 +53,7 @@ def conclude(case: Case) -> Conclusion:
     nothing = _nothing_to_judge(case)
     if nothing or case.stage is None:
         why, remedy = nothing or ("nothing was measured", summary.LONGER)
-        return Conclusion("inconclusive", summary.inconclusive_words(why, ()), experiment=remedy)
+        return Conclusion("inconclusive", summary.inconclusive_words(why, ()), experiment=remedy, why=why)
     if case.found:
         return _used_up(case, case.stage)
     return _nothing_used_up(case, case.stage)
@@ -147,6 +153,7 @@ def _used_up(case: Case, stage: Stage) -> Conclusion:
             candidates=candidates,
             experiment=sure.experiment or summary.experiment(case.flows, case.found),
             sure=sure,
+            why=why,
         )
     equal = second if second is not None and len(second.evidence) >= len(first.evidence) else None
     return Conclusion(
@@ -172,6 +179,7 @@ def _nothing_used_up(case: Case, stage: Stage) -> Conclusion:
         summary.inconclusive_words(why, candidates),
         candidates=candidates,
         experiment=found[0].experiment if found else summary.experiment(case.flows, ()),
+        why=why,
     )
 
 

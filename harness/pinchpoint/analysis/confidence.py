@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pinchpoint.analysis.blame import rank, strangers, suspects, unwatched
-from pinchpoint.analysis.doubts import doubts
+from pinchpoint.analysis.blame import GENERATOR, rank, strangers, suspects, unwatched
+from pinchpoint.analysis.doubts import doubts, unseen_behind
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.inputs import Inputs
 from pinchpoint.analysis.knee import Knee
-from pinchpoint.analysis.measures import CpuMeasures, ShareMeasures, told
+from pinchpoint.analysis.measures import CpuMeasures, ShareMeasures, not_measured, readings, told
 from pinchpoint.analysis.resample import block_rows
 from pinchpoint.analysis.resources import Resource
 from pinchpoint.analysis.seen import stolen, unseen
@@ -27,6 +27,7 @@ from pinchpoint.analysis.thresholds import (
     STABLE_HIGH,
     STABLE_MEDIUM,
     STOLEN,
+    STRANGERS,
 )
 from pinchpoint.analysis.verdict import Confidence
 from pinchpoint.report import units
@@ -157,12 +158,21 @@ def _lowering(
     yield from doubts(inputs, first, resources, stage, flows)
     if len(found) > 1 and not found[1].demoted and len(found[1].evidence) >= len(first.evidence):
         yield "another resource is used up as well"
-    if isinstance(first.found, CpuMeasures) and len(first.resource.tiers) > 1 and not first.found.uses:
-        yield "which tier uses the shared cores was not measured"
+    if isinstance(first.found, CpuMeasures):
+        yield from _of_shared_cores(first.resource, first.found)
     yield from unseen(inputs)
     yield from stolen(inputs)
     crashed = [event.get("tier") for event in inputs.events if event.get("event") == "tier_crashed"]
     yield from (f"the {tier} tier crashed during the run" for tier in crashed)
+
+
+def _of_shared_cores(resource: Resource, found: CpuMeasures) -> Iterator[str]:
+    """That it is not known who uses a pool of cores, or that the load generator uses too much of it."""
+    if len(resource.tiers) > 1 and not set(found.uses) & set(resource.tiers):
+        yield "which tier uses the shared cores was not measured"
+    own = found.uses.get(GENERATOR, 0.0)
+    if own >= STRANGERS.value:
+        yield f"the load generator used {units.percent(own)} of these cores: without it they may carry more"
 
 
 def _untold(inputs: Inputs, first: Suspicion, stage: Stage) -> Untold | None:
@@ -170,8 +180,25 @@ def _untold(inputs: Inputs, first: Suspicion, stage: Stage) -> Untold | None:
     if first.resource.type == "disk" and not told(first.resource, stage.rows):
         return seldom(first.resource, stage.rows)
     return (
-        _its_own_lag(inputs, first) or _stolen_from(inputs, first) or _not_the_farm(first) or _any_size(first)
+        _its_own_lag(inputs, first)
+        or _stolen_from(inputs, first)
+        or _not_the_farm(first)
+        or _any_size(first)
+        or _behind_it(inputs, first)
     )
+
+
+def _behind_it(inputs: Inputs, first: Suspicion) -> Untold | None:
+    """Why nothing outside, and no pool, can be named: what it is the victim of may be what nobody saw.
+
+    Both are named only where everything deeper has room (METHOD step 5), which then is not known.
+    """
+    missing = unseen_behind(inputs, first) if first.kind in {"external", "pool"} else ()
+    if not missing:
+        return None
+    what = listed(list(missing))
+    why = f"whether everything else has room is not known: {what}"
+    return Untold(why, f"Watch the whole farm ({what}), and run the same plan again.")
 
 
 def _stolen_from(inputs: Inputs, first: Suspicion) -> Untold | None:
@@ -200,15 +227,22 @@ def _any_size(first: Suspicion) -> Untold | None:
 
 def seldom(disk: Resource, rows: Rows) -> Untold:
     """Why nothing can be said of a disk that was read too seldom."""
-    read = int(np.isfinite(disk.columns["reads"][rows]).sum())
     place = disk.hosts[0]
     where = f"all disks of {place} together" if disk.whole else f"the {disk.role} disk of {place}"
+    missing = not_measured(disk, rows)
+    if missing:
+        what = f"{listed(list(missing))} of {where}"
+        why = f"nobody measured {what}: whether it is at a limit or merely slow takes that"
+        return Untold(why, f"Have {what} measured as well, and run the same plan again.")
+    read = readings(disk, rows)
     why = (
         f"{where} {'were' if disk.whole else 'was'} read {read} times only in {len(rows)} steps: whether "
         f"it is at a limit or merely slow takes {MIN_SAMPLES.value:.0f} readings"
     )
-    longer = _longer(MIN_SAMPLES.value / max(read, 1))
-    return Untold(why, f"Have {where} read more often, or {longer}; then run again.")
+    times = MIN_SAMPLES.value / max(read, 1)
+    # No longer run than one can be asked for would do: then only reading it more often does.
+    longer = f", or {_longer(times)}" if 1.5 * times <= MOST_TIMES else ""
+    return Untold(why, f"Have {where} read more often{longer}; then run again.")
 
 
 def _longer(times: float) -> str:

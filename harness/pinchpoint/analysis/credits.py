@@ -47,7 +47,10 @@ def credit_words(resources: Iterable[Resource], rows: Rows) -> Iterator[str]:
         if one.baseline is None or entry is None or entry.burst is None:
             continue
         io = sum(mean_of(one, way, rows) or 0.0 for way in ("reads", "writes"))
-        done = limits_words(io, mean_of(one, "bytes", rows))
+        size, burst = mean_of(one, "bytes", rows) or 0.0, one.limits or one.baseline
+        if _more(io, burst.iops) or _more(size, burst.bytes_per_s):
+            continue  # not even on credits: it is not what was declared
+        done = limits_words(io, size)
         name = one.hosts[0] if one.whole else f"{one.roles[0].tier}.{one.role}"
         caps = caps_words(entry, _count(one))
         did = f"{name}: it did {done}, and {entry.name} does {caps} for good"
@@ -63,6 +66,10 @@ def _beyond(rate: Floats, limit: float | None) -> bool:
     if limit is None or not len(measured):
         return False
     return bool(np.quantile(measured, USUALLY) > limit * (1 + CAP_MATCH.value))
+
+
+def _more(done: float, limit: float | None) -> bool:
+    return limit is not None and done > limit * (1 + CAP_MATCH.value)
 
 
 def _profile(resource: Resource) -> Profile | None:

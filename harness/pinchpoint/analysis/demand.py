@@ -25,6 +25,9 @@ from pinchpoint.analysis.series import Floats, Samples
 from pinchpoint.analysis.shared import find_connections, find_interfaces, find_locks
 from pinchpoint.analysis.stores import find_pools
 
+FOLDERS = ("files",)
+"""Tiers that may be a mere folder, without processes of their own."""
+
 
 def find_resources(inputs: Inputs, flows: tuple[Flow, ...]) -> tuple[Resource, ...]:
     """Every resource the run tells something about (METHOD step 3, at one load level)."""
@@ -65,6 +68,7 @@ def _cpu_pools(inputs: Inputs) -> Iterator[Resource]:
     for (machine, cores), group in groupby(sorted(users, key=pool), key=pool):
         hosts = list(group)
         everyone = [host.name for host in inputs.on_machine(machine)]
+        rest = [host for host in inputs.on_machine(machine) if not host.cores]
         names, tiers = placed(hosts)
         name = ",".join(map(str, cores))
         yield Resource(
@@ -81,8 +85,16 @@ def _cpu_pools(inputs: Inputs) -> Iterator[Resource]:
                 "use:generator": _generator_use(inputs, machine, cores),
                 "running": _running(inputs, hosts),
                 **{f"use:{tier}": _tier_use(inputs, tier, hosts) for tier in tiers},
+                **{f"use:{tier}": _tier_use(inputs, tier, rest) for tier in _others(rest, tiers)},
             },
         )
+
+
+def _others(unknown: list[Host], tiers: tuple[str, ...]) -> Iterator[str]:
+    """Tiers beside those of a pool of whose processes nobody knows where they run: they may use it, too."""
+    for tier in dict.fromkeys(host.tier for host in unknown):
+        if tier not in (*tiers, *FOLDERS):
+            yield tier
 
 
 def _tier_use(inputs: Inputs, tier: str, hosts: list[Host]) -> Floats:

@@ -23,9 +23,10 @@ from pinchpoint.analysis.ground import Gain, Ground, advise
 from pinchpoint.analysis.measures import DiskMeasures, measure_disk
 from pinchpoint.analysis.resources import COMMIT_ROLES, Resource
 from pinchpoint.analysis.slowness import slowness, write_and_flush_s
-from pinchpoint.analysis.thresholds import HARDLY, MOSTLY_READS, at_least
+from pinchpoint.analysis.thresholds import HARDLY, MOSTLY_READS, STARTED, at_least
 from pinchpoint.analysis.verdict import Advice, Kind
 from pinchpoint.report import units
+from pinchpoint.report.words import listed
 
 FARM = "farm.yaml"
 
@@ -35,7 +36,7 @@ class Held:
     """A disk that limits, as it was declared and measured.
 
     Attributes:
-        target: ``sql.log``; of all disks of a machine its host.
+        target: ``sql.log``, all roles of a device that has several; of all disks of a machine its host.
         profile: the entry of the catalogue it was declared to be, with how many are striped; None where none.
         rates: what it does now.
     """
@@ -74,7 +75,8 @@ def measure_it(kind: Kind, target: str, role: str) -> Advice:
 def _held(resource: Resource, found: DiskMeasures) -> Held:
     role = resource.roles[0] if resource.roles else None
     name = resource.whole or (role.profile if role else None)
-    target = f"{role.tier}.{role.role}" if role and resource.whole is None else resource.hosts[0]
+    names = [f"{one.tier}.{one.role}" for one in resource.roles if resource.whole is None]
+    target = listed(list(dict.fromkeys(names))) or resource.hosts[0]
     return Held(
         target=target,
         profile=known(name),
@@ -263,18 +265,32 @@ def _latency(ground: Ground, found: DiskMeasures, held: Held) -> Iterator[Advice
             f"Give {held.target} a disk of lower latency: {units.seconds(latency_s)} a {each}, as {name}, "
             f"in place of {units.seconds(now_s)}{named}"
         )
-        yield advise(kind, held.target, what, _recomputed(ground, latency_s, now_s))
+        left = _left(ground, latency_s, now_s)
+        yield advise(kind, held.target, f"{what}{_at_its_rate(ground, left)}", _recomputed(ground, left))
 
 
-def _recomputed(ground: Ground, latency_s: float, now_s: float | None) -> Gain:
+def _left(ground: Ground, latency_s: float, now_s: float | None) -> float | None:
+    """The share of the operations' time that is left with that latency; None where that is not known."""
+    share = ground.first.disk.wait_ratio if ground.first.disk else None
+    return None if share is None or not now_s else 1 - share * (1 - latency_s / now_s)
+
+
+def _at_its_rate(ground: Ground, left: float | None) -> str:
+    """Of a load that kept its schedule no more is done by that alone: its operations take less time."""
+    waiting = ground.first.disk.waiting if ground.first.disk else None
+    flow = next((one for one in ground.case.flows if one.load.scenario == waiting), None)
+    if left is None or flow is None or not flow.load.scheduled or (flow.started_ratio or 1) < STARTED.value:
+        return ""
+    return f"; at the rate of its schedule {waiting} then takes {units.percent(left)} of its time"
+
+
+def _recomputed(ground: Ground, left: float | None) -> Gain:
     state = ground.first.disk
-    share = state.wait_ratio if state else None
-    if share is None or not now_s:
+    if left is None or state is None:
         return Gain(None, ground.until().limit, "how much of the operations' time waits for it is not known")
-    left = 1 - share * (1 - latency_s / now_s)
-    waits = units.percent(share)
+    waits = units.percent(state.wait_ratio)
     assumes = f"{SAME}; the {waits} of the operations' time that waits for it shrinks with its latency"
-    times = ground.rounds(state.waiting if state else None, left)
+    times = ground.rounds(state.waiting, left)
     return ground.until(times, "the rest of the operations' time", assumes)
 
 
@@ -294,7 +310,9 @@ def _other_latencies(ground: Ground, now_s: float | None) -> Iterator[tuple[str,
             found = measure_disk(one, stage.rows)
             taken = write_and_flush_s(one, found)
             if taken is not None and taken < now_s and found.io:
-                others[f"{one.roles[0].tier}.{one.role} has here"] = taken
+                role = one.roles[0]
+                alike = (role.tier, role.role) == (first.roles[0].tier, first.role)
+                others[f"{role.tier}.{role.role} has {f'on {role.host}' if alike else 'here'}"] = taken
     if others:
         name = min(others, key=others.__getitem__)
         yield name, others[name]

@@ -14,11 +14,13 @@ from pinchpoint.analysis.inputs import Inputs
 from pinchpoint.analysis.measures import DiskMeasures, ShareMeasures, busy, measure_cpu, measure_disk
 from pinchpoint.analysis.movement import COUNT_ERROR, Movement
 from pinchpoint.analysis.resources import Resource
+from pinchpoint.analysis.seen import unseen_at
 from pinchpoint.analysis.series import Floats, mean, spread
 from pinchpoint.analysis.signature import Suspicion, ignored
 from pinchpoint.analysis.slowness import MINOR_SHARE, write_and_flush_s
 from pinchpoint.analysis.stages import Rows, Stage
 from pinchpoint.analysis.thresholds import (
+    DISK_SHIFT,
     HARDLY,
     MOSTLY_READS,
     NO_LATENCY_S,
@@ -114,6 +116,15 @@ def _unasked_behind(inputs: Inputs, tiers: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(one for one in _behind(inputs, tiers) if not np.isfinite(at_work(inputs, one)).any())
 
 
+def unseen_behind(inputs: Inputs, first: Suspicion) -> tuple[str, ...]:
+    """What was not seen at all of the tiers of a suspect, and of those they may wait for.
+
+    Where a deeper tier's server told of its sessions, it is known whether anybody waits for it.
+    """
+    own = first.resource.tiers
+    return tuple(unseen_at(inputs, (*own, *_unasked_behind(inputs, own))))
+
+
 def _strange_sessions(inputs: Inputs, tiers: tuple[str, ...], flows: tuple[Flow, ...]) -> Iterator[str]:
     """Sessions at work in a deeper tier that are none of a scenario's, nor can all be of these tiers."""
     there = sum(flow.going_on(tier) for flow in flows for tier in tiers)
@@ -144,8 +155,13 @@ def _alike(first: Suspicion, io: Movement) -> Iterator[str]:
     if first.kind in {"disk_latency", "disk_concurrency"} and io.slope is None:
         even = "the load came evenly, whatever was outstanding"
         yield f"{even if first.resource.even else 'what was outstanding did not move'}: {limit}"
+    shift = first.resource.shift
+    if first.kind == "disk_warm_up" and shift is not None and shift.fell_back >= DISK_SHIFT.value:
+        yield f"it fell again by {units.percent(shift.fell_back)} meanwhile: latency that goes up and down"
     if first.kind == "disk_device" and io.slope is None:
         yield "what was outstanding did not move: I/Os that merely take so long"
+    if first.kind in {"disk_latency", "disk_concurrency"} and io.follows and io.lumps:
+        yield f"I/Os end in lumps, and nothing else moved: {limit} that lets them through so"
     counted = io.slope is None or io.follows or io.spread is not None
     if first.kind in {"disk_latency", "disk_device"} and not counted:
         yield f"too few I/Os end at a time to tell how evenly: {limit}"
@@ -159,6 +175,12 @@ def _as_even(first: Suspicion, found: DiskMeasures) -> Iterator[str]:
     hidden = REGULATOR_FLAT.value * moves.count < COUNT_ERROR
     if not declared and moves.flat and not moves.any_size and hidden:
         yield "few I/Os end in a second: those of a device whose times hardly differ"
+    elif not declared and moves.flat and not moves.any_size and moves.irregular:
+        yield "many I/Os end in a second: those of a device, each of which takes a time of its own,"
+    if not declared and moves.by_large:
+        yield "only larger I/Os tell that more outstanding gets no more done: I/Os that merely take so long"
+    if declared and found.held is None and not at_least(found.utilisation, UTILISATION) and not moves.queued:
+        yield "it is near its declared limit without its pauses alone: I/Os that each take their time"
     taken = write_and_flush_s(first.resource, found)
     if not first.exact and not found.moves["io"].queued and not at_least(taken, NO_LATENCY_S):
         yield "one I/O at a time, each of excellent latency: just the time they take"
@@ -176,13 +198,16 @@ def _more_readers(first: Suspicion, flows: tuple[Flow, ...]) -> Iterator[str]:
 
 
 def _shared_limits(first: Suspicion, resources: tuple[Resource, ...], stage: Stage) -> Iterator[str]:
-    """Disks that together are held as flat as only a regulator is, and neither of them alone."""
-    if first.resource.type != "disk" or first.resource.whole is not None:
+    """Disks that together are held as flat as only a regulator is, and neither of them alone.
+
+    Also those of several machines: volumes of one storage system. A load that comes evenly may be spread over
+    them by chance, and is together as even as it came.
+    """
+    if first.resource.type != "disk" or first.resource.whole is not None or first.resource.even:
         return
     own = _io(first.resource, stage.rows)
     for other in resources:
-        apart = other.key == first.resource.key or other.whole is not None
-        if other.type != "disk" or apart or other.machine != first.resource.machine:
+        if other.type != "disk" or other.key == first.resource.key or other.whole is not None or other.even:
             continue
         its = _io(other, stage.rows)
         part, whole = mean(its), mean(own + its)

@@ -93,6 +93,8 @@ def cpu_evidence(resource: Resource, found: CpuMeasures) -> frozenset[str]:
         return frozenset()
     if resource.type != "cpu" and not _stands_out(found):
         return frozenset()
+    if at_leisure(resource, found):
+        return frozenset()
     # Pressure of the whole machine can witness for a pool, and for a quota, whose tasks then wait for CPU;
     # one thread at its limit makes nobody else wait, but its server knows how long it was at work.
     witness = (resource.type == "cpu" or found.quota) and at_least(found.pressure, PRESSURE)
@@ -104,6 +106,15 @@ def cpu_evidence(resource: Resource, found: CpuMeasures) -> frozenset[str]:
 def cpu_limit(resource: Resource) -> Threshold:
     """From which busy ratio on this resource is used up."""
     return THREAD_BUSY if resource.type == "thread" else UTILISATION
+
+
+def at_leisure(resource: Resource, found: CpuMeasures) -> bool:
+    """Whether a server says that its one thread had work for less than nine tenths of the time.
+
+    What kept a core busy is then no limit: a child that writes a snapshot, a thread that spins while it waits
+    for work (METHOD, section 2: the utilisation is what the server says, never the host's CPU).
+    """
+    return resource.type == "thread" and found.witness is not None and found.witness < UTILISATION.value
 
 
 def _stands_out(found: CpuMeasures) -> bool:

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from pinchpoint.analysis.blame import owner
+from pinchpoint.analysis.blame import GENERATOR, owner
 from pinchpoint.analysis.evidence import DiskState, cpu_limit
 from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures, ShareMeasures
 from pinchpoint.analysis.resources import Resource
 from pinchpoint.analysis.share_facts import share_facts
 from pinchpoint.analysis.signature import Suspicion
-from pinchpoint.analysis.slowness import slowness, write_and_flush_s
+from pinchpoint.analysis.slowness import slow_way, slowness, too_long, write_and_flush_s
 from pinchpoint.analysis.thresholds import (
     BACKLOG,
     BY_SIZE,
+    DISK_SHIFT,
     FLAT,
+    NO_LATENCY_S,
     PRESSURE,
     REGULATOR_FLAT,
     THREAD_BUSY,
@@ -24,6 +26,7 @@ from pinchpoint.analysis.thresholds import (
     WAITING_IO,
     Threshold,
     at_least,
+    at_most,
 )
 from pinchpoint.analysis.verdict import Fact
 from pinchpoint.report import units
@@ -36,7 +39,7 @@ SHARES_TOLD = {
 AS_COUNTED = ", as the database counts it: nobody looked at the disk"
 OF_DATA = ("disk.writes_per_s", "disk.write_latency_s")
 """What is recorded of data I/O apart, where it can be told from flushes (METHOD section 2)."""
-SPREADS = (FLAT, REGULATOR_FLAT, BY_SIZE)
+SPREADS = (REGULATOR_FLAT, BY_SIZE, DISK_SHIFT)
 """Rules about how a rate moves: no threshold for the rate they are about."""
 
 
@@ -113,7 +116,9 @@ def _cpu_facts(resource: Resource, found: CpuMeasures) -> Iterator[Fact]:
     yield _busy(resource, found, "E1")
     if found.pressure is not None:
         text = f"somebody waited for CPU {units.percent(found.pressure)} of the time"
-        kind = "E4" if resource.type == "cpu" and found.pressure >= PRESSURE.value else "context"
+        # As in ``evidence.cpu_evidence``: of a pool, or of a quota, whose tasks then wait for CPU.
+        own = resource.type == "cpu" or found.quota
+        kind = "E4" if own and found.pressure >= PRESSURE.value else "context"
         fact = _fact(resource, text, "pressure.cpu_ratio", found.pressure, kind, PRESSURE, "")
         yield replace(fact, host=host or "")
     if found.witness is not None:
@@ -121,7 +126,7 @@ def _cpu_facts(resource: Resource, found: CpuMeasures) -> Iterator[Fact]:
         kind = "E4" if resource.type == "thread" and found.witness >= THREAD_BUSY.value else "context"
         yield _fact(resource, text, "db.main_thread.busy_ratio", found.witness, kind, THREAD_BUSY, "")
     for tier, share in found.uses.items():
-        if tier == "generator":
+        if tier == GENERATOR:
             text = f"the load generator used {units.percent(share)} of it"
             yield Fact(text, "generator.cpu_ratio", share)
         else:
@@ -137,22 +142,62 @@ def _disk_facts(one: Suspicion, found: DiskMeasures) -> Iterator[Fact]:
     if one.kind == "disk_cap":
         yield _at_cap(resource, found, state)
     if one.kind in {"disk_burst_exhausted", "disk_warm_up"}:
-        yield _fact(resource, f"I/O {shift_words(resource)}", rate, found.level, "E1")
+        yield _shifted(resource, found)
     if one.contradicted:
         text = f"{share_words(found, 'the declared limit')}, which is therefore wrong"
         fact = _fact(resource, text, rate, found.mean, "context")
-        yield replace(fact, threshold=_cap(resource, found), source="declared")
-    durable = write_and_flush_s(resource, found)
+        yield replace(fact, threshold=declared(resource, found), source="declared")
     if one.kind in {"disk_device", "disk_latency"}:
-        text = f"a write took {units.seconds(durable)}, a read {units.seconds(found.read_s)}"
-        yield _fact(resource, text, "disk.write_latency_s", durable, "E1", slowness(resource))
-    if one.kind == "disk_device" and found.outstanding is not None:
-        text = f"{found.outstanding:.3g} I/Os were outstanding, and more brought no more of them done"
-        yield _fact(resource, text, "disk.outstanding", found.outstanding, "E1", WAITING_IO)
+        yield from sorted(_slow_facts(one, found), key=lambda fact: fact.evidence)  # E1 first
     if one.kind == "disk_concurrency":
-        text = f"reads took {units.seconds(found.read_s)}, no limit is near: more at once would get more done"
-        yield _fact(resource, text, "disk.read_latency_s", found.read_s, "E1")
+        text = f"reads took no more than they may ({units.seconds(found.read_s)}), and no limit is near: "
+        text += "more at once would get more done"
+        yield _fact(resource, text, "disk.read_latency_s", found.read_s, "E1", slowness(resource))
     yield from _disk_witnesses(one, found)
+
+
+def _shifted(resource: Resource, found: DiskMeasures) -> Fact:
+    """How its level changed: the figure is that of the level it came to."""
+    shift = resource.shift
+    rate = way_metric(found, shift.of if shift else "io")
+    return _fact(resource, shift_words(resource), rate, shift.after if shift else None, "E1", DISK_SHIFT)
+
+
+def _slow_facts(one: Suspicion, found: DiskMeasures) -> Iterator[Fact]:
+    device = one.kind == "disk_device"
+    yield _latency(one.resource, found, device=device)
+    if device and found.outstanding is not None:
+        text, count = _queue_words(found), found.outstanding
+        yield _fact(one.resource, text, "disk.outstanding", count, "E1", WAITING_IO)
+
+
+def _latency(resource: Resource, found: DiskMeasures, *, device: bool) -> Fact:
+    """How long its I/Os take: of the way, and against the limit, by which they were found to take too long.
+
+    What is waited for may be within its role's limit and not excellent; of a device of which it is not known
+    how its rate moves PAL's rule stands in, and one whose rate is known to stay need not be slow at all.
+    """
+    times = {"write": write_and_flush_s(resource, found), "read": found.read_s}
+    slow, limit = slow_way(resource, found), slowness(resource)
+    way: str = slow or "write"
+    if slow is None and device:
+        way, limit = max(times, key=lambda name: times[name] or 0.0), too_long(found)
+    elif slow is None:
+        limit = NO_LATENCY_S
+    holds = at_least(times[way], limit)
+    own = " with its flush" if times["write"] != found.write_s else ""
+    texts = {"write": f"a write{own} took {units.seconds(times['write'])}"}
+    texts["read"] = f"a read took {units.seconds(found.read_s)}"
+    text = ", ".join(texts[name] for name in dict.fromkeys([way, *texts]) if times[name] is not None)
+    kind = "E1" if holds else "context"
+    return _fact(resource, text, f"disk.{way}_latency_s", times[way], kind, limit if holds else None)
+
+
+def _queue_words(found: DiskMeasures) -> str:
+    count = units.count(found.outstanding or 0.0)
+    if found.moves["io"].stays:
+        return f"{count} I/Os were outstanding, and more brought no more of them done"
+    return f"{count} I/Os were outstanding all the time: whether more would get more done was not seen"
 
 
 def _at_cap(resource: Resource, found: DiskMeasures, state: DiskState) -> Fact:
@@ -165,9 +210,8 @@ def _at_cap(resource: Resource, found: DiskMeasures, state: DiskState) -> Fact:
             text += f", {used} while it had I/O to do"
         if found.spread is not None:
             text += f"; {units.percent(found.spread)} of spread"
-        rule = FLAT if state.at_cap else UTILISATION
-        fact = _fact(resource, text, rate, found.mean, "E1", rule)
-        return replace(fact, threshold=_cap(resource, found), source="declared")
+        fact = _fact(resource, text, rate, found.mean, "E1", UTILISATION)
+        return replace(fact, threshold=declared(resource, found), source="declared")
     if not found.moves[found.binding].flat and resource.pace is not None:
         most = units.percent(resource.pace.follows_at_most)
         text = f"{held_words(resource, found)}: bytes follow at most {most} of a change in size"
@@ -184,8 +228,13 @@ def as_recorded(resource: Resource, metric: str) -> str:
 
 def rate_metric(found: DiskMeasures) -> str:
     """The metric of what binds a disk, of the way most of its I/O goes."""
+    return way_metric(found, found.binding)
+
+
+def way_metric(found: DiskMeasures, of: str) -> str:
+    """The metric of a disk's ``io`` or ``bytes``, of the way most of its I/O goes."""
     way = "read" if (found.reads_ratio or 0.0) > 1 / 2 else "write"
-    return f"disk.{way}s_per_s" if found.binding == "io" else f"disk.{way}_bytes_per_s"
+    return f"disk.{way}s_per_s" if of == "io" else f"disk.{way}_bytes_per_s"
 
 
 def witnesses(one: Suspicion) -> Iterator[Fact]:
@@ -193,19 +242,24 @@ def witnesses(one: Suspicion) -> Iterator[Fact]:
     if isinstance(one.found, DiskMeasures):
         yield from _disk_witnesses(one, one.found)
     elif isinstance(one.found, CpuMeasures):
-        yield from (
-            fact for fact in _cpu_facts(one.resource, one.found) if fact.metric.startswith("pressure")
-        )
+        # Of a thread only its server can tell: one at its limit makes nobody else wait for CPU.
+        whose = "db." if one.resource.type == "thread" else "pressure."
+        yield from (fact for fact in _cpu_facts(one.resource, one.found) if fact.metric.startswith(whose))
 
 
 def shift_words(resource: Resource) -> str:
-    """How a disk's level changed: ``fell from 3,500/s to 500/s though no less was waiting``."""
+    """How a disk's level changed: ``I/O fell from 3,500/s to 500/s though no less was waiting``."""
     shift = resource.shift
     if shift is None:
         return ""
     way, less = ("fell", "less") if shift.after < shift.before else ("rose", "more")
-    levels = f"from {units.per_second(shift.before)} to {units.per_second(shift.after)}"
-    return f"{way} {levels} though no {less} was waiting"
+    of_bytes = shift.of == "bytes"
+    levels = [
+        f"{units.bytes_(level)} per second" if of_bytes else units.per_second(level)
+        for level in (shift.before, shift.after)
+    ]
+    of = "data" if of_bytes else "I/O"
+    return f"{of} {way} from {levels[0]} to {levels[1]} though no {less} was waiting"
 
 
 def _limit_words(resource: Resource) -> str:
@@ -214,7 +268,8 @@ def _limit_words(resource: Resource) -> str:
     return f"what the machine ({resource.instance}) can do for all its disks together"
 
 
-def _cap(resource: Resource, found: DiskMeasures) -> float | None:
+def declared(resource: Resource, found: DiskMeasures) -> float | None:
+    """The declared limit of what binds a disk: I/Os or bytes per second; None where none is declared."""
     if resource.limits is None:
         return None
     return resource.limits.iops if found.binding == "io" else resource.limits.bytes_per_s
@@ -224,8 +279,8 @@ def _disk_witnesses(one: Suspicion, found: DiskMeasures) -> Iterator[Fact]:
     resource, state = one.resource, one.disk
     if state is not None and state.waited_for:
         text = f"{units.percent(state.wait_ratio)} of the time of {state.waiting}'s operations is spent on it"
-        fact = _fact(resource, text, "operations.service", state.wait_ratio, "E4", WAIT_SHARE, "")
-        yield replace(fact, host="")
+        fact = _fact(resource, text, "operations.service", state.wait_ratio, "E4", WAIT_SHARE)
+        yield replace(fact, host="", instance=state.waiting)
     yield from _told(one, found)
     if found.pressure is not None:
         text = f"somebody waited for I/O {units.percent(found.pressure)} of the time"
@@ -249,8 +304,8 @@ def _told(one: Suspicion, found: DiskMeasures) -> Iterator[Fact]:
             continue
         text, evidence, limit = {
             "share": (f"{units.percent(value)} of {SHARES_TOLD.get(view.metric)}", kind, WAIT_SHARE),
-            "count": (f"{value:.3g} operations waited for it at any time", kind, None),
-            "backlog": (f"{value:.3g} compactions waited for their turn", backed_up, BACKLOG),
+            "count": (f"{units.count(value)} operations waited for it at any time", kind, None),
+            "backlog": (f"{units.count(value)} compactions waited for their turn", backed_up, BACKLOG),
         }[of]
         text = f"{text}, as the store says"
         fact = _fact(one.resource, text, view.metric, value, evidence, limit, view.instance)
@@ -272,13 +327,16 @@ def held_words(resource: Resource, found: DiskMeasures) -> str:
 
 def share_words(found: DiskMeasures, limit: str) -> str:
     """What was done of a declared limit: ``I/O held at 499/s, 99.8 % of the declared limit``."""
-    return f"{_held_at(found, found.mean)}, {units.percent(found.utilisation)} of {limit}"
+    held = at_most(found.spread, FLAT) or found.moves[found.binding].any_size
+    return f"{_held_at(found, found.mean, held=held)}, {units.percent(found.utilisation)} of {limit}"
 
 
-def _held_at(found: DiskMeasures, rate: float | None) -> str:
+def _held_at(found: DiskMeasures, rate: float | None, *, held: bool = True) -> str:
+    """``held``: whether the rate stayed, rather than being a mean."""
+    at = "held at" if held else "at"
     if found.binding == "bytes":
-        return f"data held at {units.bytes_(rate)} per second"
-    return f"I/O held at {units.per_second(rate)}"
+        return f"data {at} {units.bytes_(rate)} per second"
+    return f"I/O {at} {units.per_second(rate)}"
 
 
 def _name(resource: Resource) -> str:

@@ -140,7 +140,11 @@ def _commits(load: Load, traffic: Traffic) -> Latency | None:
 
 
 def _started_ratio(inputs: Inputs, load: Load, traffic: Traffic) -> float | None:
-    """Started ÷ scheduled by the generators' own count, else by what was dropped."""
+    """Started ÷ scheduled by the generators' own count, else by what was dropped.
+
+    Their counts are samples, of which some may be lost; operations are not: what ended had been started, and
+    what ended or was dropped had been scheduled.
+    """
     if not load.scheduled:
         return None
     totals = {}
@@ -152,9 +156,9 @@ def _started_ratio(inputs: Inputs, load: Load, traffic: Traffic) -> float | None
         ]
         totals[metric] = sum(one.sum() for one in series if one is not None) if series else None
     scheduled, started = totals.values()
-    if scheduled and started is not None:
-        return min(1.0, started / scheduled)
     offered = traffic.count + traffic.dropped
+    if scheduled and started is not None:
+        return min(1.0, max(started, traffic.count) / max(scheduled, offered))
     return traffic.count / offered if offered else None
 
 

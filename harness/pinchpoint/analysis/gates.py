@@ -163,7 +163,8 @@ def _little(inputs: Inputs, flow: Flow) -> Iterator[Gate]:
     client = rate * CLIENT_TIME_S.value / users
     held = -(LITTLE.value + edge) <= gap <= max(LITTLE.value + edge, client)
     text = (
-        f"{flow.load.scenario}: {users:g} users, their operations account for {accounted:.3g} (Little's law)"
+        f"{flow.load.scenario}: {units.count(users)} users, their operations account for "
+        f"{units.count(accounted)} (Little's law)"
     )
     if not held:
         text += ": the load generator did something else in between"

@@ -10,7 +10,7 @@ from pinchpoint.analysis.capacity import SAME, Demand
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.disk_types import limits_words
 from pinchpoint.analysis.measures import Measures
-from pinchpoint.analysis.output import others, reach
+from pinchpoint.analysis.output import beyond, others, reach
 from pinchpoint.analysis.resources import Resource
 from pinchpoint.analysis.signature import Suspicion
 from pinchpoint.analysis.verdict import Advice, Kind
@@ -51,10 +51,13 @@ class Ground:
 
     @property
     def machine(self) -> Demand | None:
-        """All disks together of the machine a disk is in, where its caps are known and hold for that disk."""
+        """All disks together of the machine a disk is in, where its caps are known and hold for that disk.
+
+        Caps that are exceeded already are those of another machine.
+        """
         attached = {role.attached for role in self.first.resource.roles}
         for one in self.demands:
-            same = one.resource.machine == self.first.resource.machine
+            same = one.resource.machine == self.first.resource.machine and not beyond(one)
             if one.resource.whole and same and attached & {r.attached for r in one.resource.roles}:
                 return one if one.resource.key != self.first.resource.key else None
         return None
@@ -74,6 +77,14 @@ class Ground:
         found = self.after
         return found[0].ceiling_ratio if found else None
 
+    def _words(self, one: Demand) -> str:
+        """What limits then; the host, too, where it is called as what limits now."""
+        own = self.first.resource
+        text = limit_words(one)
+        same = own.whole is None and own.type == one.resource.type
+        alike = same and text == f"{_thing(own)}{_of(own, self.first.found)}"
+        return f"{text} ({owner(one.resource, one.found)[1]})" if alike else text
+
     def rounds(self, scenario: str | None, left: float) -> float:
         """How many times as often users come round whose operations take only ``left`` of what they take now.
 
@@ -85,7 +96,7 @@ class Ground:
 
     def until(self, own: float | None = None, again: str = "", assumes: str = "") -> Gain:
         """The gain until something else limits, or ``again`` the same at ``own`` times the throughput now."""
-        ends = [(one.ceiling_ratio, limit_words(one), one.assumes) for one in self.after]
+        ends = [(one.ceiling_ratio, self._words(one), one.assumes) for one in self.after]
         if own is not None:
             ends.append((own, again, assumes or SAME))
         if not ends:

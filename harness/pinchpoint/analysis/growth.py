@@ -24,7 +24,7 @@ from pinchpoint.analysis.verdict import Fact
 from pinchpoint.report import units
 
 WAITING: Mapping[ResourceType, tuple[str, str, Callable[[float], str]]] = {
-    "disk": ("what is outstanding", "disk.outstanding", "{:.3g} I/Os".format),
+    "disk": ("what is outstanding", "disk.outstanding", lambda value: f"{units.count(value)} I/Os"),
     "cpu": ("the time in which somebody waits for CPU", "pressure.cpu_ratio", units.percent),
     "allowance": ("the time in which somebody waits for CPU", "pressure.cpu_ratio", units.percent),
     "lock": ("the share of operations that wait for locks", "db.lock_waiters", units.percent),
@@ -125,6 +125,19 @@ def _queue(one: Suspicion, measured: Sequence[Measures], use: Floats, climb: Cli
     return _fact(one, text, metric, float(waiting[known][-1]), "E2", RISES)
 
 
+def why_untold(one: Suspicion, climb: Climb, kind: str) -> str:
+    """Why the levels cannot tell whether what waits grows (``E2``) or the ceiling fits (``E3``), else ""."""
+    if len(climb.levels) < MIN_LEVELS.value:
+        return f"{len(climb.levels)} load levels, at least {MIN_LEVELS.value:.0f} are needed"
+    resource = next((other for other in climb.resources if other.key == one.resource.key), None)
+    measured = [measure(resource, climb.rows(level)) for level in climb.levels] if resource else []
+    if kind == "E2":
+        known = [each for each in measured if one.resource.type in WAITING and _waiting(each) is not None]
+        return "" if len(known) >= MIN_LEVELS.value else "how much waits for it was not measured"
+    known = [each for each in measured if _use(each, one) is not None]
+    return "" if len(known) >= LINE else "how much of it is used is not known"
+
+
 def _waiting(found: Measures) -> float | None:
     if isinstance(found, DiskMeasures):
         return found.outstanding
@@ -137,7 +150,8 @@ def _ceiling(one: Suspicion, line: Line | None, climb: Climb) -> Fact | None:
     if line is None or abs(line.ceiling_per_s / reached - 1) > CEILING.value:
         return None
     text = _used_up_words(line, reached)
-    return _fact(one, text, "operations.throughput_per_s", line.ceiling_per_s, "E3", CEILING)
+    found = _fact(one, text, "operations.throughput_per_s", line.ceiling_per_s, "E3", CEILING)
+    return replace(found, host="", instance=climb.levels[0].scenario)
 
 
 def _outrun(line: Line | None, climb: Climb) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pinchpoint.analysis.capacity import Demand
+from pinchpoint.analysis.capacity import Demand, loads_of
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.ground import limit_words
 from pinchpoint.analysis.levels import highest_held
@@ -17,7 +17,7 @@ from pinchpoint.report import units
 
 HELD = ("disk_device", "disk_burst_exhausted")
 """Kinds beside ``AT_A_CEILING`` in which all that can be done is done."""
-QUEUE = "times grow as 1 ÷ (1 - use) of what is used most, as those of a queue that is served at random do"
+QUEUE = "times grow as 1 ÷ (1 - use) of what they use most, as those of a queue that is served at random do"
 
 
 def find_headroom(
@@ -77,6 +77,9 @@ def _of_levels(case: Case) -> Headroom | None:
             continue
         if level is None:
             first = units.load_level(case.climb.levels[0].amount, found["unit"])
+            own = (row for row in case.climb.rows_of_levels if row["scenario"] == scenario)
+            if next(own)["objectives_met"] is None:
+                return _unknown(f"the objectives of {scenario} held at no level: so much was never done")
             return _unknown(f"the objectives of {scenario} held at no level: a load below {first} would tell")
         done = found["throughput_per_s"]
         words = units.load_level(level, found["unit"])
@@ -113,8 +116,8 @@ def _of_model(case: Case, first: Suspicion | None, demands: Sequence[Demand]) ->
             share = units.percent(LEAST_USED)
             return _unknown(f"no resource is used {share} or more, or its limit is not known")
         own = open_[0]
-        room = own.ceiling_ratio
-    return _until(case, own, room)
+        room = max(1.0, own.ceiling_ratio)
+    return _until(case, own, room, (own, *others(first, demands)))
 
 
 def _one_scenario(case: Case) -> str | None:
@@ -123,13 +126,16 @@ def _one_scenario(case: Case) -> str | None:
     return case.flows[0].load.scenario if len(case.flows) == 1 else None
 
 
-def _until(case: Case, own: Demand, room: float) -> Headroom:
+def _until(case: Case, own: Demand, room: float, demands: Sequence[Demand]) -> Headroom:
+    """Until ``own`` is used up, or the times of a scenario reach their objective by what they use."""
     bound: Mapping[str, Any] | None = None
     for row in objective_table(case.inputs):
-        if row["metric"] in PERCENTILES and row["met"]:
-            reached = _at_target(own, row["value"], row["target"])
+        there = (one for one in demands if row["scenario"] in loads_of(one.resource, case.flows))
+        most = next(there, None)
+        if row["metric"] in PERCENTILES and row["met"] and most is not None:
+            reached = _at_target(most, row["value"], row["target"])
             if reached < room:
-                room, bound = reached, row
+                own, room, bound = most, reached, row
     scenario = _one_scenario(case)
     now = _now(case, scenario) if scenario else None
     why = f"until {limit_words(own)} is used up"

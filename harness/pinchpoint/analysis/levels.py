@@ -12,7 +12,7 @@ from pinchpoint.analysis.knee import Knee
 from pinchpoint.analysis.objectives import THROUGHPUT, objective_table
 from pinchpoint.analysis.series import Window
 from pinchpoint.analysis.tables import scenario_table
-from pinchpoint.analysis.thresholds import MIN_SECONDS
+from pinchpoint.analysis.thresholds import MIN_SECONDS, STARTED
 from pinchpoint.report import units
 
 SETTLE_S = 2.0
@@ -160,10 +160,14 @@ def _row(inputs: Inputs, level: Level) -> dict[str, Any]:
 
 
 def _due(there: Inputs, level: Level) -> Iterator[dict[str, Any]]:
-    """The scenario's objectives that can be asked for at this level: no more throughput than was offered."""
+    """The scenario's objectives that can be asked for at this level: no more throughput than was offered.
+
+    Where just as much was offered as is wanted, and was done, chance says which of the two was more.
+    """
     for row in objective_table(there):
         offered = level.unit == "per_s" and level.amount >= row["target"]
-        if row["scenario"] == level.scenario and (row["metric"] != THROUGHPUT or offered):
+        told = row["met"] or (row["value"] or 0.0) < STARTED.value * level.amount
+        if row["scenario"] == level.scenario and (row["metric"] != THROUGHPUT or (offered and told)):
             yield row
 
 
@@ -213,7 +217,8 @@ def highest_held(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]
         for row in own:
             if row["objectives_met"] is False:
                 break
-            held = row
+            if row["objectives_met"]:  # else nothing could be asked for: no more is done than is offered
+                held = row
         found[scenario] = {
             "unit": own[0]["unit"],
             "level": held["level"] if held else None,

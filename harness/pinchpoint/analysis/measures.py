@@ -147,16 +147,38 @@ def measure(resource: Resource, rows: Rows) -> Measures:
     return ShareMeasures(**{"used": None, "witness": None, **figures})
 
 
+TOLD_BY = {
+    "reads": "reads",
+    "writes": "writes",
+    "outstanding": "what is outstanding",
+    "busy": "how busy it is",
+}
+"""A disk's columns that tell whether it is at a limit, in words."""
+
+
 def told(resource: Resource, rows: Rows) -> bool:
     """Whether a disk was read often enough to say whether it is at a limit, or merely slow, or neither.
 
     How I/O moves from one second to the next tells a limit from a device and both from a mere delay.
     """
-    # A database that times none of its I/O has counted it all the same.
-    names = ("reads", "writes") if resource.by_database else ("reads", "writes", "outstanding", "busy")
-    columns = [resource.columns[name][rows] for name in names]
-    read = int(np.isfinite(columns).all(axis=0).sum())
+    read = readings(resource, rows)
     return read >= MIN_SAMPLES.value or read >= SEEN.value * len(rows)
+
+
+def readings(resource: Resource, rows: Rows) -> int:
+    """In how many of the rows all was read of a disk that ``told`` asks for."""
+    columns = [resource.columns[name][rows] for name in _asked(resource)]
+    return int(np.isfinite(columns).all(axis=0).sum())
+
+
+def not_measured(resource: Resource, rows: Rows) -> tuple[str, ...]:
+    """What of it was not measured at all, in words."""
+    return tuple(TOLD_BY[name] for name in _asked(resource) if mean_of(resource, name, rows) is None)
+
+
+def _asked(resource: Resource) -> tuple[str, ...]:
+    # A database that times none of its I/O has counted it all the same.
+    return ("reads", "writes") if resource.by_database else tuple(TOLD_BY)
 
 
 def untold(resources: Iterable[Resource], rows: Rows) -> tuple[Resource, ...]:

@@ -21,6 +21,7 @@ from pinchpoint.analysis.thresholds import (
     FOLLOWS,
     FULL_STEP,
     IRREGULAR,
+    MIN_SAMPLES,
     MIN_STEPS,
     MOVED,
     REGULATOR_FLAT,
@@ -46,6 +47,8 @@ SAME_SIZE = 2.0
 """I/Os up to twice as large or half as large as usual are compared with each other."""
 ROUNDING = 1e-9
 """A count that differs by exactly one is not more uneven than counting makes it."""
+LUMP = 2.0
+"""Single I/Os that end with a second, or just after it, make counts spread by less."""
 SHARED_SECONDS = 2
 """Neighbouring seconds resemble each other: so many tell what one independent one would."""
 
@@ -61,6 +64,7 @@ class Movement:
         slope: change of the rate ÷ change of what is outstanding, both relative: 0 it stays, 1 it follows.
             None where the steps do not tell.
         of_any_size: the same slope without regard to the size of I/Os.
+        of_usual_size: the same slope by I/Os of the usual size alone.
         exceeded: whether more than usual was done where clearly more was outstanding.
         steadier: the spread of latency ÷ that of the rate, the rate taken no more exactly than it can be
             counted.
@@ -69,11 +73,13 @@ class Movement:
         queued: whether I/O waits behind I/O.
         any_size: whether it stays however large the I/Os are (``pace.Pace``).
         scheduled: whether it is flat as the schedule is: how it moves tells nothing of the disk.
+        lumps: whether I/Os end in lumps, and how these fall into seconds is all that moves.
     """
 
     spread: float | None = None
     slope: float | None = None
     of_any_size: float | None = None
+    of_usual_size: float | None = None
     exceeded: bool = False
     steadier: float | None = None
     count: float = 0.0
@@ -81,6 +87,7 @@ class Movement:
     queued: bool = False
     any_size: bool = False
     scheduled: bool = False
+    lumps: bool = False
 
     @property
     def follows(self) -> bool:
@@ -110,10 +117,26 @@ class Movement:
         if self.spread is None or self.count == 0 or self.follows or self.exceeded or self.scheduled:
             return False
         stays = self.stays or (self.of_any_size is not None and self.of_any_size <= STAYS.value)
-        steady = self.steadier is not None and self.steadier >= STEADIER.value
         counted = COUNT_ERROR / self.count
-        exact = self.queued and self.count >= EXACT_COUNT.value and self.spread <= counted
-        return self.spread <= max(REGULATOR_FLAT.value, counted + ROUNDING) and (stays or steady or exact)
+        told = stays or self._steady or self._exact
+        return self.spread <= max(REGULATOR_FLAT.value, counted + ROUNDING) and told
+
+    @property
+    def by_large(self) -> bool:
+        """Whether it is flat, and larger I/Os alone tell that it stays: they take longer on any disk."""
+        stays = self.of_usual_size is not None and self.of_usual_size <= STAYS.value
+        return self.flat and not (stays or self._steady or self._exact)
+
+    @property
+    def _steady(self) -> bool:
+        return self.steadier is not None and self.steadier >= STEADIER.value
+
+    @property
+    def _exact(self) -> bool:
+        """A queue that is served as evenly as can be counted."""
+        if self.spread is None or not self.queued or self.count < EXACT_COUNT.value:
+            return False
+        return self.spread <= COUNT_ERROR / self.count
 
     @property
     def irregular(self) -> bool | None:
@@ -140,12 +163,20 @@ def io_movement(io: Floats, size: Floats, outstanding: Floats, busy: Floats, ste
     alike = full & (sizes <= SAME_SIZE * usual) & (sizes >= usual / SAME_SIZE)
     of_any_size = _slope_of_whole(io, outstanding, busy, full, step_s)
     slope = _slope_of_whole(io, outstanding, busy, alike, step_s)
+    told = alike if _tell(io[alike], step_s) else full
     return replace(
-        _movement(io, io, outstanding, full, busy, step_s),
+        _movement(io, io, outstanding, told, busy, step_s),
         slope=of_any_size if slope is None else slope,
         of_any_size=of_any_size,
+        of_usual_size=slope,
+        lumps=_in_lumps(io, full, step_s),
         exceeded=_exceeded(io, io, outstanding, full, step_s),
     )
+
+
+def _tell(io: Floats, step_s: float) -> bool:
+    """Whether these steps are enough, and each of several I/Os: joined ones have some of any size."""
+    return len(io) >= MIN_STEPS.value and float(np.median(io)) * step_s >= TELLING_COUNT.value
 
 
 def bytes_movement(io: Floats, size: Floats, outstanding: Floats, busy: Floats, step_s: float) -> Movement:
@@ -155,7 +186,7 @@ def bytes_movement(io: Floats, size: Floats, outstanding: Floats, busy: Floats, 
     slope = _slope(size, io, outstanding, full, step_s)
     exceeded = _exceeded(size, io, outstanding, full, step_s)
     found = _movement(size, io, outstanding, many, busy, step_s)
-    return replace(found, slope=slope, of_any_size=slope, exceeded=exceeded)
+    return replace(found, slope=slope, of_any_size=slope, of_usual_size=slope, exceeded=exceeded)
 
 
 def _full(io: Floats, outstanding: Floats, busy: Floats) -> Rows:
@@ -270,3 +301,17 @@ def _slope(rate: Floats, io: Floats, outstanding: Floats, rows: Rows, step_s: fl
     rest = float(np.mean((y - slope * x) ** 2))
     error = np.sqrt(rest * SHARED_SECONDS / (len(x) * variance))
     return slope if error <= SLOPE_ERROR.value else None
+
+
+def _in_lumps(io: Floats, rows: Rows, step_s: float) -> bool:
+    """Whether what moves is no more than what the seconds' ends cut off, and that is more than single I/Os.
+
+    What is let through in lumps, so many each tenth of a second, moves by a lump from one second to the next,
+    and all of their time with it. What one second has too few another has too many: their sum stays within a
+    lump of its line, where it would walk away from it if seconds differed by themselves.
+    """
+    told = np.flatnonzero(rows)
+    if len(told) < MIN_SAMPLES.value or told[-1] - told[0] >= len(told):
+        return False
+    apart = (io[told] - io[told].mean()) * step_s
+    return bool(apart.std() >= LUMP and np.cumsum(apart).var() <= apart.var())

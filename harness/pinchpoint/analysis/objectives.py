@@ -88,7 +88,8 @@ def _measured(traffic: Traffic, metric: str, length_s: int) -> float | None:
         done = traffic.ok()
         latency = done.response(traffic.dropped) or done.service(traffic.dropped)
         if latency is None:
-            return math.inf if traffic.dropped else None
+            # Whoever wanted something done got nothing, however long: all failed, or never started.
+            return math.inf if traffic.dropped or traffic.failures else None
         return float(getattr(latency, metric))
     if length_s == 0:
         return None

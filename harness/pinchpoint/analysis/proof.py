@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
@@ -107,7 +107,7 @@ def _judged(
             verdict, proof={**_untested(given), "result": "undecided", "why": "no operation was recorded"}
         )
     windows = list(_values(run, figure, given["windows"]))
-    effects = find_effects([(row["what"], row["at_s"], row["value"]) for row in windows if row["value"]])
+    effects = _effects(windows)
     change, model = given["change"], predicted(one, target.kind, given["change"])
     control = _control(given.get("control"), effects.get(CONTROL))
     alike = control is not None and control["result"] == "contradicts"
@@ -155,6 +155,17 @@ def _values(run: StoredRun, figure: Figure, windows: Iterable[Mapping[str, Any]]
         there = everything.during(Window(begin_s, 1, end_s - begin_s))
         value = figure.of(there, end_s - begin_s)
         yield {**given, "at_s": (begin_s + end_s) / 2, "value": value}
+
+
+def _effects(windows: Sequence[Mapping[str, Any]]) -> dict[str, Effect]:
+    """What each change did; of one none where nothing got through in a window of it, or as it is.
+
+    What is left would tell of the better windows alone.
+    """
+    empty = {row["what"] for row in windows if not row["value"]}
+    told = [(row["what"], row["at_s"], row["value"]) for row in windows if row["value"]]
+    found = {} if AS_IS in empty else find_effects(told)
+    return {kind: effect for kind, effect in found.items() if kind not in empty}
 
 
 def _measured(effect: Effect | None, ratio: float) -> dict[str, Any]:
@@ -232,7 +243,8 @@ def _amended(
     _, most = effect.shares(model.ratio) if effect else (None, None)
     if most is None or most >= PROOF_NOTHING.value:
         doubted = replace(told, confidence="low", why_not_more=(*told.why_not_more, sentence))
-        return replace(verdict, bottleneck=doubted, warnings=warnings)
+        summary = verdict.summary.replace(f"Confidence is {target.confidence}", "Confidence is low", 1)
+        return replace(verdict, bottleneck=doubted, summary=summary, warnings=warnings)
     candidates = tuple(replace(one, confidence=None) for one in (verdict.runner_up, told) if one is not None)
     return replace(
         verdict,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import numpy as np
 
@@ -32,6 +32,27 @@ def unseen(inputs: Inputs) -> Iterator[str]:
             yield f"the {kind} view of {host} was not seen"
         elif float((told >= 1).mean()) < WATCHED:
             yield f"the {kind} view of {host} was only partly seen"
+
+
+def unseen_at(inputs: Inputs, tiers: Collection[str]) -> Iterator[str]:
+    """What was not seen at all of some tiers: hosts, servers from within, disks with a role.
+
+    A host that nobody can look at, whose database tells of its disks, is none of them.
+    """
+    hosts = dict.fromkeys(host.name for host in inputs.hosts if host.tier in tiers)
+    for host in hosts:
+        managed = any(disk.host == host and files_of(inputs, disk) for disk in inputs.disks)
+        if not managed and inputs.samples.seen_ratio(host, "cpu.busy_ratio") == 0:
+            yield f"{host} was not seen"
+    for kind, host in inputs.views:
+        if host in hosts and not np.isfinite(inputs.samples.steps(host, "collector.ok", kind)).any():
+            yield f"the {kind} view of {host} was not seen"
+    for disk in inputs.disks:
+        names = [host.name for host in inputs.on_machine(disk.machine)]
+        if disk.host in hosts and disk.device:
+            read = inputs.samples.first_of(names, "disk.reads_per_s", disk.device)
+            if not np.isfinite(read).any():
+                yield f"the {disk.role} disk of {disk.host} was not seen"
 
 
 def _disks_partly_seen(inputs: Inputs) -> Iterator[str]:

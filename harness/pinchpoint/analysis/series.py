@@ -315,6 +315,16 @@ def added(columns: Iterable[Floats]) -> Floats:
     return np.where(np.isfinite(table).any(axis=0), np.nansum(table, axis=0), np.nan)
 
 
+def all_told(columns: Iterable[Floats]) -> Floats:
+    """The sum of one or more columns where each told that did before and after; NaN elsewhere."""
+    table = np.array(list(columns))
+    known = np.isfinite(table)
+    begun = np.logical_or.accumulate(known, axis=1)
+    goes_on = np.logical_or.accumulate(known[:, ::-1], axis=1)[:, ::-1]
+    whole = known.any(axis=0) & (known | ~(begun & goes_on)).all(axis=0)
+    return np.where(whole, np.nansum(table, axis=0), np.nan)
+
+
 def spread(value: Floats) -> float | None:
     """Half the distance between the 16th and 84th percentile ÷ the median.
 

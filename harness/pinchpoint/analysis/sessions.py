@@ -19,14 +19,16 @@ LOG_WAITS = ("IO:Wal", "IO:WAL", "LWLock:WALWrite", "Log:")
 DATA_WAITS = (
     "IO:DataFile",
     "IO:AioIo",
-    "IO:SlruRead",
-    "IO:SlruWrite",
+    *("IO:SlruRead", "IO:SLRURead", "IO:SlruWrite", "IO:SLRUWrite"),
     "BufferPin:",
-    "LWLock:BufferIO",
-    "IPC:BufferIo",
+    *("LWLock:BufferIO", "IPC:BufferIO", "IPC:BufferIo", "LWLock:AioUringCompletion"),
     "Data:",
 )
-"""A session reads or writes pages of tables, or waits for the one that reads the same page."""
+"""A session reads or writes pages of tables, or waits for the one that reads the same page.
+
+That one wait is an LWLock in 13, ``IPC:BufferIO`` from 14 on, ``IPC:BufferIo`` from 17 on (as ``WALSync`` and
+``SLRURead`` became ``WalSync`` and ``SlruRead`` then); with ``io_method = io_uring`` (18) also an LWLock.
+"""
 TEMPORARY_WAITS = ("IO:BufFile", "Temp:")
 
 WAITS = {

@@ -15,6 +15,7 @@ from pinchpoint.analysis.thresholds import (
     MEMORY_LOW,
     MEMORY_WAIT,
     NETWORK,
+    NOT_SEEN,
     OUTSIDE_S,
     OWN_USE,
     POOL_HELD,
@@ -47,7 +48,7 @@ def _fact(
     instance: str = "",
 ) -> Fact:
     host = resource.hosts[0] if resource.hosts else ""
-    host, instance = ("", "") if metric.startswith("operations.") else (host, instance)
+    host, instance = ("", resource.scenario) if metric.startswith("operations.") else (host, instance)
     return Fact(text, metric, value, host, instance, evidence, limit.value, limit.source, limit.says)
 
 
@@ -59,7 +60,7 @@ def _dependency(resource: Resource, found: ShareMeasures) -> Iterator[Fact]:
     yield _fact(resource, text, OF_OPERATIONS, found.each_s, "context", OUTSIDE_S)
     if resource.tiers:
         text = f"the tier behind it sees nothing of {units.percent(found.witness)} of that time"
-        yield _fact(resource, text, _seen_by(resource), found.witness, "E4", POOL_HELD)
+        yield _fact(resource, text, _seen_by(resource), found.witness, "E4", NOT_SEEN)
         text = f"it uses {units.percent(found.own)} of what it has"
         cpu = f"tier:{resource.tiers[0]}"
         yield _fact(resource, text, "cpu.busy_ratio", found.own, "context", OWN_USE, cpu)
@@ -95,8 +96,8 @@ def _network(resource: Resource, found: ShareMeasures) -> Iterator[Fact]:
     fact = _fact(resource, text, fuller.metric, found.used, "E1", NETWORK, fuller.instance)
     yield replace(fact, host=fuller.host)
     text = f"its tiers see nothing of {units.percent(found.witness)} of the operations under way"
-    kind = "E4" if at_least(found.witness, POOL_HELD) else "context"
-    yield _fact(resource, text, _seen_by(resource), found.witness, kind, POOL_HELD)
+    kind = "E4" if at_least(found.witness, NOT_SEEN) else "context"
+    yield _fact(resource, text, _seen_by(resource), found.witness, kind, NOT_SEEN)
 
 
 def _seen_by(resource: Resource) -> str:

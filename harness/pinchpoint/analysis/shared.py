@@ -77,7 +77,9 @@ def find_interfaces(
         speed = inputs.samples.steps(*key)
         names = ("net.received_bytes_per_s", "net.sent_bytes_per_s")
         received, sent = (inputs.samples.steps(key.host, name, key.instance) for name in names)
-        most = np.fmax(received, sent)
+        # Where the fuller direction was lost, the other one says nothing of it.
+        ways = [way for way in (received, sent) if np.isfinite(way).any()]
+        most = np.max(ways or [speed * np.nan], axis=0)
         fuller = max(names, key=lambda name: inputs.samples.mean(key.host, name, key.instance) or 0.0)
         all_names, tiers = placed(everyone)
         yield Resource(

@@ -14,6 +14,7 @@ from pinchpoint.analysis.thresholds import (
     MEMORY_LOW,
     MEMORY_WAIT,
     NETWORK,
+    NOT_SEEN,
     OUTSIDE_S,
     OWN_USE,
     POOL_HELD,
@@ -49,7 +50,7 @@ def _dependency(resource: Resource, found: ShareMeasures, flows: tuple[Flow, ...
     busy = unseen or (found.own is not None and found.own >= OWN_USE.value)
     if not (pressed and at_least(found.used, POOL_HELD) and at_least(found.each_s, OUTSIDE_S)) or busy:
         return NONE
-    return BOTH if at_least(found.witness, POOL_HELD) else frozenset({"E1"})
+    return BOTH if at_least(found.witness, NOT_SEEN) else frozenset({"E1"})
 
 
 def _lock(resource: Resource, found: ShareMeasures, flows: tuple[Flow, ...]) -> frozenset[str]:
@@ -74,7 +75,7 @@ def _network(_resource: Resource, found: ShareMeasures, _flows: tuple[Flow, ...]
     """It carries what it can; those behind it see little of the time that operations take."""
     if not at_least(found.used, NETWORK):
         return NONE
-    return BOTH if at_least(found.witness, POOL_HELD) else frozenset({"E1"})
+    return BOTH if at_least(found.witness, NOT_SEEN) else frozenset({"E1"})
 
 
 def _pool(resource: Resource, found: ShareMeasures, _flows: tuple[Flow, ...]) -> frozenset[str]:

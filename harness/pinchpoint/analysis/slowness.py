@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import Literal
 
 from pinchpoint.analysis.measures import DiskMeasures
 from pinchpoint.analysis.resources import Resource
@@ -20,14 +20,19 @@ MINOR_SHARE = 0.1
 
 def is_slow(resource: Resource, found: DiskMeasures) -> bool:
     """Whether reads or writes, if they are more than a tenth of the I/O, exceed the role's limit."""
-    limit = slowness(resource)
+    return slow_way(resource, found) is not None
+
+
+def slow_way(resource: Resource, found: DiskMeasures) -> Literal["read", "write"] | None:
+    """Which of the two does, of both the more frequent one; None where neither does."""
+    limit = slowness(resource).value
     reads = found.reads_ratio if found.reads_ratio is not None else 0.0
-    shares: Mapping[str, float] = {"read": reads, "write": 1 - reads}
-    latencies = {"read": found.read_s, "write": write_and_flush_s(resource, found)}
-    return any(
-        shares[name] >= MINOR_SHARE and latency is not None and latency > limit.value
-        for name, latency in latencies.items()
-    )
+    write_s = write_and_flush_s(resource, found)
+    read = reads >= MINOR_SHARE and found.read_s is not None and found.read_s > limit
+    write = 1 - reads >= MINOR_SHARE and write_s is not None and write_s > limit
+    if read and (reads > 1 / 2 or not write):
+        return "read"
+    return "write" if write else None
 
 
 def slowness(resource: Resource) -> Threshold:
@@ -55,7 +60,11 @@ def overwhelmed(resource: Resource, found: DiskMeasures) -> bool:
     """
     if resource.commit_path:
         return False
-    large = found.size_bytes is not None and found.size_bytes > LARGE_IO_BYTES.value
-    limit = OVERWHELMED_LARGE_S if large else OVERWHELMED_SMALL_S
     slowest = max((value for value in (found.read_s, found.write_s) if value is not None), default=0.0)
-    return slowest > limit.value
+    return slowest > too_long(found).value
+
+
+def too_long(found: DiskMeasures) -> Threshold:
+    """From when on PAL calls a disk of I/Os of that size overwhelmed."""
+    large = found.size_bytes is not None and found.size_bytes > LARGE_IO_BYTES.value
+    return OVERWHELMED_LARGE_S if large else OVERWHELMED_SMALL_S

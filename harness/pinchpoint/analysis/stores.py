@@ -91,6 +91,8 @@ def _valkey_log(inputs: Inputs, host: str, told: _Told) -> None:
     """Of the main thread's work what is writing and flushing its log: all clients wait for it."""
     key = Key(host, "db.aof.wait_ratio", "")
     waits, busy = inputs.samples.steps(*key), inputs.samples.steps(host, "db.main_thread.busy_ratio")
+    # Where it does not tell how long it was at work: not longer than all the time.
+    busy = np.where(np.isfinite(busy), busy, 1.0)
     share = np.divide(waits, busy, out=np.full_like(waits, np.nan), where=busy > 0)
     _share(told, np.minimum(1.0, share), key)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pinchpoint.analysis.blame import owner, strangers, unwatched
+from pinchpoint.analysis.blame import GENERATOR, owner, strangers, unwatched
 from pinchpoint.analysis.confidence import Trust
 from pinchpoint.analysis.facts import held_words, named_cores, share_words, shift_words
 from pinchpoint.analysis.flows import Flow
@@ -28,7 +28,7 @@ def bottleneck_words(one: Suspicion, trust: Trust, runner_up: Suspicion | None, 
     first = first[:1].upper() + first[1:]
     sure = f"Confidence is {trust.level}"
     if runner_up is not None:
-        return f"{first} {sure}, because {thing(runner_up)} is used up as well."
+        return f"{first} {sure}, because {_beside(one, runner_up)} is used up as well."
     return f"{first} {sure}."
 
 
@@ -53,6 +53,12 @@ def thing(one: Suspicion) -> str:
     if len(resource.tiers) > 1:
         return "the shared host's CPU"
     return f"the CPU of the {tier} tier ({', '.join(resource.hosts)})"
+
+
+def _beside(one: Suspicion, other: Suspicion) -> str:
+    """The other resource in plain words; with its host where both would be called the same."""
+    text = thing(other)
+    return f"{text} ({owner(other.resource, other.found)[1]})" if text == thing(one) else text
 
 
 def _shared_thing(resource: Resource) -> str:
@@ -110,6 +116,10 @@ def _sharing(one: Suspicion, found: CpuMeasures) -> str:
         return f"; it is shared by {listed(one.resource.tiers)}, and who uses most was not measured"
     if share > HALF:
         return f"; most of it ({units.percent(share)}) is used by {tier}, which shares it with {others}"
+    own = found.uses.get(GENERATOR, 0.0)
+    if own > share:
+        most = f"; the load generator uses the largest part of it ({units.percent(own)})"
+        return f"{most}, then {tier} ({units.percent(share)}), which shares it with {others}"
     return f"; {tier} uses the largest part of it ({units.percent(share)}) and shares it with {others}"
 
 
@@ -128,13 +138,20 @@ def _disk_proof(one: Suspicion, found: DiskMeasures) -> str:
     rate = units.per_second(found.io)
     proofs = {
         "disk_cap": cap,
-        "disk_burst_exhausted": f"its I/O {shift_words(one.resource)}, as when burst credits run out",
-        "disk_warm_up": f"its I/O {shift_words(one.resource)}: it was still warming up",
-        "disk_device": f"it does {rate} at {each} a {way}, and no more however many wait",
+        "disk_burst_exhausted": f"its {shift_words(one.resource)}, as when burst credits run out",
+        "disk_warm_up": f"its {shift_words(one.resource)}: it was still warming up",
+        "disk_device": f"it does {rate} at {each} a {way}{_no_more(found)}",
         "disk_concurrency": f"its reads take {waiting} because too few are issued at once; it could do more",
         "disk_latency": f"a {way} there takes {each}, {waiting}, though no limit of it is near",
     }
     return proofs[one.kind] + also
+
+
+def _no_more(found: DiskMeasures) -> str:
+    """That more outstanding I/O gets no more done, where that was seen."""
+    if found.moves["io"].stays or found.outstanding is None:
+        return ", and no more however many wait"
+    return f" with {units.count(found.outstanding)} outstanding, as unevenly as a device does"
 
 
 def invalid_words(gates: Sequence[Gate]) -> str:
@@ -235,6 +252,11 @@ def experiment(flows: Sequence[Flow], found: Sequence[Suspicion]) -> str:
 def _of_suspects(found: Sequence[Suspicion]) -> str:
     """What would tell two suspects apart, or one from chance."""
     first = found[0]
+    if first.demoted and len(found) == 1:
+        relief = _relief(first)
+        return (
+            f"{relief[:1].upper()}{relief[1:]} and repeat: if throughput rises, {thing(first)} was the limit."
+        )
     if strangers(first.resource, first.found) is not None:
         host, unseen = first.resource.hosts[0], unwatched(first)
         if unseen:
@@ -243,7 +265,7 @@ def _of_suspects(found: Sequence[Suspicion]) -> str:
     if len(found) > 1:
         return (
             f"Relieve {thing(first)} alone ({_relief(first)}) and repeat: if throughput rises, "
-            f"that was the limit; if it stays, it is {thing(found[1])}."
+            f"that was the limit; if it stays, it is {_beside(first, found[1])}."
         )
     return f"{LONGER} If it still comes and goes, {_relief(first)} and see whether throughput rises."
 

@@ -28,7 +28,9 @@ class Threshold:
 # Latency of a disk by its role. Where sources conflict the role's own row comes before PAL's general one.
 LOG_LATENCY_S = Threshold(0.005, "SP", "SQL log disk: good up to 5 ms per read or write")
 DATA_LATENCY_S = Threshold(0.020, "SP", "SQL data disk: acceptable up to 20 ms per read or write")
-INDEX_LATENCY_S = Threshold(0.020, "design", "search index disk: as a data disk, no figure is published")
+INDEX_LATENCY_S = Threshold(
+    0.020, "design", "search index disk: up to 20 ms, as a data disk; none is published"
+)
 ANY_DISK_LATENCY_S = Threshold(0.025, "PAL", "any disk: critical above 25 ms")
 OVERWHELMED_SMALL_S = Threshold(0.025, "PAL", "overwhelmed: queue above 1 and 25 ms, I/O up to 64 KB")
 OVERWHELMED_LARGE_S = Threshold(0.035, "PAL", "overwhelmed: queue above 1 and 35 ms, I/O above 64 KB")
@@ -48,7 +50,9 @@ THREAD_BUSY = Threshold(0.95, "design", "one thread is at its limit from 95 % of
 DISK_OCCUPIED = Threshold(0.95, "design", "a disk that idles more than 5 % of the time is at no limit")
 CAP_MATCH = Threshold(0.03, "design", "at its cap: within 3 % of it")
 FLAT = Threshold(0.03, "design", "held: a spread of at most 3 %")
-REGULATOR_FLAT = Threshold(0.015, "design", "flat as only a regulator is: a spread of at most 1.5 %")
+REGULATOR_FLAT = Threshold(
+    0.015, "design", "flat as only a regulator is: a spread of at most 1.5 %, or what counting brings"
+)
 WAITING_IO = Threshold(1.5, "design", "I/O waits behind I/O when 1.5 or more are outstanding")
 FULL_STEP = Threshold(0.95, "design", "a disk is at its fullest from 95 % of its fullest seconds on")
 EXACT_COUNT = Threshold(400, "design", "in 400 I/Os a spread of 2.5 % of the time between them would show")
@@ -79,6 +83,7 @@ MOSTLY_READS = Threshold(0.50, "design", "a disk that mostly reads: half of its 
 WAIT_SHARE = Threshold(0.50, "design", "waiting for one disk is at least half of the operation's time")
 HARDLY = Threshold(0.10, "design", "hardly waited for: less than a tenth of the operations' time, as told")
 POOL_HELD = Threshold(0.50, "design", "a dependency holds at least half of a limited pool of users")
+NOT_SEEN = Threshold(0.50, "design", "the tier behind it sees nothing of half of that time, or more")
 OUTSIDE_S = Threshold(0.002, "design", "a network of one site and a client's own work take less than 2 ms")
 OFTEN = Threshold(0.10, "design", "often: more than a tenth of the time")
 OWN_USE = Threshold(0.70, "design", "the farm's own resources are used less than 70 %")

@@ -20,6 +20,8 @@ from pinchpoint.analysis.series import Window
 from pinchpoint.analysis.signature import Suspicion
 from pinchpoint.analysis.summary import thing
 from pinchpoint.analysis.thresholds import MIN_BLOCK, MIN_BLOCKS, MIN_SECONDS
+from pinchpoint.report import units
+from pinchpoint.report.words import listed
 
 MOST_BLOCKS = 24
 """A window is looked at in at most so many parts of equal length."""
@@ -44,6 +46,11 @@ class Period:
     suspected: Mapping[str, int]
     seen: Mapping[str, int]
     level: str = ""
+
+    @property
+    def end_s(self) -> int:
+        """UTC second at which it ends."""
+        return self.window.first_s + self.window.seconds
 
     @property
     def key(self) -> str | None:
@@ -124,6 +131,14 @@ def _apart(one: Period, other: Period) -> bool:
     return other.suspected.get(one.key, 0) * 2 < other.blocks
 
 
+def moved_at_s(periods: Sequence[Period], from_s: float) -> float:
+    """Up to when the first that was used up after a moment was so; infinite where no other followed."""
+    there = [one for one in periods if one.end_s > from_s]
+    if not moved(there):
+        return math.inf
+    return next(one.end_s for one in there if one.first and one.blocks >= MIN_BLOCKS.value)
+
+
 def longest(periods: Sequence[Period]) -> Period:
     """The period in which something was used up for longest, the later one of two equals."""
     held = [one for one in periods if one.first]
@@ -139,19 +154,60 @@ def full_from_s(periods: Sequence[Period]) -> float:
 def moved_words(periods: Sequence[Period]) -> str:
     """From what to what it moved, in the order of time."""
     held = [one for one in periods if one.first and one.blocks >= MIN_BLOCKS.value]
+    end_s = periods[-1].end_s
+    parts = []
+    for before, one in zip([None, *held], held, strict=False):
+        assert one.first is not None  # noqa: S101 -- the list has none without
+        begun = before is not None and one.window.first_s > before.end_s
+        times = [f"from {_clock(one.window.first_s)} on"] if begun else []
+        times += [f"until {_clock(one.end_s)}"] if one.end_s < end_s else []
+        parts.append(" ".join([thing(one.first), *times]))
+    return f"The bottleneck moved while this was measured: {', '.join(parts[:-1])}, then {parts[-1]}."
+
+
+def _clock(time_s: float) -> str:
+    return f"{utc(time_s)[11:19]} UTC"
+
+
+def at_times_words(periods: Sequence[Period]) -> str:
+    """What was used up for a part of the time, in words; "" where nothing was for long enough to be told."""
+    lasted, blocks = Counter[str](), Counter[str]()
+    firsts: dict[str, Suspicion] = {}
+    for one in periods:
+        if one.first is not None:
+            key = one.first.resource.key
+            lasted[key] += one.window.seconds
+            blocks[key] += one.blocks
+            firsts.setdefault(key, one.first)
     parts = [
-        f"{thing(one.first)} until {utc(one.window.first_s + one.window.seconds)[11:19]} UTC"
-        for one in held[:-1]
-        if one.first
+        f"{thing(firsts[key])} for {units.seconds(float(length))}"
+        for key, length in lasted.most_common()
+        if blocks[key] >= MIN_BLOCKS.value
     ]
-    last = held[-1].first
-    assert last is not None  # noqa: S101 -- the list has none without
-    return f"The bottleneck moved while this was measured: {', '.join(parts)}, then {thing(last)}."
+    whole = units.seconds(float(sum(one.window.seconds for one in periods)))
+    return f"For a part of the {whole} something was used up: {listed(parts)} (timeline)." if parts else ""
 
 
-def timeline_table(periods: Sequence[Period]) -> tuple[dict[str, Any], ...]:
-    """One row per period: from, to, level, and what was used up (``kind`` null: nothing was)."""
-    return tuple(_row(one) for one in periods if one.window.seconds >= MIN_SECONDS.value or one.level)
+def timeline_table(
+    periods: Sequence[Period], judged: Suspicion | None = None, window: Window | None = None
+) -> tuple[dict[str, Any], ...]:
+    """One row per period: from, to, level, and what was used up (``kind`` null: nothing was).
+
+    Args:
+        periods: of the whole window.
+        judged: what the verdict is about: all that was judged tells better than a block how it limits.
+        window: what of the run was judged.
+    """
+    return tuple(
+        _row(replace(one, first=judged) if judged and window and _same(one, judged, window) else one)
+        for one in periods
+        if one.window.seconds >= MIN_SECONDS.value or one.level
+    )
+
+
+def _same(one: Period, judged: Suspicion, window: Window) -> bool:
+    meet = one.window.first_s < window.first_s + window.seconds and window.first_s < one.end_s
+    return meet and one.key == judged.resource.key
 
 
 def _row(one: Period) -> dict[str, Any]:

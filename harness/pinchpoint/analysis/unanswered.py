@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.inputs import Inputs
-from pinchpoint.analysis.thresholds import HELD_UP, HELD_UP_S
+from pinchpoint.analysis.series import all_told
+from pinchpoint.analysis.thresholds import HELD_UP, HELD_UP_S, SEEN
 from pinchpoint.report import units
 from pinchpoint.store.schema import UNFINISHED
 
@@ -24,11 +27,16 @@ def unanswered(inputs: Inputs, scenario: str) -> tuple[int, float]:
 
 
 def sessions(inputs: Inputs, flow: Flow) -> float | None:
-    """How many sessions, or users, a scenario has; None where it is not known."""
+    """How many sessions, or users, a scenario has; None where it is not known.
+
+    As the generators counted them together, in the steps in which all that were there did: one that ended, or
+    joined late, had its share only for a while. Where they did not all of the time, it is what was
+    planned: users may have been more, or fewer, in what was lost.
+    """
     keys = [key for key in inputs.samples.keys("generator.users") if key.instance == flow.load.scenario]
-    means = [inputs.samples.mean(*key) for key in keys]
-    known = [value for value in means if value is not None]
-    return sum(known) if known else flow.load.users
+    told = all_told(inputs.samples.steps(*key) for key in keys) if keys else np.empty(0)
+    known = np.isfinite(told)
+    return float(told[known].mean()) if len(told) and known.mean() >= SEEN.value else flow.load.users
 
 
 def unanswered_words(inputs: Inputs, flows: tuple[Flow, ...]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.measures import DiskMeasures, mean_of
-from pinchpoint.analysis.resources import Resource
+from pinchpoint.analysis.resources import COMMIT_ROLES, Resource
 from pinchpoint.analysis.slowness import write_and_flush_s
 from pinchpoint.analysis.stages import Rows
 from pinchpoint.analysis.thresholds import ONE_AT_A_TIME, UTILISATION, WAIT_SHARE
@@ -22,7 +22,9 @@ def waited(
     for flow in flows:
         if flow.pressed:
             ratios = [
-                flow.share(tier) * _within(resource, found, flow, flows, tier) for tier in resource.tiers
+                flow.share(tier) * _within(resource, found, flow, flows, tier)
+                for tier in resource.tiers
+                if any(flow is one for one in _waiters(resource, flows, tier))
             ]
             shares[flow.load.scenario] = min(1.0, max(ratios, default=0.0))
     if not shares:
@@ -36,12 +38,25 @@ def most_waited(resource: Resource, rows: Rows, flows: tuple[Flow, ...]) -> floa
 
     It takes two columns at most, and none where those who press the farm are hardly ever at the disk's tier.
     """
-    shares = {tier: _most_of_time(flows, tier) for tier in resource.tiers}
+    waiters = {tier: _waiters(resource, flows, tier) for tier in resource.tiers}
+    shares = {tier: _most_of_time(waiters[tier], tier) for tier in resource.tiers}
     if max(shares.values(), default=0.0) < WAIT_SHARE.value:
         return max(shares.values(), default=0.0)
     sessions, log_waits = (mean_of(resource, name, rows) for name in ("sessions", "log_waits"))
-    told = {tier: _as_told(sessions, log_waits, _going_on(flows, tier)) for tier in shares}
+    told = {tier: _as_told(sessions, log_waits, _going_on(waiters[tier], tier)) for tier in shares}
     return max(share * (1.0 if (said := told[tier]) is None else said) for tier, share in shares.items())
+
+
+def _waiters(resource: Resource, flows: tuple[Flow, ...], tier: str) -> tuple[Flow, ...]:
+    """The scenarios whose operations may wait for a disk: for a log those that commit, and not mere readers.
+
+    What a tier waits for there on behalf of a scenario may be a commit; where none commits, it is somebody's.
+    """
+    if not resource.roles or any(role.role not in COMMIT_ROLES for role in resource.roles):
+        return flows
+    there = (flow for flow in flows if flow.going_on(tier))
+    found = (one for one in there if one.commits or any(tier in station.behind for station in one.stations))
+    return tuple(found) or flows
 
 
 def _most_of_time(flows: tuple[Flow, ...], tier: str) -> float:
@@ -63,7 +78,7 @@ def _as_told(sessions: float | None, log_waits: float | None, going_on: float) -
 
 
 def _within(resource: Resource, found: DiskMeasures, flow: Flow, flows: tuple[Flow, ...], tier: str) -> float:
-    going_on = _going_on(flows, tier)
+    going_on = _going_on(_waiters(resource, flows, tier), tier)
     told = _as_told(found.sessions, found.log_waits, going_on)
     if told is not None:
         return told

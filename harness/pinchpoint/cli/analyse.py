@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from pinchpoint.analysis import exit_status
 from pinchpoint.cli.arguments import RUN
 from pinchpoint.conclude import verdict_of
 from pinchpoint.report.explained import explanation_text
@@ -18,31 +19,33 @@ from pinchpoint.report.terminal import verdict_text
 @RUN
 @click.option("--json", "as_json", is_flag=True, help="Print verdict.json's content and nothing else.")
 @click.option("--explain", is_flag=True, help="Print the whole chain: what was considered, and why this won.")
-def analyse(directory: Path, *, as_json: bool, explain: bool) -> None:
+def analyse(directory: Path, *, as_json: bool, explain: bool) -> int:
     """Say which resource of RUN gives way first, from what was measured.
 
     A run whose controller was killed is recovered first. RUN may also be a YAML file of a report's published
-    figures (infra/examples): then what these prove, and what they lack.
+    figures (infra/examples): then what these prove, and what they lack. Ends with 1 where an objective was
+    missed, with 3 where the run is no valid evidence.
     """
     if directory.is_file():
-        _published(directory, as_json=as_json)
-        return
+        return _published(directory, as_json=as_json)
     _, verdict = verdict_of(directory)
     if not os.access(directory, os.W_OK):
         click.echo(f"{directory}: you may not write there, so the verdict is not kept", err=True)
     content = verdict.to_json()
     if as_json:
         click.echo(json.dumps(content, indent=1))  # the explanation is part of it in any case
-        return
-    click.echo(verdict_text(content))
-    if explain:
-        click.echo(f"\n{explanation_text(content)}")
+    else:
+        click.echo(verdict_text(content))
+        if explain:
+            click.echo(f"\n{explanation_text(content)}")
+    return exit_status(verdict)
 
 
-def _published(path: Path, *, as_json: bool) -> None:
+def _published(path: Path, *, as_json: bool) -> int:
     """Figures of a report: judged by the same rules, with no sample invented."""
     from pinchpoint.published import judge_report, read_report  # noqa: PLC0415 -- a run needs none of it
     from pinchpoint.published.text import published_text  # noqa: PLC0415 -- likewise
 
     found = judge_report(read_report(path))
     click.echo(json.dumps(found.to_json(), indent=1) if as_json else published_text(found))
+    return 0

@@ -71,12 +71,12 @@ def findings(verdict: Mapping[str, Any]) -> tuple[Finding, ...]:
     """Bottleneck, runner-up and candidates, those there are."""
     first = "What limits this run" if verdict["outcome"] == "invalid" else "What gives way first"
     alone = not verdict.get("scenarios")
+    spans = {"causal": _tested(verdict), **dict.fromkeys(("E2", "E3"), _climbed(verdict))}
     named = [(first, verdict.get("bottleneck")), ("Runner-up", verdict.get("runner_up"))]
     named += [("Suspected", candidate) for candidate in verdict.get("candidates") or ()]
-    tested = _tested(verdict)
     meanings = {**words.MEANING, **words.WITHOUT_OPERATIONS} if alone else words.MEANING
     return tuple(
-        _finding(title, blame, meanings, None if alone else blame.get("window"), tested)
+        _finding(title, blame, meanings, None if alone else blame.get("window"), spans)
         for title, blame in named
         if blame
     )
@@ -88,14 +88,24 @@ def _tested(verdict: Mapping[str, Any]) -> tuple[str, str] | None:
     return (windows[0]["from"], windows[-1]["to"]) if windows else None
 
 
+def _climbed(verdict: Mapping[str, Any]) -> tuple[str, str] | None:
+    """UTC begin and end of all levels of the load that was varied, which E2 and E3 rest on."""
+    levels: Sequence[Mapping[str, Any]] = verdict.get("levels") or []
+    own = [level for level in levels if level["scenario"] == levels[0]["scenario"]]
+    return (own[0]["from"], own[-1]["to"]) if own else None
+
+
 def _finding(
     title: str,
     blame: Mapping[str, Any],
     meanings: Mapping[str, str],
     window: Sequence[str] | None,
-    tested: tuple[str, str] | None,
+    spans: Mapping[str, tuple[str, str] | None],
 ) -> Finding:
-    """``window``: what its figures were made of; None: all there is, as of samples alone."""
+    """``window``: what its figures were made of; None: all there is, as of samples alone.
+
+    ``spans``: kind of evidence -> what its figures were made of, where that is another time.
+    """
     span = (window[0], window[1]) if window else None
     return Finding(
         title=title,
@@ -105,7 +115,7 @@ def _finding(
         why_not_more=tuple(blame.get("why_not_more") or ()),
         window=span,
         evidence=tuple(
-            _evidence(fact, blame, tested if fact.get("evidence") == "causal" else span)
+            _evidence(fact, blame, spans.get(str(fact.get("evidence"))) or span)
             for fact in blame.get("evidence") or ()
         ),
     )
@@ -124,7 +134,7 @@ def _evidence(fact: Mapping[str, Any], blame: Mapping[str, Any], span: tuple[str
     if metric.partition(".")[0] not in _OF_OPERATIONS:
         query = samples_query(metric, host or None, None if instance is None else str(instance), span)
     else:
-        query = operations_query(None, span)
+        query = operations_query(str(instance) if instance and not host else None, span)
     return Evidence(
         fact=str(fact["fact"]),
         kind=_KINDS_OF_EVIDENCE.get(str(fact.get("evidence") or "context"), ""),

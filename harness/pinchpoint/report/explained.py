@@ -88,10 +88,12 @@ def _unknown(checks: list[Mapping[str, Any]]) -> dict[str, list[str]]:
 def _basis(fact: Mapping[str, Any]) -> str:
     """What a fact was compared with, and how many samples it rests on."""
     parts = []
-    if fact.get("rule"):
-        parts.append(f"{fact['rule']}; {'our own value' if fact['source'] == 'design' else fact['source']}")
-    elif fact.get("threshold") is not None:
+    declared = fact.get("source") == "declared"
+    if fact.get("threshold") is not None and (declared or not fact.get("rule")):
         parts.append(f"limit {units.of_metric(fact['metric'], float(fact['threshold']))}, {fact['source']}")
+    if fact.get("rule"):  # how near to a declared limit counts is a rule of ours
+        own = declared or fact["source"] == "design"
+        parts.append(f"{fact['rule']}; {'our own value' if own else fact['source']}")
     if fact.get("samples") is not None:
         of_operations = "." not in fact["metric"] or fact["metric"].startswith("operations.")
         parts.append(f"{fact['samples']:,} {'operations' if of_operations else 'samples'}")

@@ -92,6 +92,11 @@ def of_metric(metric: str, value: float | None) -> str:
     return NOT_MEASURED if value is None else _digits(value)
 
 
+def count(value: float) -> str:
+    """How many on average: ``0.0603``, ``13.4``, ``1,037``."""
+    return _digits(value)
+
+
 def _digits(value: float, places: int = 3) -> str:
     """``value`` with that many significant digits, whole numbers never rounded away, no exponent."""
     if value == 0:

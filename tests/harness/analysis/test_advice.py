@@ -114,6 +114,21 @@ def test_users_who_think_are_no_more_often_there_than_thinking_lets_them() -> No
     assert first(verdict).gain_ratio == pytest.approx(0.605 / (0.5 + 0.105 * 5 / 60) - 1, rel=0.15)
 
 
+def test_a_load_that_keeps_its_schedule_is_told_how_its_times_fall() -> None:
+    """20/s are asked for and done, too slowly: a faster log does no more of them, it does them sooner."""
+    build = Build().host("sql1", "sql", cores=(0, 1), disks={"log": "sdb"}).cpu("sql1", 0.1, cores=(0, 1))
+    build.disk("sql1", "sdb", 20, 0.05, 0.1, busy=0.9, pressure=0.8).objective(scenario="orders", p95_s=0.02)
+    build.open("orders", "sql-mix", 20).operations("orders", "log_append", 20, 0.055)
+    verdict = judged(build.generator(orders=(20.0, 20.0)))
+    assert verdict.bottleneck is not None
+    assert verdict.bottleneck.kind == "disk_latency", verdict.summary
+    told = re.search(r"; at the rate of its schedule orders then takes (\d+) %", first(verdict).text)
+    assert told is not None, first(verdict).text
+    gain = first(verdict).gain_ratio
+    assert gain is not None
+    assert int(told[1]) / 100 == pytest.approx(1 / (1 + gain), abs=0.01)
+
+
 def test_another_disk_of_the_farm_is_a_latency_to_be_had() -> None:
     """What the data disk beside it takes is what a log there would take."""
     texts = [one.what for one in judged(log_far_away(0.002)).advice]
@@ -276,3 +291,16 @@ def test_a_candidate_whose_limit_nobody_declared_is_to_be_probed() -> None:
     texts = [one.text for one in verdict.advice]
     assert any("Watch the CPU of app3" in text for text in texts), texts
     assert any("--suite iometer" in text for text in texts), texts
+
+
+def test_hosts_of_a_tier_that_are_full_together_are_added_to_together() -> None:
+    """Two crawl servers at 97 %: CPUs for one of them gain nothing, for both as far as the database lets."""
+    build = Build().host("sql1", "sql", machine="a", cores=(0, 1)).cpu("sql1", 0.35, cores=(0, 1))
+    for host, machine in (("app3", "b"), ("app4", "c")):
+        build.host(host, "search", machine=machine, cores=(0, 1))
+        build.cpu(host, 0.97, cores=(0, 1), pressure=0.9)
+    build.closed("crawl", "full-crawl", 16).operations("crawl", "document:site", 40, 0.4)
+    advice = first(judged(build.generator()))
+    assert advice.what.startswith("Add CPUs to app3 and app4 alike, hosts of search (2 cores each now, 6 ")
+    assert advice.gain_ratio == pytest.approx(0.97 / 0.35 - 1, rel=0.1)
+    assert advice.limit_next == "the CPU of sql"

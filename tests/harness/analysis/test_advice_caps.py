@@ -154,3 +154,29 @@ def test_a_probe_is_held_against_its_own_disk_alone(log_s: float) -> None:
     verdict = judged(with_machine(build.generator(orders=(100.0, 100.0)), "azure/ds12"))
     said = [warning for warning in verdict.warnings if "where the probe in farm.yaml found" in warning]
     assert [warning.split(":")[0] for warning in said] == (["sql.log"] if log_s > 0.01 else [])
+
+
+def test_a_machine_that_does_more_than_its_type_limits_nothing() -> None:
+    """5,000 I/Os a second on a machine that is said to do 4,000 at most: a wrong name, which is said."""
+    verdict = judged(with_machine(log_on("azure/p30", 5000), "azure/d2s_v3"))
+    assert all("d2s_v3" not in one.text for one in verdict.advice)
+    assert first(verdict).limit_next == "the CPU of sql"
+    [said] = [warning for warning in verdict.warnings if "d2s_v3" in warning]
+    assert said.startswith("sql1: its disks did 5,0")
+    assert "more than azure/d2s_v3 does (4,000 IOPS, 200 MB/s): correct its machine in farm.yaml" in said
+    assert "Burst credits carried" not in verdict.summary
+
+
+def test_what_is_a_little_beyond_its_limit_comes_next() -> None:
+    """Full cores, and data at 101 % of what its disk is declared to do: more cores gain nothing."""
+    disks = {"log": "sdb", "data": "sdc"}
+    build = Build().host("sql1", "sql", cores=(0, 1), disks=disks, limits={"data": {"iops": 500.0}})
+    build.cpu("sql1", 0.985, 0.97, cores=(0, 1), pressure=0.9).disk("sql1", "sdb", 60, 0.001, busy=0.1)
+    build.disk("sql1", "sdc", 506, 0.004, 0.002, busy=0.9, pressure=0.1)
+    build.closed("orders", "sql-mix", 8).operations("orders", "data_update", 250, 0.032, noise=0.02)
+    verdict = judged(build.generator())
+    assert verdict.bottleneck is not None
+    assert verdict.bottleneck.kind == "cpu", verdict.summary
+    assert verdict.next is not None
+    assert (verdict.next.role, verdict.next.gain_ratio) == ("data", 0.0)
+    assert "by itself that gains nothing: the data disk of sql is used up as well" in first(verdict).text

@@ -231,6 +231,24 @@ def test_headroom_ends_where_times_reach_their_objective() -> None:
     assert "as those of a queue" in found.assumes
 
 
+def test_headroom_of_times_is_that_of_what_they_wait_for_themselves() -> None:
+    """A store at 80 %, orders on a database at 20 %: U' = 1 - 0.8 ÷ 1.2 there: the store ends first."""
+    build = Build().host("nosql1", "nosql", machine="n", cores=(0, 1)).cpu("nosql1", 0.8, 0.8, (0, 1))
+    build.host("sql1", "sql", machine="s", cores=(0, 1)).cpu("sql1", 0.2, 0.2, cores=(0, 1))
+    build.open("burst", "nosql-burst", 2000).operations("burst", "record_write", 2000, 0.002, noise=0.01)
+    build.open("orders", "sql-mix", 150).operations("orders", "point_read", 150, 0.005, noise=0.01)
+    build.generator(orders=(150.0, 150.0), burst=(2000.0, 2000.0))
+    p95_s = judged(build).scenarios["orders"]["response_p95_s"]
+    found = judged(build.objective(scenario="orders", p95_s=1.2 * p95_s)).headroom
+    assert found.ratio == pytest.approx(0.25, abs=0.03)
+    assert found.why == "until the CPU of nosql is used up"
+    [objective] = build.manifest["plan"]["objectives"]
+    objective["p95_s"] = 1.05 * p95_s
+    found = judged(build).headroom
+    assert found.ratio == pytest.approx((1 - 0.8 / 1.05) / 0.2 - 1, abs=0.03)
+    assert "p95 of orders reaches" in found.why
+
+
 def test_headroom_of_a_missed_objective_is_not_known_by_one_level() -> None:
     """No number is made up: steps would tell. The objective says the same."""
     verdict = judged(healthy().objective(scenario="orders", p95_s=0.001))

@@ -64,7 +64,9 @@ def test_levels_answer_what_one_level_cannot() -> None:
     verdict = judged(climb(np.arange(100.0, 900.0, 100.0), 600))
     cpu = row(verdict, "the CPU of the sql tier (sql1)")
     assert [check.holds for check in cpu.checks] == [True, True, True, True]
-    assert asked(row(verdict, "the log disk"), "E3").holds is False
+    ceiling = asked(row(verdict, "the log disk"), "E3")
+    assert ceiling.holds is None, "no limit is declared: neither yes nor no"
+    assert "how much of it is used is not known" in ceiling.fact.fact
 
 
 def test_gates_are_told_also_when_they_held() -> None:

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from harness.analysis.build import MACHINE, Build, crawl_bound_by_search, shared_farm
+from harness.analysis.build import MACHINE, START_S, Build, crawl_bound_by_search, shared_farm
 from harness.analysis.verdicts import judged, named
 
 from pinchpoint.analysis import exit_status
@@ -202,3 +202,38 @@ def test_an_unpinned_generator_of_another_machine_takes_nothing_of_the_farm_s() 
     verdict = judged(build.generator(cpu=0.6))
     assert verdict.outcome == "inconclusive", verdict.summary
     assert "used by programs that are not the farm's" in verdict.summary
+
+
+@pytest.mark.parametrize("way", ["one dies", "one joins late", "half of what they tell is lost"])
+def test_generators_that_come_and_go_have_their_users_for_a_while(way: str) -> None:
+    """Sixteen users of two generators are sixteen, also where one has all of them for half a minute."""
+    build = Build().host("sql1", "sql", cores=(0, 1)).cpu("sql1", 0.97, 0.95, cores=(0, 1), pressure=0.9)
+    build.closed("orders", "sql-mix", 16).operations("orders", "log_append", 320, 0.05, noise=0.01)
+    second = np.arange(build.seconds)
+    alone = {"one dies": second >= 40, "one joins late": second < 40}.get(way, second < 0)
+    build.generator().generator(host="generator2")
+    build.metric("generator1", "generator.users", np.where(alone, 16.0, 8.0), "orders", 0.0)
+    build.metric("generator2", "generator.users", 8.0, "orders", 0.0)
+    lost = alone if alone.any() else second >= 38
+    gone = {"generator2"} if alone.any() else {"generator1", "generator2"}
+    build.samples = [
+        row for row in build.samples if row[2] not in gone or not lost[int(row[0] / 1e9) - START_S - 1]
+    ]
+    verdict = judged(build)
+    assert named(verdict)[:2] == ("cpu", "sql"), verdict.summary
+
+
+@pytest.mark.parametrize("metric", ["scheduled", "started"])
+def test_lost_counts_of_a_generator_are_no_fault_of_anybody(metric: str) -> None:
+    """A fifth of one of its two counts is missing; what ended and what never started is known all the same.
+
+    Where three of a hundred never started, nobody had to wait; where eight did not, the generator could not.
+    """
+    for done, outcome in ((97.0, "not_reached"), (92.0, "invalid")):
+        build = Build().host("sql1", "sql").cpu("sql1", 0.2, 0.2).open("orders", "sql-mix", 100)
+        build.operations("orders", "log_append", done, 0.003, noise=0.0, dropped=100 - done)
+        build.generator(orders=(100.0, done))
+        build.samples = [
+            row for row in build.samples if row[3] != f"generator.{metric}_per_s" or (row[0] // 10**9) % 5
+        ]
+        assert judged(build).outcome == outcome

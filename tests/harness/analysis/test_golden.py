@@ -68,6 +68,7 @@ def test_one_at_a_time_and_thirty_two_on_a_bursting_disk() -> None:
     """P10: 1,000/s at 1 ms one at a time: too few at once; 3,568/s of 3,500 at 32: the burst's cap."""
     points = [Point(3568, outstanding=32), Point(1000, 0.001, 1)]
     base, burst = limits_of("azure/p10"), limits_of("azure/p10", burst=True)
+    assert (base.iops, burst.iops) == (500, 3500)
     one, many = judge_points(points, base, burst)
     assert (one.kind, one.limit, one.point.going_on) == ("disk_concurrency", "burst", 1)
     assert (many.kind, many.limit, many.exact) == ("disk_cap", "burst", True)
@@ -129,6 +130,7 @@ def test_the_file_share_is_external_for_its_own_source() -> None:
 
 def test_no_cap_explains_the_striped_log_disk() -> None:
     """125 to 140 I/Os a second at 34 to 36 ms against 4 x 500: its latency, not its cap."""
+    assert STRIPED.iops == 2000
     for iops, latency_s in ((125, 0.034), (140, 0.036)):
         found = judge_means([DiskMean("sql", "sql1", "log", latency_s, iops, STRIPED)], NO_CPU)
         assert [kind for _, kind in found.slow] == ["disk_latency"]

@@ -316,3 +316,15 @@ def test_a_time_of_what_never_started_at_all_is_missed() -> None:
     assert (row["met"], row["value"]) == (False, None)
     assert row["result"] == "missed; 100 % of its operations never started"
     assert exit_status(verdict) in (1, 3)
+
+
+def test_a_throughput_that_was_never_done_held_at_no_level() -> None:
+    """500/s are wanted and 400 are the most: that less was not asked for below 500/s is no objective held."""
+    levels = np.arange(100.0, 900.0, 100.0)
+    verdict = judged(climb(levels, 400).objective(scenario="orders", throughput_per_s=500.0))
+    assert verdict.objectives_held["orders"]["level"] is None
+    assert "The objectives of orders held at no level." in verdict.summary
+    assert verdict.headroom_ratio is None
+    assert verdict.headroom.why == "the objectives of orders held at no level: so much was never done"
+    enough = judged(climb(levels, 600).objective(scenario="orders", throughput_per_s=500.0))
+    assert enough.objectives_held["orders"]["level"] == 800

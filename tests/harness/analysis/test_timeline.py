@@ -100,6 +100,83 @@ def test_chance_is_no_period_of_its_own() -> None:
     assert [row["kind"] for row in verdict.timeline] == ["cpu"]
 
 
+def test_what_held_nothing_up_in_between_is_told() -> None:
+    """Cores until 00:50, then room for 40 s, then a slow log: it did not begin where the cores ended."""
+    build, second = Build(120, WARM_UP_S), np.arange(WARM_UP_S + 120) - WARM_UP_S
+    early, late = second < 40, second >= 80
+    build.host("sql1", "sql", cores=(0, 1), disks={"log": "sdb"})
+    used = np.where(early, 0.98, 0.3)
+    build.cpu("sql1", used, used, cores=(0, 1), pressure=np.where(early, 0.9, 0.05), noise=0.004)
+    writes, latency = np.where(late, 240.0, 300.0), np.where(late, 0.024, 0.0004)
+    build.disk("sql1", "sdb", writes, latency, busy=0.97, pressure=0.9, outstanding_noise=0.1)
+    build.metric("sql1", "db.sessions_active", np.where(late, 90.0, np.where(early, 80.0, 1.0)), noise=0.01)
+    build.metric("sql1", "db.sessions_waiting", np.where(late, 88.0, 0.2), "IO:WalSync", 0.02)
+    done = np.where(early, 250.0, writes)
+    takes, gone = np.where(early, 0.3, np.where(late, 0.4, 0.003)), np.maximum(0, 300 - done)
+    build.open("orders", "sql-mix", 300).operations("orders", "log_append", done, takes, dropped=gone)
+    verdict = judged(build.generator(orders=(300.0, 265.0)))
+    assert [row["resource"] for row in verdict.timeline] == ["cpu", None, "disk"]
+    told = "(sql1) until 00:00:50 UTC, then the log disk of the sql tier (sql1, sdb) from 00:01:30 UTC on."
+    assert told in verdict.summary
+
+
+def test_what_was_used_up_for_half_of_the_time_is_told_where_nobody_is_named() -> None:
+    """Cores full for a minute, room for another: the second is judged, and the first was all the same."""
+    build = Build(120, WARM_UP_S)
+    build.host("sql1", "sql", cores=(0, 1), disks={"log": "sdb"})
+    used, pressure = halves(0.985, 0.3, 60, 120), halves(0.9, 0.05, 60, 120)
+    build.cpu("sql1", used, used, cores=(0, 1), pressure=pressure, noise=0.003)
+    build.disk("sql1", "sdb", 100, 0.0006, busy=0.06, pressure=0.05)
+    done, takes = halves(250, 300, 60, 120), halves(0.4, 0.003, 60, 120)
+    build.open("orders", "sql-mix", 300)
+    build.operations("orders", "log_append", done, takes, noise=0.02, dropped=np.maximum(0, 300 - done))
+    verdict = judged(build.generator(orders=(300.0, 275.0)))
+    assert verdict.outcome == "inconclusive", verdict.summary
+    told = "a part of the 2 min something was used up: the CPU of the sql tier (sql1) for 60 s (timeline)."
+    assert told in verdict.summary
+    assert f"For {told}" in verdict.warnings
+
+
+@pytest.mark.parametrize("turn_s", [50, 60])
+def test_the_period_that_was_judged_is_called_what_the_verdict_calls_it(turn_s: int) -> None:
+    """A block of ten seconds cannot tell a device from a cap; what was judged can: there is one answer."""
+    verdict = judged(two_in_turn(turn_s=turn_s))
+    assert verdict.bottleneck is not None
+    assert [row["kind"] for row in verdict.timeline] == ["cpu", verdict.bottleneck.kind]
+
+
+def climb_that_moves() -> Build:
+    """Users by two; the cores are full from 6 on, and from 14 on the log takes 24 ms, no more 0.4."""
+    each_s, levels = 20, np.arange(2.0, 18.0, 2.0)
+    build = Build(each_s * len(levels), WARM_UP_S)
+    second = np.arange(build.seconds) - WARM_UP_S
+    users = levels[np.clip(second // each_s, 0, len(levels) - 1)]
+    late, done = second >= 6 * each_s, np.minimum(users * 150, 900.0)
+    used = np.where(late, 0.3, done / 900 * 0.985)
+    done = np.where(late, 240.0, done)
+    build.host("sql1", "sql", cores=(0, 1), disks={"log": "sdb"})
+    build.cpu("sql1", used, used, cores=(0, 1), pressure=np.where(used > 0.9, 0.9, 0.05), noise=0.004)
+    latency = np.where(late, 0.024, 0.0004)
+    build.disk("sql1", "sdb", done, latency, busy=0.97, pressure=0.9, outstanding_noise=0.1)
+    build.metric("sql1", "db.sessions_active", users, noise=0.01)
+    build.metric("sql1", "db.sessions_waiting", np.where(late, users * 0.95, 0.3), "IO:WalSync", 0.02)
+    build.steps("orders", "sql-mix", levels, each_s, "users")
+    build.operations("orders", "log_append", done, users / done, noise=0.02)
+    return build.metric("generator1", "generator.users", users, "orders", 0.0).generator()
+
+
+def test_of_a_climb_what_gives_way_at_its_knee_is_judged_and_what_came_later_is_told() -> None:
+    """Full cores and a slow log mixed would be a disk of neither's figures: 443 writes a second of 9.8 ms."""
+    verdict = judged(climb_that_moves())
+    found = verdict.bottleneck
+    assert found is not None, verdict.summary
+    assert (found.kind, found.tier) == ("cpu", "sql"), verdict.summary
+    assert found.window is not None
+    assert found.window[1][14:19] <= "02:10"
+    told = "moved while this was measured: the CPU of the sql tier (sql1) until 00:02:10 UTC, then the log"
+    assert told in verdict.summary
+
+
 def test_a_climb_tells_from_which_level_on() -> None:
     """The levels of a load in steps are the parts of its timeline; that it saturates is no move."""
     verdict = judged(climb(np.arange(100.0, 900.0, 100.0), 600))

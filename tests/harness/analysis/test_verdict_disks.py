@@ -188,6 +188,7 @@ def test_asynchronous_writes_of_a_data_disk_are_demoted(seed: int) -> None:
     alone = judged(data_disk(None, seed))
     assert alone.outcome == "inconclusive"
     assert [candidate.role for candidate in alone.candidates] == ["data"]
+    assert str(alone.experiment).startswith("Put it on a faster disk and repeat: if throughput rises")
     with_cpu = judged(data_disk(None, seed, cpu=0.96))
     assert named(with_cpu) == ("cpu", "sql", "sql1", "medium")
 

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+import pyarrow.compute as pc
 import pytest
+from ground_truth.noises import without
 from harness.analysis.build import Build, crawl_bound_by_search, shared_farm
+from harness.analysis.test_shapes import SHAPES
 from harness.analysis.verdicts import judged, named, two_machines
+
+from pinchpoint.analysis import analyse, exit_status
 
 
 def test_a_host_that_was_not_seen_lowers_confidence() -> None:
@@ -183,3 +190,43 @@ def test_of_full_cores_it_can_be_said_whoever_took_the_rest() -> None:
     verdict = judged(stolen(two_machines(0.96), "app3", 0.3))
     assert named(verdict)[::3] == ("cpu", "low")
     assert any("the hypervisor took " in warning for warning in verdict.warnings)
+
+
+@pytest.mark.parametrize(
+    ("shape", "host", "kind"),
+    [
+        ("all connections held for a slow log", "sql1", "local"),
+        ("a site that commits to a slow log", "sql1", "postgres"),
+        ("a site that reads in a database nobody asked", "sql1", "local"),
+    ],
+)
+def test_nothing_outside_and_no_pool_is_blamed_where_what_lies_deeper_was_not_seen(
+    shape: str, host: str, kind: str
+) -> None:
+    """One collector is missing, the one that tells the cause: its victim is not named in its place."""
+    run = SHAPES[shape].make(1, 60).run()
+    verdict = analyse(replace(run, samples=without(run.samples, host, kind)))
+    assert verdict.outcome == "inconclusive", verdict.summary
+    view = host if kind == "local" else f"the {kind} view of {host}"
+    assert f"{view} was not seen" in verdict.summary
+    assert str(verdict.experiment).startswith("Watch the whole farm (")
+
+
+def test_disks_nobody_measured_are_no_disks_with_room() -> None:
+    """All connections are used, and the log's disk, for which those who hold them may wait, was not read."""
+    run = SHAPES["all connections held for a slow log"].make(1, 60).run()
+    disks = pc.starts_with(run.samples["metric"], "disk.")
+    verdict = analyse(replace(run, samples=run.samples.filter(pc.invert(disks))))
+    assert verdict.outcome == "inconclusive", verdict.summary
+    assert "the log disk of sql1 was not seen" in str(verdict.experiment)
+
+
+@pytest.mark.parametrize("objective", [{"p95_s": 0.05}, {"errors_ratio": 0.01}, {"throughput_per_s": 100}])
+def test_objectives_of_which_all_operations_failed_are_missed(objective: dict[str, float]) -> None:
+    """Nothing was done in 50 ms, nor at all: an exit status of 0 would be read as a pass."""
+    build = Build().host("sql1", "sql").cpu("sql1", 0.3, pressure=0.1).open("orders", "sql-mix", 160)
+    build.operations("orders", "log_append", 160, 0.002, outcome="connection_lost")
+    verdict = judged(build.objective(scenario="orders", **objective).generator(orders=(160.0, 160.0)))
+    assert verdict.outcome == "inconclusive"
+    assert verdict.objectives[0]["met"] is False
+    assert exit_status(verdict) == 1

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
+import numpy as np
 import pytest
 from harness.analysis.build import Build
-from harness.analysis.verdicts import SEEDS, judged, named, store
+from harness.analysis.verdicts import SEEDS, judged, log_disk, named, store
 
 from pinchpoint.analysis.summary import inconclusive_words
 from pinchpoint.analysis.verdict import Suspect
@@ -127,3 +130,49 @@ def test_a_candidate_pool_is_called_by_what_it_is_a_pool_of(instance: str) -> No
     """Connections of a database, threads or tickets of a store: never one for the other."""
     pool = Suspect("pool", "nosql", "mongo1", "pool", instance, None, None, None, ())
     assert inconclusive_words("it is not clear", [pool]).endswith(f"A candidate is the {instance} of mongo1.")
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_readings_of_one_direction_that_are_lost_leave_an_interface_as_full(seed: int) -> None:
+    """A third of the readings of the fuller direction is missing: the other one says nothing of it."""
+    build = full_interface(witness=True)
+    random = np.random.default_rng(seed)
+    build.samples = [
+        row for row in build.samples if row[3] != "net.received_bytes_per_s" or random.random() > 1 / 3
+    ]
+    assert named(judged(build)) == ("network", "nosql", "nosql1", "medium")
+
+
+def busy_log() -> Build:
+    """Commits that all are served, while the log's disk has something to do nearly all the time."""
+    build = Build().host("sql1", "sql", cores=(0, 1), disks={"log": "sdb"})
+    build.cpu("sql1", 0.1, 0.1, cores=(0, 1)).disk("sql1", "sdb", 95, 0.01, busy=0.98, pressure=0.8)
+    return build.open("orders", "sql-mix", 900).operations("orders", "log_append", 900, 0.008)
+
+
+@pytest.mark.parametrize(
+    ("metric", "what"), [("outstanding", "what is outstanding"), ("reads_per_s", "reads")]
+)
+def test_what_nobody_measured_of_a_disk_is_what_is_asked_for(metric: str, what: str) -> None:
+    """Sixty readings without one of the four columns are not too few: the experiment asks for that column."""
+    build = busy_log()
+    build.samples = [row for row in build.samples if row[3] != f"disk.{metric}"]
+    verdict = judged(build.generator(orders=(900.0, 900.0)))
+    assert verdict.outcome == "inconclusive"
+    assert f"nobody measured {what} of the log disk of sql1" in verdict.summary
+    assert verdict.experiment == (
+        f"Have {what} of the log disk of sql1 measured as well, and run the same plan again."
+    )
+
+
+def test_no_experiment_is_the_same_run_once_more() -> None:
+    """Each of a disk's figures is lost now and then: what counts is how often all were read at once."""
+    build = log_disk({"iops": 500.0})
+    random = np.random.default_rng(1)
+    build.samples = [row for row in build.samples if row[3][:5] != "disk." or random.random() > 0.3]
+    verdict = judged(build)
+    assert verdict.outcome == "inconclusive"
+    [read] = re.findall(r"was read (\d+) times only", verdict.summary)
+    assert int(read) < 30
+    [longer] = re.findall(r"measure (\d+) times as long", str(verdict.experiment))
+    assert int(longer) >= 2

@@ -20,6 +20,23 @@ def test_a_store_whose_thread_is_full_agrees_with_what_the_kernel_counts(seed: i
     assert witness.metric == "db.main_thread.busy_ratio"
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_thread_that_has_no_work_is_no_limit_however_busy_its_core_is(seed: int) -> None:
+    """A child that writes a snapshot, or a thread that spins for work: there was some half of the time."""
+    build = store(seed, main_thread__busy_ratio=0.52, aof__wait_ratio=0.02)
+    build.operations("burst", "set", 20000, 0.0008).cpu("nosql1", 0.55, 0.5, cores=(0, 1))
+    build.metric("nosql1", "cpu.busy_ratio", 0.99, "thread:redis-server", 0.004)
+    build.disk("nosql1", "sdb", 40, 0.0005, busy=0.05)
+    verdict = judged(build)
+    assert verdict.bottleneck is None or verdict.bottleneck.kind != "cpu_thread", verdict.summary
+    considered = verdict.to_json()["explanation"]["considered"]
+    [checks] = [one["checks"] for one in considered if "thread" in one["name"]]
+    said = {check["evidence"]: (check["holds"], check["fact"]["fact"]) for check in checks}
+    assert said["E1"][0] is False
+    assert "but its server had work for a part of that time only" in said["E1"][1]
+    assert said["E4"][0] is False
+
+
 def test_a_store_nobody_can_look_into_is_judged_by_what_it_says() -> None:
     """A managed store: no host counters; its thread is full by its own account, with low confidence."""
     build = store(main_thread__busy_ratio=0.99, aof__wait_ratio=0.02)
@@ -27,6 +44,19 @@ def test_a_store_nobody_can_look_into_is_judged_by_what_it_says() -> None:
     assert named(verdict) == ("cpu_thread", "nosql", "nosql1", "low")
     assert verdict.bottleneck is not None
     assert any("was not seen" in why for why in verdict.bottleneck.why_not_more)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_where_its_work_is_not_told_its_log_s_time_still_is(seed: int) -> None:
+    """Valkey 8 with I/O threads cannot tell how long its thread had work, but that its log took next to none.
+
+    It flushes in the background: the disk is slow, and nobody waits for it.
+    """
+    build = store(seed, aof__wait_ratio=0.01)
+    build.operations("burst", "set", 480, 16 / 480).cpu("nosql1", 0.1, 0.08, cores=(0, 1))
+    build.disk("nosql1", "sdb", 40, 0.025, busy=0.93, pressure=0.9, outstanding_noise=0.1)
+    verdict = judged(build)
+    assert verdict.bottleneck is None or verdict.bottleneck.kind != "disk_latency", verdict.summary
 
 
 @pytest.mark.parametrize("seed", SEEDS)

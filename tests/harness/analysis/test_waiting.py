@@ -83,6 +83,37 @@ def test_what_a_second_s_ends_cut_off_is_no_movement(seed: int) -> None:
     assert withheld is None or withheld.kind == "disk_cap" or withheld.confidence == "low"
 
 
+def readers_beside_commits(readers: int) -> Build:
+    """Eight users commit to a log of 40 ms; others, first in the plan, read what is in memory."""
+    build = Build(60).host("sql1", "sql", cores=(0, 1), disks={"log": "sdb"}).cpu("sql1", 0.4, 0.38, (0, 1))
+    build.disk("sql1", "sdb", 24, 0.04, 0.03, busy=0.97, pressure=0.97, outstanding_noise=0.04)
+    build.sessions("sql1", 8.0 + readers, IO__WalSync=1.0, LWLock__WALWrite=6.7)
+    for name, operation, users, rate in (
+        ("reports", "point_read", readers, 500 * readers),
+        ("orders", "log_append", 8, 190),
+    ):
+        build.closed(name, "sql-mix", users).operations(name, operation, rate, users / rate, noise=0.01)
+        build.metric("generator1", "generator.users", float(users), name, 0.0)
+    return build.generator()
+
+
+@pytest.mark.parametrize("readers", [2, 10])
+def test_who_only_reads_does_not_wait_for_the_log(readers: int) -> None:
+    """Those who commit wait for it nearly all of their time, however many read beside them."""
+    verdict = judged(readers_beside_commits(readers))
+    assert answer(verdict) == ("disk_latency", "sql", "log"), verdict.summary
+    assert "of the time of orders" in verdict.summary
+    assert "of the time of reports" not in verdict.summary
+
+
+def test_where_nobody_commits_waiting_for_the_log_is_somebody_s() -> None:
+    """A read may have to write the log, too: then it is told of those there are."""
+    build = readers_beside_commits(2)
+    del build.manifest["plan"]["scenarios"]["orders"]
+    build.rows = [row for row in build.rows if row["scenario"] != "orders"]
+    assert answer(judged(build)) == ("disk_latency", "sql", "log")
+
+
 def resources(build: Build) -> dict[str, Resource]:
     """Every disk of a run, by its device."""
     inputs = read_inputs(build.run())
@@ -111,6 +142,33 @@ def test_without_a_disk_of_its_own_the_log_is_waited_for_at_the_data_disk() -> N
     assert resources(build)["sdc"].columns["sessions"].mean() == pytest.approx(7, rel=0.1)
 
 
+@pytest.mark.parametrize(
+    ("event", "device"),
+    [
+        ("LWLock:BufferIO", "sdc"),  # 13
+        ("IPC:BufferIO", "sdc"),  # 14 to 16
+        ("IPC:BufferIo", "sdc"),  # 17 on
+        ("LWLock:AioUringCompletion", "sdc"),  # 18
+        ("IO:AioIoCompletion", "sdc"),
+        ("IO:SLRURead", "sdc"),  # to 16
+        ("IO:SLRUWrite", "sdc"),
+        ("IO:SlruRead", "sdc"),
+        ("IO:WALSync", "sdb"),  # to 16
+        ("IO:WalSync", "sdb"),
+        ("LWLock:WALWrite", "sdb"),
+    ],
+)
+def test_waits_are_known_by_the_name_each_version_has_for_them(event: str, device: str) -> None:
+    """Six of eight sessions wait for a page that one of them reads, or for the log: by the disk it is on."""
+    build = Build(60).host("sql1", "sql", cores=(0, 1), disks={"log": "sdb", "data": "sdc"})
+    build.cpu("sql1", 0.2, cores=(0, 1)).disk("sql1", "sdb", 100, 0.01).disk("sql1", "sdc", 100, 0.03)
+    build.sessions("sql1", 8.0, **{event.replace(":", "__"): 6.0})
+    build.closed("orders", "sql-mix", 8).operations("orders", "point_read", 100, 0.08)
+    found = {name: one.columns["sessions"].mean() for name, one in resources(build).items()}
+    assert found.pop(device) == pytest.approx(6, rel=0.1)
+    assert list(found.values()) == [0]
+
+
 def test_of_a_second_data_disk_no_database_tells_who_waits() -> None:
     """Roles are free: no wait is named after this one, which is another thing than that nobody waits."""
     build = Build(60).host("sql1", "sql", cores=(0, 1), disks={"data": "sdc", "archive": "sdd"})
@@ -135,9 +193,8 @@ def test_what_was_read_too_seldom_is_named(whole: str | None, words: str) -> Non
     reads = np.full(40, np.nan)
     reads[:2] = 1.0
     role = DiskRole("sql", "sql1", "log", "a", "sdb", None, "kernel", None)
-    disk = Resource(
-        "x", "disk", "a", ("sql1",), ("sql",), "sdb", roles=(role,), whole=whole, columns={"reads": reads}
-    )
+    columns = dict.fromkeys(("reads", "writes", "outstanding", "busy"), reads)
+    disk = Resource("x", "disk", "a", ("sql1",), ("sql",), "sdb", roles=(role,), whole=whole, columns=columns)
     said = seldom(disk, np.arange(40))
     assert words in said.why
     assert "None" not in said.why + str(said.experiment)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
 import pytest
 from harness.analysis.build import START_S, Build, utc
 
@@ -119,6 +121,20 @@ def test_a_suspect_that_answers_a_little_is_doubted() -> None:
     assert verdict.bottleneck.confidence == "low"
     assert "did not answer" in verdict.bottleneck.why_not_more[-1]
     assert any("contradicts" in warning for warning in verdict.warnings)
+    assert re.findall(r"Confidence is (\w+)", verdict.summary) == ["low"]
+
+
+def test_windows_in_which_nothing_got_through_are_not_left_out() -> None:
+    """One slower window of four without an operation: the other three alone say nothing of the change."""
+    run = proved(0.75)
+    begin_s = seconds_of(next(one["from"] for one in windows(ORDER) if one["what"] == "slower"))
+    there = pc.and_(
+        pc.greater_equal(run.operations["time_s"], int(begin_s)),
+        pc.less(run.operations["time_s"], int(begin_s) + EACH_S),
+    )
+    proof = proof_of(analyse(replace(run, operations=run.operations.filter(pc.invert(there)))))
+    assert (proof["result"], proof["measured_ratio"]) == ("undecided", None)
+    assert proof["why"] == "nothing got through in some of the windows"
 
 
 def test_windows_that_differ_by_themselves_decide_nothing() -> None:

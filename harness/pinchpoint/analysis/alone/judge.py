@@ -169,7 +169,8 @@ def _explained(observed: Sequence[Observed], found: _Found, case: Case) -> Expla
         f"{thing_words(one)}: {short_words(one)}" for one in observed if one.used_up or not one.measured
     ]
     reasons += [f"no more confidence: {UNKNOWN}"] if found.bottleneck else []
-    return Explanation((), considered, tuple(reasons), ())
+    would_change = (found.experiment,) if found.experiment else ()
+    return Explanation((), considered, tuple(reasons or [found.summary]), would_change)
 
 
 def _considered(one: Observed, found: _Found, case: Case) -> Considered:
@@ -195,7 +196,9 @@ def _considered(one: Observed, found: _Found, case: Case) -> Considered:
             Check("E1", one.used_up if one.measured else None, first),
             Check("E2", None, unknown),
             Check("E3", None, unknown),
-            Check("E4", None if agree is None else at_least(agree.value, PRESSURE), agree or nobody),
+            Check("E4", at_least(agree.value, PRESSURE), counted(agree, case))
+            if agree
+            else Check("E4", None, nobody),
         ),
         why=why,
     )

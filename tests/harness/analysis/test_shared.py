@@ -1,0 +1,137 @@
+"""What tiers, load generators and machines share: cores, storage, the load of one tier."""
+
+from __future__ import annotations
+
+import pytest
+from harness.analysis.build import MACHINE, Build
+from harness.analysis.disks import Capped, Distant, commits, read_then_commit
+from harness.analysis.verdicts import judged, length
+
+
+def web_and_sql(
+    web: float | None, sql: float | None, *, web_told: bool = True, generator: float = 0.0
+) -> Build:
+    """Full cores that two tiers share; ``web_told``: whether it is known where web's processes run."""
+    build = Build().host("web1", "web", cores=(0, 1) if web_told else ()).host("sql1", "sql", cores=(0, 1))
+    for host, share in (("web1", web), ("sql1", sql)):
+        build.cpu(host, 0.985, share, cores=(0, 1), pressure=0.9, noise=0.004)
+    build.manifest["generators"] = [{"worker": "generator1", "cores": [], "machine_id": MACHINE}]
+    build.closed("crawl", "full-crawl", 12).operations("crawl", "document:sharepoint", 60, 0.2, noise=0.01)
+    build.metric("generator1", "generator.users", 12.0, "crawl", 0.0)
+    return build.generator(cpu=generator)
+
+
+def test_a_tier_on_the_machine_that_nobody_watches_is_no_stranger() -> None:
+    """The web tier uses the cores; only sql's processes are told apart: the web tier is to be watched."""
+    verdict = judged(web_and_sql(None, 0.15, web_told=False))
+    assert verdict.outcome == "inconclusive"
+    assert "others than were watched: web, or programs that are not the farm's" in verdict.summary
+    assert verdict.experiment == "Watch the processes of web on sql1, and run the same plan again."
+
+
+def test_a_folder_has_no_processes_to_be_watched() -> None:
+    """Of a farm's files on that machine nobody has to tell: they are strangers all the same."""
+    build = Build().host("sql1", "sql", cores=(0, 1)).host("files1", "files", cores=())
+    build.cpu("sql1", 0.99, 0.25, cores=(0, 1), pressure=0.9)
+    build.closed("orders", "sql-mix", 4).operations("orders", "log_append", 400, 0.01)
+    verdict = judged(build.generator())
+    assert verdict.experiment is not None
+    assert verdict.experiment.startswith("End the programs on sql1")
+
+
+def test_to_know_of_the_generator_is_not_to_know_which_tier_uses_the_cores() -> None:
+    """The generator's share was measured, and neither tier's."""
+    found = judged(web_and_sql(None, None, generator=0.3)).bottleneck
+    assert found is not None
+    assert found.confidence == "low"
+    assert "which tier uses the shared cores was not measured" in found.why_not_more
+
+
+def test_a_generator_that_uses_most_of_the_farm_s_cores_is_said_to() -> None:
+    """44 % the generator, 36 % web: no tier uses the largest part, and without it there is room."""
+    verdict = judged(web_and_sql(0.36, 0.15, generator=0.86))
+    found = verdict.bottleneck
+    assert found is not None
+    assert (found.tier, found.confidence) == ("web", "low")
+    assert "the load generator uses the largest part of it (44 %), then web (36 %)" in verdict.summary
+    assert "the load generator uses 44 % of it, so it is the one to move elsewhere" in verdict.advice[0].text
+
+
+def two_machines(*, shared: bool) -> Build:
+    """Two machines' volumes: of one storage system that does 500 I/Os a second, or each for itself."""
+    seconds = length(60)
+    log, data = read_then_commit(Capped(500), seconds, 12, 1, 1.0)
+    if not shared:
+        log, data = (commits(Distant(0.012, 0.003), seconds, users=8, seed=seed) for seed in (1, 2))
+    build = Build()
+    for number, found in enumerate((log, data), 1):
+        build.host(f"sql{number}", "sql", machine=f"m{number}", cores=(0, 1), disks={"log": "sdb"})
+        build.cpu(f"sql{number}", 0.2, 0.18, cores=(0, 1)).device(f"sql{number}", "sdb", found, 0.9)
+    build.metric("generator1", "generator.users", 12.0, "orders", 0.0)
+    return build.closed("orders", "sql-mix", 12).served("orders", "log_append", log).generator()
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_volumes_of_two_machines_may_share_a_limit(*, shared: bool) -> None:
+    """Together they are as flat as a regulator and alone they are not: that is no mere latency for sure."""
+    found = judged(two_machines(shared=shared)).bottleneck
+    assert found is not None
+    said = any("they may share a limit" in why for why in found.why_not_more)
+    assert said == shared, found.why_not_more
+    assert not shared or found.confidence == "low"
+
+
+def hosts(*used: float) -> Build:
+    build = Build()
+    for number, busy in enumerate(used, 1):
+        name = f"web{number}"
+        build.host(name, "web", machine=f"m{number}", cores=(0, 1))
+        build.cpu(name, busy, busy * 0.95, cores=(0, 1), pressure=0.9 if busy > 0.9 else 0.05, noise=0.004)
+    build.closed("crawl", "full-crawl", 16).operations("crawl", "document:sharepoint", 80, 0.2)
+    build.operations("crawl", "document:sharepoint/fetch", 80, 0.19)
+    return build.metric("generator1", "generator.users", 16.0, "crawl", 0.0).generator()
+
+
+def test_one_hot_host_of_three_is_a_matter_of_balance() -> None:
+    """98, 30 and 28 % of their cores: shared evenly they carry 1.9 times as much; the next host is named."""
+    verdict = judged(hosts(0.98, 0.3, 0.28))
+    evenly, more = verdict.advice
+    assert "Spread the load of web evenly over its hosts" in evenly.text
+    assert "web1 98 %, web2 30 %" in evenly.text
+    assert evenly.gain_ratio == pytest.approx(0.88, abs=0.05)
+    assert evenly.text in verdict.summary
+    assert "Add CPUs to web1, of the hosts of web" in more.text
+    assert "then the CPU of web (web2) limits" in more.text
+
+
+def test_hosts_that_are_all_busy_are_not_told_to_share_better() -> None:
+    """98 and 90 %."""
+    verdict = judged(hosts(0.98, 0.89))
+    assert not [one for one in verdict.advice if "evenly" in one.text]
+
+
+def test_two_machines_that_are_shared_are_told_apart() -> None:
+    """Web and search share one, sql and nosql another; both are full."""
+    build = Build()
+    for tier, share in (("web", 0.6), ("search", 0.35), ("sql", 0.7), ("nosql", 0.2)):
+        machine = "a" if tier in {"web", "search"} else "b"
+        build.host(f"{tier}1", tier, machine=machine, cores=(0, 1))
+        build.cpu(f"{tier}1", 0.985, share, cores=(0, 1), pressure=0.9, noise=0.003)
+    build.closed("crawl", "full-crawl", 16).operations("crawl", "document:sharepoint", 80, 0.2)
+    build.metric("generator1", "generator.users", 16.0, "crawl", 0.0)
+    verdict = judged(build.generator())
+    assert "because the shared host's CPU (web1) is used up as well" in verdict.summary
+
+
+def test_of_a_device_with_two_roles_both_are_to_be_moved() -> None:
+    """Nine of ten I/Os are reads of data; the device is called after its log, which alone helps nobody."""
+    roles = {"log": "sdb", "data": "sdb"}
+    limits = {role: {"iops": 300.0} for role in roles}
+    build = Build().host("sql1", "sql", cores=(0, 1), disks=roles, limits=limits)
+    build.cpu("sql1", 0.2, 0.18, cores=(0, 1))
+    build.disk("sql1", "sdb", 30, 0.04, 0.004, reads=270, busy=1.0, pressure=0.95)
+    build.sessions("sql1", 11.8, IO__DataFileRead=10.4, IO__WalSync=0.9)
+    build.closed("orders", "sql-mix", 12).operations("orders", "point_read", 270, 12 / 270, noise=0.01)
+    verdict = judged(build.metric("generator1", "generator.users", 12.0, "orders", 0.0).generator())
+    assert verdict.advice[0].target == "sql.log and sql.data"
+    assert verdict.advice[0].text.startswith("Put sql.log and sql.data on a disk that does more")
