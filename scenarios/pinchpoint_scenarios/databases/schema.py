@@ -15,13 +15,14 @@ from .postgresql import Connection, connect_or_explain, first_line, refused
 
 MARKER = "pinchpoint.owned/1: made by a load test, which may empty and drop it"
 """The comment on a schema that says it is ours."""
+LOCK = "SELECT pg_try_advisory_lock(hashtextextended(%s, 0))"
+"""Keeps other runs of that name out until the connection ends, or ``UNLOCK``; one row: whether it did."""
+UNLOCK = "SELECT pg_advisory_unlock_all()"
 _LONGEST_NAME_BYTES = 63  # PostgreSQL cuts longer names off silently (NAMEDATALEN - 1)
 
 _FIND = """SELECT obj_description(oid, 'pg_namespace'), pg_has_role(nspowner, 'USAGE')
            FROM pg_namespace WHERE nspname = %s"""
 _MAY_CREATE = "SELECT has_database_privilege(current_database(), 'CREATE'), current_user, current_database()"
-_LOCK = "SELECT pg_try_advisory_lock(hashtextextended(%s, 0))"
-_UNLOCK = "SELECT pg_advisory_unlock_all()"
 # Making data takes as long as it takes, and who holds the schema idles for the length of a run.
 _NO_TIMEOUTS = """SELECT set_config(name, '0', false) FROM pg_settings
     WHERE name IN ('statement_timeout', 'transaction_timeout', 'idle_session_timeout')"""
@@ -145,7 +146,7 @@ class OwnedSchema:
         if self._holder is not None:
             # A server notices that a connection has closed when it gets to it; a lost one frees its own.
             with suppress(psycopg.Error):
-                self._holder.execute(_UNLOCK)
+                self._holder.execute(UNLOCK)
             self._holder.close()
             self._holder = None
 
@@ -156,7 +157,7 @@ class OwnedSchema:
 
     def _enter(self, connection: Connection) -> None:
         connection.execute(_NO_TIMEOUTS)
-        locked = connection.execute(_LOCK, [self.name]).fetchone()
+        locked = connection.execute(LOCK, [self.name]).fetchone()
         if not (locked and locked[0]):
             raise ScenarioError(
                 f"{self.place}: another run is using schema {self.name!r}; wait until it has "

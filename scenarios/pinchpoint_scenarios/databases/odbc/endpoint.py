@@ -93,8 +93,12 @@ class OdbcEndpoint:
             link.execute(statement, parameters)
 
     def release(self) -> None:
-        """Let other runs in. Safe to call twice."""
+        """Let other runs in, from now on. Safe to call twice."""
         if self._holder is not None:
+            if self.server.unlock:
+                # A server notices that a connection has closed when it gets to it; a lost one frees its own.
+                with contextlib.suppress(pyodbc.Error):
+                    self._holder.execute(self.server.unlock)
             self._holder.close()
             self._holder = None
 

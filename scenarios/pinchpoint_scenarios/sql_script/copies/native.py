@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from typing import Any
 
 import psycopg
@@ -11,6 +11,7 @@ from psycopg import sql
 from ...addresses import place
 from ...contract import Endpoint
 from ...databases.postgresql import Connection, connect_or_explain, first_line, refused
+from ...databases.schema import LOCK, UNLOCK
 from ...databases.schema import MARKER as OWNED
 from ...errors import ScenarioError
 from ...fastpath.postgresql import FastConnection
@@ -27,7 +28,6 @@ _TABLES = """SELECT format('%%I.%%I', nspname, relname) FROM pg_class
     WHERE relkind IN ('r', 'p', 'm', 'f') AND nspname NOT IN ('pg_catalog', 'information_schema')
         AND nspname !~ '^pg_' AND coalesce(obj_description(space.oid, 'pg_namespace'), '') <> %s
     ORDER BY 1 LIMIT 4"""
-_LOCK = "SELECT pg_try_advisory_lock(hashtextextended(%s, 0))"
 _NO_TIMEOUTS = """SELECT set_config(name, '0', false) FROM pg_settings
     WHERE name IN ('statement_timeout', 'transaction_timeout', 'idle_session_timeout')"""
 _SETTINGS = """SELECT name, current_setting(name) FROM pg_settings WHERE name IN (
@@ -132,6 +132,9 @@ class NativeCopy:
     def release(self) -> None:
         """See ``Copy``."""
         if self._holder is not None:
+            # A server notices that a connection has closed when it gets to it; a lost one frees its own.
+            with suppress(psycopg.Error):
+                self._holder.execute(UNLOCK)
             self._holder.close()
             self._holder = None
 
@@ -146,7 +149,7 @@ class NativeCopy:
             connection = self._connect()
             try:
                 self._may_be_changed(connection)
-                locked = connection.execute(_LOCK, [self._name]).fetchone()
+                locked = connection.execute(LOCK, [self._name]).fetchone()
                 if not (locked and locked[0]):
                     raise another_run(place(self._endpoint), self._name)
             except psycopg.Error as error:

@@ -29,6 +29,7 @@ class ServerSql:
         may_create: one row of (whether this user may make a schema, the user, the database).
         grant: the statement that lets it: ``{user}``, ``{database}``.
         lock: ``$1``: a name; one row: 1 where this connection has it now, to its end.
+        unlock: gives up all such locks of this connection; empty: only its end does.
         create: makes the schema with its mark.
         enter: makes it the one that names are looked up in; none where every name is qualified.
         others: ``$1``: a schema's name; rows: what lies there, but for the mark.
@@ -59,6 +60,7 @@ class ServerSql:
     may_create: str
     grant: str
     lock: str
+    unlock: str
     create: tuple[str, ...]
     enter: tuple[str, ...]
     others: str

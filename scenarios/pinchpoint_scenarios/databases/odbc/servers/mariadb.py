@@ -53,6 +53,7 @@ SQL = ServerSql(
         CURRENT_USER(), COALESCE(DATABASE(), '')""",
     grant="GRANT ALL PRIVILEGES ON `pinchpoint\\_%`.* TO {user}",
     lock="SELECT GET_LOCK($1, 0)",
+    unlock="SELECT RELEASE_ALL_LOCKS()",
     create=(
         "CREATE DATABASE {schema} CHARACTER SET utf8mb4",
         f"CREATE TABLE {{schema}}.{MARK_TABLE} (nothing int) COMMENT = '{{marker}}'",

@@ -40,6 +40,7 @@ SQL = ServerSql(
         current_user::text, current_database()::text""",
     grant='GRANT CREATE ON DATABASE "{database}" TO "{user}"',
     lock="SELECT CASE WHEN pg_try_advisory_lock(hashtextextended($1::text, 0)) THEN 1 ELSE 0 END",
+    unlock="SELECT pg_advisory_unlock_all()",
     create=("CREATE SCHEMA {schema}", "COMMENT ON SCHEMA {schema} IS '{marker}'"),
     enter=("SELECT set_config('search_path', '{schema}', false)",),
     others="""SELECT c.relname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace

@@ -54,6 +54,7 @@ SQL = ServerSql(
         EXEC @got = sp_getapplock @Resource = @name, @LockMode = 'Exclusive', @LockOwner = 'Session',
             @LockTimeout = 0;
         SELECT CASE WHEN @got >= 0 THEN 1 ELSE 0 END""",
+    unlock="",
     create=(
         "CREATE SCHEMA {schema}",
         """EXEC sp_addextendedproperty @name = N'pinchpoint', @value = N'{marker}', @level0type = N'SCHEMA',
