@@ -96,13 +96,13 @@ class Server(SharedConnection[_Impatient, DictRow]):
 
     def _open(self) -> _Impatient:
         try:
-            return self._opened(_SETTINGS)
+            return self._open_with(_SETTINGS)
         except psycopg.OperationalError as error:
             if "unsupported startup parameter" not in str(error):
                 raise
-            return self._opened("")  # a pooler's words; our own patience and what we ask do without them
+            return self._open_with("")  # a pooler's words; our own patience and what we ask do without them
 
-    def _opened(self, settings: str) -> _Impatient:
+    def _open_with(self, settings: str) -> _Impatient:
         given = conninfo_to_dict(self._url).get("options") or ""
         options = {"options": f"{given} {settings}".strip()} if settings else {}
         return _Impatient.connect(

@@ -48,17 +48,7 @@ class ValkeyCollector:
         self._server = server
         first = server.read()
         self._about = first.info
-        absent = [name for name in valkey_values.NEEDED if name not in self._about]
-        if absent:
-            raise CollectorError(
-                f"{where}: what it says of itself (INFO) has no {', '.join(absent)}; collector kind 'valkey' "
-                f"knows Valkey, and Redis from {OLDEST} on: leave this collector out"
-            )
-        if int(str(self._about["redis_version"]).partition(".")[0]) < OLDEST:
-            raise CollectorError(
-                f"{where}: the server is Redis {self._about['redis_version']}; collector kind 'valkey' knows "
-                f"Valkey, and Redis from {OLDEST} on: upgrade the server, or leave this collector out"
-            )
+        _refuse_others(self._about, where)
         self._sees_latency = first.events is not None
         self._told: dict[str, Spike | None]
         self._begin(first)
@@ -129,3 +119,18 @@ class _Reading:
 
 def _number(text: str | None) -> int | None:
     return int(text) if text else None
+
+
+def _refuse_others(info: valkey_values.Info, where: str) -> None:
+    """Servers that merely speak the protocol, and versions we do not know. Raises CollectorError."""
+    absent = [name for name in valkey_values.NEEDED if name not in info]
+    if absent:
+        raise CollectorError(
+            f"{where}: what it says of itself (INFO) has no {', '.join(absent)}; collector kind 'valkey' "
+            f"knows Valkey, and Redis from {OLDEST} on: leave this collector out"
+        )
+    if int(str(info["redis_version"]).partition(".")[0]) < OLDEST:
+        raise CollectorError(
+            f"{where}: the server is Redis {info['redis_version']}; collector kind 'valkey' knows "
+            f"Valkey, and Redis from {OLDEST} on: upgrade the server, or leave this collector out"
+        )

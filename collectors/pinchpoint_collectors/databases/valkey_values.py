@@ -11,14 +11,14 @@ from pinchpoint_collectors.record import NotMeasured
 Info = Mapping[str, Any]
 """The fields of ``INFO`` and ``INFO debug``, whatever their section."""
 
-BUSY = ("used_active_time_main_thread", 1.0), ("eventloop_duration_sum", 1e-6)
+_ACTIVE, _LOOP = "used_active_time_main_thread", "eventloop_duration_sum"
+_BUSY = (_ACTIVE, 1.0), (_LOOP, 1e-6)
 """Fields that tell how long the main thread was not waiting for work, and their unit in seconds.
 
 Valkey 9.1 on; Valkey and Redis 7.2 on. Both count a cycle of the event loop from its waking to its sleeping,
 the writing and flushing of the append-only file included (measured with Valkey 9.1: they differ by 0.2 %).
 """
 
-_LOOP = BUSY[1][0]
 _SPINNING = 8
 """The major version of Valkey with which I/O threads have the main thread spin."""
 _BY_IO_THREADS = "io_threaded_reads_processed", "io_threaded_writes_processed"
@@ -78,7 +78,7 @@ def since(before: Info, after: Info, interval_s: float) -> Iterator[Value]:
     for field, (metric, instance, unit) in _RATES.items():
         if field in before and field in after and _applies(metric, after):
             yield Value(metric, instance, rate(before[field], after[field], interval_s, unit))
-    busy = next(((name, unit) for name, unit in BUSY if name in before and name in after), None)
+    busy = next(((name, unit) for name, unit in _BUSY if name in before and name in after), None)
     if busy is not None:
         name, unit = busy
         told = rate(before[name], after[name], interval_s, unit)
@@ -163,11 +163,11 @@ def not_measured(
         sees_latency: whether we may ask ``LATENCY``.
     """
     newer = "upgrade the server where this matters (Valkey, or Redis 7.2)"
-    if not any(field in info for field, _ in BUSY):
+    if not any(field in info for field, _ in _BUSY):
         why = "this version does not tell how long its event loop is at work"
         for metric in ("db.main_thread.busy_ratio", "db.main_thread.commands_ratio", "db.main_thread.cycle*"):
             yield NotMeasured(metric, "", why, newer)
-    elif BUSY[0][0] not in info and _spins(dict.fromkeys(_BY_IO_THREADS, 0), info):
+    elif _ACTIVE not in info and _spins(dict.fromkeys(_BY_IO_THREADS, 0), info):  # since it was started
         why = "while I/O threads are at work this version counts waiting for them as work of its main thread"
         yield NotMeasured("db.main_thread.busy_ratio", "", why, "upgrade to Valkey 9.1, or set io-threads 1")
     if _CPU[0] not in info:

@@ -11,19 +11,19 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from pinchpoint.analysis.blame import GENERATOR, owner
+from pinchpoint.analysis.blame import owner
 from pinchpoint.analysis.capacity import SAME, Demand
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.disk_advice import about_disk, measure_it
 from pinchpoint.analysis.gates import Gate
 from pinchpoint.analysis.ground import Gain, Ground, advise
 from pinchpoint.analysis.measures import CpuMeasures, ShareMeasures, busy
-from pinchpoint.analysis.resources import Resource
+from pinchpoint.analysis.resources import GENERATOR, Resource
 from pinchpoint.analysis.series import mean
 from pinchpoint.analysis.thresholds import LITTLE, NETWORK, OWN_USE, UTILISATION
 from pinchpoint.analysis.verdict import Advice, Suspect
 from pinchpoint.report import units
-from pinchpoint.report.words import listed
+from pinchpoint.report.words import capitalised, listed
 
 
 def find_advice(case: Case, demands: tuple[Demand, ...]) -> tuple[Advice, ...]:
@@ -60,7 +60,7 @@ def advice_on_generator(gates: Sequence[Gate]) -> tuple[Advice, ...]:
     remedies = dict.fromkeys(gate.remedy for gate in gates)
     return tuple(
         advise("generator", "generator", what, gain, text=f"{what}, and run again.")
-        for what in (f"{remedy[:1].upper()}{remedy[1:]}" for remedy in remedies)
+        for what in map(capitalised, remedies)
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from typing import Any
@@ -18,7 +17,7 @@ from pinchpoint.analysis.conclusion import Conclusion, conclude, served
 from pinchpoint.analysis.crawls import crawl_table
 from pinchpoint.analysis.demand import find_resources
 from pinchpoint.analysis.drift import drift_table
-from pinchpoint.analysis.explain import counted, explain
+from pinchpoint.analysis.explain import explain
 from pinchpoint.analysis.flows import find_flows
 from pinchpoint.analysis.growth import Climb
 from pinchpoint.analysis.inputs import Inputs, read_inputs
@@ -37,6 +36,7 @@ from pinchpoint.analysis.levels import (
 from pinchpoint.analysis.objectives import objective_table
 from pinchpoint.analysis.outlook import Outlook, look_ahead
 from pinchpoint.analysis.proof import with_proof, without_proof
+from pinchpoint.analysis.rests_on import counted
 from pinchpoint.analysis.stages import Stage
 from pinchpoint.analysis.store_tables import store_table
 from pinchpoint.analysis.tables import cpu_table, disk_table, scenario_table
@@ -52,6 +52,7 @@ from pinchpoint.analysis.timeline import (
     timeline_table,
 )
 from pinchpoint.analysis.verdict import Suspect, Verdict
+from pinchpoint.report.words import capitalised
 from pinchpoint.store.read import StoredRun
 
 APART = ("summary", "sure", "blocking", "why")
@@ -94,17 +95,14 @@ def _verdict(
     case: Case,
     periods: tuple[Period, ...],
 ) -> Verdict:
-    inputs, concluded, held = case.inputs, conclude(case), highest_held(climbed)
+    inputs, concluded, held = case.inputs, conclude(case), highest_held(climbed, whole.objectives)
     ahead = look_ahead(case, concluded.outcome, concluded.candidates, concluded.blocking)
     advised = [
         one.text for one in ahead.advice[:1] if concluded.bottleneck and concluded.outcome != "invalid"
     ]
     checkpoints = checkpoint_table(inputs)
-    moves = tuple(_moves(levels, climbed, periods))
-    at_times = at_times_words(periods) if not levels and not case.found else ""
-    if at_times and concluded.outcome in {"inconclusive", "not_reached"}:
-        moves = (at_times,)
-    told = [*moves, *(f"{words[:1].upper()}{words[1:]}." for words in credits_of(case))]
+    in_turn = _in_turn(levels, climbed, case, concluded, periods)
+    told = [*in_turn, *(f"{capitalised(words)}." for words in credits_of(case))]
     return Verdict(
         **{name: getattr(ahead, name) for name in Outlook.__slots__},
         **{
@@ -114,14 +112,7 @@ def _verdict(
         },
         summary=" ".join([concluded.summary, *told, *held_words(held, levels), *advised]),
         capacity_at_least_per_s=served(case) if _kept_up(case, concluded) else {},
-        objectives=(
-            *climbed_objectives(whole, levels),
-            *(
-                row
-                for row in objective_table(inputs)
-                if row["scenario"] not in {one.scenario for one in levels}
-            ),
-        ),
+        objectives=tuple(_objectives(whole, levels, inputs)),
         scenarios=scenario_table(inputs),
         crawl=tuple(crawl_table(inputs)),
         disks=tuple(disk_table(inputs)),
@@ -135,7 +126,7 @@ def _verdict(
         drift=drift_table(inputs),
         checkpoints=checkpoints,
         stores=store_table(inputs),
-        warnings=tuple(dict.fromkeys([*caveats(case), *checkpoint_words(checkpoints), *moves])),
+        warnings=tuple(dict.fromkeys([*caveats(case), *checkpoint_words(checkpoints), *in_turn])),
     )
 
 
@@ -154,42 +145,61 @@ def _rests_on(answer: Any, case: Case) -> Any:
     return answer
 
 
-def _moves(
+def _objectives(whole: Inputs, levels: tuple[Level, ...], inputs: Inputs) -> Iterator[dict[str, Any]]:
+    """Of a scenario in steps by all its levels, of any other by what is judged."""
+    yield from climbed_objectives(whole, levels)
+    in_steps = {one.scenario for one in levels}
+    yield from (row for row in objective_table(inputs) if row["scenario"] not in in_steps)
+
+
+def _in_turn(
+    levels: Sequence[Level],
+    climbed: Sequence[dict[str, Any]],
+    case: Case,
+    concluded: Conclusion,
+    periods: Sequence[Period],
+) -> tuple[str, ...]:
+    """That it moved, in words; where nobody is named, and it is no climb, what was used up at times."""
+    if not levels and not case.found and concluded.outcome in {"inconclusive", "not_reached"}:
+        at_times = at_times_words(periods)
+        if at_times:
+            return (at_times,)
+    there = _since_knee(levels, climbed, periods)
+    return (moved_words(there),) if moved(there) else ()
+
+
+def _since_knee(
     levels: Sequence[Level], climbed: Sequence[dict[str, Any]], periods: Sequence[Period]
-) -> Iterator[str]:
-    """That it moved, in words: of a climb only from its knee on; what is waited for before is no limit."""
-    begun_s = _knee_s(levels, climbed)
-    there = [one for one in periods if one.end_s > begun_s]
-    if moved(there):
-        yield moved_words(there)
-
-
-def _knee_s(levels: Sequence[Level], climbed: Sequence[dict[str, Any]]) -> float:
-    """When the level of a climb's knee began; minus infinity of another load, infinity where it has none."""
+) -> list[Period]:
+    """Of a climb the periods from its knee on: what is waited for before is no limit. Else all of them."""
     if not levels:
-        return -math.inf
-    climber = levels[0].scenario
-    knee = find_knee([row for row in climbed if row["scenario"] == climber])
+        return list(periods)
+    climber, knee = levels[0].scenario, _knee(levels, climbed)
     begun = [one.start_s for one in levels if one.scenario == climber and one.amount == knee.level]
-    return begun[0] if knee.found and begun else math.inf
+    return [one for one in periods if knee.found and begun and one.window.end_s > begun[0]]
+
+
+def _knee(levels: Sequence[Level], climbed: Sequence[dict[str, Any]]) -> Knee:
+    """Of the scenario that was varied."""
+    return find_knee([row for row in climbed if row["scenario"] == levels[0].scenario])
 
 
 def _judged_case(
     whole: Inputs, levels: tuple[Level, ...], climbed: tuple[dict[str, Any], ...], periods: tuple[Period, ...]
 ) -> Case:
     """The part of the run that is judged, taken through the steps."""
-    if not levels and any(_moves(levels, climbed, periods)):
+    if not levels and moved(periods):
         # Two bottlenecks mixed are neither: the one that held longest is judged, the others are told.
         window = longest(periods).window
         return build_case(whole.during(window), since=whole.during(whole.window.until(window)))
     if not climbed:
         return build_case(judged_part(whole, levels, None))
-    end_s = moved_at_s(periods, _knee_s(levels, climbed))
+    end_s = moved_at_s(_since_knee(levels, climbed, periods))
     # Of a climb what gave way first is judged: what came after it moved is another's.
     climbed = tuple(row for level, row in zip(levels, climbed, strict=True) if level.start_s < end_s)
     levels = tuple(level for level in levels if level.start_s < end_s)
     periods = tuple(one for one in periods if one.window.first_s < end_s)
-    knee = find_knee([row for row in climbed if row["scenario"] == climbed[0]["scenario"]])
+    knee = _knee(levels, climbed)
     part = judged_part(whole, levels, knee, full_from_s(periods))
     return build_case(part, knee, _climb(whole, levels, climbed, knee))
 

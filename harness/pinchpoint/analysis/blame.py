@@ -17,7 +17,7 @@ from pinchpoint.analysis.measures import (
     measure_disk,
     untold,
 )
-from pinchpoint.analysis.resources import Resource
+from pinchpoint.analysis.resources import GENERATOR, USE, Resource
 from pinchpoint.analysis.series import mean
 from pinchpoint.analysis.signature import Suspicion, suspect
 from pinchpoint.analysis.stages import Rows
@@ -35,10 +35,6 @@ from pinchpoint.analysis.verdict import Kind
 from pinchpoint.analysis.waits import waited
 
 MOST = 0.5
-GENERATOR = "generator"
-"""Under this name the load generators' use of a pool of cores stands among its tiers'."""
-
-
 YIELDING: tuple[Kind, ...] = ("external", "lock", "pool")
 """Kinds that say that something else than the farm's CPU, memory and disks sets the pace: only where all of
 those, and interfaces, have room (METHOD step 5: below 70 %)."""
@@ -113,13 +109,14 @@ def _own_use(resources: Iterable[Resource], rows: Rows) -> float:
 
     Where no tier's own use of a pool of cores was measured, all that is used of it is taken for theirs.
     """
-    own = [busy(one, rows) for one in resources if one.type == "allowance" or _not_shared_out(one)]
+    own = [busy(one, rows) for one in resources if one.type == "allowance" or not_shared_out(one)]
     own += [mean(one.columns["used"][rows]) for one in resources if one.type == "network"]
     return max((used for used in own if used is not None), default=0.0)
 
 
-def _not_shared_out(one: Resource) -> bool:
-    uses = (one.columns.get(f"use:{tier}") for tier in one.tiers)
+def not_shared_out(one: Resource) -> bool:
+    """Whether it is a pool of cores of which no tier's own use was measured."""
+    uses = (one.columns.get(f"{USE}{tier}") for tier in one.tiers)
     return one.type == "cpu" and not any(use is not None and np.isfinite(use).any() for use in uses)
 
 
@@ -158,12 +155,15 @@ def rank(one: Suspicion) -> Rank:
 def owner(resource: Resource, found: Measures) -> tuple[str | None, str | None]:
     """(tier, host) to blame: of a shared pool of cores the tier that uses most, else whose it is.
 
-    A dependency of which no tier is part of the farm has neither.
+    Of shared cores of which no tier's use was measured no tier is known, only where they are. A dependency of
+    which no tier is part of the farm has neither.
     """
     if isinstance(found, CpuMeasures):
         for tier in found.uses:
             if tier in resource.tiers:
                 return tier, resource.hosts[resource.tiers.index(tier)]
+        if len(resource.tiers) > 1:
+            return None, resource.hosts[0]
     if resource.roles:
         return resource.roles[0].tier, resource.roles[0].host
     return next(iter(resource.tiers), None), next(iter(resource.hosts), None)
@@ -183,8 +183,7 @@ def strangers(resource: Resource, found: Measures) -> float | None:
 def unwatched(one: Suspicion) -> tuple[str, ...]:
     """The tiers on a pool of cores, or maybe on it, whose own use of it was not measured."""
     uses = one.found.uses if isinstance(one.found, CpuMeasures) else {}
-    maybe = [name.removeprefix("use:") for name in one.resource.columns if name.startswith("use:")]
-    tiers = dict.fromkeys([*one.resource.tiers, *maybe])
+    tiers = dict.fromkeys([*one.resource.tiers, *one.resource.users])
     return tuple(tier for tier in tiers if tier not in (*uses, GENERATOR))
 
 

@@ -39,7 +39,7 @@ def burst_steps(inputs: Inputs, load: Load) -> list[Steps]:
         edges = np.flatnonzero(np.diff(np.concatenate([[0], inside.astype(int), [0]])))
         return [(int(start), int(end)) for start, end in edges.reshape(-1, 2)]
     window = inputs.window
-    until_s = window.first_s + window.seconds - begun_s
+    until_s = window.end_s - begun_s
     windows = [(begun_s + begin, begun_s + end) for begin, end in load.bursts.windows(until_s)]
     return list(_whole_steps(windows, window))
 

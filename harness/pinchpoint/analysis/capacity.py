@@ -77,10 +77,17 @@ def of_its_loads(first: Resource, demands: Sequence[Demand], flows: Sequence[Flo
 
 
 def used(found: Measures) -> float | None:
-    """How much of a resource is used; None where that is not known (no declared cap, not measured)."""
+    """How much of a resource is used; None where that is not known (no declared cap, not measured).
+
+    Of a thread no more than its server had work for: what the kernel counts may be spinning, or a child's.
+    """
     if isinstance(found, DiskMeasures):
         return found.utilisation
-    return found.busy if isinstance(found, CpuMeasures) else found.used
+    if not isinstance(found, CpuMeasures):
+        return found.used
+    if found.busy is None or found.witness is None:
+        return found.busy
+    return min(found.busy, found.witness)
 
 
 def demands_of(case: Case) -> tuple[Demand, ...]:
@@ -143,8 +150,7 @@ def _of_one_level(resource: Resource, measured: Measures, use: float, served: Ma
 
 def _unmoved(resource: Resource, climb: Climb) -> bool:
     """Whether it is used alike at every level: sessions that stay open hold their connections at any load."""
-    same = next((other for other in climb.resources if other.key == resource.key), None)
-    uses = [used(measure(same, climb.rows(level))) for level in climb.levels] if same else []
+    uses = [used(found) for found in climb.measured(resource)]
     known = [use for use in uses if use is not None]
     return len(known) > 1 and max(known) - min(known) < MOVES
 
@@ -174,11 +180,9 @@ def _of_levels(
     It does not where the resource still has room at a throughput at which the line has it used up.
     """
     scenario = climb.levels[0].scenario
-    same = next((other for other in climb.resources if other.key == resource.key), None)
-    now = served.get(scenario)
-    if same is None or not now:
+    uses, now = [used(found) for found in climb.measured(resource)], served.get(scenario)
+    if not uses or not now:
         return None
-    uses = [used(measure(same, climb.rows(level))) for level in climb.levels]
     line = find_line(climb, np.array(uses, dtype=float))
     if line is None or (line.ceiling_per_s < now and use < 1 - line.base):
         return None

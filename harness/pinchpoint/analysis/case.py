@@ -74,10 +74,16 @@ def build_case(
     flows, stages = find_flows(inputs), find_stages(inputs)
     resources = _fallen(_paced(find_resources(inputs, flows), climb), since)
     stage, resources, found = _judged(stages, resources, flows)
-    if climb is not None:
-        found = tuple(sorted(with_growth(found, climb), key=rank, reverse=True))
+    found = by_all_levels(found, climb)
     knee = knee or no_knee(len(stages))
     return Case(inputs, flows, resources, check_gates(inputs, flows), knee, stages, stage, found, climb)
+
+
+def by_all_levels(found: tuple[Suspicion, ...], climb: Climb | None) -> tuple[Suspicion, ...]:
+    """What speaks against which resource, the cause first, with what the levels of a load in steps say."""
+    if climb is None:
+        return found
+    return tuple(sorted(with_growth(found, climb), key=rank, reverse=True))
 
 
 def _paced(resources: tuple[Resource, ...], climb: Climb | None) -> tuple[Resource, ...]:

@@ -95,36 +95,38 @@ def find_effects(windows: Iterable[tuple[str, float, float]]) -> dict[str, Effec
     }
 
 
-def predicted(one: Suspicion | None, kind: str, change: Mapping[str, Any]) -> Model:
+def predicted(one: Suspicion | None, kind: str, change: Mapping[str, Any], working: float = 1.0) -> Model:
     """What a resource that limits as the verdict says does to throughput when it is slower.
 
     What operations wait for takes 1 ÷ ratio as long: X' ÷ X = 1 ÷ (1 + w (1 ÷ ratio - 1)), where w is the
-    share of their time (Little's law at a fixed number of users). What is used up does so much less:
-    X' ÷ X = ratio ÷ U, and no less than nothing changes while U is below the ratio (utilisation law).
+    share of their users' time, thinking included (Little's law at a fixed number of users). What is used up
+    does so much less: X' ÷ X = ratio ÷ U, and no less than nothing changes while U is below the ratio
+    (utilisation law).
 
     Args:
         one: what is known of the resource; None where nothing but its name is.
         kind: how it limits, or would.
         change: ``ratio``, and what it is ``of``: the resource's ``capacity``, or its ``use`` until then.
+        working: the share of users' time in which an operation is going on; in the rest they think.
     """
     ratio = float(change["ratio"])
     if kind in WAITED_FOR:
-        share = _waited(one)
-        words = f"operations wait for it {units.percent(share)} of their time"
-        if share is None:
-            share, words = 1.0, "if operations wait for nothing else"
+        share, words = _waited(one, working)
         return Model(1 / (1 + share * (1 / ratio - 1)), words)
     used = 1.0 if change.get("of") == "use" else _used(one)
     words = "all of it is used" if used >= 1 else f"{units.percent(used)} of it is used"
     return Model(min(1.0, ratio / used), words)
 
 
-def _waited(one: Suspicion | None) -> float | None:
-    if one is None:
-        return None
-    if one.disk is not None:
-        return one.disk.wait_ratio
-    return one.found.used if isinstance(one.found, ShareMeasures) else None
+def _waited(one: Suspicion | None, working: float) -> tuple[float, str]:
+    """(the share of users' time in which they wait for it, in words): all of it where that is not known."""
+    if one is not None and isinstance(one.found, ShareMeasures) and one.found.used is not None:
+        return one.found.used, f"its users wait for it {units.percent(one.found.used)} of their time"
+    thinks = "" if working >= 1 else f", and users think {units.percent(1 - working)} of theirs"
+    share = one.disk.wait_ratio if one is not None and one.disk is not None else None
+    if share is None:
+        return working, f"if operations wait for nothing else{thinks}"
+    return share * working, f"operations wait for it {units.percent(share)} of their time{thinks}"
 
 
 def _used(one: Suspicion | None) -> float:
@@ -139,7 +141,7 @@ def _used(one: Suspicion | None) -> float:
 
 
 def answer(
-    effect: Effect | None, model: Model, also: str | None = None
+    effect: Effect | None, model: Model, also: str | None = None, what: str = "throughput"
 ) -> tuple[Literal["agrees", "contradicts", "undecided"], str]:
     """Whether what was measured is what the model says, with a sentence that says why.
 
@@ -150,12 +152,13 @@ def answer(
         effect: of the change.
         model: what the model says of it.
         also: what else had such an effect though it should have none.
+        what: what was looked at, in words.
     """
     if effect is None:
         return "undecided", "nothing got through in some of the windows"
     if model.ratio > PROOF_VISIBLE.value:
         return "undecided", f"at this load the model says that hardly anything changes: {model.words}"
-    said = f"throughput came to {effect.words} of what it was; the model says {units.percent(model.ratio)}"
+    said = f"{what} came to {effect.words} of what it was; the model says {units.percent(model.ratio)}"
     least, most = effect.shares(model.ratio)
     if least is None or most is None:
         return "undecided", f"{said}; too few windows to tell"

@@ -15,7 +15,7 @@ from pinchpoint.analysis.inputs import Inputs
 from pinchpoint.analysis.machine_disks import unknown_machines
 from pinchpoint.analysis.measures import measure_disk
 from pinchpoint.analysis.seen import stolen, unseen
-from pinchpoint.analysis.thresholds import CAP_MATCH, LARGE_IO_BYTES, MEMORY_CRITICAL, NO_LATENCY_S
+from pinchpoint.analysis.thresholds import LARGE_IO_BYTES, MEMORY_CRITICAL, NO_LATENCY_S, exceeds
 from pinchpoint.analysis.unanswered import given_up_words
 from pinchpoint.report import units, words
 
@@ -71,7 +71,7 @@ def _more_than_declared(case: Case) -> Iterator[str]:
     """Machines whose disks do more together than the machine that farm.yaml names can."""
     for one in case.resources if case.stage else ():
         found = measure_disk(one, case.stage.rows) if one.whole and case.stage else None
-        if found is None or one.limits is None or (found.utilisation or 0.0) <= 1 + CAP_MATCH.value:
+        if found is None or one.limits is None or not exceeds(found.utilisation):
             continue
         done = limits_words(found.io, found.bytes)
         caps = limits_words(one.limits.iops, one.limits.bytes_per_s)

@@ -23,10 +23,11 @@ BEGUN = "db.checkpoints_per_s"
 def checkpoint_table(inputs: Inputs) -> tuple[dict[str, Any], ...]:
     """One row per database server that wrote a checkpoint and scenario; empty where none did or was watched.
 
-    ``{host, scenario, timed, requested, written_s, written_ratio, p95_during_s, p95_between_s, p95_ratio,
-    throughput_during_per_s, throughput_between_per_s}``: ``timed`` and ``requested`` checkpoints began in the
-    measure phase, for ``written_s`` one was being written. The figures of load are null where less than ten
-    seconds are of that kind: then nothing can be compared.
+    ``{host, scenario, timed, requested, read_every_s, written_s, written_ratio, p95_during_s, p95_between_s,
+    p95_ratio, throughput_during_per_s, throughput_between_per_s}``: ``timed`` and ``requested`` checkpoints
+    began in the measure phase, for ``written_s`` one was being written, in some of each of the
+    ``read_every_s``. The figures of load are null where less than ten seconds are of that kind: then nothing
+    can be compared.
     """
     return tuple(
         row for host in dict.fromkeys(host.name for host in inputs.hosts) for row in _rows(inputs, host)
@@ -38,11 +39,22 @@ def checkpoint_words(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     for row in rows:
         if at_least(row["p95_ratio"], CHECKPOINT_SHOWS):
             yield (
-                f"while {row['host']} wrote checkpoints ({units.percent(row['written_ratio'])} of the time; "
+                f"while {row['host']} wrote checkpoints "
+                f"({_most(row)}{units.percent(row['written_ratio'])} of the time{_seldom(row)}; "
                 f"{row['timed']} begun on time, {row['requested']} on request, as when the log has grown to "
                 f"its limit) the p95 of {row['scenario']} was {units.seconds(row['p95_during_s'])}, "
                 f"{row['p95_ratio']:.2g} times that of the rest ({units.seconds(row['p95_between_s'])})"
             )
+
+
+def _most(row: Mapping[str, Any]) -> str:
+    return "at most " if _seldom(row) else ""
+
+
+def _seldom(row: Mapping[str, Any]) -> str:
+    """That part of a reading with writing in it may be without; "" of one of a second."""
+    each_s = row["read_every_s"]
+    return f", as known every {units.seconds(each_s)}" if each_s > 1.5 else ""
 
 
 def _rows(inputs: Inputs, host: str) -> Iterator[dict[str, Any]]:
@@ -51,10 +63,7 @@ def _rows(inputs: Inputs, host: str) -> Iterator[dict[str, Any]]:
     during = known & (np.nan_to_num(written) > 0)
     if not during.any():
         return
-    begun = {
-        why: float(np.nansum(inputs.samples.steps(host, BEGUN, why))) * window.step_s
-        for why in ("timed", "requested")
-    }
+    begun = {why: _begun(inputs, host, why) for why in ("timed", "requested")}
     for scenario in dict.fromkeys(load.scenario for load in inputs.loads):
         there, between = (_load(inputs, scenario, rows) for rows in (during, known & ~during))
         comparable = there["p95_s"] and between["p95_s"]
@@ -62,6 +71,7 @@ def _rows(inputs: Inputs, host: str) -> Iterator[dict[str, Any]]:
             "host": host,
             "scenario": scenario,
             **{why: round(count) for why, count in begun.items()},
+            "read_every_s": max(float(window.step_s), inputs.samples.reading_s([host], WRITTEN)),
             "written_s": int(during.sum()) * window.step_s,
             "written_ratio": float(during.sum() / known.sum()),
             "p95_during_s": there["p95_s"],
@@ -70,6 +80,12 @@ def _rows(inputs: Inputs, host: str) -> Iterator[dict[str, Any]]:
             "throughput_during_per_s": there["throughput_per_s"],
             "throughput_between_per_s": between["throughput_per_s"],
         }
+
+
+def _begun(inputs: Inputs, host: str, why: str) -> float:
+    """How many, by the readings themselves: one may be longer than a step, or as long as one and a half."""
+    series = inputs.samples.series(host, BEGUN, why)
+    return series.sum() if series is not None else 0.0
 
 
 def _load(inputs: Inputs, scenario: str, rows: npt.NDArray[np.bool_]) -> dict[str, Any]:

@@ -93,7 +93,7 @@ def _saturation(one: Suspicion) -> Check:
 
 def _excused(found: ShareMeasures, fact: Fact) -> Fact:
     """Why what is used that much is not called used up."""
-    if fact.evidence != "E1" or fact.value is None or fact.threshold is None or fact.value < fact.threshold:
+    if fact.evidence != "E1" or not _reached(fact):
         return fact
     why = "no scenario waited for the farm there, or not for long"
     if at_least(found.own, OWN_USE):
@@ -135,9 +135,8 @@ def _yet(one: Suspicion, found: DiskMeasures) -> str:
         return ": more than that was done, so that this is not its limit"
     if found.moves["io"].follows:
         return ", but more outstanding I/O got more done"
-    return (
-        "" if one.disk.occupied else f", but it was idle {units.percent(1 - (found.busy or 0.0))} of the time"
-    )
+    idle = units.percent(1 - (found.busy or 0.0))
+    return "" if one.disk.occupied else f", but it was idle {idle} of the time"
 
 
 def _growth(one: Suspicion, case: Case, kind: str) -> Check:
@@ -158,11 +157,12 @@ def _witness(one: Suspicion) -> Check:
     fact = next((each for each in seen if each.evidence == "E4"), next(iter(seen), None))
     if fact is None or fact.value is None:
         return Check("E4", None, _unknown(one, "nobody else was asked"))
-    holds = "E4" in one.evidence or _agrees(fact)
-    if not holds and _agrees(replace(fact, evidence="E4")):
-        why = (
-            "this is of the whole machine" if _of_machine(one) else "no scenario spent half of its time on it"
-        )
+    reached = _reached(fact)
+    holds = "E4" in one.evidence or (fact.evidence == "E4" and reached)
+    if reached and not holds:
+        why = "no scenario spent half of its time on it"
+        if _of_machine(one):
+            why = "this is of the whole machine"
         fact = replace(fact, fact=f"{fact.fact}, but {why}")
     return Check("E4", holds, fact)
 
@@ -172,9 +172,9 @@ def _of_machine(one: Suspicion) -> bool:
     return isinstance(one.found, CpuMeasures) and one.resource.type != "cpu"
 
 
-def _agrees(fact: Fact) -> bool:
-    """Whether a witness speaks against a resource that nothing else speaks against."""
-    if fact.evidence != "E4" or fact.value is None or fact.threshold is None:
+def _reached(fact: Fact) -> bool:
+    """Whether its figure reaches its threshold; False where one of the two is not known."""
+    if fact.value is None or fact.threshold is None:
         return False
     below = fact.metric == "mem.available_ratio"
     return fact.value < fact.threshold if below else fact.value >= fact.threshold

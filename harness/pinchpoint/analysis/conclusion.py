@@ -18,7 +18,7 @@ from pinchpoint.analysis.resources import Resource, ResourceType
 from pinchpoint.analysis.signature import Least
 from pinchpoint.analysis.stages import Stage
 from pinchpoint.analysis.thresholds import DISK_OCCUPIED, MIN_SECONDS, OFTEN, OWN_USE
-from pinchpoint.analysis.trouble import hidden, slower_words, troubles
+from pinchpoint.analysis.trouble import brief_words, hidden, slower_words, troubles
 from pinchpoint.analysis.unanswered import unanswered_words
 from pinchpoint.analysis.verdict import Outcome, Suspect
 from pinchpoint.report import units
@@ -84,13 +84,14 @@ def _excused(case: Case) -> bool:
 
     So does one that was full now and then, as in bursts, one whose operations took so much longer than at the
     first level that the sessions would have done else, one that no longer answered at the end, and not having
-    seen the farm: then nobody knows whether it was.
+    seen the farm, or not as briefly as bursts were: then nobody knows whether it was.
     """
     return bool(
         case.found
         or any(hidden(case))
         or any(_often_full(one) for one in case.resources)
         or slower_words(case)
+        or brief_words(case)
         or unanswered_words(case.inputs, case.flows)
     )
 

@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pinchpoint.analysis.blame import GENERATOR, rank, strangers, suspects, unwatched
+from pinchpoint.analysis.blame import rank, strangers, suspects, unwatched
 from pinchpoint.analysis.doubts import doubts, unseen_behind
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.inputs import Inputs
 from pinchpoint.analysis.knee import Knee
 from pinchpoint.analysis.measures import CpuMeasures, ShareMeasures, not_measured, readings, told
 from pinchpoint.analysis.resample import block_rows
-from pinchpoint.analysis.resources import Resource
+from pinchpoint.analysis.resources import GENERATOR, Resource
 from pinchpoint.analysis.seen import stolen, unseen
 from pinchpoint.analysis.signature import LEAST, Suspicion
 from pinchpoint.analysis.stages import Rows, Stage

@@ -17,7 +17,7 @@ from pinchpoint.analysis.measures import mean_of
 from pinchpoint.analysis.resources import Resource
 from pinchpoint.analysis.series import Floats
 from pinchpoint.analysis.stages import Rows
-from pinchpoint.analysis.thresholds import CAP_MATCH
+from pinchpoint.analysis.thresholds import exceeds
 from pinchpoint.report import units
 
 USUALLY = 0.9
@@ -33,7 +33,7 @@ def with_credits(resource: Resource) -> Resource:
     counted = columns["reads"] + columns["writes"]
     if limits.io_unit_bytes:
         counted = np.fmax(counted, columns["bytes"] / limits.io_unit_bytes)
-    if not _beyond(counted, limits.iops) and not _beyond(columns["bytes"], limits.bytes_per_s):
+    if not (_exceeded(counted, limits.iops) or _exceeded(columns["bytes"], limits.bytes_per_s)):
         return resource
     count = _count(resource)
     burst = Limits(entry.burst.iops * count, entry.burst.bytes_per_s * count, limits.io_unit_bytes)
@@ -48,7 +48,7 @@ def credit_words(resources: Iterable[Resource], rows: Rows) -> Iterator[str]:
             continue
         io = sum(mean_of(one, way, rows) or 0.0 for way in ("reads", "writes"))
         size, burst = mean_of(one, "bytes", rows) or 0.0, one.limits or one.baseline
-        if _more(io, burst.iops) or _more(size, burst.bytes_per_s):
+        if exceeds(io, burst.iops) or exceeds(size, burst.bytes_per_s):
             continue  # not even on credits: it is not what was declared
         done = limits_words(io, size)
         name = one.hosts[0] if one.whole else f"{one.roles[0].tier}.{one.role}"
@@ -61,15 +61,10 @@ def credit_words(resources: Iterable[Resource], rows: Rows) -> Iterator[str]:
             yield f"burst credits carried {did}; full ones last {lasts} at its burst's rate"
 
 
-def _beyond(rate: Floats, limit: float | None) -> bool:
+def _exceeded(rate: Floats, limit: float | None) -> bool:
+    """Whether it was for a tenth of the time: see ``USUALLY``."""
     measured = rate[np.isfinite(rate)]
-    if limit is None or not len(measured):
-        return False
-    return bool(np.quantile(measured, USUALLY) > limit * (1 + CAP_MATCH.value))
-
-
-def _more(done: float, limit: float | None) -> bool:
-    return limit is not None and done > limit * (1 + CAP_MATCH.value)
+    return len(measured) > 0 and exceeds(float(np.quantile(measured, USUALLY)), limit)
 
 
 def _profile(resource: Resource) -> Profile | None:

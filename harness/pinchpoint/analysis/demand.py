@@ -20,7 +20,7 @@ from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.inputs import Host, Inputs
 from pinchpoint.analysis.machine_disks import find_machine_disks
 from pinchpoint.analysis.memory import find_memory
-from pinchpoint.analysis.resources import Resource, placed
+from pinchpoint.analysis.resources import GENERATOR, USE, Resource, placed
 from pinchpoint.analysis.series import Floats, Samples
 from pinchpoint.analysis.shared import find_connections, find_interfaces, find_locks
 from pinchpoint.analysis.stores import find_pools
@@ -82,10 +82,10 @@ def _cpu_pools(inputs: Inputs) -> Iterator[Resource]:
             columns={
                 "busy": pool_busy(inputs.samples, everyone, cores),
                 "pressure": inputs.samples.first_of(everyone, "pressure.cpu_ratio"),
-                "use:generator": _generator_use(inputs, machine, cores),
+                f"{USE}{GENERATOR}": _generator_use(inputs, machine, cores),
                 "running": _running(inputs, hosts),
-                **{f"use:{tier}": _tier_use(inputs, tier, hosts) for tier in tiers},
-                **{f"use:{tier}": _tier_use(inputs, tier, rest) for tier in _others(rest, tiers)},
+                **{f"{USE}{tier}": _tier_use(inputs, tier, hosts) for tier in tiers},
+                **{f"{USE}{tier}": _tier_use(inputs, tier, rest) for tier in _others(rest, tiers)},
             },
         )
 

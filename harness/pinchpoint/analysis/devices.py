@@ -29,15 +29,20 @@ def find_disks(inputs: Inputs) -> Iterator[Resource]:
     for (machine, device), group in groupby(order, key=lambda disk: (disk.machine, disk.device or "")):
         roles = tuple(group)
         hosts = [host.name for host in inputs.on_machine(machine)]
-        yield with_credits(_disk(inputs, roles, device, disk_columns(inputs.samples, hosts, device)))
+        columns = disk_columns(inputs.samples, hosts, device)
+        each_s = disk_reading_s(inputs.samples, hosts, device)
+        yield with_credits(_disk(inputs, roles, device, columns, each_s))
     for role in inputs.disks:
         files = () if role.seen else files_of(inputs, role)
         if files:
-            found = _disk(inputs, (role,), role.role, columns_of(inputs, role.host, files))
+            columns = columns_of(inputs, role.host, files)
+            found = _disk(inputs, (role,), role.role, columns, float(inputs.window.step_s))
             yield with_credits(replace(found, told_by=told_by(inputs, role.host, files)))
 
 
-def _disk(inputs: Inputs, roles: tuple[DiskRole, ...], device: str, columns: dict[str, Floats]) -> Resource:
+def _disk(
+    inputs: Inputs, roles: tuple[DiskRole, ...], device: str, columns: dict[str, Floats], step_s: float
+) -> Resource:
     sessions, view = waiting_sessions(inputs, roles), store_view(inputs, roles)
     return Resource(
         key=f"disk:{roles[0].machine}:{device}",
@@ -50,8 +55,8 @@ def _disk(inputs: Inputs, roles: tuple[DiskRole, ...], device: str, columns: dic
         limits=next((role.limits for role in roles if role.limits), None),
         commit_path=any(_on_commit_path(role, inputs.disks) for role in roles),
         shift=_disk_shift(columns),
-        pace=find_pace(columns, float(inputs.window.step_s)),
-        step_s=float(inputs.window.step_s),
+        pace=find_pace(columns, step_s),
+        step_s=step_s,
         columns={
             **columns,
             "sessions": np.where(np.isfinite(view.waiting), np.nan_to_num(sessions) + view.waiting, sessions),
@@ -123,6 +128,11 @@ def _on_commit_path(role: DiskRole, disks: tuple[DiskRole, ...]) -> bool:
 def role_rank(role: str) -> int:
     """Where a role stands in ``ROLE_ORDER``; unknown ones come last."""
     return ROLE_ORDER.index(role) if role in ROLE_ORDER else len(ROLE_ORDER)
+
+
+def disk_reading_s(samples: Samples, hosts: list[str], device: str) -> float:
+    """Seconds that a value of a device's columns tells of: so many I/Os were counted for it."""
+    return samples.reading_s(hosts, "disk.writes_per_s", device)
 
 
 def disk_columns(samples: Samples, hosts: list[str], device: str) -> dict[str, Floats]:

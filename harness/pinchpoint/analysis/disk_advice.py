@@ -26,7 +26,7 @@ from pinchpoint.analysis.slowness import slowness, write_and_flush_s
 from pinchpoint.analysis.thresholds import HARDLY, MOSTLY_READS, STARTED, at_least
 from pinchpoint.analysis.verdict import Advice, Kind
 from pinchpoint.report import units
-from pinchpoint.report.words import listed
+from pinchpoint.report.words import capitalised, listed
 
 FARM = "farm.yaml"
 
@@ -69,7 +69,7 @@ def measure_it(kind: Kind, target: str, role: str) -> Advice:
         f"`pinchpoint probe --farm {FARM} --suite {suite}` shows its rate and latency over outstanding I/Os"
     )
     why = f"what {target} can do is not known"
-    return advise(kind, target, what, Gain(None, None, why), text=f"{why[:1].upper()}{why[1:]}: {what}.")
+    return advise(kind, target, what, Gain(None, None, why), text=f"{capitalised(why)}: {what}.")
 
 
 def _held(resource: Resource, found: DiskMeasures) -> Held:
@@ -188,23 +188,25 @@ def _device(ground: Ground, found: DiskMeasures, held: Held) -> Iterator[Advice]
     yield advise("disk_device", held.target, what, gain)
 
 
-def _burst(ground: Ground, found: DiskMeasures, held: Held) -> Iterator[Advice]:
+def _burst(ground: Ground, _found: DiskMeasures, held: Held) -> Iterator[Advice]:
     """A type whose baseline carries what the credits carried."""
     shift = ground.first.resource.shift
     if shift is None:
         return
     ratio = shift.before / shift.after
-    wanted = f"{units.per_second(shift.before)}, which its credits carried"
+    if shift.of == "bytes":
+        rates, carried = Rates(shift.other_before, shift.before), f"{units.bytes_(shift.before)} per second"
+    else:
+        rates, carried = Rates(shift.before, shift.other_before), units.per_second(shift.before)
+    wanted = f"{carried}, which its credits carried"
     again, assumes = "what was done while the credits lasted", f"{SAME}; the load stays as it was then"
     gain = ground.until(ratio * ground.now, again, assumes)
     if held.profile is None:
         what = f"Put {held.target} on a disk whose baseline, not its burst, is {wanted}"
         yield advise("disk_burst_exhausted", held.target, what, gain)
         return
-    size = (found.bytes or 0.0) / found.io if found.io else 0.0
-    rates = Rates(shift.before, shift.before * size)
     better = larger(held.profile, rates, 1.0, held.stripes)
-    worth = _credits(held.profile)
+    worth = _credits(held.profile) if shift.of == "io" else ""
     if better is not None:
         what = f"Put {held.target} on {_named(better, 1)}, whose baseline is at least {wanted}{worth}"
         yield advise("disk_burst_exhausted", held.target, what, gain, cited([held.profile, better]))

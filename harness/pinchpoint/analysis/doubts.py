@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from pinchpoint.analysis.behind import MOST, at_work, calls
-from pinchpoint.analysis.blame import YIELDING, strangers
+from pinchpoint.analysis.blame import YIELDING, not_shared_out, strangers
 from pinchpoint.analysis.dependencies import LOCKS
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.inputs import Inputs
@@ -16,9 +16,10 @@ from pinchpoint.analysis.movement import COUNT_ERROR, Movement
 from pinchpoint.analysis.resources import Resource
 from pinchpoint.analysis.seen import unseen_at
 from pinchpoint.analysis.series import Floats, mean, spread
-from pinchpoint.analysis.signature import Suspicion, ignored
+from pinchpoint.analysis.signature import Suspicion, ignored, suspect
 from pinchpoint.analysis.slowness import MINOR_SHARE, write_and_flush_s
 from pinchpoint.analysis.stages import Rows, Stage
+from pinchpoint.analysis.stores import operations_inside
 from pinchpoint.analysis.thresholds import (
     DISK_SHIFT,
     HARDLY,
@@ -50,6 +51,7 @@ def doubts(
     yield from _deeper(inputs, first, resources, stage, flows)
     yield from _shared_limits(first, resources, stage)
     yield from _strangers_beside(first, resources, stage)
+    yield from _locks_beside(first, resources, stage, flows)
 
 
 def _strangers_beside(first: Suspicion, resources: tuple[Resource, ...], stage: Stage) -> Iterator[str]:
@@ -62,6 +64,24 @@ def _strangers_beside(first: Suspicion, resources: tuple[Resource, ...], stage: 
         if at_least(found.busy, UTILISATION) and rest is not None:
             share = units.percent(rest)
             yield f"{share} of the CPU of {pool.hosts[0]} was used by programs that are not the farm's"
+
+
+def _locks_beside(
+    first: Suspicion, resources: tuple[Resource, ...], stage: Stage, flows: tuple[Flow, ...]
+) -> Iterator[str]:
+    """Of cores full of nobody knows whose work: that most operations wait for locks, and not for them."""
+    if not not_shared_out(first.resource):
+        return
+    for lock in resources:
+        if lock.type != "lock" or lock.machine != first.resource.machine:
+            continue
+        found = suspect(lock, stage.rows, flows)
+        if found is not None and isinstance(found.found, ShareMeasures):
+            share = units.percent(found.found.witness)
+            yield (
+                f"{share} of the operations under way wait for one another's locks, and by whose work these "
+                "cores are busy was not measured"
+            )
 
 
 def _deeper(
@@ -93,16 +113,43 @@ def _deeper(
 def _waits_for_io(
     inputs: Inputs, hosts: tuple[str, ...], resources: tuple[Resource, ...], stage: Stage
 ) -> Iterator[str]:
-    """That somebody there waits for I/O; of hosts without such a figure, that a disk is hardly ever idle."""
+    """That somebody there waits for I/O; of hosts without such a figure, that a disk is hardly ever idle.
+
+    Or that nobody looked for either: then the host may wait for a disk all the time.
+    """
     for host in hosts:
-        waits = mean(inputs.samples.steps(host, "pressure.io_ratio"))
+        everyone = _of_its_machine(inputs, host)
+        waits = mean(inputs.samples.first_of(everyone, "pressure.io_ratio"))
         if at_least(waits, PRESSURE):
             yield f"somebody waits for I/O on {host} {units.percent(waits)} of the time"
-        disks = (one for one in resources if one.type == "disk" and host in one.hosts and waits is None)
-        for disk in disks:
-            used = busy(disk, stage.rows)
-            if disk.whole is None and at_least(used, PRESSURE):
-                yield f"the {disk.role} disk of {host} has I/O to do {units.percent(used)} of the time"
+        if waits is not None:
+            continue
+        disks = [one for one in resources if one.type == "disk" and host in one.hosts and one.whole is None]
+        used = [(f"the {one.role} disk", busy(one, stage.rows)) for one in disks]
+        used += _without_role(inputs, everyone, {one.instance for one in disks})
+        for disk, ratio in used:
+            if at_least(ratio, PRESSURE):
+                yield f"{disk} of {host} has I/O to do {units.percent(ratio)} of the time"
+        if all(ratio is None for _, ratio in used) and not _tells_who_is_at_work(inputs, host):
+            yield f"whether anybody waits for a disk on {host} was not measured"
+
+
+def _of_its_machine(inputs: Inputs, host: str) -> list[str]:
+    """A host, and those that are the same machine and read the same counters."""
+    machines = [one.machine for one in inputs.hosts if one.name == host]
+    return [host, *(one.name for machine in machines for one in inputs.on_machine(machine))]
+
+
+def _without_role(inputs: Inputs, hosts: list[str], known: set[str]) -> list[tuple[str, float | None]]:
+    """Disks that were watched all the same, and how much of the time they had I/O to do."""
+    keys = (key for key in inputs.samples.keys("disk.busy_ratio") if key.host in hosts)
+    return [(f"disk {key.instance}", inputs.samples.mean(*key)) for key in keys if key.instance not in known]
+
+
+def _tells_who_is_at_work(inputs: Inputs, host: str) -> bool:
+    """Whether a store there says itself how much it has to do: what waits for its disks is in that."""
+    busy_thread = inputs.samples.steps(host, "db.main_thread.busy_ratio")
+    return bool(np.isfinite([busy_thread, operations_inside(inputs, host)]).any())
 
 
 def _behind(inputs: Inputs, tiers: tuple[str, ...]) -> tuple[str, ...]:

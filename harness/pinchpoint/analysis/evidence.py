@@ -31,6 +31,7 @@ from pinchpoint.analysis.thresholds import (
     Threshold,
     at_least,
     at_most,
+    exceeds,
 )
 from pinchpoint.analysis.waits import waited
 
@@ -95,12 +96,18 @@ def cpu_evidence(resource: Resource, found: CpuMeasures) -> frozenset[str]:
         return frozenset()
     if at_leisure(resource, found):
         return frozenset()
-    # Pressure of the whole machine can witness for a pool, and for a quota, whose tasks then wait for CPU;
-    # one thread at its limit makes nobody else wait, but its server knows how long it was at work.
-    witness = (resource.type == "cpu" or found.quota) and at_least(found.pressure, PRESSURE)
+    return frozenset({"E1", "E4"} if cpu_witness(resource, found) else {"E1"})
+
+
+def cpu_witness(resource: Resource, found: CpuMeasures) -> bool:
+    """Whether pressure, or of a thread its server, says as well that it is used up.
+
+    Pressure of the whole machine can witness for a pool, and for a quota, whose tasks then wait for CPU; one
+    thread at its limit makes nobody else wait, but its server knows how long it was at work.
+    """
     if resource.type == "thread":
-        witness = at_least(found.witness, THREAD_BUSY)
-    return frozenset({"E1", "E4"} if witness else {"E1"})
+        return at_least(found.witness, THREAD_BUSY)
+    return (resource.type == "cpu" or found.quota) and at_least(found.pressure, PRESSURE)
 
 
 def cpu_limit(resource: Resource) -> Threshold:
@@ -201,7 +208,7 @@ def _beyond(done: float | None, used: float | None) -> bool:
     """
     if done is None or used is None:
         return False
-    return done > 1 + CAP_MATCH.value or used > 1 / UTILISATION.value
+    return exceeds(done) or used > 1 / UTILISATION.value
 
 
 def disk_evidence(found: DiskMeasures, state: DiskState) -> frozenset[str]:

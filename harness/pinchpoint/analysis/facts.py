@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from pinchpoint.analysis.blame import GENERATOR, owner
-from pinchpoint.analysis.evidence import DiskState, cpu_limit
+from pinchpoint.analysis.blame import owner
+from pinchpoint.analysis.evidence import DiskState, cpu_limit, cpu_witness
 from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures, ShareMeasures
-from pinchpoint.analysis.resources import Resource
+from pinchpoint.analysis.resources import GENERATOR, Resource
 from pinchpoint.analysis.share_facts import share_facts
 from pinchpoint.analysis.signature import Suspicion
 from pinchpoint.analysis.slowness import slow_way, slowness, too_long, write_and_flush_s
@@ -17,6 +17,7 @@ from pinchpoint.analysis.thresholds import (
     BY_SIZE,
     DISK_SHIFT,
     FLAT,
+    MOSTLY_READS,
     NO_LATENCY_S,
     PRESSURE,
     REGULATOR_FLAT,
@@ -58,10 +59,13 @@ def context(resource: Resource, found: CpuMeasures | DiskMeasures) -> tuple[Fact
     """What a pool of cores or a disk did, for one that nothing was concluded about."""
     if isinstance(found, CpuMeasures):
         return (_busy(resource, found, "context"),)
-    durable = write_and_flush_s(resource, found)
-    limit = slowness(resource)
-    text = f"{_name(resource)} did {units.per_second(found.io)}, a write took {units.seconds(durable)}"
-    return (_fact(resource, text, "disk.write_latency_s", durable, "context", limit),)
+    way = "read" if at_least(found.reads_ratio, MOSTLY_READS) else "write"
+    each_s = found.read_s if way == "read" else write_and_flush_s(resource, found)
+    took = f"how long a {way} took was {units.NOT_MEASURED}"
+    if each_s is not None:
+        took = f"a {way} took {units.seconds(each_s)}"
+    text = f"{_name(resource)} did {units.per_second(found.io)}, {took}"
+    return (_fact(resource, text, f"disk.{way}_latency_s", each_s, "context", slowness(resource)),)
 
 
 def named_cores(resource: Resource) -> str:
@@ -114,16 +118,15 @@ def _busy(resource: Resource, found: CpuMeasures, evidence: str) -> Fact:
 def _cpu_facts(resource: Resource, found: CpuMeasures) -> Iterator[Fact]:
     _, host = owner(resource, found)
     yield _busy(resource, found, "E1")
+    agrees = "E4" if cpu_witness(resource, found) else "context"
     if found.pressure is not None:
         text = f"somebody waited for CPU {units.percent(found.pressure)} of the time"
-        # As in ``evidence.cpu_evidence``: of a pool, or of a quota, whose tasks then wait for CPU.
-        own = resource.type == "cpu" or found.quota
-        kind = "E4" if own and found.pressure >= PRESSURE.value else "context"
+        kind = "context" if resource.type == "thread" else agrees
         fact = _fact(resource, text, "pressure.cpu_ratio", found.pressure, kind, PRESSURE, "")
         yield replace(fact, host=host or "")
     if found.witness is not None:
         text = f"its server says that it was at work {units.percent(found.witness)} of the time"
-        kind = "E4" if resource.type == "thread" and found.witness >= THREAD_BUSY.value else "context"
+        kind = agrees if resource.type == "thread" else "context"
         yield _fact(resource, text, "db.main_thread.busy_ratio", found.witness, kind, THREAD_BUSY, "")
     for tier, share in found.uses.items():
         if tier == GENERATOR:

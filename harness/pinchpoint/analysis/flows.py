@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -20,6 +21,8 @@ from pinchpoint.analysis.traffic import Latency, Traffic
 COMMIT_TIER = {"full-crawl": "sql", "sql-mix": "sql", "nosql-burst": "nosql"}
 REFUSED = ("too_many_connections",)
 """Outcomes of operations that found no connection free."""
+EVENER = 0.5
+"""An even schedule's counts spread by half of what arrivals at random do, or less."""
 READS_ONLY = ("point_read", "range_scan", "spill")
 """Every operation but these ends with a commit in the scenario's commit tier."""
 
@@ -123,14 +126,22 @@ def _flow(inputs: Inputs, load: Load, *, missed: bool) -> Flow:
 
 
 def _is_even(inputs: Inputs, load: Load, traffic: Traffic) -> bool:
-    """Arrivals at random differ from second to second by the root of their number; bursts are two levels."""
+    """Arrivals at random differ from step to step by the root of their number; bursts are two levels.
+
+    So many may come in a step that chance spreads them by no more than a regulator: a schedule's spread by
+    half of what chance would make it at most.
+    Where no generator said what was scheduled, the plan's word for arrivals that are evenly spaced.
+    """
     if not load.scheduled or load.peak_per_s is not None:
         return False
     offered = offered_per_s(inputs, load.scenario)
     flat, usual = spread(offered), mean(offered)
+    if usual is None and load.arrivals == "constant":
+        flat, usual = 0.0, load.base_per_s
     if flat is None or not usual or traffic.ok().count < STARTED.value * usual * inputs.window.seconds:
         return False
-    return flat <= max(REGULATOR_FLAT.value, COUNT_ERROR / (usual * inputs.window.step_s))
+    count = usual * inputs.window.step_s
+    return flat <= max(min(REGULATOR_FLAT.value, EVENER / math.sqrt(count)), COUNT_ERROR / count)
 
 
 def _commits(load: Load, traffic: Traffic) -> Latency | None:

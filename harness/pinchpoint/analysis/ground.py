@@ -10,9 +10,10 @@ from pinchpoint.analysis.capacity import SAME, Demand
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.disk_types import limits_words
 from pinchpoint.analysis.measures import Measures
-from pinchpoint.analysis.output import beyond, others, reach
+from pinchpoint.analysis.output import others, reach
 from pinchpoint.analysis.resources import Resource
 from pinchpoint.analysis.signature import Suspicion
+from pinchpoint.analysis.thresholds import exceeds
 from pinchpoint.analysis.verdict import Advice, Kind
 from pinchpoint.report import words
 
@@ -57,7 +58,7 @@ class Ground:
         """
         attached = {role.attached for role in self.first.resource.roles}
         for one in self.demands:
-            same = one.resource.machine == self.first.resource.machine and not beyond(one)
+            same = one.resource.machine == self.first.resource.machine and not exceeds(one.use)
             if one.resource.whole and same and attached & {r.attached for r in one.resource.roles}:
                 return one if one.resource.key != self.first.resource.key else None
         return None

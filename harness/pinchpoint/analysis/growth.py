@@ -63,6 +63,11 @@ class Climb:
         first = (span.first_s - self.window.first_s) // self.window.step_s
         return np.arange(max(0, first), min(self.window.steps, first + span.steps))
 
+    def measured(self, resource: Resource) -> list[Measures]:
+        """Its figures at each level; empty where it is none of those that the levels tell of."""
+        same = next((one for one in self.resources if one.key == resource.key), None)
+        return [measure(same, self.rows(level)) for level in self.levels] if same else []
+
 
 @dataclass(frozen=True, slots=True)
 class Line:
@@ -92,10 +97,9 @@ def with_growth(found: Sequence[Suspicion], climb: Climb) -> tuple[Suspicion, ..
 
 
 def _grown(one: Suspicion, climb: Climb) -> Suspicion:
-    resource = next((other for other in climb.resources if other.key == one.resource.key), None)
-    if resource is None:
+    measured = climb.measured(one.resource)
+    if not measured:
         return one
-    measured = [measure(resource, climb.rows(level)) for level in climb.levels]
     use = np.array([_use(each, one) for each in measured], dtype=float)
     line = find_line(climb, use)
     facts = [fact for fact in (_queue(one, measured, use, climb), _ceiling(one, line, climb)) if fact]
@@ -129,8 +133,7 @@ def why_untold(one: Suspicion, climb: Climb, kind: str) -> str:
     """Why the levels cannot tell whether what waits grows (``E2``) or the ceiling fits (``E3``), else ""."""
     if len(climb.levels) < MIN_LEVELS.value:
         return f"{len(climb.levels)} load levels, at least {MIN_LEVELS.value:.0f} are needed"
-    resource = next((other for other in climb.resources if other.key == one.resource.key), None)
-    measured = [measure(resource, climb.rows(level)) for level in climb.levels] if resource else []
+    measured = climb.measured(one.resource)
     if kind == "E2":
         known = [each for each in measured if one.resource.type in WAITING and _waiting(each) is not None]
         return "" if len(known) >= MIN_LEVELS.value else "how much waits for it was not measured"

@@ -8,7 +8,7 @@ from typing import Any
 from pinchpoint.analysis.capacity import Demand, loads_of
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.ground import limit_words
-from pinchpoint.analysis.levels import highest_held
+from pinchpoint.analysis.levels import highest_held, never_words
 from pinchpoint.analysis.objectives import PERCENTILES, objective_table
 from pinchpoint.analysis.output import AT_A_CEILING, LEAST_USED, others, reach
 from pinchpoint.analysis.signature import Suspicion
@@ -71,7 +71,7 @@ def _of_levels(case: Case) -> Headroom | None:
     """Of a load in steps that did not hold its objectives to the end: where it did ÷ what is judged."""
     if case.climb is None:
         return None
-    for scenario, found in highest_held(case.climb.rows_of_levels).items():
+    for scenario, found in highest_held(case.climb.rows_of_levels, case.inputs.objectives).items():
         now, level = _now(case, scenario), found["level"]
         if found["all_held"] or now is None:
             continue
@@ -89,8 +89,8 @@ def _of_levels(case: Case) -> Headroom | None:
             scenario=scenario,
             now_per_s=now,
             objectives_per_s=done,
-            why=f"the objectives of {scenario} held up to {words}, with {units.per_second(done)} done; "
-            f"{units.per_second(now)} are done in what is judged",
+            why=f"the objectives of {scenario} held up to {words}, with {units.per_second(done)} done"
+            f"{never_words(found)}; {units.per_second(now)} are done in what is judged",
         )
     return None
 

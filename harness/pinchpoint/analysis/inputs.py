@@ -117,6 +117,7 @@ class Load:
         users: of a closed load, else None; of a ramp those at its end, of steps those that are judged.
         think_s: pause between two operations of a user.
         base_per_s: the rate of an open load, or between bursts.
+        arrivals: ``poisson`` or ``constant``: how its operations are spaced, where it has a schedule.
         peak_per_s: the rate in a burst.
         bursts: when there are any, in seconds from the load's begin; None of another model.
         over_s: of a ramp, how long it takes.
@@ -137,6 +138,7 @@ class Load:
     sources: Mapping[str, str] = field(default_factory=dict)
     native: bool = False
     several: bool = False
+    arrivals: str = "poisson"
 
     @property
     def scheduled(self) -> bool:
@@ -361,6 +363,7 @@ def _load(name: str, spec: Mapping[str, Any], seed: int) -> Load:
         over_s=load.get("over_s") if model == "ramp" else None,
         sources=dict(_sources(spec)),
         native=(spec.get("params") or {}).get("drive") == "native",
+        arrivals=load.get("arrivals") or "poisson",
     )
 
 

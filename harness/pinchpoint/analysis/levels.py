@@ -205,8 +205,13 @@ def _climbed(levels: Sequence[Level], found: Sequence[dict[str, Any]]) -> dict[s
     return {**found[held], "result": f"met up to {levels[held].words}", "holds": holds}
 
 
-def highest_held(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Per scenario with objectives: the highest level up to which they held without a break."""
+def highest_held(
+    rows: Sequence[Mapping[str, Any]], objectives: Sequence[Mapping[str, Any]]
+) -> dict[str, dict[str, Any]]:
+    """Per scenario with objectives: the highest level up to which they held without a break.
+
+    ``never_per_s`` is a throughput that is wanted and that no level came near, else None: the others held.
+    """
     found: dict[str, dict[str, Any]] = {}
     for scenario in dict.fromkeys(row["scenario"] for row in rows):
         own = [row for row in rows if row["scenario"] == scenario]
@@ -224,8 +229,16 @@ def highest_held(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]
             "level": held["level"] if held else None,
             "throughput_per_s": held["throughput_per_s"] if held else None,
             "all_held": held is own[-1],
+            "never_per_s": _never(own, [one for one in objectives if one["scenario"] == scenario]),
         }
     return found
+
+
+def _never(own: Sequence[Mapping[str, Any]], objectives: Sequence[Mapping[str, Any]]) -> float | None:
+    """The throughput that is wanted of a scenario, where none of its levels brought 95 % of it."""
+    wanted = max((one.get(THROUGHPUT) or 0.0 for one in objectives), default=0.0)
+    most = max(row["throughput_per_s"] or 0.0 for row in own)
+    return wanted if most < STARTED.value * wanted else None
 
 
 def held_words(held: Mapping[str, Mapping[str, Any]], levels: Sequence[Level]) -> Iterator[str]:
@@ -236,4 +249,13 @@ def held_words(held: Mapping[str, Mapping[str, Any]], levels: Sequence[Level]) -
             yield f"The objectives of {scenario} held at no level."
         else:
             most = ", the highest there was" if found["all_held"] else ""
-            yield f"The objectives of {scenario} held up to {words[scenario, found['level']]}{most}."
+            up_to = f"{words[scenario, found['level']]}{most}{never_words(found)}"
+            yield f"The objectives of {scenario} held up to {up_to}."
+
+
+def never_words(held: Mapping[str, Any]) -> str:
+    """The exception: a throughput that is wanted, and that no level reached; "" where there is none."""
+    wanted = held["never_per_s"]
+    if wanted is None:
+        return ""
+    return f", but for the {units.per_second(wanted)} that are wanted: no level reached them"

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from pinchpoint.analysis.credits import with_credits
-from pinchpoint.analysis.devices import disk_columns
+from pinchpoint.analysis.devices import disk_columns, disk_reading_s
 from pinchpoint.analysis.disk_types import Profile, known
 from pinchpoint.analysis.inputs import Host, Inputs, Limits
 from pinchpoint.analysis.resources import Resource
@@ -98,13 +98,16 @@ def _attached(hosts: Sequence[Host], own: Mapping[str, Resource], device: str) -
 def _together(inputs: Inputs, hosts: Sequence[Host], devices: Sequence[Resource | str]) -> Resource | None:
     """The sum of several devices; None where none of them was measured."""
     parts: list[Mapping[str, Floats]] = []
-    roles = []
+    roles, lengths = [], []
     for device in devices:
         if isinstance(device, Resource):
             roles += list(device.roles)
             parts.append(device.columns)
+            lengths.append(device.step_s)
         else:
-            columns = disk_columns(inputs.samples, [host.name for host in hosts], device)
+            names = [host.name for host in hosts]
+            columns = disk_columns(inputs.samples, names, device)
+            lengths.append(disk_reading_s(inputs.samples, names, device))
             unknown = np.full(inputs.window.steps, np.nan)
             parts.append({**columns, "sessions": unknown})
     parts = [part for part in parts if np.isfinite(part["reads"] + part["writes"]).any()]
@@ -121,7 +124,7 @@ def _together(inputs: Inputs, hosts: Sequence[Host], devices: Sequence[Resource 
         instance="",
         roles=tuple(roles),
         commit_path=any(device.commit_path for device in known),
-        step_s=float(inputs.window.step_s),
+        step_s=max(lengths),
         columns=_sums(parts),
     )
 

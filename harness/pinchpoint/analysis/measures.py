@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from pinchpoint.analysis.movement import Movement, bytes_movement, io_movement
-from pinchpoint.analysis.resources import Resource
+from pinchpoint.analysis.resources import USE, Resource
 from pinchpoint.analysis.series import Floats, mean, weighted_mean
 from pinchpoint.analysis.stages import Rows
 from pinchpoint.analysis.thresholds import MIN_SAMPLES, OWN_USE, SEEN, UTILISATION
@@ -24,7 +24,7 @@ class CpuMeasures:
         pool: of a thread or an allowance, the busy ratio of the cores around it.
         pressure: share of the time somebody waited for CPU.
         seen: share of the rows with a value.
-        uses: tier (or ``generator``) → share of the pool's busy time.
+        uses: tier (or ``GENERATOR``) → share of the pool's busy time.
         witness: of a thread, the share of the time it was at work, as its server says itself.
         quota: whether an allowance is less than the cores it is of.
     """
@@ -247,10 +247,10 @@ def measure_cpu(resource: Resource, rows: Rows) -> CpuMeasures:
     columns = {name: column[rows] for name, column in resource.columns.items()}
     busy = mean(columns["busy"])
     uses = {}
-    for name, column in columns.items():
-        used = mean(column) if name.startswith("use:") else None
+    for user in resource.users:
+        used = mean(columns[f"{USE}{user}"])
         if used and busy and resource.cores:
-            uses[name.removeprefix("use:")] = min(1.0, used / (busy * resource.cores))
+            uses[user] = min(1.0, used / (busy * resource.cores))
     return CpuMeasures(
         busy=busy,
         pool=mean(columns["pool"]) if "pool" in columns else None,

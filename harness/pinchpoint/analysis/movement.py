@@ -24,6 +24,7 @@ from pinchpoint.analysis.thresholds import (
     MIN_SAMPLES,
     MIN_STEPS,
     MOVED,
+    OFTEN,
     REGULATOR_FLAT,
     SLOPE_ERROR,
     STAYS,
@@ -308,10 +309,16 @@ def _in_lumps(io: Floats, rows: Rows, step_s: float) -> bool:
 
     What is let through in lumps, so many each tenth of a second, moves by a lump from one second to the next,
     and all of their time with it. What one second has too few another has too many: their sum stays within a
-    lump of its line, where it would walk away from it if seconds differed by themselves.
+    lump of its line, where it would walk away from it if seconds differed by themselves. Nor are there others
+    than those with a lump more and those without, also where some were not read.
     """
     told = np.flatnonzero(rows)
-    if len(told) < MIN_SAMPLES.value or told[-1] - told[0] >= len(told):
+    counts = io[told] * step_s
+    if len(told) < MIN_SAMPLES.value or counts.std() < LUMP:
         return False
-    apart = (io[told] - io[told].mean()) * step_s
-    return bool(apart.std() >= LUMP and np.cumsum(apart).var() <= apart.var())
+    more, less = counts >= counts.max() - 1, counts <= counts.min() + 1
+    if (more | less).all() and min(more.mean(), less.mean()) >= OFTEN.value:
+        return True
+    apart, off = np.diff(told), counts - counts.mean()
+    follow = apart.max() < apart.mean() + 1  # of what is read every five seconds each fifth step
+    return bool(follow and np.cumsum(off).var() <= off.var())

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 from pinchpoint.analysis.advice import advice_on_candidates, advice_on_generator, find_advice
 from pinchpoint.analysis.capacity import demand_table, demands_of, of_its_loads
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.gates import Gate
 from pinchpoint.analysis.headroom import find_headroom
-from pinchpoint.analysis.output import following
+from pinchpoint.analysis.output import following, reach
+from pinchpoint.analysis.signature import Suspicion
+from pinchpoint.analysis.untold import room_words
 from pinchpoint.analysis.verdict import Advice, Headroom, Next, Outcome, Suspect
+
+_Ahead = TypeVar("_Ahead", Next, Advice)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +46,26 @@ def look_ahead(
     first = case.found[0] if outcome == "bottleneck" else None
     if first is not None:
         demands = of_its_loads(first.resource, everything, case.flows)
-    ahead = following(first, demands) if outcome in {"bottleneck", "not_reached"} else ()
+    now = 1.0 if first is None else reach(first, demands)
+    ahead = following(first, demands)[:2] if outcome in {"bottleneck", "not_reached"} else ()
+    ahead = tuple(_with_room(one, case, first, now) for one in ahead)
     room = find_headroom(case, outcome, first, demands)
     advice = advice_on_generator(blocking) if blocking else advice_on_candidates(candidates, case)
+    if first is not None:
+        advice = tuple(_with_room(one, case, first, now) for one in find_advice(case, demands))
     return Outlook(
         next=ahead[0] if ahead else None,
         then=ahead[1] if len(ahead) > 1 else None,
         headroom_ratio=room.ratio,
         headroom=room,
-        advice=find_advice(case, demands) if first is not None else advice,
+        advice=advice,
         demand=demand_table(everything),
     )
+
+
+def _with_room(one: _Ahead, case: Case, first: Suspicion | None, now: float) -> _Ahead:
+    """Its gain also assumes that what cannot be told of has room: what limits next may be among that."""
+    if one.gain_ratio is None:
+        return one
+    untold = room_words(case, first, (1 + one.gain_ratio) * now)
+    return replace(one, assumes=f"{one.assumes}; {untold}") if untold else one

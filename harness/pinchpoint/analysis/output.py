@@ -16,7 +16,7 @@ from pinchpoint.analysis.resources import Resource
 from pinchpoint.analysis.signature import KINDS, Suspicion, demoted
 from pinchpoint.analysis.slowness import is_slow
 from pinchpoint.analysis.stages import Rows, Stage
-from pinchpoint.analysis.thresholds import CAP_MATCH, PRESSED
+from pinchpoint.analysis.thresholds import PRESSED, exceeds
 from pinchpoint.analysis.verdict import Kind, Next, Suspect
 
 AT_A_CEILING = ("cpu", "cpu_thread", "disk_cap", "network", "pool")
@@ -174,12 +174,7 @@ def _counts(one: Demand, first: Suspicion | None) -> bool:
         return False
     # What the load itself takes of it must count: sessions that stay open use a pool at any load. What does
     # more than it can is not what was declared; a little more is at its limit.
-    return not beyond(one) and one.use - one.base >= LEAST_USED and not _inside(resource, first)
-
-
-def beyond(one: Demand) -> bool:
-    """Whether a resource does clearly more than was declared of it: then what was declared is no limit."""
-    return one.use > 1 + CAP_MATCH.value
+    return not exceeds(one.use) and one.use - one.base >= LEAST_USED and not _inside(resource, first)
 
 
 def following(first: Suspicion | None, demands: Sequence[Demand]) -> tuple[Next, ...]:

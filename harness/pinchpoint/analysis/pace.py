@@ -108,7 +108,7 @@ def find_pace(columns: Mapping[str, Floats], step_s: float) -> Pace | None:
 
     Args:
         columns: ``reads``, ``writes``, ``bytes`` per second, ``busy`` and ``outstanding``, a value per step.
-        step_s: seconds per step.
+        step_s: seconds that a value tells of (``Resource.step_s``).
     """
     told = _stretches(columns, step_s)
     if told is None:

@@ -21,7 +21,7 @@ from pinchpoint.analysis.movement import Movement
 from pinchpoint.analysis.resources import COMMIT_ROLES, Resource
 from pinchpoint.analysis.series import Floats
 from pinchpoint.analysis.signature import disk_kind
-from pinchpoint.analysis.thresholds import CAP_MATCH, FLAT, REGULATOR_FLAT, WAITING_IO
+from pinchpoint.analysis.thresholds import CAP_MATCH, FLAT, REGULATOR_FLAT, WAITING_IO, exceeds
 from pinchpoint.analysis.verdict import Kind
 from pinchpoint.report import units
 
@@ -157,8 +157,7 @@ def _in_force(point: Point, limits: Limits | None, burst: Limits | None) -> tupl
     if burst is None or limits is None:
         return "declared", limits
     _, used = nearest_limit(_disk("", limits), *_columns(point))
-    above = used is not None and used > 1 + CAP_MATCH.value
-    return ("burst", burst) if above else ("declared", limits)
+    return ("burst", burst) if exceeds(used) else ("declared", limits)
 
 
 def _disk(role: str, limits: Limits | None) -> Resource:

@@ -37,6 +37,7 @@ from pinchpoint.analysis.verdict import Fact, Headroom, Suspect, Verdict
 from pinchpoint.report import units
 from pinchpoint.store.read import StoredRun
 
+SPEED = "the speed of operations (1 ÷ the time they take)"
 NAMED = ("kind", "tier", "host", "resource", "instance", "role")
 
 
@@ -52,6 +53,11 @@ class Figure:
 
     scenario: str
     name: Literal["throughput_per_s", "operations_per_busy_s"]
+
+    @property
+    def words(self) -> str:
+        """It in words, before ``came to``."""
+        return SPEED if self.name == "operations_per_busy_s" else "throughput"
 
     def of(self, traffic: Traffic, seconds: int) -> float | None:
         """Its value over the operations of so many seconds; None where nothing got through."""
@@ -108,10 +114,11 @@ def _judged(
         )
     windows = list(_values(run, figure, given["windows"]))
     effects = _effects(windows)
-    change, model = given["change"], predicted(one, target.kind, given["change"])
-    control = _control(given.get("control"), effects.get(CONTROL))
+    change, model = given["change"], predicted(one, target.kind, given["change"], _working(case, figure))
+    control = _control(given.get("control"), effects.get(CONTROL), figure)
     alike = control is not None and control["result"] == "contradicts"
-    result, why = answer(effects.get(SLOWER), model, given["control"]["change"]["what"] if alike else None)
+    also = given["control"]["change"]["what"] if alike else None
+    result, why = answer(effects.get(SLOWER), model, also, figure.words)
     proof = {
         **_untested(given),
         "result": result,
@@ -148,6 +155,14 @@ def _figure(flows: Iterable[Flow], one: Suspicion | None, target: Suspect) -> Fi
     return Figure(first.load.scenario, "throughput_per_s")
 
 
+def _working(case: Case, figure: Figure) -> float:
+    """The share of its users' time in which an operation is going on: thinking takes as long as before."""
+    flow = next(flow for flow in case.flows if flow.load.scenario == figure.scenario)
+    if figure.name != "throughput_per_s" or flow.service is None or not flow.load.think_s:
+        return 1.0
+    return flow.service.mean_s / (flow.service.mean_s + flow.load.think_s)
+
+
 def _values(run: StoredRun, figure: Figure, windows: Iterable[Mapping[str, Any]]) -> Iterable[dict[str, Any]]:
     everything = Traffic(run.operations)
     for given in windows:
@@ -178,7 +193,7 @@ def _measured(effect: Effect | None, ratio: float) -> dict[str, Any]:
     }
 
 
-def _control(given: Mapping[str, Any] | None, effect: Effect | None) -> dict[str, Any] | None:
+def _control(given: Mapping[str, Any] | None, effect: Effect | None, figure: Figure) -> dict[str, Any] | None:
     """A resource with room was slower as well: nothing must have changed."""
     if given is None:
         return None
@@ -189,7 +204,7 @@ def _control(given: Mapping[str, Any] | None, effect: Effect | None) -> dict[str
     else:
         result = "agrees" if most < PROOF_ANSWERS.value else "undecided"
         result = "contradicts" if least > PROOF_ANSWERS.value else result
-        why = f"throughput came to {effect.words} of what it was; the model says that nothing changes"
+        why = f"{figure.words} came to {effect.words} of what it was; the model says that nothing changes"
     return {
         "result": result,
         "why": why,

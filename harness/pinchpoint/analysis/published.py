@@ -14,7 +14,14 @@ from typing import Literal
 from pinchpoint.analysis.inputs import Limits
 from pinchpoint.analysis.output import NOT_MEASURED_RANK, SLOW_RANK
 from pinchpoint.analysis.points import Point, judge_points
-from pinchpoint.analysis.thresholds import OUTSIDE_S, POOL_HELD, PRESSED, UTILISATION, latency_limit
+from pinchpoint.analysis.thresholds import (
+    OUTSIDE_S,
+    POOL_HELD,
+    PRESSED,
+    UTILISATION,
+    exceeds,
+    latency_limit,
+)
 from pinchpoint.analysis.verdict import Confidence, Kind
 from pinchpoint.report import units
 
@@ -89,6 +96,7 @@ class Published:
         outcome: ``bottleneck`` only where one is used up, all others were measured, and have room.
         confidence: ``low`` at most: means are one kind of evidence.
         candidates: the two nearest to their limits, hosts of one tier together; of a bottleneck that one.
+        rest: further ones that may limit it.
         sources: what limits single sources.
         slow: every disk that is slower than is good for its role, or at a limit, and how it limits.
         experiment: what would decide.
@@ -97,6 +105,7 @@ class Published:
     outcome: Literal["bottleneck", "not_reached", "inconclusive"]
     confidence: Confidence | None
     candidates: tuple[Suspected, ...]
+    rest: tuple[Suspected, ...]
     sources: tuple[Suspected, ...]
     slow: tuple[tuple[DiskMean, Kind], ...]
     experiment: str | None
@@ -115,29 +124,30 @@ def judge_means(
     judged = [(disk, _kind(disk)) for disk in disks]
     slow = tuple((disk, kind) for disk, kind in judged if kind is not None)
     ranked = [(SLOW_RANK, _slow(disk, kind)) for disk, kind in slow]
+    unknown = ((disk, _unknown(disk)) for disk, kind in judged if kind is None)
+    ranked += [(NOT_MEASURED_RANK, _unseen(disk, why)) for disk, why in unknown if why]
     ranked += [(NOT_MEASURED_RANK if cpu.busy_ratio is None else cpu.busy_ratio, _cpu(cpu)) for cpu in cpus]
     near = [(rank, one) for rank, one in ranked if rank >= PRESSED.value]
     near.sort(key=lambda each: -each[0])
     candidates = _together([one for _, one in near])
-    unknown = any(not one.measured for one in candidates)
     used_up = [one for one in candidates if one.measured]
     if len(candidates) == 1 and used_up and near[0][0] >= min(SLOW_RANK, UTILISATION.value):
-        return Published("bottleneck", "low", candidates, _outside(sources), slow, None)
-    if not candidates:
-        return Published("not_reached", None, (), _outside(sources), slow, None)
-    named = " and ".join(_name(one) for one in candidates[:2])
-    what = "Measure" if unknown else "Relieve one of"
+        return Published("bottleneck", "low", candidates, (), _outside(sources), slow, None)
+    if not candidates and (disks or cpus):
+        return Published("not_reached", None, (), (), _outside(sources), slow, None)
+    named = " and ".join(_name(one) for one in candidates[:2]) or "the CPU and the disks of every tier"
+    what = "Relieve one of" if candidates and len(used_up) == len(candidates) else "Measure"
     experiment = (
         f"{what} {named} over time, at several load levels: what rises with the load, and ends, decides."
     )
-    return Published("inconclusive", None, candidates[:2], _outside(sources), slow, experiment)
+    return Published(
+        "inconclusive", None, candidates[:2], candidates[2:], _outside(sources), slow, experiment
+    )
 
 
 def _kind(disk: DiskMean) -> Kind | None:
-    """How a disk limits by its own means; None where it is fast enough, or no latency was published."""
-    if disk.latency_s is None:
-        return None
-    slow = disk.latency_s > latency_limit(disk.role).value
+    """How a disk limits by its own means; None where it is fast enough, or these do not tell."""
+    slow = disk.latency_s is not None and disk.latency_s > latency_limit(disk.role).value
     if disk.iops is None:
         return "disk_latency" if slow else None
     point = Point(iops=disk.iops, latency_s=disk.latency_s)
@@ -146,12 +156,34 @@ def _kind(disk: DiskMean) -> Kind | None:
 
 
 def _slow(disk: DiskMean, kind: Kind) -> Suspected:
-    limit = latency_limit(disk.role)
-    why = (
-        f"an I/O of {disk.tier}.{disk.role} takes {units.seconds(disk.latency_s)} "
-        f"({limit.source}: {limit.says})"
-    )
+    limit, name = latency_limit(disk.role), f"{disk.tier}.{disk.role}"
+    said = []
+    if kind == "disk_cap" and disk.limits is not None:
+        said.append(f"{name} does {units.iops(disk.iops)} of {units.iops(disk.limits.iops)}")
+    if disk.latency_s is not None and (disk.latency_s > limit.value or not said):
+        taken = units.seconds(disk.latency_s)
+        said.append(f"an I/O of {name} takes {taken} ({limit.source}: {limit.says})")
+    why = "; ".join(said)
     return Suspected(kind, "disk", disk.tier, (disk.host,), disk.role, None, measured=True, why=why)
+
+
+def _unknown(disk: DiskMean) -> str:
+    """Why its means do not tell how near to a limit a disk is, in words; "" where they do."""
+    cap = disk.limits.iops if disk.limits is not None else None
+    if cap and disk.iops is not None and exceeds(disk.iops / cap):
+        return (
+            f"{disk.tier}.{disk.role} does {units.iops(disk.iops)}, more than it is said to "
+            f"({units.iops(cap)}): by burst credits, or it is another disk"
+        )
+    if disk.latency_s is None and not (cap and disk.iops is not None):
+        return f"how long an I/O of {disk.tier}.{disk.role} takes is not published"
+    return ""
+
+
+def _unseen(disk: DiskMean, why: str) -> Suspected:
+    return Suspected(
+        "disk_latency", "disk", disk.tier, (disk.host,), disk.role, None, measured=False, why=why
+    )
 
 
 def _cpu(cpu: CpuMean) -> Suspected:
@@ -206,4 +238,5 @@ def _outside(sources: Sequence[SourceMean]) -> tuple[Suspected, ...]:
 def _name(one: Suspected) -> str:
     hosts = ", ".join(one.hosts)
     what = f"the {one.role} disks" if one.of == "disk" else "the CPU"
-    return f"{what} of {one.tier} ({hosts}{'' if one.measured else ', not measured'})"
+    told = one.measured or one.of == "disk"  # of a disk it may be its limit that is not known
+    return f"{what} of {one.tier} ({hosts}{'' if told else ', not measured'})"

@@ -14,6 +14,10 @@ from pinchpoint.analysis.series import Floats, Key
 COMMIT_ROLES = ("log", "wal", "journal")
 ROLE_ORDER = (*COMMIT_ROLES, "data", "tempdb", "index", "content", "os")
 """A device with several roles is named after the one that operations wait for first."""
+GENERATOR = "generator"
+"""Among the tiers that use a pool of cores, the load generators."""
+USE = "use:"
+"""How the columns of a pool of cores begin that tell how much of it a tier, or ``GENERATOR``, uses."""
 
 ResourceType = Literal[
     "cpu", "allowance", "thread", "disk", "dependency", "lock", "memory", "network", "pool"
@@ -79,7 +83,7 @@ class Resource:
             (``measures.settle``).
         whole: of all disks of a machine together, the machine's type; None for one device.
         scenario: whose users wait for a dependency.
-        step_s: seconds per step.
+        step_s: seconds that a disk's value of a step tells of: a step's, or those between two readings.
         columns: one value per step of the window, NaN = not measured.
         views: the series on which rests what the server itself says of it (``stores``); of an interface that
             of its fuller direction.
@@ -112,6 +116,11 @@ class Resource:
     def by_database(self) -> bool:
         """Whether its I/O, or a part of it, is what a database counts, as nobody looks at the device."""
         return any(not role.seen for role in self.roles)
+
+    @property
+    def users(self) -> tuple[str, ...]:
+        """Of a pool of cores those who use it, or may: tiers and ``GENERATOR``; of anything else nobody."""
+        return tuple(name.removeprefix(USE) for name in self.columns if name.startswith(USE))
 
     @property
     def role(self) -> str | None:

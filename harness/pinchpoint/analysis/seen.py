@@ -19,7 +19,7 @@ def unseen(inputs: Inputs) -> Iterator[str]:
     """What was to be watched and was not, for a tenth of the window or more: hosts, servers from within."""
     for host in dict.fromkeys(host.name for host in inputs.hosts):
         seen = inputs.samples.seen_ratio(host, "cpu.busy_ratio")
-        if seen == 0 and any(disk.host == host and files_of(inputs, disk) for disk in inputs.disks):
+        if seen == 0 and _is_managed(inputs, host):
             yield f"{host} was not seen, only what its database tells"
         elif seen == 0:
             yield f"{host} was not seen"
@@ -41,8 +41,7 @@ def unseen_at(inputs: Inputs, tiers: Collection[str]) -> Iterator[str]:
     """
     hosts = dict.fromkeys(host.name for host in inputs.hosts if host.tier in tiers)
     for host in hosts:
-        managed = any(disk.host == host and files_of(inputs, disk) for disk in inputs.disks)
-        if not managed and inputs.samples.seen_ratio(host, "cpu.busy_ratio") == 0:
+        if inputs.samples.seen_ratio(host, "cpu.busy_ratio") == 0 and not _is_managed(inputs, host):
             yield f"{host} was not seen"
     for kind, host in inputs.views:
         if host in hosts and not np.isfinite(inputs.samples.steps(host, "collector.ok", kind)).any():
@@ -53,6 +52,11 @@ def unseen_at(inputs: Inputs, tiers: Collection[str]) -> Iterator[str]:
             read = inputs.samples.first_of(names, "disk.reads_per_s", disk.device)
             if not np.isfinite(read).any():
                 yield f"the {disk.role} disk of {disk.host} was not seen"
+
+
+def _is_managed(inputs: Inputs, host: str) -> bool:
+    """Whether its database tells of its disks, as nobody can look at it."""
+    return any(disk.host == host and files_of(inputs, disk) for disk in inputs.disks)
 
 
 def _disks_partly_seen(inputs: Inputs) -> Iterator[str]:

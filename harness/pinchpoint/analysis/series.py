@@ -121,12 +121,17 @@ class Window:
 
     def until(self, part: Window) -> Window:
         """As far as the end of a part of it."""
-        return Window(self.first_s, self.step_s, (part.first_s + part.seconds - self.first_s) // self.step_s)
+        return Window(self.first_s, self.step_s, (part.end_s - self.first_s) // self.step_s)
 
     @property
     def seconds(self) -> int:
         """How long it is."""
         return self.steps * self.step_s
+
+    @property
+    def end_s(self) -> int:
+        """The UTC second at which it ends, the first that is no more in it."""
+        return self.first_s + self.seconds
 
     def step_of(self, time_s: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
         """The step each instant falls into; outside the window it is below 0 or at least ``steps``."""
@@ -200,7 +205,7 @@ class Samples:
             KeyError: it is none of those that were to be kept so (``steps.add_up``).
         """
         kept = self._lines.readings(Key(host, metric, instance))
-        ends = (self.window.first_s, self.window.first_s + self.window.seconds)
+        ends = (self.window.first_s, self.window.end_s)
         start, end = np.searchsorted(kept.middle_s, ends)
         return Readings(kept.middle_s[start:end], kept.value[start:end])
 
@@ -248,6 +253,17 @@ class Samples:
             there = bool(columns) and all(np.isfinite(column).any() for column in columns)
             self._together[key] = _kept(np.asarray(np.mean(columns, axis=0))) if there else None
         return self._together[key]
+
+    def reading_s(self, hosts: Iterable[str], metric: str, instance: str = "") -> float:
+        """Seconds that a measured step of ``first_of`` tells of, the median: five of what is read every five.
+
+        A step's own length where nothing was measured.
+        """
+        for host in hosts:
+            series = self.series(host, metric, instance)
+            if series is not None and series.measured:
+                return float(np.median(series.covered_s[series.counts > 0]))
+        return float(self.window.step_s)
 
     def seen_ratio(self, host: str, metric: str, instance: str = "") -> float:
         """The share of the window that a series covers with measured values."""

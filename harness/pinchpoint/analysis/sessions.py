@@ -19,15 +19,21 @@ LOG_WAITS = ("IO:Wal", "IO:WAL", "LWLock:WALWrite", "Log:")
 DATA_WAITS = (
     "IO:DataFile",
     "IO:AioIo",
-    *("IO:SlruRead", "IO:SLRURead", "IO:SlruWrite", "IO:SLRUWrite"),
+    "IO:SlruRead",
+    "IO:SLRURead",
+    "IO:SlruWrite",
+    "IO:SLRUWrite",
     "BufferPin:",
-    *("LWLock:BufferIO", "IPC:BufferIO", "IPC:BufferIo", "LWLock:AioUringCompletion"),
+    "LWLock:BufferIO",
+    "IPC:BufferIO",
+    "IPC:BufferIo",
+    "LWLock:AioUringCompletion",
     "Data:",
 )
 """A session reads or writes pages of tables, or waits for the one that reads the same page.
 
-That one wait is an LWLock in 13, ``IPC:BufferIO`` from 14 on, ``IPC:BufferIo`` from 17 on (as ``WALSync`` and
-``SLRURead`` became ``WalSync`` and ``SlruRead`` then); with ``io_method = io_uring`` (18) also an LWLock.
+The latter is ``LWLock:BufferIO`` in 13, ``IPC:BufferIO`` from 14 on and ``IPC:BufferIo`` from 17 on, when
+``SLRURead`` became ``SlruRead``, too; with ``io_method = io_uring`` (18) also ``LWLock:AioUringCompletion``.
 """
 TEMPORARY_WAITS = ("IO:BufFile", "Temp:")
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pinchpoint.analysis.blame import GENERATOR, owner, strangers, unwatched
+from pinchpoint.analysis.blame import owner, strangers, unwatched
 from pinchpoint.analysis.confidence import Trust
 from pinchpoint.analysis.facts import held_words, named_cores, share_words, shift_words
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.gates import Gate
 from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures, ShareMeasures
-from pinchpoint.analysis.resources import Resource
+from pinchpoint.analysis.resources import GENERATOR, Resource
 from pinchpoint.analysis.signature import Suspicion
 from pinchpoint.analysis.slowness import write_and_flush_s
 from pinchpoint.analysis.verdict import Next, Suspect
 from pinchpoint.report import units
-from pinchpoint.report.words import listed
+from pinchpoint.report.words import capitalised, listed
 
 HALF = 0.5
 LONGER = "Measure for at least a minute at the same load."
@@ -24,8 +24,7 @@ LONGER = "Measure for at least a minute at the same load."
 def bottleneck_words(one: Suspicion, trust: Trust, runner_up: Suspicion | None, *, in_bursts: bool) -> str:
     """What gives way, the number that shows it, who shares it, how sure that is."""
     when = "In the bursts, " if in_bursts else ""
-    first = f"{when}{thing(one)} gives way first: {_proof(one)}."
-    first = first[:1].upper() + first[1:]
+    first = capitalised(f"{when}{thing(one)} gives way first: {_proof(one)}.")
     sure = f"Confidence is {trust.level}"
     if runner_up is not None:
         return f"{first} {sure}, because {_beside(one, runner_up)} is used up as well."
@@ -51,7 +50,7 @@ def thing(one: Suspicion) -> str:
     if resource.type == "allowance":
         return f"the CPU that the {tier} tier is allowed ({host})"
     if len(resource.tiers) > 1:
-        return "the shared host's CPU"
+        return f"the shared host's CPU ({host})"
     return f"the CPU of the {tier} tier ({', '.join(resource.hosts)})"
 
 
@@ -156,11 +155,8 @@ def _no_more(found: DiskMeasures) -> str:
 
 def invalid_words(gates: Sequence[Gate]) -> str:
     """Why a run is no evidence, and what to do."""
-    remedy = gates[0].remedy
-    return (
-        f"This run says nothing about the farm: {gates[0].fact.fact}. "
-        f"{remedy[:1].upper()}{remedy[1:]}, and run again."
-    )
+    why, remedy = gates[0].fact.fact, gates[0].remedy
+    return f"This run says nothing about the farm: {why}. {capitalised(remedy)}, and run again."
 
 
 def not_reached_words(flows: Sequence[Flow], rates: dict[str, float], following: Next | None) -> str:
@@ -181,6 +177,8 @@ def _part(one: Next) -> str:
         return f"all disks of {one.host} together ({one.instance})"
     if one.resource in OTHERS:
         return _other(one)
+    if one.tier is None:  # cores that tiers share, of which none's use was measured
+        return f"the shared host's CPU ({one.host})"
     part = f"the {one.role} disk" if one.resource == "disk" else "the CPU"
     return f"{part} of the {one.tier} tier ({one.host})"
 
@@ -253,10 +251,8 @@ def _of_suspects(found: Sequence[Suspicion]) -> str:
     """What would tell two suspects apart, or one from chance."""
     first = found[0]
     if first.demoted and len(found) == 1:
-        relief = _relief(first)
-        return (
-            f"{relief[:1].upper()}{relief[1:]} and repeat: if throughput rises, {thing(first)} was the limit."
-        )
+        relief = capitalised(_relief(first))
+        return f"{relief} and repeat: if throughput rises, {thing(first)} was the limit."
     if strangers(first.resource, first.found) is not None:
         host, unseen = first.resource.hosts[0], unwatched(first)
         if unseen:

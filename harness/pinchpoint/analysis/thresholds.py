@@ -83,7 +83,7 @@ MOSTLY_READS = Threshold(0.50, "design", "a disk that mostly reads: half of its 
 WAIT_SHARE = Threshold(0.50, "design", "waiting for one disk is at least half of the operation's time")
 HARDLY = Threshold(0.10, "design", "hardly waited for: less than a tenth of the operations' time, as told")
 POOL_HELD = Threshold(0.50, "design", "a dependency holds at least half of a limited pool of users")
-NOT_SEEN = Threshold(0.50, "design", "the tier behind it sees nothing of half of that time, or more")
+NOT_SEEN = Threshold(0.50, "design", "those behind it see nothing of half of that, or more")
 OUTSIDE_S = Threshold(0.002, "design", "a network of one site and a client's own work take less than 2 ms")
 OFTEN = Threshold(0.10, "design", "often: more than a tenth of the time")
 OWN_USE = Threshold(0.70, "design", "the farm's own resources are used less than 70 %")
@@ -161,3 +161,11 @@ def at_least(value: float | None, limit: Threshold) -> bool:
 def at_most(value: float | None, limit: Threshold) -> bool:
     """Whether it was measured and does not exceed the limit."""
     return value is not None and value <= limit.value
+
+
+def exceeds(done: float | None, limit: float | None = 1.0) -> bool:
+    """Whether clearly more was done than a declared limit allows: then it is no limit, or not this one.
+
+    A little more (``CAP_MATCH``) is at it. False where one of the two is not known.
+    """
+    return done is not None and limit is not None and done > limit * (1 + CAP_MATCH.value)

@@ -13,6 +13,7 @@ import numpy as np
 
 from pinchpoint.analysis.blame import owner
 from pinchpoint.analysis.case import Case, build_case
+from pinchpoint.analysis.devices import disk_reading_s
 from pinchpoint.analysis.inputs import Inputs, utc
 from pinchpoint.analysis.levels import Level
 from pinchpoint.analysis.resources import Resource
@@ -25,6 +26,8 @@ from pinchpoint.report.words import listed
 
 MOST_BLOCKS = 24
 """A window is looked at in at most so many parts of equal length."""
+READINGS = 2
+"""Each of them holds so many readings of each disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +49,6 @@ class Period:
     suspected: Mapping[str, int]
     seen: Mapping[str, int]
     level: str = ""
-
-    @property
-    def end_s(self) -> int:
-        """UTC second at which it ends."""
-        return self.window.first_s + self.window.seconds
 
     @property
     def key(self) -> str | None:
@@ -80,12 +78,20 @@ def _windows(inputs: Inputs, levels: Sequence[Level]) -> Iterator[tuple[Window, 
             if window.steps:
                 yield window, level.words
         return
-    steps = max(-(-whole.steps // MOST_BLOCKS), -(-int(MIN_BLOCK.value) // whole.step_s))
+    least_s = max(MIN_BLOCK.value, READINGS * _longest_reading_s(inputs))
+    steps = max(-(-whole.steps // MOST_BLOCKS), math.ceil(least_s / whole.step_s))
     count = max(1, whole.steps // steps)
     for number in range(count):
         first = number * steps
         length = steps if number < count - 1 else whole.steps - first
         yield Window(whole.first_s + first * whole.step_s, whole.step_s, length), ""
+
+
+def _longest_reading_s(inputs: Inputs) -> float:
+    """Seconds between the readings of the disk that was read most seldom: parts without one tell nothing."""
+    known = ((one.host, one.device) for one in inputs.disks if one.device is not None)
+    each_s = (disk_reading_s(inputs.samples, [host], device) for host, device in known)
+    return max(each_s, default=0.0)
 
 
 def _block(inputs: Inputs, window: Window, words: str) -> Period:
@@ -121,8 +127,12 @@ def moved(periods: Sequence[Period]) -> bool:
 
     Two that are used up at the same time take turns at coming first; that is no move.
     """
-    held = [one for one in periods if one.first and one.blocks >= MIN_BLOCKS.value]
-    return any(_apart(a, b) and _apart(b, a) for a, b in itertools.combinations(held, 2))
+    return any(_apart(a, b) and _apart(b, a) for a, b in itertools.combinations(_held(periods), 2))
+
+
+def _held(periods: Sequence[Period]) -> list[Period]:
+    """Those in which something was used up for long enough to be no chance."""
+    return [one for one in periods if one.first and one.blocks >= MIN_BLOCKS.value]
 
 
 def _apart(one: Period, other: Period) -> bool:
@@ -131,12 +141,9 @@ def _apart(one: Period, other: Period) -> bool:
     return other.suspected.get(one.key, 0) * 2 < other.blocks
 
 
-def moved_at_s(periods: Sequence[Period], from_s: float) -> float:
-    """Up to when the first that was used up after a moment was so; infinite where no other followed."""
-    there = [one for one in periods if one.end_s > from_s]
-    if not moved(there):
-        return math.inf
-    return next(one.end_s for one in there if one.first and one.blocks >= MIN_BLOCKS.value)
+def moved_at_s(periods: Sequence[Period]) -> float:
+    """Up to when what was used up first was so; infinite where it did not move."""
+    return _held(periods)[0].window.end_s if moved(periods) else math.inf
 
 
 def longest(periods: Sequence[Period]) -> Period:
@@ -153,14 +160,13 @@ def full_from_s(periods: Sequence[Period]) -> float:
 
 def moved_words(periods: Sequence[Period]) -> str:
     """From what to what it moved, in the order of time."""
-    held = [one for one in periods if one.first and one.blocks >= MIN_BLOCKS.value]
-    end_s = periods[-1].end_s
+    held, end_s = _held(periods), periods[-1].window.end_s
     parts = []
     for before, one in zip([None, *held], held, strict=False):
         assert one.first is not None  # noqa: S101 -- the list has none without
-        begun = before is not None and one.window.first_s > before.end_s
+        begun = before is not None and one.window.first_s > before.window.end_s
         times = [f"from {_clock(one.window.first_s)} on"] if begun else []
-        times += [f"until {_clock(one.end_s)}"] if one.end_s < end_s else []
+        times += [f"until {_clock(one.window.end_s)}"] if one.window.end_s < end_s else []
         parts.append(" ".join([thing(one.first), *times]))
     return f"The bottleneck moved while this was measured: {', '.join(parts[:-1])}, then {parts[-1]}."
 
@@ -206,7 +212,7 @@ def timeline_table(
 
 
 def _same(one: Period, judged: Suspicion, window: Window) -> bool:
-    meet = one.window.first_s < window.first_s + window.seconds and window.first_s < one.end_s
+    meet = one.window.first_s < window.end_s and window.first_s < one.window.end_s
     return meet and one.key == judged.resource.key
 
 
@@ -215,7 +221,7 @@ def _row(one: Period) -> dict[str, Any]:
     tier, host = owner(first.resource, first.found) if first else (None, None)
     return {
         "from": utc(window.first_s),
-        "to": utc(window.first_s + window.seconds),
+        "to": utc(window.end_s),
         "level": one.level or None,
         "kind": first.kind if first else None,
         "tier": tier,

@@ -86,7 +86,7 @@ class Traffic:
     def during(self, window: Window) -> Traffic:
         """The operations that ended in the window."""
         times = self._of(self._all.time_s)
-        return self._where((times >= window.first_s) & (times < window.first_s + window.seconds))
+        return self._where((times >= window.first_s) & (times < window.end_s))
 
     def of(self, scenario: str) -> Traffic:
         """One scenario's operations."""

@@ -44,12 +44,22 @@ FOR_LONGER = (
 )
 
 
+OFTENER = (
+    "Have the farm's counters read twice in each burst, in a run of less than an hour (longer ones are kept "
+    "in steps of 10 s), or make the bursts longer."
+)
+READINGS = 2
+"""Readings that a burst takes at least, for one of them to be of nothing else."""
+
+
 def troubles(case: Case) -> Iterator[Untold]:
     """All of it, what was not seen first: behind that may lie all else."""
     yield from hidden(case)
     yield from (Untold(text, WHY_FAILING) for text in failing_words(case.inputs, case.flows))
     answers = (slower_words(case), unanswered_words(case.inputs, case.flows))
     yield from (Untold(text, UNWATCHED) for text in answers if text)
+    if brief := brief_words(case):
+        yield Untold(brief, OFTENER)
     for flow in (one for one in case.flows if one.load.model in CONSTANT):
         yield from (Untold(text, UNWATCHED) for text in _silence(case.inputs, flow))
         yield from (Untold(text, FOR_LONGER) for text in _rising(case.inputs, flow))
@@ -85,6 +95,28 @@ def slower_words(case: Case) -> str:
     return (
         f"operations of {first.scenario} took {times[0]} at {first.words} and {times[1]} up to {last.words}"
     )
+
+
+def brief_words(case: Case) -> str:
+    """What was not started of bursts that are shorter than what is known of the farm; "" where none are.
+
+    A quota that is full for 5 s is half used in a mean over ten.
+    """
+    samples = case.inputs.samples
+    cpus = samples.keys("cpu.busy_ratio")
+    each_s = [samples.reading_s([key.host], key.metric, key.instance) for key in cpus]
+    each_s += [one.step_s for one in case.resources if one.type == "disk"]
+    known_s = max([float(case.inputs.window.step_s), *each_s])
+    for flow in case.flows:
+        bursts, started = flow.load.bursts, flow.started_ratio
+        late = started is not None and started < STARTED.value
+        if bursts is not None and late and bursts.for_s < READINGS * known_s:
+            return (
+                f"a burst of {flow.load.scenario} takes {units.seconds(bursts.for_s)}, and what was read of "
+                f"the farm are means over {units.seconds(known_s)}: whether something was full in the bursts "
+                "they do not tell"
+            )
+    return ""
 
 
 def _silence(inputs: Inputs, flow: Flow) -> Iterator[str]:

@@ -22,7 +22,7 @@ WAITS_BY_ITSELF = ("full-crawl", "storage-probe")
 
 def unanswered(inputs: Inputs, scenario: str) -> tuple[int, float]:
     """(how many of its operations were under way when the window ended; how long they had been in it, s)."""
-    begin_s, end_s = inputs.window.first_s, inputs.window.first_s + inputs.window.seconds
+    begin_s, end_s = inputs.window.first_s, inputs.window.end_s
     return inputs.whole.of(scenario).under_way(end_s, begin_s)
 
 

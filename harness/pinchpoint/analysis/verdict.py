@@ -122,7 +122,7 @@ class Suspect:
     Attributes:
         kind: how it limits (DESIGN.md section 9).
         tier: the tier it is blamed on: on a shared machine the one that uses most of it, of a dependency the
-            one behind it; None where the farm has none.
+            one behind it; None where the farm has none, or nobody measured which tier uses shared cores.
         host: the host.
         resource: ``cpu``, ``thread``, ``disk``, ``memory``, ``network``, ``lock``, ``pool``, ``dependency``,
             ``generator``, ``recorder``.

@@ -18,13 +18,14 @@ def waited(
     The share of its time that a scenario spends at the disk's tier, times the share of that in which it
     waits for the disk: as the database says itself, or else as the disk's own figures let it be reckoned.
     """
+    waiters = {tier: _waiters(resource, flows, tier) for tier in resource.tiers}
     shares: dict[str, float] = {}
     for flow in flows:
         if flow.pressed:
             ratios = [
-                flow.share(tier) * _within(resource, found, flow, flows, tier)
-                for tier in resource.tiers
-                if any(flow is one for one in _waiters(resource, flows, tier))
+                flow.share(tier) * _within(resource, found, flow, _going_on(there, tier))
+                for tier, there in waiters.items()
+                if any(flow is one for one in there)
             ]
             shares[flow.load.scenario] = min(1.0, max(ratios, default=0.0))
     if not shares:
@@ -77,8 +78,8 @@ def _as_told(sessions: float | None, log_waits: float | None, going_on: float) -
     return min(1.0, (sessions or 0.0) / going_on + (log_waits or 0.0))
 
 
-def _within(resource: Resource, found: DiskMeasures, flow: Flow, flows: tuple[Flow, ...], tier: str) -> float:
-    going_on = _going_on(_waiters(resource, flows, tier), tier)
+def _within(resource: Resource, found: DiskMeasures, flow: Flow, going_on: float) -> float:
+    """The share of its time at the disk's tier that a scenario waits for the disk."""
     told = _as_told(found.sessions, found.log_waits, going_on)
     if told is not None:
         return told

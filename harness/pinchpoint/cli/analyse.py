@@ -11,8 +11,13 @@ import click
 from pinchpoint.analysis import exit_status
 from pinchpoint.cli.arguments import RUN
 from pinchpoint.conclude import verdict_of
+from pinchpoint.errors import InputError
 from pinchpoint.report.explained import explanation_text
 from pinchpoint.report.terminal import verdict_text
+from pinchpoint.store.schema import EVENTS, MANIFEST, OPERATIONS, REPORT, SAMPLES, VERDICT
+
+RUN_FILES = (MANIFEST, OPERATIONS, SAMPLES, EVENTS, VERDICT, REPORT)
+"""What a run's directory holds: none of it is a report's figures."""
 
 
 @click.command()
@@ -27,6 +32,9 @@ def analyse(directory: Path, *, as_json: bool, explain: bool) -> int:
     missed, with 3 where the run is no valid evidence.
     """
     if directory.is_file():
+        if directory.name in RUN_FILES:
+            where = directory.parent
+            raise InputError(f"{directory}: is a file of a run; give the run's directory: {where}")
         return _published(directory, as_json=as_json)
     _, verdict = verdict_of(directory)
     if not os.access(directory, os.W_OK):

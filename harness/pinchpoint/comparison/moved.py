@@ -83,7 +83,7 @@ def movement(sides: Sides, places: Places) -> Movement:
         return Movement(base, other, True, None, *gains)
     note = None
     if first.tier != second.tier:
-        most = f"{first.tier} uses most of it in {sides.base.label}, {second.tier} in {sides.other.label}"
+        most = f"{_who(first)} uses most of it in {sides.base.label}, {_who(second)} in {sides.other.label}"
         note = f"it is shared: {most}"
     return Movement(base, other, False, note, *gains)
 
@@ -117,9 +117,18 @@ def same_resource(first: Blamed, second: Blamed) -> bool:
     """Whether two verdicts name one resource. Cores that tiers share are one, whoever uses most of them."""
     if first.family != second.family:
         return False
-    if first.family == "cpu" and first.tier in second.tiers and second.tier in first.tiers:
-        return True
+    if first.family == "cpu":
+        return _uses(first, second.tiers) and _uses(second, first.tiers)
     return (first.tier, first.role) == (second.tier, second.role)
+
+
+def _who(one: Blamed) -> str:
+    return one.tier or "a tier that nobody measured"
+
+
+def _uses(one: Blamed, tiers: frozenset[str]) -> bool:
+    """Whether who uses most of some cores is one of these tiers; where nobody measured who, any that may."""
+    return one.tier in tiers if one.tier else bool(one.tiers & tiers)
 
 
 def _named(side: Side, name: str, places: Places) -> tuple[Mapping[str, Any] | None, str | None]:

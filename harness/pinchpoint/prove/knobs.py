@@ -81,6 +81,8 @@ def knob_for(
         all_of_it: whether of all that it can do so much is to be left, else of what was used of it: a
             suspect is to feel it, a resource with room is not.
     """
+    if not named.get("tier") and named["kind"] == "cpu":
+        return Refused("not_supported", "which tier uses the shared cores was not measured")
     if not named.get("tier"):
         return Refused("not_supported", "what the verdict names lies outside of the farm")
     if str(named["kind"]).startswith("disk") and not named.get("role"):

@@ -195,7 +195,7 @@ def _answer(one: Conclusion, figures: FarmFigures, found: Published) -> Answer:
         if one.of == "cpu"
         else f"{what} of {one.tier} limit {one.farm}"
     )
-    same = [each for each in found.candidates if _is(each, one)]
+    same = [each for each in (*found.candidates, *found.rest) if _is(each, one)]
     others = [each for each in found.candidates if not _is(each, one)]
     if found.outcome == "bottleneck" and same:
         return Answer(one.farm, says, supported=True, because=same[0].why, needs=None)
@@ -208,7 +208,12 @@ def _answer(one: Conclusion, figures: FarmFigures, found: Published) -> Answer:
     why = [f"how busy the CPU of {', '.join(unknown)} was is not published"] if unknown else []
     if not same:
         why.append("its figures do not point there")
-    why += [f"{each.why} speaks as much for {_name(each)}" for each in others]
+    why += [
+        f"{each.why} speaks as much for {_name(each)}"
+        if each.measured
+        else f"{_name(each)} may limit it as well ({each.why})"
+        for each in others
+    ]
     return Answer(one.farm, says, supported=False, because="; ".join(why), needs=_needs(one, unknown, others))
 
 

@@ -41,18 +41,16 @@ def _farm(name: str, one: Published) -> Iterator[str]:
     for source in one.sources:
         yield wrapped(f"{source.source} is limited by what lies outside of the farm: {source.why}", "  - ")
     for disk, kind in one.slow:
-        rate = f" at {units.iops(disk.iops)}" if disk.iops is not None else ""
-        yield wrapped(
-            f"{disk.tier}.{disk.role} of {disk.host}: {kind}: {units.seconds(disk.latency_s)} an I/O{rate}",
-            "  - ",
-        )
+        means = [f"{units.seconds(disk.latency_s)} an I/O"] if disk.latency_s is not None else []
+        means += [units.iops(disk.iops)] if disk.iops is not None else []
+        yield wrapped(f"{disk.tier}.{disk.role} of {disk.host}: {kind}: {' at '.join(means)}", "  - ")
     if one.experiment:
         yield wrapped(f"What would decide it: {one.experiment}")
 
 
 def _suspected(one: Suspected) -> str:
     what = f"the {one.role} disks" if one.of == "disk" else "the CPU"
-    measured = "" if one.measured else ", which was not measured"
+    measured = "" if one.measured else ", of which not all is known"
     return f"suspected: {what} of {one.tier} ({', '.join(one.hosts)}){measured}: {one.why}"
 
 

@@ -68,8 +68,14 @@ def demand(verdict: Row) -> Table:
 
 
 def terminal_lines(verdict: Row) -> Iterator[str]:
-    """Each piece of advice as its sentence."""
-    yield from (str(row["text"]) for row in verdict.get("advice") or ())
+    """Each piece of advice as its sentence, with what its gain assumes."""
+    said = ""
+    for row in verdict.get("advice") or ():
+        text = str(row["text"])
+        if row["gain_ratio"]:
+            again = "the same" if row["assumes"] == said else row["assumes"]
+            text, said = f"{text.removesuffix('.')} (assuming {again}).", row["assumes"]
+        yield text
 
 
 def then_words(verdict: Row) -> str:

@@ -63,7 +63,7 @@ def spans(rows: Sequence[Row]) -> list[tuple[str, str]]:
 def owner(row: Row) -> str:
     """Whose it is: tier and role, and the host, of which a tier may have several."""
     place = ".".join(str(row[name]) for name in ("tier", "role") if row[name])
-    return f"{place} ({row['host']})" if place and row["host"] else place
+    return f"{place} ({row['host']})" if place and row["host"] else place or str(row["host"] or "")
 
 
 def _period(row: Row, begin: str, end: str) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from pinchpoint.report import units
 from pinchpoint.report.tables import Column, Row, Table, duration, number, rate, share
+from pinchpoint.report.words import capitalised
 
 _OBJECTIVES = {True: "met", False: "missed", None: None}
 
@@ -51,7 +52,7 @@ def sentences(verdict: Row) -> Iterator[str]:
     if not verdict.get("levels"):
         return
     knee = verdict.get("knee") or {}
-    yield f"{str(knee.get('why', '')).capitalize()}."
+    yield f"{capitalised(str(knee.get('why', '')))}."
     for scenario, held in (verdict.get("objectives_held") or {}).items():
         if held["level"] is None:
             yield f"The objectives of {scenario} held at no level."
@@ -59,4 +60,6 @@ def sentences(verdict: Row) -> Iterator[str]:
         up_to = units.load_level(held["level"], held["unit"])
         more = "the highest there was" if held["all_held"] else "missed above"
         done = units.per_second(held["throughput_per_s"])
-        yield f"The objectives of {scenario} held up to {up_to} ({done} done; {more})."
+        never = held.get("never_per_s")  # a throughput that is wanted
+        but = f"; no level reached the {units.per_second(never)} that are wanted" if never else ""
+        yield f"The objectives of {scenario} held up to {up_to} ({done} done; {more}{but})."

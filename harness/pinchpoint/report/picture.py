@@ -105,8 +105,11 @@ def _machine(
     facts = run.manifest["hosts"][hosts[0]]
     alone = len(placed) == 1
     memory = _memory(hosts, means, facts)
-    named = next((marks["", host, "memory"] for host in hosts if ("", host, "memory") in marks), "")
-    own = (_machine_cpu(run, hosts, means), _marked(memory, named))
+
+    def marked(one: Resource, what: str) -> Resource:
+        return _marked(one, next((marks["", host, what] for host in hosts if ("", host, what) in marks), ""))
+
+    own = (marked(_machine_cpu(run, hosts, means), "cpu"), marked(memory, "memory"))
     boxes = []
     for tier, host in placed:
         roles = run.manifest["hosts"][host].get("roles", {})
@@ -191,7 +194,8 @@ def _disk(role: str, row: Mapping[str, Any] | None) -> Resource:
 def _marks(verdict: Mapping[str, Any]) -> dict[tuple[str, str, str], str]:
     """(tier, host, role or resource) -> what the verdict says of it; the strongest word wins.
 
-    A machine's memory is nobody's own: it is there without a tier as well.
+    A machine's memory is nobody's own: it is there without a tier as well. So are shared cores, where nobody
+    measured which tier uses most of them.
     """
     found: dict[tuple[str, str, str], str] = {}
     named = [(verdict.get("bottleneck"), FIRST), (verdict.get("next"), NEXT)]
@@ -200,7 +204,7 @@ def _marks(verdict: Mapping[str, Any]) -> dict[tuple[str, str, str], str]:
         if blame and blame.get("host"):
             kind = str(blame.get("kind") or "")
             what = str(blame.get("role") or ("cpu" if kind.startswith("cpu") else blame.get("resource")))
-            found.setdefault((str(blame.get("tier")), blame["host"], what), mark)
+            found.setdefault((str(blame.get("tier") or ""), blame["host"], what), mark)
             if what == "memory" and not blame.get("instance"):
                 found.setdefault(("", blame["host"], what), mark)
     return found

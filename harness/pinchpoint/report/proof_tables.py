@@ -7,10 +7,11 @@ from typing import Any
 
 from pinchpoint.report import units
 from pinchpoint.report.tables import Column, Row, Table, number, share
+from pinchpoint.report.words import capitalised
 
 RESULT: Mapping[str, str] = {
-    "agrees": "Proved: throughput answers as the model says",
-    "contradicts": "Contradicted: throughput does not answer as the model says",
+    "agrees": "Proved: {what} answers as the model says",
+    "contradicts": "Contradicted: {what} does not answer as the model says",
     "undecided": "The test is undecided",
     "not_allowed": "Not proved: not allowed",
     "not_supported": "Not proved: not supported",
@@ -22,7 +23,16 @@ RESULT: Mapping[str, str] = {
 def sentence(verdict: Row) -> str:
     """What the test came to, with its reason; "" where none was wanted."""
     found = verdict.get("proof")
-    return f"{RESULT[found['result']]}. {_capitalised(found['why'])}." if found else ""
+    if not found:
+        return ""
+    result = RESULT[found["result"]].format(what=_what(found))
+    return f"{result}. {capitalised(found['why'].rstrip('.'))}."
+
+
+def _what(found: Mapping[str, Any]) -> str:
+    """What had to answer: of an open load that the farm keeps up with throughput is set by the schedule."""
+    of = found.get("of") or {}
+    return "the speed of operations" if of.get("name") == "operations_per_busy_s" else "throughput"
 
 
 def proof(verdict: Row) -> Table:
@@ -44,8 +54,9 @@ def proof(verdict: Row) -> Table:
             Column("result", "result"),
         ),
         [_row(one) for one in tested],
-        note=f"Throughput of {scenario} while it was slower, as a share of what it was between. Sensitivity: "
-        "1 is in proportion to its speed, 0 not at all. What stands second has room: nothing may change.",
+        note=f"{capitalised(_what(found))} of {scenario} while it was slower, as a share of what it was "
+        "between. Sensitivity: 1 is in proportion to its speed, 0 not at all. What stands second has room: "
+        "nothing may change.",
         empty="",  # most runs are not proved, and the sentence says why one is not
     )
 
@@ -58,7 +69,3 @@ def _row(one: Mapping[str, Any]) -> dict[str, Any]:
         "left": one["change"]["capacity_ratio"],
         "interval": None if low is None else f"{units.percent(low)} to {units.percent(high)}",
     }
-
-
-def _capitalised(text: str) -> str:
-    return text[:1].upper() + text[1:].rstrip(".")

@@ -75,7 +75,8 @@ def _objectives(verdict: Mapping[str, Any]) -> list[str]:
         str(row["holds"]) for row in table.rows if row.get("holds") and row["met"] is False
     )
     keys = [column.key for column in table.columns if column.key != "holds"]
-    return ["Objectives:", *_grid(table, keys), *(wrapped(text.capitalize() + ".", "  ") for text in missed)]
+    told = [wrapped(f"{words.capitalised(text)}.", "  ") for text in missed]
+    return ["Objectives:", *_grid(table, keys), *told]
 
 
 def _levels(verdict: Mapping[str, Any]) -> list[str]:

@@ -74,7 +74,8 @@ def place(blame: Mapping[str, Any]) -> str:
         where += [f"device {instance}"] if instance else []
         thing = f"the {blame['role']} disk{owner}"
     elif kind == "cpu":
-        thing = f"the CPU{owner}"
+        shared = listed(blame.get("shared_with") or ()) if not tier else ""
+        thing = f"the CPU that {shared} share" if shared else f"the CPU{owner}"
     else:
         thing = f"the {blame.get('resource') or kind.replace('_', ' ')}{owner}"
         where += [instance] if instance else []
@@ -85,6 +86,11 @@ def sentences(text: str) -> tuple[str, str]:
     """The first sentence of a summary and the rest: the headline and the text below it."""
     parts = re.split(r"(?<=[.!?])\s+(?=[A-Z])", text.strip(), maxsplit=1)
     return parts[0], parts[1] if len(parts) == 2 else ""
+
+
+def capitalised(text: str) -> str:
+    """The text as it begins a sentence; whatever else is in capitals stays so."""
+    return f"{text[:1].upper()}{text[1:]}"
 
 
 def listed(items: Sequence[str]) -> str:

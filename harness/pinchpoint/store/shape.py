@@ -10,6 +10,15 @@ OBJECTS = ("plan", "farm", "hosts", "versions", "data_quality")
 LISTS = ("phases", "steps", "generators", "collectors", "imports")
 """Of objects, as are the values of ``hosts``."""
 LEVEL = ("scenario", "level", "unit", "from", "to")
+LOADS: Mapping[str, tuple[str, ...]] = {
+    "closed": ("users",),
+    "open": ("rate_per_s",),
+    "soak": ("rate_per_s",),
+    "burst": ("base_per_s", "peak_per_s", "every_s", "for_s"),
+    "ramp": ("start", "to", "over_s"),
+    "steps": ("start", "step", "each_s", "until"),
+}
+"""Load model -> what a scenario's load says of itself in any case."""
 NAMES: Mapping[type, str] = {
     dict: "an object",
     list: "a list",
@@ -35,6 +44,24 @@ def faults(manifest: Mapping[str, Any]) -> Iterator[str]:
             yield from [f"{place}: found null; allowed: an object"] if row is None else _not(place, row, dict)
             if isinstance(row, dict) and name in {"phases", "steps"}:
                 yield from _stretch(place, row, LEVEL if name == "steps" else ())
+    yield from _scenarios(manifest.get("plan"))
+
+
+def _scenarios(plan: Any) -> Iterator[str]:
+    """What a plan was to do, of which a recording that was imported has none."""
+    planned = plan.get("scenarios") if isinstance(plan, dict) else None
+    yield from _not("plan.scenarios", planned, dict)
+    for name, given in planned.items() if isinstance(planned, dict) else ():
+        place = f"plan.scenarios.{name}"
+        load = given.get("load") if isinstance(given, dict) else given
+        if not isinstance(load, dict):
+            place = f"{place}.load" if isinstance(given, dict) else place
+            yield from [f"{place}: missing"] if load is None else _not(place, load, dict)
+            continue
+        needed = LOADS.get(str(load.get("model")))
+        if needed is None:
+            yield f"{place}.load.model: found {load.get('model')!r}; allowed: {', '.join(LOADS)}"
+        yield from (f"{place}.load.{each}: missing" for each in needed or () if load.get(each) is None)
 
 
 def _stretch(place: str, row: Mapping[str, Any], needed: tuple[str, ...]) -> Iterator[str]:

@@ -62,6 +62,28 @@ def test_an_allowance_is_raised() -> None:
     assert advice.limit_next == "the CPU of search"
 
 
+def test_a_gain_assumes_room_where_nobody_can_tell() -> None:
+    """Three times the load over a log of unknown limit that is busy 85 % of the time; another host is unseen.
+
+    The data disk hardly works: that it carries three times as much is no assumption.
+    """
+    build = Build().host("search1", "search", machine="s", cores=(0, 1))
+    build.cpu("search1", 0.97, 0.96, cores=(0, 1), pressure=0.9)
+    build.host("sql1", "sql", machine="d", cores=(0, 1), disks={"log": "sdb", "data": "sdc"})
+    build.cpu("sql1", 0.3, 0.28, cores=(0, 1)).host("sql2", "sql", machine="e", cores=(0, 1))
+    build.disk("sql1", "sdb", 700, 0.001, 0.02, busy=0.85, pressure=0.4)
+    build.disk("sql1", "sdc", 100, 0.001, 0.02, busy=0.1, pressure=0.4)
+    build.closed("crawl", "full-crawl", 16).operations("crawl", "document:site", 40, 0.4)
+    verdict = judged(build.generator())
+    told = (
+        "room for it on the CPU of sql2 (not measured) and the log disk of sql1 (what it can do is not known)"
+    )
+    assert verdict.next is not None
+    assert verdict.next.tier == "sql"
+    assert verdict.next.assumes.endswith(told)
+    assert first(verdict).assumes.endswith(told)
+
+
 # ---- waiting ------------------------------------------------------------------------------------
 
 
@@ -221,7 +243,7 @@ def test_where_nothing_gave_way_there_is_nothing_to_do() -> None:
 # ---- memory, network, connections ---------------------------------------------------------------
 
 
-def full_interface(cpu: float, sent: float, noise: float) -> Verdict:
+def interface_used_up(cpu: float, sent: float, noise: float) -> Verdict:
     """A database that sends so many bytes a second over 125 MB/s, and uses so much of its cores."""
     build = Build().host("sql1", "sql", cores=(0, 1)).cpu("sql1", cpu, cpu, cores=(0, 1), noise=noise)
     build.metric("sql1", "net.speed_bytes_per_s", 125 * MB, "eth0", noise=0.0)
@@ -236,7 +258,7 @@ def full_interface(cpu: float, sent: float, noise: float) -> Verdict:
 
 def test_an_interface_wants_its_speed_times_the_gain() -> None:
     """At 98 % of 125 MB/s, the CPU at 40 %: 2.5 times that speed is all that is of use."""
-    verdict = full_interface(0.4, 122.5 * MB, noise=0.003)
+    verdict = interface_used_up(0.4, 122.5 * MB, noise=0.003)
     advice = first(verdict)
     assert "a faster interface than eth0" in advice.what
     assert advice.gain_ratio == pytest.approx(0.98 / 0.4 - 1, rel=0.05)
@@ -246,7 +268,7 @@ def test_an_interface_wants_its_speed_times_the_gain() -> None:
 
 def test_an_interface_s_speed_is_told_of_its_whole_speed() -> None:
     """At 92 %, the CPU at 80 %: 1.15 times the work is 1.15 x 92 % of its speed, more than it has."""
-    verdict = full_interface(0.8, 115 * MB, noise=0.0)
+    verdict = interface_used_up(0.8, 115 * MB, noise=0.0)
     assert re.search(r"; 1\.1[45]\d* . that speed for all of it\)", first(verdict).what)
 
 
@@ -291,6 +313,18 @@ def test_a_candidate_whose_limit_nobody_declared_is_to_be_probed() -> None:
     texts = [one.text for one in verdict.advice]
     assert any("Watch the CPU of app3" in text for text in texts), texts
     assert any("--suite iometer" in text for text in texts), texts
+
+
+def test_a_candidate_that_only_reads_is_told_by_its_reads() -> None:
+    """Nothing is written there: how long a write took nobody could measure, a read took 4 ms."""
+    found = reads(Distant(0.004, 0.0003), 70, users=2)
+    build = Build().host("sql1", "sql", cores=(0, 1), disks={"data": "sdc"}).cpu("sql1", 0.1, cores=(0, 1))
+    build.device("sql1", "sdc", found, pressure=0.8)
+    build.closed("orders", "sql-mix", 2).served("orders", "point_read", found)
+    [candidate] = judged(build).candidates
+    [fact] = candidate.evidence
+    assert fact.metric == "disk.read_latency_s"
+    assert "/s, a read took 4." in fact.fact
 
 
 def test_hosts_of_a_tier_that_are_full_together_are_added_to_together() -> None:

@@ -123,6 +123,35 @@ def test_spent_credits_want_a_baseline() -> None:
     assert "full credits of azure/p10 are 5,400,000 I/Os above its 500 IOPS" in advice.what
 
 
+def test_spent_credits_of_bytes_want_a_baseline_of_bytes() -> None:
+    """A P10 that fell from 170 to 100 MB a second, of I/Os of all sizes: 170 million I/Os are no baseline."""
+    build = Build(measure_s=120).host("sql1", "sql", cores=(0, 1), disks={"log": "loop1"})
+    caps = {"iops": 500.0, "bytes_per_s": 100e6}
+    build.manifest["farm"]["tiers"]["sql"]["hosts"]["sql1"]["disks"]["log"] |= {
+        "profile": "azure/p10",
+        "resolved_limits": caps,
+    }
+    io, size = build.noisy(400.0, 0.08), np.where(np.arange(130) < 60, 170e6, 100e6)
+    for metric, level, noise in (
+        ("writes_per_s", io, 0.0),
+        ("reads_per_s", 0.0, 0.0),
+        ("write_bytes_per_s", size, 0.002),
+        ("read_bytes_per_s", 0.0, 0.0),
+        ("outstanding", 8.0, 0.05),
+        ("busy_ratio", 1.0, 0.001),
+    ):
+        build.metric("sql1", f"disk.{metric}", level, "loop1", noise)
+    build.metric("sql1", "disk.write_latency_s", 8 / io, "loop1", 0.0, io).cpu("sql1", 0.05, cores=(0, 1))
+    build.metric("sql1", "pressure.io_ratio", 0.9).closed("orders", "sql-mix", 8)
+    verdict = judged(build.operations("orders", "log_append", io, 8 / io, noise=0.0).generator())
+    assert verdict.bottleneck is not None
+    assert verdict.bottleneck.kind == "disk_burst_exhausted"
+    larger, striped = (one.what for one in verdict.advice)
+    assert larger.startswith("Put sql.log on azure/p30 (5,000 IOPS, 200 MB/s), whose baseline is at least ")
+    assert larger.endswith("170 MB per second, which its credits carried")
+    assert "whose baseline carries 170 MB per second" in striped
+
+
 def test_what_credits_carried_is_gained_from_what_came_after_them() -> None:
     """3,500 a second used half of the cores: on a disk that goes on so, seven times 500 are done."""
     level = np.where(np.arange(130) < 60, 3500.0, 500.0)

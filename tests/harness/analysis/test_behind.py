@@ -75,6 +75,29 @@ def test_a_database_that_hardly_does_anything_is_not_what_the_web_tier_waits_for
     assert verdict.bottleneck.confidence == "medium"
 
 
+@pytest.mark.parametrize(
+    ("disk", "why"),
+    [
+        (None, "whether anybody waits for a disk on web1 was not measured"),
+        (0.9, "disk C: of web1 has I/O to do"),
+        (0.02, None),
+    ],
+    ids=["nothing", "busy", "idle"],
+)
+def test_a_host_whose_waiting_for_disks_nobody_saw_may_be_what_takes_long(
+    disk: float | None, why: str | None
+) -> None:
+    """Neither pressure nor a disk of the web tier was watched: that it has little to do is not known."""
+    build = idle(behind(sessions=0.2))
+    build.samples = [row for row in build.samples if (row[2], row[3]) != ("web1", "pressure.io_ratio")]
+    if disk is not None:
+        build.metric("web1", "disk.busy_ratio", disk, "C:")
+    found = judged(build).bottleneck
+    assert found is not None
+    assert (found.kind, found.confidence) == ("external", "low" if why else "medium"), found.why_not_more
+    assert why is None or any(said.startswith(why) for said in found.why_not_more)
+
+
 def test_profiles_are_the_web_tier_s_beside_the_site_they_belong_to() -> None:
     """Both sources have one endpoint, and each its own name: neither lies outside of the farm."""
     build = Build().host("web1", "web").host("sql1", "sql").closed("crawl", "full-crawl", 8)

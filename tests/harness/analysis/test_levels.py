@@ -8,6 +8,7 @@ from harness.analysis.build import Build, Floats
 from harness.analysis.test_shapes import told
 
 from pinchpoint.analysis import Verdict, analyse, exit_status
+from pinchpoint.report.level_tables import sentences
 from pinchpoint.report.load_tables import objectives
 
 EACH_S = 20
@@ -138,6 +139,22 @@ def test_a_climb_that_ends_in_a_miss_has_met_its_objective_up_to_there() -> None
     assert verdict.objectives_held["orders"]["all_held"] is False
     assert "The objectives of orders held up to 600/s." in verdict.summary
     assert exit_status(verdict) == 0
+
+
+@pytest.mark.parametrize(("wanted", "reached"), [(700.0, False), (1000.0, False), (550.0, True)])
+def test_a_throughput_that_no_level_reaches_is_said_where_the_rest_held(
+    wanted: float, *, reached: bool
+) -> None:
+    """600/s are the most: what held up to there is the p95, and not all that is wanted."""
+    build = climb(np.arange(100.0, 900.0, 100.0), 600)
+    verdict = judged(build.objective(scenario="orders", p95_s=0.05, throughput_per_s=wanted))
+    held = verdict.objectives_held["orders"]
+    assert (held["level"], held["never_per_s"]) == (600, None if reached else wanted)
+    but = "" if reached else f", but for the {wanted:,.0f}/s that are wanted: no level reached them"
+    assert f"The objectives of orders held up to 600/s{but}." in verdict.summary
+    assert ("no level reached them" in verdict.headroom.why) is not reached
+    [sentence] = [one for one in sentences(verdict.to_json()) if "objectives" in one]
+    assert ("; no level reached the" in sentence) is not reached
 
 
 def test_an_objective_that_no_level_meets_is_missed() -> None:

@@ -7,6 +7,8 @@ from harness.analysis.build import MACHINE, Build
 from harness.analysis.disks import Capped, Distant, commits, read_then_commit
 from harness.analysis.verdicts import judged, length
 
+from pinchpoint.report.explained import explanation_text
+
 
 def web_and_sql(
     web: float | None, sql: float | None, *, web_told: bool = True, generator: float = 0.0
@@ -29,6 +31,22 @@ def test_a_tier_on_the_machine_that_nobody_watches_is_no_stranger() -> None:
     assert verdict.experiment == "Watch the processes of web on sql1, and run the same plan again."
 
 
+@pytest.mark.parametrize("waiting", [14.2, 1.0])
+def test_full_cores_beside_a_hot_row_are_in_doubt_where_nobody_measured_whose_they_are(
+    waiting: float,
+) -> None:
+    """A backup may fill them: 14 of 16 operations wait for a row, and want no CPU; with one it is as ever."""
+    build = Build().host("sql1", "sql", cores=(0, 1), disks={"log": "sdb"})
+    build.cpu("sql1", 0.985, cores=(0, 1), pressure=0.9, noise=0.004)
+    build.disk("sql1", "sdb", 5, 0.0008, busy=0.01).sessions("sql1", 15.8, Lock__transactionid=waiting)
+    build.closed("orders", "sql-mix", 16).operations("orders", "hot_update", 90, 16 / 90, noise=0.02)
+    found = judged(build.metric("generator1", "generator.users", 16.0, "orders", 0.0).generator()).bottleneck
+    assert found is not None
+    told = any("by whose work these cores are busy was not measured" in why for why in found.why_not_more)
+    assert (found.kind, told) == ("cpu", waiting > 8)
+    assert found.confidence == ("low" if told else "medium")
+
+
 def test_a_folder_has_no_processes_to_be_watched() -> None:
     """Of a farm's files on that machine nobody has to tell: they are strangers all the same."""
     build = Build().host("sql1", "sql", cores=(0, 1)).host("files1", "files", cores=())
@@ -41,10 +59,27 @@ def test_a_folder_has_no_processes_to_be_watched() -> None:
 
 def test_to_know_of_the_generator_is_not_to_know_which_tier_uses_the_cores() -> None:
     """The generator's share was measured, and neither tier's."""
-    found = judged(web_and_sql(None, None, generator=0.3)).bottleneck
+    verdict = judged(web_and_sql(None, None, generator=0.3))
+    found = verdict.bottleneck
     assert found is not None
     assert found.confidence == "low"
     assert "which tier uses the shared cores was not measured" in found.why_not_more
+    assert (found.tier, found.host, found.shared_with) == (None, "web1", ("web", "sql"))
+    assert "cpu, web1" in explanation_text(verdict.to_json())
+
+
+def test_shared_cores_that_come_next_are_nobody_s_where_nobody_measured_whose_they_are() -> None:
+    """Half of them is used: the machine is named, and no tier."""
+    build = Build()
+    for tier in ("web", "search"):
+        build.host(f"{tier}1", tier, cores=(0, 1)).cpu(f"{tier}1", 0.5, cores=(0, 1))
+    build.open("crawl", "full-crawl", 50).operations("crawl", "document:sharepoint", 50, 0.01)
+    verdict = judged(build.generator(crawl=(50.0, 50.0)))
+    assert verdict.outcome == "not_reached"
+    assert verdict.next is not None
+    assert verdict.next.tier is None
+    assert verdict.summary.endswith("The most used part was the shared host's CPU (web1), at 50 %.")
+    assert [row["tier"] for row in verdict.demand if row["resource"] == "cpu"] == [None]
 
 
 def test_a_generator_that_uses_most_of_the_farm_s_cores_is_said_to() -> None:
@@ -57,7 +92,7 @@ def test_a_generator_that_uses_most_of_the_farm_s_cores_is_said_to() -> None:
     assert "the load generator uses 44 % of it, so it is the one to move elsewhere" in verdict.advice[0].text
 
 
-def two_machines(*, shared: bool) -> Build:
+def two_volumes(*, shared: bool) -> Build:
     """Two machines' volumes: of one storage system that does 500 I/Os a second, or each for itself."""
     seconds = length(60)
     log, data = read_then_commit(Capped(500), seconds, 12, 1, 1.0)
@@ -74,14 +109,14 @@ def two_machines(*, shared: bool) -> Build:
 @pytest.mark.parametrize("shared", [True, False])
 def test_volumes_of_two_machines_may_share_a_limit(*, shared: bool) -> None:
     """Together they are as flat as a regulator and alone they are not: that is no mere latency for sure."""
-    found = judged(two_machines(shared=shared)).bottleneck
+    found = judged(two_volumes(shared=shared)).bottleneck
     assert found is not None
     said = any("they may share a limit" in why for why in found.why_not_more)
     assert said == shared, found.why_not_more
     assert not shared or found.confidence == "low"
 
 
-def hosts(*used: float) -> Build:
+def web_hosts(*used: float) -> Build:
     build = Build()
     for number, busy in enumerate(used, 1):
         name = f"web{number}"
@@ -94,7 +129,7 @@ def hosts(*used: float) -> Build:
 
 def test_one_hot_host_of_three_is_a_matter_of_balance() -> None:
     """98, 30 and 28 % of their cores: shared evenly they carry 1.9 times as much; the next host is named."""
-    verdict = judged(hosts(0.98, 0.3, 0.28))
+    verdict = judged(web_hosts(0.98, 0.3, 0.28))
     evenly, more = verdict.advice
     assert "Spread the load of web evenly over its hosts" in evenly.text
     assert "web1 98 %, web2 30 %" in evenly.text
@@ -106,7 +141,7 @@ def test_one_hot_host_of_three_is_a_matter_of_balance() -> None:
 
 def test_hosts_that_are_all_busy_are_not_told_to_share_better() -> None:
     """98 and 90 %."""
-    verdict = judged(hosts(0.98, 0.89))
+    verdict = judged(web_hosts(0.98, 0.89))
     assert not [one for one in verdict.advice if "evenly" in one.text]
 
 
@@ -120,6 +155,7 @@ def test_two_machines_that_are_shared_are_told_apart() -> None:
     build.closed("crawl", "full-crawl", 16).operations("crawl", "document:sharepoint", 80, 0.2)
     build.metric("generator1", "generator.users", 16.0, "crawl", 0.0)
     verdict = judged(build.generator())
+    assert verdict.summary.startswith("The shared host's CPU (sql1) gives way first")
     assert "because the shared host's CPU (web1) is used up as well" in verdict.summary
 
 

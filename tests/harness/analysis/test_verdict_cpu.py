@@ -24,7 +24,7 @@ def test_a_shared_core_is_named_with_the_tier_that_uses_most_of_it(seed: int) ->
     assert verdict.bottleneck is not None
     assert set(verdict.bottleneck.shared_with) == {"web", "sql", "nosql"}
     assert verdict.bottleneck.uses[0]["tier"] == "search"
-    assert verdict.summary.startswith("The shared host's CPU gives way first")
+    assert verdict.summary.startswith("The shared host's CPU (search1) gives way first")
     assert "most of it" in verdict.summary
     assert "is used by search" in verdict.summary
     assert "Confidence is medium" in verdict.summary

@@ -226,3 +226,18 @@ def test_two_resources_used_up_lower_confidence_and_name_both() -> None:
     assert verdict.runner_up is not None
     assert (verdict.runner_up.kind, verdict.runner_up.host) == ("cpu", "app3")
     assert "the CPU of the search tier (app3) is used up as well" in verdict.summary
+
+
+@pytest.mark.parametrize(
+    ("arrivals", "kind", "confidence"),
+    [("constant", "disk_latency", "low"), ("poisson", "disk_cap", "medium")],
+)
+def test_an_even_schedule_is_known_from_the_plan_where_no_generator_told_of_it(
+    arrivals: str, kind: str, confidence: str
+) -> None:
+    """400 commits a second were planned at even distances, and done: flat by that, and no limit's doing."""
+    build = Build().host("sql1", "sql", cores=(0, 1), disks={"log": "sdb"}).cpu("sql1", 0.2, 0.18, (0, 1))
+    build.disk("sql1", "sdb", 400, 0.03, 0.003, busy=1.0, pressure=0.9).open("orders", "sql-mix", 400)
+    build.manifest["plan"]["scenarios"]["orders"]["load"]["arrivals"] = arrivals
+    build.operations("orders", "log_append", 400, 0.04, noise=0.0).objective(scenario="orders", p95_s=0.01)
+    assert named(judged(build)) == (kind, "sql", "sql1", confidence)

@@ -5,15 +5,21 @@ from __future__ import annotations
 import pytest
 from harness.analysis.verdicts import SEEDS, judged, named, store
 
+from pinchpoint.analysis import Verdict
+
+
+def busy_core(seed: int, at_work: float, log_waits: float) -> Verdict:
+    """A store whose thread fills its core, and says for how much of the time it had work, and for its log."""
+    build = store(seed, main_thread__busy_ratio=at_work, aof__wait_ratio=log_waits)
+    build.operations("burst", "set", 20000, 0.0008).cpu("nosql1", 0.55, 0.5, cores=(0, 1))
+    build.metric("nosql1", "cpu.busy_ratio", 0.985, "thread:valkey-server", 0.004)
+    return judged(build.disk("nosql1", "sdb", 40, 0.0005, busy=0.05))
+
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_store_whose_thread_is_full_agrees_with_what_the_kernel_counts(seed: int) -> None:
     """Its main thread at work all the time, little of it for its log: the witness of `cpu_thread`."""
-    build = store(seed, main_thread__busy_ratio=0.995, aof__wait_ratio=0.05)
-    build.operations("burst", "set", 20000, 0.0008).cpu("nosql1", 0.55, 0.5, cores=(0, 1))
-    build.metric("nosql1", "cpu.busy_ratio", 0.985, "thread:valkey-server", 0.004)
-    build.disk("nosql1", "sdb", 40, 0.0005, busy=0.05)
-    verdict = judged(build)
+    verdict = busy_core(seed, 0.995, 0.05)
     assert named(verdict) == ("cpu_thread", "nosql", "nosql1", "medium")
     assert verdict.bottleneck is not None
     [witness] = [fact for fact in verdict.bottleneck.evidence if fact.evidence == "E4"]
@@ -23,11 +29,7 @@ def test_a_store_whose_thread_is_full_agrees_with_what_the_kernel_counts(seed: i
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_thread_that_has_no_work_is_no_limit_however_busy_its_core_is(seed: int) -> None:
     """A child that writes a snapshot, or a thread that spins for work: there was some half of the time."""
-    build = store(seed, main_thread__busy_ratio=0.52, aof__wait_ratio=0.02)
-    build.operations("burst", "set", 20000, 0.0008).cpu("nosql1", 0.55, 0.5, cores=(0, 1))
-    build.metric("nosql1", "cpu.busy_ratio", 0.99, "thread:redis-server", 0.004)
-    build.disk("nosql1", "sdb", 40, 0.0005, busy=0.05)
-    verdict = judged(build)
+    verdict = busy_core(seed, 0.52, 0.02)
     assert verdict.bottleneck is None or verdict.bottleneck.kind != "cpu_thread", verdict.summary
     considered = verdict.to_json()["explanation"]["considered"]
     [checks] = [one["checks"] for one in considered if "thread" in one["name"]]
@@ -35,6 +37,20 @@ def test_a_thread_that_has_no_work_is_no_limit_however_busy_its_core_is(seed: in
     assert said["E1"][0] is False
     assert "but its server had work for a part of that time only" in said["E1"][1]
     assert said["E4"][0] is False
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_comes_next_is_told_from_the_work_a_thread_had(seed: int) -> None:
+    """A thread that spins, or a child, kept its core full: the store had work for half of the time."""
+    build = store(seed, main_thread__busy_ratio=0.52, aof__wait_ratio=0.02)
+    build.metric("nosql1", "cpu.busy_ratio", 0.99, "thread:redis-server", 0.004)
+    build.operations("burst", "set", 20000, 0.0008).cpu("nosql1", 0.97, 0.9, cores=(0, 1), pressure=0.9)
+    verdict = judged(build.disk("nosql1", "sdb", 40, 0.0005, busy=0.05))
+    [thread] = [row for row in verdict.demand if row["resource"] == "thread"]
+    assert thread["used_ratio"] == pytest.approx(0.52, abs=0.02)
+    considered = verdict.to_json()["explanation"]["considered"]
+    [used] = [one["used_ratio"] for one in considered if one["resource"] == "thread"]
+    assert used == thread["used_ratio"]
 
 
 def test_a_store_nobody_can_look_into_is_judged_by_what_it_says() -> None:

@@ -9,6 +9,7 @@ import pytest
 from harness.analysis.build import Build, crawl_bound_by_search
 
 from pinchpoint.analysis import analyse
+from pinchpoint.errors import InputError
 
 command = importlib.import_module("pinchpoint.cli.analyse")
 
@@ -34,3 +35,13 @@ def test_the_exit_status_is_the_verdict_s(
     run = build.run()
     monkeypatch.setattr(command, "verdict_of", lambda _: (run, analyse(run)))
     assert command.analyse.main([str(tmp_path), *how], standalone_mode=False) == status
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "samples.parquet"])
+def test_of_a_run_its_directory_is_asked_for(name: str, tmp_path: Path) -> None:
+    """A file of a run is no report's figures, with a fault in each line."""
+    file = tmp_path / name
+    file.write_text("{}")
+    with pytest.raises(InputError) as error:
+        command.analyse.main([str(file)], standalone_mode=False)
+    assert str(error.value) == f"{file}: is a file of a run; give the run's directory: {tmp_path}"

@@ -212,8 +212,18 @@ def test_a_crawl_that_did_not_end_is_not_held_against_one_that_did() -> None:
         (SEARCH, {**SEARCH, "kind": "cpu_thread"}, False),
         (SEARCH, {**SEARCH, "tier": "web", "host": "web1"}, True),
         (suspect(), suspect(tier="web", host="web1", shared_with=["search", "sql"]), False),
+        (suspect(), suspect(tier=None, host="web1", shared_with=["web", "search", "sql"]), False),
+        (SEARCH, suspect(tier=None, host="web1", shared_with=["web", "sql"]), True),
+        (
+            suspect(tier=None, host="web1", shared_with=["web", "search"]),
+            suspect(tier=None, host="sql1", shared_with=["sql", "nosql"]),
+            True,
+        ),
     ],
-    ids=["other tier", "other way", "other role", "one thread", "other machine", "shared cores"],
+    ids=[
+        *["other tier", "other way", "other role", "one thread", "other machine", "shared cores"],
+        *["whose is not known", "not its own", "other cores"],
+    ],
 )
 def test_moved_means_another_resource(base: dict[str, Any], other: dict[str, Any], moved: bool) -> None:
     """Family of kinds, tier and role; not how it gives way, its device, or who uses most of shared cores."""

@@ -63,6 +63,40 @@ def proved(
     return run
 
 
+def waited_for(think_s: float | None) -> StoredRun:
+    """Commits of 100 ms that are all waiting for the log, slower by turns.
+
+    Args:
+        think_s: of twenty users between two of them; None: 20/s are asked for, and done.
+    """
+    build = Build(MEASURE_S + 5 + len(ORDER) * (EACH_S + GAP_S) + 5)
+    takes_s = np.full(build.seconds, 0.1)
+    for window in windows(ORDER):
+        if window["what"] == "slower":
+            begin = round(seconds_of(window["from"]) - START_S)
+            takes_s[begin - GAP_S : begin + EACH_S] /= CHANGE["ratio"]
+    build.host("sql1", "sql", cores=(0, 1), disks={"log": "loop1"}).cpu("sql1", 0.05, cores=(0, 1))
+    build.disk("sql1", "loop1", 0.95 / takes_s, takes_s, 0.1, busy=0.95, pressure=0.9)
+    build.objective(scenario="orders", p95_s=0.05)
+    if think_s is None:
+        build.open("orders", "sql-mix", 20).operations("orders", "log_append", 20, takes_s)
+        run = build.generator(orders=(20.0, 20.0)).run()
+    else:
+        build.closed("orders", "sql-mix", 20, think_s=think_s)
+        build.operations("orders", "log_append", 20 / (takes_s + think_s), takes_s, noise=0.01)
+        run = build.generator().run()
+    run.manifest["phases"][1]["to"] = utc(START_S + WARM_UP_S + MEASURE_S)
+    run.manifest["phases"].append({"name": "prove", "from": utc(PROVE_S), "to": utc(START_S + build.seconds)})
+    suspect = {**LOG, "kind": "disk_latency"}
+    run.manifest["proof"] = {
+        "suspect": suspect,
+        "change": CHANGE,
+        "control": None,
+        "windows": windows(ORDER),
+    }
+    return run
+
+
 def proof_of(verdict: Verdict) -> Any:
     assert verdict.proof is not None
     return verdict.proof
@@ -98,6 +132,26 @@ def test_agreement_raises_nothing_and_the_windows_are_not_judged() -> None:
         alone.disks,
     )
     assert alone.scenarios["orders"]["throughput_per_s"] == pytest.approx(500, rel=0.02)
+
+
+def test_users_who_think_are_held_up_by_what_they_wait_for_alone() -> None:
+    """100 ms of waiting, 300 ms of thinking: a third more of waiting is a twelfth more of the round."""
+    proof = proof_of(analyse(waited_for(think_s=0.3)))
+    assert proof["predicted_ratio"] == pytest.approx(0.4 / (0.3 + 0.1 / 0.75), abs=0.01)
+    assert proof["measured_ratio"] == pytest.approx(proof["predicted_ratio"], abs=0.02)
+    assert proof["result"] == "agrees", proof["why"]
+
+
+def test_a_load_that_keeps_its_schedule_is_not_said_to_do_less() -> None:
+    """Of 20/s all are done, also while the log is slower: it is their time that answers, and is told."""
+    run = waited_for(think_s=None)
+    verdict = analyse(run).to_json()
+    assert verdict["proof"]["of"]["name"] == "operations_per_busy_s"
+    assert verdict["proof"]["result"] == "agrees"
+    report = gather(run, verdict)
+    for text in (report.proof_words, report.tables["proof"].note):
+        assert "he speed of operations" in text
+        assert "hroughput" not in text
 
 
 def test_a_suspect_that_does_not_answer_is_no_bottleneck() -> None:

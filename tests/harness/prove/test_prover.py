@@ -23,6 +23,7 @@ from pinchpoint.plan import Farm, Plan, guard_proof, load_farm
 from pinchpoint.progress import Board, Progress
 from pinchpoint.prove import Prover, restore_leftover
 from pinchpoint.prove.commands import run
+from pinchpoint.prove.knobs import Refused, knob_for
 from pinchpoint.prove.leftover import note
 from pinchpoint.prove.pace import ORDER
 from pinchpoint.store.write import RunWriter
@@ -234,3 +235,10 @@ def test_commands_are_in_no_manifest_and_a_late_one_is_killed(tmp_path: Path) ->
     shown = json.dumps(shown_farm(allowed))
     assert "s3cret" not in shown
     assert '"by_ratio": 0.25' in shown
+
+
+def test_cores_of_which_nobody_knows_the_user_have_no_knob(tmp_path: Path) -> None:
+    """They are the farm's, and which of its tiers would have to be slowed down was not measured."""
+    named = {"kind": "cpu", "tier": None, "host": "web1", "role": None}
+    found = knob_for(farm(tmp_path), named, {}, {}, all_of_it=True)
+    assert found == Refused("not_supported", "which tier uses the shared cores was not measured")

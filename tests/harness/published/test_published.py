@@ -10,6 +10,7 @@ from support import run_cli
 
 from pinchpoint.errors import InputError
 from pinchpoint.published import judge_report, read_report
+from pinchpoint.published.judge import Found
 from pinchpoint.published.text import published_text
 
 EXAMPLE = Path(__file__).parents[3] / "infra" / "examples" / "crawl-dev-vs-prod.yaml"
@@ -60,6 +61,68 @@ def test_figures_that_suffice_bear_a_conclusion_out(tmp_path: Path) -> None:
     [answer] = judge_report(read_report(path)).conclusions
     assert answer.supported
     assert answer.needs is None
+
+
+def judged(path: Path, farm: str, conclusion: str = "") -> Found:
+    """What a report of one farm comes to."""
+    path.write_text(f"published: 1\ntitle: x\nfarms: {{prod: {{{farm}}}}}\n{conclusion}")
+    return judge_report(read_report(path))
+
+
+COOL = "cpus: [{tier: sql, host: sql1, busy: 20%}]"
+LOG = "{tier: sql, host: sql1, role: log, latency: 35ms}"
+
+
+def test_a_disk_at_its_cap_is_near_its_limit_however_little_is_published(tmp_path: Path) -> None:
+    """500 IOPS of a P10: no latency is needed to see that; and its latency alone would not say so."""
+    for latency in ("", ", latency: 3ms"):
+        disk = f"{{tier: sql, host: sql1, role: data, iops: 500, profile: azure/p10{latency}}}"
+        found = judged(tmp_path / "report.yaml", f"disks: [{disk}], {COOL}")
+        [suspect] = found.farms["prod"].candidates
+        assert (found.farms["prod"].outcome, suspect.kind) == ("bottleneck", "disk_cap")
+        assert suspect.why == "sql.data does 500 IOPS of 500 IOPS"
+        assert "not measured" not in published_text(found)
+
+
+def test_a_disk_beyond_its_cap_is_no_disk_with_room(tmp_path: Path) -> None:
+    """2,000 IOPS of a P10: on credits, or another disk; how near a limit it is nobody knows."""
+    disk = "{tier: sql, host: sql1, role: data, iops: 2000, profile: azure/p10}"
+    found = judged(tmp_path / "report.yaml", f"disks: [{disk}], {COOL}")
+    assert found.farms["prod"].outcome == "inconclusive"
+    assert "does 2,000 IOPS, more than it is said to (500 IOPS)" in " ".join(published_text(found).split())
+
+
+def test_a_disk_of_which_nothing_is_published_may_limit_as_well(tmp_path: Path) -> None:
+    """A slow log beside a data disk that nobody tells of: two candidates, and nothing is borne out."""
+    disks = f"disks: [{LOG}, {{tier: sql, host: sql1, role: data}}], {COOL}"
+    concluded = "conclusions: [{farm: prod, of: disk, tier: sql, role: log}]\n"
+    found = judged(tmp_path / "report.yaml", disks, concluded)
+    assert found.farms["prod"].outcome == "inconclusive"
+    assert [one.role for one in found.farms["prod"].candidates] == ["log", "data"]
+    assert not found.conclusions[0].supported
+    assert "how long an I/O of sql.data takes is not published" in found.conclusions[0].because
+
+
+def test_a_farm_without_a_figure_is_not_far_from_its_limit(tmp_path: Path) -> None:
+    """Nothing of it was published: nobody knows."""
+    sites = "{name: sites, tier: web, count: 100, duration: 10s}"
+    found = judged(tmp_path / "report.yaml", f"sources: [{sites}]").farms["prod"]
+    assert found.outcome == "inconclusive"
+    assert found.experiment is not None
+    assert found.experiment.startswith("Measure the CPU and the disks")
+
+
+def test_a_third_slow_disk_is_pointed_to_as_well(tmp_path: Path) -> None:
+    """Two are named, the third is the slowest of all: that its figures do not point there is not true."""
+    data = "{tier: sql, host: sql1, role: data, latency: 25ms}"
+    index = "{tier: search, host: app3, role: index, latency: 90ms}"
+    concluded = "conclusions: [{farm: prod, of: disk, tier: search, role: index}]\n"
+    found = judged(tmp_path / "report.yaml", f"disks: [{LOG}, {data}, {index}], {COOL}", concluded)
+    assert len(found.farms["prod"].candidates) == 2
+    [answer] = found.conclusions
+    assert not answer.supported
+    assert "do not point there" not in answer.because
+    assert "speaks as much for the log disks of sql" in answer.because
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,7 @@ def test_every_format_says_what_to_do(report: Report) -> None:
     assert "## What to do" in markdown.write(report)
     text = verdict_text(report.verdict)
     assert "What to do:\n  - Make sql1 an azure/ds14" in text
+    assert "limits (assuming the same mix of operations" in " ".join(text.split())
     assert max(len(line) for line in text.splitlines()) <= 88
     rows = json.loads(jsonfile.write(report))["tables"]["advice"]
     assert rows[0]["gain_ratio"] == pytest.approx(1.63, abs=0.02)

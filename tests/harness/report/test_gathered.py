@@ -17,6 +17,7 @@ from pinchpoint.report.picture import Box, picture
 from pinchpoint.report.report import gather
 from pinchpoint.report.timeline import Panel, panels
 from pinchpoint.report.timeline_chart import timeline_chart
+from pinchpoint.report.words import place
 from pinchpoint.store.read import StoredRun
 
 
@@ -264,6 +265,16 @@ def test_memory_that_tiers_share_bears_the_verdict_s_mark(
     machine, *_ = picture(run, verdict(bottleneck=blame), clock_of(run))
     [memory] = [each for each in machine.resources if each.name == "memory"]
     assert (memory.state, memory.mark) == (marked or ("fine", ""))
+
+
+def test_shared_cores_that_are_no_tier_s_bear_the_verdict_s_mark() -> None:
+    """Nobody measured which tier uses most of them: the machine's CPU is marked, and no tier's."""
+    run, others = saved_run(), ["web", "search", "sql", "nosql"]
+    content = verdict(bottleneck=suspect(kind="cpu", tier=None, host="web1", shared_with=others))
+    machine, *_ = picture(run, content, clock_of(run))
+    assert {each.name: each.mark for each in machine.resources}["CPU"] == "gives way first"
+    assert all(_states(box)["CPU"][1] != "gives way first" for box in machine.boxes)
+    assert place(content["bottleneck"]).startswith("the CPU that web, search, sql and nosql share (host web1")
 
 
 def test_a_phase_too_short_for_its_name_is_only_shaded() -> None:

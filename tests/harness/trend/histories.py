@@ -53,12 +53,13 @@ def one_run(
     """A run of a night; its manifest's path."""
     directory.mkdir(parents=True)
     started = (FIRST + timedelta(days=night)).isoformat().replace("+00:00", "Z")
+    load = {"model": "closed", "users": users}
     manifest = {
         "schema": "pinchpoint.run/1",
         "state": state,
         "started": started,
         "ended": started,
-        "plan": {"name": plan, "scenarios": {"orders": {"use": "sql-mix", "load": {"users": users}}}},
+        "plan": {"name": plan, "scenarios": {"orders": {"use": "sql-mix", "load": load}}},
         "farm": {"name": farm},
     }
     scenario = {"throughput_per_s": per_s, "service_p95_s": 8 / per_s, "response_p95_s": None}

@@ -27,10 +27,10 @@ from pinchpoint.analysis.alone.words import (
     why_nobody,
 )
 from pinchpoint.analysis.case import Case
-from pinchpoint.analysis.explain import counted
 from pinchpoint.analysis.inputs import Inputs, utc
 from pinchpoint.analysis.knee import no_knee
 from pinchpoint.analysis.machine_disks import unknown_machines
+from pinchpoint.analysis.rests_on import counted
 from pinchpoint.analysis.seen import stolen
 from pinchpoint.analysis.tables import cpu_table, disk_table
 from pinchpoint.analysis.thresholds import MEMORY_CRITICAL, PRESSURE, SEEN, at_least
@@ -147,7 +147,7 @@ def _suspect(one: Observed, case: Case, confidence: Confidence | None) -> Suspec
     span = (
         (utc(round(first.from_s)), utc(round(first.to_s)))
         if first
-        else (utc(window.first_s), utc(window.first_s + window.seconds))
+        else (utc(window.first_s), utc(window.end_s))
     )
     return Suspect(
         kind=subject.kind,
