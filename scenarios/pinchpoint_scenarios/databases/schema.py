@@ -85,16 +85,15 @@ class OwnedSchema:
         if self._holder is not None and _alive(self._holder):
             return self._holder
         self.release()
-        connection = connect_or_explain(self._endpoint, self.name)
+        self._holder = connection = connect_or_explain(self._endpoint, self.name)
         try:
             self._enter(connection)
         except psycopg.Error as error:
-            connection.close()
+            self.release()
             raise self.failed(error) from error
         except ScenarioError:
-            connection.close()
+            self.release()
             raise
-        self._holder = connection
         return connection
 
     def connect(self) -> Connection:

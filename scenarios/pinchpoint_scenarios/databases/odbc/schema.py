@@ -112,16 +112,15 @@ class OdbcSchema(OdbcEndpoint):
         """
         if held := self._held():
             return held
-        link = self.reach()
+        self._holder = link = self.reach()
         try:
             self._take(link)
         except pyodbc.Error as error:
-            link.close()
+            self.release()
             raise self.failed(error) from error
         except ScenarioError:
-            link.close()
+            self.release()
             raise
-        self._holder = link
         return link
 
     def failed(self, error: pyodbc.Error) -> ScenarioError:
