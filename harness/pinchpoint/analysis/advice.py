@@ -85,7 +85,7 @@ def _about_cpu(ground: Ground, found: CpuMeasures) -> Iterator[Advice]:
         cores = _cores_words(resource.cores, gain)
         what = f"Add CPUs to {host}, which {listed(resource.tiers)} share{cores}{most}"
     else:
-        beside = _beside(ground, found) if tier else {}
+        beside = _beside(ground, found) if tier else []
         yield from _evenly(ground, found, beside)
         yield from _all_full(ground, beside)
         whom = f"{host}, of the hosts of {tier}" if beside else tier
@@ -93,27 +93,26 @@ def _about_cpu(ground: Ground, found: CpuMeasures) -> Iterator[Advice]:
     yield advise(first.kind, str(tier or host), what, gain)
 
 
-def _beside(ground: Ground, found: CpuMeasures) -> dict[str, float]:
-    """Of the other pools of cores that only the same tier uses: host -> how busy they are."""
+def _beside(ground: Ground, found: CpuMeasures) -> list[tuple[Resource, float]]:
+    """The other pools of cores that only the same tier uses, and how busy they are."""
     first, stage = ground.first.resource, ground.case.stage
     if stage is None or first.type != "cpu" or found.busy is None:
-        return {}
-    others = [
-        one
+        return []
+    others = (
+        (one, busy(one, stage.rows))
         for one in ground.case.resources
         if one.type == "cpu" and one.key != first.key and one.tiers == first.tiers
-    ]
-    known = {one.hosts[0]: busy(one, stage.rows) for one in others}
-    return {host: used for host, used in known.items() if used is not None}
+    )
+    return [(one, used) for one, used in others if used is not None]
 
 
-def _evenly(ground: Ground, found: CpuMeasures, beside: Mapping[str, float]) -> Iterator[Advice]:
+def _evenly(ground: Ground, found: CpuMeasures, beside: Sequence[tuple[Resource, float]]) -> Iterator[Advice]:
     """Where other hosts of the tier have much room: as much as all of them carry when they share the load."""
     first = ground.first
-    if not beside or max(beside.values()) >= OWN_USE.value or not found.busy:
+    if not beside or max(used for _, used in beside) >= OWN_USE.value or not found.busy:
         return
     [tier], host = first.resource.tiers, first.resource.hosts[0]
-    uses = {host: found.busy, **beside}
+    uses = {host: found.busy, **{one.hosts[0]: used for one, used in beside}}
     each = listed([f"{name} {units.percent(used)}" for name, used in uses.items()])
     what = f"Spread the load of {tier} evenly over its hosts, where each can do any of it (CPU used: {each})"
     times = ground.now * found.busy * len(uses) / sum(uses.values())
@@ -121,19 +120,15 @@ def _evenly(ground: Ground, found: CpuMeasures, beside: Mapping[str, float]) -> 
     yield advise(first.kind, tier, what, ground.until(times, f"the CPU of all hosts of {tier}", assumes))
 
 
-def _all_full(ground: Ground, beside: Mapping[str, float]) -> Iterator[Advice]:
+def _all_full(ground: Ground, beside: Sequence[tuple[Resource, float]]) -> Iterator[Advice]:
     """Where other hosts of the tier are used up as well: what it brings to do the same for all of them."""
     first = ground.first.resource
-    full = {host for host, used in beside.items() if used >= UTILISATION.value}
+    full = {one.key: one.hosts[0] for one, used in beside if used >= UTILISATION.value}
     if not full:
         return
-
-    def alike(one: Resource) -> bool:
-        return one.type == "cpu" and one.tiers == first.tiers and one.hosts[0] in full
-
-    demands = tuple(one for one in ground.demands if not alike(one.resource))
+    demands = tuple(one for one in ground.demands if one.resource.key not in full)
     gain = replace(ground, demands=demands).until()
-    hosts = listed(sorted({first.hosts[0], *full}))
+    hosts = listed(sorted({first.hosts[0], *full.values()}))
     what = f"Add CPUs to {hosts} alike, hosts of {first.tiers[0]}{_cores_words(first.cores, gain, ' each')}"
     yield advise(ground.first.kind, first.tiers[0], what, gain)
 

@@ -27,7 +27,7 @@ def bottleneck_words(one: Suspicion, trust: Trust, runner_up: Suspicion | None, 
     first = capitalised(f"{when}{thing(one)} gives way first: {_proof(one)}.")
     sure = f"Confidence is {trust.level}"
     if runner_up is not None:
-        return f"{first} {sure}, because {_beside(one, runner_up)} is used up as well."
+        return f"{first} {sure}, because {thing(runner_up)} is used up as well."
     return f"{first} {sure}."
 
 
@@ -52,12 +52,6 @@ def thing(one: Suspicion) -> str:
     if len(resource.tiers) > 1:
         return f"the shared host's CPU ({host})"
     return f"the CPU of the {tier} tier ({', '.join(resource.hosts)})"
-
-
-def _beside(one: Suspicion, other: Suspicion) -> str:
-    """The other resource in plain words; with its host where both would be called the same."""
-    text = thing(other)
-    return f"{text} ({owner(other.resource, other.found)[1]})" if text == thing(one) else text
 
 
 def _shared_thing(resource: Resource) -> str:
@@ -261,7 +255,7 @@ def _of_suspects(found: Sequence[Suspicion]) -> str:
     if len(found) > 1:
         return (
             f"Relieve {thing(first)} alone ({_relief(first)}) and repeat: if throughput rises, "
-            f"that was the limit; if it stays, it is {_beside(first, found[1])}."
+            f"that was the limit; if it stays, it is {thing(found[1])}."
         )
     return f"{LONGER} If it still comes and goes, {_relief(first)} and see whether throughput rises."
 

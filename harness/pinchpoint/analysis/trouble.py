@@ -102,21 +102,27 @@ def brief_words(case: Case) -> str:
 
     A quota that is full for 5 s is half used in a mean over ten.
     """
-    samples = case.inputs.samples
-    cpus = samples.keys("cpu.busy_ratio")
-    each_s = [samples.reading_s([key.host], key.metric, key.instance) for key in cpus]
-    each_s += [one.step_s for one in case.resources if one.type == "disk"]
-    known_s = max([float(case.inputs.window.step_s), *each_s])
     for flow in case.flows:
         bursts, started = flow.load.bursts, flow.started_ratio
-        late = started is not None and started < STARTED.value
-        if bursts is not None and late and bursts.for_s < READINGS * known_s:
+        if bursts is None or started is None or started >= STARTED.value:
+            continue
+        known_s = _known_s(case)
+        if bursts.for_s < READINGS * known_s:
             return (
                 f"a burst of {flow.load.scenario} takes {units.seconds(bursts.for_s)}, and what was read of "
                 f"the farm are means over {units.seconds(known_s)}: whether something was full in the bursts "
                 "they do not tell"
             )
     return ""
+
+
+def _known_s(case: Case) -> float:
+    """Over how many seconds what was read of the farm is a mean, of what was read most seldom."""
+    samples = case.inputs.samples
+    cpus = samples.keys("cpu.busy_ratio")
+    each_s = [samples.reading_s([key.host], key.metric, key.instance) for key in cpus]
+    each_s += [one.step_s for one in case.resources if one.type == "disk"]
+    return max([float(case.inputs.window.step_s), *each_s])
 
 
 def _silence(inputs: Inputs, flow: Flow) -> Iterator[str]:
