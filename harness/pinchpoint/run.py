@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from pinchpoint import preflight
 from pinchpoint.collecting import Collectors
@@ -26,10 +28,17 @@ from pinchpoint.prove import Prover, restore_leftover
 from pinchpoint.seconds import LiveSeconds, longest_look_s
 from pinchpoint.stopping import StopRules
 from pinchpoint.store.write import RunWriter, free_path
+from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.linux import others
+from pinchpoint_collectors.record import Processes, Sample
+from pinchpoint_collectors.sampler import Sampler
+from pinchpoint_collectors.tier_option import tier_processes
 from pinchpoint_scenarios.contract import Resumable, Scenario
 from pinchpoint_scenarios.errors import ScenarioError
 
 _BY_THE_USER = "interrupted by the user"
+_OTHERS_S = 2.0
+"""How often the other processes of this machine are read; it takes some milliseconds."""
 _GATHER_S = 120.0  # workers of other machines are started by hand, or come back from the last run
 
 
@@ -160,6 +169,21 @@ def _preflight(
     return facts, connected
 
 
+def _farm_here(live: LiveFarm) -> list[Processes]:
+    """The farm's own processes on this machine; of an embedded farm what started its servers, too."""
+    found = []
+    for kind, watch in live.watches:
+        processes = tier_processes(watch) if kind == "local" else None
+        if processes is None:
+            continue
+        found.append(processes)
+        for pid in processes.pids:
+            with suppress(psutil.Error):
+                parent = psutil.Process(pid).ppid()
+                found += [Processes(pids=(parent,))] if parent > 1 else []
+    return found
+
+
 class _Stage:
     """A run while it goes on; one method per step of ``run``."""
 
@@ -183,6 +207,7 @@ class _Stage:
         self._told = LiveSeconds(longest_look_s(plan))
         self._rules = StopRules((), {}, (), self._told)
         self._collectors = Collectors(store, ())
+        self._others: Sampler | None = None
         self._ready: set[str] = set()  # the scenarios whose data is there
         self.prover: Prover | None = None
 
@@ -224,6 +249,7 @@ class _Stage:
                 self._live.confine(pid)
             pool.wait_ready(lambda: self._interrupts.requested)
             self._collectors.start(connected)
+            self._others = self._watch_others(assignments)
             self._interrupts.graceful = True
             self._progress.watch(self._instances())
             self._live.limit(True)
@@ -243,9 +269,30 @@ class _Stage:
         finally:
             self._interrupts.shield()
             pool.kill()
+            if self._others:
+                self._others.ask_to_stop()
             self._collectors.stop()
+            if self._others:
+                with suppress(CollectorError):  # a reading of /proc that does not end: what came is kept
+                    self._others.stop()
             self._progress.end_live()
         self._note_failures(pool)
+
+    def _watch_others(self, assignments: Assignments) -> Sampler | None:
+        """Read, all the time, who else uses the CPU of this machine; None where no load is made here."""
+        if not assignments.here:
+            return None
+        host = assignments.here[0].name
+
+        def keep(samples: Sequence[Sample]) -> None:
+            self._store.samples([sample for sample in samples if sample.metric == others.METRIC])
+
+        source = others.OtherProcesses(host, _farm_here(self._live))
+        # What cannot be read is not measured, and the run goes on: nothing is told of its gaps.
+        sampler = Sampler(
+            source, "others", [host], keep, interval_s=_OTHERS_S, on_event=lambda *_, **__: None
+        )
+        return sampler.start()
 
     def _gather(self, pool: GeneratorPool, crew: Crew) -> None:
         """Wait for the workers of other machines. Raises FarmUnavailable where they do not come."""

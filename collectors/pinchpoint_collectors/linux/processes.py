@@ -13,10 +13,10 @@ from pinchpoint_collectors.proc import process
 from pinchpoint_collectors.proc.process import Process
 from pinchpoint_collectors.record import Processes
 
-_KERNEL_NAME_LETTERS = 15
+KERNEL_NAME_LETTERS = 15
 _READINGS_PER_FULL_SCAN = 60
 _READINGS_PER_PORT_SEARCH = 10
-_UNSEEN = (FileNotFoundError, ProcessLookupError, PermissionError)
+UNSEEN = (FileNotFoundError, ProcessLookupError, PermissionError)
 """It ended since its name was listed, or it is another user's and /proc is mounted with hidepid=1."""
 _HIDDEN = (
     "/proc hides other users' processes there (hidepid): watch as root, as the server's user, or as one of "
@@ -46,7 +46,7 @@ class ProcessTable:
         kthreadd = table.get(2)
         if kthreadd is not None and kthreadd.name == "kthreadd" and kthreadd.parent == 0:
             self._kernel_threads.update(pid for pid, found in table.items() if found.parent == 2)
-        return table
+        return {pid: found for pid, found in table.items() if pid not in self._kernel_threads}
 
 
 class Singles(Protocol):
@@ -95,7 +95,7 @@ def read_threads(pid: int) -> dict[int, Process]:
     """The threads of a process by thread id; none when it has ended. ``own`` is the thread's own time."""
     try:
         tids = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 - no Path object per thread and second
-    except _UNSEEN:
+    except UNSEEN:
         return {}
     threads = {tid: _read(f"/proc/{pid}/task/{tid}/stat") for tid in tids}
     return {int(tid): thread for tid, thread in threads.items() if thread is not None}
@@ -104,7 +104,7 @@ def read_threads(pid: int) -> dict[int, Process]:
 def _read(path: str) -> Process | None:
     try:
         return process.parse(read_text(path))
-    except _UNSEEN:
+    except UNSEEN:
         return None
 
 
@@ -125,7 +125,7 @@ class Roots:
 
     def __init__(self, wanted: Processes) -> None:
         self._wanted = wanted
-        self._names = {name[:_KERNEL_NAME_LETTERS] for name in wanted.names}
+        self._names = {name[:KERNEL_NAME_LETTERS] for name in wanted.names}
         self._starts: dict[int, int] = {}
         self._owner: Process | None = None
         self._searches = 0

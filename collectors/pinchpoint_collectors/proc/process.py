@@ -119,15 +119,22 @@ def used_ticks(
         tree_before: the tree at the reading before.
         tree_after: the tree now.
     """
+    return sum(used_by_each(all_before, tree_before, tree_after).values())
+
+
+def used_by_each(
+    all_before: Mapping[int, Process], tree_before: Mapping[int, Process], tree_after: Mapping[int, Process]
+) -> dict[int, int]:
+    """The same by the process that is there now: with its own ticks what ended children handed it."""
     handed = _handed_over(tree_before, tree_after)
-    used = 0
+    used = {}
     for pid, process in tree_after.items():
         before = all_before.get(pid)
         if before is None or before.start != process.start:
-            used += process.own + process.reaped
+            used[pid] = process.own + process.reaped
         else:
-            used += process.own - before.own
-            used += max(0, process.reaped - before.reaped - handed.get(pid, 0))
+            reaped = max(0, process.reaped - before.reaped - handed.get(pid, 0))
+            used[pid] = process.own - before.own + reaped
     return used
 
 

@@ -21,7 +21,7 @@ from pinchpoint.analysis.measures import CpuMeasures, ShareMeasures, busy
 from pinchpoint.analysis.resources import GENERATOR, Resource
 from pinchpoint.analysis.series import mean
 from pinchpoint.analysis.thresholds import LITTLE, NETWORK, OWN_USE, UTILISATION
-from pinchpoint.analysis.verdict import Advice, Suspect
+from pinchpoint.analysis.verdict import Advice, Kind, Suspect
 from pinchpoint.report import units
 from pinchpoint.report.words import capitalised, listed
 
@@ -58,8 +58,9 @@ def advice_on_generator(gates: Sequence[Gate]) -> tuple[Advice, ...]:
     """What makes an invalid run a valid one."""
     gain = Gain(None, None, "this run says nothing about the farm")
     remedies = dict.fromkeys(gate.remedy for gate in gates)
+    kind: Kind = "generator" if gates[0].contention is None else "contention"
     return tuple(
-        advise("generator", "generator", what, gain, text=f"{what}, and run again.")
+        advise(kind, "generator", what, gain, text=f"{what}, and run again.")
         for what in map(capitalised, remedies)
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pinchpoint.analysis.case import Case
+from pinchpoint.analysis.contention import find_contention
 from pinchpoint.analysis.credits import credit_words
 from pinchpoint.analysis.curve import expected_s
 from pinchpoint.analysis.disk_types import limits_words
@@ -15,7 +16,7 @@ from pinchpoint.analysis.inputs import Inputs
 from pinchpoint.analysis.machine_disks import unknown_machines
 from pinchpoint.analysis.measures import measure_disk
 from pinchpoint.analysis.seen import stolen, unseen
-from pinchpoint.analysis.thresholds import LARGE_IO_BYTES, MEMORY_CRITICAL, NO_LATENCY_S, exceeds
+from pinchpoint.analysis.thresholds import LARGE_IO_BYTES, MEMORY_CRITICAL, NO_LATENCY_S, STRANGERS, exceeds
 from pinchpoint.analysis.unanswered import given_up_words
 from pinchpoint.report import units, words
 
@@ -34,6 +35,9 @@ def caveats(case: Case) -> Iterator[str]:
             yield f"the {event.get('tier')} tier ({event.get('host')}) crashed during the run"
     yield from losses(inputs)
     yield from (gate.fact.fact for gate in case.failed)
+    contention = find_contention(inputs)
+    if contention is not None and contention.ratio >= STRANGERS.value:
+        yield contention.words()
     yield from unseen(inputs)
     yield from stolen(inputs)
     yield from unknown_machines(inputs)

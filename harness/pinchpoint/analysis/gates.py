@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from pinchpoint.analysis.contention import Contention, find_contention
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.inputs import Inputs
 from pinchpoint.analysis.series import Floats
@@ -29,6 +30,7 @@ from pinchpoint.report import units
 from pinchpoint.store.schema import SEND
 
 RECORDED = "generator.recorder_ok"
+_SOMETHING_ELSE = ": the load generator did something else in between"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,7 @@ class Gate:
         remedy: what to do where it did not hold.
         held: whether it did.
         excusable: the farm being used up explains it, so it does not invalidate then.
+        contention: what took the CPU where that, and not the load generator, is why it did not hold.
     """
 
     host: str
@@ -48,13 +51,28 @@ class Gate:
     remedy: str
     held: bool = False
     excusable: bool = False
+    contention: Contention | None = None
 
 
 def check_gates(inputs: Inputs, flows: tuple[Flow, ...]) -> tuple[Gate, ...]:
-    """Every gate, the recorder's first; one that nothing was measured for is left out."""
-    gates = [*_recorder(inputs), *_generator_cpu(inputs), *_send_lag(inputs, flows)]
-    gates += [gate for flow in flows for gate in (*_little(inputs, flow), *_started(flow))]
-    return tuple(gates)
+    """Every gate, the recorder's first; one that nothing was measured for is left out.
+
+    Where operations came late though every load worker had room on its own core, and other processes took
+    the CPU, those are the reason and not the load generator.
+    """
+    own = [*_recorder(inputs), *_generator_cpu(inputs)]
+    late = [*_send_lag(inputs, flows)]
+    late += [gate for flow in flows for gate in (*_little(inputs, flow), *_started(flow))]
+    if all(gate.held for gate in own) and not all(gate.held for gate in late):
+        contention = find_contention(inputs)
+        if contention is not None and contention.delays:
+            late = [gate if gate.held else _contended(gate, contention) for gate in late]
+    return (*own, *late)
+
+
+def _contended(gate: Gate, contention: Contention) -> Gate:
+    fact = replace(gate.fact, fact=gate.fact.fact.removesuffix(_SOMETHING_ELSE))
+    return replace(gate, fact=fact, remedy=contention.remedy(), contention=contention)
 
 
 def _fact(
@@ -167,7 +185,7 @@ def _little(inputs: Inputs, flow: Flow) -> Iterator[Gate]:
         f"{units.count(accounted)} (Little's law)"
     )
     if not held:
-        text += ": the load generator did something else in between"
+        text += _SOMETHING_ELSE
     fact = _fact(text, "operations.service", gap, LITTLE, ("", flow.load.scenario))
     yield Gate("", fact, "give the load generator more cores, or fewer users per worker", held)
 

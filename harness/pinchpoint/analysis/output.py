@@ -84,8 +84,20 @@ def named(inputs: Inputs, stage: Stage, one: Suspicion, trust: Trust | None) -> 
 
 
 def generator_at_fault(inputs: Inputs, stage: Stage | None, gates: tuple[Gate, ...]) -> Suspect:
-    """An invalid run's bottleneck: the load generator, or the recorder in it."""
+    """An invalid run's bottleneck: contention on its machine, the load generator, or the recorder in it."""
     first = gates[0]
+    if first.contention is not None:
+        return Suspect(
+            kind="contention",
+            tier=None,
+            host=first.contention.host,
+            resource="cpu",
+            instance="",
+            role=None,
+            confidence="high",
+            window=window_of(inputs, stage),
+            evidence=(first.contention.fact(), *(gate.fact for gate in gates)),
+        )
     recorder = first.fact.metric == RECORDED
     return Suspect(
         kind="generator",

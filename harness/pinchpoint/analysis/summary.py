@@ -150,6 +150,8 @@ def _no_more(found: DiskMeasures) -> str:
 def invalid_words(gates: Sequence[Gate]) -> str:
     """Why a run is no evidence, and what to do."""
     why, remedy = gates[0].fact.fact, gates[0].remedy
+    if gates[0].contention is not None:
+        why = f"{gates[0].contention.words()}, and {why}"
     return f"This run says nothing about the farm: {why}. {capitalised(remedy)}, and run again."
 
 

@@ -113,6 +113,8 @@ SEND_LAG_SHARE = Threshold(0.10, "design", "send lag: at most a tenth of the p99
 LITTLE = Threshold(0.05, "design", "Little's law: users = throughput x (time + think time) within 5 %")
 CLIENT_TIME_S = Threshold(0.0002, "design", "a client's own work between operations: at most 0.2 ms")
 STRANGERS = Threshold(1 / 3, "design", "programs that are not the farm's use a third of its CPU")
+CONTENDED = Threshold(0.10, "design", "contention: others take a tenth of the load generator's CPU")
+CPU_WAIT = Threshold(0.01, "design", "and the load generator waits for a core one second in a hundred")
 HELD_UP = Threshold(0.50, "design", "a farm no longer answers: at least half of the sessions wait for it")
 HELD_UP_S = Threshold(1, "design", "and for a second or more, longer than any operation took that ended")
 STEAL = Threshold(0.05, "design", "more than 5 % of CPU time stolen by the hypervisor")

@@ -26,6 +26,7 @@ Kind = Literal[
     "pool",
     "external",
     "generator",
+    "contention",
 ]
 
 

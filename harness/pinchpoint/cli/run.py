@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from pinchpoint.analysis import exit_status
+from pinchpoint.analysis import Verdict, exit_status
 from pinchpoint.cli.arguments import OUT, PLAN
 from pinchpoint.cli.worker import address
 from pinchpoint.conclude import verdict_of, write_reports
@@ -21,6 +21,7 @@ from pinchpoint.report.clock import clock_of
 from pinchpoint.report.replay_tables import replayed
 from pinchpoint.report.similarity_tables import similarity
 from pinchpoint.report.terminal import table_text, verdict_text
+from pinchpoint.run import Ended
 from pinchpoint.run import run as run_plan
 from pinchpoint.run_set import new_set
 
@@ -229,6 +230,31 @@ def run_and_report(
     reset_index: str | None = None,
 ) -> tuple[Path, ExitStatus]:
     """Run, print the verdict, write verdict.json and report.html: (run directory, exit status)."""
+    ended, verdict = conduct(
+        farm,
+        plan,
+        out,
+        keep_data=keep_data,
+        crew=crew,
+        prove=prove,
+        resume=resume,
+        reset_index=reset_index,
+    )
+    return ended.directory, gravest([*ended.statuses, ExitStatus(exit_status(verdict))])
+
+
+def conduct(
+    farm: Farm,
+    plan: Plan,
+    out: Path,
+    *,
+    keep_data: bool = False,
+    crew: Crew = ONE_EACH,
+    prove: bool = False,
+    resume: bool = False,
+    reset_index: str | None = None,
+) -> tuple[Ended, Verdict]:
+    """The same, for who judges by itself what the verdict means for the exit status."""
     board = Board()
     with Progress(board) as progress:
         ended = run_plan(
@@ -252,4 +278,4 @@ def run_and_report(
     for table in (similarity(stored, clock_of(stored)), replayed(stored)):
         if table.rows:
             click.echo(f"\n{table_text(table)}")
-    return ended.directory, gravest([*ended.statuses, ExitStatus(exit_status(verdict))])
+    return ended, verdict

@@ -31,6 +31,7 @@ from pinchpoint.loadgen.locusts import LocustLoad
 from pinchpoint.loadgen.recorder import Recorder, Seconds
 from pinchpoint.loadgen.users import ScenarioLoad
 from pinchpoint_collectors.linux.cgroups import CpuCaps
+from pinchpoint_collectors.linux.files import read_text
 from pinchpoint_collectors.record import Sample
 from pinchpoint_scenarios.contract import Verified
 from pinchpoint_scenarios.errors import ScenarioError
@@ -78,6 +79,7 @@ class Generator:
         self._loop_lag_s = 0.0
         self._probed_s = math.inf
         self._cpu_s = time.process_time()
+        self._waited_s = _waited_s()
         self._caps = CpuCaps()
         self._allowed_cores: float | None = None
         self._allowed_until_s = 0.0
@@ -173,6 +175,10 @@ class Generator:
             Sample(now_ns, 1.0, host, "generator.loop_lag_s", "", lag_s),
             Sample(now_ns, 1.0, host, "generator.recorder_ok", "", 1.0),
         ]
+        waited_s, self._waited_s = self._waited_s, _waited_s()
+        if waited_s is not None and self._waited_s is not None:
+            waited = max(0.0, self._waited_s - waited_s)
+            found.append(Sample(now_ns, 1.0, host, "generator.cpu_wait_ratio", "", waited))
         if (now_s := time.monotonic()) >= self._allowed_until_s:
             self._allowed_cores = self._caps.cap_cores([os.getpid()])
             self._allowed_until_s = now_s + _CAP_PROBE_S
@@ -201,6 +207,14 @@ class Generator:
     def _fail(self, error: BaseException) -> None:
         say_failed(self._link, error)
         os._exit(1)
+
+
+def _waited_s() -> float | None:
+    """How long this thread was ready to run and had no core so far; None: the kernel does not count it."""
+    try:
+        return int(read_text("/proc/thread-self/schedstat").split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):
+        return None
 
 
 def say_failed(link: Link, error: BaseException) -> None:

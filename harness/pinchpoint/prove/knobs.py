@@ -19,6 +19,7 @@ NO_KNOB: Mapping[str, str] = {
     "pool": "a limit of connections cannot be changed while they are in use",
     "network": "the speed of a network interface is not ours to change",
     "generator": "the load generator is no part of the farm",
+    "contention": "other processes on the load generator's machine are no part of the farm",
 }
 """Kinds that cannot be proved on a farm of our own, and why."""
 

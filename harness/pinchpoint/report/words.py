@@ -23,6 +23,8 @@ MEANING: Mapping[str, str] = {
     "pool": "All connections or workers of a pool are taken, and requests wait for one.",
     "external": "Something outside the farm is waited for.",
     "generator": "The load generator could not issue the planned load: the run says nothing about the farm.",
+    "contention": "Other processes took the CPU that the load generator needed: the run says nothing about "
+    "the farm.",
 }
 
 BY_ONE_LEVEL = "by one load level"
@@ -62,6 +64,8 @@ def place(blame: Mapping[str, Any]) -> str:
     owner = f" of {tier}" if tier else ""
     if kind == "generator":
         return f"the {blame['resource']}" if blame.get("resource") == "recorder" else "the load generator"
+    if kind == "contention":
+        return "the CPU of the load generator's machine"
     where = [f"host {blame['host']}"] if blame.get("host") else []
     instance = str(blame.get("instance") or "")
     if kind == "cpu_thread":

@@ -1,0 +1,110 @@
+"""Which other processes took the CPU of the load generator's machine: contention on the host."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pinchpoint.analysis.inputs import Inputs
+from pinchpoint.analysis.series import Floats
+from pinchpoint.analysis.thresholds import CONTENDED, CPU_WAIT, STRANGERS
+from pinchpoint.analysis.verdict import Fact
+from pinchpoint.report import units
+from pinchpoint.report.words import listed
+from pinchpoint_collectors.linux.others import HYPERVISOR, METRIC, PROCESS
+
+_THE_HYPERVISOR = "the hypervisor"
+NAMED = 3
+"""So many of those that took most are named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contention:
+    """What took CPU of the load generator's machine beside the run and the farm's own servers.
+
+    Attributes:
+        host: the load worker whose machine it is.
+        ratio: share of the machine's CPU that all of them took together.
+        by_name: program (or the hypervisor) -> its share, the largest first; empty where none could be read.
+        waited_ratio: the longest that a load worker waited for a core, as a share of the time; None where
+            that was not measured.
+    """
+
+    host: str
+    ratio: float
+    by_name: tuple[tuple[str, float], ...]
+    waited_ratio: float | None
+
+    @property
+    def delays(self) -> bool:
+        """Whether it is enough to make a load worker late that has room on its own core."""
+        if self.waited_ratio is None:
+            return self.ratio >= STRANGERS.value
+        return self.ratio >= CONTENDED.value and self.waited_ratio >= CPU_WAIT.value
+
+    @property
+    def stolen(self) -> bool:
+        """Whether the hypervisor took most of it."""
+        return dict(self.by_name).get(_THE_HYPERVISOR, 0.0) > self.ratio / 2
+
+    def words(self) -> str:
+        """The sentence, without its end: who took how much."""
+        named = self.by_name[:NAMED]
+        who = [f"{name} {units.percent(share)}" for name, share in named]
+        rest = self.ratio - sum(share for _, share in self.by_name)
+        if rest >= CONTENDED.value:
+            who.append(f"{units.percent(rest)} by processes whose names were not measured")
+        others = "the hypervisor and other processes" if self.stolen else "other processes"
+        return (
+            f"contention on the host: {others} took {units.percent(self.ratio)} of the CPU of the "
+            f"load generator's machine ({listed(who)})"
+        )
+
+    def remedy(self) -> str:
+        """What to do."""
+        if self.stolen:
+            return "give the load generator a machine that does not share its CPU with other virtual machines"
+        return (
+            "end the other processes on the load generator's machine, or give the load generator a machine "
+            "of its own"
+        )
+
+    def fact(self) -> Fact:
+        """The same as something that was measured."""
+        found = CONTENDED.value, CONTENDED.source, CONTENDED.says
+        return Fact(self.words(), METRIC, self.ratio, self.host, "", "context", *found)
+
+
+def find_contention(inputs: Inputs) -> Contention | None:
+    """The machine whose others took most; None where that was not measured."""
+    hosts = dict.fromkeys(key.host for key in inputs.samples.keys(METRIC))
+    found = [one for one in (_on(inputs, host) for host in hosts) if one is not None]
+    return max(found, key=lambda one: one.ratio, default=None)
+
+
+def _on(inputs: Inputs, host: str) -> Contention | None:
+    everyone = inputs.samples.steps(host, METRIC)
+    stolen = inputs.samples.steps(host, METRIC, HYPERVISOR)
+    measured = np.isfinite(everyone)
+    if not measured.any():
+        return None
+    shares: dict[str, float] = {}
+    for key in inputs.samples.keys(METRIC):
+        if key.host == host and key.instance:
+            # One that is not there in a reading used nothing worth a line in it.
+            share = _sum(inputs.samples.steps(*key)[measured]) / int(measured.sum())
+            name = _THE_HYPERVISOR if key.instance == HYPERVISOR else key.instance.removeprefix(PROCESS)
+            shares[name] = share
+    waited = [
+        mean
+        for key in inputs.samples.keys("generator.cpu_wait_ratio")
+        if (mean := inputs.samples.mean(*key)) is not None
+    ]
+    ratio = min(1.0, (_sum(everyone[measured]) + _sum(stolen[measured])) / int(measured.sum()))
+    by_name = sorted((item for item in shares.items() if item[1] > 0), key=lambda item: -item[1])
+    return Contention(host, ratio, tuple(by_name), max(waited, default=None))
+
+
+def _sum(values: Floats) -> float:
+    return float(np.nan_to_num(values).sum())

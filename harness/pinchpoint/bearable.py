@@ -1,0 +1,95 @@
+"""What load this machine can bear now: how much CPU it leaves, and how late it wakes a timer."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+
+from pinchpoint.report import units
+
+_SPIN_S = 1.5
+_TIMER_S = 1.5
+_PAUSE_S = 0.005
+_LATE_S = 0.005
+"""The lag up to which an operation counts as sent in time (``analysis.thresholds.SEND_LAG_S``)."""
+_CORES = 2
+"""The demo at full load keeps two cores busy: one for its servers, one for its load generators."""
+_FULL = 0.9
+"""From here on the load is not lowered: the figures of two calibrations differ by as much."""
+_LEAST = 0.05
+
+_SPIN = """
+import sys, time
+end_s = time.monotonic() + float(sys.argv[1])
+began_s, began_cpu_s = time.monotonic(), time.process_time()
+while time.monotonic() < end_s:
+    pass
+print((time.process_time() - began_cpu_s) / (time.monotonic() - began_s))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Bearable:
+    """What a calibration found.
+
+    Attributes:
+        cores: how many it asked for: what the demo uses, or all there are.
+        left_cores: how much of them it got.
+        late_s: how late a timer woke, 99th percentile.
+    """
+
+    cores: int
+    left_cores: float
+    late_s: float
+
+    @property
+    def load_ratio(self) -> float:
+        """The share of the demo's load this machine can bear, 1 at most."""
+        by_cpu = self.left_cores / self.cores
+        by_timer = _LATE_S / self.late_s if self.late_s > 0 else 1.0
+        least = min(by_cpu, by_timer)
+        return 1.0 if least >= _FULL else max(_LEAST, least)
+
+    def words(self) -> str:
+        """What was found, as the begin of a sentence."""
+        return (
+            f"this machine gave {self.left_cores:.1f} of the {self.cores} cores that the demo asked for, and "
+            f"woke a timer {units.seconds(self.late_s)} late (p99)"
+        )
+
+
+def calibrate() -> Bearable:
+    """Ask the machine: it takes three seconds."""
+    cores = min(_CORES, len(os.sched_getaffinity(0)))
+    late_s = _timer_late_s()
+    spinning = [
+        subprocess.Popen(
+            [sys.executable, "-S", "-c", _SPIN, str(_SPIN_S)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        for _ in range(cores)
+    ]
+    try:
+        got = [float(one.communicate(timeout=20 * _SPIN_S)[0]) for one in spinning]
+    except (subprocess.TimeoutExpired, ValueError):
+        got = []  # one that does not even end leaves nothing
+    finally:
+        for one in spinning:
+            one.kill()
+            one.communicate()
+    return Bearable(cores, sum(got), late_s)
+
+
+def _timer_late_s() -> float:
+    late = []
+    end_s = time.monotonic() + _TIMER_S
+    while (now_s := time.monotonic()) < end_s:
+        time.sleep(_PAUSE_S)
+        late.append(time.monotonic() - now_s - _PAUSE_S)
+    late.sort()
+    return late[int(len(late) * 0.99)]

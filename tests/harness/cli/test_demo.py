@@ -1,0 +1,89 @@
+"""The demo asks what the machine can bear, and is no gate where that is too little."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from harness.analysis.build import Build
+from harness.analysis.test_contention import late
+from harness.analysis.verdicts import judged
+
+from pinchpoint.bearable import Bearable, calibrate
+from pinchpoint.cli import demo
+from pinchpoint.errors import ExitStatus
+from pinchpoint.run import Ended
+
+CALM = Bearable(cores=2, left_cores=1.98, late_s=0.0004)
+
+
+@pytest.mark.parametrize(
+    ("found", "ratio"),
+    [
+        (CALM, 1.0),
+        (replace(CALM, left_cores=1.0), 0.5),
+        (replace(CALM, late_s=0.02), 0.25),
+        (Bearable(1, 1.0, 0.0), 1.0),
+        (replace(CALM, left_cores=0.0, late_s=3.0), 0.05),
+    ],
+    ids=["calm", "half of the CPU", "late timers", "one core", "nothing left"],
+)
+def test_the_load_is_what_the_machine_can_bear(found: Bearable, ratio: float) -> None:
+    """The scarcer of CPU and timers decides; the sentence, the plan and the documents say the same."""
+    assert found.load_ratio == pytest.approx(ratio)
+    loads = {name: given["load"] for name, given in demo.plan(found.load_ratio)["scenarios"].items()}
+    assert loads["orders"]["rate"] == f"{round(100 * ratio)}/s"
+    assert loads["burst"]["peak"] == f"{round(500 * ratio)}/s"
+    assert 1 <= loads["crawl"]["users"] == max(1, round(8 * ratio))
+    assert demo.farm(found.load_ratio)["embedded"]["content"]["documents"] == round(4000 * ratio)
+
+
+def run_demo(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, build: Build, ended: Ended
+) -> tuple[int, str, str]:
+    verdict = judged(build)
+    monkeypatch.setattr(demo, "calibrate", lambda: replace(CALM, left_cores=1.0))
+    monkeypatch.setattr(demo, "conduct", lambda *_: (ended, verdict))
+    done = CliRunner().invoke(demo.demo, ["--out", str(folder)], standalone_mode=False)
+    assert done.exception is None
+    return int(done.return_value), done.stdout, done.stderr
+
+
+def test_a_demo_that_others_disturbed_shows_its_report_and_ends_with_0(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Not valid evidence for want of CPU: 0, and the last line is the report's path, alone."""
+    status, out, err = run_demo(monkeypatch, tmp_path, late(), Ended(tmp_path / "run"))
+    assert status == 0
+    assert out.splitlines()[-1] == str(tmp_path / "run" / "report.html")
+    assert (
+        "This machine gave 1.0 of the 2 cores that the demo asked for, and woke a timer 400 µs late (p99): "
+        "the demo lowers its load to 50 % (crawl 4 users, orders 50/s, burst 25/s to 250/s)." in err
+    )
+
+
+@pytest.mark.parametrize("status", [ExitStatus.INTERRUPTED, ExitStatus.ENVIRONMENT, ExitStatus.NOT_EVIDENCE])
+def test_what_is_no_want_of_cpu_keeps_its_status(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, status: ExitStatus
+) -> None:
+    """Ctrl-C, a crashed tier, a failed recorder: the machine may be busy as well."""
+    ended = Ended(tmp_path / "run", [status])
+    assert run_demo(monkeypatch, tmp_path, late(), ended)[0] == status
+
+
+def test_a_recorder_that_failed_is_a_fault_in_a_demo_too(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """That nothing was recorded is a bug, and no want of CPU."""
+    build = late().metric("generator1", "generator.recorder_ok", 0.0, noise=0.0)
+    assert run_demo(monkeypatch, tmp_path, build, Ended(tmp_path / "run"))[0] == 3
+
+
+def test_calibrating_measures_this_machine() -> None:
+    """Real spinning and real timers: figures that can be, in a few seconds."""
+    found = calibrate()
+    assert 0 < found.left_cores <= found.cores + 0.1
+    assert 0 <= found.late_s < 5
+    assert 0.05 <= found.load_ratio <= 1
