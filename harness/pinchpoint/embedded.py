@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,9 +18,14 @@ from pinchpoint_infra.catalogue import Burst, profile
 from pinchpoint_infra.disks import Device, DiskSpec, WarmUp
 from pinchpoint_infra.disks.record import DEFAULT_SIZE_BYTES
 from pinchpoint_infra.embedded import FarmError, FarmInputError, FarmSpec, FarmStatus, Slower
+from pinchpoint_infra.embedded.tiers.sql import SETTINGS as SQL_SETTINGS
 from pinchpoint_infra.faults import caps
 from pinchpoint_infra.faults.delay import Delay
 from pinchpoint_infra.faults.throttle import Throttle
+from pinchpoint_scenarios.storage_probe.scenario import DISK
+
+_ROLES = {"sql": ("log", "data"), "search": ("index",), "nosql": ("data",), "files": ("content",)}
+"""Disk roles of an embedded farm's tiers."""
 
 
 def spec(farm: Farm) -> FarmSpec:
@@ -89,6 +96,39 @@ def _device(disk: BuiltDisk) -> Device | None:
         return None
     sequential_s = disk.device.sequential_s or disk.device.service_s / 10
     return Device(disk.device.service_s, sequential_s, disk.device.spread_ratio)
+
+
+def stand_ins(farm: Farm) -> dict[str, dict[str, str]]:
+    """What stands for the endpoints of a farm that is down: nothing listens there.
+
+    ``cache_bytes`` is what the SQL tier's buffer cache will be; "" where that depends on what can be emulated
+    here.
+    """
+    assert farm.embedded is not None  # noqa: S101 -- callers ask first
+    known = {
+        "web": ("sharepoint", {"url": "http://embedded.invalid"}),
+        "sql": ("sql", {"url": "postgresql://embedded.invalid/loadtest", "cache_bytes": _cache_bytes(farm)}),
+        "search": ("search", {"url": "http://embedded.invalid", "kind": "pinchpoint"}),
+        "nosql": ("nosql", {"url": "valkey://embedded.invalid/0"}),
+        "files": ("files", {"url": "/embedded/files"}),
+    }
+    given = {name: dict(endpoint.given) for name, endpoint in farm.endpoints.named().items()}
+    here = socket.gethostname()
+    disks = {
+        f"{DISK}{tier}.{role}": {"url": f"/embedded/{tier}.{role}", "host": here}
+        for tier in farm.embedded.tiers
+        for role in _ROLES.get(tier, ())
+    }
+    return given | disks | dict(known[tier] for tier in farm.embedded.tiers)
+
+
+def _cache_bytes(farm: Farm) -> str:
+    assert farm.embedded is not None  # noqa: S101 -- as above
+    chosen = dict(farm.embedded.settings.get("sql", {})).get("shared_buffers")
+    if chosen is None and "sql.data" in farm.embedded.disks:
+        return ""
+    found = re.fullmatch(r"(\d+)\s*(kB|MB|GB)", str(chosen or SQL_SETTINGS["shared_buffers"]))
+    return str(int(found[1]) << {"kB": 10, "MB": 20, "GB": 30}[found[2]]) if found else ""
 
 
 def up(farm: Farm, progress: Callable[[str], None], *, lifeline: bool) -> FarmStatus:

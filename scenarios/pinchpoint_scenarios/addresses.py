@@ -19,6 +19,12 @@ def place(endpoint: Endpoint) -> str:
     return f"endpoint {endpoint.name} ({after_user or parts.query})"  # a data source's name is in the query
 
 
+def within(endpoint: Endpoint, inside: str) -> str:
+    """``database loadtest, schema pinchpoint_orders``: with the database that the URL names."""
+    database = unquote(urlsplit(endpoint.url).path.strip("/")) if "://" in endpoint.url else ""
+    return f"database {database}, {inside}" if database else f"its default database, {inside}"
+
+
 def without_secrets(text: str, endpoint: Endpoint) -> str:
     """What a server said, with the endpoint's password and token, in every spelling, replaced by ``***``."""
     secrets = {endpoint.options.get(name, "") for name in _SECRET_OPTIONS}

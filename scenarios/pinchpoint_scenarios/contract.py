@@ -13,7 +13,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict
 
@@ -125,6 +125,79 @@ class Context:
     reset_index: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One place that a scenario reads or writes.
+
+    Attributes:
+        place: the server or folder, without secrets: ``endpoint sql (db1:5432)``.
+        inside: what of it: a schema, the beginning of keys, an index, a site.
+        use: ``written`` or ``read``.
+    """
+
+    place: str
+    inside: str
+    use: Literal["written", "read"] = "written"
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """Something that ``prepare`` makes.
+
+    Attributes:
+        what: ``table data``.
+        rows: how many it gets; None: not known.
+        size_bytes: their payload, or for a table of known pages its size; None: not known.
+        note: what else there is to say.
+    """
+
+    what: str
+    rows: int | None
+    size_bytes: int | None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """One kind of operation.
+
+    Attributes:
+        operation: its name.
+        what: the statement, request or job, in words.
+        share: its share of all operations, 0 to 1; None: not known.
+        rows: how many rows one of them writes; None: not known.
+        size_bytes: the payload one of them writes; None: not known.
+    """
+
+    operation: str
+    what: str
+    share: float | None
+    rows: float | None
+    size_bytes: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """What a scenario would do to a farm.
+
+    Attributes:
+        targets: every place.
+        prepared: what is made before the load.
+        sent: every kind of operation of the load.
+        removed: what is removed afterwards, and what stays; a sentence.
+        at_most: how many operations there are at all, whatever the load (of a capture, a suite); None: no
+            such number.
+        notes: whatever else a person must know, as sentences.
+    """
+
+    targets: tuple[Target, ...]
+    prepared: tuple[Filled, ...]
+    sent: tuple[Sent, ...]
+    removed: str
+    at_most: int | None = None
+    notes: tuple[str, ...] = ()
+
+
 class Scenario(Protocol):
     """A workload driver, as named by ``use:`` in plan.yaml."""
 
@@ -145,6 +218,13 @@ class Scenario(Protocol):
 
         Returns facts for the manifest (server versions, settings). Raises ``EndpointUnreachable`` with one
         clear sentence: which endpoint, what was tried, what came back, the remedy. Never shows a password.
+        """
+        ...
+
+    def intent(self) -> Intent:
+        """What it would do, for ``run --dry-run``: writes nothing, and reads only what it must know.
+
+        Raises as ``check`` where what it must know cannot be read.
         """
         ...
 

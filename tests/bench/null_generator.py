@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from pinchpoint_scenarios import registry
-from pinchpoint_scenarios.contract import OK, Context, Params, Record
+from pinchpoint_scenarios.contract import OK, Context, Intent, Params, Record
 
 
 class NullSession:
@@ -41,6 +41,10 @@ class Null:
     def check(self) -> Mapping[str, Any]:
         """See ``Scenario``."""
         return {}
+
+    def intent(self) -> Intent:
+        """See ``Scenario``."""
+        return Intent((), (), (), "nothing")
 
     def prepare(self, progress: Callable[[str], None]) -> None:
         """See ``Scenario``."""

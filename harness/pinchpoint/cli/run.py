@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -12,10 +13,11 @@ from pinchpoint.analysis import Verdict, exit_status
 from pinchpoint.cli.arguments import OUT, PLAN
 from pinchpoint.cli.worker import address
 from pinchpoint.conclude import verdict_of, write_reports
+from pinchpoint.dry_run import dry_run
 from pinchpoint.errors import ExitStatus, InputError, gravest
 from pinchpoint.loadgen.crew import DEFAULT_PORT, ONE_EACH, Crew
 from pinchpoint.loadgen.locustfile import scenario_class
-from pinchpoint.plan import Farm, Plan, ScenarioPlan, expand_all, load
+from pinchpoint.plan import Farm, Plan, ScenarioPlan, expand_all, guard, load
 from pinchpoint.progress import Board, Progress
 from pinchpoint.report.clock import clock_of
 from pinchpoint.report.replay_tables import replayed
@@ -79,6 +81,13 @@ MOST_REPEATS = 1000
     help="Before a SharePoint farm crawls by itself (drive: native), empty the index of its search service "
     "application of this very name. What is lost is printed first, and does not come back.",
 )
+@click.option(
+    "--dry-run",
+    "dry",
+    is_flag=True,
+    help="Say every target, what would be made, sent, written and removed, and end: nothing is started, and "
+    "nothing is written to any server.",
+)
 @click.option("--keep-data", is_flag=True, help="Leave the data the scenarios made on the farm.")
 @click.option(
     "--workers",
@@ -110,6 +119,7 @@ def run(  # noqa: PLR0913 - one for each option
     prove: bool,
     resume: bool,
     reset_index: str | None,
+    dry: bool,
     keep_data: bool,
     workers: int | None,
     remote_workers: int | None,
@@ -126,6 +136,18 @@ def run(  # noqa: PLR0913 - one for each option
     members = _loaded(farm_files, plan_file)
     plan = members[0][1]
     _check_fits(plan, resume=resume, reset_index=reset_index)
+    if dry:
+        _say_dry(
+            members,
+            out,
+            repeat=repeat or 1,
+            aa=aa,
+            keep_data=keep_data,
+            prove=prove,
+            resume=resume,
+            reset_index=reset_index,
+        )
+        return ExitStatus.FINE
     run_one = partial(
         run_and_report,
         keep_data=keep_data,
@@ -153,6 +175,17 @@ def run(  # noqa: PLR0913 - one for each option
             statuses.append(error.exit_status)
     click.echo(made.directory)
     return gravest(statuses)
+
+
+def _say_dry(
+    members: Sequence[tuple[Farm, Plan]], out: Path, *, repeat: int, aa: bool, **options: Any
+) -> None:
+    """Of each farm what one run would do, and how often. Raises InputError, FarmUnavailable, GuardError."""
+    for number, (farm, plan) in enumerate(members):
+        guard(farm, plan)
+        click.echo(dry_run(farm, plan, out, **options))
+        if (runs := repeat * (2 if aa and number == 0 else 1)) > 1:
+            click.echo(f"\n{runs} runs on this farm: all of it in each of them.")
 
 
 def _check_set_options(*, as_set: bool, resume: bool, factors: Sequence[str], metrics: Sequence[str]) -> None:

@@ -143,6 +143,22 @@ def _profile(
             raise ValueError(f"no such load model: {load!r}")
 
 
+def expected_starts(load: Mapping[str, Any], seed: int, length_s: float) -> float | None:
+    """How many operations of a load begin within so many seconds, on average; None for closed load."""
+    profile = _profile(load, seed=seed)
+    if profile is None:
+        return None
+    found, left_s = 0.0, length_s
+    for piece in profile.pieces():
+        here_s = min(left_s, piece.length_s)
+        slope = (piece.last_per_s - piece.first_per_s) / piece.length_s
+        found += piece.first_per_s * here_s + slope * here_s**2 / 2
+        left_s -= here_s
+        if left_s <= 0:
+            break
+    return found
+
+
 def is_closed(load: Mapping[str, Any]) -> bool:
     """Whether users start again when they are free, rather than when a schedule says so."""
     return _profile(load) is None

@@ -20,7 +20,8 @@ from pydantic import field_validator, model_validator
 
 from pinchpoint.addresses import names_server
 from pinchpoint_scenarios import registry
-from pinchpoint_scenarios.contract import Context, Params, Scenario, Session
+from pinchpoint_scenarios.addresses import place
+from pinchpoint_scenarios.contract import Context, Endpoint, Intent, Params, Scenario, Sent, Session, Target
 from pinchpoint_scenarios.errors import EndpointUnreachable, ScenarioError
 
 SUFFIX = ".py"
@@ -81,6 +82,7 @@ class Locustfile:
         assert isinstance(params, LocustfileParams)  # noqa: S101 -- validated by params_model
         self.path = Path(self.use)
         self.host = params.host
+        self._endpoint = params.endpoint or "host"
         if params.endpoint is not None:
             if params.endpoint not in context.endpoints:
                 raise ScenarioError(f"{context.name}: the farm has no endpoint {params.endpoint}")
@@ -100,6 +102,17 @@ class Locustfile:
             warnings.append(f"{self.path.name}: its LoadTestShape is not used; the plan says how many users")
         names = ", ".join(user.name for user in users.classes)
         return {"locustfile": {"server": names, "version": "reachable", "warnings": warnings}}
+
+    def intent(self) -> Intent:
+        """See ``Scenario``; what its code does only the code knows."""
+        where = place(Endpoint(self._endpoint, self.host)) if self.host else "the hosts that the file names"
+        return Intent(
+            (Target(where, "whatever its requests reach"),),
+            (),
+            (Sent(self.path.name, "not known: own code", None, None, None),),
+            "what its users remove themselves (on_stop)",
+            notes=("own code: what it sends and writes is not known",),
+        )
 
     def prepare(self, progress: Callable[[str], None]) -> None:
         """See ``Scenario``: its users make what they need themselves, in ``on_start``."""

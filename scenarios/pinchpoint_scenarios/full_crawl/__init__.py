@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, cast
 
-from ..addresses import unreachable, without_secrets
-from ..contract import Context, Endpoint, Params
+from ..addresses import place, unreachable, within, without_secrets
+from ..contract import Context, Endpoint, Filled, Intent, Params, Sent, Target
 from ..errors import EndpointUnreachable, ScenarioError
 from ..names import unknown
 from .cycle import Cycles, Root
 from .database import crawl_database
 from .destinations import service
+from .dialects import TABLES
 from .failures import Failure
 from .frontier import Frontier, Queued
 from .native.drive import NativeCrawl
@@ -60,6 +61,10 @@ class FullCrawl:
     def check(self) -> Mapping[str, Any]:
         """See ``Scenario``."""
         return self._drive.check()
+
+    def intent(self) -> Intent:
+        """See ``Scenario``."""
+        return self._drive.intent()
 
     def prepare(self, progress: Callable[[str], None]) -> None:
         """See ``Scenario``."""
@@ -112,6 +117,36 @@ class DrivenCrawl:
             finally:
                 source.close()
         return facts
+
+    def intent(self) -> Intent:
+        """See ``Scenario``; how many documents there are only the crawl itself finds out."""
+        full = self._params.mode == "full" and not self._context.resume
+        schema, indexed = f"schema {self._database.name}", self._service.connect()
+        try:
+            goes_there = indexed.takes_documents
+        finally:
+            indexed.close()
+        sources = [
+            Target(place(endpoint), f"source {name} ({source.kind})", "read")
+            for name, (source, endpoint) in self._given.items()
+        ]
+        targets = [Target(self._database.place, within(self._sql, schema)), *sources]
+        where, notes = "", ["how many documents there are is not known before the crawl"]
+        if goes_there:
+            targets.insert(1, Target(place(self._search), f"index {self._service.index}".strip()))
+            where = "; one document to the index"
+            if full:
+                notes.append("what is in the index before is deleted when the crawl starts")
+        asked = "requests (GET) that list and fetch the source; rows in the crawl database"
+        tables = f"tables {', '.join(TABLES)}"
+        dropped = full or self._context.resume
+        return Intent(
+            tuple(targets),
+            (Filled(tables, 1, 0, "made anew; one row in cycle"),) if full else (),
+            tuple(Sent(f"document:{name}", asked + where, None, None, None) for name in self._given),
+            f"the {schema} with all its tables; what is in the index stays" if dropped else "nothing",
+            notes=tuple(notes),
+        )
 
     def prepare(self, progress: Callable[[str], None]) -> None:
         """Make the crawl database, empty. The first session to come resets the index and starts the crawl.

@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any, ClassVar, cast
 
-from ..contract import Context, Params
+from ..addresses import place
+from ..contract import Context, Filled, Intent, Params, Sent, Target
 from .ledger import Ledger
-from .params import NosqlBurstParams
+from .params import INSERT, READ, READ_MODIFY_WRITE, UPDATE, NosqlBurstParams
 from .readback import read_back
 from .records import LOADER, Contents, Keys, author, stamp
 from .session import NosqlBurstSession, UpdatesOnly
@@ -35,7 +36,8 @@ class NosqlBurst:
         self._seed, self._worker = context.seed, context.worker
         self._openings = itertools.count()
         self._event = context.event
-        self._store = store(context.endpoints["nosql"], context.name, params)
+        self._endpoint = context.endpoints["nosql"]
+        self._store = store(self._endpoint, context.name, params)
         self._contents = Contents(context.seed, params.fields, params.field_bytes)
         self._keys = Keys(params.keys, params.distribution, context.worker, context.workers)
         self._ledger = Ledger(self._contents, self._most(context.workers), params.ttl_s)
@@ -43,6 +45,34 @@ class NosqlBurst:
     def check(self) -> Mapping[str, Any]:
         """Reach the store; the facts are its version and how durable a write is."""
         return {"nosql": self._store.check()}
+
+    def intent(self) -> Intent:
+        """See ``Scenario``; asks nobody."""
+        params = self._params
+        each = params.batch * params.record_bytes
+        record = f"{params.batch:,} record(s) of {params.fields:,} fields of {params.field_bytes:,} bytes"
+        says = {
+            UPDATE: (f"write {record} among {params.keys:,}", params.batch),
+            INSERT: (f"write {record} that were not there", params.batch),
+            READ: ("read a record", 0),
+            READ_MODIFY_WRITE: (f"read, then write {record}", params.batch),
+        }
+        total = sum(params.operations.values())
+        loaded = [Filled("records", params.keys, params.keys * params.record_bytes)] if params.reads else []
+        notes = ["beside the records: a mark that they are ours, and which run holds them"]
+        if params.verify:
+            some = "all records" if params.verify == "all" else f"up to {params.verify:,} records"
+            notes.append(f"{some} with an acknowledged write are read back afterwards")
+        return Intent(
+            (Target(place(self._endpoint), self._store.what),),
+            tuple(loaded),
+            tuple(
+                Sent(name, says[name][0], weight / total, says[name][1], each if says[name][1] else 0)
+                for name, weight in params.operations.items()
+            ),
+            self._store.what,
+            notes=tuple(notes),
+        )
 
     def prepare(self, progress: Callable[[str], None]) -> None:
         """Make room that is ours, empty; with records in it where they are to be read."""

@@ -6,11 +6,13 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any, ClassVar, cast
 
-from ..contract import Context, Params
+from ..addresses import within
+from ..contract import Context, Filled, Intent, Params, Sent, Target
 from ..databases.odbc.address import is_odbc
-from .operations import State
+from .filling import ROW_BYTES
+from .operations import DATA, HOT, HOT_PAYLOAD_BYTES, OPERATIONS, State
 from .params import SqlMixParams
-from .server import server_of
+from .server import server_of, tables_needed
 from .session import SqlMixSession
 
 __all__ = ["SqlMix", "SqlMixParams"]
@@ -39,6 +41,40 @@ class SqlMix:
     def check(self) -> Mapping[str, Any]:
         """Reach the server; the facts are its version and settings."""
         return {"sql": self._server.check()}
+
+    def intent(self) -> Intent:
+        """See ``Scenario``; how large the data table is follows from the server's cache."""
+        params, name = self._params, f"pinchpoint_{self._context.name}"
+        tables, notes = [], []
+        for table in sorted(tables_needed(params)):
+            if table == DATA:
+                rows = self._server.data_rows()
+                note = "used again where an earlier run left it whole"
+                tables.append(Filled(f"table {table}", rows, rows and rows * ROW_BYTES, note))
+            elif table == HOT:
+                tables.append(Filled(f"table {table}", params.hot_rows, params.hot_rows * HOT_PAYLOAD_BYTES))
+            else:
+                tables.append(Filled(f"table {table}", 0, 0, "made anew, empty"))
+        if params.retries:
+            notes.append(f"after a deadlock an operation is made again, {params.retries} times at most")
+        total = sum(params.weights.values())
+        sent = [
+            Sent(
+                operation.name,
+                operation.says(params),
+                weight / total,
+                operation.rows(params) if operation.writes else 0,
+                operation.size_bytes(params) if operation.writes or operation.table is None else 0,
+            )
+            for operation, weight in ((OPERATIONS[key], weight) for key, weight in params.weights.items())
+        ]
+        return Intent(
+            (Target(self._server.place, within(self._context.endpoints["sql"], f"schema {name}")),),
+            tuple(tables),
+            tuple(sent),
+            f"the schema {name} with all its tables",
+            notes=tuple(notes),
+        )
 
     def prepare(self, progress: Callable[[str], None]) -> None:
         """Make the schema and the tables that the chosen operations need."""

@@ -9,7 +9,7 @@ import psycopg
 
 from ..contract import Endpoint
 from ..databases.contract import CopyingConnection
-from ..databases.postgresql import Connection, ReconnectingConnection
+from ..databases.postgresql import Connection, ReconnectingConnection, connect_or_explain, refused
 from ..databases.schema import OwnedSchema
 from ..fastpath.postgresql import FastConnection
 from .dialects.contract import Saying
@@ -44,6 +44,22 @@ class NativeServer:
     def check(self) -> Mapping[str, Any]:
         """See ``MixServer``."""
         return self._schema.check()
+
+    @property
+    def place(self) -> str:
+        """See ``MixServer``."""
+        return self._schema.place
+
+    def data_rows(self) -> int | None:
+        """See ``MixServer``."""
+        known = self._endpoint.options.get("cache_bytes")  # of a farm that is down
+        if known is not None:
+            return rows_for(self._params.scale * int(known)) if known else None
+        with connect_or_explain(self._endpoint, self._schema.name) as connection:
+            try:
+                return rows_for(self._params.scale * loading.cache_bytes(connection))
+            except psycopg.Error as error:
+                raise refused(self._endpoint, error) from error
 
     def prepare(self, progress: Callable[[str], None]) -> None:
         """See ``MixServer``."""

@@ -63,6 +63,16 @@ class OdbcServer:
             facts["rights"].append("may know the size of the buffer cache")
         return facts
 
+    @property
+    def place(self) -> str:
+        """See ``MixServer``."""
+        return self._schema.place
+
+    def data_rows(self) -> int:
+        """See ``MixServer``."""
+        with closing(self._schema.reach()) as link:
+            return rows_for(self._params.scale * self._cache_bytes(link))
+
     def prepare(self, progress: Callable[[str], None]) -> None:
         """See ``MixServer``."""
         link = self._schema.hold()

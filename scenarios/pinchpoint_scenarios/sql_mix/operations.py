@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from ..sizes import spelt
 from ..skew import Pick, picker
 from .shape import Shape
 
@@ -70,6 +71,8 @@ class Operation:
         draw: draws its values; not part of its service time.
         rows: how many rows it must find; fewer are its failure ``missing_row``.
         size_bytes: payload it moves.
+        says: what it is, for a person.
+        writes: whether the rows are written.
     """
 
     name: str
@@ -77,6 +80,8 @@ class Operation:
     draw: Callable[[State], Drawn]
     rows: Callable[[Shape], int]
     size_bytes: Callable[[Shape], int]
+    says: Callable[[Shape], str]
+    writes: bool = True
 
 
 def _append(state: State) -> Drawn:
@@ -130,29 +135,58 @@ def _one(_: Shape) -> int:
 OPERATIONS = {
     operation.name: operation
     for operation in (
-        Operation("log_append", LOG, _append, _one, lambda shape: shape.row_bytes),
+        Operation(
+            "log_append",
+            LOG,
+            _append,
+            _one,
+            lambda shape: shape.row_bytes,
+            lambda _: "INSERT of one row into log",
+        ),
         Operation(
             "log_batch",
             LOG,
             _batch,
             lambda shape: shape.batch_rows,
             lambda shape: shape.batch_rows * shape.row_bytes,
+            lambda shape: f"INSERT of {shape.batch_rows:,} rows into log by one statement",
         ),
-        Operation("data_update", DATA, _any_row, _one, lambda _: DATA_PAYLOAD_BYTES),
+        Operation(
+            "data_update",
+            DATA,
+            _any_row,
+            _one,
+            lambda _: DATA_PAYLOAD_BYTES,
+            lambda _: "UPDATE of one row of data by its key",
+        ),
         Operation(
             "bulk_load",
             BULK,
             _bulk,
             lambda shape: shape.copy_rows,
             lambda shape: shape.copy_rows * shape.row_bytes,
+            lambda shape: (
+                f"bulk load of {shape.copy_rows:,} rows into bulk, which is emptied once it is larger than "
+                f"{spelt(shape.bulk_bytes)}"
+            ),
         ),
-        Operation("point_read", DATA, _any_row, _one, lambda _: DATA_PAYLOAD_BYTES),
+        Operation(
+            "point_read",
+            DATA,
+            _any_row,
+            _one,
+            lambda _: DATA_PAYLOAD_BYTES,
+            lambda _: "SELECT of one row of data by its key",
+            writes=False,
+        ),
         Operation(
             "range_scan",
             DATA,
             _any_range,
             lambda shape: shape.scan_rows,
             lambda shape: shape.scan_rows * DATA_PAYLOAD_BYTES,
+            lambda shape: f"SELECT of {shape.scan_rows:,} rows of data by a range of keys",
+            writes=False,
         ),
         Operation(
             "spill",
@@ -160,6 +194,8 @@ OPERATIONS = {
             _sort,
             lambda shape: shape.spill_bytes // SORTED_ROW_BYTES,
             lambda shape: shape.spill_bytes,
+            lambda shape: f"SELECT that sorts {spelt(shape.spill_bytes)} in temporary files",
+            writes=False,
         ),
         Operation(
             "lock_contend",
@@ -167,6 +203,9 @@ OPERATIONS = {
             _hot_rows,
             lambda shape: shape.lock_rows,
             lambda shape: shape.lock_rows * HOT_PAYLOAD_BYTES,
+            lambda shape: (
+                f"UPDATE of {shape.lock_rows:,} rows of hot, a pause of {shape.hold_s:g} s after each"
+            ),
         ),
     )
 }

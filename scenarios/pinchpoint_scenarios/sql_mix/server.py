@@ -30,6 +30,18 @@ class MixServer(Protocol):
         """Version, settings, warnings; raises where the schema could not be made. Changes nothing."""
         ...
 
+    @property
+    def place(self) -> str:
+        """Where it is, without secrets."""
+        ...
+
+    def data_rows(self) -> int | None:
+        """Rows of the data table that ``prepare`` would make: asks the server for its cache, writes nothing.
+
+        None where that is not known before a farm is up.
+        """
+        ...
+
     def prepare(self, progress: Callable[[str], None]) -> None:
         """Make the schema and the tables that the chosen operations need."""
         ...
@@ -104,6 +116,13 @@ class _Missing:
         raise self._why
 
     def check(self) -> Mapping[str, Any]:
+        raise self._why
+
+    @property
+    def place(self) -> str:
+        raise self._why
+
+    def data_rows(self) -> int | None:
         raise self._why
 
     def prepare(self, progress: Callable[[str], None]) -> None:  # noqa: ARG002 - the contract's

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
-from ..contract import Context, Params
+from ..addresses import place, within
+from ..contract import Context, Intent, Params, Sent, Target
 from ..databases.contract import TextConnection
 from ..errors import ScenarioError
 from ..sql_script.copies import copy_of
@@ -17,6 +18,7 @@ from .params import SqlReplayParams
 from .reading import read_capture
 from .session import ReplaySession
 from .tape import Tape
+from .verbs import verb
 
 __all__ = ["SqlReplay", "SqlReplayParams"]
 
@@ -75,6 +77,27 @@ class SqlReplay:
                 "committed; capture begin_tran_completed, commit_tran_completed, rollback_tran_completed, too"
             )
         return {"sql": {**server, "warnings": warnings}, "capture": capture}
+
+    def intent(self) -> Intent:
+        """See ``Scenario``: the capture's statements by their first words; reads the capture, asks nobody."""
+        texts = [one.text for session in self._sessions() for one in session.statements]
+        verbs = Counter(map(verb, texts))
+        return Intent(
+            (
+                Target(
+                    place(self._context.endpoints["sql"]),
+                    within(self._context.endpoints["sql"], "marked as a copy"),
+                ),
+            ),
+            (),
+            tuple(
+                Sent(word, f"{count:,} captured statements", count / len(texts), None, None)
+                for word, count in verbs.most_common()
+            ),
+            "nothing: restore the copy before the next run",
+            at_most=len(texts),
+            notes=("captured SQL: how many rows a statement writes is not known",),
+        )
 
     def prepare(self, progress: Callable[[str], None]) -> None:
         """Make sure that it is a copy, and that nobody else replays into it."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any, ClassVar, cast
 
-from ..contract import Context, Params
+from ..addresses import place, within
+from ..contract import Context, Filled, Intent, Params, Sent, Target
 from ..databases.contract import DatabaseFailure
 from .chance import Chance
 from .copies import copy_of
@@ -23,6 +25,8 @@ from .values import counter, drawer, read_csv
 __all__ = ["SqlScript", "SqlScriptParams"]
 
 _SEED_BITS = 63
+_ONLY_READS = {"begin", "start", "commit", "end", "rollback", "set", "show"}
+"""Statements that write nothing; a SELECT may call a function that does."""
 
 
 class SqlScript:
@@ -57,6 +61,34 @@ class SqlScript:
             for each in self._chosen
         }
         return {"sql": {**self._copy.check(), "scripts": scripts}}
+
+    def intent(self) -> Intent:
+        """See ``Scenario``: the user's own SQL, its statements by their first words; asks nobody."""
+        params, total = self._params, sum(each.weight for each in self._chosen)
+        sent = []
+        for each in self._chosen:
+            verbs = Counter(statement.word or "?" for statement in each.script.statements())
+            listed = ", ".join(f"{word.upper()} {count}" for word, count in verbs.items())
+            reads = set(verbs) <= _ONLY_READS
+            written = 0 if reads else None
+            sent.append(
+                Sent(each.script.name, f"{each.script.file}: {listed}", each.weight / total, written, written)
+            )
+        made = [Filled(f"setup {params.setup}", None, None, "own SQL: not known")] if params.setup else []
+        return Intent(
+            (
+                Target(
+                    place(self._context.endpoints["sql"]),
+                    within(self._context.endpoints["sql"], "marked as a copy"),
+                ),
+            ),
+            tuple(made),
+            tuple(sent),
+            f"what the teardown {params.teardown} removes"
+            if params.teardown
+            else "nothing: there is no teardown",
+            notes=("own SQL: how many rows a statement writes is not known",),
+        )
 
     def prepare(self, progress: Callable[[str], None]) -> None:
         """Run the user's setup, where there is one, and look whether the values can be had."""

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
-from ..contract import OK, Context, Endpoint, Params, Record
+from ..contract import OK, Context, Endpoint, Filled, Intent, Params, Record, Sent, Target
 from ..errors import EndpointUnreachable, ScenarioError
 from .cell import Cell, Job, Measured, Place
 from .folder import FOLDER, Claimed, check_space, claim
@@ -61,6 +61,34 @@ class StorageProbe:
             installed(TOOLS[name])
             found[name] = {"server": name}
         return found
+
+    def intent(self) -> Intent:
+        """See ``Scenario``; asks nobody."""
+        params, jobs, size = self._params, self._jobs(), self._size()
+        folder = self._parent() / FOLDER
+        uses_file = any(job.uses_file for job in jobs)
+        sent = []
+        for job in jobs:
+            reads_only = all(cell.read_ratio == 1 for cell in job.cells)
+            lasts = f"for {job.seconds:g} s" if job.seconds else "until its work is done"
+            room = f", up to {job.room_bytes:,} bytes beside the file" if job.room_bytes else ""
+            sent.append(
+                Sent(
+                    job.name,
+                    f"{job.tool}, {lasts}{room}, as fast as the disk answers",
+                    1 / len(jobs),
+                    0,
+                    0 if reads_only else None,
+                )
+            )
+        return Intent(
+            (Target(str(folder.parent), f"folder {FOLDER}, made anew"),),
+            (Filled("file probe.data", None, size),) if uses_file else (),
+            tuple(sent),
+            f"the folder {folder}",
+            at_most=len(jobs) * params.repetitions,
+            notes=() if self._context.repeat_s == 0 else ("it begins anew until the plan's time is over",),
+        )
 
     def prepare(self, progress: Callable[[str], None]) -> None:
         """Make the folder, and write the file whole: new blocks would cost extra later."""

@@ -24,7 +24,7 @@ from pinchpoint.loadgen.load import Assignment
 from pinchpoint.loadgen.recorder import Seconds
 from pinchpoint_collectors.record import Sample
 from pinchpoint_scenarios import registry
-from pinchpoint_scenarios.contract import OK, Context, Params, Record
+from pinchpoint_scenarios.contract import OK, Context, Intent, Params, Record
 
 _BLOCK_S = float(sys.argv[1])
 _SECONDS = 3.2
@@ -45,6 +45,10 @@ class Blocked:
     def check(self) -> Mapping[str, Any]:
         """See ``Scenario``."""
         return {}
+
+    def intent(self) -> Intent:
+        """See ``Scenario``."""
+        return Intent((), (), (), "nothing")
 
     def prepare(self, progress: Callable[[str], None]) -> None:
         """See ``Scenario``."""

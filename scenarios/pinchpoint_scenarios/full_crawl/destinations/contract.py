@@ -77,6 +77,11 @@ class Service(Protocol):
         ...
 
     @property
+    def index(self) -> str:
+        """The name of the index there; "" where there is only one, or none."""
+        ...
+
+    @property
     def limit(self) -> int | None:
         """How many requests at most this process has going on there; None: one for every session."""
         ...

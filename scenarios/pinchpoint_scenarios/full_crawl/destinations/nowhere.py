@@ -13,6 +13,7 @@ class Nowhere:
     """Service and connection in one, for there is nothing to connect to."""
 
     limit = None
+    index = ""
     takes_documents = False
 
     def __init__(self, endpoint: Endpoint, scenario: str, timeout_s: float) -> None:

@@ -26,6 +26,7 @@ class Pinchpoint:
     """
 
     limit = None
+    index = ""
 
     def __init__(self, endpoint: Endpoint, scenario: str, timeout_s: float) -> None:
         del scenario

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...addresses import place
-from ...contract import Context
+from ...contract import Context, Intent, Sent, Target
 from ...duration import spelt
 from ...errors import EndpointUnreachable, ScenarioError
 from ...names import unknown
@@ -60,6 +60,24 @@ class NativeCrawl:
         self._is_ready(farm, chosen)
         self._is_meant(str(farm["application"]))
         return {ENDPOINT: self._facts(farm, chosen)}
+
+    def intent(self) -> Intent:
+        """See ``Scenario``; what the farm's own crawl writes only the farm knows."""
+        params, reset = self._params, self._context.reset_index
+        sources = ", ".join(params.content_sources) or "every content source"
+        application = params.application or "the only search service application"
+        sent = [Sent("crawl", f"StartFullCrawl of {sources}; then its state is asked", None, None, None)]
+        if reset is not None:
+            sent.insert(
+                0, Sent("reset", f"the index of {reset!r} is emptied before, for good", None, None, None)
+            )
+        return Intent(
+            (Target(place(self._endpoint), application),),
+            (),
+            tuple(sent),
+            "nothing; a crawl that is still going on is stopped",
+            notes=("what the farm's crawl reads and writes is the farm's own doing: not known",),
+        )
 
     def prepare(self, progress: Callable[[str], None]) -> None:
         """Reset the index where that was asked for by its name, having said what is lost."""

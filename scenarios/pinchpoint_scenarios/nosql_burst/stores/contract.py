@@ -48,7 +48,13 @@ class Connection(Protocol):
 
 
 class Store(Protocol):
-    """One endpoint's store, and in it what one scenario writes."""
+    """One endpoint's store, and in it what one scenario writes.
+
+    Attributes:
+        what: what that is, in words: ``the keys that start with 'pinchpoint:burst:'``.
+    """
+
+    what: str
 
     def check(self) -> Mapping[str, Any]:
         """Reach it without changing anything; facts for the manifest.

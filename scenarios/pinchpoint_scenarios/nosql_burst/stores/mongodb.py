@@ -96,7 +96,8 @@ class Mongo:
         self._client: MongoClient[dict[str, Any]] | None = None
         self._users = 0
         lease = MongoLease(self.acquire, self.release_client)
-        self._hold = Hold(lease, endpoint, f"the collection {self._name}", (errors.PyMongoError,))
+        self.what = f"the collection {self._name}"
+        self._hold = Hold(lease, endpoint, self.what, (errors.PyMongoError,))
 
     def check(self) -> Mapping[str, Any]:
         """Version, and how durable an acknowledged write is."""

@@ -81,8 +81,8 @@ class Valkey:
         self._prefix = prefix
         self._params = params
         lease = ValkeyLease(prefix + HOLDER, lambda: valkey.Valkey.from_pool(self._pool(_HOLD_TIMEOUT_S)))
-        what = f"the keys that start with {prefix!r}"
-        self._hold = Hold(lease, endpoint, what, (exceptions.ValkeyError,))
+        self.what = f"the keys that start with {prefix!r}"
+        self._hold = Hold(lease, endpoint, self.what, (exceptions.ValkeyError,))
 
     def check(self) -> Mapping[str, Any]:
         """Version and durability settings; "not known" where the server does not let us read them."""

@@ -55,8 +55,8 @@ class Cassandra:
         self._access = Access(endpoint, params, self._statements)
         self._shared = Shared(self._access)
         lease = CassandraLease(self._table, self._shared.acquire, self._shared.release)
-        what = f"the table {self._short} of the keyspace {self._keyspace}"
-        self._hold = Hold(lease, endpoint, what, FAILURES)
+        self.what = f"the table {self._short} of the keyspace {self._keyspace}"
+        self._hold = Hold(lease, endpoint, self.what, FAILURES)
 
     def check(self) -> Mapping[str, Any]:
         """Version, how durable an acknowledged write is, and that there is a keyspace."""

@@ -1,0 +1,206 @@
+"""What a run would do to a farm, in words: every target, what is made, sent, written and removed."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pinchpoint.errors import FarmUnavailable
+from pinchpoint.live import LiveFarm, embedded, standing_farm
+from pinchpoint.loadgen.load import expected_starts, make_scenario, most, planned_scenarios
+from pinchpoint.plan import (
+    Farm,
+    Plan,
+    Ramp,
+    ScenarioPlan,
+    Steps,
+    ending_scenarios,
+    expand,
+    guard_proof,
+    redacted_text,
+)
+from pinchpoint.report import units
+from pinchpoint_scenarios.addresses import without_secrets
+from pinchpoint_scenarios.contract import Endpoint, Filled, Intent, Sent
+from pinchpoint_scenarios.errors import ScenarioError
+
+_WIDTH = 100
+_UNKNOWN = "not known"
+_FILES = (
+    "manifest.json, operations.parquet, samples.parquet, events.jsonl, verdict.json, report.html; journals "
+    "while the run goes on"
+)
+
+
+def dry_run(
+    farm: Farm, plan: Plan, out: Path, *, keep_data: bool, prove: bool, resume: bool, reset_index: str | None
+) -> str:
+    """The text of ``run --dry-run``: nothing is started, and nothing written to any server.
+
+    Raises:
+        InputError: plan and farm do not go together.
+        FarmUnavailable: what must be known of a server cannot be read.
+    """
+    if prove:
+        guard_proof(farm)
+    live = standing_farm(farm)
+    endpoints: Mapping[str, Mapping[str, str]] = live.endpoints if live else embedded().stand_ins(farm)
+    lines = [f"Dry run of plan {plan.name} on farm {farm.name}: nothing is started, and nothing is written."]
+    lines += _farm(farm, live, prove=prove)
+    problems = []
+    for name, given in planned_scenarios(plan).items():
+        scenario = make_scenario(
+            name, given, endpoints, plan.seed, 0, 1, _no_event, resume=resume, reset_index=reset_index
+        )
+        try:
+            intent = scenario.intent()
+        except ScenarioError as error:
+            problems.append(f"scenario {name}: {error}")
+            continue
+        lines += ["", *_scenario(name, plan, given, intent, keep_data=keep_data)]
+    if problems:
+        raise FarmUnavailable("\n".join(problems))
+    lines += ["", *_local(farm, plan, out)]
+    opened = [expand(name, given) for name, given in endpoints.items()]
+    return "\n".join(_wrapped(_clean(line, opened)) for line in lines)
+
+
+def _clean(line: str, endpoints: list[Endpoint]) -> str:
+    line = redacted_text(line)
+    for endpoint in endpoints:
+        line = without_secrets(line, endpoint)
+    return line
+
+
+def _wrapped(line: str) -> str:
+    """The line at its own depth, no wider than a terminal; what follows its first part is set in."""
+    indent = " " * (len(line) - len(line.lstrip()))
+    wrapped = textwrap.wrap(line, _WIDTH, subsequent_indent=f"{indent}  ", break_long_words=False)
+    return "\n".join(wrapped)
+
+
+def _no_event(*_: Any, **__: Any) -> None:
+    """A scenario that is not run tells nothing."""
+
+
+def _farm(farm: Farm, live: LiveFarm | None, *, prove: bool) -> Iterator[str]:
+    if farm.embedded is not None:
+        tiers = ", ".join(farm.embedded.tiers)
+        if live is None:
+            yield (
+                f"  The farm is embedded and down: the run starts its servers on this machine ({tiers}), "
+                f"fills them with {_documents(farm)}, and removes all of it afterwards."
+            )
+        else:
+            yield f"  The farm is embedded and up ({tiers}): the run uses it and leaves it up."
+    if prove:
+        yield "  --prove: what the verdict names is made slower for a while afterwards, and put back."
+
+
+def _documents(farm: Farm) -> str:
+    content = farm.embedded.content if farm.embedded else None
+    count = "the" if content is None or content.documents is None else f"{content.documents:,}"
+    corpus = content.corpus if content else None
+    return f"{count} documents of {corpus or 'the documentation of this machine'}"
+
+
+def _scenario(
+    name: str, plan: Plan, given: Mapping[str, Any], intent: Intent, *, keep_data: bool
+) -> Iterator[str]:
+    planned = plan.scenarios[name]
+    yield f"Scenario {name} ({planned.use}):"
+    for target in intent.targets:
+        yield f"  {target.use}: {target.place}, {target.inside}"
+    yield from _part("made before the load", [_filled(one) for one in intent.prepared] or ["nothing"])
+    length_s = _length_s(name, plan)
+    count = expected_starts(given["load"], plan.seed, length_s)
+    yield from _part("load", [_load(planned, given["load"], count, length_s, intent, plan)])
+    ends = intent.at_most if plan.phases.measure.until and not plan.phases.measure.at_least_s else None
+    if ends is not None:
+        count = float(ends) if count is None else min(count, ends)
+    yield from _part("operations", [_sent(one, count) for one in intent.sent])
+    if count is not None:
+        yield from _part("written by the load", [_total(intent.sent, count)])
+    removed = f"nothing (--keep-data); without it: {intent.removed}" if keep_data else intent.removed
+    yield from _part("removed afterwards", [removed])
+    for note in intent.notes:
+        yield f"  note: {note}"
+
+
+def _length_s(name: str, plan: Plan) -> float:
+    """How long its load may go on: through the warm-up, unless it begins with the measuring."""
+    phases, load = plan.phases, plan.scenarios[name].load
+    late = isinstance(load, Ramp | Steps) or (phases.measure.until and name in ending_scenarios(plan))
+    return phases.measure.at_most_s + (0.0 if late else phases.warm_up.at_most_s)
+
+
+def _load(
+    planned: ScenarioPlan,
+    load: Mapping[str, Any],
+    count: float | None,
+    length_s: float,
+    intent: Intent,
+    plan: Plan,
+) -> str:
+    most_of_it = "at most " if plan.phases.measure.until or plan.phases.warm_up.auto else ""
+    model, time = planned.load.model, units.seconds(length_s)
+    ends = "" if intent.at_most is None else f"; {intent.at_most:,} operations each time it is done"
+    if count is not None:
+        return f"{most_of_it}about {count:,.0f} operations in {time} ({model}){ends}"
+    text = f"as fast as the farm answers, at most {units.count(most(load))} operations at once"
+    if think_s := load.get("think_s"):
+        text += f", at most {most(load) / think_s * length_s:,.0f} operations in all"
+    return f"{text}, for {most_of_it}{time} ({model}){ends}"
+
+
+def _filled(one: Filled) -> str:
+    rows = "" if one.rows is None and one.size_bytes is not None else f", {_rows(one.rows)}"
+    size = _UNKNOWN if one.size_bytes is None else f"about {units.bytes_(one.size_bytes)}"
+    note = f" ({one.note})" if one.note else ""
+    return f"{one.what}{rows}, size {size}{note}"
+
+
+def _rows(rows: float | None) -> str:
+    if rows is None:
+        return f"rows {_UNKNOWN}"
+    return "1 row" if rows == 1 else f"{rows:,.0f} rows"
+
+
+def _sent(one: Sent, count: float | None) -> str:
+    share = "" if one.share is None else f" {units.percent(one.share)},"
+    if one.rows == 0 and one.size_bytes == 0:
+        written = "writes nothing"
+    elif one.rows is None or one.size_bytes is None:
+        written = f"what it writes is {_UNKNOWN}"
+    else:
+        written = f"writes {_rows(one.rows)}, {units.bytes_(one.size_bytes)} each"
+        if count is not None and one.share is not None:
+            written += f", {_rows(one.rows * one.share * count)} in all"
+    return f"{one.operation}:{share} {one.what}; {written}"
+
+
+def _total(sent: tuple[Sent, ...], count: float) -> str:
+    rows = size = 0.0
+    for one in sent:
+        if one.rows is None or one.size_bytes is None or one.share is None:
+            return _UNKNOWN
+        rows += one.rows * one.share * count
+        size += one.size_bytes * one.share * count
+    return f"about {_rows(rows)}, {units.bytes_(size)} of payload"
+
+
+def _local(farm: Farm, plan: Plan, out: Path) -> Iterator[str]:
+    yield "Files on this machine:"
+    yield f"  a new folder {out / f'{plan.name}-{farm.name}-TIME'}: {_FILES}"
+    if farm.embedded is not None:
+        yield "  the embedded farm's own folders and logs, while it is up"
+
+
+def _part(title: str, texts: list[str]) -> Iterator[str]:
+    if len(texts) == 1:
+        yield f"  {title}: {texts[0]}"
+        return
+    yield f"  {title}:"
+    yield from (f"    - {text}" for text in texts)
