@@ -64,10 +64,11 @@ def run_script(script: Path, *arguments: str, timeout_s: float = 60) -> dict[str
     return found
 
 
-def start_cli(*arguments: str | Path) -> subprocess.Popen[str]:
+def start_cli(*arguments: str | Path, env: dict[str, str] | None = None) -> subprocess.Popen[str]:
     """Start ``pinchpoint`` in a session of its own, as from another terminal."""
     return subprocess.Popen(
         [PINCHPOINT, *arguments],
+        env=os.environ | (env or {}),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -16,8 +16,8 @@ from pinchpoint.collecting import Collectors
 from pinchpoint.errors import ExitStatus, FarmUnavailable
 from pinchpoint.interrupts import Interrupted, Interrupts
 from pinchpoint.live import LiveFarm, live_farm
-from pinchpoint.loadgen.crew import ONE_EACH, Assignments, Crew, assign
-from pinchpoint.loadgen.load import make_scenario, planned_scenarios
+from pinchpoint.loadgen.crew import ONE_EACH, Assignments, Crew, assign, worker_commands
+from pinchpoint.loadgen.load import Assignment, make_scenario, planned_scenarios
 from pinchpoint.loadgen.pool import GeneratorPool
 from pinchpoint.manifest import first_manifest
 from pinchpoint.phases import Phases
@@ -208,6 +208,7 @@ class _Stage:
         self._rules = StopRules((), {}, (), self._told)
         self._collectors = Collectors(store, ())
         self._others: Sampler | None = None
+        self._unproved = False
         self._ready: set[str] = set()  # the scenarios whose data is there
         self.prover: Prover | None = None
 
@@ -241,9 +242,10 @@ class _Stage:
             crew.listen,
             assignments.elsewhere,
             journal,
+            crew.token,
         )
         try:
-            self._gather(pool, crew)
+            self._gather(pool, crew, assignments.elsewhere)
             pool.start()
             for pid in pool.local_pids:
                 self._live.confine(pid)
@@ -294,14 +296,17 @@ class _Stage:
         )
         return sampler.start()
 
-    def _gather(self, pool: GeneratorPool, crew: Crew) -> None:
+    def _gather(self, pool: GeneratorPool, crew: Crew, elsewhere: Assignment) -> None:
         """Wait for the workers of other machines. Raises FarmUnavailable where they do not come."""
-        if not crew.remote or crew.listen is None:
+        if crew.listen is None:
             return
         host, port = crew.listen
-        self._progress.say(
-            f"waiting at {host}:{port} for {crew.remote} workers (pinchpoint worker --master HOST:{port})"
-        )
+        self._progress.say("to start a load worker, type on its machine:")
+        for command in worker_commands(crew, elsewhere):
+            self._progress.say(f"  {command}")
+        if not crew.remote:
+            return
+        self._progress.say(f"waiting at {host}:{port} for {crew.remote} workers")
         found = pool.wait_joined(crew.remote, lambda: self._interrupts.requested, _GATHER_S)
         if found < crew.remote:
             broken = [why for _, _, why in pool.failures()]
@@ -324,6 +329,17 @@ class _Stage:
             self._store.warn(
                 f"load generator {worker} was lost ({why}); others took over its share {after_s:.1f} s "
                 "later; what was due meanwhile counts as dropped"
+            )
+        elif event == "worker_dropped":
+            machine = fields["machine"] or "another machine"
+            self._store.warn(
+                f"a load worker on {machine} {fields['why']}; it was dropped, and the run went on"
+            )
+        elif event == "connections_unproved" and not self._unproved:
+            self._unproved = True
+            self._progress.say(
+                "something connected to the port for load workers without this run's token, and was turned "
+                "away; if it was a worker of yours, give it the token"
             )
         self._store.event(event, **fields)
 

@@ -26,6 +26,10 @@ class Params(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    def paths(self) -> tuple[str, ...]:
+        """The files and folders of the machine that makes the load that these parameters name."""
+        return ()
+
 
 class FileParams(Params):
     """Base of parameters that name files of the user's.
@@ -40,6 +44,10 @@ class FileParams(Params):
 
         What is no path where one belongs is left as it is, for validation to find.
         """
+
+    @abstractmethod
+    def paths(self) -> tuple[str, ...]:
+        """See ``Params``."""
 
     @abstractmethod
     def read_files(self) -> None:

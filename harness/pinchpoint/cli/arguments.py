@@ -25,6 +25,12 @@ FARM = click.option(
     required=True,
     help="The farm's farm.yaml.",
 )
+TOKEN_FILE = click.option(
+    "--token-file",
+    type=click.Path(path_type=Path),
+    help="A file that holds the token that a controller and its load workers share, in place of the variable "
+    "PINCHPOINT_WORKER_TOKEN.",
+)
 PLAN = click.argument("plan_file", metavar="PLAN", type=click.Path(path_type=Path))
 RUN_OR_COMPARISON = click.argument("directory", metavar="RUN|COMPARISON", type=click.Path(path_type=Path))
 RUN = click.argument("directory", metavar="RUN", type=click.Path(path_type=Path))

@@ -10,13 +10,14 @@ from typing import Any
 import click
 
 from pinchpoint.analysis import Verdict, exit_status
-from pinchpoint.cli.arguments import OUT, PLAN
+from pinchpoint.cli.arguments import OUT, PLAN, TOKEN_FILE
 from pinchpoint.cli.worker import address
 from pinchpoint.conclude import verdict_of, write_reports
 from pinchpoint.dry_run import dry_run
 from pinchpoint.errors import ExitStatus, InputError, gravest
 from pinchpoint.loadgen.crew import DEFAULT_PORT, ONE_EACH, Crew
 from pinchpoint.loadgen.locustfile import scenario_class
+from pinchpoint.loadgen.permits import given_token, new_token
 from pinchpoint.plan import Farm, Plan, ScenarioPlan, expand_all, guard, load
 from pinchpoint.progress import Board, Progress
 from pinchpoint.report.clock import clock_of
@@ -104,9 +105,10 @@ MOST_REPEATS = 1000
 @click.option(
     "--listen",
     metavar="ADDRESS[:PORT]",
-    help="Where workers of other machines find this run; they may also come late. "
-    f"[default port: {DEFAULT_PORT}]",
+    help="Where workers of other machines find this run; they may also come late. What to type there is "
+    f"printed, with a token without which nothing can connect. [default port: {DEFAULT_PORT}]",
 )
+@TOKEN_FILE
 def run(  # noqa: PLR0913 - one for each option
     plan_file: Path,
     farm_files: tuple[Path, ...],
@@ -124,13 +126,14 @@ def run(  # noqa: PLR0913 - one for each option
     workers: int | None,
     remote_workers: int | None,
     listen: str | None,
+    token_file: Path | None,
 ) -> int:
     """Run PLAN against a farm, analyse and report; the last line is the run directory.
 
     With --repeat, --aa or several farms it is that of a set: a folder for each farm, set.json, and the
     comparison of each farm with the first.
     """
-    crew = _crew(workers, remote_workers, listen)
+    crew = _crew(workers, remote_workers, listen, token_file)
     as_set = repeat is not None or aa or len(farm_files) > 1
     _check_set_options(as_set=as_set, resume=resume, factors=factors, metrics=metrics)
     members = _loaded(farm_files, plan_file)
@@ -240,7 +243,7 @@ def _is_native(planned: ScenarioPlan) -> bool:
     return planned.params.get("drive") == "native"
 
 
-def _crew(workers: int | None, remote: int | None, listen: str | None) -> Crew:
+def _crew(workers: int | None, remote: int | None, listen: str | None, token_file: Path | None) -> Crew:
     if remote and not listen:
         raise InputError(
             "--remote-workers: workers of other machines must know where to find this run; "
@@ -248,7 +251,13 @@ def _crew(workers: int | None, remote: int | None, listen: str | None) -> Crew:
         )
     if workers == 0 and not remote:
         raise InputError("--workers: found 0; without --remote-workers nobody would generate load")
-    return Crew(workers, remote or 0, address("--listen", listen) if listen else None)
+    if token_file and not listen:
+        raise InputError("--token-file: is for workers of other machines; add --listen with an address")
+    token = given_token(token_file)
+    if not listen:
+        return Crew(workers)
+    made = token is None
+    return Crew(workers, remote or 0, address("--listen", listen), token or new_token(), made)
 
 
 def run_and_report(

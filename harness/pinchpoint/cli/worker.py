@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import sys
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
 
 import click
 
+from pinchpoint.cli.arguments import TOKEN_FILE
 from pinchpoint.errors import ExitStatus, InputError
 from pinchpoint.interrupts import Interrupts
 from pinchpoint.loadgen.crew import DEFAULT_PORT
+from pinchpoint.loadgen.permits import TOKEN_VARIABLE, Permits, child_environment, given_token
 
 _ADDRESS = re.compile(r"(?P<host>\[[0-9a-fA-F:]+\]|[^:\s/]+)(?::(?P<port>\d{1,5}))?")
 
@@ -31,29 +37,88 @@ def address(option: str, text: str) -> tuple[str, int]:
 @click.option(
     "--master", required=True, metavar="HOST[:PORT]", help="Where `pinchpoint run --listen` is started."
 )
+@TOKEN_FILE
+@click.option(
+    "--allow-env",
+    "variables",
+    multiple=True,
+    metavar="NAME",
+    help="A variable of this machine's environment that a farm may use as ${NAME}. May be given again. "
+    "[default: none]",
+)
+@click.option(
+    "--allow-path",
+    "folders",
+    multiple=True,
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="A folder whose files a plan may use here: locustfiles (which are run), SQL scripts, captures, "
+    "documents to crawl, disks to probe. May be given again. [default: none]",
+)
 @click.option("--once", is_flag=True, help="End after one run.")
-def worker(master: str, *, once: bool) -> int:
+def worker(
+    master: str,
+    token_file: Path | None,
+    variables: tuple[str, ...],
+    folders: tuple[Path, ...],
+    *,
+    once: bool,
+) -> int:
     """Take part in the runs of a controller on another machine, one after the other, until Ctrl-C.
 
-    The controller is started there with `pinchpoint run ... --listen ADDRESS --remote-workers N`. Variables
-    that farm.yaml names as ${VARIABLE} must be set here too: secrets do not travel.
+    Start the controller first: `pinchpoint run ... --listen ADDRESS --remote-workers N`. It prints a token
+    and the command for this machine. Give the token in PINCHPOINT_WORKER_TOKEN or in a file (--token-file).
+
+    What the controller sends: the plan's scenarios; the farm's endpoints, with ${NAME} not filled in (a
+    password that is written out in farm.yaml does travel); when to begin, share and stop.
+
+    What this worker sends: its host name, cores, clock and version; counts and times of operations; events,
+    with error messages; how well it keeps up.
+
+    What does not travel: values of variables, and files. Both are read here, and only where you permit it.
+
+    All of it is encrypted (CURVE), and both ends prove that they know the token. Without it no message gets
+    in on either side.
+
+    Whoever knows the token can make this worker send load and SQL to any server that it reaches, run the
+    locustfiles that you permit, and read the farm's endpoints from the controller.
     """
     host, port = address("--master", master)
+    token = given_token(token_file)
+    if token is None:
+        raise InputError(
+            "this worker has no token, and without one anyone could give it work; start the controller "
+            "(pinchpoint run ... --listen ADDRESS), which prints a token, then here: export "
+            f"{TOKEN_VARIABLE}=TOKEN, or put it into a file and add --token-file FILE"
+        )
+    permits = Permits.given(variables, folders)
+    given = json.dumps({"token": token, **asdict(permits)}).encode() + b"\n"
     click.echo(f"waiting for a run at {host}:{port}; Ctrl-C ends this worker", err=True)
     with Interrupts():  # SIGTERM, too, ends what is started here
         while True:
-            status = _one_run(host, port)
+            status = _one_run(host, port, given, permits)
             if status == ExitStatus.ENVIRONMENT:
                 return status
             if once:
                 return ExitStatus.FINE if status == 0 else ExitStatus.ENVIRONMENT
 
 
-def _one_run(host: str, port: int) -> int:
-    """A process of its own for each run, so that nothing of one is left in the next; its exit status."""
+def _one_run(host: str, port: int, given: bytes, permits: Permits) -> int:
+    """A process of its own for each run, so that nothing of one is left in the next; its exit status.
+
+    It hears the token by its pipe, and has no other variables of this environment than it is permitted.
+    """
     own = str(os.getpid())  # by which it sees that this one was killed
-    process = subprocess.Popen([sys.executable, "-m", "pinchpoint.loadgen.remote", host, str(port), own])
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pinchpoint.loadgen.remote", host, str(port), own],
+        stdin=subprocess.PIPE,
+        env=child_environment(permits.variables),
+        bufsize=0,
+    )
     try:
+        assert process.stdin is not None  # noqa: S101 -- opened as a pipe above
+        with suppress(BrokenPipeError), process.stdin as pipe:
+            pipe.write(given)
         return process.wait()
     finally:
         process.kill()

@@ -11,10 +11,11 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+from pinchpoint.loadgen.permits import child_environment
+
 Hear = Callable[[dict[str, Any]], None]
 Gone = Callable[[str], None]
 
-_LOST = "could not be reached any more"
 _SHOWN = 80  # bytes of a line that is no message, for the person who must find who wrote it
 
 
@@ -114,19 +115,29 @@ class Bridge:
         host: the address it listens on.
         port: the port.
         journal: where what they measured is kept.
+        token: the secret that they share with this run.
         joined: called with a worker's id and what it said of itself, from the reader's thread.
+        told: called with an event and its fields, likewise.
     """
 
     def __init__(
-        self, host: str, port: int, journal: str, joined: Callable[[str, dict[str, Any]], None]
+        self,
+        host: str,
+        port: int,
+        journal: str,
+        token: str,
+        joined: Callable[[str, dict[str, Any]], None],
+        told: Callable[..., None],
     ) -> None:
         self.broken: str | None = None
         self._joined = joined
+        self._told = told
         self._peers: dict[str, tuple[Hear, Gone]] = {}
-        self._lost: set[str] = set()
+        self._lost: dict[str, str] = {}
         self._process = _Process(
-            "pinchpoint.loadgen.master", host, str(port), journal, environment=os.environ
+            "pinchpoint.loadgen.master", host, str(port), journal, environment=child_environment()
         )
+        self._process.send({"token": token})  # by its pipe: others can read a command line
         self._process.listen(self._hear, self._gone)
 
     def channel(self, worker: str) -> Channel:
@@ -137,7 +148,7 @@ class Bridge:
         """Who wants to know what a worker says."""
         self._peers[worker] = (hear, gone)
         if not self.reaches(worker):
-            gone(_LOST)
+            gone(self._lost[worker])
 
     def reaches(self, worker: str) -> bool:
         """Whether a worker that has joined was not lost since."""
@@ -159,12 +170,16 @@ class Bridge:
             case {"type": "broken", "why": why}:
                 self.broken = why
             case {"type": "joined"}:
-                self._lost.discard(worker)
+                self._lost.pop(worker, None)
                 self._joined(worker, message)
-            case {"type": "lost"}:
-                self._lost.add(worker)  # first: it may be registered at this moment
+            case {"type": "lost", "why": why, "dropped": dropped, "host": host}:
+                self._lost[worker] = f"{host} {why}" if host else why  # first: it may be registered now
+                if dropped:
+                    self._told("worker_dropped", machine=host, why=why)
                 if worker in self._peers:
-                    self._peers[worker][1](_LOST)
+                    self._peers[worker][1](self._lost[worker])
+            case {"type": "unproved", "connections": connections}:
+                self._told("connections_unproved", connections=connections)
             case _ if worker in self._peers:
                 self._peers[worker][0](message)
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pinchpoint.loadgen.load import Assignment
+from pinchpoint.loadgen.permits import TOKEN_VARIABLE, folder_of, named_paths, named_variables
 
 DEFAULT_PORT = 5557
-"""Locust's own port for its master."""
+"""Where workers of other machines are expected, where no port is given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +22,15 @@ class Crew:
         workers: how many processes here share every scenario; None: one process for each scenario.
         remote: so many workers of other machines are waited for.
         listen: (address, port) for them; None: none may come.
+        token: the secret that they share with this run; empty where none may come.
+        token_made: whether the token was made here: whoever starts a worker has still to be told.
     """
 
     workers: int | None = None
     remote: int = 0
     listen: tuple[str, int] | None = None
+    token: str = field(default="", repr=False)
+    token_made: bool = False
 
 
 ONE_EACH = Crew()
@@ -90,3 +96,20 @@ def assign(
         for number, part in enumerate(parts)
     )
     return Assignments(here, elsewhere)
+
+
+def worker_commands(crew: Crew, elsewhere: Assignment) -> list[str]:
+    """What to type on each other machine so that a worker there may do this work. Raises InputError."""
+    assert crew.listen is not None  # noqa: S101 -- workers are only told of where they may come
+    host, port = crew.listen
+    paths = sorted({str(folder_of(path)) for _, path in named_paths(elsewhere)})
+    names = sorted({name for _, name in named_variables(elsewhere.endpoints)})
+    options = [
+        *(f"--allow-env {name}" for name in names),
+        *(f"--allow-path {shlex.quote(path)}" for path in paths),
+    ]
+    token = crew.token if crew.token_made else "THE-TOKEN-THIS-RUN-WAS-GIVEN"
+    return [
+        f"export {TOKEN_VARIABLE}={token}",
+        " ".join([f"pinchpoint worker --master {'ADDRESS' if host == '*' else host}:{port}", *options]),
+    ]

@@ -1,7 +1,8 @@
 """The only module that imports Locust (importing it monkey-patches the process: generators only).
 
-Locust hosts the users, greenlets with a life cycle, and carries messages between machines. When operations
-start and how they are timed is ours: Locust's pacing is closed-loop and its percentiles are bucketed.
+Locust hosts the users, greenlets with a life cycle. When operations start and how they are timed is ours:
+Locust's pacing is closed-loop and its percentiles are bucketed. So is what travels between machines
+(``wire``): Locust's connection knows neither secrets nor proofs.
 """
 
 from __future__ import annotations
@@ -20,15 +21,12 @@ from gevent.pool import Group
 from locust import argument_parser
 from locust.env import Environment
 from locust.event import Events
-from locust.exception import RPCError
-from locust.runners import MasterRunner, WorkerRunner
 from locust.stats import RequestStats
 from locust.util.load_locustfile import load_locustfile
 
 from pinchpoint.loadgen.users import ScenarioLoad
 
 _STOP_S = 5.0  # how long operations in flight may take to end when the load stops
-_MESSAGE = "pinchpoint"  # the one type of message of ours on Locust's connections
 
 LOCUST_VERSION: str = locust.__version__
 
@@ -224,47 +222,3 @@ class _Totals(RequestStats):
 
     def log_error(self, method: str, name: str, error: Exception | str | None) -> None:  # noqa: ARG002 -- Locust's
         self.total.log_error(error)
-
-
-class Master:
-    """Locust's master, as far as it carries messages to and from workers on other machines.
-
-    Args:
-        host: the address it listens on; ``*``: all of them.
-        port: the TCP port.
-        hear: called with a worker's id and its message.
-
-    Raises:
-        OSError: it cannot listen there.
-    """
-
-    def __init__(self, host: str, port: int, hear: Callable[[str, dict[str, Any]], None]) -> None:
-        logging.getLogger("locust").setLevel(logging.CRITICAL)
-        try:
-            self._runner: MasterRunner = Environment().create_master_runner(host, port)
-        except RPCError as error:
-            raise OSError(str(error)) from error
-        self._runner.register_message(_MESSAGE, lambda msg, **_: hear(msg.node_id, msg.data))
-
-    def send(self, worker: str, message: Mapping[str, Any]) -> None:
-        """Send one message to a worker; it is lost where the worker is gone."""
-        self._runner.send_message(_MESSAGE, dict(message), client_id=worker)
-
-
-class Worker:
-    """Locust's worker, as far as it carries messages to and from a master.
-
-    Args:
-        host: the master's.
-        port: the master's.
-        hear: called with every message.
-    """
-
-    def __init__(self, host: str, port: int, hear: Callable[[dict[str, Any]], None]) -> None:
-        logging.getLogger("locust").setLevel(logging.CRITICAL)
-        self._runner: WorkerRunner = Environment().create_worker_runner(host, port)
-        self._runner.register_message(_MESSAGE, lambda msg, **_: hear(msg.data))
-
-    def send(self, message: Mapping[str, Any]) -> None:
-        """Send one message; it waits while the master cannot be reached."""
-        self._runner.send_message(_MESSAGE, dict(message))

@@ -1,18 +1,17 @@
 """The run's end of the connections to load generators on other machines: a child process of the controller.
 
-It speaks JSON lines with the controller and Locust's protocol with the workers. From the controller:
-``{"to": worker, "message": {...}}``. To it: ``listening`` once; ``joined`` when a worker has said what it is
-and its clock is known; what the workers say, with ``worker`` added; ``lost`` when one has been silent too
-long. What workers measured goes to a journal here and no further.
+It speaks JSON lines with the controller and ``messages`` with the workers. From the controller: the token,
+then ``{"to": worker, "message": {...}}``. To it: ``listening`` once; ``joined`` when a worker has said what
+it is and its clock is known; what the workers say, checked, with ``worker`` added; ``lost`` with ``why`` when
+one has been silent too long or has sent what no worker sends; ``unproved`` when connections did not prove
+that they know the token. What workers measured goes to a journal here and no further.
 """
 
 from __future__ import annotations
 
-from pinchpoint.loadgen import engine  # first of all: see there
-
-# isort: split
 import json
 import os
+import resource
 import sys
 import time
 from dataclasses import dataclass, field
@@ -22,16 +21,30 @@ from typing import Any
 
 import gevent
 from gevent.fileobject import FileObject
-from gevent.queue import Queue
 from gevent.threadpool import ThreadPool
 
+from pinchpoint.loadgen.messages import (
+    Hello,
+    Pong,
+    Receiver,
+    Second,
+    Sender,
+    Unfit,
+    Waiting,
+    Work,
+    check_second,
+)
+from pinchpoint.loadgen.wire import Door
 from pinchpoint.store.journal import JournalWriter
 from pinchpoint_collectors.record import Sample
 
 SILENT_S = 4.0
 """A worker says something every second; one that has not for so long is lost."""
+_SILENT = "could not be reached any more"
 _TICK_S = 1.0
 _PINGS = 5
+_MOST_PEERS = 1000
+_MOST_PER_S = 1000  # messages of one worker; it has a few
 JOURNAL = "remote"
 
 
@@ -42,12 +55,22 @@ class _Peer:
     Attributes:
         hello: what it said of itself.
         heard_s: when it last said anything.
+        joined_s: when it came (UTC).
+        receiver: checks what it sends.
+        asked_ns: what the last ping said; 0: none is unanswered.
         clock: (round trip, controller's clock minus its own) of every ping answered.
+        work: its name and its scenarios, once it has an assignment.
+        messages: how many it has sent in the second that goes on.
     """
 
-    hello: dict[str, Any]
+    hello: Hello
     heard_s: float
+    joined_s: float
+    receiver: Receiver
+    asked_ns: int = 0
     clock: list[tuple[int, int]] = field(default_factory=list)
+    work: tuple[str, frozenset[str]] | None = None
+    messages: int = 0
 
 
 class Bridge:
@@ -57,15 +80,17 @@ class Bridge:
         host: the address to listen on.
         port: the port.
         journal: the run's journal folder.
+        token: the secret that workers share with this run.
     """
 
-    def __init__(self, host: str, port: int, journal: str) -> None:
-        self._peers: dict[str, _Peer] = {}
-        self._inbox: Queue[tuple[str, dict[str, Any]]] = Queue()
+    def __init__(self, host: str, port: int, journal: str, token: str) -> None:
+        self._peers: dict[bytes, _Peer] = {}
+        self._dropped: set[bytes] = set()
+        self._unproved = 0
+        self._sender = Sender()
         self._journal = JournalWriter(Path(journal), JOURNAL)
         self._writer = ThreadPool(1)
-        # Only put aside: Locust swallows what a listener raises.
-        self._master = engine.Master(host, port, lambda worker, message: self._inbox.put((worker, message)))
+        self._door = Door(host, port, token)
 
     def run(self, commands: FileObject) -> None:
         """Carry messages until the controller closes the pipe."""
@@ -74,81 +99,127 @@ class Bridge:
         _say(type="listening")
         for line in commands:
             command = json.loads(line)
-            self._master.send(command["to"], command["message"])
+            worker, message = bytes.fromhex(command["to"]), command["message"]
+            if worker in self._peers and "assignment" in message:
+                given = Work.model_validate_json(json.dumps(message)).assignment
+                self._peers[worker].work = (given.name, frozenset(given.scenarios))
+            self._send(worker, message)
         self._journal.close()
+
+    def _send(self, worker: bytes, message: dict[str, Any]) -> None:
+        self._door.send(worker, self._sender.encoded(message))
 
     def _hear(self) -> None:
         while True:
-            worker, message = self._inbox.get()
-            peer = self._peers.get(worker)
-            if peer is not None:
-                peer.heard_s = time.monotonic()
-            match message:
-                case {"type": "hello"}:
-                    self._greet(worker, message)
-                case {"type": "waiting"}:
-                    continue  # heard of it, and that is all there is to it
-                case {"type": "pong", "sent_ns": sent_ns, "utc_ns": utc_ns} if peer is not None:
-                    self._clock(worker, peer, sent_ns, utc_ns)
-                case {"type": "second", "rows": rows, "samples": samples} if peer is not None:
-                    self._write(worker, rows, samples)
-                    _say(worker=worker, type="second", progress=message["progress"])
-                case _ if peer is not None:
-                    _say(worker=worker, **message)
+            worker, data = self._door.receive()
+            if worker in self._dropped:
+                continue
+            try:
+                self._take(worker, data)
+            except Unfit as why:
+                self._drop(worker, f"sent what no load worker sends ({why})")
 
-    def _greet(self, worker: str, hello: dict[str, Any]) -> None:
-        if worker in self._peers:
-            return
+    def _take(self, worker: bytes, data: bytes) -> None:
+        """Act on a message. Raises ``Unfit``."""
+        peer = self._peers.get(worker)
+        receiver = peer.receiver if peer else Receiver.of_worker()
+        message = receiver.taken(data)
+        if peer is None:
+            if isinstance(message, Hello):
+                self._greet(worker, message, receiver)
+            return  # of a worker that was lost, or of another run: it hears nothing more, and ends
+        peer.heard_s = time.monotonic()
+        peer.messages += 1
+        if peer.messages > _MOST_PER_S:
+            raise Unfit(f"more than {_MOST_PER_S} messages in a second")
+        match message:
+            case Hello() | Waiting():
+                return  # heard of it, and that is all there is to it
+            case Pong():
+                self._clock(worker, peer, message)
+            case _ if peer.work is None:
+                raise Unfit(f"{message.type} before it was given any work")
+            case Second():
+                check_second(message, *peer.work, peer.joined_s, time.time())
+                self._write(worker, message)
+                progress = {name: one.model_dump() for name, one in message.progress.items()}
+                _say(worker=worker.hex(), type="second", progress=progress)
+            case _:
+                self._pass_on(worker, peer.work[1], message.model_dump())
+
+    def _pass_on(self, worker: bytes, scenarios: frozenset[str], message: dict[str, Any]) -> None:
+        if message.get("scenario", next(iter(scenarios))) not in scenarios:
+            raise Unfit(f"{message['type']}: of a scenario that is not its own")
+        _say(worker=worker.hex(), **message)
+
+    def _greet(self, worker: bytes, hello: Hello, receiver: Receiver) -> None:
         ours = version("pinchpoint")
-        if hello["version"] != ours:
-            why = f"the run is driven by Pinchpoint {ours}, this is {hello['version']}: install {ours} here"
-            self._master.send(worker, {"refused": why})
+        if hello.version != ours:
+            why = f"the run is driven by Pinchpoint {ours}, this is {hello.version}: install {ours} here"
+            self._send(worker, {"refused": why})
             return
-        self._peers[worker] = _Peer(hello, time.monotonic())
-        self._ping(worker)
+        if len(self._peers) < _MOST_PEERS:
+            self._peers[worker] = peer = _Peer(hello, time.monotonic(), time.time(), receiver)
+            self._ping(worker, peer)
 
-    def _ping(self, worker: str) -> None:
-        self._master.send(worker, {"ping": time.time_ns()})
+    def _ping(self, worker: bytes, peer: _Peer) -> None:
+        peer.asked_ns = time.time_ns()
+        self._send(worker, {"ping": peer.asked_ns})
 
-    def _clock(self, worker: str, peer: _Peer, sent_ns: int, utc_ns: int) -> None:
-        now_ns = time.time_ns()
-        peer.clock.append((now_ns - sent_ns, (sent_ns + now_ns) // 2 - utc_ns))
+    def _clock(self, worker: bytes, peer: _Peer, pong: Pong) -> None:
+        if pong.sent_ns != peer.asked_ns:
+            raise Unfit("an answer that was not asked for")
+        peer.asked_ns, now_ns = 0, time.time_ns()
+        peer.clock.append((now_ns - pong.sent_ns, (pong.sent_ns + now_ns) // 2 - pong.utc_ns))
         if len(peer.clock) < _PINGS:
-            self._ping(worker)
-        elif len(peer.clock) == _PINGS:
-            # The quickest answer had the least time to be delayed on one way only.
-            round_trip_ns, offset_ns = min(peer.clock)
-            _say(
-                type="joined",
-                worker=worker,
-                host=peer.hello["host"],
-                cores=peer.hello["cores"],
-                clock_offset_ns=offset_ns,
-                round_trip_ns=round_trip_ns,
-            )
+            self._ping(worker, peer)
+            return
+        # The quickest answer had the least time to be delayed on one way only.
+        round_trip_ns, offset_ns = min(peer.clock)
+        _say(
+            type="joined",
+            worker=worker.hex(),
+            host=peer.hello.host,
+            cores=peer.hello.cores,
+            clock_offset_ns=offset_ns,
+            round_trip_ns=round_trip_ns,
+        )
 
-    def _write(self, worker: str, rows: list[list[Any]], samples: list[list[Any]]) -> None:
+    def _write(self, worker: bytes, second: Second) -> None:
         def write() -> OSError | None:
             try:
-                self._journal.write_operations(rows, time.time_ns())
-                self._journal.write_samples(Sample(*sample) for sample in samples)
+                self._journal.write_operations(second.rows, time.time_ns())
+                self._journal.write_samples(Sample(*sample) for sample in second.samples)
             except OSError as error:
                 return error
             return None
 
         if error := self._writer.spawn(write).get():
             why = f"its journal cannot be written: {error.strerror or error}"
-            _say(worker=worker, type="failed", kind="recorder", why=why)
+            _say(worker=worker.hex(), type="unrecorded", why=why)
+
+    def _drop(self, worker: bytes, why: str) -> None:
+        """Take nothing more from a worker; all others go on."""
+        peer = self._peers.pop(worker, None)
+        if len(self._dropped) >= _MOST_PEERS and peer is None:
+            return  # someone who knows the token sends them: it has been said often enough
+        self._dropped.add(worker)
+        self._send(worker, {"refused": f"this worker {why}"})
+        _say(type="lost", worker=worker.hex(), why=why, dropped=True, host=peer.hello.host if peer else "")
 
     def _tick(self) -> None:
         while True:
             gevent.sleep(_TICK_S)
             for worker, peer in list(self._peers.items()):
+                peer.messages = 0
                 if time.monotonic() - peer.heard_s > SILENT_S:
                     del self._peers[worker]
-                    _say(type="lost", worker=worker)
+                    _say(type="lost", worker=worker.hex(), why=_SILENT, dropped=False, host=peer.hello.host)
                 else:
-                    self._master.send(worker, {"tick": True})
+                    self._send(worker, {"tick": True})
+            if self._door.unproved > self._unproved:
+                self._unproved = self._door.unproved
+                _say(type="unproved", connections=self._unproved)
 
 
 def _give_up(greenlet: gevent.Greenlet) -> None:
@@ -165,14 +236,20 @@ def _say(**message: Any) -> None:
 
 
 def main() -> None:
-    """Entry of ``python -m pinchpoint.loadgen.master HOST PORT JOURNAL``."""
+    """Entry of ``python -m pinchpoint.loadgen.master HOST PORT JOURNAL``; its first line has the token."""
     host, port, journal = sys.argv[1:]
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(
+        resource.RLIMIT_NOFILE, (most, most)
+    )  # connections that prove nothing take some for a while
+    commands = FileObject(sys.stdin.fileno(), "rb", close=False)
+    token = json.loads(commands.readline() or b"{}").get("token", "")
     try:
-        bridge = Bridge(host, int(port), journal)
+        bridge = Bridge(host, int(port), journal, token)
     except OSError as error:
         _say(type="broken", why=f"cannot listen on {host}:{port}: {error}")
         return
-    bridge.run(FileObject(sys.stdin.fileno(), "rb", close=False))
+    bridge.run(commands)
 
 
 if __name__ == "__main__":

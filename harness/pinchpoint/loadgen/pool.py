@@ -59,6 +59,7 @@ class GeneratorPool:
         listen: (address, port) for workers of other machines; None: there are none.
         elsewhere: what such a worker does, but for its name, number and slots.
         journal: the run's journal folder, for what such workers measure.
+        token: the secret that such workers share with this run.
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class GeneratorPool:
         listen: tuple[str, int] | None = None,
         elsewhere: Assignment | None = None,
         journal: str = "",
+        token: str = "",
     ) -> None:
         self._planned = assignments
         self._environment = environment
@@ -85,7 +87,7 @@ class GeneratorPool:
         self._started = self._ending = False
         self._bridge: Bridge | None = None
         if listen:
-            self._bridge = Bridge(*listen, journal, self._remote)
+            self._bridge = Bridge(*listen, journal, token, self._remote, on_event)
 
     # ---- before the load -------------------------------------------------------------------------
 
@@ -120,12 +122,15 @@ class GeneratorPool:
         """Wait until every session of every generator is open, one failed, or the user interrupts."""
         waited_s = 0.0
         while not interrupted() and not self.failures() and waited_s < _READY_S:
-            if all(generator.ready.wait(0.05) for generator in self.generators):
+            for generator in self.generators:
+                if generator.gone and not generator.lost and not isinstance(generator.channel, Child):
+                    self._lose(generator)  # another machine's: the load can begin without it
+            if all(generator.ready.wait(0.05) for generator in self.generators if not generator.lost):
                 return
             waited_s += 0.05
         if waited_s >= _READY_S:
             for generator in self.generators:
-                if not generator.ready.is_set():
+                if not (generator.ready.is_set() or generator.lost):
                     generator.failed = (
                         "environment",
                         f"opened no full set of sessions within {_READY_S:.0f} s",
@@ -181,7 +186,11 @@ class GeneratorPool:
         found += [
             (one.name, "recorder", one.gone)
             for one in self.generators
-            if one.gone and not one.failed and not one.lost and not self._begun_ns
+            if one.gone
+            and not one.failed
+            and not one.lost
+            and not self._begun_ns
+            and isinstance(one.channel, Child)
         ]
         if self._bridge and self._bridge.broken:
             found.append(("the workers' connection", "environment", self._bridge.broken))
@@ -225,7 +234,7 @@ class GeneratorPool:
         lost.channel.close()
         why = lost.gone or ""
         mine = [name for name, owners in self._owners.items() if owners.get(lost.name)]
-        since_ns = time.time_ns() - round((time.monotonic() - lost.heard_s) * 1e9)
+        heard_ns = time.time_ns() - round((time.monotonic() - lost.heard_s) * 1e9)
         for scenario in mine:
             self._owners[scenario] = shares.without(self._owners[scenario], lost.name)
         if not all(self._owners[scenario] for scenario in mine):
@@ -233,8 +242,8 @@ class GeneratorPool:
             return
         lost.lost = True
         from_ns = max(time.time_ns(), self._moved_ns)  # the last move may hold only in a moment
-        self._move(mine, from_ns, since_ns)
-        after_s = round((from_ns - since_ns) / 1e9, 3)
+        self._move(mine, from_ns, heard_ns if self._begun_ns else None)
+        after_s = round((from_ns - heard_ns) / 1e9, 3)
         self._on_event("worker_lost", worker=lost.name, scenarios=mine, why=why, taken_over_after_s=after_s)
 
     def _take_in(self, newcomer: Generator) -> None:
@@ -329,7 +338,9 @@ class GeneratorPool:
         if not (self._ending or generator.stopped.is_set() or generator.failed):
             generator.gone = generator.gone or why
 
-    def _hear(self, generator: Generator, message: dict[str, Any]) -> None:
+    def _hear(self, generator: Generator, message: dict[str, Any]) -> None:  # noqa: C901 -- one case a message
+        if generator.gone:
+            return  # its share is someone else's; what it still says would count twice
         generator.heard_s = time.monotonic()
         match message.pop("type"):
             case "ready":
@@ -344,5 +355,9 @@ class GeneratorPool:
                 generator.busy_s += message["for_s"]
             case "stopped":
                 generator.stopped.set()
-            case "failed":
+            case "failed" if isinstance(generator.channel, Child) or not self._begun_ns:
                 generator.failed = (message["kind"], message["why"])
+            case "failed":  # another machine's trouble is its own: others take over
+                generator.gone = f"could not go on: {message['why']}"
+            case "unrecorded":
+                generator.failed = ("recorder", message["why"])

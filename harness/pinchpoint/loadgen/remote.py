@@ -1,21 +1,24 @@
-"""A load generator on another machine: one run's work for a master, over Locust's connection.
+"""A load generator on another machine: one run's work for a controller that knows the worker's token.
 
-It says hello until a master answers, hears its assignment, performs it and ends. When nothing has been heard
-for some seconds, the run's controller is gone or cannot be reached, and the load ends at once.
+It says hello until a controller answers, hears its assignment, performs it where its operator permits all
+that it uses, and ends. When nothing has been heard for some seconds, the run's controller is gone or cannot
+be reached, and the load ends at once.
 """
 
 from __future__ import annotations
 
-from pinchpoint.loadgen import engine  # first of all: see there
+from pinchpoint.loadgen import engine  # noqa: F401 -- first of all: see there
 
 # isort: split
+import json
 import os
 import socket
 import sys
 import time
+import uuid
 from collections.abc import Iterator
 from importlib.metadata import version
-from typing import Any
+from typing import Any, NoReturn
 
 import gevent
 from gevent.queue import Empty, Queue
@@ -24,75 +27,84 @@ from gevent.threadpool import ThreadPool
 from pinchpoint.errors import ExitStatus
 from pinchpoint.loadgen.generator import Generator, say_failed
 from pinchpoint.loadgen.load import Assignment
+from pinchpoint.loadgen.messages import Ping, Receiver, Refused, Sender, Tick, Unfit, Work
+from pinchpoint.loadgen.permits import Permits
 from pinchpoint.loadgen.recorder import Seconds
+from pinchpoint.loadgen.wire import Line
 from pinchpoint_collectors.record import Sample
 
 MASTER_SILENT_S = 5.0
-"""The master says something every second; after so long without, this worker ends its load."""
+"""The controller says something every second; after so long without, this worker ends its load."""
 _HELLO_S = 1.0
 _LINGER_S = 1.0  # the last words travel
 _LOOK_S = 1.0  # whether who started it is still there
 
 
 class MasterLost(Exception):  # noqa: N818 -- what happened, not a fault
-    """Nothing has been heard of the master for ``MASTER_SILENT_S``."""
+    """Nothing has been heard of the controller for ``MASTER_SILENT_S``."""
 
 
 class Connection:
     """The ``Link`` of a generator on another machine.
 
     Args:
-        host: the master's.
-        port: the master's.
+        host: the controller's.
+        port: the controller's.
+        token: the secret that both share.
     """
 
-    def __init__(self, host: str, port: int) -> None:
-        self._inbox: Queue[dict[str, Any]] = Queue()
-        self._worker = engine.Worker(host, port, self._inbox.put)
+    def __init__(self, host: str, port: int, token: str) -> None:
+        self._where = f"{host}:{port}"
+        self._inbox: Queue[Any] = Queue()
+        self._sender = Sender()
+        self._line = Line(host, port, token, uuid.uuid4().bytes)
         self._encoder = ThreadPool(1)  # histograms are encoded beside the load, not in its loop
         self._name = ""
+        gevent.spawn(self._hear)
 
     def assignment(self) -> Assignment:
         """Say hello until there is a run to take part in, and what is to be done in it."""
-        known = False
+        known = warned = False
         while True:
-            if not known:
+            if not known and self._line.proved.is_set():
                 self.say(
                     type="hello",
                     host=socket.gethostname(),
                     cores=sorted(os.sched_getaffinity(0)),
                     version=version("pinchpoint"),
                 )
+            if self._line.refused.is_set() and not self._line.proved.is_set() and not warned:
+                warned = True
+                tell(
+                    f"{self._where} answers, but it and this worker do not share a token, or it is no run of "
+                    "this version of Pinchpoint: give both the same token; this worker goes on trying"
+                )
             message = self._next(MASTER_SILENT_S if known else _HELLO_S)
             match message:
                 case None if known:
                     raise MasterLost
-                case {"refused": why}:
-                    tell(why)
-                    sys.exit(ExitStatus.ENVIRONMENT)
-                case {"assignment": given}:
-                    assignment = Assignment(**given)
+                case Work(assignment=assignment):
                     self._name = assignment.name
                     tell(f"takes part in a run as {assignment.name}: {', '.join(assignment.scenarios)}")
                     return assignment
                 case None:
                     continue
-                case {"tick": True}:
-                    self.say(type="waiting")  # to the master, whoever says nothing is lost
+                case Tick():
+                    self.say(type="waiting")  # to the controller, whoever says nothing is lost
             if not known:
                 known = True
-                tell("joined the master, waits for the run to begin")
+                tell("joined the run's controller, waits for the run to begin")
 
     def commands(self) -> Iterator[dict[str, Any]]:
         """See ``Link``."""
         while (message := self._next(MASTER_SILENT_S)) is not None:
-            if "tick" not in message:
-                yield message
-        tell(f"heard nothing of the master for {MASTER_SILENT_S:g} s: the load was ended")
+            if not isinstance(message, Tick):
+                yield message.model_dump()
+        tell(f"heard nothing of the controller for {MASTER_SILENT_S:g} s: the load was ended")
 
     def say(self, **message: Any) -> None:
         """See ``Link``."""
-        self._worker.send(message)
+        self._line.send(self._sender.encoded(message))
 
     def record(self, seconds: Seconds, samples: list[Sample], now_ns: int) -> None:
         """See ``Link``: sent, one message a second."""
@@ -103,18 +115,35 @@ class Connection:
     def close(self) -> None:
         """See ``Link``."""
 
-    def _next(self, timeout_s: float) -> dict[str, Any] | None:
+    def _hear(self) -> None:
+        receiver = Receiver.of_controller()
+        while True:
+            try:
+                self._inbox.put(receiver.taken(self._line.receive()))
+            except Unfit as why:
+                _end(f"{self._where} sent what no controller sends ({why}): the load was ended")
+
+    def _next(self, timeout_s: float) -> Any:
         """The next message, pings answered; None after that long without any."""
         until = time.monotonic() + timeout_s
         while (left_s := until - time.monotonic()) > 0:
             try:
-                message: dict[str, Any] = self._inbox.get(timeout=left_s)
+                message = self._inbox.get(timeout=left_s)
             except Empty:
                 return None
-            if "ping" not in message:
-                return message
-            self.say(type="pong", sent_ns=message["ping"], utc_ns=time.time_ns())
+            match message:
+                case Ping(ping=sent_ns):
+                    self.say(type="pong", sent_ns=sent_ns, utc_ns=time.time_ns())
+                case Refused(refused=why):
+                    _end(why)
+                case _:
+                    return message
         return None
+
+
+def _end(why: str) -> NoReturn:
+    tell(why)
+    os._exit(ExitStatus.ENVIRONMENT)  # whatever this process is doing, and in whichever greenlet
 
 
 def tell(sentence: str) -> None:
@@ -130,14 +159,22 @@ def _end_with(parent: int) -> None:
 
 
 def main() -> None:
-    """Entry of ``python -m pinchpoint.loadgen.remote HOST PORT [PARENT]``; exits after one run."""
+    """Entry of ``python -m pinchpoint.loadgen.remote HOST PORT [PARENT]``; exits after one run.
+
+    Its first line of standard input says the token, and what may be used here: neither is for other users of
+    this machine to read.
+    """
     sys.setswitchinterval(0.0005)  # see loadgen.local
     host, port, *parent = sys.argv[1:]
+    given = json.loads(sys.stdin.readline() or "{}")
+    permits = Permits(tuple(given.get("variables", ())), tuple(given.get("folders", ())))
     if parent:
-        gevent.spawn(_end_with, int(parent[0]))  # before the connection: that waits for a master
-    link = Connection(host, int(port))
+        gevent.spawn(_end_with, int(parent[0]))  # before the connection: that waits for a controller
+    link = Connection(host, int(port), given.get("token", ""))
     try:
-        generator = Generator(link.assignment(), link)
+        assignment = link.assignment()
+        permits.check(assignment, socket.gethostname())
+        generator = Generator(assignment, link)
     except MasterLost:
         return
     except Exception as error:  # noqa: BLE001 -- told to the controller, which tells the person

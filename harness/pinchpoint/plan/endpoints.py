@@ -186,6 +186,8 @@ class FilesEndpoint(EndpointSpec):
         return self
 
 
+FILE_OPTIONS = ("ca", "key", "known_hosts")
+"""The options of endpoints that name a file."""
 _WAYS: Mapping[str, tuple[str, ...]] = {
     "winrm": ("auth", "user", "password", "configuration", "ca"),
     "winrm+http": ("auth", "user", "password", "configuration"),
@@ -215,7 +217,7 @@ class CrawlerEndpoint(EndpointSpec):
             raise Unfit("a login in the url", "write user and password as keys of their own")
         return value
 
-    @field_validator("ca", "key", "known_hosts")
+    @field_validator(*FILE_OPTIONS)
     @classmethod
     def _files(cls, value: str | None, info: ValidationInfo) -> str | None:
         if value is None or value.startswith("${") or not isinstance(info.context, FileContext):

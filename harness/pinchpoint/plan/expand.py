@@ -82,6 +82,11 @@ def filled(given: Mapping[str, Any], environ: Mapping[str, str]) -> tuple[dict[s
     return values, unfit
 
 
+def variables(text: str) -> list[str]:
+    """The names of the variables in a text, as they stand."""
+    return _VARIABLE.findall(text)
+
+
 def check_variables(text: str) -> None:
     """Raise ``Unfit`` where a ``${`` begins no variable."""
     if "${" in _VARIABLE.sub("", text):

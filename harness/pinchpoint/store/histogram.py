@@ -40,6 +40,8 @@ _MORE = 128
 _TEXTS = 250  # decoded together: what is made of them fits into a processor's caches
 _THREADS = 2
 _HEADER = struct.Struct(">II")  # cookie, length of what follows
+_LENGTH = slice(4, 8)  # of the payload's header: how many bytes of counters follow
+_LONGEST_PAYLOAD = payload_header_size + 9 * _COUNTERS
 
 
 def counted(times_ns: npt.NDArray[np.int64]) -> Counts:
@@ -69,6 +71,46 @@ def encoded(counts: Counts) -> str:
     about.highest_trackable_value = HIGHEST_US
     compressed: bytes = holder.compress(length)
     return base64.b64encode(_HEADER.pack(get_compression_cookie(), len(compressed)) + compressed).decode()
+
+
+_ABOUT = zlib.decompress(base64.b64decode(encoded(np.ones(1, np.int64)))[_HEADER.size :])[
+    :payload_header_size
+]
+"""What stands before the counters of every histogram of ours, but for their length."""
+
+
+def checked_count(text: str) -> int:
+    """How many values a text from another machine holds; it may be anything, and is read with care.
+
+    Raises:
+        ValueError: it is not what ``encoded`` gives.
+    """
+    data = base64.b64decode(text, validate=True)
+    reader = zlib.decompressobj()
+    try:
+        payload = reader.decompress(data[_HEADER.size :], _LONGEST_PAYLOAD)
+    except zlib.error as error:
+        raise ValueError("holds what is no histogram") from error
+    about, numbers = payload[:payload_header_size], payload[payload_header_size:]
+    length = struct.pack(">I", len(numbers))
+    expected = _ABOUT[: _LENGTH.start] + length + _ABOUT[_LENGTH.stop :]
+    if not reader.eof or reader.unused_data or len(data) < _HEADER.size or about != expected:
+        raise ValueError("holds what is no histogram")
+    counter = total = number = shift = 0
+    for byte in numbers:
+        number |= (byte & (_MORE - 1)) << shift
+        shift += 7
+        if byte >= _MORE:
+            if shift > 63:
+                raise ValueError("holds a count beyond all bounds")
+            continue
+        value = (number >> 1) ^ -(number & 1)
+        counter += max(-value, 1)
+        total += max(value, 0)
+        number = shift = 0
+    if shift or counter > _COUNTERS:
+        raise ValueError("holds more counters than a histogram has, or half of one")
+    return total
 
 
 def summed(texts: Iterable[str]) -> Counts:

@@ -38,6 +38,10 @@ class FullCrawlParams(Params):
     page_size: Annotated[int, Field(ge=1, le=5000)] = 100  # 5,000 is SharePoint's own list view threshold
     batch: Annotated[int, Field(ge=1, le=1000)] = 1
 
+    def paths(self) -> tuple[str, ...]:
+        """See ``Params``: folders; a share is no file of this machine."""
+        return tuple(source.path for source in self.sources if source.path and source.path.startswith("/"))
+
     @model_validator(mode="after")
     def _of_one_drive(self) -> FullCrawlParams:
         if self.drive == "pinchpoint" and self.native is not None:

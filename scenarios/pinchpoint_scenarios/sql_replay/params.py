@@ -47,6 +47,10 @@ class SqlReplayParams(FileParams):
         ]
         return {**given, "capture": paths}
 
+    def paths(self) -> tuple[str, ...]:
+        """See ``Params``."""
+        return self.capture
+
     def read_files(self) -> None:
         """See ``FileParams``: whether they are there; a log may be long, and is read when it is needed."""
         if not self.capture:

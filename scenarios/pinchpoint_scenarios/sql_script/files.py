@@ -11,12 +11,11 @@ from pathlib import Path
 from ..names import unknown
 from .copies.leaving import leaves
 from .lexer import ScriptError
-from .params import SqlScriptParams
+from .params import SqlScriptParams, file_and_weight
 from .script import BUILT_IN, Script, Set, Sql, flat, read, uses
 from .values import read_csv
 
 SUFFIX = ".sql"
-_WEIGHTED = re.compile(r"(.+)@(\d+(?:\.\d+)?)")
 _NAME = re.compile(r"[\w.-]+")
 _LARGEST_BYTES = 2**20
 
@@ -87,22 +86,16 @@ def read_text(path: Path, kinds: Collection[str]) -> str:
 
 
 def _named(params: SqlScriptParams) -> Iterator[tuple[Path, float]]:
-    for path, weight in map(_weighted, params.scripts):
+    for path, weight in map(file_and_weight, params.scripts):
         for each in sorted(path.glob(f"*{SUFFIX}")) if path.is_dir() else (path,):
             yield each, weight
-
-
-def _weighted(name: str) -> tuple[Path, float]:
-    """A file or folder, and the weight of each script in it."""
-    weighted = _WEIGHTED.fullmatch(name)
-    return (Path(weighted[1]), float(weighted[2])) if weighted else (Path(name), 1.0)
 
 
 def _unfit(found: list[Chosen], params: SqlScriptParams) -> Iterator[str]:
     """What is wrong with the scripts taken together."""
     if not params.scripts:
         yield "no script is named; needed: scripts, a folder of .sql files, or a list of files"
-    for path, _ in map(_weighted, params.scripts):
+    for path, _ in map(file_and_weight, params.scripts):
         if path.is_dir() and not any(path.glob(f"*{SUFFIX}")):
             yield f"{path}: a folder without a script; needed: files in it whose names end in {SUFFIX}"
     names = [each.script.name for each in found]

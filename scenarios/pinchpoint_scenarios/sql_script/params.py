@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -12,6 +13,7 @@ from ..contract import FileParams, Params
 from ..duration import Seconds
 from .functions import ZIPFIAN_EXPONENTS
 
+_WEIGHTED = re.compile(r"(.+)@(\d+(?:\.\d+)?)")
 Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
@@ -138,11 +140,23 @@ class SqlScriptParams(FileParams):
             found["values"] = {name: _csv_placed(each, directory) for name, each in values.items()}
         return found
 
+    def paths(self) -> tuple[str, ...]:
+        """See ``Params``."""
+        files = (self.setup, self.teardown, *(values.csv for values in self.values.values()))
+        scripts = (str(file_and_weight(each)[0]) for each in self.scripts)
+        return (*scripts, *(file for file in files if file is not None))
+
     def read_files(self) -> None:
         """See ``FileParams``."""
         from .files import read_scripts  # noqa: PLC0415 - it reads these parameters
 
         read_scripts(self)
+
+
+def file_and_weight(name: str) -> tuple[Path, float]:
+    """A file or folder of scripts, and the weight of each script in it: ``FILE@WEIGHT``, or a weight of 1."""
+    weighted = _WEIGHTED.fullmatch(name)
+    return (Path(weighted[1]), float(weighted[2])) if weighted else (Path(name), 1.0)
 
 
 def _absolute(path: str, directory: Path) -> str:

@@ -41,6 +41,10 @@ class StorageProbeParams(Params):
     size: Bytes | None = None
     line: Seconds | None = None
 
+    def paths(self) -> tuple[str, ...]:
+        """See ``Params``."""
+        return (self.folder,) if self.folder is not None else ()
+
     @field_validator("suite")
     @classmethod
     def _known_suite(cls, suite: str) -> str:

@@ -1,4 +1,4 @@
-"""``pinchpoint worker``: nothing of it lives on after it, to take part in runs that nobody lent it to."""
+"""``pinchpoint worker``: nothing of it lives on after it, and it takes work from no one without its token."""
 
 from __future__ import annotations
 
@@ -6,24 +6,106 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Iterator
+from pathlib import Path
 
 import psutil
 import pytest
-from support import end, start_cli
+from support import end, run_cli, start_cli
+
+from pinchpoint.loadgen.permits import TOKEN_VARIABLE
+
+TOKEN = "a-token-of-the-tests-and-of-nothing-else"
+
+
+@pytest.fixture
+def nowhere() -> Iterator[str]:
+    """An address where no controller answers: the port is bound, and no one listens."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{free.getsockname()[1]}"
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
-def test_what_ends_a_worker_ends_its_child(how: signal.Signals) -> None:
+def test_what_ends_a_worker_ends_its_child(how: signal.Signals, nowhere: str) -> None:
     """At once where the worker can see to it; after SIGKILL its child sees that it is alone."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))  # bound and never listening: no master answers there
-        worker = start_cli("worker", "--master", f"127.0.0.1:{free.getsockname()[1]}")
+    worker = start_cli("worker", "--master", nowhere, env={TOKEN_VARIABLE: TOKEN})
+    child = _child(worker)
+    status, _, err = end(worker, how)
+    assert status == (-signal.SIGKILL if how is signal.SIGKILL else 130), err
+    assert "Traceback" not in err
+    psutil.wait_procs([child], timeout=0 if how is not signal.SIGKILL else 60)
+    assert not child.is_running()
+
+
+def test_no_command_line_shows_the_token(nowhere: str, tmp_path: Path) -> None:
+    """Nor does the child's environment, which has no variable but those that are permitted."""
+    file = tmp_path / "token"
+    file.write_text(f"{TOKEN}\n")
+    file.chmod(0o600)
+    more = {"CANARY_FREE": "seen", "CANARY_SECRET": "not-seen", TOKEN_VARIABLE: TOKEN}
+    for given in (("--token-file", file), ()):
+        worker = start_cli("worker", "--master", nowhere, *given, "--allow-env", "CANARY_FREE", env=more)
         child = _child(worker)
-        status, _, err = end(worker, how)
-        assert status == (-signal.SIGKILL if how is signal.SIGKILL else 130), err
-        assert "Traceback" not in err
-        psutil.wait_procs([child], timeout=0 if how is not signal.SIGKILL else 60)
-        assert not child.is_running()
+        until = time.monotonic() + 20
+        while "pinchpoint.loadgen.remote" not in child.cmdline() and time.monotonic() < until:
+            time.sleep(0.05)
+        shown = " ".join(psutil.Process(worker.pid).cmdline() + child.cmdline())
+        environment = child.environ()
+        end(worker, signal.SIGTERM)
+        assert TOKEN not in shown
+        assert TOKEN not in str(environment)
+        assert environment["CANARY_FREE"] == "seen"
+        assert "CANARY_SECRET" not in environment
+
+
+@pytest.mark.parametrize(
+    ("token", "mode", "said"),
+    [
+        (None, 0o600, f"export {TOKEN_VARIABLE}=TOKEN"),
+        ("short", 0o600, "a token has 32 to 256"),
+        (f"{TOKEN} {TOKEN}", 0o600, "without white space"),
+        (TOKEN, 0o644, "chmod 600"),
+    ],
+)
+def test_without_a_token_of_its_own_it_does_not_start(
+    tmp_path: Path, token: str | None, mode: int, said: str
+) -> None:
+    """Exit status 2 and the remedy; a file that every user can read keeps no secret."""
+    file = tmp_path / "token"
+    if token is not None:
+        file.write_text(token)
+        file.chmod(mode)
+    given = ("--token-file", file) if token is not None else ()
+    done = run_cli("worker", "--master", "127.0.0.1", *given)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert token is None or token not in done.stderr
+
+
+def test_what_may_be_permitted(tmp_path: Path) -> None:
+    """Names of variables, but the token's; folders that are there."""
+    for given, said in (
+        (("--allow-env", TOKEN_VARIABLE), "never"),
+        (("--allow-env", "A B"), "'A B'"),
+        (("--allow-path", tmp_path / "no"), "is no folder here"),
+    ):
+        done = run_cli("worker", "--master", "127.0.0.1", *given, env={TOKEN_VARIABLE: TOKEN})
+        assert done.returncode == 2
+        assert said in done.stderr
+
+
+def test_its_help_says_what_travels() -> None:
+    """Both ways, that it is encrypted, and what the token's owner can do."""
+    said = " ".join(run_cli("worker", "--help").stdout.split())
+    for words in (
+        "from the controller",
+        "from this worker",
+        "encrypted",
+        "Whoever knows the token",
+        "password",
+    ):
+        assert words in said
 
 
 def _child(worker: subprocess.Popen[str]) -> psutil.Process:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -24,6 +25,7 @@ from pinchpoint_infra.ports import free_port
 pytestmark = pytest.mark.alone
 
 RATE = 60
+TOKEN = "a-token-of-the-tests-and-of-nothing-else"
 OPEN = {"model": "open", "rate_per_s": RATE, "arrivals": "constant"}
 CLOSED = {"model": "closed", "users": 6, "think_s": 0.1}
 
@@ -56,6 +58,7 @@ class Crew:
             ("127.0.0.1", listen) if listen else None,
             elsewhere=one,
             journal=str(self.journal),
+            token=TOKEN,
         )
 
     def start(self) -> None:
@@ -122,15 +125,15 @@ def crew(
 
 
 @contextmanager
-def elsewhere(
-    port: int, host: str = "127.0.0.1", inside: tuple[str, ...] = ()
-) -> Iterator[subprocess.Popen[str]]:
+def elsewhere(port: int, token: str = TOKEN, **permits: list[str]) -> Iterator[subprocess.Popen[str]]:
     """A worker as another machine would run it."""
     process = subprocess.Popen(
-        [*inside, sys.executable, "-m", "pinchpoint.loadgen.remote", host, str(port)],
-        stdout=subprocess.PIPE, text=True, start_new_session=True,
+        [sys.executable, "-m", "pinchpoint.loadgen.remote", "127.0.0.1", str(port)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
     try:
+        assert process.stdin is not None
+        print(json.dumps({"token": token, **permits}), file=process.stdin, flush=True)
         yield process
     finally:
         if process.poll() is None:
@@ -248,7 +251,7 @@ def test_a_worker_of_another_version_is_refused(tmp_path: Path, url: str) -> Non
     with crew(tmp_path, url, OPEN, 1, port) as one:
         done = subprocess.run(
             [sys.executable, "-c", script, "127.0.0.1", str(port)],
-            capture_output=True, text=True, timeout=30, check=False,
+            input=json.dumps({"token": TOKEN}), capture_output=True, text=True, timeout=30, check=False,
         )  # fmt: skip
         assert done.returncode == 5, done.stderr
         assert "this is 0.0.1" in done.stdout

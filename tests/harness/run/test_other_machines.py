@@ -14,12 +14,14 @@ from pathlib import Path
 import pytest
 from support import PINCHPOINT, end, require, run_cli, wait_for_line
 
+from pinchpoint.loadgen.permits import TOKEN_VARIABLE
 from pinchpoint.store.read import open_run
 
 pytestmark = pytest.mark.farm
 
 HERE, THERE = "10.231.77.1", "10.231.77.2"
 RATE = 60
+TOKEN = "a-token-of-the-tests-and-of-nothing-else"
 NAMESPACES = "/run/netns"
 PORT, MASTER_PORT = 6399, 5599  # in namespaces of our own every port is free
 
@@ -76,6 +78,7 @@ class Machines:
         """A program on one of the hosts; nothing of it is left."""
         process = subprocess.Popen(
             ["ip", "netns", "exec", where, *command],
+            env={**os.environ, TOKEN_VARIABLE: TOKEN},
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
         )  # fmt: skip
         try:

@@ -1,0 +1,382 @@
+"""The messages between a controller and the load workers of other machines, and what is allowed in them.
+
+A message is JSON: ``{"number": N, "message": {...}}``. Numbers only grow, so that none is taken twice. Both
+sides check every message before they use it; what does not fit is ``Unfit`` and ends its sender alone.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Collection, Mapping
+from typing import Annotated, Any, Generic, Literal, TypeVar
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
+
+from pinchpoint.loadgen.load import Assignment
+from pinchpoint.loadgen.shares import SLOTS
+from pinchpoint.store import histogram
+from pinchpoint.store.schema import OPERATIONS_SCHEMA
+
+LARGEST_BYTES = 16 * 2**20
+"""A second of 800 operations, each with two histograms of 8 KB, fits."""
+
+EVENTS = frozenset(
+    {
+        "crawl_ended",
+        "crawl_joined",
+        "crawl_not_stopped_at_once",
+        "crawl_started",
+        "crawl_state",
+        "crawl_statistics_not_read",
+        "crawler_link_back",
+        "crawler_link_given_up",
+        "crawler_link_lost",
+        "logged",
+        "probe_failed",
+        "probed",
+        "replayed",
+        "statement_failed",
+        "task_failed",
+        "too_many_names",
+        "writes_read_back",
+    }
+)
+"""The events of a load worker. All others are the controller's: a worker cannot forge a phase or a guard."""
+
+_SLACK_S = 60  # a clock that is set while the run goes on, a message that waited
+_END_OF_TIME_S = 2**62  # ``before_s`` of the last second
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # a terminal would obey them
+_EVENT_BYTES = 64 * 1024
+
+
+class Unfit(Exception):  # noqa: N818 -- what the message is
+    """The message is not what this side takes; its text says why."""
+
+
+def _printable(text: str) -> str:
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+Text = Annotated[str, Field(max_length=8192), AfterValidator(_printable)]
+Name = Annotated[str, Field(max_length=1000), AfterValidator(_printable)]
+Count = Annotated[int, Field(ge=0, le=10**9)]
+Utc = Annotated[int, Field(ge=0, le=2**63 - 1)]  # nanoseconds
+Seconds = Annotated[float, Field(ge=0, le=86_400)]
+Figure = Annotated[float, Field(ge=0, le=1e15)]
+Encoded = Annotated[str, Field(max_length=512 * 1024)]
+Slots = Annotated[list[Annotated[int, Field(ge=0, lt=SLOTS)]], Field(max_length=SLOTS)]
+Bins = Annotated[list[Annotated[int, Field(ge=0, le=10_000)]], Field(max_length=10_000)]
+Counts = Annotated[list[Count], Field(max_length=10_000)]
+
+_OneSecond = Annotated[float, Field(ge=1, le=1)]
+_Row = tuple[
+    Annotated[int, Field(ge=0, le=2**40)],  # time_s
+    _OneSecond,  # interval_s
+    Name,  # worker
+    Name,  # scenario
+    Name,  # operation
+    Name,  # outcome
+    Count,
+    Annotated[int, Field(ge=0, le=2**53)],  # bytes
+    Encoded | None,  # service
+    Encoded | None,  # response
+    Count,  # dropped
+]
+_Sample = tuple[Utc, _OneSecond, Name, Name, Name, Figure | None, Figure | None]
+
+
+class _Checked(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+class Hello(_Checked):
+    """What a worker is, before it has joined."""
+
+    type: Literal["hello"]
+    host: Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[A-Za-z0-9_.-]+$")]
+    cores: Annotated[list[Annotated[int, Field(ge=0, le=65_535)]], Field(min_length=1, max_length=65_536)]
+    version: Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9_.+-]+$")]
+
+
+class Waiting(_Checked):
+    """It is there and has no work yet."""
+
+    type: Literal["waiting"]
+
+
+class Pong(_Checked):
+    """The answer to a ping."""
+
+    type: Literal["pong"]
+    sent_ns: Utc
+    utc_ns: Utc
+
+
+class Ready(_Checked):
+    """Every session is open."""
+
+    type: Literal["ready"]
+
+
+class Stopped(_Checked):
+    """The load has ended and all that was measured has been sent."""
+
+    type: Literal["stopped"]
+
+
+class Progress(_Checked):
+    """One scenario's figures of a second: see ``recorder.Seconds.progress``."""
+
+    ok: Count
+    failed: Count
+    skipped: Count
+    dropped: Count
+    p95_s: Seconds | None
+    times: tuple[Bins, Counts]
+    before_s: Annotated[int, Field(ge=0, le=_END_OF_TIME_S)]
+
+    @model_validator(mode="after")
+    def _adds_up(self) -> Progress:
+        bins, counts = self.times
+        if len(bins) != len(counts) or sum(counts) > self.ok:
+            raise ValueError("times: more operations than were ok, or bins without a count")
+        return self
+
+
+class Second(_Checked):
+    """What was measured in a second: rows of the operations table, samples, progress."""
+
+    type: Literal["second"]
+    rows: Annotated[list[_Row], Field(max_length=20_000)]
+    samples: Annotated[list[_Sample], Field(max_length=20_000)]
+    progress: Annotated[dict[Name, Progress], Field(max_length=1000)]
+
+
+class Event(_Checked):
+    """An event of a scenario, with fields of its own."""
+
+    model_config = ConfigDict(extra="allow")
+
+    __pydantic_extra__: dict[str, JsonValue]
+
+    type: Literal["event"]
+    event: Name
+    scenario: Name
+
+    @model_validator(mode="after")
+    def _of_a_worker(self) -> Event:
+        if self.event not in EVENTS:
+            raise ValueError("no event of a load worker")
+        if {"worker", "time"} & set(self.__pydantic_extra__):
+            raise ValueError("worker and time are the controller's to say")
+        if len(json.dumps(self.__pydantic_extra__)) > _EVENT_BYTES:
+            raise ValueError(f"more than {_EVENT_BYTES} bytes")
+        return self
+
+
+class Working(_Checked):
+    """Whether a scenario has work left here."""
+
+    type: Literal["working"]
+    scenario: Name
+    working: bool
+
+
+class Busy(_Checked):
+    """How long it may look for what the load did, after it."""
+
+    type: Literal["busy"]
+    for_s: Seconds
+
+
+class Failed(_Checked):
+    """It cannot go on."""
+
+    type: Literal["failed"]
+    kind: Literal["environment", "recorder"]
+    why: Text
+
+
+FromWorker = Annotated[
+    Hello | Waiting | Pong | Ready | Second | Event | Working | Busy | Stopped | Failed,
+    Field(discriminator="type"),
+]
+
+
+class Refused(_Checked):
+    """The controller takes no more from this worker."""
+
+    refused: Text
+
+
+class Ping(_Checked):
+    """A question for the time."""
+
+    ping: Utc
+
+
+class Tick(_Checked):
+    """The controller is there."""
+
+    tick: Literal[True]
+
+
+class Work(_Checked):
+    """What is to be done."""
+
+    model_config = ConfigDict(strict=False)  # JSON has no tuples
+
+    assignment: Assignment
+
+    @model_validator(mode="after")
+    def _fits(self) -> Work:
+        work = self.assignment
+        if work.journal or work.cores:
+            raise ValueError("assignment: a journal or cores are for workers of the controller's machine")
+        if len(work.scenarios) > 1000 or not set(work.slots) | set(work.ranks) <= set(work.scenarios):
+            raise ValueError("assignment: shares of scenarios that are not in it")
+        for given in work.scenarios.values():
+            if set(given) != {"use", "params", "load", "repeat_s"} or not isinstance(given["use"], str):
+                raise ValueError("assignment: a scenario is use, params, load and repeat_s")
+        return self
+
+
+class Begin(_Checked):
+    """When the load of some scenarios begins."""
+
+    begin: Annotated[list[Name], Field(max_length=1000)]
+    at_ns: Utc
+
+
+class Hold(_Checked):
+    """When loads in steps climb no further."""
+
+    hold: dict[Name, Annotated[float, Field(ge=0, le=1e9)]]
+
+
+class Share(_Checked):
+    """A part of a scenario's load."""
+
+    slots: Slots
+    from_ns: Utc
+    since_ns: Utc | None
+
+
+class Own(_Checked):
+    """The parts that are done here from now on."""
+
+    own: Annotated[dict[Name, Share], Field(max_length=1000)]
+
+
+class Stop(_Checked):
+    """The load ends."""
+
+    stop: Literal[True]
+
+
+FromController = Refused | Ping | Tick | Work | Begin | Hold | Own | Stop
+
+_T = TypeVar("_T")
+
+
+class _Numbered(_Checked, Generic[_T]):
+    number: Annotated[int, Field(ge=0, le=2**63 - 1)]
+    message: _T
+
+
+_FROM_WORKER: TypeAdapter[_Numbered[Any]] = TypeAdapter(_Numbered[FromWorker])
+_FROM_CONTROLLER: TypeAdapter[_Numbered[Any]] = TypeAdapter(_Numbered[FromController])
+
+
+class Sender:
+    """Numbers messages. The first number is the time: a sender that starts anew does not begin below."""
+
+    def __init__(self) -> None:
+        self._number = time.time_ns()
+
+    def encoded(self, message: Mapping[str, Any]) -> bytes:
+        """The message as it travels."""
+        self._number += 1
+        return json.dumps({"number": self._number, "message": message}, default=str).encode()
+
+
+class Receiver:
+    """Checks the messages of one sender."""
+
+    def __init__(self, adapter: TypeAdapter[_Numbered[Any]]) -> None:
+        self._adapter = adapter
+        self._number = -1
+
+    @classmethod
+    def of_worker(cls) -> Receiver:
+        """For what a worker sends."""
+        return cls(_FROM_WORKER)
+
+    @classmethod
+    def of_controller(cls) -> Receiver:
+        """For what a controller sends."""
+        return cls(_FROM_CONTROLLER)
+
+    def taken(self, data: bytes) -> Any:
+        """The message. Raises ``Unfit``."""
+        if len(data) > LARGEST_BYTES:
+            raise Unfit(f"a message of {len(data):,} bytes; allowed: {LARGEST_BYTES:,}")
+        try:
+            found = self._adapter.validate_json(data)
+        except ValidationError as error:
+            raise Unfit(_first(error)) from error
+        if found.number <= self._number:
+            raise Unfit("a message that was sent before")
+        self._number = found.number
+        return found.message
+
+
+def _first(error: ValidationError) -> str:
+    """The first thing that is wrong, without what was found: that may be a secret, or long."""
+    one = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    where = ".".join(str(part) for part in one["loc"][:6] if part != "message")
+    return _printable(f"{where[:200]}: {one['msg'][:200]}" if where else one["msg"][:200])
+
+
+def check_second(
+    second: Second, worker: str, scenarios: Collection[str], joined_s: float, now_s: float
+) -> None:
+    """Raises ``Unfit`` unless the second is this worker's, of its scenarios and this time, and adds up."""
+    earliest, latest = joined_s - _SLACK_S, now_s + _SLACK_S
+    names = [field.name for field in OPERATIONS_SCHEMA]
+    for row in (dict(zip(names, values, strict=True)) for values in second.rows):
+        if row["worker"] != worker or row["scenario"] not in scenarios:
+            raise Unfit("rows: operations of another worker, or of a scenario that is not its own")
+        if not earliest <= row["time_s"] <= latest:
+            raise Unfit("rows: operations of another time than the run's")
+        for name in ("service", "response"):
+            _check_histogram(name, row[name], row["count"])
+    for time_ns, _, host, metric, instance, _, _ in second.samples:
+        if host != worker or not metric.startswith("generator.") or instance not in {"", *scenarios}:
+            raise Unfit("samples: of another host than the worker, or no metric of a load worker")
+        if not earliest <= time_ns / 1e9 <= latest:
+            raise Unfit("samples: of another time than the run's")
+    if not set(second.progress) <= set(scenarios):
+        raise Unfit("progress: of a scenario that is not its own")
+
+
+def _check_histogram(name: str, text: str | None, most: int) -> None:
+    if text is None:
+        return
+    try:
+        values = histogram.checked_count(text)
+    except ValueError as error:
+        raise Unfit(f"rows: {name}: {error}") from error
+    if values > most:
+        raise Unfit(f"rows: {name}: more times than operations")

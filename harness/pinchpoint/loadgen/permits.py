@@ -1,0 +1,185 @@
+"""What a load worker's operator permits: who gives it work (a token), which variables and files that uses.
+
+The token is a secret that the controller and its workers share. It comes from the environment or from a
+file, never from the command line, which every user of a host can read.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
+
+from pinchpoint.errors import InputError
+from pinchpoint.loadgen.load import Assignment
+from pinchpoint.loadgen.locustfile import is_locustfile, scenario_class
+from pinchpoint.plan import expand
+from pinchpoint.plan.endpoints import FILE_OPTIONS
+from pinchpoint.plan.expand import SCHEMES, variables
+from pinchpoint_scenarios.errors import ScenarioError
+from pinchpoint_scenarios.storage_probe.scenario import DISK
+
+TOKEN_VARIABLE = "PINCHPOINT_WORKER_TOKEN"  # noqa: S105 -- the variable's name
+_TOKEN = re.compile(r"[!-~]{32,256}")
+_MAKE_ONE = "python3 -c 'import secrets; print(secrets.token_urlsafe())'"
+_VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PASSWORDS = ("password", "pwd")  # in a URL's query: they may hold a slash, and name no file
+
+# A worker's process needs these to run at all; none of them is a secret.
+_BASIC = re.compile(
+    r"PATH|HOME|USER|LOGNAME|LANG|LANGUAGE|LC_[A-Z]+|TZ|TMPDIR|LD_LIBRARY_PATH|SSL_CERT_(FILE|DIR)"
+    r"|ODBCSYSINI|ODBCINI|VIRTUAL_ENV|PYTHON[A-Z]+"
+)
+
+
+def new_token() -> str:
+    """A token that no one can guess."""
+    return secrets.token_urlsafe()
+
+
+def given_token(file: Path | None) -> str | None:
+    """The token that the operator gives, by file or by environment; None: there is none.
+
+    The variable is removed from this process's environment: what is started from here must not inherit it.
+
+    Raises:
+        InputError: it cannot be read, other users may read it, or it is too short to be secret.
+    """
+    from_environment = os.environ.pop(TOKEN_VARIABLE, None)
+    if file is None:
+        return None if from_environment is None else _checked(TOKEN_VARIABLE, from_environment)
+    try:
+        with file.open("rb") as opened:
+            mode = os.fstat(opened.fileno()).st_mode
+            text = opened.read(4096).decode("ascii", errors="replace")
+    except OSError as error:
+        raise InputError(f"--token-file: {file} cannot be read: {error.strerror}; check the path") from error
+    if mode & (stat.S_IROTH | stat.S_IWOTH) and stat.S_ISREG(mode):
+        raise InputError(
+            f"--token-file: every user of this machine may read or write {file}; allowed: its owner and "
+            f"group alone: chmod 600 {file}"
+        )
+    return _checked(f"--token-file: {file}", text.strip())
+
+
+def _checked(where: str, token: str) -> str:
+    if not _TOKEN.fullmatch(token):
+        raise InputError(
+            f"{where}: found {len(token)} characters; a token has 32 to 256 letters, digits and signs "
+            f"without white space; make one: {_MAKE_ONE}"
+        )
+    return token
+
+
+def child_environment(
+    permitted: tuple[str, ...] = (), environ: Mapping[str, str] = os.environ
+) -> dict[str, str]:
+    """The environment of a process that speaks with other machines: what any needs, and what is permitted."""
+    return {name: value for name, value in environ.items() if name in permitted or _BASIC.fullmatch(name)}
+
+
+@dataclass(frozen=True, slots=True)
+class Permits:
+    """What work from another machine may use here.
+
+    Attributes:
+        variables: names of environment variables that may be filled into endpoints.
+        folders: absolute folders; files in them, and in their folders, may be read and written.
+    """
+
+    variables: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
+
+    @classmethod
+    def given(cls, variables: tuple[str, ...], folders: tuple[Path, ...]) -> Permits:
+        """As the command line has them. Raises InputError."""
+        for name in variables:
+            if not _VARIABLE_NAME.fullmatch(name) or name == TOKEN_VARIABLE:
+                raise InputError(
+                    f"--allow-env: found {name!r}; allowed: the name of one variable, such as PGPASSWORD, "
+                    f"and never {TOKEN_VARIABLE}"
+                )
+        for folder in folders:
+            if not folder.is_dir():
+                raise InputError(f"--allow-path: {folder} is no folder here; check the path")
+        return cls(tuple(dict.fromkeys(variables)), tuple(str(folder.resolve()) for folder in folders))
+
+    def check(self, assignment: Assignment, machine: str) -> None:
+        """Raises InputError that names every variable and file that the work uses without permission."""
+        if problems := [f"worker on {machine}: {why}" for why in self._refusals(assignment)]:
+            raise InputError(*dict.fromkeys(problems))
+
+    def _refusals(self, assignment: Assignment) -> Iterator[str]:
+        refused = False
+        for where, name in named_variables(assignment.endpoints):
+            if name not in self.variables:
+                refused = True
+                yield (
+                    f"{where} uses the variable {name}, which this worker may not use; its operator permits "
+                    f"it with: pinchpoint worker --allow-env {name}"
+                )
+        if refused:
+            return  # paths are known only once variables are filled in
+        for where, path in named_paths(assignment):
+            if not self._may_use(path):
+                yield (
+                    f"{where} uses {path}, which this worker may not use; its operator permits it with: "
+                    f"pinchpoint worker --allow-path {folder_of(path)}"
+                )
+
+    def _may_use(self, path: str) -> bool:
+        return any(Path(path).resolve().is_relative_to(folder) for folder in self.folders)
+
+
+def folder_of(path: str) -> Path:
+    """The folder to permit so that a file, or a folder, may be used."""
+    found = Path(path)
+    return found if found.is_dir() else found.parent
+
+
+def named_variables(endpoints: Mapping[str, Mapping[str, str]]) -> Iterator[tuple[str, str]]:
+    """(place, variable) of every ``${VARIABLE}`` in a farm's endpoints."""
+    for endpoint, given in endpoints.items():
+        for key, text in given.items():
+            for name in variables(text):
+                yield f"endpoints.{endpoint}.{key}", name
+
+
+def named_paths(assignment: Assignment) -> Iterator[tuple[str, str]]:
+    """(place, path) of every file and folder of this machine that the work uses. Raises InputError."""
+    for name, given in assignment.endpoints.items():
+        yield from _endpoint_paths(name, given)
+    for name, planned in assignment.scenarios.items():
+        use = planned["use"]
+        if is_locustfile(use):
+            yield f"scenarios.{name}.use", use
+        try:
+            params = scenario_class(use).params_model.model_validate(planned["params"])
+        except (ScenarioError, ValueError) as error:
+            raise InputError(f"scenarios.{name}: {error}") from error
+        for path in params.paths():
+            yield f"scenarios.{name}.params", path
+
+
+def _endpoint_paths(name: str, given: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    where = f"endpoints.{name}"
+    if name.startswith(DISK):
+        yield where, given["url"]
+        return
+    if name not in SCHEMES:
+        raise InputError(f"{where}: no such endpoint; allowed: {', '.join(SCHEMES)}")
+    endpoint = expand(name, given)
+    if endpoint.url and "://" not in endpoint.url:
+        yield f"{where}.path", endpoint.url
+    for key in FILE_OPTIONS:
+        if key in endpoint.options:
+            yield f"{where}.{key}", endpoint.options[key]
+    # Drivers take files from the query: a key, a password file, a library to load.
+    for key, value in parse_qsl(urlsplit(endpoint.url).query):
+        if ("/" in value or value.startswith("~")) and key.lower() not in _PASSWORDS:
+            yield f"{where}.url, {key}", value
