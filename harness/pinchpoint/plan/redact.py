@@ -8,10 +8,15 @@ from typing import Any
 
 HIDDEN = "***"
 
-_SECRET_KEY = re.compile(r"pass(word|wd|phrase)?$|pwd$|secret|token|api_?key|credential", re.IGNORECASE)
-_AUTHORITY = re.compile(r"(?<=://)(?P<user>[^:@/?#\s]*):(?P<password>[^@/?#\s]*(?:@[^@/?#\s]*)*)@")
-# A password with an unencoded '/', '?' or '#' is no valid URL, but shows the secret all the same.
-_BROKEN_AUTHORITY = re.compile(r"(?<=://)(?P<user>[^:@/?#\s]*):(?P<password>(?!\d*(?:[/?#]|$)).*)@")
+_SECRET_KEY = re.compile(
+    r"pass(word|wd|phrase)?$|pwd$|secret|token|cookie|api_?key|private_?key|credential|authorization",
+    re.IGNORECASE,
+)
+# An unencoded '@', '/', '?' or '#' in a password makes the URL invalid. A password ends at the last '@' before
+# white space or the next URL. Where there is none before white space, it ends at the last '@' behind it.
+_USER = r"(?<=://)(?P<user>[^:@/?#\s]*):(?!\d*(?:[/?#\s]|$))"
+_AUTHORITY = re.compile(rf"{_USER}(?P<password>(?:(?!://)\S)*)@")
+_BROKEN_AUTHORITY = re.compile(rf"{_USER}(?P<password>(?:(?!://).)*)@", re.DOTALL)
 _QUERY = re.compile(
     r"(?P<key>[?&;][^=&;\s]*(?:pass|pwd|secret|token|key)[^=&;\s]*=)(?P<password>[^&;#\s]*)", re.IGNORECASE
 )

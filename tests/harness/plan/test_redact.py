@@ -15,6 +15,10 @@ from pinchpoint.plan.redact import redacted_text
         ("postgresql://loader:p@w@sql1/db", "postgresql://loader:***@sql1/db"),
         ("valkey://:pw@c1:6379/0", "valkey://:***@c1:6379/0"),
         ("postgresql://u:p/w#x@h/db", "postgresql://u:***@h/db"),
+        ("postgresql://u:p@pw/pw?x@db1/app", "postgresql://u:***@db1/app"),
+        ("postgresql://u:%pw/x@db1/app", "postgresql://u:***@db1/app"),
+        ("a://u:pw@h1/x, b://v:p@pw@h2/y", "a://u:***@h1/x, b://v:***@h2/y"),
+        ("http://host:8080 is closed, says a@b", "http://host:8080 is closed, says a@b"),
         ("postgresql://u:${PW}@h/db", "postgresql://u:${PW}@h/db"),
         ("postgresql://u:x${PW}@h/db", "postgresql://u:***@h/db"),
         ("postgresql://h/db?user=u&password=pw&x=1", "postgresql://h/db?user=u&password=***&x=1"),
@@ -34,6 +38,7 @@ def test_secret_keys_are_hidden_at_any_depth() -> None:
     """Keys decide, not places; the original is left as it was."""
     data = {
         "password": "pw",
+        "cookies": "FedAuth=pw",
         "token": "${TOKEN}",
         "a": [{"api_key": 5, "url": "http://u:pw@h/"}, "http://u:pw@h/"],
         "name": "n",
@@ -41,6 +46,7 @@ def test_secret_keys_are_hidden_at_any_depth() -> None:
     }
     assert redacted(data) == {
         "password": "***",
+        "cookies": "***",
         "token": "${TOKEN}",
         "a": [{"api_key": "***", "url": "http://u:***@h/"}, "http://u:***@h/"],
         "name": "n",

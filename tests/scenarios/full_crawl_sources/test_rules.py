@@ -178,12 +178,22 @@ def test_pauses_that_make_no_sense_are_none(text: str, delay_s: float) -> None:
         b"<a>&b;</a>",
         b"<?xml version='1.0' encoding='made-up'?><urlset/>",
         b"<?xml version='1.0' encoding='big5'?><urlset/>",
+        b"<!DOCTYPE urlset><urlset/>",
+        "<?xml version='1.0' encoding='utf-16'?><!DOCTYPE urlset><urlset/>".encode("utf-16-le"),
     ],
 )
 def test_a_broken_sitemap_is_a_failure(content: bytes) -> None:
     """Not an empty one."""
     with pytest.raises(Failure, match="bad_answer"):
         entries(content, "/sitemap.xml")
+
+
+def test_a_chain_of_entities_in_a_sitemap_is_refused() -> None:
+    """60,000 entities, each of which names the one before, crash expat before 2.7; the process stays up."""
+    chain = "".join(f'<!ENTITY e{at} "&e{at - 1};">' for at in range(1, 60_000))
+    bomb = f'<!DOCTYPE u [<!ENTITY e0 "x">{chain}]><u><url><loc>&e59999;</loc></url></u>'
+    with pytest.raises(Failure, match="it has a DOCTYPE"):
+        entries(bomb.encode(), "/sitemap.xml")
 
 
 def test_retry_after() -> None:

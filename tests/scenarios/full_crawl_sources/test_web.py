@@ -16,6 +16,8 @@ from pinchpoint_scenarios.errors import ScenarioError
 from pinchpoint_scenarios.full_crawl.failures import Failure, Skipped
 from pinchpoint_scenarios.full_crawl.params import FullCrawlParams, SourceParams
 from pinchpoint_scenarios.full_crawl.sources import Fetched, Item, Repository, repository
+from pinchpoint_scenarios.full_crawl.sources.web import Web
+from pinchpoint_scenarios.full_crawl.urls import canonical
 
 ROBOTS = """User-agent: *
 Disallow: /private/
@@ -185,3 +187,31 @@ def test_ntlm_is_not_for_web_sites() -> None:
     endpoint = Endpoint("web", "http://127.0.0.1:1", {"auth": "ntlm", "user": "a", "password": "b"})
     with pytest.raises(ScenarioError, match="auth ntlm is not for web sites"):
         repository(SourceParams(kind="web"), endpoint, FullCrawlParams())
+
+
+@pytest.mark.parametrize(
+    ("url", "sent"),
+    [
+        ("https://site/deep/page", True),
+        ("https://SITE:443/page", True),
+        ("http://site/page", False),
+        ("http://site:443/page", False),
+        ("https://site:8443/page", False),
+        ("https://other/page", False),
+    ],
+)
+@pytest.mark.parametrize(
+    "login",
+    [
+        {"auth": "basic", "user": "u", "password": "canary"},
+        {"auth": "bearer", "token": "canary"},
+        {"auth": "cookies", "cookies": "FedAuth=canary"},
+    ],
+)
+def test_a_login_goes_to_its_own_origin_alone(url: str, sent: bool, login: dict[str, str]) -> None:
+    """Scheme, host and port are compared: a link from https to http sends no login in clear."""
+    site = Web(Endpoint("web", "https://site/", login), SourceParams(kind="web"), FullCrawlParams())
+    source = site.connect()
+    http = source._http(canonical(url) or "")
+    head = http._head.lower()
+    assert ("authorization:" in head or "cookie:" in head) is sent

@@ -121,7 +121,7 @@ class WebSource:
 
     A document's ``detail`` is how many links it is away from the start, or from a sitemap, and behind a ``+``
     how many redirects in a row led to it. One request is made for each item; a redirect is one more item, not
-    followed on the spot. A login's headers go to the start's own host alone.
+    followed on the spot. A login's headers go to the start's own scheme, host and port alone.
 
     Args:
         site: what its process knows.
@@ -336,7 +336,7 @@ class WebSource:
                 self._https.pop(next(iter(self._https))).close()
                 self._near = None  # it may have been that one
             headers = {"User-Agent": self._site.source.user_agent, "Accept": "*/*"}
-            if host_of(url) == host_of(self._site.start):
+            if origin == origin_of(self._site.start):
                 headers |= self._site.login
             found = self._https[origin] = Http(origin, timeout_s=self._site.timeout_s, headers=headers)
         return found
