@@ -12,8 +12,9 @@ _SECRET_KEY = re.compile(
     r"pass(word|wd|phrase)?$|pwd$|secret|token|cookie|api_?key|private_?key|credential|authorization",
     re.IGNORECASE,
 )
-# An unencoded '@', '/', '?' or '#' in a password makes the URL invalid. So a password ends at the last '@'
-# before white space or the next URL. Where there is none before white space, it ends at the last '@' behind it.
+# An unencoded '@', '/', '?' or '#' in a password makes the URL invalid.
+# So a password ends at the last '@' before white space or the next URL.
+# Where there is none before white space, it ends at the last '@' behind it.
 _USER = r"(?<=://)(?P<user>[^:@/?#\s]*):(?!\d*(?:[/?#\s]|$))"
 _AUTHORITY = re.compile(rf"{_USER}(?P<password>(?:(?!://)\S)*)@")
 _BROKEN_AUTHORITY = re.compile(rf"{_USER}(?P<password>(?:(?!://).)*)@", re.DOTALL)
