@@ -79,7 +79,7 @@ class Address:
             if user is not None:
                 raise OptionError("user", f"found {user!r} beside {host!r}; allowed: one of the two")
             user, _, host = host.rpartition("@")
-            if not user or not host:
+            if not user or not host or host.startswith("-"):
                 raise OptionError("address", f"found {options['address']!r}; allowed: HOST or USER@HOST")
         port = options.get("port")
         if port is not None and (type(port) is not int or not 1 <= port <= 65535):

@@ -7,6 +7,8 @@ killed first. Each command is a connection of its own, and leaves its process id
 
 from __future__ import annotations
 
+import base64
+import re
 import shlex
 import subprocess
 import tempfile
@@ -36,18 +38,21 @@ _NO_FOLDER = 3
 _PATH = "PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin; export PATH"
 
 _LOOK = (
-    'p={path}; [ -n "$p" ] || p=$(grep "^/dev/{device}[0-9p]* " /proc/mounts | head -n 1 | cut -d " " -f 2); '
-    '[ -n "$p" ] || {{ echo unmounted; exit 0; }}; cd "$p" 2>/dev/null || {{ echo missing "$p"; exit 0; }}; '
+    "p={path}; d={device}; "
+    '[ -n "$p" ] || while read -r from at rest; do case $from in "$d"|"$d"[0-9]|"$d"[0-9][0-9]|'
+    '"$d"p[0-9]|"$d"p[0-9][0-9]) p=$(printf %bx "$at"); p=${{p%x}}; break;; esac; done < /proc/mounts; '
+    '[ -n "$p" ] || {{ echo unmounted; exit 0; }}; cd -- "$p" 2>/dev/null || {{ echo missing; exit 0; }}; '
     "[ -w . ] || {{ echo forbidden; exit 0; }}; "
     's=$(df -Pk . | tail -n 1); n=$(basename "$(readlink -f "${{s%% *}}")"); b=/sys/class/block/$n; '
     'if [ -e "$b/partition" ]; then n=$(basename "$(readlink -f "$b/..")"); fi; [ -e "$b" ] || n=; '
-    "echo ok; pwd; hostname; id -u; grep MemTotal /proc/meminfo; "
-    'stat -f -c %T . || echo; echo "$n"; cat "/sys/class/block/$n/device/model" 2>/dev/null || true'
+    "echo ok; hostname; id -u; grep MemTotal /proc/meminfo; stat -f -c %T . || echo; "
+    'echo "$n"; cat "/sys/class/block/$n/device/model" 2>/dev/null || echo; pwd'
 )
-"""Where the disk is mounted, who we are there, and what there is: one line each."""
+"""Where the disk is mounted, who we are there, and what there is: one line each; the folder comes last, as
+its name may hold line ends. In /proc/mounts a space is ``\\040``, which ``%b`` reads."""
 
 _KEEP = (
-    'cd {parent} || exit 3; f={folder}; trap "" HUP PIPE; refuse() {{ echo "refused $1"; exit 0; }}; '
+    'cd -- {parent} || exit 3; f={folder}; trap "" HUP PIPE; refuse() {{ echo "refused $1"; exit 0; }}; '
     "if [ -L $f ]; then refuse theirs; fi; "
     "if [ -e $f ]; then grep -q pid $f/{owner} 2>/dev/null || refuse theirs; "
     "o=$(grep -o '\"pid\": *[0-9]*' $f/{owner} | grep -o '[0-9]*$'); "
@@ -63,12 +68,28 @@ _KEEP = (
 )
 
 _RUN = (
-    "cd {folder} || exit {gone}; {path}; LC_ALL=C; export LC_ALL; "
+    "cd -- {folder} || exit {gone}; {path}; LC_ALL=C; export LC_ALL; "
     "command -v {program} >/dev/null || exit {missing}; "
     "sh -c {command}; s=$?; rm -f running; [ $s != {gone} ] || s=1; exit $s"
 )
 
-_BRING = 'cd {folder} && for f in log_*.log; do if [ -f $f ]; then echo "== $f"; cat $f; rm -f $f; fi; done'
+_BRING = (
+    'cd -- {folder} && for f in log_*.log; do if [ -f $f ]; then echo "== $f"; cat $f; rm -f $f; fi; done'
+)
+
+
+_OTHERWISE = re.compile(r"[\r\n!\\]|[^\x00-\x7f]")
+
+
+def _command(script: str) -> str:
+    """A command that runs a script, whatever characters the paths in it have and whatever the login shell is.
+
+    What csh and fish read otherwise than ``sh`` does travels as base64, and so does what is not ASCII.
+    """
+    if _OTHERWISE.search(script):
+        encoded = base64.b64encode(script.encode("utf-8", "surrogateescape")).decode("ascii")
+        script = f'eval "$(echo {encoded} | base64 -d)"'
+    return ssh.shell(script)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +111,10 @@ class Looked:
 
 def look(address: Address, path: str | None, device: str | None, farm: str, disk: str) -> Looked:
     """What is known of the disk there. Raises InputError, FarmUnavailable."""
-    script = _LOOK.format(path=shlex.quote(path or ""), device=device or "none")
+    node = f"/dev/{(device or 'none').removeprefix('/dev/')}"
+    script = _LOOK.format(path=shlex.quote(path or ""), device=shlex.quote(node))
     try:
-        said = ssh.run(address, ssh.shell(script)).splitlines()
+        said = ssh.run(address, _command(script)).split("\n", 7)
     except CollectorError as error:
         raise FarmUnavailable(str(error)) from error
     state = said[0].split(" ")[0] if said else ""
@@ -103,17 +125,18 @@ def look(address: Address, path: str | None, device: str | None, farm: str, disk
     }
     if state in wrong:
         raise InputError(f"{disk} on {address}: {wrong[state]}")
-    if state != "ok" or len(said) < 7:
+    if state != "ok" or len(said) < 8:
         raise FarmUnavailable(
             f"{address}: did not tell about {disk}: {' '.join(said)[:200] or 'it said nothing'}"
         )
-    folder, host, user, memory, file_system, name, *model = said[1:]
+    host, user, memory, file_system, name, model, folder = said[1:]
+    folder = folder.removesuffix("\n")
     where = Where(
         folder=folder,
         host=host,
         device=name or None,
         file_system=file_system or None,
-        model=model[0].strip() if model else None,
+        model=model.strip() or None,
         farm=farm,
         disk=disk,
     )
@@ -168,7 +191,7 @@ class There:
             command=shlex.quote(f"echo $$ > running; exec {shlex.join(command)}"),
         )
         try:
-            said = run(ssh.argv(self.address, ssh.shell(script)), self.copies, stop)
+            said = run(ssh.argv(self.address, _command(script)), self.copies, stop)
         except Stopped:
             self.tell("stop")
             raise
@@ -190,7 +213,7 @@ class There:
         """Logs of the last command, copied; they are removed there."""
         script = _BRING.format(folder=shlex.quote(str(self.folder)))
         try:
-            said = ssh.run(self.address, ssh.shell(script))
+            said = ssh.run(self.address, _command(script))
         except CollectorError as error:
             raise FarmUnavailable(str(error)) from error
         for part in said.split("== ")[1:]:
@@ -240,7 +263,7 @@ def _kept(address: Address, looked: Looked, needed_bytes: int) -> Iterator[subpr
     )
     try:
         keeper = subprocess.Popen(
-            ssh.argv(address, ssh.shell(script)),
+            ssh.argv(address, _command(script)),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

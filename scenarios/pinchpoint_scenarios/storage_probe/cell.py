@@ -8,6 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+FILE = "probe.data"
+"""The file's name in the probe's folder. Tools run in that folder and get this name, never the folder's path:
+fio takes a ``:`` in a path for the end of one file's name and the beginning of another's."""
+
 Role = Literal["log", "data", "tempdb"]
 """What kind of disk such I/O belongs to: of a log nobody can issue more at once."""
 
@@ -100,7 +104,7 @@ class Place:
     @property
     def file(self) -> Path:
         """The file that I/O goes to."""
-        return self.folder / "probe.data"
+        return self.folder / FILE
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,11 @@ class Tool(Protocol):
         ...
 
     def commands(self, job: Job, place: Place) -> Sequence[Sequence[str]]:
-        """What is run, one after the other; the last one measures, what stands before makes ready."""
+        """What is run, one after the other; the last one measures, what stands before makes ready.
+
+        All commands run in ``place.folder`` and name files relative to it: a path may hold characters that
+        a tool reads as its own syntax.
+        """
         ...
 
     def read(self, job: Job, place: Place, stdout: str, stderr: str) -> Mapping[Cell, Measured]:

@@ -58,6 +58,7 @@ def test_user_at_host() -> None:
         ({"address": "sql1 reboot"}, "address: found 'sql1 reboot'"),
         ({"address": "a@sql1", "user": "b"}, "user: found 'b' beside 'a@sql1'"),
         ({"address": "@sql1"}, "allowed: HOST or USER@HOST"),
+        ({"address": "root@-oProxyCommand=reboot"}, "allowed: HOST or USER@HOST"),
         ({"address": "sql1", "port": "22"}, "port: found '22'; allowed: a number from 1 to 65535"),
         ({"address": "sql1", "port": True}, "port: found True"),
         ({"address": "sql1", "identity": "key"}, "identity: found 'key'; allowed: an absolute path"),

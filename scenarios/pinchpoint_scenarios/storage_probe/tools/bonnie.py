@@ -38,7 +38,7 @@ LARGEST_SMALL_BYTES, _SMALLEST_BYTES = 16384, 8192  # seed C: files of 8 to 16 K
 
 
 class Bonnie:
-    """Works in the probe's folder; removes what it made. Characters one by one are left out: that is CPU."""
+    """Works in the folder it runs in; removes what it made. No single characters: those test the CPU."""
 
     name = program = package = "bonnie++"
 
@@ -58,7 +58,7 @@ class Bonnie:
             sizes = ["-s0", f"-n{small}:{LARGEST_SMALL_BYTES}:{_SMALLEST_BYTES}:{small}"]
         memory = [f"-r{_memory_mib(place)}"]
         user = ["-uroot"] if place.root else []
-        return [[self.program, "-q", "-f", "-mprobe", f"-d{place.folder}", *sizes, *memory, *user]]
+        return [[self.program, "-q", "-f", "-mprobe", "-d.", *sizes, *memory, *user]]
 
     def read(self, job: Job, place: Place, stdout: str, stderr: str) -> Mapping[Cell, Measured]:  # noqa: ARG002 -- Tool's
         """The CSV; a figure that was too fast to tell has no cell."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from ..cell import Cell, Job, Measured, Place
+from ..cell import FILE, Cell, Job, Measured, Place
 from ..tool import ToolFailed, last_words
 
 _BLOCK = 2**20
@@ -30,11 +30,11 @@ class Dd:
         """Before reading, the page cache is told to let go of the file (``oflag=nocache``, no data)."""
         if job.options["of"] == "write":
             return [self._write(place)]
-        let_go = [self.program, f"of={place.file}", "oflag=nocache", "conv=notrunc,fdatasync", "count=0"]
-        return [let_go, [self.program, f"if={place.file}", "of=/dev/null", *_blocks(place)]]
+        let_go = [self.program, f"of={FILE}", "oflag=nocache", "conv=notrunc,fdatasync", "count=0"]
+        return [let_go, [self.program, f"if={FILE}", "of=/dev/null", *_blocks(place)]]
 
     def _write(self, place: Place) -> list[str]:
-        how = ["if=/dev/zero", f"of={place.file}", "oflag=direct", "conv=notrunc,fdatasync"]
+        how = ["if=/dev/zero", f"of={FILE}", "oflag=direct", "conv=notrunc,fdatasync"]
         return [self.program, *how, *_blocks(place)]
 
     def read(self, job: Job, place: Place, stdout: str, stderr: str) -> Mapping[Cell, Measured]:  # noqa: ARG002 -- Tool's

@@ -7,9 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..cell import Cell, Job, Measured, Place, Series
+from ..cell import FILE, Cell, Job, Measured, Place, Series
 from ..tool import ToolFailed, last_words
 
+_LOG = "log"
+"""What the names of its logs begin with; they lie in the folder it runs in."""
 LONG_S = 3600.0
 """From so long on a job's course is kept in steps of ten seconds instead of one."""
 _SHORTEST_STEPS = 5
@@ -63,16 +65,15 @@ class Fio:
             how.append(f"--percentage_random={round(cell.random_ratio * 100)}")
         if job.flush_every:
             how.append(f"--fdatasync={job.flush_every}")
-        log = place.folder / "log"
-        logs = [f"--write_iops_log={log}", f"--write_lat_log={log}", f"--log_avg_msec={_step_ms(job)}"]
+        logs = [f"--write_iops_log={_LOG}", f"--write_lat_log={_LOG}", f"--log_avg_msec={_step_ms(job)}"]
         return [[*self._begin("cell", place), *how, *logs, "--per_job_logs=0"]]
 
     def read(self, job: Job, place: Place, stdout: str, stderr: str) -> Mapping[Cell, Measured]:
         """Its JSON, and its two logs, which are removed."""
         step_s = _step_ms(job) / 1000
-        logs = {name: _taken(place.folder / f"log_{name}.log") for name in ("iops", "lat")}
+        logs = {name: _taken(place.folder / f"{_LOG}_{name}.log") for name in ("iops", "lat")}
         for name in ("slat", "clat"):
-            (place.folder / f"log_{name}.log").unlink(missing_ok=True)
+            (place.folder / f"{_LOG}_{name}.log").unlink(missing_ok=True)
         series = course(logs["iops"], logs["lat"], step_s)
         asked_s = None if job.cell.outstanding == 1 else job.seconds
         return {job.cell: measured(stdout, stderr, job.cell.block_bytes or 0, series, asked_s)}
@@ -91,7 +92,7 @@ class Fio:
         return [
             self.program,
             f"--name={name}",
-            f"--filename={place.file}",
+            f"--filename={FILE}",
             f"--size={place.size_bytes}",
             "--output-format=json+",
             "--eta=never",
