@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import time
+import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
 
 import requests
 from requests.auth import AuthBase, HTTPBasicAuth
+from urllib3.exceptions import HTTPError
 
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.exporters.answer import data_of, matrix, partial, vector
 from pinchpoint_collectors.exporters.means import Series
 
 CONNECT_S, ANSWER_S = 3.0, 10.0
+_LARGEST_BYTES = 64 * 2**20
+"""An answer is no larger: the series of a farm's machines have some MB."""
 _HALF_MS = 500_000
 """The server tells its time in whole milliseconds, cut off."""
 
@@ -48,7 +53,7 @@ class Server:
         self._where = where
         self._url, login = _taken_apart(where, url)
         self._session = requests.Session()
-        self._session.headers["Accept"] = "application/json"
+        self._session.headers.update({"Accept": "application/json", "Accept-Encoding": "gzip"})
         token, user = options.get("token"), options.get("user")
         if token is not None:
             self._session.auth = _Bearer(str(token))
@@ -99,26 +104,56 @@ class Server:
         self._session.close()
 
     def _ask(self, what: str, query: Mapping[str, str], parse: Callable[[object], T]) -> T:
+        until = time.monotonic() + CONNECT_S + ANSWER_S
         try:
-            answer = self._session.get(
-                f"{self._url}/api/v1/{what}", params=query, timeout=(CONNECT_S, ANSWER_S), verify=self._verify
-            )
-        except requests.RequestException as error:
+            # No redirect is followed: the login is for this scheme, host and port alone.
+            with self._session.get(
+                f"{self._url}/api/v1/{what}",
+                params=query,
+                timeout=(CONNECT_S, ANSWER_S),
+                verify=self._verify,
+                stream=True,
+                allow_redirects=False,
+            ) as answer:
+                if answer.is_redirect:
+                    raise CollectorError(f"{self._where}: {_moved(answer)}")
+                body = self._body(answer, until)
+        except (requests.RequestException, HTTPError, zlib.error) as error:
             raise CollectorError(f"{self._where}: {_said(error)}") from error
-        self.received_bytes += len(answer.content)
         remedy = _STATUS.get(answer.status_code)
         if remedy is not None:
             raise CollectorError(f"{self._where}: HTTP {answer.status_code} {answer.reason}; {remedy}")
         try:
-            content = answer.json()
+            content = json.loads(body)
             self.partial = partial(content) or self.partial
             return parse(content)
-        except requests.JSONDecodeError as error:
+        except (ValueError, RecursionError) as error:
             busy = answer.status_code == _TOO_MANY or answer.status_code >= _FAILED
             said = _BUSY if busy else _NO_PROMETHEUS
             raise CollectorError(f"{self._where}: {said.format(status=answer.status_code)}") from error
         except CollectorError as error:
             raise CollectorError(f"{self._where}: {error}") from error
+
+    def _body(self, answer: requests.Response, until: float) -> bytes:
+        """The whole body: of a size that memory holds, and in time, however slowly it comes."""
+        packed = answer.headers.get("content-encoding", "identity") != "identity"
+        unpacker = zlib.decompressobj(zlib.MAX_WBITS | 32) if packed else None  # gzip, one member
+        parts, left_bytes = [], _LARGEST_BYTES + 1
+        # What has come: iter_content would wait until there is more.
+        while part := answer.raw.read1(2**16, decode_content=False):
+            self.received_bytes += len(part)
+            parts.append(unpacker.decompress(part, left_bytes) if unpacker else part)
+            left_bytes -= len(parts[-1])
+            if left_bytes <= 0:
+                raise CollectorError(
+                    f"{self._where}: its answer is larger than {_LARGEST_BYTES // 2**20} MiB; "
+                    "correct the url in farm.yaml"
+                )
+            if time.monotonic() > until:
+                raise CollectorError(f"{self._where}: its answer was not complete in time; check the server")
+            if unpacker and unpacker.eof:
+                break
+        return b"".join(parts)
 
 
 _STATUS = {
@@ -148,7 +183,15 @@ _WORDS = {
 }
 
 
-def _said(error: requests.RequestException) -> str:
+def _moved(answer: requests.Response) -> str:
+    """Where it wants us to go, and what to write for that."""
+    parts = urlsplit(urljoin(answer.url, answer.headers["location"]))
+    place = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+    url = place.partition("/api/v1/")[0]
+    return f"it redirects to {place}, and the login goes to no other address; write url: {url} in farm.yaml"
+
+
+def _said(error: Exception) -> str:
     text = str(error)
     known = next((said for words, said in _WORDS.items() if words in text), None)
     return known or f"no answer ({type(error).__name__}); check the server, and the url in farm.yaml"

@@ -11,10 +11,11 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import requests
 from pypsrp.complex_objects import PSInvocationState
-from pypsrp.exceptions import AuthenticationError, WinRMError, WSManFaultError
+from pypsrp.exceptions import AuthenticationError, WinRMError, WinRMTransportError, WSManFaultError
 from pypsrp.powershell import DEFAULT_CONFIGURATION_NAME, PowerShell, RunspacePool
 from pypsrp.wsman import WSMan
 from requests.exceptions import SSLError
@@ -59,7 +60,7 @@ class WinRmLink:
         self._lost = False
         self._received_bytes = 0
         self._told: list[Arrived] = []
-        self._connection = WSMan(
+        connection = WSMan(
             address.host,
             port=address.port,
             ssl=address.tls,
@@ -72,6 +73,7 @@ class WinRmLink:
             read_timeout=2 * _ANSWER_S,
             no_proxy=True,
         )
+        self._connection = _guarded(connection)
         self._pool = RunspacePool(
             self._connection,
             configuration_name=address.configuration or DEFAULT_CONFIGURATION_NAME,
@@ -181,6 +183,10 @@ class WinRmLink:
                 f"{self._address}: its certificate is not one that is trusted here; name the file of the "
                 "authority that signed it (`ca:`), or say `cert_validation: false` for a machine of your own"
             ) from error
+        except requests.TooManyRedirects as error:
+            raise self._cut(
+                "it answers with a redirect, which WinRM never does; correct `address:`"
+            ) from error
         except requests.RequestException as error:
             raise self._cut(_with_remedy(_root(error))) from error
         except ImportError as error:
@@ -219,6 +225,35 @@ _WORDS = {
     "wrong version number": "it does not speak TLS there: say `tls: false`, or correct `port:`",
 }
 """What the system says of a connection, in small letters -> what to do."""
+
+
+def _guarded(connection: WSMan) -> WSMan:
+    """The same: it follows no redirect, for a login is for one address, and reads no document type."""
+    transport = connection.transport
+    build, send = transport._build_session, transport.send
+
+    def session() -> requests.Session:
+        made = build()
+        made.max_redirects = 0
+        return made
+
+    def answer(message: bytes, **options: Any) -> bytes:
+        try:
+            return _plain(send(message, **options))
+        except WinRMTransportError as error:
+            _plain((error.response_text or "").encode())
+            raise
+
+    transport._build_session = session  # type: ignore[method-assign]
+    transport.send = answer  # type: ignore[method-assign]
+    return connection
+
+
+def _plain(answer: bytes) -> bytes:
+    """The same; raises ``WinRMError`` where it declares entities, which can make the parser crash."""
+    if b"<!DOCTYPE" in answer.replace(b"\0", b""):  # without the zeros that UTF-16 has between them
+        raise WinRMError("its answer declares a document type, which WinRM has none of")
+    return answer
 
 
 def _with_remedy(why: str) -> str:

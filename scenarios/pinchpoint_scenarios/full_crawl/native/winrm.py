@@ -14,7 +14,7 @@ from typing import Any
 
 import requests
 from pypsrp.complex_objects import PSInvocationState
-from pypsrp.exceptions import AuthenticationError, WinRMError, WSManFaultError
+from pypsrp.exceptions import AuthenticationError, WinRMError, WinRMTransportError, WSManFaultError
 from pypsrp.powershell import DEFAULT_CONFIGURATION_NAME, PowerShell, RunspacePool
 from pypsrp.wsman import WSMan
 from requests.exceptions import SSLError
@@ -28,6 +28,7 @@ from .link import FarmRefused, Line, LinkLost, checked, ends, line_of, parts, re
 _PORTS = {"winrm": 5986, "winrm+http": 5985}
 _OPERATION_S = 20  # the server answers a question for news after so long, though there is none
 _READ_S = 30
+_MOVED = "it answers with a redirect, which WinRM never does; correct the url in farm.yaml"
 _DENIED = 5  # ERROR_ACCESS_DENIED, as a code of WS-Management's faults
 
 
@@ -61,7 +62,7 @@ class WinRmLink:
             read_timeout=_READ_S,
             no_proxy=True,
         )
-        self._connection = connection
+        self._connection = _guarded(connection)
         self._pool = RunspacePool(
             connection, configuration_name=given.get("configuration", DEFAULT_CONFIGURATION_NAME)
         )
@@ -125,6 +126,8 @@ class WinRmLink:
                 "its certificate is not one that is trusted here",
                 "name the authority's file: ca: PATH in farm.yaml",
             ) from error
+        except requests.TooManyRedirects as error:
+            raise self._lost(_MOVED) from error
         except requests.RequestException as error:
             raise self._lost(_root(error)) from error
         except ImportError as error:
@@ -146,6 +149,35 @@ class WinRmLink:
 
     def _lost(self, why: str) -> LinkLost:
         return LinkLost(f"{place(self._endpoint)}: {told([why], self._endpoint)}")
+
+
+def _guarded(connection: WSMan) -> WSMan:
+    """The same: it follows no redirect, for a login is for one address, and reads no document type."""
+    transport = connection.transport
+    build, send = transport._build_session, transport.send
+
+    def session() -> requests.Session:
+        made = build()
+        made.max_redirects = 0
+        return made
+
+    def answer(message: bytes, **options: Any) -> bytes:
+        try:
+            return _plain(send(message, **options))
+        except WinRMTransportError as error:
+            _plain((error.response_text or "").encode())
+            raise
+
+    transport._build_session = session  # type: ignore[method-assign]
+    transport.send = answer  # type: ignore[method-assign]
+    return connection
+
+
+def _plain(answer: bytes) -> bytes:
+    """The same; raises ``WinRMError`` where it declares entities, which can make the parser crash."""
+    if b"<!DOCTYPE" in answer.replace(b"\0", b""):  # without the zeros that UTF-16 has between them
+        raise WinRMError("its answer declares a document type, which WinRM has none of")
+    return answer
 
 
 def _root(error: BaseException) -> str:

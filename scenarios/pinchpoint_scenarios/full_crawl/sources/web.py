@@ -43,6 +43,7 @@ class Web:
         if start is None:
             raise ScenarioError(f"endpoint {endpoint.name}: its url is no address of a web site")
         self.start = start
+        self.origin = origin_of(start)
         self.scope = Scope(start, source)
         self.pace = Pace(source.delay or 0.0, source.per_host)
         self.source = source
@@ -63,17 +64,17 @@ class Web:
         """See ``Repository``."""
         return self.pace.pause_s()
 
-    def known(self, host: str) -> Robots | None:
-        """A host's rules, where they have been read."""
-        return self._robots.get(host)
+    def known(self, origin: str) -> Robots | None:
+        """An origin's rules, where they have been read."""
+        return self._robots.get(origin)
 
-    def learn(self, host: str, robots: Robots) -> None:
-        """Keep a host's rules."""
+    def learn(self, origin: str, robots: Robots) -> None:
+        """Keep an origin's rules."""
         with self._lock:
-            self._robots[host] = robots
+            self._robots[origin] = robots
         self.linked.clear()
         self._judged.clear()
-        self.pace.slow_down(host, robots.delay_s)
+        self.pace.slow_down(host_of(f"{origin}/"), robots.delay_s)
 
     def may(self, url: str, depth: int) -> bool:
         """Whether an address is in scope, and its host, as far as that is known, allows it."""
@@ -99,7 +100,7 @@ class Web:
     def _judge(self, url: str) -> bool:
         if not self.scope.covers(url):
             return False
-        known = self._robots.get(host_of(url))
+        known = self._robots.get(origin_of(url))
         return known is None or known.allow(url)
 
     def _linked(self, link: tuple[str, int]) -> Item | None:
@@ -135,7 +136,7 @@ class WebSource:
     def check(self) -> Mapping[str, Any]:
         """Whether the start answers, and what robots.txt says."""
         robots = self._robots(self._site.start)
-        self._ask(self._site.start)
+        self._check_login(self._ask(self._site.start))
         return {
             "kind": "web",
             "url": self._site.start,
@@ -238,6 +239,17 @@ class WebSource:
             ]
         return found
 
+    def _check_login(self, answer: Answer) -> None:
+        """Raises ``Failure`` where the start moves to an origin that the login is not for."""
+        moved = answer.status in _REDIRECTS and Page(self._site.start).link(_location(answer))
+        if moved and self._site.login and origin_of(moved) != self._site.origin:
+            raise Failure(
+                "authentication",
+                f"it redirects to {origin_of(moved)}, but its login goes to {self._site.origin} alone; "
+                f"write url: {moved} in farm.yaml",
+                permanent=True,
+            )
+
     def _exists(self, url: str) -> bool:
         """Whether there is, or may be, a sitemap that nobody named: that there is none is no failure.
 
@@ -286,13 +298,13 @@ class WebSource:
         return ""
 
     def _robots(self, url: str) -> Robots:
-        host = host_of(url)
-        known = self._site.known(host)
+        origin = origin_of(url)
+        known = self._site.known(origin)
         if known is None:
             agent = self._site.source.user_agent
             obeyed = self._site.source.robots
             known = read(lambda: self._robots_txt(url), agent) if obeyed else Robots(None, agent)
-            self._site.learn(host, known)
+            self._site.learn(origin, known)
         return known
 
     def _robots_txt(self, url: str) -> Answer:
@@ -336,7 +348,7 @@ class WebSource:
                 self._https.pop(next(iter(self._https))).close()
                 self._near = None  # it may have been that one
             headers = {"User-Agent": self._site.source.user_agent, "Accept": "*/*"}
-            if origin == origin_of(self._site.start):
+            if origin == self._site.origin:
                 headers |= self._site.login
             found = self._https[origin] = Http(origin, timeout_s=self._site.timeout_s, headers=headers)
         return found
