@@ -35,6 +35,11 @@ from pinchpoint.plan.record import (
 )
 from pinchpoint_infra.catalogue import profile
 
+_DEVICE = re.compile(r"[\w/][\w/.:+@#=!~, \\-]*")
+_DEVICE_WORDS = (
+    "allowed: the name a host gives a device (nvme1n1, /dev/mapper/vg-log, D:, 1 D:), of letters, digits, "
+    "spaces and / \\ . : , + - _ @ # = ! ~; the first character is a letter, a digit, _ or /"
+)
 _ABSOLUTE = re.compile(r"/|[A-Za-z]:[\\/]")
 """How a path begins on Linux, and on Windows."""
 
@@ -139,6 +144,14 @@ class Disk(Record):
         if isinstance(value, str) and value != "unknown":
             allowed = "allowed: unknown, or limits such as {iops: 5000, bytes_per_s: 200MB/s}"
             raise Unfit(f"found the text {quoted(value)}", allowed, nearest(value, ["unknown"]))
+        return value
+
+    @field_validator("device")
+    @classmethod
+    def _device_is_a_name(cls, value: str | None) -> str | None:
+        """A name reaches shells and paths of /sys on the host."""
+        if value is not None and (not _DEVICE.fullmatch(value) or ".." in re.split(r"[/\\]", value)):
+            raise Unfit(f"the device {quoted(value)}", _DEVICE_WORDS)
         return value
 
     @field_validator("path", "write_test")

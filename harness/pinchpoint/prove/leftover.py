@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import stat
 from pathlib import Path
 
 import platformdirs
@@ -60,7 +61,7 @@ def restore_leftover(identity: Path) -> str | None:
     """
     place = _place(identity)
     try:
-        content = json.loads(place.read_text(encoding="utf-8"))
+        content = json.loads(_trusted(place))
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
@@ -80,6 +81,27 @@ def restore_leftover(identity: Path) -> str | None:
         ) from error
     forget(identity)
     return f"a run that was killed had left {name} slower: put back"
+
+
+def _trusted(place: Path) -> str:
+    """The text of a file that only this user, or root, can have written: its commands are run.
+
+    Raises FarmUnavailable where another user owns it or may write to it; OSError.
+    """
+    descriptor = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    with os.fdopen(descriptor, encoding="utf-8") as file:
+        for each, path in ((os.fstat(descriptor), place), (place.parent.stat(), place.parent)):
+            if each.st_uid not in (os.geteuid(), 0):
+                why = f"belongs to another user (number {each.st_uid})"
+            elif each.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+                why = f"can be written by others (mode {stat.S_IMODE(each.st_mode):04o})"
+            else:
+                continue
+            raise FarmUnavailable(
+                f"{path}: {why}, so the command that {place} names was not run. It says what a killed run "
+                f"left slower: read it, put that back by hand, then remove {place}"
+            )
+        return file.read()
 
 
 def _place(identity: Path) -> Path:

@@ -186,6 +186,35 @@ def test_a_note_that_cannot_be_read_is_named_in_full(tmp_path: Path, monkeypatch
         restore_leftover(given.identity)
 
 
+@pytest.mark.parametrize("spoilt", ["owner", "group", "everyone", "folder", "link"])
+def test_a_note_that_others_may_have_written_is_not_obeyed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spoilt: str
+) -> None:
+    """Its command would run as this user: who owns the file, and its folder, is asked first."""
+    if spoilt == "owner" and os.geteuid() != 0:
+        pytest.skip("only root gives files away")
+    monkeypatch.setenv("PINCHPOINT_STATE", str(tmp_path / "state"))
+    given = farm(tmp_path, **allows(log := tmp_path / "commands"))
+    note(given.identity, "sql.log", given.prove["sql.log"])
+    [place] = (tmp_path / "state" / "proofs").glob("*.json")
+    content = json.loads(place.read_text())
+    place.write_text(json.dumps({**content, "by": [2**22 + 1, 0.0]}))  # of a process that is gone
+    match spoilt:
+        case "owner":
+            os.chown(place, 65534, 65534)
+        case "group":
+            place.chmod(0o620)
+        case "everyone":
+            place.chmod(0o602)
+        case "folder":
+            place.parent.chmod(0o777)
+        case "link":
+            place.symlink_to(place.rename(tmp_path / "elsewhere.json"))
+    with pytest.raises(FarmUnavailable, match="by hand, then remove"):
+        restore_leftover(given.identity)
+    assert not log.exists()
+
+
 def test_nothing_happens_that_the_farm_does_not_allow(tmp_path: Path, log: Path) -> None:
     """Without the suspect's own name in farm.yaml nothing is run, and that is the answer."""
     allowed = {"sql.cpu": allows(log)["sql.log"]}

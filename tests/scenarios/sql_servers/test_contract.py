@@ -208,6 +208,44 @@ def test_what_others_put_into_our_schema_survives(target: Target) -> None:
     assert target.tables() == {"theirs"}
 
 
+THEIRS = {
+    "mysql": (
+        "CREATE VIEW {schema}.theirs AS SELECT 1 AS one",
+        "CREATE PROCEDURE {schema}.theirs() SELECT 1",
+        "CREATE FUNCTION {schema}.theirs() RETURNS int DETERMINISTIC RETURN 1",
+        "CREATE EVENT {schema}.theirs ON SCHEDULE EVERY 1 DAY DISABLE DO SELECT 1",
+        "CREATE SEQUENCE {schema}.theirs",
+    ),
+    "postgresql": (
+        "CREATE VIEW {schema}.theirs AS SELECT 1 AS one",
+        "CREATE FUNCTION {schema}.theirs() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+        "CREATE SEQUENCE {schema}.theirs",
+        "CREATE TYPE {schema}.theirs AS ENUM ('a')",
+        "CREATE DOMAIN {schema}.theirs AS int",
+        'CREATE COLLATION {schema}.theirs FROM "C"',
+        "CREATE TEXT SEARCH DICTIONARY {schema}.theirs (TEMPLATE = pg_catalog.simple)",
+    ),
+}
+"""Kinds of objects that others may keep in a schema, by what the endpoint's URL says."""
+
+
+def test_objects_of_every_kind_keep_a_schema(target: Target) -> None:
+    """Each kind alone: the server would drop events and routines with a database without a word."""
+    kind = next((kind for kind in THEIRS if kind in target.endpoint.url), None)
+    if kind is None:
+        pytest.skip("no list of kinds for this server")
+    for statement in THEIRS[kind]:
+        driver = made("sql-mix", {"sql": target.endpoint}, LOG_ONLY)
+        driver.prepare(quiet)
+        target.ask(statement.format(schema=SCHEMA))
+        with pytest.raises(ScenarioError, match=r"was kept: .*theirs"):
+            driver.finish(keep_data=False)
+        what = statement.removeprefix("CREATE ").partition(" {schema}")[0]
+        target.ask(f"DROP {what} {SCHEMA}.theirs")
+        driver.finish(keep_data=False)
+        assert target.schemas() == set()
+
+
 def test_two_runs_do_not_share_a_schema(target: Target) -> None:
     """The second run of the same scenario name is told so; after the first has finished it may."""
     with prepared(target.endpoint, LOG_ONLY):

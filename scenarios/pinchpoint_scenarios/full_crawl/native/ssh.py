@@ -55,6 +55,13 @@ class SshLink:
         self._buffer = b""
         self._said: deque[str] = deque(maxlen=_KEPT_LINES)
         self._secrets = contextlib.ExitStack()
+        host = parts(endpoint).hostname or ""
+        if not host or host.startswith("-"):
+            raise unreachable(
+                endpoint,
+                f"its host is {host!r}",
+                "write a host that does not begin with -: ssh://HOST[:PORT]",
+            )
         program = shutil.which("ssh")
         if program is None:
             raise unreachable(endpoint, "there is no program ssh here", "install it (Debian: openssh-client)")
@@ -102,7 +109,7 @@ class SshLink:
         (their_in, ours_in), (ours_out, their_out), (ours_err, their_err) = os.pipe(), os.pipe(), os.pipe()
         try:
             process = subprocess.Popen(
-                [program, *self._options(), parts(self._endpoint).hostname or "", POWERSHELL],
+                [program, *self._options(), "--", parts(self._endpoint).hostname or "", POWERSHELL],
                 stdin=their_in,
                 stdout=their_out,
                 stderr=their_err,

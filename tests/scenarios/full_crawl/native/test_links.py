@@ -138,6 +138,13 @@ def test_ssh_takes_a_password_that_no_command_line_shows(farm: Farm, tmp_path: P
         assert not list(Path(os.environ["TMPDIR"]).glob("pinchpoint-ssh-*"))
 
 
+@pytest.mark.parametrize("url", ["ssh://-oProxyCommand=touch%20x", "ssh://-F", "ssh://"])
+def test_a_host_is_never_an_option_of_ssh(url: str) -> None:
+    """Refused before ssh is started."""
+    with pytest.raises(EndpointUnreachable, match="write a host that does not begin with -"):
+        open_link(Endpoint("crawler", url, {"user": "loader"}), 5.0)
+
+
 def test_ssh_does_not_talk_to_a_machine_that_it_does_not_know(farm: Farm, tmp_path: Path) -> None:
     """A host key that is not known is refused, with the remedy; nothing is sent."""
     with ssh_farm(farm, tmp_path) as server:

@@ -43,10 +43,10 @@ SQL = ServerSql(
     unlock="SELECT pg_advisory_unlock_all()",
     create=("CREATE SCHEMA {schema}", "COMMENT ON SCHEMA {schema} IS '{marker}'"),
     enter=("SELECT set_config('search_path', '{schema}', false)",),
-    others="""SELECT c.relname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-        WHERE n.nspname = $1::text AND c.relkind IN ('r', 'p', 'v', 'm', 'S', 'f')
-        UNION ALL SELECT p.proname::text FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
-        WHERE n.nspname = $1::text""",
+    # Of every kind that lies in a schema, those of extensions included: the server keeps their dependencies.
+    others="""SELECT DISTINCT pg_describe_object(d.classid, d.objid, 0)
+        FROM pg_depend d JOIN pg_namespace n ON n.oid = d.refobjid
+        WHERE d.refclassid = 'pg_namespace'::regclass AND n.nspname = $1::text""",
     drop_table="DROP TABLE IF EXISTS {table} RESTRICT",
     drop=("DROP SCHEMA {schema} RESTRICT",),
     bound=_bound,

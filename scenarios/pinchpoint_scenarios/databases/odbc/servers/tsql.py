@@ -62,7 +62,11 @@ SQL = ServerSql(
     ),
     enter=(),
     others="SELECT o.name FROM sys.objects AS o JOIN sys.schemas AS s ON s.schema_id = o.schema_id "
-    "WHERE s.name = $1 AND o.parent_object_id = 0",
+    "WHERE s.name = $1 AND o.parent_object_id = 0 "
+    "UNION ALL SELECT t.name FROM sys.types AS t JOIN sys.schemas AS s ON s.schema_id = t.schema_id "
+    "WHERE s.name = $1 "
+    "UNION ALL SELECT x.name FROM sys.xml_schema_collections AS x "
+    "JOIN sys.schemas AS s ON s.schema_id = x.schema_id WHERE s.name = $1",
     drop_table="DROP TABLE IF EXISTS {table}",
     drop=("DROP SCHEMA {schema}",),
     bound=_bound,

@@ -19,7 +19,10 @@ SQL = CopySql(
         CASE WHEN DATABASE() IN ('mysql', 'information_schema', 'performance_schema', 'sys')
             THEN 1 ELSE 0 END""",
     tables=f"""SELECT TABLE_NAME FROM information_schema.TABLES
-        WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME <> '{MARK_TABLE}' ORDER BY 1 LIMIT 4""",
+        WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME <> '{MARK_TABLE}'
+        UNION ALL SELECT ROUTINE_NAME FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = DATABASE()
+        UNION ALL SELECT EVENT_NAME FROM information_schema.EVENTS WHERE EVENT_SCHEMA = DATABASE()
+        ORDER BY 1 LIMIT 4""",
     mark=f"CREATE TABLE {{database}}.{MARK_TABLE} (nothing int) COMMENT = '{{marker}}'",
     lock="SELECT GET_LOCK(MD5(CONCAT($1, '@', DATABASE())), 0)",  # a lock is the whole server's
     sample="""SELECT v FROM (
