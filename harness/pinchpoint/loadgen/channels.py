@@ -130,6 +130,7 @@ class Bridge:
         told: Callable[..., None],
     ) -> None:
         self.broken: str | None = None
+        self._closing = False
         self._joined = joined
         self._told = told
         self._peers: dict[str, tuple[Hear, Gone]] = {}
@@ -160,6 +161,7 @@ class Bridge:
 
     def close(self) -> None:
         """End it; workers notice that nothing is said any more. Safe to call twice."""
+        self._closing = True
         self._process.close()
 
     def _hear(self, message: dict[str, Any]) -> None:
@@ -184,6 +186,8 @@ class Bridge:
                 self._peers[worker][0](message)
 
     def _gone(self, why: str) -> None:
+        if self._closing:
+            return  # it was ended from here
         self.broken = self.broken or why
         for _, gone in self._peers.values():
             gone(f"the connection to workers of other machines {why}")

@@ -57,7 +57,7 @@ class _Peer:
         heard_s: when it last said anything.
         joined_s: when it came (UTC).
         receiver: checks what it sends.
-        asked_ns: what the last ping said; 0: none is unanswered.
+        asked_ns: what the last ping said; None: none is unanswered.
         clock: (round trip, controller's clock minus its own) of every ping answered.
         work: its name and its scenarios, once it has an assignment.
         messages: how many it has sent in the second that goes on.
@@ -67,7 +67,7 @@ class _Peer:
     heard_s: float
     joined_s: float
     receiver: Receiver
-    asked_ns: int = 0
+    asked_ns: int | None = None
     clock: list[tuple[int, int]] = field(default_factory=list)
     work: tuple[str, frozenset[str]] | None = None
     messages: int = 0
@@ -163,13 +163,13 @@ class Bridge:
             self._ping(worker, peer)
 
     def _ping(self, worker: bytes, peer: _Peer) -> None:
-        peer.asked_ns = time.time_ns()
-        self._send(worker, {"ping": peer.asked_ns})
+        peer.asked_ns = now_ns = time.time_ns()
+        self._send(worker, {"ping": now_ns})
 
     def _clock(self, worker: bytes, peer: _Peer, pong: Pong) -> None:
         if pong.sent_ns != peer.asked_ns:
             raise Unfit("an answer that was not asked for")
-        peer.asked_ns, now_ns = 0, time.time_ns()
+        peer.asked_ns, now_ns = None, time.time_ns()
         peer.clock.append((now_ns - pong.sent_ns, (pong.sent_ns + now_ns) // 2 - pong.utc_ns))
         if len(peer.clock) < _PINGS:
             self._ping(worker, peer)

@@ -1,0 +1,86 @@
+"""Peers that are no controller and no worker of ours: raw ZeroMQ sockets that say whatever a test wants."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from typing import Any
+
+import zmq
+
+from pinchpoint.loadgen import wire
+
+OTHER = "another-token-that-the-run-does-not-know"
+
+
+class Peer:
+    """A socket on either side of the connection."""
+
+    def __init__(self, socket: zmq.Socket[bytes]) -> None:
+        self.socket = socket
+        self.number = time.time_ns()
+
+    def say(self, message: dict[str, Any], *to: bytes) -> None:
+        """Send what a peer of ours would send."""
+        self.number += 1
+        self.socket.send_multipart([*to, json.dumps({"number": self.number, "message": message}).encode()])
+
+    def hear(self, timeout_s: float = 10.0) -> list[bytes] | None:
+        """The next message's parts; None: none came."""
+        return self.socket.recv_multipart() if self.socket.poll(round(timeout_s * 1000)) else None
+
+    def message(self, timeout_s: float = 10.0) -> dict[str, Any]:
+        """The next message of a peer of ours."""
+        parts = self.hear(timeout_s)
+        assert parts is not None
+        found: dict[str, Any] = json.loads(parts[-1])["message"]
+        return found
+
+    def until(self, key: str, timeout_s: float = 30.0) -> dict[str, Any]:
+        """As a worker: the next message with this key, pings answered and ticks as well."""
+        deadline = time.monotonic() + timeout_s
+        while time.monotonic() < deadline:
+            message = self.message(timeout_s)
+            if key in message:
+                return message
+            if "ping" in message:
+                self.say({"type": "pong", "sent_ns": message["ping"], "utc_ns": time.time_ns()})
+            elif "tick" in message:
+                self.say({"type": "waiting"})
+        raise AssertionError(f"no {key}")
+
+    def hello(self) -> None:
+        """As a worker: what it is."""
+        self.say({"type": "hello", "host": "rogue1", "cores": [0], "version": version("pinchpoint")})
+
+    def given_work(self) -> dict[str, Any]:
+        """As a worker: join, and be told what to do."""
+        self.hello()
+        found: dict[str, Any] = self.until("assignment")["assignment"]
+        return found
+
+
+@contextmanager
+def peer(kind: int, token: str | None, port: int) -> Iterator[Peer]:
+    """A worker (DEALER) or a controller (ROUTER) with the keys of a token; None: without any."""
+    context = zmq.Context()
+    socket = context.socket(kind)
+    socket.setsockopt(zmq.LINGER, 0)
+    try:
+        if kind == zmq.ROUTER:
+            if token is not None:
+                socket.curve_publickey, socket.curve_secretkey = wire._keys(token, wire._CONTROLLER)
+                socket.curve_server = True
+            socket.bind(f"tcp://127.0.0.1:{port}")
+        else:
+            if token is not None:
+                socket.curve_publickey, socket.curve_secretkey = wire._keys(token, wire._WORKER)
+                socket.curve_serverkey = wire._keys(token, wire._CONTROLLER)[0]
+            socket.connect(f"tcp://127.0.0.1:{port}")
+        yield Peer(socket)
+    finally:
+        socket.close(0)
+        context.destroy(0)
