@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, Self
 
+from pinchpoint_collectors import bounds
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import Collector, Sample, Telling
 from pinchpoint_collectors.times import utc
@@ -71,7 +72,8 @@ class Sampler:
     readings begin to fail and when they work again. The time between is told as a gap, by the collector
     itself where it is ``Telling``: what it brings late is none. A sink (or ``on_event``) that raises ends the
     sampler, and ``error`` holds the exception: who started it must look there, as a run without its samples
-    is no evidence.
+    is no evidence. A value that cannot be (``bounds``) is handed on as not measured and counted in
+    ``nonsense``; an event tells the first of each series.
 
     Args:
         collector: what is read. The sampler never closes it.
@@ -80,9 +82,10 @@ class Sampler:
         sink: takes the samples of one reading, in this thread.
         on_event: takes ``collector_failed`` (kind, hosts, why), ``collector_recovered`` (kind, hosts),
             ``gap`` (kind, hosts, missed, interval_s, why; from and to in UTC where readings failed), and what
-            the collector tells (``record.Incident``).
+            the collector tells (``record.Incident``); ``impossible_value`` (kind, hosts, why).
         interval_s: seconds between readings.
         clock: for tests.
+        bounded: whether values that cannot be are looked for; else who takes the samples does so.
     """
 
     def __init__(
@@ -95,8 +98,10 @@ class Sampler:
         on_event: Event,
         interval_s: float = 1.0,
         clock: Clock | None = None,
+        bounded: bool = True,
     ) -> None:
         self.error: Exception | None = None
+        self.nonsense = bounds.Tally()
         self._collector = collector
         self._kind = kind
         self._hosts = tuple(hosts)
@@ -104,6 +109,8 @@ class Sampler:
         self._on_event = on_event
         self._interval_s = interval_s
         self._clock = clock or Clock()
+        self._bounded = bounded
+        self._told_nonsense = 0
         self._failing: _Failing | None = None
         self._worked_ns = self._clock.time_ns()
         self._before_ns: int | None = None
@@ -192,15 +199,27 @@ class Sampler:
         ]
         self._sink([*samples, *about])
         self._tell_change(why)
+        self._tell_nonsense()
 
     def _read(self) -> tuple[Sequence[Sample], str | None]:
         """The samples and None, or none and why."""
         try:
-            return self._collector.read(), None
+            return self._possible(self._collector.read()), None
         except CollectorError as error:
             return (), str(error)
         except Exception as error:  # noqa: BLE001 - a driver's own error must not end the watching of a host
             return (), f"{type(error).__name__}: {error}"
+
+    def _possible(self, samples: Sequence[Sample]) -> Sequence[Sample]:
+        if not self._bounded:
+            return samples
+        return self.nonsense.checked(samples, self._clock.time_ns() + bounds.AHEAD_NS)
+
+    def _tell_nonsense(self) -> None:
+        """One event for each series in which something cannot be: how often, is said at the end."""
+        for one in list(self.nonsense.found.values())[self._told_nonsense :]:
+            self._tell("impossible_value", why=one.words())
+        self._told_nonsense = len(self.nonsense.found)
 
     def _tell_change(self, why: str | None) -> None:
         """One event when readings begin to fail and one when they work again, not one a second."""

@@ -10,6 +10,7 @@ from pinchpoint.manifest import INTERVAL_S
 from pinchpoint.preflight import Connected
 from pinchpoint.store.write import RunWriter
 from pinchpoint.watching import Watching
+from pinchpoint_collectors import bounds
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import Sample
 from pinchpoint_collectors.sampler import Sampler
@@ -74,6 +75,11 @@ class Collectors:
                 sampler.stop(max(0.0, until_s - time.monotonic()))
             except CollectorError as error:
                 self._store.warn(str(error))
+        for source, sampler in self._samplers:
+            found = list(sampler.nonsense.found.values())
+            self._watching.nonsense(source.kind, found)
+            for sentence in bounds.sentences(found):
+                self._store.warn(f"collector {source.kind}: {sentence}")
         if self._samplers:
             connected = [source for source, _ in self._samplers]
             rows = self._watching.collectors(connected, INTERVAL_S)

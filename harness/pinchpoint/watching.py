@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pinchpoint.preflight import Connected
+from pinchpoint_collectors.bounds import Nonsense
 from pinchpoint_collectors.record import Sample
 
 _GAPS = 1000
@@ -26,6 +27,7 @@ class _Seen:
     error_s: float | None = None
     offset_changes_s: tuple[float, float] | None = None
     gaps: list[dict[str, Any]] = field(default_factory=list)
+    impossible: list[dict[str, Any]] = field(default_factory=list)
     more_gaps: int = 0
 
 
@@ -58,6 +60,12 @@ class Watching:
                 else:
                     seen.more_gaps += 1
 
+    def nonsense(self, kind: str, found: Iterable[Nonsense]) -> None:
+        """Take what a sampler found that cannot be, once it has ended."""
+        with self._guard:
+            for one in found:
+                self._seen.setdefault((one.host, kind), _Seen()).impossible.append(one.facts())
+
     def collectors(self, connected: Sequence[Connected], interval_s: float) -> list[dict[str, Any]]:
         """The manifest's ``collectors``, with what each came to."""
         with self._guard:
@@ -72,7 +80,7 @@ class Watching:
             ]
 
     def quality(self) -> dict[str, dict[str, dict[str, Any]]]:
-        """The manifest's ``data_quality``: host -> kind -> clock and gaps."""
+        """The manifest's ``data_quality``: host -> kind -> clock, gaps, values that cannot be."""
         found: dict[str, dict[str, dict[str, Any]]] = {}
         with self._guard:
             for (host, kind), seen in sorted(self._seen.items()):
@@ -82,6 +90,7 @@ class Watching:
                     "clock_offset_between_s": seen.offset_changes_s,
                     "gaps": seen.gaps,
                     "more_gaps": seen.more_gaps,
+                    "impossible": seen.impossible,
                 }
         return found
 

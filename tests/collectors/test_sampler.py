@@ -281,3 +281,52 @@ def test_a_reading_that_never_ends_is_named_at_stop() -> None:
     finally:
         release.set()
         sampler.stop()
+
+
+def test_a_value_that_cannot_be_is_not_measured() -> None:
+    """Of whatever kind the collector is: counted by series, told once, and never cut off or 0."""
+    clock, events = FakeClock(), Events()
+    taken: list[Sample] = []
+
+    class Odd(Scripted):
+        def read(self) -> Sequence[Sample]:
+            at_ns = clock.time_ns()
+            return [
+                Sample(at_ns, 1.0, "sql1", "cpu.busy_ratio", "", 2000.0),
+                Sample(at_ns, 1.0, "sql1", "disk.write_latency_s", "sda", 39_600.0, 5.0),
+                Sample(at_ns, 1.0, "sql1", "disk.writes_per_s", "sda", float("nan")),
+                Sample(at_ns, 1.0, "sql1", "cpu.busy_ratio", "0", 1.0001),
+                Sample(at_ns, 1e9, "sql1", "cpu.run_queue", "", 1.0),
+                Sample(at_ns + 10**20, 1.0, "sql1", "cpu.run_queue", "", 1.0),
+            ]
+
+    sampler = Sampler(Odd(), "agent", ["sql1"], taken.extend, on_event=events, clock=clock)
+    sampler.tick()
+    sampler.tick()
+    values = [(each.metric, each.instance, each.value, each.weight) for each in taken[:4]]
+    assert values == [
+        ("cpu.busy_ratio", "", None, None),
+        ("disk.write_latency_s", "sda", None, None),
+        ("disk.writes_per_s", "sda", None, None),
+        ("cpu.busy_ratio", "0", 1.0001, None),
+    ]
+    assert not any(each.metric == "cpu.run_queue" for each in taken)
+    counts = {(metric, of): one.count for (_, metric, of), one in sampler.nonsense.found.items()}
+    assert counts["cpu.busy_ratio", ""] == 2
+    assert counts["cpu.run_queue", ""] == 4
+    assert events.names() == ["impossible_value"] * 4
+    assert "sql1: 1 value cannot be" in str(events[0][1]["why"])
+
+
+def test_a_value_that_is_no_number_fails_the_reading() -> None:
+    """As another version, or a hostile one, might send it; the next reading goes on."""
+    events = Events()
+    taken: list[Sample] = []
+
+    class Odd(Scripted):
+        def read(self) -> Sequence[Sample]:
+            return [Sample(1, 1.0, "sql1", "cpu.busy_ratio", "", "much")]  # type: ignore[arg-type]
+
+    sampler = Sampler(Odd(), "agent", ["sql1"], taken.extend, on_event=events, clock=FakeClock())
+    sampler.tick()
+    assert events.names() == ["collector_failed"]

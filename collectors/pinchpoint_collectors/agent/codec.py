@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from pinchpoint_collectors import legible
 from pinchpoint_collectors.record import Sample
 
 VERSION = 1
@@ -59,7 +60,7 @@ class Decoder:
     def decode(self, line: str) -> Reading:
         """The reading of one line. Raises ``ValueError`` for what no ``Encoder`` wrote."""
         try:
-            said = json.loads(line)
+            said = legible.loads(line)
             self._names += [(metric, instance) for metric, instance in said.get("names", ())]
             samples = [
                 Sample(time_ns, interval_s, "", *self._names[cell[0]], *cell[1:])

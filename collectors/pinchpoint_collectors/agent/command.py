@@ -105,8 +105,10 @@ def record(config: Config) -> None:
     def keep(samples: Sequence[Sample]) -> None:
         ring.append(Reading(time.time_ns(), samples))
 
+    # Whoever fetches a recording looks for values that cannot be, and says so in its run.
+    every_s = config.interval_s
     sampler = Sampler(
-        collector, "local", [watch.host], keep, on_event=_say_event, interval_s=config.interval_s
+        collector, "local", [watch.host], keep, on_event=_say_event, interval_s=every_s, bounded=False
     )
     try:
         with sampler:

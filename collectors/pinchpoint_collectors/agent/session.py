@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
+from pinchpoint_collectors import legible
 from pinchpoint_collectors.agent.codec import VERSION, Decoder, Reading
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import Watch
@@ -97,7 +98,7 @@ class Session(SshSession):
         if line.startswith('{"at":'):
             self.readings.append(self._decoder.decode(line))
             return
-        said = json.loads(line)
+        said = legible.loads(line)
         if "hello" in said:
             self.hello = self._understood(said["hello"])
         elif "time" in said:

@@ -8,6 +8,7 @@ from typing import Any
 
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.exporters.means import Points, Series
+from pinchpoint_collectors.imports import numerals
 
 _LATEST_S = 1e10
 
@@ -64,9 +65,22 @@ def _results(data: dict[str, Any]) -> Iterator[tuple[dict[str, str], dict[str, A
 
 def _points(values: Iterable[Any]) -> Points:
     try:
-        points = {float(time_s): float(value) for time_s, value in values}
-    except (TypeError, ValueError) as error:
+        points = {_number(time_s): _number(value) for time_s, value in values}
+    except (TypeError, ValueError, OverflowError) as error:
         raise CollectorError(f"found a value that is no [time, number]: {error}") from error
     if not all(0 < time_s < _LATEST_S for time_s in points):
         raise CollectorError("found a time that is none in seconds since 1970")
     return {time_s: value for time_s, value in points.items() if math.isfinite(value)}
+
+
+_WORDS = {"NaN": math.nan, "+Inf": math.inf, "-Inf": -math.inf, "Inf": math.inf}
+"""What Prometheus writes of a value that is no number."""
+
+
+def _number(given: Any) -> float:
+    """A value as Prometheus writes it. Raises ``ValueError`` or ``TypeError`` for what is none."""
+    if isinstance(given, str):
+        return _WORDS[given] if given in _WORDS else numerals.strict(given)
+    if isinstance(given, bool):
+        raise TypeError("a truth value")
+    return float(given)

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from pinchpoint_collectors import bounds
 from pinchpoint_collectors.record import Sample
 
 GAP = 2.5
@@ -235,7 +236,7 @@ def _values(
             mean = more * means.scale / count if more is not None and count else None
             yield time_s, interval_s, mean, count
         elif means.kind == "idle":
-            yield time_s, interval_s, None if more is None else max(0.0, 1 - more / interval_s), None
+            yield time_s, interval_s, None if more is None else bounds.share(1 - more / interval_s), None
         else:
             added = more_of.get(time_s) if means.plus else 0.0
             total = None if more is None or added is None else more + added
@@ -275,7 +276,7 @@ def _ratios(
     if all_s > 0:
         share = {mode: sum(core.get(mode, 0.0) for core in own) / all_s for mode in ("idle", *cpu.shares)}
         found |= {metric: share[mode] for mode, metric in cpu.shares.items()}
-        found["cpu.busy_ratio"] = max(0.0, 1.0 - sum(share.values()))
+        found["cpu.busy_ratio"] = bounds.share(1.0 - sum(share.values()))
     for metric, value in found.items():
         yield Sample(round(time_s * 1e9), interval_s, host, metric, instance, value)
 

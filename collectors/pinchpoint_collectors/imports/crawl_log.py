@@ -115,6 +115,7 @@ def _history(rows: Iterable[_Row], settings: Settings, found: Found) -> Iterator
         if begun_s is None or ended_s is None or ended_s <= begun_s:
             open_ += 1
             continue
+        found.line = line
         yield from _crawl(row, line, ended_s, ended_s - begun_s, decimal)
     if open_:
         found.note(f"crawls that had not ended when the history was exported were left out: {open_}")
@@ -183,7 +184,7 @@ def _mean(text: str | None, line: int, decimal: str) -> float | None:
     if not plain:
         return None
     try:
-        return float(numerals.plain(plain, decimal))
+        return numerals.strict(numerals.plain(plain, decimal))
     except numerals.EitherMarkError as error:
         raise ForeignFileError(
             f"found {plain[:40]!r}, whose comma stands between thousands or is the decimal mark; write the "
@@ -203,7 +204,7 @@ def _decimal_mark(rows: Iterable[_Row]) -> str:
 def _is_number(text: str, decimal: str) -> bool:
     """Whether it is one with this decimal mark, or may be."""
     try:
-        float(numerals.plain(text, decimal))
+        numerals.strict(numerals.plain(text, decimal))
     except numerals.EitherMarkError:
         return True
     except ValueError:

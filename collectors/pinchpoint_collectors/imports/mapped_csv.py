@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import csv
-import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
+from pinchpoint_collectors import bounds
 from pinchpoint_collectors.imports import numerals
 from pinchpoint_collectors.imports.clock import zoned_s
 from pinchpoint_collectors.imports.pace import Pace
@@ -48,14 +48,8 @@ METRICS = frozenset(
 )
 """What a column may be; ``db.*`` and ``search.*`` may have any name."""
 
-_HIGHEST_RATIO = 1.5
-"""Shares of two counters that were read one after the other pass 1 by a little; a percentage by far."""
-_LONGEST_S = 60.0
-"""Systems give an I/O up after that."""
 _MOST_OUTSTANDING = 10_000.0
 """More I/Os than that at a time (rate x latency) no disk is asked for: the latency is in another unit."""
-_LOWEST = -0.5
-"""Likewise 0: of an idle time of 100.3 %."""
 _UNIX = {"unix": 1.0, "unix_ms": 1e3}
 """Formats of a time that count since 1970 -> how many make a second."""
 _MS = 1e11
@@ -153,6 +147,7 @@ class _Rows:
     def samples(self, row: Sequence[str], line: int) -> Iterator[Sample]:
         """One row. Raises ``ForeignFileError``."""
         mapping, places = self._mapping, self._places
+        self._found.line = line
         if len(row) < self._width or any(cell.strip() for cell in row[self._width :]):
             raise ForeignFileError(
                 f"found {len(row)} cells, the header has {self._width}; a decimal mark that is the delimiter "
@@ -166,14 +161,32 @@ class _Rows:
         if interval_s is None:
             return
         for name, column in mapping.columns.items():
-            value = _number(row[places[name]], mapping, line)
+            value = self._number(row[places[name]], line)
             weight = None
             if column.weight:
-                rate = _number(row[places[column.weight]], mapping, line)
+                rate = self._number(row[places[column.weight]], line)
                 weight = None if rate is None else rate * interval_s
             sample = _sample(column, time_s, interval_s, host, value, weight)
-            _check(sample, name, line)
+            _check_latency(sample, name, line)
             yield sample
+
+    def _number(self, text: str, line: int) -> float | None:
+        """A cell's value; None where it is blank, or says so."""
+        plain = text.strip().removesuffix("%").rstrip()
+        if plain.lower() in _NOTHING or plain.startswith("#"):
+            return None
+        if numerals.is_none(plain):
+            self._found.note("cells that hold inf, or nan in another way, are no numbers: not measured")
+            return None
+        mapping = self._mapping
+        try:
+            return numerals.strict(numerals.plain(plain, mapping.decimal, mapping.thousands))
+        except ValueError as error:
+            raise ForeignFileError(
+                f"found {text[:40]!r} where a number should be; mind the decimal mark ({mapping.decimal!r}), "
+                "and what stands between thousands (`thousands:` in the mapping)",
+                line,
+            ) from error
 
     def tell(self) -> None:
         """Say where nothing was recorded."""
@@ -230,34 +243,17 @@ class _Rows:
         return self._paces.setdefault(host, Pace()).covered_s(before_s, time_s)
 
 
-def _check(sample: Sample, column: str, line: int) -> None:
-    """Raises ``ForeignFileError`` where a value cannot be what the mapping says it is."""
-    value = sample.value
-    if value is None:
+def _check_latency(sample: Sample, column: str, line: int) -> None:
+    """Raises ``ForeignFileError`` where as much would have been outstanding as no disk is asked for."""
+    if not (sample.metric.startswith("disk.") and sample.metric.endswith("_latency_s")):
         return
-    if sample.metric.endswith("_ratio") and value > _HIGHEST_RATIO:
+    if not bounds.is_possible(sample):
+        return
+    outstanding = (sample.value or 0.0) * (sample.weight or 0.0) / sample.interval_s
+    if outstanding > _MOST_OUTSTANDING:
         raise ForeignFileError(
-            f"column {column!r} gives {value:g} for {sample.metric}, a share from 0 to 1; of a percentage "
-            "say `scale: 0.01` in the mapping",
-            line,
-        )
-    if sample.metric.startswith("disk.") and sample.metric.endswith("_latency_s"):
-        _check_latency(sample, value, column, line)
-    if value < _LOWEST:
-        raise ForeignFileError(
-            f"column {column!r} gives {value:g} for {sample.metric}; allowed: 0 and more, or nothing where "
-            "none was read; correct `scale` and `offset` in the mapping, or the file",
-            line,
-        )
-
-
-def _check_latency(sample: Sample, value: float, column: str, line: int) -> None:
-    outstanding = value * (sample.weight or 0.0) / sample.interval_s
-    if value > _LONGEST_S or outstanding > _MOST_OUTSTANDING:
-        beside = f", with {outstanding:,.0f} outstanding at a time" if sample.weight else ""
-        raise ForeignFileError(
-            f"column {column!r} gives {value:g} s for {sample.metric}{beside}: no disk does that; of "
-            "milliseconds say `scale: 0.001` in the mapping",
+            f"column {column!r} gives {sample.value:g} s for {sample.metric}, with {outstanding:,.0f} "
+            "outstanding at a time: no disk does that; of milliseconds say `scale: 0.001` in the mapping",
             line,
         )
 
@@ -272,30 +268,15 @@ def _sample(
 ) -> Sample:
     none = column.metric.endswith("_latency_s") and (weight == 0 or (weight is None and value == 0))
     ours = None if value is None or none else value * column.scale + column.offset
-    ours = 0.0 if ours is not None and _LOWEST <= ours < 0 else ours
+    if ours is not None and column.metric.endswith("_ratio"):
+        ours = bounds.share(ours)
     return Sample(
         round(time_s * 1e9), interval_s, column.host or host, column.metric, column.instance, ours, weight
     )
 
 
-def _number(text: str, mapping: CsvMapping, line: int) -> float | None:
-    """A cell's value; None where it is blank, or says so."""
-    plain = text.strip().removesuffix("%").rstrip()
-    if plain.lower() in _NOTHING or plain.startswith("#"):
-        return None
-    try:
-        value = float(numerals.plain(plain, mapping.decimal, mapping.thousands))
-    except ValueError as error:
-        raise ForeignFileError(
-            f"found {text[:40]!r} where a number should be; mind the decimal mark ({mapping.decimal!r}), and "
-            "what stands between thousands (`thousands:` in the mapping)",
-            line,
-        ) from error
-    return value if math.isfinite(value) else None
-
-
 def _unix_s(text: str, format_: str, line: int) -> float:
-    time_s = float(text) / _UNIX[format_]
+    time_s = numerals.strict(text) / _UNIX[format_]
     if abs(time_s) > _MS:
         raise ForeignFileError(
             f"found the time {text[:40]!r}, which is no second since 1970; of milliseconds say "

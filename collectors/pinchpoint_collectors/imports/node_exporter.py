@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from pinchpoint_collectors import legible
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.exporters import means
 from pinchpoint_collectors.exporters.answer import matrix
@@ -66,9 +67,11 @@ class NodeExporter:
 
 def _series(lines: Iterable[str]) -> Iterator[Series]:
     try:
-        content = json.loads("".join(lines))
+        content = legible.loads("".join(lines))
     except json.JSONDecodeError as error:
         raise ForeignFileError(f"no JSON: {error.msg}; {AS_IT_CAME}", error.lineno) from error
+    except ValueError as error:
+        raise ForeignFileError(f"no JSON: {error}; {AS_IT_CAME}") from error
     try:
         yield from matrix(content)
     except CollectorError as error:

@@ -8,6 +8,29 @@ _GROUPED = re.compile(r"[+-]?[1-9]\d{0,2}([ \u00a0\u202f'\u2019.,])\d{3}(?:\1\d{
 """A number with a mark between thousands: 1 000, 1'234'567, 1.000 where the comma is the decimal mark."""
 
 
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_NONE = re.compile(r"[+-]?(?:[0-9]\.#\w+|nan(?:\(\w*\))?|inf|infinity)", re.IGNORECASE)
+"""What C's libraries write of none: 1.#QNAN, -1.#IND, -nan(ind), inf."""
+
+
+def strict(text: str) -> float:
+    """A number in figures from 0 to 9, with a point; infinity where it is too large for one.
+
+    Python's own ``float`` also reads 1_000, figures of all alphabets, nan and infinity.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if not _NUMBER.fullmatch(text):
+        raise ValueError("no number")
+    return float(text)
+
+
+def is_none(text: str) -> bool:
+    """Whether a cell says that there is no number: nan, inf, -1.#IND."""
+    return _NONE.fullmatch(text) is not None
+
+
 class EitherMarkError(ValueError):
     """A mark stands between thousands, or is the decimal one: nobody can know."""
 

@@ -14,6 +14,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from pinchpoint_collectors import bounds
+from pinchpoint_collectors.imports import numerals
 from pinchpoint_collectors.imports.clock import LocalClock
 from pinchpoint_collectors.imports.pace import Pace
 from pinchpoint_collectors.imports.perfmon_columns import Column, columns_of
@@ -25,8 +27,6 @@ _BEGINS = re.compile(r"[\ufeff\s]*\"?\(PDH-[CT]SV 4\.0\)")
 _TIME = "%m/%d/%Y %H:%M:%S.%f"
 _DELIMITER = re.compile(r"\"([,;\t])\"|(?<!\")([,;\t])\\")
 """Between two cells of the header; a spreadsheet that saved the log left the quotes out."""
-_NO_NUMBER = re.compile(r"[+-]?(\d\.#\w+|nan.*|inf.*)", re.IGNORECASE)
-"""What C's libraries of Windows make of none: 1.#QNAN, -1.#IND, -nan(ind), inf."""
 
 
 @dataclass(slots=True)
@@ -68,6 +68,7 @@ class Perfmon:
         series = [_Series(column) for column in columns_of(header[1:], settings.names, found)]
         last_s: float | None = None
         for line, row in _whole(rows, len(header), found):
+            found.line = line
             time_s = clock.utc_s(_local(row[0], line), line)
             if time_s is None:
                 continue
@@ -208,17 +209,17 @@ def _samples(
             weight = None if rate is None else max(0.0, rate) * interval_s
         if column.metric.endswith("_latency_s") and (value == 0 or weight == 0):
             value = None  # of no operation Windows writes the latency 0
-        shown = None if value is None else max(0.0, value * column.scale + column.offset)
+        shown = None if value is None else bounds.share(value * column.scale + column.offset)
         yield Sample(time_ns, interval_s, column.host, column.metric, column.instance, shown, weight)
 
 
 def _number(text: str, line: int) -> float | None:
     """A cell's value; None where it is blank."""
     plain = text.strip()
-    if not plain or _NO_NUMBER.fullmatch(plain):
+    if not plain or numerals.is_none(plain):
         return None
     try:
-        return float(plain.replace(",", ".") if "." not in plain else plain)
+        return numerals.strict(plain.replace(",", ".") if "." not in plain else plain)
     except ValueError as error:
         raise ForeignFileError(
             f"found {plain[:40]!r} where a number should be; allowed: a number, or nothing where "

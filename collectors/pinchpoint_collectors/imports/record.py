@@ -101,11 +101,13 @@ class Found:
             ``cores``, ``usable_cores``, ``memory_bytes``, ``os``, ``kernel``, ``data_io``, ``not_measured``.
         notes: sentences a reader must know: what was left out, what was taken for granted.
         zone_assumed: whether times without a zone were taken for UTC.
+        line: the one that is being read; None: of a file that is read as a whole.
     """
 
     hosts: dict[str, dict[str, Any]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     zone_assumed: bool = False
+    line: int | None = None
 
     def note(self, sentence: str) -> None:
         """Say it once."""

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from pinchpoint_collectors import bounds, legible
 from pinchpoint_collectors.imports.record import ForeignFileError, Found
 
 KIB = 1024.0
@@ -38,15 +39,16 @@ _SIGN = re.compile(r"[^\ufeff\s]")
 
 
 def _documents(text: str, found: Found) -> Iterator[Any]:
-    decoder = json.JSONDecoder()
     sign = _SIGN.search(text)
     while sign is not None:
         try:
-            content, end = decoder.raw_decode(text, sign.start())
+            content, end = legible.DECODER.raw_decode(text, sign.start())
         except json.JSONDecodeError as error:
             content, end = _whole_part(text[sign.start() :], error), len(text)
             found.note("it was cut off (the recorder was ended): what is not whole at its end was left out")
-        yield content
+        except RecursionError as error:
+            raise ForeignFileError("no JSON of sysstat: it is nested too deeply; export again") from error
+        yield legible.content(content)
         sign = _SIGN.search(text, end)
 
 
@@ -71,7 +73,7 @@ def _whole_part(text: str, error: json.JSONDecodeError) -> Any:
                 whole = part.end()
     if whole and open_:
         with contextlib.suppress(json.JSONDecodeError):  # then it is damaged before its end, too
-            return json.loads(f"{text[:whole]}]}}]}}}}")
+            return legible.DECODER.decode(f"{text[:whole]}]}}]}}}}")
     why = "it ends in the middle: the recording was cut off" if open_ else f"no JSON: {error.msg}"
     raise ForeignFileError(
         f"{why}; let the recorder end by itself (a count behind the interval), or export again",
@@ -104,7 +106,7 @@ def note_machine(block: Fields, found: Found) -> str:
     found.facts(host).update(
         os=str(block.get("sysname") or "Linux"),
         kernel=block.get("release"),
-        cores=cores if isinstance(cores, int) else None,
+        cores=cores if isinstance(cores, int) and bounds.bound_of("cpu.cores").has(cores) else None,
     )
     return host
 
@@ -137,7 +139,7 @@ def cpu_values(fields: Fields) -> Iterator[tuple[str, float | None]]:
         fields = {}
     idle, wait, steal = (scaled(number(fields, name), 0.01) for name in ("idle", "iowait", "steal"))
     rest = total(idle, wait, steal)
-    yield "cpu.busy_ratio", None if rest is None else max(0.0, 1.0 - rest)
+    yield "cpu.busy_ratio", None if rest is None else bounds.share(1.0 - rest)
     yield "cpu.wait_ratio", wait
     yield "cpu.steal_ratio", steal
 

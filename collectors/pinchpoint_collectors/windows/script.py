@@ -8,6 +8,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from pinchpoint_collectors import legible
 from pinchpoint_collectors.windows.classes import Wanted
 from pinchpoint_collectors.windows.sought import PATTERN, PROPERTIES, Sought
 
@@ -55,7 +56,7 @@ def line_of(text: str) -> Line | None:
     if not text.lstrip().startswith("{"):
         return None
     try:
-        line = json.loads(text)
+        line = legible.loads(text)
     except ValueError:
         return None
     return line if isinstance(line, dict) and isinstance(line.get("kind"), str) else None

@@ -139,8 +139,10 @@ class _Sums:
         if number is None:
             number = self._number_of[key] = len(self._number_of)
             self._of_metric.setdefault(key.metric, []).append(key)
-            if number % _BLOCK == 0:
+            block, row = divmod(number, _BLOCK)
+            if row == 0:
                 self._blocks.append(_lines(self._window.steps))
+            self._blocks[block].highest[row] = -np.inf
         return number
 
 
@@ -152,8 +154,8 @@ class _Lines(NamedTuple):
 
 
 def _lines(steps: int) -> _Lines:
-    """Empty ones."""
-    return _Lines(np.zeros((len(_SUMS), _BLOCK, steps)), np.full((_BLOCK, steps), -np.inf))
+    """Empty ones; memory is taken when a line is written, so that lines that no series has take none."""
+    return _Lines(np.zeros((len(_SUMS), _BLOCK, steps)), np.empty((_BLOCK, steps)))
 
 
 def _by_block(numbers: Ints) -> Iterator[tuple[int, Any, Any]]:

@@ -41,6 +41,8 @@ from pinchpoint.store.schema import (
 from pinchpoint.store.write import free_path, utc, write_json
 from pinchpoint_collectors.imports.record import Settings
 
+LONGEST_S = 366 * 86400.0
+"""The longest recording: each of its steps takes memory, also where few series are."""
 MAX_CELLS = 30_000_000
 """Series x steps that an analysis holds in memory at a time, at some 50 bytes each."""
 _DISTRIBUTIONS = ("pinchpoint", "pinchpoint-collectors")
@@ -95,6 +97,11 @@ def _span(gathered: Gathered, between: Between) -> tuple[float, float]:
     begin_s, end_s = gathered.span_s
     begin_s, end_s = max(begin_s, between.from_s or begin_s), min(end_s, between.to_s or end_s)
     length_s = end_s - begin_s
+    if length_s > LONGEST_S:
+        raise InputError(
+            f"{span_words((begin_s, end_s))} is {length_s / 86400:,.0f} days; allowed: "
+            f"{LONGEST_S / 86400:.0f} days at most; give a part of it with --from and --to"
+        )
     steps = length_s / (COARSE_S if length_s > LONG_RUN_S else 1)
     if steps * len(gathered.series) > MAX_CELLS:
         hours = MAX_CELLS * COARSE_S / len(gathered.series) / 3600

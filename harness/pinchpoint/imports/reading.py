@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,12 +12,13 @@ from pinchpoint.imports.layers import counted_once, left_out_words
 from pinchpoint.imports.places import Places, Role, same
 from pinchpoint.imports.source import Source
 from pinchpoint.store.write import utc
+from pinchpoint_collectors import bounds, legible
+from pinchpoint_collectors.imports.checked import checked
 from pinchpoint_collectors.imports.record import ForeignFileError, Found, Settings
 from pinchpoint_collectors.record import Sample
 
 NS = 1e9
-EARLIEST_NS, LATEST_NS = 315_532_800 * 10**9, 7_258_118_400 * 10**9
-LONGEST_S = 366 * 86400.0
+EARLIEST_NS = 315_532_800 * 10**9
 OVERLAP_S = 1.0
 """Some recorders' times are whole seconds."""
 
@@ -144,8 +145,9 @@ def read_all(
         read = Read(source)
         gathered.reads.append(read)
         try:
-            for sample in source.format.read(source.lines(), settings, read.found):
-                _check(sample, source)
+            samples = source.format.read(source.lines(), settings, read.found)
+            placed = _placed(samples, source)
+            for sample in checked(placed, read.found, is_mapped=settings.mapping is not None):
                 for ours in _ours(sample, read, places, hosts):
                     read.span_s = _wider(read.span_s, ours)
                     if not between.has(ours):
@@ -184,31 +186,31 @@ def _once(read: Read, earlier: Sequence[Read]) -> None:
                 )
 
 
-def _check(sample: Sample, source: Source) -> None:
-    """Raises InputError where a time is none of ours."""
-    if not (EARLIEST_NS < sample.time_ns < LATEST_NS and 0 < sample.interval_s < LONGEST_S):
-        raise InputError(
-            f"{source.path}: a value at {sample.time_ns / NS:.0f} s since 1970 that covers "
-            f"{sample.interval_s:g} s; allowed: times from 1980 to 2200, that cover a year at most; look at "
-            "the recorder's clock, and at how the file's times are written"
-        )
+def _placed(samples: Iterable[Sample], source: Source) -> Iterator[Sample]:
+    """The samples. Raises InputError where a time cannot be one of a recording, or covers too much."""
+    latest_ns = time.time_ns() + bounds.AHEAD_NS
+    for sample in samples:
+        at_ns, interval_s = sample.time_ns, sample.interval_s
+        if not (EARLIEST_NS < at_ns < latest_ns and 0 < interval_s <= bounds.LONGEST_INTERVAL_S):
+            raise InputError(
+                f"{source.path}: a value at {at_ns / NS:.0f} s since 1970 that covers {interval_s:g} s; "
+                f"allowed: times from 1980 to {time.gmtime(latest_ns / NS).tm_year}, that cover "
+                f"{bounds.LONGEST_INTERVAL_S / bounds.DAY_S:.0f} days at most; look at the recorder's clock, "
+                "and at how the file's times are written"
+            )
+        yield sample
 
 
 def _ours(sample: Sample, read: Read, places: Places, hosts: Sequence[str]) -> Iterator[Sample]:
     """The sample under its host's name; of what is left of a memory whose size is known also the share."""
     host = _host(sample.host, read, places, hosts)
-    ours = sample._replace(host=host, value=_finite(sample.value), weight=_finite(sample.weight))
+    ours = sample._replace(host=host, instance=legible.text(sample.instance))
     yield ours
     if ours.metric == "mem.available_bytes":
         memory = places.memory_of(host)
         if memory:
             share = None if ours.value is None else ours.value / memory
             yield ours._replace(metric="mem.available_ratio", value=share)
-
-
-def _finite(value: float | None) -> float | None:
-    """None of what is no number."""
-    return value if value is None or math.isfinite(value) else None
 
 
 def _host(machine: str, read: Read, places: Places, hosts: Sequence[str]) -> str:

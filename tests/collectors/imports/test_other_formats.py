@@ -12,6 +12,7 @@ import pytest
 from collectors.imports.logs import CRAWL_HISTORY, CRAWL_ITEMS, IOSTAT, SADF, perfmon, row
 
 from pinchpoint_collectors.imports import registry
+from pinchpoint_collectors.imports.checked import checked
 from pinchpoint_collectors.imports.crawl_log import CrawlLog
 from pinchpoint_collectors.imports.mapped_csv import MappedCsv
 from pinchpoint_collectors.imports.node_exporter import NodeExporter
@@ -34,7 +35,9 @@ def read(
 ) -> tuple[dict[tuple[str, str], list[Sample]], Found]:
     found = Found()
     series: dict[tuple[str, str], list[Sample]] = {}
-    for sample in format_.read(text.splitlines(keepends=True), settings or Settings(), found):
+    given = settings or Settings()
+    samples = format_.read(text.splitlines(keepends=True), given, found)
+    for sample in checked(samples, found, is_mapped=given.mapping is not None):
         series.setdefault((sample.metric, sample.instance), []).append(sample)
     return series, found
 
@@ -152,8 +155,8 @@ def test_any_csv_with_a_mapping() -> None:
         (CSV + "20.11.2026 09:00:20;a\n", "2 cells", 6),
         (CSV.replace("1;1\n", "1;1;7\n", 1), "6 cells, the header has 5", 2),
         (CSV.replace("25,5", "2.5"), "mind the decimal mark", 4),
-        (CSV.replace("25,5", "-255"), "3.55 for cpu.busy_ratio, a share", 4),
-        (CSV.replace("12,5", "-12500"), "-12.5 for disk.write_latency_s; allowed: 0 and more", 4),
+        (CSV.replace("25,5", "-255"), "cpu.busy_ratio: 1 of 1 value above 1, median 3.55", 4),
+        (CSV.replace("12,5", "-12500"), "disk.write_latency_s vol1: 1 of 1 value below 0, median -12.5", 4),
         (CSV.replace("writes\n", "cpu idle\n"), "several columns are named 'cpu idle'", 1),
     ],
 )
@@ -183,7 +186,7 @@ def test_milliseconds_that_were_taken_for_seconds_are_refused() -> None:
         read(MappedCsv(), f"t,v,n\n{T},1,9\n{T + 1},12.5,1200\n", plain(time_format="unix", columns=columns))
     assert caught.value.line == 3
     alone = {"v": MappedColumn("disk.read_latency_s")}
-    with pytest.raises(ForeignFileError, match=r"gives 75 s for disk\.read_latency_s: no disk"):
+    with pytest.raises(ForeignFileError, match=r"above 60, median 75: perhaps milliseconds"):
         read(MappedCsv(), f"t,v\n{T},1\n{T + 1},75\n", plain(time_format="unix", columns=alone))
 
 
@@ -191,7 +194,10 @@ def test_a_percentage_that_was_taken_for_a_share_is_refused() -> None:
     """Otherwise a machine would be 3700 % busy; a rounding above 1 is none."""
     series, _ = read(MappedCsv(), f"t,v\n{T},0.5\n{T + 1},1.01\n", plain(time_format="unix"))
     assert [one.value for one in series["cpu.busy_ratio", ""]] == [1.01]
-    with pytest.raises(ForeignFileError, match=r"37 for cpu.busy_ratio, a share from 0 to 1.*scale: 0.01"):
+    with pytest.raises(
+        ForeignFileError,
+        match=r"above 1, median 37: perhaps percent; .*`scale: 0.01`",
+    ):
         read(MappedCsv(), f"t,v\n{T},37\n{T + 1},37\n", plain(time_format="unix"))
 
 
@@ -224,7 +230,7 @@ def test_points_between_thousands_are_no_decimal_points() -> None:
         )
         rows = f"t;v\n{T};0\n{T + 1};{text}\n"
         if value is None:
-            with pytest.raises(ForeignFileError, match=r"-1000.25 for disk.outstanding"):
+            with pytest.raises(ForeignFileError, match=r"1 of 1 value below 0, median -1,000.25"):
                 read(MappedCsv(), rows, given)
             continue
         series, _ = read(MappedCsv(), rows, given)

@@ -1,0 +1,260 @@
+"""What each metric can be at all: a value outside is nonsense, and counts as not measured.
+
+A bound is physical: no machine passes it, however slow or fast. It does not say what is usual, or good. One
+table for every way in: collectors (``sampler.py``), foreign files (``imports/checked.py``), stored runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from pinchpoint_collectors.record import Sample
+from pinchpoint_collectors.times import utc
+
+DAY_S = 86_400.0
+
+
+class Bound(NamedTuple):
+    """The lowest and the highest value that can be."""
+
+    lowest: float
+    highest: float
+
+    def has(self, value: float) -> bool:
+        """Whether a value can be; NaN and infinity cannot."""
+        return self.lowest <= value <= self.highest
+
+
+SHARE = 1.5
+"""A share is 1 at most. Two counters that are read one after the other, and clock ticks of 10 ms in a reading
+of a tenth of a second, pass that by less than a half: such values stay as they are."""
+BELOW_0 = -0.1
+"""Likewise below 0: 1 less an idle time of 100.3 %."""
+
+_SHARE = Bound(BELOW_0, SHARE)
+_OF_A_LIMIT = Bound(BELOW_0, 1000.0)
+"""In use by what is allowed: a limit that is lowered while the server runs leaves more in use than that."""
+_YES_NO = Bound(0.0, 1.0)
+_CORES = Bound(0.0, 8192.0)
+"""The most that Linux can be built for (NR_CPUS)."""
+_TASKS = Bound(0.0, 2.0**24)
+"""Linux has 2^22 process ids at most (PID_MAX_LIMIT), Windows 2^24 handles of a process."""
+_MEMORY = Bound(0.0, 2.0**56)
+"""What the widest physical addresses reach (ARMv9: 56 bits; x86-64: 52)."""
+_BYTES = Bound(0.0, 2.0**63)
+"""What file systems and servers count in."""
+_BYTES_PER_S = Bound(0.0, 1e14)
+"""100 TB/s: a hundred times the memory bandwidth of a large server."""
+_IO_PER_S = Bound(0.0, 1e9)
+"""An NVMe drive does some 1e6 to 1e7, a machine full of them some 1e8."""
+_PER_S = Bound(0.0, 1e12)
+"""A thousand cores that each count something every nanosecond."""
+_COUNT = Bound(0.0, 1e15)
+"""Below 2^53, up to which a float counts by one."""
+_TIME = Bound(0.0, 31 * DAY_S)
+"""A wait ends with its reading, and no reading covers more than a month (``LONGEST_INTERVAL_S``)."""
+_DISK_WAIT = Bound(0.0, 3600.0)
+"""A hung disk takes minutes: Linux gives a SCSI request 30 s and five retries (180 s), Azure asks for 300 s
+and for 240 s of NVMe, Windows has 60 s and eight retries (540 s). An hour is also where histograms end."""
+_ENDED_AT_ONCE = Bound(0.0, 1e9)
+"""Time by time, of many at once, counted when it ends: a checkpoint of half an hour in one second is 1800."""
+
+_TABLE: tuple[tuple[str, Bound], ...] = (
+    # A disk's busy time is counted when its I/O ends (Linux 5.0 to 5.18): an I/O of a minute in one second.
+    ("disk.busy_ratio", Bound(BELOW_0, 60.0)),
+    # The kernel brings its pressure up to date every two seconds: read every 0.1 s, that is 20 at a time.
+    ("pressure.*_ratio", Bound(BELOW_0, 30.0)),
+    # CPU seconds of a process of several threads in a second.
+    ("generator.cpu_ratio", _CORES),
+    ("generator.cpu_wait_ratio", _CORES),
+    ("db.connections_ratio", _OF_A_LIMIT),
+    ("db.memory_ratio", _OF_A_LIMIT),
+    ("db.workers_ratio", _OF_A_LIMIT),
+    ("db.tickets_ratio", _OF_A_LIMIT),
+    ("db.pool.busy_ratio", _OF_A_LIMIT),
+    ("db.cache_ratio", _OF_A_LIMIT),
+    ("db.cache_dirty_ratio", _OF_A_LIMIT),
+    ("db.buffer_ratio", _OF_A_LIMIT),
+    ("db.checkpoint_age_ratio", _OF_A_LIMIT),
+    ("*_ratio", _SHARE),
+    ("cpu.cores", _CORES),
+    ("generator.allowed_cores", _CORES),
+    ("cpu.run_queue", _TASKS),
+    ("cpu.waiting_threads", _TASKS),
+    ("generator.users", _COUNT),
+    # NVMe drives take 65,535 queues of 65,536 commands.
+    ("disk.outstanding", Bound(0.0, 2.0**32)),
+    ("collector.ok", _YES_NO),
+    ("generator.recorder_ok", _YES_NO),
+    ("db.aof.failing", _YES_NO),
+    ("db.aof.rewriting", _YES_NO),
+    ("db.snapshot_running", _YES_NO),
+    # A host's clock may stand at 1970, or be ahead as far.
+    ("collector.clock_offset_s", Bound(-4e9, 4e9)),
+    # SQL Server counts the life of a page in whole seconds of 32 bits.
+    ("db.page_life_s", Bound(0.0, 2.0**31)),
+    ("disk.*_latency_s", _DISK_WAIT),
+    # An adapter that knows no speed may say the highest number there is (2^64 bits/s).
+    ("net.speed_bytes_per_s", _BYTES),
+    ("*_s_per_s", _ENDED_AT_ONCE),
+    ("*_bytes_per_s", _BYTES_PER_S),
+    ("disk.*_per_s", _IO_PER_S),
+    ("*_per_s", _PER_S),
+    ("*_s", _TIME),
+    ("mem.*_bytes", _MEMORY),
+    ("*_bytes", _BYTES),
+    # What a database or a search counts has no unit in its name.
+    ("db.*", _COUNT),
+    ("search.*", _COUNT),
+)
+"""Metrics -> what they can be: the first line that fits counts."""
+
+_ANY = Bound(-1e300, 1e300)
+"""Of a metric that this version does not know, such as a later one's: any number."""
+
+LONGEST_INTERVAL_S = 31 * DAY_S
+"""Crawls go on for days, and a row of their history is one sample over all of it. Nothing covers a month."""
+EARLIEST_NS, LATEST_NS = 0, 7_258_118_400 * 10**9
+"""From 1970 to 2200: within what 64 bits of nanoseconds hold (2262)."""
+AHEAD_NS = 2 * 366 * 86_400 * 10**9
+"""A recorder's clock may be wrong by a year (a wrong year was typed in), and by no more than two."""
+
+
+@lru_cache(maxsize=4096)
+def bound_of(metric: str) -> Bound:
+    """What a metric can be."""
+    return next((bound for name, bound in _TABLE if fnmatchcase(metric, name)), _ANY)
+
+
+def is_known(metric: str) -> bool:
+    """Whether the table says what a metric can be."""
+    return any(fnmatchcase(metric, name) for name, _ in _TABLE)
+
+
+def share(value: float) -> float:
+    """What follows from 1 less a share, 0 where rounding alone made it negative; nonsense stays as it is."""
+    return 0.0 if BELOW_0 <= value < 0 else value
+
+
+def is_possible(sample: Sample) -> bool:
+    """Whether its value and weight can be; what was not measured can."""
+    value, weight = sample.value, sample.weight
+    if value is not None and not bound_of(sample.metric).has(value):
+        return False
+    return weight is None or _COUNT.has(weight)
+
+
+def is_placed(time_ns: float, interval_s: float, latest_ns: float = LATEST_NS) -> bool:
+    """Whether a sample's time can be, and what it covers."""
+    return EARLIEST_NS <= time_ns <= latest_ns and 0 <= interval_s <= LONGEST_INTERVAL_S
+
+
+@dataclass(slots=True)
+class Nonsense:
+    """What cannot be of one series.
+
+    Attributes:
+        count: how many values.
+        first: the first of them, for people.
+        allowed: what can be, for people.
+        time_ns: when that was measured.
+        line: of the file it comes from; None: it comes from none, or that has no lines.
+    """
+
+    host: str
+    metric: str
+    instance: str
+    count: int
+    first: str
+    allowed: str
+    time_ns: int
+    line: int | None = None
+
+    @property
+    def series(self) -> str:
+        """The series, for people."""
+        return f"{self.metric} {self.instance}".strip() + (f" of {self.host}" if self.host else "")
+
+    def words(self) -> str:
+        """The series, what was found, what can be."""
+        values = "1 value" if self.count == 1 else f"{self.count:,} values"
+        at = f", at {utc(self.time_ns)}" if EARLIEST_NS <= self.time_ns <= LATEST_NS else ""
+        at = f", in line {self.line}" if self.line else at
+        return (
+            f"{self.series}: {values} cannot be and count as not measured; the first is {self.first}{at}; "
+            f"allowed: {self.allowed}"
+        )
+
+    def facts(self) -> dict[str, Any]:
+        """For the manifest's ``data_quality``, of a host."""
+        at = utc(self.time_ns) if EARLIEST_NS <= self.time_ns <= LATEST_NS else None
+        about = {"metric": self.metric, "instance": self.instance}
+        return {**about, "count": self.count, "first": self.first, "allowed": self.allowed, "at": at}
+
+
+def number(value: float) -> str:
+    """A number for people."""
+    return f"{value:,.6g}" if abs(value) < 1e6 else f"{value:,.0f}" if abs(value) < 1e15 else f"{value:.6g}"
+
+
+def nonsense(sample: Sample, latest_ns: float = LATEST_NS) -> Nonsense:
+    """What is wrong with a sample that cannot be."""
+    bound = bound_of(sample.metric)
+    if not is_placed(sample.time_ns, sample.interval_s, latest_ns):
+        first = f"of {number(sample.time_ns / 1e9)} s since 1970, and covers {number(sample.interval_s)} s"
+        allowed = (
+            f"{number(EARLIEST_NS / 1e9)} to {number(latest_ns / 1e9)} s since 1970, over "
+            f"{number(LONGEST_INTERVAL_S)} s at most"
+        )
+    elif sample.value is not None and not bound.has(sample.value):
+        first, allowed = number(sample.value), f"{number(bound.lowest)} to {number(bound.highest)}"
+    else:
+        first = f"a mean of {number(sample.weight or 0.0)} operations"
+        allowed = f"means of 0 to {number(_COUNT.highest)} operations"
+    return Nonsense(sample.host, sample.metric, sample.instance, 1, first, allowed, sample.time_ns)
+
+
+class Tally:
+    """Makes of values that cannot be such that were not measured, and counts them by series.
+
+    A sample whose time or interval cannot be has no place in a run: it is left out.
+    """
+
+    def __init__(self) -> None:
+        self.found: dict[tuple[str, str, str], Nonsense] = {}
+
+    def checked(self, samples: Iterable[Sample], latest_ns: float = LATEST_NS) -> list[Sample]:
+        """The samples that have a place. Raises TypeError for a value that is no number."""
+        kept = []
+        for sample in samples:
+            placed = is_placed(sample.time_ns, sample.interval_s, latest_ns)
+            if placed and is_possible(sample):
+                kept.append(sample)
+                continue
+            self.add(nonsense(sample, latest_ns))
+            if placed:
+                kept.append(sample._replace(value=None, weight=None))
+        return kept
+
+    def add(self, one: Nonsense) -> None:
+        """Count what cannot be."""
+        key = one.host, one.metric, one.instance
+        if (known := self.found.get(key)) is None:
+            self.found[key] = one
+        else:
+            known.count += one.count
+
+
+_SHOWN = 10
+
+
+def sentences(found: Iterable[Nonsense]) -> list[str]:
+    """One of each series, and of many one for what is left."""
+    rows = list(found)
+    left = sum(one.count for one in rows[_SHOWN:])
+    more = [f"{left:,} more values of {len(rows) - _SHOWN} other series cannot be and count as not measured"]
+    return [*(one.words() for one in rows[:_SHOWN]), *(more if left else [])]

@@ -1,0 +1,141 @@
+"""Samples of a foreign file without what cannot be; a column of nonsense is refused with its likely unit.
+
+A single cell that cannot be is a slip of the recorder, and counts as not measured. Where most of a column is
+so, it is in another unit than it was taken for, and what is left of it would be wrong as well.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from statistics import median
+
+from pinchpoint_collectors import bounds
+from pinchpoint_collectors.imports.record import ForeignFileError, Found
+from pinchpoint_collectors.record import Sample
+
+_PERCENT = 105.0
+"""A percentage, with its rounding."""
+_FEWEST, _OFTEN = 3, 0.05
+"""So many values, and such a part of them, are no slips if all of them can be percentages."""
+_USUAL_WAIT_S = 60.0
+"""A disk whose waits are longer throughout is measured in another unit: systems give an I/O up after that."""
+_KEPT = 1000
+"""So many of a column's values that cannot be tell what they are in the middle."""
+
+
+@dataclass(slots=True)
+class _Column:
+    """One series of the file while it is read.
+
+    Attributes:
+        measured: its values.
+        counted: those but 0, which fits any unit.
+        odd: of these, those that cannot be, or that no disk has throughout.
+        line: where the first of them stands.
+        kept: the first of them.
+    """
+
+    measured: int = 0
+    counted: int = 0
+    odd: int = 0
+    line: int | None = None
+    kept: array[float] = field(default_factory=lambda: array("d"))
+
+    def add(self, sample: Sample, line: int | None) -> None:
+        """Count a value that is odd."""
+        self.odd += 1
+        self.line = self.line or line
+        if sample.value is not None and len(self.kept) < _KEPT:
+            self.kept.append(sample.value)
+
+    def is_another_unit(self, metric: str, *, is_mapped: bool) -> bool:
+        """Whether it cannot be what it was taken for: most of it is odd, or what is odd is a percentage."""
+        if 2 * self.odd > self.counted and (self.odd >= _FEWEST or 2 * self.odd > self.measured):
+            return bool(self.kept)
+        if not is_mapped or not metric.endswith("_ratio") or self.odd < max(_FEWEST, _OFTEN * self.counted):
+            return False
+        return all(bounds.SHARE < value <= _PERCENT for value in self.kept)
+
+    def words(self, metric: str, *, is_mapped: bool) -> str:
+        """What was found, what it may be, what to do."""
+        bound, middle = bounds.bound_of(metric), median(self.kept)
+        highest = 1.0 if metric.endswith("_ratio") else bound.highest
+        if _is_wait(metric) and middle <= highest:
+            highest = _USUAL_WAIT_S
+        limit = "below 0" if middle < 0 else f"above {bounds.number(highest)}"
+        guess, scale = _guess(metric, middle)
+        said = f"`scale: {scale}`" if scale else "`scale` and `offset`"
+        remedy = (
+            f"say {said} in the mapping" if is_mapped else f"map it with --kind csv --map MAPPING and {said}"
+        )
+        odd, counted = f"{self.odd:,}", f"{self.counted:,} value{'s' if self.counted != 1 else ''}"
+        return f"{odd} of {counted} {limit}, median {bounds.number(middle)}: {guess}; {remedy}"
+
+
+def checked(samples: Iterable[Sample], found: Found, *, is_mapped: bool = False) -> Iterator[Sample]:
+    """The samples; those that cannot be as not measured, which ``found`` is told.
+
+    Args:
+        samples: of one file.
+        found: of the file, with the line that is being read where it has lines.
+        is_mapped: whether a person said which unit each column is in.
+
+    Raises:
+        ForeignFileError: a column is mostly what cannot be.
+    """
+    columns: dict[tuple[str, str, str], _Column] = {}
+    impossible = bounds.Tally()
+    for sample in samples:
+        key = sample.host, sample.metric, sample.instance
+        column = columns.get(key)
+        if column is None:
+            column = columns[key] = _Column()
+        is_possible = bounds.is_possible(sample)
+        column.measured += sample.value is not None
+        column.counted += bool(sample.value)
+        if not is_possible or (is_mapped and _is_unusual(sample)):
+            column.add(sample, found.line)
+        if is_possible:
+            yield sample
+        else:
+            impossible.add(replace(bounds.nonsense(sample), line=found.line))
+            yield sample._replace(value=None, weight=None)
+    for (_, metric, instance), column in columns.items():
+        if column.is_another_unit(metric, is_mapped=is_mapped):
+            words = column.words(metric, is_mapped=is_mapped)
+            raise ForeignFileError(f"{f'{metric} {instance}'.strip()}: {words}", column.line)
+    for sentence in bounds.sentences(impossible.found.values()):
+        found.note(sentence)
+
+
+def _is_unusual(sample: Sample) -> bool:
+    """Whether it is in another unit if others of its column are so as well."""
+    value = sample.value or 0.0
+    if sample.metric.endswith("_ratio"):
+        return value > bounds.SHARE
+    return _is_wait(sample.metric) and value > _USUAL_WAIT_S
+
+
+def _is_wait(metric: str) -> bool:
+    return metric.startswith("disk.") and metric.endswith("_latency_s")
+
+
+def _guess(metric: str, middle: float) -> tuple[str, str | None]:
+    """What a column may be in that has this value in the middle, and the scale into ours; None: not known."""
+    if middle < 0:
+        return "it is below 0: perhaps its sign, or what is added to it, is wrong", None
+    units: tuple[tuple[str, float], ...] = ()
+    if metric.endswith("_ratio"):
+        units = (("percent", 0.01), ("per mille", 0.001), ("percent x 100", 0.0001))
+        most = _PERCENT / 100
+    elif metric.endswith("_s") and not metric.endswith("_per_s"):
+        units = (("milliseconds", 1e-3), ("microseconds", 1e-6), ("nanoseconds", 1e-9))
+        most = 1.0
+    for name, scale in units:
+        if middle * scale <= most:
+            return f"perhaps {name}", f"{scale:.9f}".rstrip("0")
+    if metric.endswith("_per_s"):
+        return "perhaps a total since the machine started, and no rate", None
+    return "it is in another unit", None

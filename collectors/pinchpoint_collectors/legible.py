@@ -1,0 +1,49 @@
+"""JSON of others, read so that nothing of it can hurt later: numbers that are none, halves of characters."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+_HALF = re.compile("[\ud800-\udfff]")
+_MAY_HOLD_HALVES = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
+_WHOLE = "\ufffd"
+"""What stands for a character that is none ("replacement character")."""
+_LONGEST_WHOLE = 300
+"""A float ends at 309 figures, and Python refuses to read some thousands."""
+
+
+def text(given: str) -> str:
+    r"""The text; halves of a surrogate pair, as JSON's ``"\ud800"`` gives them, are no character anywhere."""
+    return given if given.isascii() else _HALF.sub(_WHOLE, given)
+
+
+def content(given: Any) -> Any:
+    """JSON's content with all its texts as ``text`` has them."""
+    if isinstance(given, str):
+        return text(given)
+    if isinstance(given, list):
+        return [content(each) for each in given]
+    if isinstance(given, dict):
+        return {text(str(name)): content(each) for name, each in given.items()}
+    return given
+
+
+def whole_number(figures: str) -> int | float:
+    """A whole number; infinity, which no metric can be, where it is too large for a float."""
+    if len(figures) > _LONGEST_WHOLE:
+        return float("-inf" if figures.startswith("-") else "inf")
+    return int(figures)
+
+
+DECODER = json.JSONDecoder(parse_int=whole_number)
+
+
+def loads(given: str) -> Any:
+    """What a JSON text holds. Raises ``ValueError``, also where it is nested too deeply to be read."""
+    try:
+        found = DECODER.decode(given)
+        return content(found) if _MAY_HOLD_HALVES.search(given) else found
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
