@@ -1,19 +1,43 @@
-"""Ctrl-C, and what it means when: once stops and keeps, twice stops at once; clearing away is not cut off."""
+"""Ctrl-C, and servers that no longer answer: what ends a run, and within what time.
+
+The first Ctrl-C (or SIGTERM) stops and keeps, the second one ends. Clearing away is not cut off by the first.
+``END_S`` after the second one the process ends, whatever hangs: a thread counts the signals, so a main thread
+that is blocked in a driver cannot keep it alive.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from types import FrameType
-from typing import Self
+from typing import Self, TypeVar
 
+from pinchpoint.errors import ExitStatus
+
+T = TypeVar("T")
+END_S = 4.0
+"""So long after the second Ctrl-C clearing away may take; then the process ends."""
+ASK_S = 15.0
+"""How often the servers of a long step are asked whether they answer, and how long an answer may take."""
+_ASKS = 2
+"""So many requests in a row that fail mean a server no longer answers; one may meet a full server."""
+_NAMING_S = 0.5
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _STOPPING = b"\nstopping: what was measured is kept and reported; Ctrl-C again stops at once\n"
-_ENDING = b"\nending: what is begun is cleared away and kept first; that is not cut off\n"
+_ENDING = b"\nending: what was started is cleared away and kept first; Ctrl-C again ends within 5 s\n"
 
 
 class Interrupted(BaseException):
     """The user wants to stop now: nothing is measured yet, or it is the second Ctrl-C."""
+
+
+class NoAnswer(BaseException):
+    """A server no longer answers; the text says which one."""
 
 
 class Interrupts:
@@ -21,42 +45,148 @@ class Interrupts:
 
     While ``graceful`` is false, the first signal raises ``Interrupted``. While it is true, the first one only
     sets ``requested``; the next one raises. Once one has raised, or after ``shield``, signals only set
-    ``requested``, so that the clearing away cannot be cut off and leave orphans.
+    ``requested``, so that the clearing away is not cut off by an exception.
+
+    Attributes:
+        left: names what is still on the servers, a sentence each; asked for when the process ends at once.
     """
 
     def __init__(self) -> None:
         self.requested = False
         self.graceful = False
+        self.left: Callable[[], list[str]] = list
         self._shielded = False
         self._before: dict[int, object] = {}
+        self._no_answer = ""
+        self._over = threading.Event()
+        self._pipe = (-1, -1)
 
     def __enter__(self) -> Self:
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in _SIGNALS:
             self._before[number] = signal.signal(number, self._handle)
+        self._before[signal.SIGUSR1] = signal.signal(signal.SIGUSR1, self._give_up)
+        self._pipe = os.pipe()
+        os.set_blocking(self._pipe[1], False)
+        signal.set_wakeup_fd(self._pipe[1], warn_on_full_buffer=False)
+        threading.Thread(target=self._count, name="interrupts", daemon=True).start()
         return self
 
     def __exit__(self, *exc: object) -> None:
+        self._over.set()
+        signal.set_wakeup_fd(-1)
+        os.close(self._pipe[1])  # ends the thread, which closes the other end
         for number, handler in self._before.items():
             signal.signal(number, handler)  # type: ignore[arg-type]  # what signal() itself returned
 
     def shield(self) -> None:
-        """From now on nothing raises: what is left is to clear away, and to keep what was measured."""
+        """From now on no signal raises: what is left is to clear away, and to keep what was measured."""
         self._shielded = True
+
+    @contextlib.contextmanager
+    def while_answering(self, ask: Callable[[], None], ask_s: float = ASK_S) -> Iterator[None]:
+        """A step that may take long, for as long as its servers answer.
+
+        Args:
+            ask: reaches them by connections of its own; it is called in another thread, and raises
+                where one cannot be reached.
+            ask_s: how often it is asked, and how long an answer may take.
+
+        Raises ``NoAnswer`` from within the step when two requests in a row have failed.
+        """
+        done = threading.Event()
+        watcher = threading.Thread(target=self._ask, args=(ask, ask_s, done), name="asking", daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            done.set()
+            self._no_answer = ""
+
+    def _ask(self, ask: Callable[[], None], ask_s: float, done: threading.Event) -> None:
+        why, failed = "", 0
+        while not done.wait(ask_s):
+            try:
+                within(ask_s, ask)
+            except Exception as error:  # noqa: BLE001 - whatever a driver raises: it was not reached
+                why, failed = str(error), failed + 1
+            else:
+                failed = 0
+            if failed < _ASKS or done.is_set():
+                continue
+            self._no_answer = why
+            give_up_s = time.monotonic() + ask_s
+            while time.monotonic() < give_up_s:
+                os.kill(
+                    os.getpid(), signal.SIGUSR1
+                )  # the main thread leaves its wait, and any that follows it
+                if done.wait(1.0):
+                    return
+            self._end_now(f"{why}; its driver does not return")
 
     def _handle(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 -- signal's signature
         if self._shielded:
             self.requested = True
-            _tell(_ENDING)
+            _write(_ENDING)
             return
         if self.graceful and not self.requested:
             self.requested = True
-            _tell(_STOPPING)
+            _write(_STOPPING)
             return
         self.requested = self._shielded = True
         raise Interrupted
 
+    def _give_up(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 -- as above
+        if self._no_answer:
+            raise NoAnswer(self._no_answer)
 
-def _tell(line: bytes) -> None:
+    def _count(self) -> None:
+        """Count the signals, also while the main thread cannot handle one."""
+        with os.fdopen(self._pipe[0], "rb", buffering=0) as pipe:
+            count = 0
+            while got := pipe.read(1):
+                count += got[0] in _SIGNALS
+                if count == 2:
+                    if not self._over.wait(END_S):
+                        self._end_now("Ctrl-C again")
+                    return
+
+    def _end_now(self, why: str) -> None:
+        """End this process. Generators and an embedded farm end by themselves when it is gone."""
+        lines = [f"\nended at once: {why}"]
+        try:
+            found = within(_NAMING_S, self.left)
+        except Exception:  # noqa: BLE001 - a scenario that must ask the server that hangs
+            lines.append("what it made on the farm may be left there: `run --dry-run` names every place")
+        else:
+            lines += [f"left on the farm: {place}" for place in found]
+        lines.append("the next run of this plan on this farm removes it")
+        _write(("\n".join(lines) + "\n").encode(errors="replace"))
+        os._exit(ExitStatus.INTERRUPTED if self.requested else ExitStatus.ENVIRONMENT)
+
+
+def within(seconds: float, call: Callable[[], T]) -> T:
+    """What a call in a thread of its own returns, or raises.
+
+    Raises ``TimeoutError`` where it does not end in time; the thread is left to itself.
+    """
+    result: Future[T] = Future()
+
+    def work() -> None:
+        try:
+            result.set_result(call())
+        except BaseException as error:  # noqa: BLE001 - it is raised again where the call was made
+            result.set_exception(error)
+
+    threading.Thread(target=work, name="within", daemon=True).start()
+    try:
+        return result.result(seconds)
+    except TimeoutError:
+        if result.done():
+            raise  # the call's own
+        raise TimeoutError(f"no answer within {seconds:g} s") from None
+
+
+def _write(line: bytes) -> None:
     # Past Python's own stream: the signal may have come while that was being written to.
-    with contextlib.suppress(OSError):  # nobody reads
+    with contextlib.suppress(OSError):  # the terminal may be gone
         os.write(2, line)

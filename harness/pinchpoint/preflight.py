@@ -6,18 +6,23 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from pinchpoint.interrupts import within
 from pinchpoint_collectors import registry as collector_kinds
 from pinchpoint_collectors.errors import CollectorError
-from pinchpoint_collectors.record import Collector, Watch
+from pinchpoint_collectors.record import Collector, Sample, Watch
 from pinchpoint_scenarios.contract import Scenario
 from pinchpoint_scenarios.errors import ScenarioError
 
 _SPACE_BYTES = 200_000_000  # a run of an hour on one machine needs about a tenth of it
+CHECK_S = 60.0
+"""How long an endpoint or a host may take to answer a check."""
+CLOSE_S = 10.0
 AT_ONCE = 32
 """Collectors that are connected, read or closed at a time: nearly all of it is waiting for other machines."""
 
@@ -63,9 +68,9 @@ def check_scenarios(made: Mapping[str, Scenario]) -> tuple[list[Check], dict[str
     checks, facts = [], {}
     for name, scenario in made.items():
         try:
-            facts[name] = dict(scenario.check())
+            facts[name] = dict(within(CHECK_S, scenario.check))
             checks.append(Check(f"scenario {name}", ok=True, found=_said(facts[name])))
-        except ScenarioError as error:
+        except (ScenarioError, TimeoutError) as error:
             checks.append(Check(f"scenario {name}", ok=False, found=str(error)))
     return checks, facts
 
@@ -110,7 +115,21 @@ def _machine(kind: str, watch: Watch) -> str:
 def _close(opened: Sequence[Collector]) -> None:
     """Close them all; what one of them raises is raised when all are done."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        list(pool.map(lambda collector: collector.close(), opened))
+        list(pool.map(_closed, opened))
+
+
+def _closed(collector: Collector) -> None:
+    with suppress(TimeoutError):  # a machine that does not answer: its connection ends with this process
+        within(CLOSE_S, collector.close)
+
+
+def _read_twice(
+    kind: str, group: list[Watch], opened: list[Collector]
+) -> tuple[Collector, Sequence[Sample], Mapping[str, Mapping[str, Any]]]:
+    collector = collector_kinds.kind(kind).connect(group)
+    opened.append(collector)
+    collector.read()
+    return collector, collector.read(), collector.inventory()
 
 
 def _connected(kind: str, group: list[Watch], opened: list[Collector]) -> tuple[Check, Connected | None]:
@@ -118,11 +137,7 @@ def _connected(kind: str, group: list[Watch], opened: list[Collector]) -> tuple[
     what = f"collector {kind} ({', '.join(hosts)})"
     about = tuple((kind, host) for host in hosts)
     try:
-        collector = collector_kinds.kind(kind).connect(group)
-        opened.append(collector)
-        collector.read()
-        samples = collector.read()
-        inventory = collector.inventory()
+        collector, samples, inventory = within(CHECK_S, partial(_read_twice, kind, group, opened))
     except CollectorError as error:
         return Check(what, ok=False, found=str(error), about=about), None
     except Exception as error:  # noqa: BLE001 - a driver's own error is that host's, and no other's

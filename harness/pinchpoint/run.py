@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import psutil
 from pinchpoint import preflight
 from pinchpoint.collecting import Collectors
 from pinchpoint.errors import ExitStatus, FarmUnavailable
-from pinchpoint.interrupts import Interrupted, Interrupts
+from pinchpoint.interrupts import ASK_S, Interrupted, Interrupts, NoAnswer
 from pinchpoint.live import LiveFarm, live_farm
 from pinchpoint.loadgen.crew import ONE_EACH, Assignments, Crew, assign, worker_commands
 from pinchpoint.loadgen.load import Assignment, make_scenario, planned_scenarios
@@ -34,11 +35,12 @@ from pinchpoint_collectors.record import Processes, Sample
 from pinchpoint_collectors.sampler import Sampler
 from pinchpoint_collectors.tier_option import tier_processes
 from pinchpoint_scenarios.contract import Resumable, Scenario
-from pinchpoint_scenarios.errors import ScenarioError
+from pinchpoint_scenarios.errors import EndpointUnreachable, ScenarioError
 
 _BY_THE_USER = "interrupted by the user"
 _OTHERS_S = 2.0
 """How often the other processes of this machine are read; it takes some milliseconds."""
+_ASK_CRASHED_S = 1.0
 _GATHER_S = 120.0  # workers of other machines are started by hand, or come back from the last run
 
 
@@ -99,12 +101,17 @@ def run(  # noqa: PLR0913 - the command's options, by name
         progress.say("checking every endpoint and collector")
         given = planned_scenarios(plan)
         assignments = assign(crew, given, live.endpoints, live.generator_cores, plan.seed)
-        made = _made(given, live.endpoints, plan.seed, resume=resume, reset_index=reset_index)
+        make = partial(
+            _made, endpoints=live.endpoints, seed=plan.seed, resume=resume, reset_index=reset_index
+        )
+        made = make(given)
+        interrupts.left = lambda: _places(made)
         facts, connected = _preflight(made, live, stack)
         manifest = first_manifest(farm, plan, live, facts, connected, assignments.here)
         with closing(RunWriter(free_path(out, f"{plan.name}-{farm.name}"), manifest)) as store:
             ended = Ended(store.directory)
-            stage = _Stage(plan, live, store, progress, board, interrupts, ended)
+            reach = partial(_reach, make, given)
+            stage = _Stage(plan, live, store, progress, board, interrupts, ended, reach)
             if prove:
                 stage.prover = Prover(farm, plan, store, progress, stage.left_slower)
             prepared = False
@@ -154,6 +161,30 @@ def _made(
     }
 
 
+def _places(made: Mapping[str, Scenario]) -> list[str]:
+    """Where the scenarios keep what they made, a sentence for each place."""
+    return [
+        f"{name}: {target.place}, {target.inside}"
+        for name, scenario in made.items()
+        if scenario.writes
+        for target in scenario.intent().targets
+    ]
+
+
+def _reach(
+    make: Callable[[Mapping[str, Mapping[str, Any]]], Mapping[str, Scenario]],
+    given: Mapping[str, Mapping[str, Any]],
+    name: str,
+) -> None:
+    """Reach a scenario's servers by connections of their own. Raises EndpointUnreachable."""
+    try:
+        make({name: given[name]})[name].check()
+    except EndpointUnreachable:
+        raise
+    except ScenarioError:
+        pass  # it answers, which is what is asked
+
+
 def _preflight(
     made: Mapping[str, Scenario], live: LiveFarm, stack: ExitStack
 ) -> tuple[dict[str, Any], list[Connected]]:
@@ -196,8 +227,10 @@ class _Stage:
         board: Board,
         interrupts: Interrupts,
         ended: Ended,
+        reach: Callable[[str], None],
     ) -> None:
         self._plan = plan
+        self._reach = reach
         self._live = live
         self._store = store
         self._progress = progress
@@ -221,8 +254,9 @@ class _Stage:
         for name, scenario in made.items():
             self._store.event("prepare", scenario=name)
             try:
-                scenario.prepare(lambda sentence, name=name: self._progress.say(f"{name}: {sentence}"))  # type: ignore[misc]
-            except ScenarioError as error:
+                with self._interrupts.while_answering(partial(self._reach, name)):
+                    scenario.prepare(lambda sentence, name=name: self._progress.say(f"{name}: {sentence}"))  # type: ignore[misc]
+            except (ScenarioError, NoAnswer) as error:
                 self._ended.cut_short(ExitStatus.ENVIRONMENT, f"{name}: {error}")
                 raise FarmUnavailable(f"{name}: {error}") from error
             self._ready.add(name)
@@ -357,6 +391,8 @@ class _Stage:
         except FarmUnavailable as error:
             self._ended.cut_short(ExitStatus.ENVIRONMENT, str(error))
         self._progress.say("keeping the data it made" if keep_data else "removing the data it made")
+        # What has crashed is not waited for: its clients would try again for a minute.
+        ask_s = _ASK_CRASHED_S if self._live.crashed() else ASK_S
         for name, scenario in made.items():
             resumable = isinstance(scenario, Resumable) and scenario.resumable
             kept = unfinished and resumable and not keep_data
@@ -365,8 +401,9 @@ class _Stage:
                     f"{name}: what it has done stays on the farm; run --resume goes on with it"
                 )
             try:
-                scenario.finish(keep_data=keep_data or kept)
-            except ScenarioError as error:
+                with self._interrupts.while_answering(partial(self._reach, name), ask_s):
+                    scenario.finish(keep_data=keep_data or kept)
+            except (ScenarioError, NoAnswer) as error:
                 # The farm may be the very thing that failed; what is left there must be known.
                 reason = f"{name}: the data it made could not be removed: {error}"
                 self._ended.cut_short(ExitStatus.ENVIRONMENT, reason)

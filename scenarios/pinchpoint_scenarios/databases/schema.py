@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import select
+import time
 from contextlib import suppress
 from typing import Any
 
@@ -17,7 +19,8 @@ MARKER = "pinchpoint.owned/1: made by a load test, which may empty and drop it"
 """The comment on a schema that says it is ours."""
 LOCK = "SELECT pg_try_advisory_lock(hashtextextended(%s, 0))"
 """Keeps other runs of that name out until the connection ends, or ``UNLOCK``; one row: whether it did."""
-UNLOCK = "SELECT pg_advisory_unlock_all()"
+UNLOCK = b"SELECT pg_advisory_unlock_all()"
+_UNLOCK_S = 5.0
 _LONGEST_NAME_BYTES = 63  # PostgreSQL cuts longer names off silently (NAMEDATALEN - 1)
 
 _FIND = """SELECT obj_description(oid, 'pg_namespace'), pg_has_role(nspowner, 'USAGE')
@@ -143,9 +146,7 @@ class OwnedSchema:
     def release(self) -> None:
         """Let other runs in, from now on. Safe to call twice."""
         if self._holder is not None:
-            # A server notices that a connection has closed when it gets to it; a lost one frees its own.
-            with suppress(psycopg.Error):
-                self._holder.execute(UNLOCK)
+            unlock(self._holder)
             self._holder.close()
             self._holder = None
 
@@ -189,6 +190,20 @@ class OwnedSchema:
                 f'run: GRANT CREATE ON DATABASE "{may[2]}" TO "{may[1]}"',
             )
         return False
+
+
+def unlock(connection: Connection) -> None:
+    """Give up the locks of a connection that is about to be closed, if the server confirms that in time.
+
+    A server notices that a connection has closed when it gets to it, so the next run is let in sooner. A server
+    that does not answer within ``_UNLOCK_S`` frees them when it sees the close.
+    """
+    link, until_s = connection.pgconn, time.monotonic() + _UNLOCK_S
+    with suppress(psycopg.Error, OSError, ValueError):  # the connection is lost, and its locks with it
+        link.send_query(UNLOCK)
+        while link.is_busy() and (left_s := until_s - time.monotonic()) > 0:
+            if select.select([link.socket], [], [], left_s)[0]:
+                link.consume_input()
 
 
 def _alive(connection: Connection) -> bool:

@@ -196,7 +196,7 @@ def test_clearing_away_is_not_cut_off(
     assert (story.crawl.kept, story.orders.kept) == (False, False)
     assert (ended.statuses, ended.whole) == ([ExitStatus.INTERRUPTED], True)
     assert state_of(ended) == "finished"
-    assert capfd.readouterr().err.count("that is not cut off") == 2
+    assert capfd.readouterr().err.count("Ctrl-C again ends within 5 s") == 2
 
 
 def test_one_while_the_load_is_being_stopped_is_not_forgotten(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from typing import Any
 
 import psycopg
@@ -11,7 +11,7 @@ from psycopg import sql
 from ...addresses import place
 from ...contract import Endpoint
 from ...databases.postgresql import Connection, connect_or_explain, first_line, refused
-from ...databases.schema import LOCK, UNLOCK
+from ...databases.schema import LOCK, unlock
 from ...databases.schema import MARKER as OWNED
 from ...errors import ScenarioError
 from ...fastpath.postgresql import FastConnection
@@ -132,9 +132,7 @@ class NativeCopy:
     def release(self) -> None:
         """See ``Copy``."""
         if self._holder is not None:
-            # A server notices that a connection has closed when it gets to it; a lost one frees its own.
-            with suppress(psycopg.Error):
-                self._holder.execute(UNLOCK)
+            unlock(self._holder)
             self._holder.close()
             self._holder = None
 
