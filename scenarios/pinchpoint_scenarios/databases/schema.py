@@ -195,8 +195,8 @@ class OwnedSchema:
 def unlock(connection: Connection) -> None:
     """Give up the locks of a connection that is about to be closed, if the server confirms that in time.
 
-    A server notices that a connection has closed when it gets to it, so the next run is let in sooner. A server
-    that does not answer within ``_UNLOCK_S`` frees them when it sees the close.
+    A server notices that a connection has closed when it gets to it, so the next run is let in sooner.
+    A server that does not answer within ``_UNLOCK_S`` frees them when it sees the close.
     """
     link, until_s = connection.pgconn, time.monotonic() + _UNLOCK_S
     with suppress(psycopg.Error, OSError, ValueError):  # the connection is lost, and its locks with it
