@@ -242,6 +242,7 @@ class _Stage:
         self._collectors = Collectors(store, ())
         self._others: Sampler | None = None
         self._unproved = False
+        self._rules_due = True
         self._ready: set[str] = set()  # the scenarios whose data is there
         self.prover: Prover | None = None
 
@@ -412,6 +413,9 @@ class _Stage:
     def finish(self) -> None:
         """Turn the journals into the run's files. Raises NotEvidenceError."""
         self._progress.say("writing the run's files")
+        for sentence in self._rules.not_measured():
+            self._progress.say(f"warning: {sentence}")
+            self._store.warn(sentence)
         if not self._ended.whole:
             self._store.warn(f"incomplete: {self._ended.reasons[0].splitlines()[0]}")
         self._store.finish("finished" if self._ended.whole else "interrupted")
@@ -427,6 +431,10 @@ class _Stage:
         if found := self._rules.broken():
             self._ended.cut_short(ExitStatus.GUARD, found)
             self._store.event("guard", why=found)
+        if self._rules_due and self._rules.due:
+            self._rules_due = False
+            for sentence in self._rules.not_measured():
+                self._progress.say(f"warning: {sentence} so far")
         if self._interrupts.requested:
             self._ended.cut_short(ExitStatus.INTERRUPTED, _BY_THE_USER)
             self._store.event("interrupted")

@@ -12,6 +12,9 @@ from pinchpoint.report import units
 from pinchpoint.seconds import LATE_S, LiveSeconds
 from pinchpoint_collectors.record import Sample
 
+_FIRST_VALUES_S = 30.0
+"""A metric that has no value until then is warned of while the run can still be ended."""
+
 
 class _Beyond(NamedTuple):
     """Readings that followed each other and all broke a rule.
@@ -54,6 +57,7 @@ class StopRules:
         self._begun = clock()
         self._lock = threading.Lock()
         self._beyond: dict[tuple[int, str, str], _Beyond] = {}
+        self._measured: set[int] = set()
 
     def samples(self, samples: Iterable[Sample]) -> None:
         """Take one reading of a collector."""
@@ -63,6 +67,7 @@ class StopRules:
                 for sample in samples:
                     if sample.value is None or not self._speaks_of(rule, sample):
                         continue
+                    self._measured.add(number)
                     key = (number, sample.host, sample.instance)
                     if rule.broken_by(sample.value):
                         before = self._beyond.get(key)
@@ -74,18 +79,38 @@ class StopRules:
         """What ends the run, as a sentence; None as long as nothing does."""
         now = self._clock()
         for number, rule in enumerate(self._rules):
-            found = self._by_operations(rule, now) or self._by_samples(number, rule)
+            found = self._by_operations(number, rule, now) or self._by_samples(number, rule)
             if found:
                 return found
         return None
 
-    def _by_operations(self, rule: StopRule, now: float) -> str | None:
-        if not rule.of_operations or now - self._begun < rule.for_s + LATE_S:
+    def not_measured(self) -> list[str]:
+        """A warning for each rule whose metric has had no value until now: it cannot end the run."""
+        with self._lock:
+            return [
+                f"stop_when[{number}]: {rule.metric}{_of(rule)} was not measured: this rule could not end "
+                "the run"
+                for number, rule in enumerate(self._rules)
+                if number not in self._measured
+            ]
+
+    @property
+    def due(self) -> bool:
+        """Whether every rule has had time to be measured."""
+        longest = max((rule.for_s for rule in self._rules), default=0.0)
+        return self._clock() - self._begun >= max(longest, _FIRST_VALUES_S) + LATE_S
+
+    def _by_operations(self, number: int, rule: StopRule, now: float) -> str | None:
+        if not rule.of_operations:
             return None
         scenarios = [rule.scenario] if rule.scenario else self._scenarios
         told = self._told.between(scenarios, now - LATE_S - rule.for_s, now - LATE_S)
         value = told.error_ratio if rule.metric == "error_ratio" else told.p95_s
-        if value is None or not rule.broken_by(value):
+        if value is None:
+            return None
+        with self._lock:
+            self._measured.add(number)
+        if now - self._begun < rule.for_s + LATE_S or not rule.broken_by(value):
             return None
         return self._sentence(rule, value, f"of {rule.scenario}" if rule.scenario else "of all scenarios")
 
@@ -122,3 +147,10 @@ class StopRules:
         if rule.metric.startswith(("cpu.", "mem.")):
             return sample.instance == (f"tier:{rule.tier}" if rule.tier else "")
         return True
+
+
+def _of(rule: StopRule) -> str:
+    """Of which scenario, host, tier or disk; nothing of any."""
+    named = {name: getattr(rule, name) for name in ("scenario", "host", "tier", "role")}
+    said = [f"{name} {value}" for name, value in named.items() if value]
+    return f" of {', '.join(said)}" if said else ""

@@ -33,7 +33,7 @@ from pinchpoint.analysis.levels import (
     told_levels,
     untold_words,
 )
-from pinchpoint.analysis.objectives import objective_table
+from pinchpoint.analysis.objectives import not_measured_words, objective_table
 from pinchpoint.analysis.outlook import Outlook, look_ahead
 from pinchpoint.analysis.proof import with_proof, without_proof
 from pinchpoint.analysis.rests_on import counted
@@ -54,6 +54,7 @@ from pinchpoint.analysis.timeline import (
 from pinchpoint.analysis.verdict import Suspect, Verdict
 from pinchpoint.report.words import capitalised
 from pinchpoint.store.read import StoredRun
+from pinchpoint.store.samples import holds_values
 
 APART = ("summary", "sure", "blocking", "why")
 """What the verdict takes from the conclusion in a form of its own, or not at all."""
@@ -63,7 +64,7 @@ def analyse(run: StoredRun) -> Verdict:
     """Say which resource gives way first, from tables alone: no clock, no files, no global state."""
     whole = read_inputs(without_proof(run))
     if is_samples_alone(whole):
-        return judge_samples(whole)
+        return replace(judge_samples(whole), measured=holds_values(run.samples))
     levels, climbed = _levels(run, whole)
     periods = find_periods(whole, levels)
     case = _judged_case(whole, levels, climbed, periods)
@@ -100,7 +101,7 @@ def _verdict(
     advised = [
         one.text for one in ahead.advice[:1] if concluded.bottleneck and concluded.outcome != "invalid"
     ]
-    checkpoints = checkpoint_table(inputs)
+    checkpoints, objectives = checkpoint_table(inputs), tuple(_objectives(whole, levels, inputs))
     in_turn = _in_turn(levels, climbed, case, concluded, periods)
     told = [*in_turn, *(f"{capitalised(words)}." for words in credits_of(case))]
     return Verdict(
@@ -112,7 +113,7 @@ def _verdict(
         },
         summary=" ".join([concluded.summary, *told, *held_words(held, levels), *advised]),
         capacity_at_least_per_s=served(case) if _kept_up(case, concluded) else {},
-        objectives=tuple(_objectives(whole, levels, inputs)),
+        objectives=objectives,
         scenarios=scenario_table(inputs),
         crawl=tuple(crawl_table(inputs)),
         disks=tuple(disk_table(inputs)),
@@ -126,7 +127,11 @@ def _verdict(
         drift=drift_table(inputs),
         checkpoints=checkpoints,
         stores=store_table(inputs),
-        warnings=tuple(dict.fromkeys([*caveats(case), *checkpoint_words(checkpoints), *in_turn])),
+        warnings=tuple(
+            dict.fromkeys(
+                [*caveats(case), *not_measured_words(objectives), *checkpoint_words(checkpoints), *in_turn]
+            )
+        ),
     )
 
 

@@ -31,6 +31,7 @@ class Conclusion:
     Attributes:
         why: why nobody is named though the run is valid evidence, in words; "" where somebody is, or nothing
             was reached. The explanation has it, and ``sure`` and ``blocking``.
+        measured: whether an operation ended in a measure phase.
     """
 
     outcome: Outcome
@@ -42,6 +43,7 @@ class Conclusion:
     sure: Trust | None = None
     blocking: tuple[Gate, ...] = ()
     why: str = ""
+    measured: bool = True
 
 
 def conclude(case: Case) -> Conclusion:
@@ -53,7 +55,14 @@ def conclude(case: Case) -> Conclusion:
     nothing = _nothing_to_judge(case)
     if nothing or case.stage is None:
         why, remedy = nothing or ("nothing was measured", summary.LONGER)
-        return Conclusion("inconclusive", summary.inconclusive_words(why, ()), experiment=remedy, why=why)
+        measured = case.inputs.measured and any(flow.finished for flow in case.flows)
+        return Conclusion(
+            "inconclusive",
+            summary.inconclusive_words(why, ()),
+            experiment=remedy,
+            why=why,
+            measured=measured,
+        )
     if case.found:
         return _used_up(case, case.stage)
     return _nothing_used_up(case, case.stage)

@@ -192,14 +192,20 @@ def _climbed(levels: Sequence[Level], found: Sequence[dict[str, Any]]) -> dict[s
     """One objective at each of the levels -> its row."""
     if found[0]["metric"] == THROUGHPUT:
         best = max(range(len(found)), key=lambda at: found[at]["value"] or 0.0)
+        if found[best]["met"] is None:
+            return {**found[best], "result": "not measured", "holds": "not measured"}
         holds = f"{units.per_second(found[best]['value'])} at {levels[best].words}, the most there was"
         return {**found[best], "result": f"{found[best]['result']}, at {levels[best].words}", "holds": holds}
-    held = -1
+    first = next((at for at, row in enumerate(found) if row["met"] is not None), 0)
+    held = first - 1
     while held + 1 < len(found) and found[held + 1]["met"]:
         held += 1
-    if held < 0:
-        holds = f"held at no level; whether it holds below {levels[0].words} is not known"
-        return {**found[0], "result": f"{found[0]['result']}, from {levels[0].words} on", "holds": holds}
+    if found[first]["met"] is None:
+        return {**found[first], "result": "not measured", "holds": "not measured"}
+    if held < first:
+        words = levels[first].words
+        holds = f"held at no level; whether it holds below {words} is not known"
+        return {**found[first], "result": f"{found[first]['result']}, from {words} on", "holds": holds}
     more = "the highest there was" if held + 1 == len(found) else f"not at {levels[held + 1].words}"
     holds = f"held up to {levels[held].words}, {more}"
     return {**found[held], "result": f"met up to {levels[held].words}", "holds": holds}

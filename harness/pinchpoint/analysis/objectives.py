@@ -7,7 +7,7 @@ has no end.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pinchpoint.analysis.inputs import Inputs
@@ -33,6 +33,14 @@ def missed_scenarios(inputs: Inputs) -> frozenset[str]:
     """
     rows = (row for row in objective_table(inputs) if row["metric"] != THROUGHPUT)
     return frozenset(row["scenario"] for row in rows if row["met"] is False)
+
+
+def not_measured_words(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """A warning for each objective that was not measured: it counts as not met."""
+    for row in rows:
+        if row["met"] is None:
+            name = row["metric"].removesuffix("_per_s").removesuffix("_s").removesuffix("_ratio")
+            yield f"the {name} objective of {row['scenario']} was not measured, so it is not met"
 
 
 def _rows(inputs: Inputs, objective: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

@@ -240,6 +240,8 @@ class Verdict:
         checkpoints: the load while a database wrote them, and in between (``checkpoints.checkpoint_table``).
         stores: what NoSQL stores told of themselves (``store_tables.store_table``).
         proof: what the test of ``run --prove`` said (``proof.with_proof``); None where none was wanted.
+        measured: whether anything was measured at all: False where the measure phase never began, where no
+            operation ended in it, or, of samples alone, where no sample holds a value.
         tables: the dictionaries of ``scenarios``, ``crawl``, ``disks``, ``cpus``, ``objectives``.
     """
 
@@ -272,6 +274,7 @@ class Verdict:
     warnings: tuple[str, ...] = field(default=())
     stores: tuple[Mapping[str, Any], ...] = ()
     proof: Mapping[str, Any] | None = None
+    measured: bool = True
 
     def to_json(self) -> dict[str, Any]:
         """The content of verdict.json: only JSON types, null for "not measured".
@@ -285,7 +288,10 @@ class Verdict:
 
 
 def exit_status(verdict: Verdict) -> int:
-    """DESIGN.md's exit status of a verdict: 3 not valid evidence, 1 an objective missed, 0 fine."""
-    if verdict.outcome == "invalid":
+    """DESIGN.md's exit status of a verdict: 3 not valid evidence, 1 an objective not met, 0 fine.
+
+    A run that measured nothing is no evidence, and an objective that was not measured was not met.
+    """
+    if verdict.outcome == "invalid" or not verdict.measured:
         return 3
-    return 1 if any(objective["met"] is False for objective in verdict.objectives) else 0
+    return 0 if all(objective["met"] for objective in verdict.objectives) else 1

@@ -29,7 +29,7 @@ def analyse(directory: Path, *, as_json: bool, explain: bool) -> int:
 
     A run whose controller was killed is recovered first. RUN may also be a YAML file of a report's published
     figures (infra/examples): then what these prove, and what they lack. Ends with 1 where an objective was
-    missed, with 3 where the run is no valid evidence.
+    missed or not measured, with 3 where the run is no valid evidence or measured nothing.
     """
     if directory.is_file():
         if directory.name in RUN_FILES:

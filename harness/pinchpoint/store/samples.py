@@ -213,6 +213,20 @@ def table(samples: Samples) -> pa.Table:
         raise InputError(f"{samples.files[0]}: cannot be read: {error}") from error
 
 
+def holds_values(samples: Samples) -> bool:
+    """Whether any sample was measured: at least one value is not null.
+
+    Raises:
+        InputError: the file is damaged.
+    """
+    if isinstance(samples, pa.Table):
+        return bool(samples["value"].null_count < samples.num_rows)
+    try:
+        return bool(samples.count_rows(filter=pc.field("value").is_valid()))
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(f"{samples.files[0]}: cannot be read: {error}") from error
+
+
 def extent(samples: Samples) -> tuple[float, float] | None:
     """When the first interval began and the last one ended, UTC seconds; None where there are no samples.
 

@@ -234,3 +234,30 @@ def test_errors_break_a_rule_over_its_time() -> None:
     assert "error_ratio of all scenarios was above 5 % for 1 s (now 10 %)" in said
     other = StopRule(metric="error_ratio", above=0.05, for_s=1, scenario="crawl")
     assert StopRules([other], HOSTS, ["orders"], heard, lambda: clock() + 0).broken() is None
+
+
+def test_a_rule_whose_metric_never_had_a_value_is_named() -> None:
+    """Nulls, other hosts and silence are no value: the rule protected nothing, and the reader must know."""
+    disk = StopRule(metric="disk.write_latency_s", above=0.5, for_s=2, tier="sql", role="log")
+    sentence = (
+        "stop_when[0]: disk.write_latency_s of tier sql, role log was not measured: this rule could not end "
+        "the run"
+    )
+    rules, clock = watch(disk, [("sql1", "loop1", None), ("sql1", "loop2", 0.1)])
+    assert rules.not_measured() == [sentence]
+    assert not rules.due
+    clock.now += 60
+    assert rules.due
+    rules.samples([Sample(0, 1.0, "sql1", disk.metric, "loop1", 0.0)])
+    assert rules.not_measured() == []
+
+
+def test_a_rule_of_operations_is_measured_once_one_ended() -> None:
+    """Also in a run that is shorter than the rule's time."""
+    heard = LiveSeconds()
+    rules = StopRules([StopRule(metric="error_ratio", above=0.05, for_s=1)], HOSTS, ["orders"], heard)
+    assert rules.broken() is None
+    assert len(rules.not_measured()) == 1
+    heard.second({"orders": {**SECOND, "before_s": time.time() - LATE_S - 0.5, "ok": 1}})
+    assert rules.broken() is None
+    assert rules.not_measured() == []
