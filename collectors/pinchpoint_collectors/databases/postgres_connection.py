@@ -25,6 +25,7 @@ _SETTINGS = " ".join(
     for setting in (
         f"statement_timeout={STATEMENT_S}s",
         "lock_timeout=500ms",
+        "search_path=pg_catalog,pg_temp",
         "default_transaction_read_only=on",
         "jit=off",
         "timezone=UTC",
@@ -35,6 +36,10 @@ _SETTINGS = " ".join(
 A pooler that gives its servers' sessions to one client after the other would hand on what a statement has
 set: the load, or the farm's own users, would be refused their writes and cut off after two seconds.
 """
+
+_PIN = "SET LOCAL search_path = pg_catalog, pg_temp"
+"""Names are the server's own: others may have made functions and operators of the same names elsewhere, which
+would run as our role. Behind a pooler that takes no settings each statement has a transaction with it."""
 
 RV = TypeVar("RV")
 
@@ -69,11 +74,16 @@ class Server(SharedConnection[_Impatient, DictRow]):
         super().__init__()
         self._where = where
         self._url = url
+        self._pinned = True
         self._login = {key: value for key, value in (("user", user), ("password", password)) if value}
 
     def _ask(self, connection: _Impatient, statement: str) -> list[DictRow]:
         try:
-            return connection.execute(statement.encode()).fetchall()
+            if self._pinned:
+                return connection.execute(statement.encode()).fetchall()
+            with connection.transaction():
+                connection.execute(_PIN)
+                return connection.execute(statement.encode()).fetchall()
         except psycopg.Error as error:
             lost = isinstance(error, psycopg.OperationalError) and error.sqlstate is None
             if lost or connection.closed:
@@ -88,7 +98,7 @@ class Server(SharedConnection[_Impatient, DictRow]):
         for kind in ("text", "name"):
             connection.adapters.register_loader(kind, _Text)
         self._connection = connection
-        (row,) = self._ask(connection, "SELECT pg_backend_pid() AS pid")
+        (row,) = self._ask(connection, "SELECT pg_catalog.pg_backend_pid() AS pid")
         if row["pid"] != connection.info.backend_pid:
             # It is a pooler that answers: the next statement may meet a session that has prepared nothing.
             connection.prepare_threshold = None
@@ -96,10 +106,12 @@ class Server(SharedConnection[_Impatient, DictRow]):
 
     def _open(self) -> _Impatient:
         try:
+            self._pinned = True
             return self._open_with(_SETTINGS)
         except psycopg.OperationalError as error:
             if "unsupported startup parameter" not in str(error):
                 raise
+            self._pinned = False
             return self._open_with("")  # a pooler's words; our own patience and what we ask do without them
 
     def _open_with(self, settings: str) -> _Impatient:

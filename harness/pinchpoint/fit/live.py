@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import psycopg
 from psycopg.rows import dict_row
@@ -21,6 +22,9 @@ _EXTENSION = (
     "pg_stat_statements is not there; needed: shared_preload_libraries = 'pg_stat_statements', a restart, "
     "and CREATE EXTENSION pg_stat_statements in that database"
 )
+_PLACE = """SELECT pg_catalog.quote_ident(nspname) FROM pg_extension
+    JOIN pg_namespace ON pg_namespace.oid = extnamespace WHERE extname = 'pg_stat_statements'"""
+"""The extension's schema: a view of that name elsewhere is somebody else's."""
 _EMPTY = "pg_stat_statements is empty; set pg_stat_statements.track = top (or all)"
 
 
@@ -39,7 +43,6 @@ def watched(url: str, over_s: float, tell: Callable[[str], None]) -> list[Snapsh
     shown = redacted_text(url)
     try:
         with psycopg.connect(url, autocommit=True, connect_timeout=_CONNECT_S) as connection:
-            connection.execute("SET default_transaction_read_only = on")
             before = _snapshots(connection, shown)
             tell(f"watching {shown} for {over_s:.0f} s")
             time.sleep(over_s)
@@ -55,14 +58,31 @@ def watched(url: str, over_s: float, tell: Callable[[str], None]) -> list[Snapsh
         ) from error
 
 
+@contextmanager
+def _read_only(connection: psycopg.Connection[tuple[object, ...]]) -> Iterator[None]:
+    """A transaction in which names are the server's own, and which can write nothing.
+
+    It leaves no setting behind: a pooler may hand the server's session to others.
+    """
+    with connection.transaction():
+        connection.execute("SET TRANSACTION READ ONLY")
+        connection.execute("SET LOCAL search_path = pg_catalog, pg_temp")
+        yield
+
+
 def _snapshots(connection: psycopg.Connection[tuple[object, ...]], source: str) -> list[Snapshot]:
     version = connection.info.server_version
+    with _read_only(connection):
+        place = connection.execute(_PLACE).fetchone()
+    if place is None:
+        raise InputError(f"{source}: {_EXTENSION}")
     kinds = [STATEMENTS, DATABASE]
     kinds += [kind for kind, since in ((WAL, _WAL_SINCE), (IO, _IO_SINCE)) if version >= since]
     found = []
     for kind in kinds:
-        with connection.cursor(row_factory=dict_row) as cursor:
-            rows = cursor.execute(kind.export.encode()).fetchall()
+        export = kind.export.replace("FROM pg_stat_statements", f"FROM {place[0]}.pg_stat_statements")
+        with _read_only(connection), connection.cursor(row_factory=dict_row) as cursor:
+            rows = cursor.execute(export.encode()).fetchall()
         if kind is STATEMENTS and not rows:  # our own would be in it
             raise InputError(f"{source}: {_EMPTY}")
         texts = [{name: "" if value is None else str(value) for name, value in row.items()} for row in rows]

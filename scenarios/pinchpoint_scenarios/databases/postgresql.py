@@ -17,6 +17,12 @@ from .contract import DatabaseFailure, Result
 from .refusals import CONNECT_TIMEOUT_S, found_in, refusal
 from .reopening import Reopening
 
+PIN = "SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', false)"
+"""Names in statements of ours are the server's own: others may have made functions and operators of the same
+names in ``public``, or wherever a role's or a database's search path leads, which would run as our user."""
+UNPIN = "RESET search_path"
+"""The path that the role and the database have: for texts of the user's own."""
+
 Connection = psycopg.Connection[TupleRow]
 Cursor = psycopg.RawCursor[TupleRow]
 
@@ -139,10 +145,13 @@ def first_line(error: psycopg.Error) -> str:
     return (error.diag.message_primary or str(error)).strip().partition("\n")[0] or type(error).__name__
 
 
-def connect(endpoint: Endpoint, application: str) -> Connection:
-    """A new autocommit connection, shown by the server as ``application``; raises ``psycopg.Error``."""
+def connect(endpoint: Endpoint, application: str, *, pinned: bool = True) -> Connection:
+    """A new autocommit connection, shown by the server as ``application``; raises ``psycopg.Error``.
+
+    ``pinned`` as by ``PIN``; without it names are looked up as the role and the database have it.
+    """
     login = {key: endpoint.options[key] for key in ("user", "password") if key in endpoint.options}
-    return psycopg.connect(
+    connection = psycopg.connect(
         # Whatever the database stores: what users write, and what a capture holds, is any letter there is.
         make_conninfo(endpoint.url, **login, client_encoding="UTF8"),
         autocommit=True,
@@ -153,6 +162,13 @@ def connect(endpoint: Endpoint, application: str) -> Connection:
         keepalives_count=3,
         application_name=application,
     )
+    if pinned:
+        try:
+            connection.execute(PIN)
+        except psycopg.Error:
+            connection.close()
+            raise
+    return connection
 
 
 def connect_or_explain(endpoint: Endpoint, application: str) -> Connection:
@@ -171,6 +187,7 @@ class ReconnectingConnection(Reopening):
         application: what the server shows for it (``application_name``).
         statement_timeout_s: after so long the server gives a statement up.
         greet: called with every new connection before it is used (search path, what must be known first).
+        pinned: see ``connect``.
     """
 
     def __init__(
@@ -180,12 +197,14 @@ class ReconnectingConnection(Reopening):
         application: str,
         statement_timeout_s: float,
         greet: Callable[[Connection], None],
+        pinned: bool = True,
     ) -> None:
         super().__init__()
         self._endpoint = endpoint
         self._application = application
         self._statement_timeout_s = statement_timeout_s
         self._greet = greet
+        self._pinned = pinned
         self._cursor: Cursor | None = None
 
     def execute(self, statement: LiteralString, parameters: Sequence[Any] = ()) -> Result:
@@ -224,13 +243,13 @@ class ReconnectingConnection(Reopening):
 
     def _open(self) -> Cursor:
         try:
-            connection = connect(self._endpoint, self._application)
+            connection = connect(self._endpoint, self._application, pinned=self._pinned)
         except psycopg.Error as error:
             self._backoff.failed()
             raise DatabaseFailure(outcome_of(error, connecting=True), str(error)) from error
         try:
             timeout_ms = str(max(1, round(self._statement_timeout_s * 1000)))
-            connection.execute("SELECT set_config('statement_timeout', %s, false)", [timeout_ms])
+            connection.execute("SELECT pg_catalog.set_config('statement_timeout', %s, false)", [timeout_ms])
             self._greet(connection)
         except psycopg.Error as error:
             connection.close()

@@ -17,9 +17,9 @@ from .postgresql import Connection, connect_or_explain, first_line, refused
 
 MARKER = "pinchpoint.owned/1: made by a load test, which may empty and drop it"
 """The comment on a schema that says it is ours."""
-LOCK = "SELECT pg_try_advisory_lock(hashtextextended(%s, 0))"
+LOCK = "SELECT pg_catalog.pg_try_advisory_lock(pg_catalog.hashtextextended(%s, 0))"
 """Keeps other runs of that name out until the connection ends, or ``UNLOCK``; one row: whether it did."""
-UNLOCK = b"SELECT pg_advisory_unlock_all()"
+UNLOCK = b"SELECT pg_catalog.pg_advisory_unlock_all()"
 _UNLOCK_S = 5.0
 _LONGEST_NAME_BYTES = 63  # PostgreSQL cuts longer names off silently (NAMEDATALEN - 1)
 
@@ -153,7 +153,7 @@ class OwnedSchema:
     def enter(self, connection: Connection) -> None:
         """Make the schema the only one in which ``connection`` looks names up."""
         path = sql.Identifier(self.name).as_string(connection)
-        connection.execute("SELECT set_config('search_path', %s, false)", [path])
+        connection.execute("SELECT pg_catalog.set_config('search_path', %s, false)", [path])
 
     def _enter(self, connection: Connection) -> None:
         connection.execute(_NO_TIMEOUTS)

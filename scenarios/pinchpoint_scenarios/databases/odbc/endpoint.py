@@ -49,7 +49,11 @@ class OdbcEndpoint:
         Raises ``EndpointUnreachable`` where it does not answer then.
         """
         if self._kind is None:
-            with contextlib.closing(self.reach()) as link:
+            try:
+                link = self._new()
+            except pyodbc.Error as error:
+                raise refused(self._endpoint, error, KINDS[0]) from error
+            with contextlib.closing(link):
                 name = link.server
             self._kind = kind_of(name)
             if self._kind is None:
@@ -121,7 +125,27 @@ class OdbcEndpoint:
             ],
         }
 
-    def _open(self) -> OdbcLink:
+    def _open(self, *, pinned: bool = True) -> OdbcLink:
+        """A new connection; names on it are the server's own (``ServerSql.pin``). Raises ``pyodbc.Error``."""
+        link = self._new()
+        try:
+            if pinned:
+                self._pin(link)
+        except BaseException:
+            link.close()
+            raise
+        return link
+
+    def _pin(self, link: OdbcLink) -> None:
+        for statement in self.server.pin:
+            link.execute(statement)
+
+    def _unpin(self, link: OdbcLink) -> None:
+        """For texts of the user's own."""
+        for statement in self.server.unpin:
+            link.execute(statement)
+
+    def _new(self) -> OdbcLink:
         driver = found_driver(self._endpoint, self._address)
         return open_link(self._address, driver, self.name, own_sql=self._own_sql)
 

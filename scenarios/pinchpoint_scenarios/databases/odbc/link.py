@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from operator import itemgetter
@@ -31,6 +31,8 @@ _LIBPQ = (
     f"connect_timeout={CONNECT_TIMEOUT_S} tcp_user_timeout=30000 keepalives_idle=10 keepalives_interval=5 "
     "keepalives_count=3"
 )
+_PINNED = " options='-c search_path=pg_catalog,pg_temp'"
+"""What the driver asks of its own accord as it connects is the server's own, too."""
 _ROW_BY_ROW = frozenset({FREETDS})
 """Families of drivers that do not send arrays of parameters."""
 _LONGEST_SHORT = 8000
@@ -235,13 +237,20 @@ def open_link(
 
     Raises ``pyodbc.Error``.
     """
-    connection = pyodbc.connect(
-        connection_string(keywords(address, driver, application, own_sql=own_sql)),
-        autocommit=True,
-        timeout=CONNECT_TIMEOUT_S,
-    )
+    given = keywords(address, driver, application, own_sql=own_sql)
+    try:
+        connection = _connected(given)
+    except pyodbc.Error as error:
+        if _PINNED not in given.get("pqopt", "") or "unsupported startup parameter" not in str(error):
+            raise
+        # A pooler's words.
+        connection = _connected({**given, "pqopt": given["pqopt"].replace(_PINNED, "")})
     family = driver.family if driver else drivers.family_of(str(connection.getinfo(pyodbc.SQL_DRIVER_NAME)))
     return OdbcLink(connection, family)
+
+
+def _connected(given: Mapping[str, str]) -> pyodbc.Connection:
+    return pyodbc.connect(connection_string(given), autocommit=True, timeout=CONNECT_TIMEOUT_S)
 
 
 def keywords(
@@ -298,12 +307,13 @@ def _ours(address: OdbcAddress, family: str, application: str) -> dict[str, str]
             found["Encryption"] = "require"
     if family == POSTGRESQL:
         # A failed statement ends the transaction: no savepoint before each, as psycopg has none.
-        found |= {"Protocol": "7.4-1", "pqopt": _LIBPQ}
+        found |= {"Protocol": "7.4-1", "pqopt": _LIBPQ + _PINNED}
     return found
 
 
 def _of_own_sql(family: str) -> dict[str, str]:
     """What differs where texts of the user's own begin and end transactions, and are several at a time."""
     if family == POSTGRESQL:
-        return {"Protocol": "7.4-0"}  # what a failure does to a transaction is the server's affair
+        # What a failure does to a transaction is the server's affair; where names are looked up, the user's.
+        return {"Protocol": "7.4-0", "pqopt": _LIBPQ}
     return {"OPTION": _SEVERAL_STATEMENTS} if family in (MARIADB, MYSQL) else {}

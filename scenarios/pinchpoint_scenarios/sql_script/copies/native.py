@@ -10,7 +10,7 @@ from psycopg import sql
 
 from ...addresses import place
 from ...contract import Endpoint
-from ...databases.postgresql import Connection, connect_or_explain, first_line, refused
+from ...databases.postgresql import PIN, UNPIN, Connection, connect_or_explain, first_line, refused
 from ...databases.schema import LOCK, unlock
 from ...databases.schema import MARKER as OWNED
 from ...errors import ScenarioError
@@ -38,8 +38,8 @@ _SAMPLE = """SELECT value::text FROM (
     SELECT {column} AS value, row_number() OVER (ORDER BY {column}) AS at, count(*) OVER () AS rows
     FROM {table} WHERE {column} IS NOT NULL) ranked
     WHERE rows <= %(sample)s OR at * %(sample)s / rows > (at - 1) * %(sample)s / rows ORDER BY at"""
-_NUMERIC = """SELECT typcategory = 'N' FROM pg_type
-    WHERE oid = (SELECT pg_typeof({column}) FROM {table} WHERE {column} IS NOT NULL LIMIT 1)"""
+_NUMERIC = """SELECT typcategory = 'N' FROM pg_catalog.pg_type WHERE oid OPERATOR(pg_catalog.=)
+    (SELECT pg_catalog.pg_typeof({column})::oid FROM {table} WHERE {column} IS NOT NULL LIMIT 1)"""
 
 
 class _Connection(FastConnection):
@@ -86,8 +86,10 @@ class NativeCopy:
         """See ``Copy``."""
         connection = self._held()
         try:
+            connection.execute(PIN)
             if mark and not self._is_marked(connection):
                 connection.execute(self._mark(connection))
+            connection.execute(UNPIN)
             connection.execute(text.encode())
         except psycopg.Error as error:
             raise self._failed(f"{file} could not be run to its end", error) from error
@@ -98,6 +100,7 @@ class NativeCopy:
         names = {"column": sql.Identifier(column), "table": sql.Identifier(*table)}
         with nullcontext(self._holder) if self._holder else self._connect() as connection:
             try:
+                connection.execute(UNPIN)  # the table's name is the user's
                 numeric = connection.execute(sql.SQL(_NUMERIC).format(**names)).fetchone()
                 sampled = connection.execute(sql.SQL(_SAMPLE).format(**names), {"sample": values.sample})
                 rows = sampled.fetchall()
@@ -114,7 +117,11 @@ class NativeCopy:
     def connection(self, timeout_s: float) -> _Connection:
         """See ``Copy``."""
         return _Connection(
-            self._endpoint, application=self._name, statement_timeout_s=timeout_s, greet=_as_it_comes
+            self._endpoint,
+            application=self._name,
+            statement_timeout_s=timeout_s,
+            greet=_as_it_comes,
+            pinned=False,
         )
 
     def encoded(self, value: Value) -> bytes | None:

@@ -52,9 +52,11 @@ class OdbcCopy(OdbcEndpoint):
         """See ``Copy``: a batch of SQL Server's after the other, all else as one text."""
         link = self._kept()
         try:
+            self._pin(link)
             database, marked, _ = self._found(link)
             if mark and not marked:
                 link.send(self._filled(self._sql.mark, database))
+            self._unpin(link)
             for batch in self._sql.batches(text):
                 link.send(batch)
         except pyodbc.Error as error:
@@ -66,6 +68,7 @@ class OdbcCopy(OdbcEndpoint):
         statement = self._sql.sample.format(column=column, table=".".join(table))
         with nullcontext(self._holder) if self._holder else closing(self.patient()) as link:
             try:
+                self._unpin(link)  # the table's name is the user's
                 rows = link.execute(statement, (values.sample,)).fetchall()
             except pyodbc.Error as error:
                 raise ScriptError(
@@ -79,7 +82,7 @@ class OdbcCopy(OdbcEndpoint):
         """See ``Copy``."""
 
         def opened() -> OdbcLink:
-            link = self._open()
+            link = self._open(pinned=False)
             try:
                 self.bound(link, timeout_s)
             except pyodbc.Error:

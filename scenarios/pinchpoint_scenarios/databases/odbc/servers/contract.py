@@ -30,6 +30,8 @@ class ServerSql:
         grant: the statement that lets it: ``{user}``, ``{database}``.
         lock: ``$1``: a name; one row: 1 where this connection has it now, to its end.
         unlock: gives up all such locks of this connection; empty: only its end does.
+        pin: has names in statements of ours looked up among the server's own alone; none where every name is.
+        unpin: as the user and the database have it, for texts of the user's own.
         create: makes the schema with its mark.
         enter: makes it the one that names are looked up in; none where every name is qualified.
         others: ``$1``: a schema's name; rows: what lies there, but for the mark.
@@ -73,6 +75,8 @@ class ServerSql:
     isolation: Mapping[str, tuple[str, ...]]
     transactions: str
     roll_back: str
+    pin: tuple[str, ...] = ()
+    unpin: tuple[str, ...] = ()
     snapshot_off: str = ""
     snapshot_on: str = ""
     free: str = ""

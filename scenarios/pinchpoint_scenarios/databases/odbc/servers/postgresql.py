@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from ...postgresql import PIN, UNPIN
 from .contract import Asked, ServerSql
 
 
 def _bound(application: str, timeout_s: float) -> tuple[Asked, ...]:
     timeout_ms = str(max(1, round(timeout_s * 1000)))
     return (
-        ("SELECT set_config('application_name', $1, false)", (application,)),
-        ("SELECT set_config('statement_timeout', $1, false)", (timeout_ms,)),
+        ("SELECT pg_catalog.set_config('application_name', $1, false)", (application,)),
+        ("SELECT pg_catalog.set_config('statement_timeout', $1, false)", (timeout_ms,)),
     )
 
 
@@ -39,10 +40,13 @@ SQL = ServerSql(
     may_create="""SELECT CASE WHEN has_database_privilege(current_database(), 'CREATE') THEN 1 ELSE 0 END,
         current_user::text, current_database()::text""",
     grant='GRANT CREATE ON DATABASE "{database}" TO "{user}"',
-    lock="SELECT CASE WHEN pg_try_advisory_lock(hashtextextended($1::text, 0)) THEN 1 ELSE 0 END",
-    unlock="SELECT pg_advisory_unlock_all()",
+    lock="""SELECT CASE WHEN pg_catalog.pg_try_advisory_lock(pg_catalog.hashtextextended($1::text, 0))
+        THEN 1 ELSE 0 END""",
+    unlock="SELECT pg_catalog.pg_advisory_unlock_all()",
+    pin=(PIN,),
+    unpin=(UNPIN,),
     create=("CREATE SCHEMA {schema}", "COMMENT ON SCHEMA {schema} IS '{marker}'"),
-    enter=("SELECT set_config('search_path', '{schema}', false)",),
+    enter=("SELECT pg_catalog.set_config('search_path', '{schema}', false)",),
     # Of every kind that lies in a schema, those of extensions included: the server keeps their dependencies.
     others="""SELECT DISTINCT pg_describe_object(d.classid, d.objid, 0)
         FROM pg_depend d JOIN pg_namespace n ON n.oid = d.refobjid
@@ -63,7 +67,8 @@ SQL = ServerSql(
         "snapshot": _isolation("repeatable read"),  # which is what snapshot isolation is called here
     },
     # A transaction of this statement's own begins with it.
-    transactions="SELECT CASE WHEN now() < statement_timestamp() THEN 1 ELSE 0 END",
+    transactions="""SELECT CASE WHEN pg_catalog.now() OPERATOR(pg_catalog.<) pg_catalog.statement_timestamp()
+        THEN 1 ELSE 0 END""",
     roll_back="ROLLBACK",
 )
 """The statements of ``ServerSql``."""

@@ -1,0 +1,72 @@
+"""Functions, operators and views that others planted in front of PostgreSQL's own are never used by us."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from planted import planted
+from scenarios.full_crawl.pages import Pages, linking
+from scenarios.sql_mix.helpers import SMALL, performed
+from scenarios.sql_script.helpers import prepared, written
+from scenarios.sql_servers.targets import by_odbc, need_driver
+from scenarios.support import Recorder, crawl, made, quiet
+
+from pinchpoint_scenarios.contract import Endpoint
+from pinchpoint_scenarios.sql_mix.presets import PRESETS
+
+SIZES: dict[str, Any] = {"scale": SMALL, "copy_rows": 60, "batch_rows": 30}
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with planted() as found:
+        yield found
+
+
+@pytest.fixture(params=["native", "odbc"])
+def endpoint(request: pytest.FixtureRequest, url: str) -> Endpoint:
+    """By PostgreSQL's own library, and by ODBC."""
+    if request.param == "native":
+        return Endpoint("sql", url)
+    need_driver("PostgreSQL", package="odbc-postgresql")
+    return Endpoint("sql", by_odbc(url))
+
+
+def test_sql_mix(endpoint: Endpoint) -> None:
+    """Every operation of every preset, from the check to the removal."""
+    for preset in PRESETS:
+        driver = made("sql-mix", {"sql": endpoint}, {"preset": preset, **SIZES})
+        driver.check()
+        driver.prepare(quiet)
+        counts = performed(driver, 30).counts()
+        driver.finish(keep_data=False)
+        assert {outcome for _, outcome in counts} == {"ok"}, counts
+
+
+def test_a_copy_for_scripts(url: str, tmp_path: Path) -> None:
+    """What we ask before and after texts of the user's own, which have the path that the database has.
+
+    By its own library: psqlodbc, whose questions follow that path too, cannot connect to this database.
+    """
+    (script,) = written(tmp_path, values="VALUES (1);\n")
+    with prepared(Endpoint("sql", url), scripts=script) as driver:
+        counts = performed(driver, 3).counts()
+    assert {outcome for _, outcome in counts} == {"ok"}, counts
+
+
+def test_full_crawl(url: str) -> None:
+    """A small site, enumerated, fetched and written down."""
+    server = Pages({"/": linking("/a", "/b"), "/a": linking("/b"), "/b": linking("/")})
+    with server.running():
+        web = {"kind": "web", "name": "site", "url": server.url, "sitemaps": False, "robots": False}
+        endpoints = {"sql": Endpoint("sql", url), "search": Endpoint("search", "", {"kind": "none"})}
+        driver = made("full-crawl", endpoints, {"sources": [web]})
+        recorder = Recorder()
+        driver.check()
+        driver.prepare(quiet)
+        crawl(driver, 2, recorder)
+        driver.finish(keep_data=False)
+    assert {outcome for _, outcome in recorder.counts()} == {"ok"}, recorder.counts()
