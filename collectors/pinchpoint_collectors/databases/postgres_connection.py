@@ -102,6 +102,7 @@ class Server(SharedConnection[_Impatient, DictRow]):
         if row["pid"] != connection.info.backend_pid:
             # It is a pooler that answers: the next statement may meet a session that has prepared nothing.
             connection.prepare_threshold = None
+            self._pinned = False  # it may have let the settings go
         return connection
 
     def _open(self) -> _Impatient:

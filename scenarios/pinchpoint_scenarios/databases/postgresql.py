@@ -179,6 +179,22 @@ def connect_or_explain(endpoint: Endpoint, application: str) -> Connection:
         raise refused(endpoint, error) from error
 
 
+@contextmanager
+def looking(endpoint: Endpoint, application: str) -> Iterator[Connection]:
+    """A connection that asks what is there, within one transaction: it leaves no setting behind.
+
+    A pooler may hand the server's session to the farm's own users next. Raises ``EndpointUnreachable``, or
+    ``psycopg.Error``.
+    """
+    try:
+        connection = connect(endpoint, application, pinned=False)
+    except psycopg.Error as error:
+        raise refused(endpoint, error) from error
+    with connection, connection.transaction():
+        connection.execute("SET LOCAL search_path = pg_catalog, pg_temp")
+        yield connection
+
+
 class ReconnectingConnection(Reopening):
     """One session's connection by psycopg: the reference every other ``SqlConnection`` is compared with.
 

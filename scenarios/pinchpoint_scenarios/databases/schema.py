@@ -13,7 +13,7 @@ from psycopg import sql
 from ..addresses import place, unreachable
 from ..contract import Endpoint
 from ..errors import ScenarioError
-from .postgresql import Connection, connect_or_explain, first_line, refused
+from .postgresql import Connection, connect_or_explain, first_line, looking, refused
 
 MARKER = "pinchpoint.owned/1: made by a load test, which may empty and drop it"
 """The comment on a schema that says it is ours."""
@@ -61,7 +61,7 @@ class OwnedSchema:
 
     def check(self) -> dict[str, Any]:
         """Version and settings of the server; raises where the schema could not be made. Changes nothing."""
-        with connect_or_explain(self._endpoint, self.name) as connection:
+        with looking(self._endpoint, self.name) as connection:
             try:
                 self._may_be_ours(connection)
                 settings: dict[str, str] = dict(connection.execute(_SETTINGS).fetchall())
@@ -122,8 +122,7 @@ class OwnedSchema:
 
     def drop(self) -> None:
         """Drop our tables and the schema; nothing where it is not there. Never touches what is not ours."""
-        connection = connect_or_explain(self._endpoint, self.name)
-        with connection:
+        with looking(self._endpoint, self.name) as connection:
             if connection.execute(_FIND, [self.name]).fetchone() is None:
                 return
         connection = self.hold()

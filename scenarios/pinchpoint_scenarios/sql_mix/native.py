@@ -9,7 +9,7 @@ import psycopg
 
 from ..contract import Endpoint
 from ..databases.contract import CopyingConnection
-from ..databases.postgresql import Connection, ReconnectingConnection, connect_or_explain, refused
+from ..databases.postgresql import Connection, ReconnectingConnection, looking, refused
 from ..databases.schema import OwnedSchema
 from ..fastpath.postgresql import FastConnection
 from .dialects.contract import Saying
@@ -55,7 +55,7 @@ class NativeServer:
         known = self._endpoint.options.get("cache_bytes")  # of a farm that is down
         if known is not None:
             return rows_for(self._params.scale * int(known)) if known else None
-        with connect_or_explain(self._endpoint, self._schema.name) as connection:
+        with looking(self._endpoint, self._schema.name) as connection:
             try:
                 return rows_for(self._params.scale * loading.cache_bytes(connection))
             except psycopg.Error as error:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from planted import planted
 from scenarios.full_crawl.pages import Pages, linking
@@ -70,3 +71,23 @@ def test_full_crawl(url: str) -> None:
         crawl(driver, 2, recorder)
         driver.finish(keep_data=False)
     assert {outcome for _, outcome in recorder.counts()} == {"ok"}, recorder.counts()
+
+
+def test_a_check_leaves_no_setting_in_a_session(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pooler hands it to the farm's own users, who look names up as they always do."""
+    left: list[object] = []
+    close = psycopg.Connection.close
+
+    def closed(connection: psycopg.Connection[object]) -> None:
+        if not connection.closed:
+            left.append(connection.execute("SHOW search_path").fetchone())
+        close(connection)
+
+    monkeypatch.setattr(psycopg.Connection, "close", closed)
+    (script,) = written(tmp_path, values="VALUES (1);\n")
+    for use, params in (("sql-mix", SIZES), ("sql-script", {"scripts": [script]})):
+        made(use, {"sql": Endpoint("sql", url)}, params).check()
+    assert left == [("public, pg_catalog",)] * len(left)
+    assert len(left) >= 2

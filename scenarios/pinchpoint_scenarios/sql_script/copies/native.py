@@ -10,7 +10,7 @@ from psycopg import sql
 
 from ...addresses import place
 from ...contract import Endpoint
-from ...databases.postgresql import PIN, UNPIN, Connection, connect_or_explain, first_line, refused
+from ...databases.postgresql import PIN, UNPIN, Connection, connect_or_explain, first_line, looking, refused
 from ...databases.schema import LOCK, unlock
 from ...databases.schema import MARKER as OWNED
 from ...errors import ScenarioError
@@ -64,7 +64,7 @@ class NativeCopy:
 
     def check(self) -> dict[str, Any]:
         """See ``Copy``."""
-        with self._connect() as connection:
+        with looking(self._endpoint, self._name) as connection:
             try:
                 self._may_be_changed(connection)
                 settings: dict[str, str] = dict(connection.execute(_SETTINGS).fetchall())
