@@ -186,14 +186,21 @@ def test_the_documented_user_is_enough_and_may_do_nothing_else(server: Server) -
     with watching(server.monitor) as collector:
         facts = collector.inventory()["kv1"]
     watcher = Server(server.monitor, "")
-    for command in (("GET", "key1"), ("CONFIG", "SET", "maxmemory", "1"), ("CLIENT", "LIST"), ("KEYS", "*")):
+    for command in (
+        ("GET", "key1"),
+        ("CONFIG", "GET", "requirepass"),
+        ("CONFIG", "SET", "maxmemory", "1"),
+        ("CLIENT", "LIST"),
+        ("KEYS", "*"),
+    ):
         with pytest.raises(valkey.exceptions.NoPermissionError):
             watcher.do(*command)
     watcher.close()
     assert f"`ACL SETUSER watcher on >... resetkeys resetchannels {MAY}`" in README
     assert facts["database"]["server"] == "valkey"
     assert facts["database"]["role"] == "monitor"
-    assert facts["database"]["settings"]["appendfsync"] == "always"
+    assert facts["database"]["settings"]["appendonly"] == "yes"
+    assert facts["database"]["settings"]["appendfsync"] is None
     assert facts["database"]["append_only"] is True
     assert [each["metric"] for each in facts["not_measured"]] == ["db.memory_ratio"]
     assert json.loads(json.dumps(facts)) == facts
@@ -211,12 +218,12 @@ def test_it_asks_for_nothing_it_may_not(server: Server) -> None:
     assert server.do("ACL", "LOG") == []
     asked = {name.removeprefix("cmdstat_") for name in stats}
     assert asked - {"config|resetstat", "acl|log"} == {
-        "auth", "info", "latency|latest", "latency|history", "config|get",
+        "auth", "info", "latency|latest", "latency|history", "latency|doctor",
     }  # fmt: skip
 
 
 def test_a_user_who_may_only_ask_info_is_told_what_is_missing(server: Server) -> None:
-    """Its metrics are all there but the delays; the settings are unknown, not empty."""
+    """Its metrics are all there but the delays; settings are those of INFO."""
     server.do("ACL", "SETUSER", "narrow", "on", ">narrow", "-@all", "+info")
     try:
         url = server.monitor.replace("//monitor:", "//narrow:narrow-not-")
@@ -226,10 +233,12 @@ def test_a_user_who_may_only_ask_info_is_told_what_is_missing(server: Server) ->
         server.do("ACL", "DELUSER", "narrow")
     assert values["db.aof.wait_ratio", ""] is not None
     assert not [metric for metric, _ in values if metric == "db.spike_s"]
-    assert facts["database"]["settings"] is None
+    assert facts["database"]["settings"]["appendonly"] == "yes"
     assert facts["database"]["role"] == "narrow"
     remedies = {each["metric"]: each["remedy"] for each in facts["not_measured"]}
-    assert remedies["db.spike_s"] == "run: ACL SETUSER narrow +latency|latest +latency|history"
+    assert (
+        remedies["db.spike_s"] == "run: ACL SETUSER narrow +latency|latest +latency|history +latency|doctor"
+    )
 
 
 def test_every_metric_and_fact_is_in_the_readme(server: Server) -> None:
@@ -393,5 +402,6 @@ def test_an_embedded_farm_is_watched_by_itself(tmp_path: Path) -> None:
             collector.close()
     finally:
         run_cli("farm", "down", path)
-    assert facts["database"]["settings"]["appendfsync"] == "always"
+    assert facts["database"]["settings"]["appendonly"] == "yes"
+    assert facts["database"]["settings"]["appendfsync"] is None
     assert [each["metric"] for each in facts["not_measured"]] == ["db.memory_ratio"]

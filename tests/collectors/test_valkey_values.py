@@ -76,7 +76,10 @@ def test_a_loop_that_spins_for_its_io_threads_does_not_tell_how_busy_it_was(
     found = of(valkey_values.since(old, new, 8.0))
     assert (found["db.main_thread.busy_ratio", ""][0] is not None) == told
     assert found["db.aof.wait_ratio", ""][0] == pytest.approx(0.84875), "its log's time"
-    missing = [each.metric for each in valkey_values.not_measured(new, {}, "default", sees_latency=True)]
+    missing = [
+        each.metric
+        for each in valkey_values.not_measured(new, "default", sees_latency=True, notes_delays=None)
+    ]
     assert ("db.main_thread.busy_ratio" not in missing) == told
     active = {"used_active_time_main_thread": 1.0}
     (busy, _) = of(valkey_values.since(old | active, new | {"used_active_time_main_thread": 5.0}, 8.0))[
@@ -91,7 +94,7 @@ def test_an_old_server_sends_what_it_has_and_lists_the_rest() -> None:
     found = of(valkey_values.since(REDIS_5, later, 10.0))
     assert found["db.commands_per_s", ""] == (10.0, None)
     assert not [metric for metric, _ in found if metric.startswith("db.main_thread")]
-    missing = list(valkey_values.not_measured(REDIS_5, {}, "default", sees_latency=True))
+    missing = list(valkey_values.not_measured(REDIS_5, "default", sees_latency=True, notes_delays=None))
     assert {each.metric for each in missing} == {
         "db.main_thread.busy_ratio", "db.main_thread.commands_ratio", "db.main_thread.cycle*",
         "db.main_thread.cpu_ratio", "db.aof.wait_ratio", "db.memory_ratio",
@@ -117,7 +120,7 @@ def test_without_a_file_there_is_nothing_said_of_it() -> None:
     before, after = (each | {"aof_enabled": 0} for each in (BEFORE, AFTER))
     values = {**of(valkey_values.levels(after)), **of(valkey_values.since(before, after, 1.0))}
     assert not [metric for metric, _ in values if metric.startswith("db.aof.")]
-    missing = list(valkey_values.not_measured(after, {}, "default", sees_latency=True))
+    missing = list(valkey_values.not_measured(after, "default", sees_latency=True, notes_delays=None))
     assert "db.aof.*" in [each.metric for each in missing]
 
 
@@ -163,12 +166,12 @@ def test_the_longest_delay_not_yet_told(
 def test_delays_that_are_not_noted_are_listed_with_the_remedy() -> None:
     """Two reasons, two remedies; where the threshold cannot be seen, nothing is claimed."""
 
-    def listed(threshold: str | None, *, sees: bool) -> list[str | None]:
-        settings = {"latency-monitor-threshold": threshold}
-        missing = valkey_values.not_measured(AFTER, settings, "watcher", sees_latency=sees)
+    def listed(notes: bool | None, *, sees: bool) -> list[str | None]:
+        missing = valkey_values.not_measured(AFTER, "watcher", sees_latency=sees, notes_delays=notes)
         return [each.remedy for each in missing if each.metric == "db.spike_s"]
 
-    assert listed("0", sees=True) == ["run: CONFIG SET latency-monitor-threshold 5"]
-    assert listed("5", sees=True) == []
+    remedy = "run: ACL SETUSER watcher +latency|latest +latency|history +latency|doctor"
+    assert listed(False, sees=True) == ["run: CONFIG SET latency-monitor-threshold 5"]
+    assert listed(True, sees=True) == []
     assert listed(None, sees=True) == []
-    assert listed("5", sees=False) == ["run: ACL SETUSER watcher +latency|latest +latency|history"]
+    assert listed(None, sees=False) == [remedy]

@@ -72,20 +72,19 @@ class ValkeyCollector:
 
     def inventory(self) -> Mapping[str, Mapping[str, Any]]:
         """The server under ``database``. See collectors/README.md, "Inventory"."""
-        settings = self._server.settings()
+        notes_delays = self._server.notes_delays() if self._sees_latency else None
         about = self._about
-        known = None if all(value is None for value in settings.values()) else settings
         database = {
             "server": about.get("server_name", "redis"),
             "version": str(about.get("valkey_version", about["redis_version"])),
             "role": self._server.user,
             "standby": about["role"] != "master",
-            "connections_limit": about.get("maxclients") or _number(settings.get("maxclients")),
+            "connections_limit": about.get("maxclients"),
             "append_only": bool(about["aof_enabled"]),
-            "settings": known,
+            "settings": valkey_values.settings(about),
         }
         missing = [asdict(each) for each in valkey_values.not_measured(
-            about, settings, self._server.user, sees_latency=self._sees_latency
+            about, self._server.user, sees_latency=self._sees_latency, notes_delays=notes_delays
         )]  # fmt: skip
         return {
             host: {"tier": tier, "database": database, "not_measured": missing}
@@ -115,10 +114,6 @@ class _Reading:
     def __init__(self, answer: Answer) -> None:
         self.answer, self.info = answer, answer.info
         self.time_ns, self.monotonic_ns = time.time_ns(), time.monotonic_ns()
-
-
-def _number(text: str | None) -> int | None:
-    return int(text) if text else None
 
 
 def _refuse_others(info: valkey_values.Info, where: str) -> None:

@@ -15,14 +15,8 @@ from pinchpoint_collectors.errors import CollectorError
 CONNECT_S = 3.0
 ANSWER_S = 3.0
 """After so long we give the server up: one whose only thread waits for its disk answers nobody."""
-
-SETTINGS = (
-    *("appendonly", "appendfsync", "no-appendfsync-on-rewrite", "aof-use-rdb-preamble"),
-    *("auto-aof-rewrite-percentage", "auto-aof-rewrite-min-size", "save"),
-    *("maxmemory", "maxmemory-policy", "maxclients", "client-output-buffer-limit"),
-    *("io-threads", "io-threads-do-reads", "hz", "latency-monitor-threshold", "latency-tracking"),
-)
-"""What is asked for by name: none of them is a secret."""
+_NO_DELAYS = "monitoring is disabled"
+"""LATENCY DOCTOR's words where latency-monitor-threshold is 0."""
 
 
 class Answer(NamedTuple):
@@ -92,16 +86,13 @@ class Server:
             },
         )
 
-    def settings(self) -> dict[str, str | None]:
-        """Those of ``SETTINGS`` the server has; null where we may not ask. Raises ``CollectorError``."""
-        answers = self._ask(*(("CONFIG GET", name) for name in SETTINGS))
-        found: dict[str, str | None] = {}
-        for name, answer in zip(SETTINGS, answers, strict=True):
-            if isinstance(answer, ResponseError):
-                found[name] = None  # forbidden by an ACL, or CONFIG is renamed, as providers do
-            elif name in answer:
-                found[name] = str(answer[name])
-        return found
+    def notes_delays(self) -> bool | None:
+        """Whether the server notes delays at all; None where we may not ask. Raises ``CollectorError``.
+
+        ``CONFIG GET`` would tell the threshold, and its passwords (``requirepass``) as well: it is not asked.
+        """
+        (said,) = self._ask(("LATENCY DOCTOR",))
+        return None if isinstance(said, ResponseError) else _NO_DELAYS not in _text(said)
 
     def close(self) -> None:
         """Close the connection. Safe to call twice."""

