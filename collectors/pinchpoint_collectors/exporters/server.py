@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 import zlib
 from collections.abc import Callable, Mapping
@@ -14,6 +13,7 @@ import requests
 from requests.auth import AuthBase, HTTPBasicAuth
 from urllib3.exceptions import HTTPError
 
+from pinchpoint_collectors import legible
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.exporters.answer import data_of, matrix, partial, vector
 from pinchpoint_collectors.exporters.means import Series
@@ -124,10 +124,10 @@ class Server:
         if remedy is not None:
             raise CollectorError(f"{self._where}: HTTP {answer.status_code} {answer.reason}; {remedy}")
         try:
-            content = json.loads(body)
+            content = legible.loads(body.decode("utf-8", "replace"))
             self.partial = partial(content) or self.partial
             return parse(content)
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             busy = answer.status_code == _TOO_MANY or answer.status_code >= _FAILED
             said = _BUSY if busy else _NO_PROMETHEUS
             raise CollectorError(f"{self._where}: {said.format(status=answer.status_code)}") from error

@@ -101,7 +101,7 @@ class Call:
             return {}
         try:
             found = json.loads(self.asked.content)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise RefusalError(400, f"the body is no JSON: {error}") from error
         if not isinstance(found, dict):
             raise RefusalError(400, "the body is no JSON object")

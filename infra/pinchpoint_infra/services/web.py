@@ -156,7 +156,7 @@ class Site:
             try:
                 given = await request.json()
                 self._gate.set(Throttle(**given) if given is not None else None)
-            except (ValueError, TypeError) as error:
+            except (ValueError, TypeError, RecursionError) as error:
                 raise RefusalError(400, f"no throttle, and not null: {error}") from error
         return JSONResponse(self._gate.describe())
 

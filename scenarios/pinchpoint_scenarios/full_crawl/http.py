@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ssl
-import zlib
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,12 +18,12 @@ from ..errors import ScenarioError
 from ..fastpath.http import HttpConnection, HttpError, Response
 from .failures import Failure, Skipped
 from .politeness import LONGEST_HOLD_S
+from .unpacking import TooMuchError, UnpackError, unpacked
 
 LARGEST_BYTES = 64 * 2**20
 """A larger body is not kept in memory: the document is skipped."""
 _TOO_LARGE = f"larger than {LARGEST_BYTES // 2**20} MiB"
 _CONNECT_TIMEOUT_S = 5.0
-_GZIP = b"\x1f\x8b"
 
 _KINDS = {401: "authentication", 403: "permission", 404: "not_found", 410: "not_found"}
 _WORTH_TRYING_AGAIN = frozenset({408, 425, 429})  # the other 4xx mean that the request itself is wrong
@@ -256,20 +255,10 @@ def _decoded(response: Response) -> bytes:
         return response.body
     if encoding not in ("gzip", "x-gzip", "deflate"):
         raise Failure("bad_answer", f"content encoding {encoding!a} was not asked for", permanent=True)
-    parts: list[bytes] = []
-    left_bytes, packed = LARGEST_BYTES + 1, response.body
-    while packed:
-        unpacker = zlib.decompressobj(zlib.MAX_WBITS | 32)  # gzip or zlib, whichever it is
-        try:
-            parts.append(unpacker.decompress(packed, left_bytes))
-        except zlib.error as error:
-            why = f"its {encoding} cannot be unpacked: {error}"
-            raise Failure("bad_answer", why, permanent=True) from error
-        left_bytes -= len(parts[-1])
-        if left_bytes <= 0:
-            raise Skipped(_TOO_LARGE)
-        if not unpacker.eof:
-            raise Failure("bad_answer", f"its {encoding} is cut off", permanent=True)
-        # gzip may be several, one behind the other (RFC 1952, 2.2); what else follows is no part of it.
-        packed = unpacker.unused_data if unpacker.unused_data.startswith(_GZIP) else b""
-    return b"".join(parts)
+    try:
+        return unpacked(response.body, LARGEST_BYTES)
+    except TooMuchError as error:
+        raise Skipped(_TOO_LARGE) from error
+    except UnpackError as error:
+        why = f"its {encoding} cannot be unpacked: {error}"
+        raise Failure("bad_answer", why, permanent=True) from error

@@ -41,7 +41,9 @@ def _allowed(rules: Protego, url: str, user_agent: str) -> bool:
 
 def parsed(content: bytes, user_agent: str) -> Robots:
     """The rules in a robots.txt."""
-    rules = Protego.parse(content[:_LARGEST_BYTES].decode("utf-8-sig", "replace"))
+    if len(content) > _LARGEST_BYTES:
+        content = content[:_LARGEST_BYTES].rpartition(b"\n")[0]  # the begin of a rule would be another one
+    rules = Protego.parse(content.decode("utf-8-sig", "replace"))
     rate = rules.request_rate(user_agent)
     delay_s = max(
         float(rules.crawl_delay(user_agent) or 0.0),

@@ -32,7 +32,7 @@ from .ntlm import Ntlm
 from .odata import LIGHT, opened
 from .politeness import Pace
 
-_OF_ANOTHER_FORM = (ValueError, AttributeError, TypeError, KeyError)
+_OF_ANOTHER_FORM = (ValueError, AttributeError, TypeError, KeyError, RecursionError)
 """What the library raises on what is not SharePoint's JSON: a page to log in at, where cookies have ended."""
 # It logs a traceback of that, too.
 logging.getLogger("office365").addHandler(logging.NullHandler())

@@ -129,7 +129,7 @@ def _json_rows(file: TextIO, path: Path) -> Iterator[_Row]:
         try:
             found = json.loads(line)
             row = {name: str(found.get(key) or "") for name, key in _KEYS.items()}
-        except (ValueError, AttributeError) as error:
+        except (ValueError, AttributeError, RecursionError) as error:
             if number > 1 and not line.endswith("\n"):
                 yield {}
                 return

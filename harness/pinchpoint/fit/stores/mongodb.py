@@ -74,9 +74,9 @@ def _loaded(text: str, path: Path) -> list[Any]:
     except json.JSONDecodeError as error:
         try:
             return [json_util.loads(line) for line in text.splitlines() if line.strip()]
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, RecursionError):
             raise InputError(f"{path}:{error.lineno}: is no JSON ({error.msg}); {_NEEDED}") from error
-    except (ValueError, TypeError) as error:  # JSON, and a number or a date in it that is none
+    except (ValueError, TypeError, RecursionError) as error:  # JSON, and in it no number or no date
         raise InputError(f"{path}: {error}; {_NEEDED}") from error
 
 

@@ -230,7 +230,7 @@ def _text(content: bytes) -> str | None:
 def _object(body: bytes) -> dict[str, Any]:
     try:
         found = json.loads(body)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise Failure("bad_answer", "the answer is no JSON", permanent=True) from error
     if not isinstance(found, dict):
         raise Failure("bad_answer", "the answer is no JSON object", permanent=True)

@@ -52,7 +52,7 @@ class PinchpointIndex:
         answer = self._http.request("GET", "/stats")
         try:
             found = json.loads(answer.body)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise Failure("bad_answer", "its /stats is no JSON", permanent=True) from error
         return found if isinstance(found, dict) else {}
 
@@ -88,6 +88,6 @@ def _reason(body: bytes) -> str:
     """The reason as text that any database takes: whatever is not printable ASCII is escaped."""
     try:
         found = json.loads(body)["reason"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return "refused without a reason"
     return ascii(str(found)[:_LONGEST_REASON])[1:-1]

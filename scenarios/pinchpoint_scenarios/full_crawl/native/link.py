@@ -95,7 +95,7 @@ def line_of(text: str) -> Line | None:
         return None
     try:
         line = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return line if isinstance(line, dict) and isinstance(line.get("kind"), str) else None
 

@@ -94,7 +94,7 @@ class ProfilesSource(OneHost):
         )
         try:
             content = _lines(opened(json.loads(answer.body))).encode()
-        except (ValueError, TypeError, AttributeError, KeyError) as error:
+        except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
             raise Failure("bad_answer", "the profile is not of the expected form", permanent=True) from error
         return Fetched(content, answer.start_ns, answer.end_ns)
 

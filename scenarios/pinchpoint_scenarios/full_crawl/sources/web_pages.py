@@ -22,6 +22,8 @@ _ADDRESSED = re.compile(r"\s*([\w.*/-]+)\s*:\s*(.*)")  # X-Robots-Tag: otherbot:
 _WITH_VALUES = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
 _MOST_LINKS = 10_000
 """Of one page; what comes behind them is a listing that has no end."""
+_READ_BYTES = 2 * 2**20
+"""So much of a page is read for links: 64 MiB of tags would stop the generator's load for 20 s."""
 
 
 class Reading(NamedTuple):
@@ -89,7 +91,7 @@ def is_page(content_type: str, body: bytes) -> bool:
 
 def reading(answer: Answer, content_type: str, url: str, user_agent: str) -> Reading:
     """What a page says to somebody of that name; ``url`` is its canonical address."""
-    said = _said(_utf8(answer.body, content_type))
+    said = _said(_utf8(answer.body[:_READ_BYTES], content_type))
     if answer.response.header(b"x-robots-tag"):
         said.words |= _header_words(answer, user_agent)
     page = Page((said.base and Page(url).link(said.base)) or url)

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-import gzip
 import io
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from xml.etree import ElementTree as Xml
+from itertools import islice
+from xml.parsers import expat
 
 from ..failures import Failure
 from ..http import LARGEST_BYTES
+from ..unpacking import UnpackError, unpacked
 
 _GZIP = b"\x1f\x8b"
+_BEGINNINGS = (b"<", b"\xff\xfe", b"\xfe\xff")  # the latter two: of UTF-16
 _PLACES = {"url": False, "sitemap": True}
+_MOST_ENTRIES, _MOST_ELEMENTS, _LARGEST_ELEMENT_BYTES = 100_000, 1_000_000, 4 * 2**20
+"""The protocol allows 50,000 entries. These are read in the generator's own time, in about a second."""
+_DEEPEST = 100
+_STEP_BYTES = 2**20
+"""What a handler refuses ends the parser at the end of a step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,40 +40,112 @@ class Entry:
 def entries(content: bytes, where: str) -> list[Entry]:
     """What a sitemap names; text with an address a line is one, too. Raises ``Failure`` where it is none."""
     plain = _unpacked(content, where) if content.startswith(_GZIP) else content
-    if not plain.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<"):
-        lines = plain.decode("utf-8-sig", "replace").splitlines()
-        return [Entry(line.strip(), False, "") for line in lines if line.strip().startswith("http")]
+    if plain.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(_BEGINNINGS):
+        found = _read(plain.lstrip(), where)
+    else:
+        found = _lines(plain, where)
+    kept = list(islice(found, _MOST_ENTRIES + 1))
+    if len(kept) > _MOST_ENTRIES:
+        raise _no_sitemap(where, f"it has more than {_MOST_ENTRIES:,} entries")
+    return kept
+
+
+def _lines(plain: bytes, where: str) -> Iterator[Entry]:
+    for number, line in enumerate(io.TextIOWrapper(io.BytesIO(plain), "utf-8-sig", "replace")):
+        if number >= _MOST_ELEMENTS:
+            raise _no_sitemap(where, f"it has more than {_MOST_ELEMENTS:,} lines")
+        if (url := line.strip()).startswith("http"):
+            yield Entry(url, False, "")
+
+
+def _read(plain: bytes, where: str) -> Iterator[Entry]:
     # Only a document type defines entities. A chain of 60,000 crashes expat before 2.7. Every encoding it
     # reads keeps these letters as ASCII, in UTF-16 beside a zero byte.
     if b"<!DOCTYPE" in plain.replace(b"\0", b""):
-        raise Failure("bad_answer", f"{where} is no sitemap: it has a DOCTYPE", permanent=True)
+        raise _no_sitemap(where, "it has a DOCTYPE")
+    reader = _Reader()
     try:
-        return list(_read(plain))
-    except (Xml.ParseError, LookupError, ValueError) as error:  # the latter two: of its encoding
-        raise Failure("bad_answer", f"{where} is no sitemap: {error}", permanent=True) from error
+        for at in range(0, len(plain), _STEP_BYTES):
+            reader.feed(plain[at : at + _STEP_BYTES])
+            yield from reader.taken()
+        reader.feed(b"", last=True)
+    except (expat.ExpatError, LookupError, ValueError) as error:  # the latter two: of its encoding, its depth
+        raise _no_sitemap(where, str(error)) from error
+    yield from reader.taken()
 
 
-def _read(plain: bytes) -> Iterator[Entry]:
-    for _, node in Xml.iterparse(io.BytesIO(plain.lstrip())):  # noqa: S314 - no DOCTYPE, so no entities
-        name = _local(node)
-        if name not in _PLACES:
-            continue
-        said = {_local(child): (child.text or "").strip() for child in node}
-        if said.get("loc"):
-            yield Entry(said["loc"], _PLACES[name], said.get("lastmod", ""))
-        node.clear()
+class _Reader:
+    """Makes entries of elements as the parser meets them: no tree is built."""
+
+    def __init__(self) -> None:
+        parser = expat.ParserCreate(namespace_separator="}")
+        parser.buffer_text = True
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        parser.CharacterDataHandler = self._characters
+        self._parser = parser
+        self._entries: list[Entry] = []
+        self._depth = self._elements = self._fed_bytes = 0
+        self._place, self._at = "", 0  # the element that is an entry, and how deep it lies
+        self._said: dict[str, str] = {}
+        self._field = ""
+        self._text: list[str] | None = None  # of an element right in it, up to that one's first own
+
+    def feed(self, step: bytes, *, last: bool = False) -> None:
+        """Read on."""
+        self._parser.Parse(step, last)
+        self._fed_bytes += len(step)
+        if self._fed_bytes - self._parser.CurrentByteIndex > _LARGEST_ELEMENT_BYTES:
+            # The parser reads the begin of one again with every step.
+            raise ValueError(f"it has a tag larger than {_LARGEST_ELEMENT_BYTES // 2**20} MiB")
+
+    def taken(self) -> list[Entry]:
+        """The entries that have ended since."""
+        taken, self._entries = self._entries, []
+        return taken
+
+    def _start(self, name: str, _: dict[str, str]) -> None:
+        self._depth += 1
+        self._elements += 1
+        if self._elements > _MOST_ELEMENTS:
+            raise ValueError(f"it has more than {_MOST_ELEMENTS:,} elements")
+        if self._depth > _DEEPEST:
+            raise ValueError(f"its elements lie more than {_DEEPEST} deep in each other")
+        if self._place:
+            self._keep()
+            if self._depth == self._at + 1:
+                self._field, self._text = _local(name), []
+        elif _local(name) in _PLACES:
+            self._place, self._at, self._said = _local(name), self._depth, {}
+
+    def _characters(self, text: str) -> None:
+        if self._text is not None:
+            self._text.append(text)
+
+    def _end(self, _: str) -> None:
+        self._keep()
+        if self._place and self._depth == self._at:
+            if url := self._said.get("loc"):
+                self._entries.append(Entry(url, _PLACES[self._place], self._said.get("lastmod", "")))
+            self._place = ""
+        self._depth -= 1
+
+    def _keep(self) -> None:
+        if self._text is not None:
+            self._said[self._field] = "".join(self._text).strip()
+            self._text = None
 
 
-def _local(node: Xml.Element) -> str:
-    return node.tag.rpartition("}")[2].lower()
+def _local(name: str) -> str:
+    return name.rpartition("}")[2].lower()
 
 
 def _unpacked(content: bytes, where: str) -> bytes:
     try:
-        with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
-            plain = file.read(LARGEST_BYTES + 1)
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        return unpacked(content, LARGEST_BYTES)
+    except UnpackError as error:
         raise Failure("bad_answer", f"{where} cannot be unpacked: {error}", permanent=True) from error
-    if len(plain) > LARGEST_BYTES:
-        raise Failure("bad_answer", f"{where} unpacks to too much", permanent=True)
-    return plain
+
+
+def _no_sitemap(where: str, why: str) -> Failure:
+    return Failure("bad_answer", f"{where} is no sitemap: {why}", permanent=True)

@@ -148,7 +148,7 @@ def job_of(stdout: str, stderr: str) -> Mapping[str, Any]:
     begins = stdout.find("{\n")
     try:
         [job] = json.loads(stdout[begins:])["jobs"]
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ToolFailed(
             f"fio did not print the JSON that was expected: {last_words(stderr, stdout)}"
         ) from error

@@ -1,0 +1,215 @@
+"""Answers made to hurt who reads them: each is a failure by name, or harmless, in little time and memory."""
+
+from __future__ import annotations
+
+import gzip
+import multiprocessing
+import resource
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+import pytest
+
+from pinchpoint_scenarios.contract import Endpoint
+from pinchpoint_scenarios.fastpath.http import Response
+from pinchpoint_scenarios.full_crawl import http, robots
+from pinchpoint_scenarios.full_crawl.destinations import service
+from pinchpoint_scenarios.full_crawl.failures import Failure, Skipped
+from pinchpoint_scenarios.full_crawl.http import Answer, Http
+from pinchpoint_scenarios.full_crawl.params import FullCrawlParams, SourceParams
+from pinchpoint_scenarios.full_crawl.sources import repository
+from pinchpoint_scenarios.full_crawl.sources.web_pages import reading
+from pinchpoint_scenarios.full_crawl.sources.web_sitemaps import entries
+
+MIB = 2**20
+HEAD = b"HTTP/1.1 200 OK\r\n"
+_CPU_S, _MEMORY_BYTES = 10, 3 * 2**30
+CHUNKED = b"Transfer-Encoding: chunked\r\n\r\n"
+NOTHING = gzip.compress(b"", mtime=0)
+CHAIN = b"".join(b'<!ENTITY e%d "&e%d;">' % (at, at - 1) for at in range(1, 60_000))
+
+SITEMAPS: dict[str, Callable[[], bytes]] = {
+    "entities": lambda: b'<!DOCTYPE u [<!ENTITY e0 "x">' + CHAIN + b"]><u>&e59999;</u>",
+    "entities in UTF-16": lambda: ('<!DOCTYPE u [<!ENTITY e0 "x">' + CHAIN.decode() + "]><u/>").encode(
+        "utf-16"
+    ),
+    "external entity": lambda: b'<!DOCTYPE u SYSTEM "file:///etc/passwd"><u/>',
+    "packed": lambda: gzip.compress(b"<u>" + b" " * (300 * MIB), 1),
+    "empty members": lambda: NOTHING * (8 * MIB // len(NOTHING)),
+    "elements": lambda: b"<u>" + b"<a/>" * (8 * MIB // 4),
+    "many elements": lambda: b"<u>" + b"<a/>" * (60 * MIB // 4),
+    "deep": lambda: b"<a>" * (20 * MIB),
+    "attribute": lambda: b"<u x='" + b"y" * (60 * MIB) + b"'/>",
+    "entries": lambda: b"<u>" + b"<url><loc>http://h/a</loc></url>" * (60 * MIB // 33),
+    "lines": lambda: b"\n" * (60 * MIB),
+    "damaged": lambda: gzip.compress(b"<u/>")[:-3],
+}
+PAGES: dict[str, Callable[[], bytes]] = {
+    "deep": lambda: b"<html>" + b"<div>" * 100_000,
+    "deeper": lambda: b"<html>" + b"<b><p>" * (8 * MIB),
+    "tables": lambda: b"<html>" + b"<table><tr><td>" * (4 * MIB),
+    "links": lambda: b"<html>" + b"<a href=x>" * (6 * MIB),
+    "elements": lambda: b"<html>" + b"<a/>" * (8 * MIB),
+    "attribute": lambda: b"<html><a href='" + b"x" * (60 * MIB) + b"'>",
+    "attributes": lambda: b"<html><a " + b"".join(b"a%d=1 " % at for at in range(2 * MIB)) + b">",
+    "brackets": lambda: b"<html>" + b"<" * (60 * MIB),
+    "comments": lambda: b"<html>" + b"<!--" * (15 * MIB),
+    "wrong charset": lambda: b"<html><meta charset=utf-7>" + b"+AAA-\xff" * (8 * MIB),
+    "UTF-16": lambda: ("<html>" + "\ud7ff" * (20 * MIB)).encode("utf-16"),
+}
+JSONS = {
+    "lists": b"[" * 200_000,
+    "objects": b'{"d":' * 200_000,
+    "number": b'{"d": ' + b"9" * 100_000 + b"}",
+}
+
+
+def _held(work: Callable[[], None]) -> None:
+    """Do it in a child that a bomb may kill, and has little to do it with."""
+
+    def child() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
+        work()
+
+    process = multiprocessing.get_context("fork").Process(target=child)
+    process.start()
+    process.join(120)
+    if process.is_alive():
+        process.kill()
+    process.join()
+    assert process.exitcode == 0
+
+
+@pytest.mark.parametrize("bomb", SITEMAPS)
+def test_a_sitemap(bomb: str) -> None:
+    """It is a failure that names it."""
+
+    def work() -> None:
+        content = SITEMAPS[bomb]()
+        begun_s = time.process_time()
+        with pytest.raises(Failure, match=r"^bad_answer: /sitemap.xml (is no sitemap|cannot be unpacked): "):
+            entries(content, "/sitemap.xml")
+        assert time.process_time() - begun_s < _CPU_S
+
+    _held(work)
+
+
+@pytest.mark.parametrize("bomb", PAGES)
+def test_a_page(bomb: str) -> None:
+    """Its begin is read for links, at most 10,000."""
+
+    def work() -> None:
+        body = PAGES[bomb]()
+        answer = Answer(200, body, Response(200, HEAD + b"\r\n", body), 0, 0)
+        begun_s = time.process_time()
+        assert len(reading(answer, "text/html", "http://h/", "test").links) <= 10_000
+        assert time.process_time() - begun_s < _CPU_S
+
+    _held(work)
+
+
+def test_a_packed_body_of_many_empty_members() -> None:
+    """A page whose gzip has 400,000 of them is a failure at once; what has two is read whole."""
+    head = HEAD + b"Content-Encoding: gzip\r\n\r\n"
+    begun_s = time.process_time()
+    with pytest.raises(Failure, match="more than 20,000 members"):
+        http._decoded(Response(200, head, NOTHING * 400_000))
+    assert time.process_time() - begun_s < _CPU_S
+    two = gzip.compress(b"one, ") + gzip.compress(b"two")
+    assert http._decoded(Response(200, head, two + b"\0\0")) == b"one, two"
+
+
+def test_robots_txt_of_100_mib_whose_patterns_begin_anew_everywhere() -> None:
+    """500 KiB of it are read; a pattern of many wildcards takes no longer than another."""
+    begun_s = time.process_time()
+    content = b"User-agent: *\n" + b"Disallow: /*a*a*a*a*a*a*a*a*b$\n" * (100 * MIB // 32)
+    assert robots.parsed(content, "test").allow("http://h/" + "a" * 8_000)
+    assert time.process_time() - begun_s < _CPU_S
+
+
+@contextmanager
+def saying(*parts: bytes, every_s: float = 0.0, endless: bytes = b"") -> Iterator[str]:
+    """The URL of a server that answers each connection with these bytes, then with some without end."""
+    ended = threading.Event()
+
+    def talk(one: socket.socket) -> None:
+        with suppress(OSError), one:
+            one.recv(2**16)
+            for part in parts:
+                one.sendall(part)
+            while endless and not ended.wait(every_s):
+                one.sendall(endless)
+
+    def listen(listener: socket.socket) -> None:
+        with suppress(OSError):
+            while True:
+                threading.Thread(target=talk, args=(listener.accept()[0],), daemon=True).start()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=listen, args=(listener,))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            ended.set()
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join()
+
+
+@pytest.mark.parametrize(
+    ("parts", "every_s", "endless", "why"),
+    [
+        ((HEAD + b"Content-Length: 900\r\n\r\n",), 0.05, b"x", "timeout"),
+        ((HEAD,), 0.05, b"x", "timeout"),
+        ((HEAD + CHUNKED,), 0.05, b"1\r\nx\r\n", "timeout"),
+        ((HEAD + CHUNKED,), 0.0, b"7fff\r\n" + b"x" * 32767 + b"\r\n", "larger"),
+        ((HEAD + b"\r\n",), 0.0, b"x" * 65536, "larger"),
+        ((HEAD,), 0.0, b"x: " + b"y" * 65536 + b"\r\n", "bad_answer"),
+        ((HEAD + b"x:",), 0.0, b"y" * 65536, "bad_answer"),
+        ((b"HTTP/1.1 100 Continue\r\n\r\n",), 0.0, b"HTTP/1.1 100 Continue\r\n\r\n" * 1000, "bad_answer"),
+        ((HEAD + b"Content-Length: 99999999999999999999999\r\n\r\n",), 0.0, b"x", "bad_answer"),
+    ],
+    ids=[
+        "slow body",
+        "slow head",
+        "slow chunks",
+        "endless chunks",
+        "endless body",
+        "many fields",
+        "large field",
+        "interim answers",
+        "length",
+    ],
+)
+def test_an_answer_without_end(parts: tuple[bytes, ...], every_s: float, endless: bytes, why: str) -> None:
+    """The time limit is that of the whole request; head and body have a largest size."""
+    with saying(*parts, every_s=every_s, endless=endless) as url:
+        client = Http(url, timeout_s=2 if every_s else 60, headers={})
+        begun_s = time.monotonic()
+        with pytest.raises((Failure, Skipped), match=why):
+            client.request("GET", "/")
+        client.close()
+    assert time.monotonic() - begun_s < (5 if every_s else 60)
+
+
+@pytest.mark.parametrize("kind", ["sharepoint", "profiles", "opensearch", "pinchpoint"])
+@pytest.mark.parametrize("content", JSONS)
+def test_json_that_nobody_can_read(kind: str, content: str) -> None:
+    """Nested 200,000 deep, or with a number of 100,000 figures: a failure, whoever asked."""
+    body = JSONS[content]
+    answer = HEAD + b"Connection: close\r\nContent-Type: application/json\r\nContent-Length: "
+    with saying(answer + f"{len(body)}\r\n\r\n".encode() + body) as url:
+        if kind in ("opensearch", "pinchpoint"):
+            index = service(Endpoint("search", f"{url}/x", {"kind": kind}), "crawl", 10).connect()
+            with pytest.raises(Failure, match="bad_answer"):
+                index.check()
+            index.close()
+            return
+        source = SourceParams.model_validate({"kind": kind, "url": url})
+        found = repository(source, Endpoint("sharepoint", url), FullCrawlParams(timeout_s=10)).connect()
+        with pytest.raises(Failure, match="bad_answer"):
+            found.check()
+        found.close()
