@@ -1,7 +1,8 @@
-"""A TCP proxy that can stop forwarding while it still acknowledges, which no keep-alive notices."""
+"""A TCP proxy that can stop forwarding while it still acknowledges, or answer garbage."""
 
 from __future__ import annotations
 
+import random
 import select
 import socket
 import threading
@@ -10,7 +11,7 @@ from contextlib import contextmanager, suppress
 
 
 class StallingProxy:
-    """Forwards connections to a server of this machine, until ``stalled`` is set.
+    """Forwards connections to a server of this machine, until ``stalled`` is set, or ``garbled``.
 
     Args:
         port: the server's port on the loopback.
@@ -18,6 +19,8 @@ class StallingProxy:
 
     def __init__(self, port: int) -> None:
         self.stalled = threading.Event()
+        self.garbled = threading.Event()
+        self._random = random.Random(1)
         self._server = port
         self._over = threading.Event()
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -41,6 +44,8 @@ class StallingProxy:
                     content = ready.recv(65536)
                     if not content:
                         return
+                    if self.garbled.is_set() and ready is server:
+                        content = self._random.randbytes(len(content))
                     if not self.stalled.is_set():
                         others[ready].sendall(content)
 

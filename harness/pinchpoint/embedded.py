@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pinchpoint.errors import FarmUnavailable, InputError
+from pinchpoint.live import Crash
 from pinchpoint.plan import BuiltDisk, Farm
 from pinchpoint.plan.embedded import GENERATOR
 from pinchpoint_infra import embedded
@@ -286,7 +288,21 @@ def disk_events(found: FarmStatus) -> Callable[[], list[dict[str, Any]]]:
     return news
 
 
-def crashed_tiers(identity: Path) -> list[tuple[str, str, str]]:
-    """(tier, host, tail of its log) of every tier that ended by itself."""
+def crashed_tiers(identity: Path) -> list[Crash]:
+    """Every tier that ended by itself."""
     found = status(identity)
-    return [(tier.name, tier.host, tier.log_tail) for tier in found.tiers if tier.state == "crashed"]
+    return [
+        Crash(tier.name, tier.host, _ended(tier.exit_status), tier.log_tail)
+        for tier in found.tiers
+        if tier.state == "crashed"
+    ]
+
+
+def _ended(exit_status: int | None) -> str:
+    """How a process ended; a negative exit status is a signal's number."""
+    if exit_status is None:
+        return "its exit status is not known"
+    if exit_status >= 0:
+        return f"exit status {exit_status}"
+    known = {number.value: number.name for number in signal.Signals}
+    return f"ended by {known.get(-exit_status, f'signal {-exit_status}')}"

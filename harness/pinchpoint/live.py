@@ -48,6 +48,29 @@ _PORTS = {
 
 
 @dataclass(frozen=True, slots=True)
+class Crash:
+    """An embedded tier that ended by itself.
+
+    Attributes:
+        tier: its name.
+        host: its host.
+        ended: how: ``exit status 1``, ``ended by SIGKILL``.
+        log_tail: the end of its log; may be empty.
+    """
+
+    tier: str
+    host: str
+    ended: str
+    log_tail: str
+
+    @property
+    def words(self) -> str:
+        """What happened, for a person."""
+        log = f"; the end of its log:\n{self.log_tail}" if self.log_tail.strip() else "; its log is empty"
+        return f"tier {self.tier} crashed ({self.ended}){log}"
+
+
+@dataclass(frozen=True, slots=True)
 class LiveFarm:
     """What a run needs of a farm.
 
@@ -57,7 +80,7 @@ class LiveFarm:
         generator_cores: where load generators run; empty: wherever the system puts them.
         content: what an embedded farm was filled with, else None.
         warnings: what a reader of the run must know about the farm.
-        crashed: returns (tier, host, tail of its log) of every embedded tier that has ended by itself.
+        crashed: returns every embedded tier that has ended by itself.
         limit: lets the limits and delays an embedded farm was given hold (True) or lifts them.
         confine: puts a load generator (its process id) where the farm starves it, if it does.
         disk_events: returns what happened to its emulated disks since the last call.
@@ -68,7 +91,7 @@ class LiveFarm:
     generator_cores: tuple[int, ...] = ()
     content: dict[str, Any] | None = None
     warnings: list[str] = field(default_factory=list)
-    crashed: Callable[[], list[tuple[str, str, str]]] = list
+    crashed: Callable[[], list[Crash]] = list
     limit: Callable[[bool], None] = lambda _: None
     confine: Callable[[int], None] = lambda _: None
     disk_events: Callable[[], list[dict[str, Any]]] = list

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -362,7 +362,7 @@ class _Stage:
         elif event == "worker_lost":
             worker, why, after_s = fields["worker"], fields["why"], fields["taken_over_after_s"]
             self._store.warn(
-                f"load generator {worker} was lost ({why}); others took over its share {after_s:.1f} s "
+                f"load generator {worker}, which drove {', '.join(fields['scenarios'])}, was lost ({why}); others took over its share {after_s:.1f} s "
                 "later; what was due meanwhile counts as dropped"
             )
         elif event == "worker_dropped":
@@ -438,11 +438,9 @@ class _Stage:
         if self._interrupts.requested:
             self._ended.cut_short(ExitStatus.INTERRUPTED, _BY_THE_USER)
             self._store.event("interrupted")
-        for tier, host, log_tail in self._live.crashed():
-            self._ended.cut_short(
-                ExitStatus.ENVIRONMENT, f"tier {tier} crashed; the end of its log:\n{log_tail}"
-            )
-            self._store.event("tier_crashed", tier=tier, host=host, log_tail=log_tail)
+        for crash in self._live.crashed():
+            self._ended.cut_short(ExitStatus.ENVIRONMENT, crash.words)
+            self._store.event("tier_crashed", **asdict(crash))
         if why := self._collectors.lost():
             self._ended.cut_short(ExitStatus.ENVIRONMENT, why)
             self._store.event("required_collector_failed", why=why)

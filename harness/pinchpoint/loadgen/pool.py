@@ -184,7 +184,7 @@ class GeneratorPool:
         """(worker, kind, why) of every generator that cannot go on and whose part nobody has taken over."""
         found = [(one.name, *one.failed) for one in self.generators if one.failed]
         found += [
-            (one.name, "recorder", one.gone)
+            (one.name, "recorder", f"{one.gone}; it was to drive {', '.join(one.assignment.scenarios)}")
             for one in self.generators
             if one.gone
             and not one.failed
@@ -238,7 +238,10 @@ class GeneratorPool:
         for scenario in mine:
             self._owners[scenario] = shares.without(self._owners[scenario], lost.name)
         if not all(self._owners[scenario] for scenario in mine):
-            lost.failed = ("recorder", f"{why}, and no other worker could take over")
+            lost.failed = (
+                "recorder",
+                f"{why}; it drove {', '.join(mine)}, and no other worker could take over",
+            )
             return
         lost.lost = True
         from_ns = max(time.time_ns(), self._moved_ns)  # the last move may hold only in a moment

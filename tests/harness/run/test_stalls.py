@@ -112,6 +112,22 @@ def test_a_run_ends_by_itself(stalling: tuple[StallingProxy, list[str | Path]]) 
     assert "Traceback" not in err
 
 
+@pytest.mark.slow
+def test_garbage_is_the_servers_fault(stalling: tuple[StallingProxy, list[str | Path]]) -> None:
+    """Random bytes in place of answers are failed operations and a failed farm, not a failed recorder."""
+    proxy, command = stalling
+    process = _measuring(command)
+    try:
+        time.sleep(1)
+        proxy.garbled.set()
+        code, _, err = end(process, timeout_s=100)
+    finally:
+        process.kill()
+    assert code in (1, 5), err
+    assert "recorder" not in err, err
+    assert "Traceback" not in err
+
+
 def test_a_second_ctrl_c_ends_it(stalling: tuple[StallingProxy, list[str | Path]]) -> None:
     """Within 5 s, and says what may be left on which server."""
     proxy, command = stalling
