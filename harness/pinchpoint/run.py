@@ -362,8 +362,8 @@ class _Stage:
         elif event == "worker_lost":
             worker, why, after_s = fields["worker"], fields["why"], fields["taken_over_after_s"]
             self._store.warn(
-                f"load generator {worker}, which drove {', '.join(fields['scenarios'])}, was lost ({why}); others took over its share {after_s:.1f} s "
-                "later; what was due meanwhile counts as dropped"
+                f"load generator {worker}, which drove {', '.join(fields['scenarios'])}, was lost ({why}); "
+                f"others took over its share {after_s:.1f} s later; what was due meanwhile counts as dropped"
             )
         elif event == "worker_dropped":
             machine = fields["machine"] or "another machine"

@@ -170,8 +170,8 @@ def _alarms(run: StoredRun, verdict: Mapping[str, Any]) -> tuple[str, ...]:
     if state != "finished":
         found.append(words.STATE.get(state, f"This run is in the state {state!r}, not finished."))
     found += [
-        f"Tier {event.get('tier')} crashed at {event.get('time')} ({event.get('ended') or 'how is not recorded'}); "
-        "the end of its log: see Data quality."
+        f"Tier {event.get('tier')} crashed at {event.get('time')} "
+        f"({event.get('ended') or 'how is not recorded'}); the end of its log: see Data quality."
         for event in run.events
         if event.get("event") == "tier_crashed"
     ]
