@@ -8,7 +8,7 @@ from importlib.metadata import version
 from typing import Any
 
 from pinchpoint.live import LiveFarm
-from pinchpoint.loadgen.load import Assignment
+from pinchpoint.loadgen.assignment import Assignment
 from pinchpoint.plan import Farm, Plan, redacted
 from pinchpoint.plan.redact import HIDDEN
 from pinchpoint.preflight import Connected

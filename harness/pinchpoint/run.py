@@ -17,8 +17,9 @@ from pinchpoint.collecting import Collectors
 from pinchpoint.errors import ExitStatus, FarmUnavailable
 from pinchpoint.interrupts import ASK_S, Interrupted, Interrupts, NoAnswer
 from pinchpoint.live import LiveFarm, live_farm
+from pinchpoint.loadgen.assignment import Assignment
 from pinchpoint.loadgen.crew import ONE_EACH, Assignments, Crew, assign, worker_commands
-from pinchpoint.loadgen.load import Assignment, make_scenario, planned_scenarios
+from pinchpoint.loadgen.load import make_scenario, planned_scenarios
 from pinchpoint.loadgen.pool import GeneratorPool
 from pinchpoint.manifest import first_manifest
 from pinchpoint.phases import Phases

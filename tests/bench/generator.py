@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from bench.load import BenchError, Load
 
 from pinchpoint.loadgen import shares
-from pinchpoint.loadgen.load import Assignment
+from pinchpoint.loadgen.assignment import Assignment
 from pinchpoint.store import compact, histogram
 from pinchpoint_scenarios.contract import Endpoint
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pinchpoint.loadgen.load import Assignment
+from pinchpoint.loadgen.assignment import Assignment
 from pinchpoint.loadgen.permits import TOKEN_VARIABLE, folder_of, named_paths, named_variables
 
 DEFAULT_PORT = 5557

@@ -25,7 +25,8 @@ import numpy as np
 
 from pinchpoint.errors import InputError
 from pinchpoint.loadgen.arrivals import scenario_seed
-from pinchpoint.loadgen.load import Assignment, make_scenario
+from pinchpoint.loadgen.assignment import Assignment
+from pinchpoint.loadgen.load import make_scenario
 from pinchpoint.loadgen.locustfile import Locustfile
 from pinchpoint.loadgen.locusts import LocustLoad
 from pinchpoint.loadgen.recorder import Recorder, Seconds

@@ -1,10 +1,9 @@
-"""What a generator process is told to do, and how a load model becomes starts."""
+"""What travels of a plan's scenarios, how they are made, and how a load model becomes starts."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from pinchpoint.errors import InputError
@@ -20,44 +19,6 @@ from pinchpoint_scenarios.errors import ScenarioError
 _SESSIONS_MIN, _SESSIONS_MAX = 4, 64
 _SESSION_S = 0.1  # an open load's sessions carry its peak rate at up to this service time
 _WORKERS_MAX = 1000  # in one run, those that died included
-
-
-@dataclass(frozen=True, slots=True)
-class Assignment:
-    """One generator process's part of a run; travels as JSON, ``${ENV}`` unexpanded.
-
-    Attributes:
-        name: the worker's name (``generator1``).
-        worker: its number from 0, which no other has in this run.
-        workers: how many generators share its scenarios at first.
-        cores: the cores it runs on; empty: wherever the system puts it.
-        beat_s: how far into each second it writes down what the last one measured.
-        journal: the run's journal folder; empty where what is measured is sent (another machine).
-        seed: the plan's seed.
-        endpoints: as in farm.yaml.
-        scenarios: plan name -> ``use``, ``params``, ``load`` (base units), ``repeat_s``.
-        slots: plan name -> the slots of its load that are done here (``loadgen.shares``).
-        ranks: plan name -> (which of them this is, how many do that scenario at first); a worker that comes
-            later has none, and goes by ``worker`` and ``workers``.
-        clock_offset_ns: the controller's UTC clock minus this machine's.
-    """
-
-    name: str
-    worker: int
-    workers: int
-    cores: list[int]
-    beat_s: float
-    journal: str
-    seed: int
-    endpoints: dict[str, dict[str, str]]
-    scenarios: dict[str, dict[str, Any]]
-    slots: dict[str, list[int]]
-    ranks: dict[str, tuple[int, int]] = field(default_factory=dict)
-    clock_offset_ns: int = 0
-
-    def to_json(self) -> dict[str, Any]:
-        """The assignment as a JSON-ready dictionary."""
-        return asdict(self)
 
 
 def planned_scenarios(plan: Plan) -> dict[str, dict[str, Any]]:

@@ -18,8 +18,9 @@ from typing import Any
 from gevent.fileobject import FileObject
 from gevent.threadpool import ThreadPool
 
+from pinchpoint.loadgen.assignment import Assignment
 from pinchpoint.loadgen.generator import Generator, say_failed
-from pinchpoint.loadgen.load import Assignment, is_closed
+from pinchpoint.loadgen.load import is_closed
 from pinchpoint.loadgen.recorder import Seconds
 from pinchpoint.store.journal import JournalWriter
 from pinchpoint_collectors.record import Sample

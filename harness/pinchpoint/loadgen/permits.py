@@ -16,7 +16,7 @@ from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
 from pinchpoint.errors import InputError
-from pinchpoint.loadgen.load import Assignment
+from pinchpoint.loadgen.assignment import Assignment
 from pinchpoint.loadgen.locustfile import is_locustfile, scenario_class
 from pinchpoint.plan import expand
 from pinchpoint.plan.endpoints import FILE_OPTIONS

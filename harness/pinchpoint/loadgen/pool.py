@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pinchpoint.loadgen import shares
+from pinchpoint.loadgen.assignment import Assignment
 from pinchpoint.loadgen.channels import Bridge, Channel, Child
-from pinchpoint.loadgen.load import Assignment
 
 _READY_S = 60.0  # sessions of a slow farm take a while to open
 _STOP_S = 15.0  # operations in flight may take engine._STOP_S, then the last seconds are written

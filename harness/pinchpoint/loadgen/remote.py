@@ -25,8 +25,8 @@ from gevent.queue import Empty, Queue
 from gevent.threadpool import ThreadPool
 
 from pinchpoint.errors import ExitStatus
+from pinchpoint.loadgen.assignment import Assignment
 from pinchpoint.loadgen.generator import Generator, say_failed
-from pinchpoint.loadgen.load import Assignment
 from pinchpoint.loadgen.messages import Ping, Receiver, Refused, Sender, Tick, Unfit, Work
 from pinchpoint.loadgen.permits import Permits
 from pinchpoint.loadgen.recorder import Seconds

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import socket
+from contextlib import suppress
 
 import gevent
 import zmq.green as zmq
@@ -28,6 +29,8 @@ _UNPROVED = (
     zmq.EVENT_HANDSHAKE_FAILED_AUTH,
     zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL,
 )
+_GIVEN_UP = (zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL, zmq.EVENT_HANDSHAKE_FAILED_AUTH)
+"""After these ZeroMQ does not connect again by itself; a run may listen there later."""
 
 
 class _Socket:
@@ -136,8 +139,9 @@ class Line(_Socket):
         self._socket.setsockopt(zmq.IDENTITY, name)
         self._socket.curve_serverkey = _keys(token, _CONTROLLER)[0]
         self._socket.curve_publickey, self._socket.curve_secretkey = _keys(token, _WORKER)
+        self._address = f"tcp://{host}:{port}"
         gevent.spawn(self._watch)
-        self._socket.connect(f"tcp://{host}:{port}")
+        self._socket.connect(self._address)
 
     def receive(self) -> bytes:
         """The next message."""
@@ -157,6 +161,11 @@ class Line(_Socket):
                 self.proved.clear()
             elif event in _UNPROVED:
                 self.refused.set()
+                if event in _GIVEN_UP:
+                    gevent.sleep(_RECONNECT_MS[1] / 1000)
+                    with suppress(zmq.ZMQError):
+                        self._socket.disconnect(self._address)
+                    self._socket.connect(self._address)
 
 
 def _keys(token: str, end: bytes) -> tuple[bytes, bytes]:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from pinchpoint.loadgen.load import Assignment
+from pinchpoint.loadgen.assignment import Assignment
 from pinchpoint.loadgen.pool import GeneratorPool
 from pinchpoint.store import compact
 

@@ -19,8 +19,8 @@ from typing import Any, ClassVar
 import gevent
 from gevent.monkey import get_original
 
+from pinchpoint.loadgen.assignment import Assignment
 from pinchpoint.loadgen.generator import Generator
-from pinchpoint.loadgen.load import Assignment
 from pinchpoint.loadgen.recorder import Seconds
 from pinchpoint_collectors.record import Sample
 from pinchpoint_scenarios import registry

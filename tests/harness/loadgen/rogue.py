@@ -28,18 +28,18 @@ class Peer:
         self.number += 1
         self.socket.send_multipart([*to, json.dumps({"number": self.number, "message": message}).encode()])
 
-    def hear(self, timeout_s: float = 10.0) -> list[bytes] | None:
+    def hear(self, timeout_s: float = 60.0) -> list[bytes] | None:
         """The next message's parts; None: none came."""
         return self.socket.recv_multipart() if self.socket.poll(round(timeout_s * 1000)) else None
 
-    def message(self, timeout_s: float = 10.0) -> dict[str, Any]:
+    def message(self, timeout_s: float = 60.0) -> dict[str, Any]:
         """The next message of a peer of ours."""
         parts = self.hear(timeout_s)
         assert parts is not None
         found: dict[str, Any] = json.loads(parts[-1])["message"]
         return found
 
-    def until(self, key: str, timeout_s: float = 30.0) -> dict[str, Any]:
+    def until(self, key: str, timeout_s: float = 60.0) -> dict[str, Any]:
         """As a worker: the next message with this key, pings answered and ticks as well."""
         deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline:
@@ -69,6 +69,7 @@ def peer(kind: int, token: str | None, port: int) -> Iterator[Peer]:
     context = zmq.Context()
     socket = context.socket(kind)
     socket.setsockopt(zmq.LINGER, 0)
+    socket.setsockopt(zmq.SNDTIMEO, 2000)  # a peer that was turned away has nowhere to send to
     try:
         if kind == zmq.ROUTER:
             if token is not None:

@@ -12,7 +12,7 @@ import pytest
 from support import run_script
 
 from pinchpoint.loadgen import pool as pool_module
-from pinchpoint.loadgen.load import Assignment
+from pinchpoint.loadgen.assignment import Assignment
 from pinchpoint.loadgen.pool import GeneratorPool
 
 SCRIPT = Path(__file__).with_name("shares_script.py")

@@ -12,8 +12,8 @@ import pytest
 
 import pinchpoint_scenarios
 from pinchpoint.errors import InputError
+from pinchpoint.loadgen.assignment import Assignment
 from pinchpoint.loadgen.crew import Crew, worker_commands
-from pinchpoint.loadgen.load import Assignment
 from pinchpoint.loadgen.messages import EVENTS, Receiver, Sender, Unfit
 from pinchpoint.loadgen.permits import Permits, child_environment
 from pinchpoint_scenarios import registry

@@ -94,7 +94,7 @@ def test_workers_of_other_machines_take_part_from_the_begin_or_late(url: str, tm
     """One joins before, one in mid-run, one dies: the work is that of one worker all the time."""
     port = free_port()
     with crew(tmp_path, url, OPEN, 1, port) as mixed, elsewhere(port) as first:
-        assert mixed.pool.wait_joined(1, lambda: False, 20) == 1
+        assert mixed.pool.wait_joined(1, lambda: False, 90) == 1
         mixed.start()
         mixed.tend(2)
         with elsewhere(port) as late:
@@ -118,13 +118,13 @@ def test_who_is_lost_while_others_are_waited_for_is_forgotten(url: str, tmp_path
     port = free_port()
     with crew(tmp_path, url, OPEN, 1, port) as some, elsewhere(port) as patient:
         with elsewhere(port):
-            assert some.pool.wait_joined(2, lambda: False, 20) == 2
+            assert some.pool.wait_joined(2, lambda: False, 90) == 2
         until = time.monotonic() + 10
         while some.pool.wait_joined(3, lambda: False, 0.2) == 2 and time.monotonic() < until:
             pass
         assert some.pool.wait_joined(2, lambda: False, 1.5) == 1
         with elsewhere(port):
-            assert some.pool.wait_joined(2, lambda: False, 20) == 2
+            assert some.pool.wait_joined(2, lambda: False, 90) == 2
         assert patient.poll() is None
 
 
@@ -139,7 +139,7 @@ def test_a_worker_of_another_version_is_refused(tmp_path: Path, url: str) -> Non
     with crew(tmp_path, url, OPEN, 1, port) as one:
         done = subprocess.run(
             [sys.executable, "-c", script, "127.0.0.1", str(port)],
-            input=json.dumps({"token": TOKEN}), capture_output=True, text=True, timeout=30, check=False,
+            input=json.dumps({"token": TOKEN}), capture_output=True, text=True, timeout=90, check=False,
         )  # fmt: skip
         assert done.returncode == 5, done.stderr
         assert "this is 0.0.1" in done.stdout
@@ -153,7 +153,7 @@ def test_a_port_that_is_taken_is_said(url: str, tmp_path: Path) -> None:
         taken.listen()
         port = taken.getsockname()[1]
         with crew(tmp_path, url, OPEN, 1, port) as one:
-            one.pool.wait_joined(1, lambda: False, 10)
+            one.pool.wait_joined(1, lambda: False, 60)
             [(_, kind, why)] = one.pool.failures()
     assert kind == "environment"
     assert f"cannot listen on 127.0.0.1:{port}" in why

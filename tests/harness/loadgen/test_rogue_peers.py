@@ -18,7 +18,7 @@ from harness.loadgen.crews import OPEN, RATE, TOKEN, Crew, crew, elsewhere
 from harness.loadgen.rogue import OTHER, Peer, peer
 from servers import valkey
 
-from pinchpoint.loadgen.load import Assignment
+from pinchpoint.loadgen.assignment import Assignment
 from pinchpoint.loadgen.messages import LARGEST_BYTES
 from pinchpoint.store import histogram
 from pinchpoint_infra.ports import free_port
@@ -33,7 +33,7 @@ def url() -> Iterator[str]:
 
 
 def listening(port: int) -> None:
-    until = time.monotonic() + 30
+    until = time.monotonic() + 60
     while time.monotonic() < until:
         try:
             socket.create_connection(("127.0.0.1", port), timeout=1).close()
@@ -56,10 +56,11 @@ def test_without_the_token_no_message_gets_in_and_no_run_is_disturbed(url: str, 
             )
         with peer(zmq.DEALER, None, port) as plain, peer(zmq.DEALER, OTHER, port) as wrong, elsewhere(port):
             for rogue in (plain, wrong):
-                rogue.hello()
-                rogue.socket.send(b"\xc1" * 1000)
-                rogue.socket.send(b"x" * 100_000_000)
-            assert one.pool.wait_joined(1, lambda: False, 30) == 1
+                with suppress(zmq.Again):
+                    rogue.hello()
+                    rogue.socket.send(b"\xc1" * 1000)
+                    rogue.socket.send(b"x" * 100_000_000)
+            assert one.pool.wait_joined(1, lambda: False, 90) == 1
             one.start()
             one.tend(6)
             assert plain.hear(0) is None
@@ -176,7 +177,7 @@ def joined(one: Crew, rogue: Peer) -> dict[str, Any]:
     rogue.hello()
     before = len(one.told("worker_joined"))
     work: dict[str, Any] = {}
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while len(one.told("worker_joined")) == before:
         assert time.monotonic() < deadline
         one.pool.tend()
@@ -215,15 +216,20 @@ def test_one_that_goes_bad_before_the_load_begins_ends_itself_alone(url: str, tm
     assert found["ok"] == pytest.approx(RATE * lasted_s, abs=0.7 * RATE)
 
 
-def test_a_worker_tells_a_controller_without_the_token_nothing() -> None:
-    """Neither one without keys nor one with another token's; the operator is told what may be wrong."""
-    for token in (None, OTHER):
-        port = free_port()
-        with peer(zmq.ROUTER, token, port) as rogue, elsewhere(port) as worker:
+@pytest.mark.parametrize("token", [None, OTHER])
+def test_a_worker_tells_a_controller_without_the_token_nothing(
+    url: str, tmp_path: Path, token: str | None
+) -> None:
+    """Its operator is told what may be wrong; when a run with the token listens there, it joins."""
+    port = free_port()
+    with elsewhere(port) as worker:
+        with peer(zmq.ROUTER, token, port) as rogue:
             assert worker.stdout is not None
             assert "do not share a token" in worker.stdout.readline()
             assert rogue.hear(1) is None
             assert worker.poll() is None
+        with crew(tmp_path, url, OPEN, 1, port) as one:
+            assert one.pool.wait_joined(1, lambda: False, 90) == 1
 
 
 def work(url: str, **changed: Any) -> dict[str, Any]:
@@ -269,19 +275,19 @@ def test_a_worker_refuses_what_its_operator_does_not_permit(
         assert "canary-that" not in refusal["why"]
         with pytest.raises(TimeoutError):
             target.accept()
-        assert worker.wait(20) == 0
+        assert worker.wait(60) == 0
         assert worker.stdout is not None
         assert named in worker.stdout.read()
 
 
 def answer(controller: Peer, command: dict[str, Any]) -> dict[str, Any]:
     """What a worker says to its assignment."""
-    parts = controller.hear(30)
+    parts = controller.hear(90)
     assert parts is not None
     identity = parts[0]
     controller.say(command, identity)
     while True:
-        message = controller.message(30)
+        message = controller.message(90)
         if message["type"] not in ("hello", "waiting"):
             return message
 
@@ -308,9 +314,9 @@ def test_a_controller_that_sends_garbage_ends_the_worker_with_a_sentence(command
     """Exit status 5; no traceback."""
     port = free_port()
     with peer(zmq.ROUTER, TOKEN, port) as controller, elsewhere(port) as worker:
-        parts = controller.hear(30)
+        parts = controller.hear(90)
         assert parts is not None
         controller.say(command, parts[0])
-        assert worker.wait(20) == 5
+        assert worker.wait(60) == 5
         assert worker.stdout is not None
         assert "sent what no controller sends" in worker.stdout.read()

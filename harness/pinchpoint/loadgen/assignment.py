@@ -1,0 +1,44 @@
+"""What a generator process is told to do; apart, so that whoever only passes it on loads no scenario."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """One generator process's part of a run; travels as JSON, ``${ENV}`` unexpanded.
+
+    Attributes:
+        name: the worker's name (``generator1``).
+        worker: its number from 0, which no other has in this run.
+        workers: how many generators share its scenarios at first.
+        cores: the cores it runs on; empty: wherever the system puts it.
+        beat_s: how far into each second it writes down what the last one measured.
+        journal: the run's journal folder; empty where what is measured is sent (another machine).
+        seed: the plan's seed.
+        endpoints: as in farm.yaml.
+        scenarios: plan name -> ``use``, ``params``, ``load`` (base units), ``repeat_s``.
+        slots: plan name -> the slots of its load that are done here (``loadgen.shares``).
+        ranks: plan name -> (which of them this is, how many do that scenario at first); a worker that comes
+            later has none, and goes by ``worker`` and ``workers``.
+        clock_offset_ns: the controller's UTC clock minus this machine's.
+    """
+
+    name: str
+    worker: int
+    workers: int
+    cores: list[int]
+    beat_s: float
+    journal: str
+    seed: int
+    endpoints: dict[str, dict[str, str]]
+    scenarios: dict[str, dict[str, Any]]
+    slots: dict[str, list[int]]
+    ranks: dict[str, tuple[int, int]] = field(default_factory=dict)
+    clock_offset_ns: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """The assignment as a JSON-ready dictionary."""
+        return asdict(self)
