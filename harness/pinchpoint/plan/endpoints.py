@@ -134,9 +134,10 @@ class SearchEndpoint(EndpointSpec):
             raise Unfit(f"kind {self.kind} without a url", "add url, or say kind: none to index nothing")
         logins = [name for name in ("user", "token", "api_key") if getattr(self, name) is not None]
         more = ["pipeline"] if self.pipeline is not None else []
-        if self.kind != "opensearch" and logins + more:
+        allowed = {"opensearch": [*logins, *more], "pinchpoint": ["token"]}.get(self.kind, [])
+        if wrong := [name for name in logins + more if name not in allowed]:
             raise Unfit(
-                f"kind {self.kind} with {listed(logins + more)}", "these are for kind opensearch: remove them"
+                f"kind {self.kind} with {listed(wrong)}", "these are for kind opensearch: remove them"
             )
         if len(logins) > 1 or (self.user is None) != (self.password is None):
             raise Unfit(

@@ -31,6 +31,7 @@ from pinchpoint_infra.embedded.record import (
 from pinchpoint_infra.embedded.record import TierState as TierWord
 from pinchpoint_infra.embedded.state import SPEC, Limits, State, TierState, load, want
 from pinchpoint_infra.embedded.tiers import TIERS
+from pinchpoint_infra.embedded.tiers.contract import write_secret
 from pinchpoint_infra.embedded.tiers.web import Web
 
 _POLL_S = 0.1
@@ -269,8 +270,10 @@ def _alone(farms: Path) -> Iterator[None]:
 def _launch(spec: FarmSpec, directory: Path, *, lifeline: bool) -> None:
     place.make_directory(directory)
     identifier = place.farm_id(spec.identity)
-    (directory / SPEC).write_text(json.dumps(spec.to_json()), encoding="utf-8")
-    with (directory / "supervisor.log").open("ab") as log:
+    write_secret(directory / SPEC, json.dumps(spec.to_json()))
+    log_file = directory / "supervisor.log"
+    log_file.touch(mode=0o600)
+    with log_file.open("ab") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "pinchpoint_infra.embedded.supervisor", str(directory)],
             cwd=directory,

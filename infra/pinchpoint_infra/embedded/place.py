@@ -53,11 +53,12 @@ def known_ids() -> list[str]:
 
 
 def make_directory(directory: Path) -> None:
-    """Make a farm's folder, enterable by the user an unprivileged server runs as. Raises FarmError."""
+    """Make a farm's folder; as root the user an unprivileged server runs as may enter. Raises FarmError."""
     make_farms(directory.parent)
     try:
-        directory.mkdir()
-        directory.chmod(0o711)
+        directory.mkdir(mode=0o700)
+        if os.geteuid() == 0:
+            let_pass(directory)
     except OSError as error:
         raise _cannot_make(directory, error) from error
 
@@ -69,7 +70,7 @@ def make_farms(farms: Path) -> None:
     """
     try:
         for folder in reversed([each for each in (farms, *farms.parents) if not each.exists()]):
-            folder.mkdir(exist_ok=True)
+            folder.mkdir(mode=0o700, exist_ok=True)
             if os.geteuid() == 0:
                 let_pass(folder)
     except OSError as error:

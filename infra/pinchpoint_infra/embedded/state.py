@@ -115,6 +115,7 @@ def load(directory: Path) -> State | None:
 def want(directory: Path, limits: Limits) -> None:
     """Ask the supervisor for limits; it answers in the state."""
     partial = directory / f"{WANTED}.partial"
+    partial.touch(mode=0o600)
     partial.write_text(json.dumps(asdict(limits)), encoding="utf-8")
     partial.replace(directory / WANTED)
 

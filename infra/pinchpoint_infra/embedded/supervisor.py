@@ -117,7 +117,8 @@ class Supervisor:
 
     def _launch(self, kind: type[Tier]) -> None:
         folder = self._directory / kind.name
-        folder.mkdir(mode=0o755, exist_ok=True)  # its disks may be mounted below it already
+        folder.mkdir(exist_ok=True)  # its disks may be mounted below it already
+        folder.chmod(0o711 if kind.lets_pass and os.geteuid() == 0 else 0o700)
         tier = self._tiers[kind.name] = kind(folder, self._tiers)
         tier.emulated = frozenset(
             role for role in tier.disks() if self._knobs.emulates(f"{kind.name}.{role}")
@@ -246,6 +247,7 @@ def _on_term(number: int, frame: object) -> None:  # noqa: ARG001 -- signal's si
 def main() -> None:
     """Entry of the supervisor process."""
     directory = Path(sys.argv[1])
+    os.umask(0o077)  # of all tiers: documents may be private, and logs quote them
     signal.signal(signal.SIGTERM, _on_term)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     supervisor = Supervisor(directory)

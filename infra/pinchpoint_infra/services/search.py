@@ -1,6 +1,8 @@
 """The ``search`` tier: documents come as bytes, are understood, indexed, and found again.
 
-``python -m pinchpoint_infra.services.search CONFIG.json`` with ``{"port": n, "directory": path}``.
+``python -m pinchpoint_infra.services.search CONFIG.json`` with
+``{"port": n, "token": text, "directory": path}``. Every request needs ``Authorization: Bearer TOKEN``: what
+was crawled may be private.
 
 =====================================  ==================================================================
 ``POST /documents?url=&source=``       its body -> ``{url, form, words}``; 415 ``{reason}``: no document
@@ -15,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hmac
 from collections.abc import AsyncIterator, Callable
 from functools import partial
 from pathlib import Path
@@ -23,10 +26,12 @@ from typing import ParamSpec, TypeVar
 from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pinchpoint_infra.content.document import LARGEST_BYTES, TOO_LARGE, NotADocumentError, identify
 from pinchpoint_infra.content.extract import extract
@@ -45,12 +50,32 @@ _T = TypeVar("_T")
 class SearchService:
     """The requests, on one index."""
 
-    def __init__(self, index: SearchIndex) -> None:
+    def __init__(self, index: SearchIndex, token: str) -> None:
         self._index = index
+        self._bearer = f"Bearer {token}".encode()
         self._threads = CapacityLimiter(_THREADS)
 
-    def app(self) -> Starlette:
-        """The application."""
+    def app(self) -> ASGIApp:
+        """The application, for who has the token."""
+        return self._admitting(self._app())
+
+    def _admitting(self, app: ASGIApp) -> ASGIApp:
+        refusal = JSONResponse(
+            {"reason": "a bearer token is needed: Authorization: Bearer TOKEN"},
+            401,
+            {"WWW-Authenticate": "Bearer", "Connection": "close"},
+        )
+
+        async def admitted(scope: Scope, receive: Receive, send: Send) -> None:
+            given = Headers(scope=scope).get("authorization", "") if scope["type"] == "http" else ""
+            refused = scope["type"] == "http" and not hmac.compare_digest(
+                given.encode("latin-1"), self._bearer
+            )
+            await (refusal if refused else app)(scope, receive, send)
+
+        return admitted
+
+    def _app(self) -> Starlette:
         routes = [
             Route("/documents", self.add, methods=["POST"]),
             Route("/remove", self.remove, methods=["POST"]),
@@ -171,9 +196,9 @@ def _failure(_: Request, error: Exception) -> Response:
 
 def main() -> None:
     """Serve until SIGTERM."""
-    config = configuration({"port", "directory"})
+    config = configuration({"port", "token", "directory"})
     index = SearchIndex(Path(config["directory"]))
-    serve(SearchService(index).app(), "pp-search", config["port"])
+    serve(SearchService(index, config["token"]).app(), "pp-search", config["port"])
 
 
 if __name__ == "__main__":

@@ -87,9 +87,11 @@ def farm(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pat
     assert not farm_directory(path).exists()
 
 
-def hits(search: str, word: str) -> set[str]:
+def hits(search: dict[str, str], word: str) -> set[str]:
     query = urllib.parse.urlencode({"q": word, "limit": 1000})
-    with urllib.request.urlopen(f"{search}/query?{query}", timeout=10) as answer:  # noqa: S310 -- http
+    login = {"Authorization": f"Bearer {search['token']}"}
+    request = urllib.request.Request(f"{search['url']}/query?{query}", headers=login)  # noqa: S310 -- http
+    with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310 -- http
         return {urllib.parse.unquote(hit["url"]) for hit in json.load(answer)["hits"]}
 
 
@@ -114,7 +116,7 @@ def test_the_crawl_counts_and_finds_every_document(farm: Path, corpus: Path, tmp
     for path, text in texts.items():
         if words := re.findall(r"\w+", text):
             rare = min(words, key=lambda word: (seen[word], -len(word)))
-            names = hits(found.endpoints["search"]["url"], rare)
+            names = hits(found.endpoints["search"], rare)
             relative = str(path.relative_to(corpus))
             assert any(name.endswith(relative) for name in names), f"{relative}: {rare!r} found {names}"
 

@@ -93,6 +93,43 @@ def test_up_twice_then_down(wanted: FarmSpec) -> None:
     assert down(wanted.identity) == []
 
 
+def test_documents_and_logs_are_their_owner_s_alone(wanted: FarmSpec) -> None:
+    """Under the usual umask: no folder that another user may list, no file that one may read or write.
+
+    As root the farm's folder and the database's may be entered, by whom the server runs as, and the programs
+    of PostgreSQL may be read.
+    """
+    before = os.umask(0o022)
+    try:
+        started(wanted)
+    finally:
+        os.umask(before)
+    farm = farm_directory(wanted.identity)
+    passable = {farm, farm / "sql"} if os.geteuid() == 0 else set()
+    found = [path for path in (farm, *farm.rglob("*")) if not path.is_symlink() and path.exists()]
+    opened = {
+        path.relative_to(farm): oct(path.stat().st_mode)
+        for path in found
+        if not path.is_relative_to(farm / "sql" / "postgresql")
+        and not path.is_socket()
+        and path.stat().st_mode & (0o066 if path in passable else 0o077)
+    }
+    assert opened == {}
+    assert len([path for path in found if path.suffix == ".log"]) >= 4
+    if os.geteuid() == 0:
+        documents, search = farm / "files" / "content", farm / "search"
+        for path in (documents, search / "search.log", search / "index", farm / "state.json"):
+            assert path.exists()
+            other = [
+                "setpriv",
+                "--reuid=65534",
+                "--regid=65534",
+                "--clear-groups",
+                "cat" if path.is_file() else "ls",
+            ]
+            assert subprocess.run([*other, path], capture_output=True, check=False).returncode
+
+
 def test_wal_and_data_lie_apart(wanted: FarmSpec) -> None:
     """The write-ahead log is below the log role's folder, and nothing else is there."""
     found = started(wanted)

@@ -32,20 +32,23 @@ class Service:
         return f"http://127.0.0.1:{self.port}"
 
     def get(self, target: str, **headers: str) -> urllib3.BaseHTTPResponse:
-        return self.http.request("GET", target, headers=headers)
+        return self.http.request("GET", target, headers={**self.http.headers, **headers})
 
     def post(self, target: str, body: bytes = b"", **headers: str) -> urllib3.BaseHTTPResponse:
-        return self.http.request("POST", target, body=body, headers=headers)
+        return self.http.request("POST", target, body=body, headers={**self.http.headers, **headers})
 
 
 @contextmanager
-def serving(module: str, folder: Path, *, prefix: Sequence[str] = (), **config: Any) -> Iterator[Service]:
+def serving(
+    module: str, folder: Path, *, prefix: Sequence[str] = (), login: str | None = None, **config: Any
+) -> Iterator[Service]:
     """``module`` until the end of the block; it must then end by SIGTERM, soon and in order.
 
     Args:
         module: which service.
         folder: for its configuration and its log.
         prefix: a command in front of its own.
+        login: the token that is sent with every request; None: none.
         config: what is in the configuration beside the port.
     """
     port = free_port()
@@ -55,7 +58,10 @@ def serving(module: str, folder: Path, *, prefix: Sequence[str] = (), **config: 
         process = subprocess.Popen(
             [*prefix, sys.executable, "-m", module, str(path)], stdout=output, stderr=output
         )
-    http = urllib3.HTTPConnectionPool("127.0.0.1", port, maxsize=8, retries=False, timeout=60)
+    headers = {"Authorization": f"Bearer {login}"} if login else {}
+    http = urllib3.HTTPConnectionPool(
+        "127.0.0.1", port, maxsize=8, retries=False, timeout=60, headers=headers
+    )
     service = Service(process, port, log, http)
     try:
         wait_until_ready(service)

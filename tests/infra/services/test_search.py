@@ -16,10 +16,13 @@ from urllib.parse import urlencode
 
 import psutil
 import pytest
+import urllib3
 from infra.services.serving import Service, serving
 from selectolax.lexbor import LexborHTMLParser
 
 MODULE = "pinchpoint_infra.services.search"
+TOKEN = "secret-of-the-farm"
+LOGIN: dict[str, Any] = {"login": TOKEN, "token": TOKEN}
 DOCUMENTATION = Path("/usr/share/doc")
 
 
@@ -27,7 +30,7 @@ DOCUMENTATION = Path("/usr/share/doc")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     folder = tmp_path_factory.mktemp("search")
     (folder / "index").mkdir()
-    with serving(MODULE, folder, directory=str(folder / "index")) as service:
+    with serving(MODULE, folder, **LOGIN, directory=str(folder / "index")) as service:
         yield service
 
 
@@ -51,6 +54,22 @@ def query(search: Service, words: str, limit: int = 10_000) -> list[str]:
     found = answer.json()
     assert len(found["hits"]) == min(found["total"], limit)
     return [hit["url"] for hit in found["hits"]]
+
+
+@pytest.mark.parametrize("given", [{}, {"authorization": "Bearer wrong"}, {"authorization": TOKEN}])
+def test_without_the_token_every_request_is_refused(search: Service, given: dict[str, str]) -> None:
+    """Each of the service's addresses, and one that is none; nothing is added, told or forgotten."""
+    add(search, "file:///kept", b"private words")
+    search.post("/commit")
+    plain = urllib3.HTTPConnectionPool("127.0.0.1", search.port, retries=False, timeout=10)
+    for path in ("/documents?url=u&source=s", "/remove?url=file:///kept", "/commit", "/reset", "/none"):
+        answer = plain.request("POST", path, body=b"x" * 100_000, headers=given)
+        assert (path, answer.status) == (path, 401)
+        assert "Authorization: Bearer" in answer.json()["reason"]
+    for path in ("/query?q=private", "/stats", "/health", "/"):
+        assert (path, plain.request("GET", path, headers=given).status) == (path, 401)
+    plain.close()
+    assert query(search, "private") == ["file:///kept"]
 
 
 def test_a_document_is_found_once_committed(search: Service) -> None:
@@ -165,7 +184,9 @@ def test_a_client_killed_in_the_middle_does_no_harm(search: Service) -> None:
     """Half a document is not indexed, and not worth a line in the log."""
     with socket.create_connection(("127.0.0.1", search.port)) as client:
         client.sendall(
-            b"POST /documents?url=u&source=s HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\n\r\nhalf"
+            b"POST /documents?url=u&source=s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "
+            + TOKEN.encode()
+            + b"\r\nContent-Length: 99\r\n\r\nhalf"
         )
     time.sleep(0.2)
     search.post("/commit")
@@ -199,19 +220,19 @@ def test_process_name_and_interface(search: Service) -> None:
 def test_sigterm_commits_and_ends_promptly(tmp_path: Path) -> None:
     """What was added is there again when the service starts on the same directory; a kill loses no more."""
     (tmp_path / "index").mkdir()
-    with serving(MODULE, tmp_path, directory=str(tmp_path / "index")) as service:
+    with serving(MODULE, tmp_path, **LOGIN, directory=str(tmp_path / "index")) as service:
         add(service, "file:///kept", b"kept words")
         began_s = time.monotonic()
         service.process.send_signal(signal.SIGTERM)
         assert service.process.wait(10) == 0
         assert time.monotonic() - began_s < 3
         assert service.log.read_text() == ""
-    with serving(MODULE, tmp_path, directory=str(tmp_path / "index")) as service:
+    with serving(MODULE, tmp_path, **LOGIN, directory=str(tmp_path / "index")) as service:
         assert query(service, "kept") == ["file:///kept"]
         add(service, "file:///lost", b"lost words")
         service.process.kill()
         service.process.wait()
-    with serving(MODULE, tmp_path, directory=str(tmp_path / "index")) as service:
+    with serving(MODULE, tmp_path, **LOGIN, directory=str(tmp_path / "index")) as service:
         assert query(service, "kept") == ["file:///kept"]
 
 
@@ -221,7 +242,7 @@ def test_a_full_disk_is_said_and_outlived(tmp_path: Path) -> None:
 
     # A file that must not grow is to the index what a full disk is.
     nearly_full = ["sh", "-c", 'ulimit -f 300; exec "$@"', "sh"]
-    with serving(MODULE, tmp_path, prefix=nearly_full, directory=str(tmp_path / "index")) as service:
+    with serving(MODULE, tmp_path, prefix=nearly_full, **LOGIN, directory=str(tmp_path / "index")) as service:
         words = " ".join(f"word{number}" for number in range(100_000)).encode()
         service.post("/documents?url=u&source=s", words)
         answer = service.post("/commit")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pinchpoint_infra.embedded.tiers.contract import write_config
+from pinchpoint_infra.embedded.tiers.contract import new_secret, write_config
 from pinchpoint_infra.embedded.tiers.service import Service
 from pinchpoint_infra.ports import free_port
 
@@ -19,13 +19,18 @@ class Search(Service):
     def prepare(self) -> None:
         """Make the index's folder: see ``Tier``."""
         self.port = free_port()
+        self._token = new_secret()
         index = self.directory / "index"
         index.mkdir(exist_ok=True)
-        write_config(self.config, port=self.port, directory=str(index))
+        write_config(self.config, port=self.port, token=self._token, directory=str(index))
 
     def endpoint(self) -> dict[str, str]:
         """See ``Tier``."""
-        return {"url": self.url, "kind": "pinchpoint"}
+        return {"url": self.url, "kind": "pinchpoint", "token": self._token}
+
+    def login(self) -> dict[str, str]:
+        """See ``Service``."""
+        return {"Authorization": f"Bearer {self._token}"}
 
     def disks(self) -> dict[str, Path]:
         """Where the index lies."""

@@ -25,6 +25,10 @@ class Service(Tier):
         """Where it answers."""
         return f"http://127.0.0.1:{self.port}"
 
+    def login(self) -> dict[str, str]:
+        """Headers with which it answers ``/health``."""
+        return {}
+
     def command(self) -> list[str]:
         """See ``Tier``."""
         return [sys.executable, "-m", self.module, str(self.config)]
@@ -33,7 +37,7 @@ class Service(Tier):
         """See ``Tier``."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=2)
         try:
-            connection.request("GET", "/health")
+            connection.request("GET", "/health", headers=self.login())
             return connection.getresponse().status == http.client.OK
         except OSError:
             return False

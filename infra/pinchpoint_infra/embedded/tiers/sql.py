@@ -53,6 +53,7 @@ class Sql(Tier):
 
     name = "sql"
     endpoint_name = "sql"
+    lets_pass = True
 
     def prepare(self) -> None:
         """Make a cluster: see ``Tier``."""

@@ -45,6 +45,8 @@ class PinchpointIndex:
 
     def __init__(self, endpoint: Endpoint, timeout_s: float) -> None:
         headers = {"Content-Type": "application/octet-stream"}
+        if token := endpoint.options.get("token"):
+            headers["Authorization"] = f"Bearer {token}"
         self._http = Http(endpoint.url, timeout_s=timeout_s, headers=headers)
 
     def check(self) -> Mapping[str, Any]:
