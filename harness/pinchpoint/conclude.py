@@ -11,7 +11,7 @@ from pinchpoint.analysis import Verdict, analyse
 from pinchpoint.errors import InputError
 from pinchpoint.store.read import StoredRun, open_run
 from pinchpoint.store.schema import VERDICT
-from pinchpoint.store.write import write_json
+from pinchpoint.store.write import what_is_kept, write_json
 
 _MAY_NOT = (errno.EACCES, errno.EPERM, errno.EROFS)
 """A run of somebody else's, or on a medium that is read only."""
@@ -49,6 +49,13 @@ def write_probes(run: StoredRun) -> None:
         in_run.write_probes(run)
     except OSError as error:
         raise InputError(f"{run.directory}: cannot be written: {error.strerror}") from error
+
+
+def cut_off(directory: Path, error: InputError) -> str:
+    """Why a run that has just been measured came to no verdict or report, and what of it is kept."""
+    cause = error.__cause__ if isinstance(error.__cause__, OSError) else None
+    why = str(error) if directory.is_dir() else f"{directory}: the folder is gone"
+    return f"{why}. {what_is_kept(directory, cause)}"
 
 
 def saved_verdict(directory: Path) -> tuple[StoredRun, dict[str, Any]]:

@@ -95,6 +95,7 @@ def run(  # noqa: PLR0913 - the command's options, by name
         GuardError: the farm is production and the plan writes, or is to be proved.
         FarmUnavailable: something the plan needs is not reachable or not permitted; nothing was measured.
         NotEvidenceError: the run directory could not be written (disk full); what is there is recoverable.
+            After the measuring this is FarmUnavailable.
         Interrupted: stopped before anything was measured, or twice; what was measured is recoverable.
     """
     _may_begin(farm, plan, out, progress, prove=prove)
@@ -169,6 +170,7 @@ def _places(made: Mapping[str, Scenario]) -> list[str]:
         for name, scenario in made.items()
         if scenario.writes
         for target in scenario.intent().targets
+        if target.use == "written"
     ]
 
 
@@ -300,6 +302,7 @@ class _Stage:
                 lambda: self._must_end(pool),
                 self.prover,
             ).run()
+            self._store.measured = not (pool.failures() or self._collectors.errors)
         except Interrupted:
             # Twice between two looks at it: what follows must know as if it had been seen.
             self._ended.cut_short(ExitStatus.INTERRUPTED, _BY_THE_USER)

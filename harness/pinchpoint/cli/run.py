@@ -12,9 +12,9 @@ import click
 from pinchpoint.analysis import Verdict, exit_status
 from pinchpoint.cli.arguments import OUT, PLAN, TOKEN_FILE
 from pinchpoint.cli.worker import address
-from pinchpoint.conclude import verdict_of, write_reports
+from pinchpoint.conclude import cut_off, verdict_of, write_reports
 from pinchpoint.dry_run import dry_run
-from pinchpoint.errors import ExitStatus, InputError, gravest
+from pinchpoint.errors import ExitStatus, FarmUnavailable, InputError, gravest
 from pinchpoint.loadgen.crew import DEFAULT_PORT, ONE_EACH, Crew
 from pinchpoint.loadgen.locustfile import scenario_class
 from pinchpoint.loadgen.permits import given_token, new_token
@@ -314,8 +314,11 @@ def conduct(
         for reason in ended.reasons:
             progress.say(reason)
         progress.say("analysing")
-        stored, verdict = verdict_of(ended.directory)
-        write_reports(stored, verdict.to_json(), ["html"], ended.directory)
+        try:
+            stored, verdict = verdict_of(ended.directory)
+            write_reports(stored, verdict.to_json(), ["html"], ended.directory)
+        except InputError as error:  # the files are our own: what befell them is no fault of the user's input
+            raise FarmUnavailable(cut_off(ended.directory, error)) from error
     click.echo(verdict_text(verdict.to_json()))
     for table in (similarity(stored, clock_of(stored)), replayed(stored)):
         if table.rows:

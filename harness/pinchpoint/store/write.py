@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -9,12 +10,12 @@ import shutil
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pinchpoint.errors import NotEvidenceError
+from pinchpoint.errors import FarmUnavailable, NotEvidenceError, PinchpointError
 from pinchpoint.store import compact
 from pinchpoint.store.coarse import step_s
 from pinchpoint.store.events import EventLog
@@ -23,6 +24,7 @@ from pinchpoint.store.schema import EVENTS, JOURNAL, MANIFEST, OPERATIONS, RUN_S
 from pinchpoint_collectors.record import Sample
 
 LOCK = "lock"
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
 def utc(time_ns: int | None = None) -> str:
@@ -58,11 +60,16 @@ class RunWriter:
         segment_s: how long a journal segment grows before it is compacted.
 
     Every method raises ``NotEvidenceError`` when the directory cannot be written any more (disk full): a run
-    that could not be recorded is no evidence.
+    that could not be recorded is no evidence. Once all is measured that is ``FarmUnavailable``: the journal
+    has the evidence.
+
+    Attributes:
+        measured: whether all is measured and in the journal.
     """
 
     def __init__(self, directory: Path, manifest: Mapping[str, Any], segment_s: float = 60.0) -> None:
         self.directory = directory
+        self.measured = False
         self.journal = directory / JOURNAL
         self.manifest: dict[str, Any] = {"schema": RUN_SCHEMA, "state": "running", **manifest}
         with self._writing():
@@ -117,7 +124,7 @@ class RunWriter:
     def discard(self) -> None:
         """Remove the directory of a run in which nothing was measured."""
         self.close()
-        with self._writing():
+        with self._writing(), suppress(FileNotFoundError):
             shutil.rmtree(self.directory)
 
     @contextmanager
@@ -125,11 +132,27 @@ class RunWriter:
         try:
             yield
         except OSError as error:
-            raise NotEvidenceError(
-                f"{self.directory}: the recorder failed: {error.strerror or error}; the run is not valid "
-                "evidence. What was measured until then is kept: make room, then "
-                f"`pinchpoint analyse {self.directory}`"
-            ) from error
+            raise self._cannot(error) from error
+
+    def _cannot(self, error: OSError) -> PinchpointError:
+        why, kept = error.strerror or str(error), what_is_kept(self.directory, error)
+        if self.measured:
+            return FarmUnavailable(f"{self.directory}: the run's files cannot be written: {why}. {kept}")
+        return NotEvidenceError(
+            f"{self.directory}: the recorder failed: {why}; the run is not valid evidence. {kept}"
+        )
+
+
+def what_is_kept(directory: Path, error: OSError | None = None) -> str:
+    """What there is of a run whose files could not be written, or read again, and what to do about it."""
+    journal = directory / JOURNAL
+    recorded = (directory / OPERATIONS).exists() or (
+        journal.is_dir() and any(file.name != LOCK for file in journal.iterdir())
+    )
+    if not (recorded and (directory / MANIFEST).exists()):
+        return "Nothing of this run is kept there; make sure the folder stays, then run it again"
+    first = "make room" if error and error.errno in _NO_ROOM else "make it writable"
+    return f"What was measured is kept there: {first}, then `pinchpoint analyse {directory}`"
 
 
 def finish(directory: Path, manifest: dict[str, Any], state: str, ended: str) -> None:

@@ -23,8 +23,9 @@ from pinchpoint.interrupts import Interrupted
 from pinchpoint.live import LiveFarm
 from pinchpoint.plan import Plan, load_farm
 from pinchpoint.progress import Board
-from pinchpoint.run import Ended
+from pinchpoint.run import Ended, _places
 from pinchpoint.store.schema import MANIFEST
+from pinchpoint_scenarios.contract import Intent, Target
 from pinchpoint_scenarios.errors import ScenarioError
 
 CLOSED = {"model": "closed", "users": 1}
@@ -217,3 +218,11 @@ def test_one_while_measuring_and_one_while_clearing_away(
     assert (story.crawl.kept, story.orders.kept) == (True, False)
     assert ended.statuses == [ExitStatus.INTERRUPTED]
     assert state_of(ended) == "interrupted"
+
+
+def test_what_was_only_read_is_not_said_to_be_left_on_the_farm() -> None:
+    """A process that ends at once names the places it wrote to; a crawled site holds nothing of ours."""
+    written = Target("endpoint sql (db1:5432)", "schema pinchpoint_crawl")
+    read = Target("endpoint sharepoint (web1:443)", "source sharepoint", "read")
+    crawl = SimpleNamespace(writes=True, intent=lambda: Intent((written, read), (), (), "the schema"))
+    assert _places({"crawl": crawl}) == ["crawl: endpoint sql (db1:5432), schema pinchpoint_crawl"]  # type: ignore[dict-item]  # what it uses of a scenario

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -16,7 +17,7 @@ import psutil
 import psycopg
 import pytest
 from servers import postgres, redis, valkey
-from support import end, run_cli, start_cli, wait_for_line
+from support import end, frozen, run_cli, start_cli, wait_for_line
 
 from pinchpoint.store.read import open_run
 
@@ -262,3 +263,37 @@ def test_a_full_disk_is_said_and_nothing_is_lost(farm: Path, tmp_path: Path) -> 
         assert open_run(directory).operations.num_rows > 0
     finally:
         subprocess.run(["umount", small], check=True)
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount a small tmpfs")
+def test_a_disk_that_fills_up_after_the_measuring(farm: Path, tmp_path: Path) -> None:
+    """Exit status 5: the evidence is kept, and `analyse` finds it once there is room."""
+    small = tmp_path / "small"
+    small.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=210m", "tmpfs", small], check=True)
+    try:
+        process = start_cli("run", write_plan(tmp_path, 3), "--farm", farm, "--out", small)
+        wait_for_line(process, "removing the data")
+        with frozen(process.pid):
+            fill(small / "ballast")
+        status, _, err = end(process)
+        assert status == 5, err
+        assert "make room, then `pinchpoint analyse" in err
+        (small / "ballast").unlink()
+        [directory] = small.iterdir()
+        assert run_cli("analyse", directory).returncode in (0, 1, 3)
+    finally:
+        subprocess.run(["umount", small], check=True)
+
+
+def test_a_run_directory_that_vanishes_after_the_measuring(farm: Path, tmp_path: Path) -> None:
+    """Exit status 5; nothing is said to be kept, because nothing is."""
+    process = start_cli("run", write_plan(tmp_path, 3), "--farm", farm, "--out", tmp_path / "runs")
+    wait_for_line(process, "removing the data")
+    with frozen(process.pid):
+        shutil.rmtree(tmp_path / "runs")
+    status, _, err = end(process)
+    assert status == 5, err
+    assert "Nothing of this run is kept" in err
+    assert "pinchpoint analyse" not in err

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import random
+import shutil
 import signal
 import struct
 import subprocess
 import sys
 import time
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pinchpoint.errors import InputError, NotEvidenceError
+from pinchpoint.errors import FarmUnavailable, InputError, NotEvidenceError
 from pinchpoint.store import compact
 from pinchpoint.store.journal import JournalWriter, read_frames, segments
 from pinchpoint.store.read import open_run
@@ -338,6 +341,50 @@ def test_a_journal_that_may_not_be_removed_keeps_nothing_back(
     (run / JOURNAL).mkdir()
     monkeypatch.setattr("os.rmdir", _refuse)
     assert open_run(run).samples.count_rows() == 5000
+
+
+@pytest.mark.parametrize("measured", [False, True])
+def test_what_is_said_to_be_kept_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, measured: bool
+) -> None:
+    """A full disk keeps the journal, which is recovered; once all is measured it is no recorder's failure."""
+    store = _written(tmp_path / "run", measured=measured)
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    with monkeypatch.context() as patched:
+        patched.setattr(compact, "merge", _raising(full))
+        with pytest.raises(FarmUnavailable if measured else NotEvidenceError) as refused:
+            store.finish("finished")
+    assert "No space left" in str(refused.value)
+    assert ("the recorder failed" in str(refused.value)) is not measured
+    assert f"is kept there: make room, then `pinchpoint analyse {tmp_path / 'run'}`" in str(refused.value)
+    store.close()
+    assert open_run(tmp_path / "run").samples.count_rows() == 1
+
+
+@pytest.mark.parametrize("measured", [False, True])
+def test_nothing_is_kept_of_a_folder_that_is_gone(tmp_path: Path, *, measured: bool) -> None:
+    """Somebody removed it in mid-run: no word of what is kept, nor of a command that would find nothing."""
+    store = _written(tmp_path / "run", measured=measured)
+    shutil.rmtree(tmp_path / "run")
+    with pytest.raises(
+        FarmUnavailable if measured else NotEvidenceError, match="Nothing of this run is kept"
+    ):
+        store.finish("finished")
+    store.discard()  # of a run that measured nothing: there is nothing left to remove
+
+
+def _written(directory: Path, *, measured: bool) -> RunWriter:
+    store = RunWriter(directory, {"name": "p", "started": "2026-01-01T00:00:00.000Z", "warnings": []})
+    store.samples([sample(1)])
+    store.measured = measured
+    return store
+
+
+def _raising(error: OSError) -> Callable[..., None]:
+    def raises(*_: object) -> None:
+        raise error
+
+    return raises
 
 
 def _refuse(*_: object, **__: object) -> None:
