@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 
 from selectolax.lexbor import LexborHTMLParser
 
+from pinchpoint_infra.content.apart import apart
 from pinchpoint_infra.content.document import Document, NotADocumentError
+from pinchpoint_infra.content.errors import CostlyError
 from pinchpoint_infra.content.office import OfficeForm, UnreadableError, read
 
 _UNSEEN = ["script", "style", "template"]
@@ -48,17 +50,24 @@ def extract(document: Document) -> Text:
     """The text of a document.
 
     Raises:
-        NotADocumentError: it is damaged inside.
+        NotADocumentError: it is damaged inside, or reading it takes too much.
     """
     if document.form != "text" and document.form != "html":  # noqa: PLR1714 - by these mypy knows what is left
         return _office(document, document.form)
     text, guessed = document.text()
     readable = document.form == "html" and not _too_deep(text)
-    found = _html(text) if readable else Text(_first_line(text), text, "")
+    found = _page(text) if readable else Text(_first_line(text), text, "")
     if not guessed:
         return found
     readings = [document.plain.decode("utf-8", "replace"), document.plain.decode("latin-1")]
     return replace(found, other="\n".join([found.other, *readings]))
+
+
+def _page(markup: str) -> Text:
+    try:
+        return apart(_html, markup)
+    except CostlyError as error:
+        raise NotADocumentError(f"HTML document {error}") from error
 
 
 def _office(document: Document, form: OfficeForm) -> Text:
@@ -66,6 +75,8 @@ def _office(document: Document, form: OfficeForm) -> Text:
         title, text = read(form, document.plain)
     except UnreadableError as error:
         raise NotADocumentError(f"damaged {form.upper()} document") from error
+    except CostlyError as error:
+        raise NotADocumentError(f"{form.upper()} document {error}") from error
     return Text(title or _first_line(text), text, "")
 
 

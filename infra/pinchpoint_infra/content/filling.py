@@ -11,13 +11,13 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 import psycopg
 
-from pinchpoint_infra.content import database, looking
+from pinchpoint_infra.content import apart, database, looking
 from pinchpoint_infra.content.corpus import Folder
 from pinchpoint_infra.content.errors import ContentError, CorpusError
 from pinchpoint_infra.content.generated import DOCUMENTS, MOST_DOCUMENTS, Generated
@@ -70,7 +70,7 @@ def ingest(
     """
     if database_url is None and folder is None:
         raise ContentError("there is no place for content: name a database, a folder, or both")
-    with Workers(os.sched_getaffinity(0) if cores is None else cores) as workers:
+    with closing(apart), Workers(os.sched_getaffinity(0) if cores is None else cores) as workers:
         source, found = _looked_at(corpus, documents, workers, progress)
         if not found:
             raise CorpusError(_nothing(source))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import closing
 
 from pinchpoint_infra.content.corpus import Folder
-from pinchpoint_infra.content.document import NotADocumentError
+from pinchpoint_infra.content.document import CostlyDocumentError, NotADocumentError
 from pinchpoint_infra.content.generated import Generated
 from pinchpoint_infra.content.planned import Found
 from pinchpoint_infra.content.said import Said
@@ -55,7 +55,12 @@ def look(part: tuple[Source, list[bytes]]) -> list[Found | str]:
         try:
             entry = source.entry(path)
         except NotADocumentError as reason:
-            outcomes.append(str(reason))
+            named = (
+                f": {path.decode('utf-8', 'backslashreplace')}"
+                if isinstance(reason, CostlyDocumentError)
+                else ""
+            )
+            outcomes.append(f"{reason}{named}")
         else:
             size_bytes = len(entry.content)
             outcomes.append(Found(path, entry.document.content_type, size_bytes, entry.modified_s))

@@ -1,15 +1,17 @@
 """PDF and Office documents: which of them some bytes are, and their text, by the formats' own libraries.
 
-The libraries are loaded when the first such document comes.
+They run in processes apart, which load them when the first such document comes.
 """
 
 from __future__ import annotations
 
 import io
-import threading
 import zipfile
 from collections.abc import Callable, Iterator
 from typing import Any, Literal
+
+from pinchpoint_infra.content.apart import apart
+from pinchpoint_infra.content.errors import CostlyError
 
 OfficeForm = Literal["pdf", "docx", "xlsx", "pptx"]
 
@@ -28,7 +30,8 @@ _MAIN_PARTS: dict[str, OfficeForm] = {
 }
 _LARGEST_UNPACKED_BYTES = 256 * 2**20
 _WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
-_PDFIUM = threading.Lock()  # PDFium may be used by one thread at a time
+_LARGEST_TEXT = 64 * 2**20
+"""Characters: a cell of a workbook may stand for a text that is written once."""
 
 
 class UnreadableError(Exception):
@@ -36,12 +39,20 @@ class UnreadableError(Exception):
 
 
 def office_form(content: bytes) -> OfficeForm | None:
-    """Which of these documents the bytes are; None where they are none that can be opened."""
+    """Which of these documents the bytes are; None where they are none that can be opened.
+
+    Raises:
+        CostlyError: to open it takes too much.
+    """
+    return apart(_form, content) if content.startswith((_PDF, _ZIP)) else None
+
+
+def _form(content: bytes) -> OfficeForm | None:
     try:
         if content.startswith(_PDF):
-            with _PDFIUM, _pdf(content):
+            with _pdf(content):
                 return "pdf"
-        return _packed_form(content) if content.startswith(_ZIP) else None
+        return _packed_form(content)
     except UnreadableError:
         return None
 
@@ -51,14 +62,21 @@ def read(form: OfficeForm, content: bytes) -> tuple[str, str]:
 
     Raises:
         UnreadableError: some part of it cannot be read after all.
+        CostlyError: that takes too much.
     """
+    return apart(_read, form, content)
+
+
+def _read(form: OfficeForm, content: bytes) -> tuple[str, str]:
     try:
         title, lines = _READERS[form](content)
-    except UnreadableError:
+    except (UnreadableError, MemoryError):
         raise
     except Exception as error:  # on damaged files the libraries raise whatever they stumble over
         raise UnreadableError(f"{type(error).__name__}: {error}") from error
     text = "\n".join(line for line in lines if line.strip())
+    if len(text) > _LARGEST_TEXT:
+        raise CostlyError(f"whose text has more than {_LARGEST_TEXT // 2**20} Mi characters")
     return title.strip(), text
 
 
@@ -88,7 +106,7 @@ def _pdf(content: bytes) -> Any:
 
 
 def _read_pdf(content: bytes) -> tuple[str, list[str]]:
-    with _PDFIUM, _pdf(content) as document:
+    with _pdf(content) as document:
         title = str(document.get_metadata_value("Title") or "")
         lines = []
         for number in range(len(document)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -21,7 +22,8 @@ _WORDS = "words"
 _WORD = r"[\p{L}\p{N}_]+"
 _LONGEST_WORD = 16_000
 """An index entry ends at 65,530 bytes, 4 a character; a longer word is indexed in pieces of this length."""
-
+_TOO_LONG = re.compile(rf"(?<!\S)\S{{{_LONGEST_WORD + 1}}}")
+_PIECE = re.compile(rf"\S{{{_LONGEST_WORD}}}(?=\S)")
 
 _log = logging.getLogger(__name__)
 
@@ -195,13 +197,9 @@ def _schema() -> tantivy.Schema:
 
 def _broken(text: str) -> str:
     """The text with words that are too long for the index broken into pieces that are not."""
-    if len(text) <= _LONGEST_WORD or max(map(len, text.split()), default=0) <= _LONGEST_WORD:
+    if len(text) <= _LONGEST_WORD or not _TOO_LONG.search(text):
         return text
-    return " ".join(
-        piece[start : start + _LONGEST_WORD]
-        for piece in text.split()
-        for start in range(0, len(piece), _LONGEST_WORD)
-    )
+    return _PIECE.sub(r"\g<0> ", text)
 
 
 def _size_bytes(directory: Path) -> int:
