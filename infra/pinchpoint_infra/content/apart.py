@@ -1,7 +1,7 @@
 """Read foreign documents in processes of their own, with limits of memory and time.
 
 A document can crash the library that reads it, take all memory, or take hours. Here that ends a child, and is
-the document's failure. Children (see ``reader``) live long; each is replaced after ``_DOCUMENTS`` of them.
+the document's failure. A child (see ``reader``) reads up to ``_DOCUMENTS`` of them, and ends with this process.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CPU_S, WITHIN_S = 10.0, 25.0
 MEMORY_BYTES = 2**30
 _DOCUMENTS = 5_000
 _SLACK_S = 5.0
-"""A child ends itself; one that is stopped or starved is ended so much later."""
+"""A child ends itself; one that is stopped is ended this long after the limit."""
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -80,7 +80,7 @@ class _Child:
 
 
 class _Pool:
-    """As many children as are asked at a time."""
+    """One child for each thread that asks at the same time."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -30,7 +30,7 @@ def _serve(link: Connection) -> None:
             return
         with _limited(), _ended_with(link):
             try:
-                answer = ForkingPickler.dumps((True, work(*given)))  # type: ignore[arg-type]
+                answer = ForkingPickler.dumps((True, work(*given)))
             except MemoryError:
                 answer = ForkingPickler.dumps((False, CostlyError(OUT_OF_MEMORY, memory=True)))
             except Exception as error:  # noqa: BLE001 -- raised by who asked

@@ -20,7 +20,8 @@ from pathlib import Path
 
 import psutil
 
-from pinchpoint_infra.content import ContentError, CorpusError, ingest
+from pinchpoint_infra.content import ContentError, CorpusError
+from pinchpoint_infra.content.filling import ingest
 from pinchpoint_infra.embedded import cores, removal
 from pinchpoint_infra.embedded.knobs import Knobs
 from pinchpoint_infra.embedded.place import MARK

@@ -14,8 +14,9 @@ from infra.services.serving import serving
 from infra.services.site import BEARER, MODULE, TOKEN
 from servers import postgres
 
-from pinchpoint_infra.content import ContentError, filling, ingest, loading, looking
+from pinchpoint_infra.content import ContentError, filling, loading, looking
 from pinchpoint_infra.content.corpus import Folder
+from pinchpoint_infra.content.filling import ingest
 from pinchpoint_infra.content.planned import Copies, Found
 
 BYTES = {

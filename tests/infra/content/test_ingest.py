@@ -13,7 +13,8 @@ import pytest
 from infra.content.corpora import in_folder, put
 from servers import postgres
 
-from pinchpoint_infra.content import ContentError, filling, ingest
+from pinchpoint_infra.content import ContentError, filling
+from pinchpoint_infra.content.filling import ingest
 from pinchpoint_infra.content.names import readable
 
 ODD_NAMES = (

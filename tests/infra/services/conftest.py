@@ -9,7 +9,7 @@ from infra.services.serving import Service, serving
 from infra.services.site import FILES, MODULE, TOKEN, put
 from servers import postgres
 
-from pinchpoint_infra.content import ingest
+from pinchpoint_infra.content.filling import ingest
 
 
 @pytest.fixture(scope="session")

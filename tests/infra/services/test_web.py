@@ -13,7 +13,7 @@ from infra.services.serving import Service, serving
 from infra.services.site import BEARER, FILES, MODULE, TOKEN, VERBOSE, put
 from servers import postgres
 
-from pinchpoint_infra.content import ingest
+from pinchpoint_infra.content.filling import ingest
 from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.full_crawl.params import FullCrawlParams, SourceParams
 from pinchpoint_scenarios.full_crawl.sources.contract import Item, Source

@@ -18,7 +18,7 @@ from office365.sharepoint.changes.log_item_query import ChangeLogItemQuery
 from office365.sharepoint.client_context import ClientContext
 from servers import postgres
 
-from pinchpoint_infra.content import ingest
+from pinchpoint_infra.content.filling import ingest
 
 ROW = "{#RowsetSchema}row"
 

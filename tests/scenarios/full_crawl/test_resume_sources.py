@@ -17,7 +17,7 @@ from scenarios.support import Events, Recorder, Search, crawl, made
 from servers import postgres
 from support import missing
 
-from pinchpoint_infra.content import ingest
+from pinchpoint_infra.content.filling import ingest
 from pinchpoint_scenarios.contract import Endpoint
 
 TOKEN, PASSWORD = "a-token", "a secret word"

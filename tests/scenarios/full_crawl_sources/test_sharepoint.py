@@ -21,7 +21,7 @@ from scenarios.full_crawl_sources.sites import behind_ntlm, walk
 from scenarios.support import Reply, Server
 from servers import postgres
 
-from pinchpoint_infra.content import ingest
+from pinchpoint_infra.content.filling import ingest
 from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.errors import ScenarioError
 from pinchpoint_scenarios.full_crawl.failures import Failure
