@@ -1,7 +1,7 @@
 """Read foreign documents in processes of their own, with limits of memory and time.
 
 A document can crash the library that reads it, take all memory, or take hours. Here that ends a child, and is
-the document's failure. A child (see ``reader``) reads up to ``_DOCUMENTS`` of them, and ends with this process.
+the document's failure. A child (see ``reader``) reads up to ``_DOCUMENTS`` of them and ends with its parent.
 """
 
 from __future__ import annotations
