@@ -22,7 +22,7 @@ from pinchpoint.errors import ExitStatus
 T = TypeVar("T")
 END_S = 4.0
 """So long after the second Ctrl-C clearing away may take; then the process ends."""
-ASK_S = 15.0
+ASK_S = 10.0
 """How often the servers of a long step are asked whether they answer, and how long an answer may take."""
 _ASKS = 2
 """So many requests in a row that fail mean a server no longer answers; one may meet a full server."""
@@ -121,7 +121,7 @@ class Interrupts:
                 )  # the main thread leaves its wait, and any that follows it
                 if done.wait(1.0):
                     return
-            self._end_now(f"{why}; its driver does not return")
+            self._end_now(f"{why}; its driver does not return", ExitStatus.ENVIRONMENT)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 -- signal's signature
         if self._shielded:
@@ -147,10 +147,10 @@ class Interrupts:
                 count += got[0] in _SIGNALS
                 if count == 2:
                     if not self._over.wait(END_S):
-                        self._end_now("Ctrl-C again")
+                        self._end_now("Ctrl-C again", ExitStatus.INTERRUPTED)
                     return
 
-    def _end_now(self, why: str) -> None:
+    def _end_now(self, why: str, status: ExitStatus) -> None:
         """End this process. Generators and an embedded farm end by themselves when it is gone."""
         lines = [f"\nended at once: {why}"]
         try:
@@ -161,7 +161,7 @@ class Interrupts:
             lines += [f"left on the farm: {place}" for place in found]
         lines.append("the next run of this plan on this farm removes it")
         _write(("\n".join(lines) + "\n").encode(errors="replace"))
-        os._exit(ExitStatus.INTERRUPTED if self.requested else ExitStatus.ENVIRONMENT)
+        os._exit(status)
 
 
 def within(seconds: float, call: Callable[[], T]) -> T:

@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile
 from javaservers import cassandra, mongo
 from mariadbserver import mariadb
 from servers import postgres, valkey
@@ -46,6 +47,16 @@ def _mariadb() -> Iterator[str]:
 @contextmanager
 def _cassandra() -> Iterator[str]:
     with cassandra() as server:
+        parts = urlsplit(server.url)
+        profile = ExecutionProfile(request_timeout=60)
+        cluster = Cluster(
+            [parts.hostname], port=parts.port, execution_profiles={EXEC_PROFILE_DEFAULT: profile}
+        )
+        with cluster:
+            cluster.connect().execute(
+                "CREATE KEYSPACE loadtest WITH replication = "
+                "{'class': 'SimpleStrategy', 'replication_factor': 1}"
+            )
         yield server.url
 
 
@@ -82,7 +93,7 @@ def stalling(
         farm, plan = tmp_path / "farm.yaml", tmp_path / "plan.yaml"
         endpoint = {name: {"url": url.replace(f":{port}", f":{proxy.port}", 1)}}
         farm.write_text(json.dumps({"name": "stalling", "environment": "test", "endpoints": endpoint}))
-        phases = {"warm_up": "1s", "measure": "4s"}
+        phases = {"warm_up": "1s", "measure": "15s"}
         plan.write_text(json.dumps({"name": "stalls", "scenarios": {"work": scenario}, "phases": phases}))
         yield proxy, ["run", plan, "--farm", farm, "--out", tmp_path / "runs"]
 
@@ -104,7 +115,7 @@ def test_a_run_ends_by_itself(stalling: tuple[StallingProxy, list[str | Path]]) 
     try:
         time.sleep(1)
         proxy.stalled.set()
-        code, _, err = end(process, timeout_s=100)
+        code, _, err = end(process, timeout_s=150)
     finally:
         process.kill()
     assert code == 5, err
@@ -120,7 +131,7 @@ def test_garbage_is_the_servers_fault(stalling: tuple[StallingProxy, list[str | 
     try:
         time.sleep(1)
         proxy.garbled.set()
-        code, _, err = end(process, timeout_s=100)
+        code, _, err = end(process, timeout_s=150)
     finally:
         process.kill()
     assert code in (1, 5), err
