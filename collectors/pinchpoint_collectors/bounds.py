@@ -55,6 +55,8 @@ _PER_S = Bound(0.0, 1e12)
 """A thousand cores that each count something every nanosecond."""
 _COUNT = Bound(0.0, 1e15)
 """Below 2^53, up to which a float counts by one."""
+WEIGHT = _COUNT
+"""Of the operations behind a mean."""
 _TIME = Bound(0.0, 31 * DAY_S)
 """A wait ends with its reading, and no reading covers more than a month (``LONGEST_INTERVAL_S``)."""
 _DISK_WAIT = Bound(0.0, 3600.0)

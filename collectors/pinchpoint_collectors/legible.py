@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any
 
 _HALF = re.compile("[\ud800-\udfff]")
@@ -23,10 +24,10 @@ def content(given: Any) -> Any:
     """JSON's content with all its texts as ``text`` has them."""
     if isinstance(given, str):
         return text(given)
-    if isinstance(given, list):
+    if isinstance(given, list | tuple):
         return [content(each) for each in given]
-    if isinstance(given, dict):
-        return {text(str(name)): content(each) for name, each in given.items()}
+    if isinstance(given, Mapping):
+        return {text(name) if isinstance(name, str) else name: content(each) for name, each in given.items()}
     return given
 
 

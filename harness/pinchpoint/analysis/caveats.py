@@ -51,6 +51,7 @@ def caveats(case: Case) -> Iterator[str]:
     yield from _more_than_declared(case)
     yield from _slower_than_probed(case)
     yield from _memory(inputs)
+    yield from inputs.samples.nonsense
 
 
 def _lost(inputs: Inputs, flow: Flow) -> Iterator[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -143,6 +143,10 @@ class Window:
 class Lines(Protocol):
     """All series there are, each over the same steps; they may be read when they are asked for."""
 
+    @property
+    def nonsense(self) -> Sequence[str]:
+        """What cannot be in what was read until now, in sentences; it counts as not measured."""
+
     def keys(self, metric: str) -> Iterable[Key]:
         """The series of a metric, in any order."""
 
@@ -186,6 +190,11 @@ class Samples:
             raise ValueError(f"{window}: its steps are not those of {self.window}")
         inside = first >= 0 and first + window.steps <= self.window.steps
         return Samples(self._lines, window, self._begin + first, self if inside else None)
+
+    @property
+    def nonsense(self) -> Sequence[str]:
+        """What cannot be in what was read until now, in sentences; it counts as not measured."""
+        return self._lines.nonsense
 
     def keys(self, metric: str) -> list[Key]:
         """The series of a metric with at least one sample, in order of host and instance."""

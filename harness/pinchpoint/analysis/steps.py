@@ -8,7 +8,7 @@ is always the same, so sums are the same to the last digit.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -19,6 +19,7 @@ import pyarrow as pa
 from pinchpoint.analysis.series import Floats, Key, Readings, Samples, Series, Window
 from pinchpoint.store import samples as recorded
 from pinchpoint.store.order import numbered
+from pinchpoint_collectors import bounds
 
 Ints = npt.NDArray[np.int64]
 
@@ -75,6 +76,11 @@ class _Sums:
         self._weighted: set[int] = set()
         self._blocks: list[_Lines] = []
         self._readings: dict[Key, list[Readings]] = {key: [] for key in apart}
+
+    @property
+    def nonsense(self) -> Sequence[str]:
+        """What cannot be in what was read until now."""
+        return bounds.sentences(self._unread.nonsense.found.values())
 
     def keys(self, metric: str) -> Iterable[Key]:
         """The series of a metric."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -24,6 +25,10 @@ MAX_VALUES = 100_000
 _TAG = "tag:yaml.org,2002:"
 _TEXT = frozenset({_TAG + "str", _TAG + "timestamp", _TAG + "value"})
 _NUMBERS = frozenset({_TAG + "int", _TAG + "float", _TAG + "bool"})
+
+_PLAIN_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+"""YAML also takes 1_000, 0x10 and .inf for numbers, which are slips where people write them."""
+_A_NUMBER = "a number in figures from 0 to 9, or text in quotes"
 
 _PLAINER = {
     "found character '\\t' that cannot start any token": "a tab where spaces belong; indent with spaces",
@@ -280,12 +285,13 @@ class _Builder:
             self._report(path, node, "nothing stands here", "give it a value, or remove it")
             return None
         if tag in _NUMBERS:
+            if tag != _TAG + "bool" and not _PLAIN_NUMBER.fullmatch(node.value):
+                self._report(path, node, f"{quoted(node.value)} is not a number", _A_NUMBER)
+                return None
             try:
                 return self._constructor.construct_object(node)
             except (ValueError, KeyError, IndexError, YAMLError):
-                self._report(
-                    path, node, f"{quoted(node.value)} is not a number", "a number, or text in quotes"
-                )
+                self._report(path, node, f"{quoted(node.value)} is not a number", _A_NUMBER)
                 return None
         self._report(path, node, f"the YAML tag {quoted(tag)}", "plain text, numbers, lists and mappings")
         return None

@@ -12,6 +12,12 @@ from pinchpoint.plan.farm import Disk, Limits
 from pinchpoint.plan.load import load_as
 from pinchpoint.plan.problems import Unfit, unknown
 from pinchpoint.plan.record import Name, PerSecond, Ratio, Record, Seconds, only_one
+from pinchpoint_collectors.bounds import bound_of
+
+
+def _most(metric: str) -> float:
+    """What a figure can be at most: a report's slip of the keyboard is no measurement either."""
+    return bound_of(metric).highest
 
 
 class DiskFigures(Record):
@@ -28,8 +34,8 @@ class DiskFigures(Record):
     tier: Name
     host: Name
     role: Name
-    latency_s: Seconds | None = Field(default=None, alias="latency", ge=0)
-    iops: float | None = Field(default=None, ge=0)
+    latency_s: Seconds | None = Field(default=None, alias="latency", ge=0, le=_most("disk.write_latency_s"))
+    iops: float | None = Field(default=None, ge=0, le=_most("disk.transfers_per_s"))
     profile: str | None = None
     stripes: int | None = Field(default=None, ge=1, le=64)
     limits: Limits | None = None
@@ -75,11 +81,13 @@ class SourceFigures(Record):
 
     name: str = Field(min_length=1)
     tier: Name | None = None
-    count: int | None = Field(default=None, ge=0)
+    count: int | None = Field(default=None, ge=0, le=round(_most("search.waiting")))
     failed: bool = False
     duration_s: Seconds | None = Field(default=None, alias="duration", gt=0)
     rate_per_s: PerSecond | None = Field(default=None, alias="rate", ge=0)
-    latency_s: Seconds | None = Field(default=None, alias="latency", ge=0)
+    latency_s: Seconds | None = Field(
+        default=None, alias="latency", ge=0, le=_most("search.repository_latency_s")
+    )
 
 
 class FarmFigures(Record):

@@ -20,7 +20,11 @@ from pinchpoint.errors import InputError
 from pinchpoint.store.coarse import coarse
 from pinchpoint.store.journal import SUFFIX, read_frames, segments
 from pinchpoint.store.order import by_series, with_dictionaries
+from pinchpoint.store.possible import possible_operations, possible_samples
 from pinchpoint.store.schema import OPERATIONS_SCHEMA, SAMPLES_SCHEMA
+from pinchpoint_collectors.bounds import Tally, is_placed
+from pinchpoint_collectors.bounds import nonsense as bounds_nonsense
+from pinchpoint_collectors.record import Sample
 
 _COMPRESSION = "zstd"
 _GROUP_ROWS = 80_000
@@ -28,8 +32,8 @@ _REPEATED_BYTES = 128_000
 """Values that come again within a group of rows are kept once, up to so many bytes of different ones."""
 
 
-def segment_tables(segment: Path) -> tuple[pa.Table, pa.Table]:
-    """(operations, samples) of one segment."""
+def segment_tables(segment: Path, nonsense: Tally) -> tuple[pa.Table, pa.Table]:
+    """(operations, samples) of one segment; ``nonsense`` is told of what in it cannot be."""
     names: dict[int, tuple[str, str, str]] = {}
     operations: list[list[object]] = []
     columns: list[list[object]] = [[] for _ in SAMPLES_SCHEMA]
@@ -37,25 +41,26 @@ def segment_tables(segment: Path) -> tuple[pa.Table, pa.Table]:
         match frame:
             case ["series", number, host, metric, instance]:
                 names[number] = (host, metric, instance)
-            case ["samples", time_ns, interval_s, ids, values, weights]:
+            case ["samples", time_ns, interval_s, ids, values, weights] if is_placed(time_ns, interval_s):
                 columns[0] += [time_ns] * len(ids)
                 columns[1] += [interval_s] * len(ids)
                 for position in range(3):
                     columns[2 + position] += [names[number][position] for number in ids]
                 columns[5] += values
                 columns[6] += weights
+            case ["samples", time_ns, interval_s, [first, *_], [value, *_], _]:
+                nonsense.add(bounds_nonsense(Sample(time_ns, interval_s, *names[first], value)))
             case ["operations", rows]:
                 operations += rows
-    return (
-        pa.table(
-            list(map(list, zip(*operations, strict=True))) or [[] for _ in OPERATIONS_SCHEMA],
-            schema=OPERATIONS_SCHEMA,
-        ),
-        pa.table(columns, schema=SAMPLES_SCHEMA),
+    rows = pa.table(
+        list(map(list, zip(*operations, strict=True))) or [[] for _ in OPERATIONS_SCHEMA],
+        schema=OPERATIONS_SCHEMA,
     )
+    samples = pa.table(columns, schema=SAMPLES_SCHEMA)
+    return possible_operations(rows, nonsense), possible_samples(samples, nonsense)
 
 
-def compact_closed(directory: Path, step_s: int = 1) -> None:
+def compact_closed(directory: Path, step_s: int = 1) -> Tally:
     """Turn every segment that has a successor by the same writer into parts.
 
     Args:
@@ -63,18 +68,22 @@ def compact_closed(directory: Path, step_s: int = 1) -> None:
         step_s: seconds that a row of the operations covers from now on; parts that exist stay as they are
             until they are merged.
 
+    Returns:
+        What cannot be in these segments, and is not measured in the parts.
+
     Raises:
         OSError: a part cannot be written.
     """
-    found = segments(directory)
+    found, nonsense = segments(directory), Tally()
     for segment, following in itertools.pairwise(found):
         if _writer(segment) == _writer(following):
-            _compact(segment, step_s)
+            _compact(segment, step_s, nonsense)
+    return nonsense
 
 
 def tables(directory: Path, step_s: int = 1) -> tuple[pa.Table, pa.Table]:
     """(operations, samples) of a whole journal folder, in memory; changes nothing."""
-    pairs = list(_pairs(directory, step_s))
+    pairs = list(_pairs(directory, step_s, Tally()))
     return (
         pa.concat_tables([OPERATIONS_SCHEMA.empty_table(), *(pair[0] for pair in pairs)]),
         pa.concat_tables([SAMPLES_SCHEMA.empty_table(), *(pair[1] for pair in pairs)]),
@@ -84,7 +93,7 @@ def tables(directory: Path, step_s: int = 1) -> tuple[pa.Table, pa.Table]:
 def last_ns(directory: Path) -> int | None:
     """When the last thing in a journal folder was measured, UTC nanoseconds; None where it holds nothing."""
     found: list[int] = []
-    for operations, samples in _pairs(directory, 1):
+    for operations, samples in _pairs(directory, 1, Tally()):
         if operations.num_rows:
             ends = pc.add(operations["time_s"], operations["interval_s"])
             found.append(round(pc.max(ends).as_py()) * 1_000_000_000)
@@ -93,18 +102,24 @@ def last_ns(directory: Path) -> int | None:
     return max(found, default=None)
 
 
-def merge(directory: Path, operations: Path, samples: Path, step_s: int = 1) -> None:
-    """Write a journal folder's content as the run's two files, each complete or not there. Raises OSError."""
+def merge(directory: Path, operations: Path, samples: Path, step_s: int = 1) -> Tally:
+    """Write a journal folder's content as the run's two files, each complete or not there. Raises OSError.
+
+    Returns:
+        What cannot be in the segments that were left, and is not measured in the files.
+    """
+    nonsense = Tally()
     unfinished = [path.with_suffix(".parquet.partial") for path in (operations, samples)]
     with (
         _RowGroups(unfinished[0], OPERATIONS_SCHEMA, compression=_COMPRESSION) as operations_file,
         SampleGroups(unfinished[1]) as samples_file,
     ):
-        for pair in _pairs(directory, step_s):
+        for pair in _pairs(directory, step_s, nonsense):
             operations_file.add(pair[0])
             samples_file.add(pair[1])
     for partial, path in zip(unfinished, (operations, samples), strict=True):
         partial.replace(path)
+    return nonsense
 
 
 class _RowGroups:
@@ -174,7 +189,7 @@ class SampleGroups(_RowGroups):
         yield from (table.take(pa.array(rows)) for rows in by_series(table, _GROUP_ROWS))
 
 
-def _pairs(directory: Path, step_s: int) -> Iterator[tuple[pa.Table, pa.Table]]:
+def _pairs(directory: Path, step_s: int, nonsense: Tally) -> Iterator[tuple[pa.Table, pa.Table]]:
     stems = {path.name.removesuffix(SUFFIX) for path in segments(directory)}
     stems |= {path.name.removesuffix(".samples.parquet") for path in directory.glob("*.samples.parquet")}
     for stem in sorted(stems):
@@ -182,7 +197,7 @@ def _pairs(directory: Path, step_s: int) -> Iterator[tuple[pa.Table, pa.Table]]:
         if samples_part.exists():
             operations, samples = _read(part), _read(samples_part)
         else:
-            operations, samples = segment_tables(directory / f"{stem}{SUFFIX}")
+            operations, samples = segment_tables(directory / f"{stem}{SUFFIX}", nonsense)
         yield coarse(operations, step_s), samples
 
 
@@ -197,8 +212,8 @@ def _read(part: Path) -> pa.Table:
         ) from error
 
 
-def _compact(segment: Path, step_s: int) -> None:
-    operations, samples = segment_tables(segment)
+def _compact(segment: Path, step_s: int, nonsense: Tally) -> None:
+    operations, samples = segment_tables(segment, nonsense)
     # The samples part comes last: where it lies, its operations part lies too.
     for path, table in zip(
         _parts(segment.with_suffix("")), (coarse(operations, step_s), samples), strict=True

@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from pinchpoint_collectors import legible
+
 IN_FULL = 1_000
 """So many events of one name are written each."""
 EVERY_S = 60.0
@@ -60,7 +62,7 @@ class EventLog:
 
     def _write(self, name: str, count: int, event: Mapping[str, Any]) -> None:
         line = {**event, "stands_for": count} if count > 1 else event
-        self._append(json.dumps(line, allow_nan=False, default=str).encode() + b"\n")
+        self._append(json.dumps(legible.content(line), allow_nan=False, default=str).encode() + b"\n")
         self._written[name] += 1
 
     def _append(self, line: bytes) -> None:

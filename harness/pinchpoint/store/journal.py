@@ -23,6 +23,7 @@ from typing import Any, Self
 
 import msgpack
 
+from pinchpoint_collectors import legible
 from pinchpoint_collectors.record import Sample
 
 MAGIC = b"pinchpoint journal 1\n"
@@ -99,7 +100,7 @@ class JournalWriter:
         known = self._series.get((host, metric, instance))
         if known is None:
             known = self._series[host, metric, instance] = len(self._series)
-            self._append(["series", known, host, metric, instance])
+            self._append(["series", known, *map(legible.text, (host, metric, instance))])
         return known
 
     def _append(self, record: list[Any]) -> None:

@@ -25,7 +25,9 @@ import pyarrow.parquet as pq
 
 from pinchpoint.errors import InputError
 from pinchpoint.store.order import NAMES, with_dictionaries
+from pinchpoint.store.possible import in_sql, possible_samples
 from pinchpoint.store.schema import SAMPLES_SCHEMA
+from pinchpoint_collectors.bounds import EARLIEST_NS, LATEST_NS, LONGEST_INTERVAL_S, Tally, is_placed
 
 if TYPE_CHECKING:
     import duckdb
@@ -62,13 +64,18 @@ _CHECKED = ds.ParquetFileFormat(
 
 
 class Unread:
-    """The samples of a run in groups of rows, each handed out once: when it may hold what is asked for."""
+    """The samples of a run in groups of rows, each handed out once: when it may hold what is asked for.
+
+    Attributes:
+        nonsense: what cannot be among those handed out, which is not measured there.
+    """
 
     def __init__(self, samples: Samples) -> None:
         self._samples = samples
         self._left: dict[_Bounds, list[int]] = {}
         for number, bounds in enumerate(_bounds(samples)):
             self._left.setdefault(bounds, []).append(number)
+        self.nonsense = Tally()
 
     def each(self, work: Callable[[pa.Table], _T], wanted: Wanted = ANY) -> Iterator[_T]:
         """What ``work`` makes of each group that may hold the series and was not handed out before.
@@ -87,7 +94,19 @@ class Unread:
         numbers = sorted(itertools.chain.from_iterable(self._left.pop(bounds) for bounds in found))
         if not numbers:
             return iter(())
-        return self._in_table(work) if isinstance(self._samples, pa.Table) else self._in_file(work, numbers)
+        return self._possible(work, numbers)
+
+    def _possible(self, work: Callable[[pa.Table], _T], numbers: Iterable[int]) -> Iterator[_T]:
+        def checked(table: pa.Table) -> tuple[_T, Tally]:
+            found = Tally()  # several threads are at it
+            return work(possible_samples(table, found)), found
+
+        in_table = isinstance(self._samples, pa.Table)
+        results = self._in_table(checked) if in_table else self._in_file(checked, numbers)
+        for result, found in results:
+            for one in found.found.values():
+                self.nonsense.add(one)
+            yield result
 
     def _in_table(self, work: Callable[[pa.Table], _T]) -> Iterator[_T]:
         def done(batch: pa.RecordBatch) -> _T:
@@ -208,7 +227,7 @@ def table(samples: Samples) -> pa.Table:
     if isinstance(samples, pa.Table):
         return samples
     try:
-        return samples.to_table()
+        return possible_samples(samples.to_table(), Tally())
     except (OSError, pa.ArrowException) as error:
         raise InputError(f"{samples.files[0]}: cannot be read: {error}") from error
 
@@ -252,10 +271,10 @@ def _spans(samples: Samples) -> Iterator[tuple[int, int, float]]:
         for number in range(file.num_row_groups):
             group = file.metadata.row_group(number)
             stamps, intervals = (_range(group.column(column).statistics) for column in columns)
-            if stamps and intervals:
+            if stamps and intervals and all(map(is_placed, stamps, intervals)):
                 yield *stamps, intervals[1]
             else:
-                yield from _spans(file.read_row_group(number))
+                yield from _spans(possible_samples(file.read_row_group(number), Tally()))
 
 
 def usual_interval_s(samples: Samples) -> float:
@@ -279,15 +298,29 @@ def show(samples: Samples, connection: duckdb.DuckDBPyConnection) -> None:
         return
     path = samples.files[0]
     found = Path(path).stat()
-    _read_once(path, found.st_mtime_ns, found.st_size)
-    connection.from_parquet(path).create_view("samples")
+    if not _read_once(path, found.st_mtime_ns, found.st_size):
+        connection.from_parquet(path).create_view("samples")
+        return
+    connection.from_parquet(path).create_view("stored_samples")
+    metrics = connection.execute("SELECT DISTINCT metric FROM stored_samples").fetchall()
+    known, value, weight = in_sql([metric for (metric,) in metrics])
+    connection.register("metric_bounds", known)
+    connection.execute(
+        "CREATE VIEW samples AS "  # noqa: S608 -- of our own numbers
+        f"SELECT stored_samples.* REPLACE ({value} AS value, {weight} AS weight) "
+        "FROM stored_samples JOIN metric_bounds USING (metric) "
+        f"WHERE interval_s BETWEEN 0 AND {LONGEST_INTERVAL_S} "
+        f"AND time_ns BETWEEN {EARLIEST_NS} AND {LATEST_NS}"
+    )
 
 
 @lru_cache(maxsize=4)
-def _read_once(path: str, changed_ns: int, size: int) -> None:  # noqa: ARG001 -- a file that changed is another
-    """Every page, as DuckDB heeds no checksum. Raises InputError."""
-    for _ in Unread(in_file(Path(path))).each(lambda _: None):
+def _read_once(path: str, changed_ns: int, size: int) -> bool:  # noqa: ARG001 -- a file that changed is another
+    """Every page, as DuckDB heeds no checksum; whether something in it cannot be. Raises InputError."""
+    unread = Unread(in_file(Path(path)))
+    for _ in unread.each(lambda _: None):
         pass
+    return bool(unread.nonsense.found)
 
 
 def _listed(schema: pa.Schema) -> str:

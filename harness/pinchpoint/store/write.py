@@ -21,6 +21,8 @@ from pinchpoint.store.coarse import step_s
 from pinchpoint.store.events import EventLog
 from pinchpoint.store.journal import JournalWriter
 from pinchpoint.store.schema import EVENTS, JOURNAL, MANIFEST, OPERATIONS, RUN_SCHEMA, SAMPLES
+from pinchpoint_collectors import legible
+from pinchpoint_collectors.bounds import sentences
 from pinchpoint_collectors.record import Sample
 
 LOCK = "lock"
@@ -47,7 +49,8 @@ def free_path(parent: Path, name: str, at_s: float | None = None) -> Path:
 def write_json(path: Path, content: object) -> None:
     """Write JSON so that a reader, or a kill, never meets half a file. Raises OSError."""
     partial = path.with_name(path.name + ".partial")
-    partial.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    text = json.dumps(legible.content(content), indent=1, allow_nan=False)
+    partial.write_text(f"{text}\n", encoding="utf-8")
     partial.replace(path)
 
 
@@ -104,7 +107,9 @@ class RunWriter:
     def compact(self) -> None:
         """Turn closed journal segments into Parquet parts."""
         with self._writing():
-            compact.compact_closed(self.journal, step_s(self.manifest, utc()))
+            found = compact.compact_closed(self.journal, step_s(self.manifest, utc()))
+        for sentence in sentences(found.found.values()):
+            self.warn(sentence)
 
     def finish(self, state: str) -> None:
         """Merge the journals into the run's two files and say so in the manifest."""
@@ -158,8 +163,10 @@ def what_is_kept(directory: Path, error: OSError | None = None) -> str:
 def finish(directory: Path, manifest: dict[str, Any], state: str, ended: str) -> None:
     """From journal to finished run; the journal goes only after all else is in place. Raises OSError."""
     journal = directory / JOURNAL
-    compact.merge(journal, directory / OPERATIONS, directory / SAMPLES, step_s(manifest, ended))
+    found = compact.merge(journal, directory / OPERATIONS, directory / SAMPLES, step_s(manifest, ended))
     manifest.update(state=state, ended=ended)
+    if said := sentences(found.found.values()):
+        manifest["warnings"] = [*(manifest.get("warnings") or ()), *said]
     write_json(directory / MANIFEST, manifest)
     shutil.rmtree(journal)
 

@@ -155,6 +155,46 @@ def test_a_bad_file_is_a_sentence(text: str, words: str, tmp_path: Path) -> None
     assert str(refused.value).startswith(f"{path}:")
 
 
+ONE = """published: 1
+title: t
+farms:
+  prod:
+    disks: [{tier: sql, host: sql1, role: log, latency: 2.8ms, iops: 187}]
+    sources: [{name: sites, count: 13534, duration: 19m28s, rate: 12.8/s, latency: 381ms}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("sane", "odd"),
+    [
+        ("2.8ms", "11h"),
+        ("iops: 187", "iops: 1e308"),
+        ("iops: 187", "iops: 1_000"),
+        ("iops: 187", "iops: 0x10"),
+        ("iops: 187", "iops: -1.87"),
+        ("iops: 187", "iops: .inf"),
+        ("iops: 187", "iops: .nan"),
+        ("iops: 187", f"iops: {'9' * 400}"),
+        ("iops: 187", f"iops: {'9' * 5000}"),
+        ("13534", "1_000"),
+        ("13534", "١٢"),
+        ("13534", "9" * 400),
+        ("12.8/s", "-1.87/s"),
+        ("12.8/s", "1_000/s"),
+        ("381ms", "400d"),
+        ("name: sites", 'name: "\\ud800"'),
+    ],
+)
+def test_a_figure_that_cannot_be_is_refused(tmp_path: Path, sane: str, odd: str) -> None:
+    """It has no other values beside it that it could be left out of; file, line and what is allowed."""
+    path = tmp_path / "report.yaml"
+    path.write_text(ONE, encoding="utf-8")
+    read_report(path)
+    path.write_text(ONE.replace(sane, odd), encoding="utf-8")
+    with pytest.raises(InputError, match=r"report.yaml:[56]: farms.prod.*"):
+        read_report(path)
+
+
 def test_the_command_prints_and_writes_json() -> None:
     """``analyse`` on a file: the same answer as text and as one JSON document; ``import`` takes it too."""
     done = run_cli("analyse", EXAMPLE)

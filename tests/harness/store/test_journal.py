@@ -129,7 +129,7 @@ from pinchpoint_collectors.record import Sample
 store = RunWriter(Path(sys.argv[1]), {"name": "p", "started": utc(), "ended": None,
     "phases": [{"name": "measure", "from": utc(), "to": None}], "warnings": []}, segment_s=0.2)
 for number in range(10_000):
-    store.samples([Sample(time.time_ns(), 1.0, "sql1", "cpu.busy_ratio", "", number)])
+    store.samples([Sample(time.time_ns(), 1.0, "sql1", "cpu.run_queue", "", number)])
     store.event("tick", number=number)
     print(number, flush=True)
     if number % 20 == 0:
@@ -186,7 +186,7 @@ def test_a_finished_run_lies_in_the_order_of_its_series(tmp_path: Path) -> None:
             writer.write_samples(
                 [sample(second, None if second == 7 else second / 3, name) for name in names]
                 + [
-                    Sample(second * SECOND + 5, 0.5, host, "cpu.busy_ratio", "", float(second))
+                    Sample(second * SECOND + 5, 0.5, host, "cpu.run_queue", "", float(second))
                     for host in ("sql1", "app1")
                 ]
             )
@@ -197,7 +197,7 @@ def test_a_finished_run_lies_in_the_order_of_its_series(tmp_path: Path) -> None:
     assert found.schema.equals(SAMPLES_SCHEMA)
     rows, before = found.to_pylist(), recorded.to_pylist()
     assert rows != before
-    assert [row["metric"] for row in rows] == ["cpu.busy_ratio"] * 40 + ["disk.write_latency_s"] * 80
+    assert [row["metric"] for row in rows] == ["cpu.run_queue"] * 40 + ["disk.write_latency_s"] * 80
     order = {"sql1": 1, "app1": 0}
     assert rows == sorted(before, key=lambda row: (row["metric"], row["instance"], order[row["host"]]))
 

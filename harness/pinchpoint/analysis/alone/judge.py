@@ -261,6 +261,7 @@ def _warnings(inputs: Inputs) -> Iterator[str]:
     yield from crawl_words(inputs)
     yield from stolen(inputs)
     yield from unknown_machines(inputs)
+    yield from inputs.samples.nonsense
 
 
 def _without_disks(inputs: Inputs) -> Iterator[str]:
