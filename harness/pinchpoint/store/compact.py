@@ -22,8 +22,7 @@ from pinchpoint.store.journal import SUFFIX, read_frames, segments
 from pinchpoint.store.order import by_series, with_dictionaries
 from pinchpoint.store.possible import possible_operations, possible_samples
 from pinchpoint.store.schema import OPERATIONS_SCHEMA, SAMPLES_SCHEMA
-from pinchpoint_collectors.bounds import Tally, is_placed
-from pinchpoint_collectors.bounds import nonsense as bounds_nonsense
+from pinchpoint_collectors import bounds
 from pinchpoint_collectors.record import Sample
 
 _COMPRESSION = "zstd"
@@ -32,8 +31,8 @@ _REPEATED_BYTES = 128_000
 """Values that come again within a group of rows are kept once, up to so many bytes of different ones."""
 
 
-def segment_tables(segment: Path, nonsense: Tally) -> tuple[pa.Table, pa.Table]:
-    """(operations, samples) of one segment; ``nonsense`` is told of what in it cannot be."""
+def segment_tables(segment: Path, nonsense: bounds.Tally) -> tuple[pa.Table, pa.Table]:
+    """(operations, samples) of one segment; ``nonsense`` counts its impossible values."""
     names: dict[int, tuple[str, str, str]] = {}
     operations: list[list[object]] = []
     columns: list[list[object]] = [[] for _ in SAMPLES_SCHEMA]
@@ -41,15 +40,17 @@ def segment_tables(segment: Path, nonsense: Tally) -> tuple[pa.Table, pa.Table]:
         match frame:
             case ["series", number, host, metric, instance]:
                 names[number] = (host, metric, instance)
-            case ["samples", time_ns, interval_s, ids, values, weights] if is_placed(time_ns, interval_s):
+            case ["samples", time_ns, interval_s, ids, values, weights] if bounds.is_placed(
+                time_ns, interval_s
+            ):
                 columns[0] += [time_ns] * len(ids)
                 columns[1] += [interval_s] * len(ids)
                 for position in range(3):
                     columns[2 + position] += [names[number][position] for number in ids]
-                columns[5] += values
-                columns[6] += weights
+                columns[5] += _floats(values)
+                columns[6] += _floats(weights)
             case ["samples", time_ns, interval_s, [first, *_], [value, *_], _]:
-                nonsense.add(bounds_nonsense(Sample(time_ns, interval_s, *names[first], value)))
+                nonsense.add(bounds.nonsense(Sample(time_ns, interval_s, *names[first], value)))
             case ["operations", rows]:
                 operations += rows
     rows = pa.table(
@@ -60,7 +61,12 @@ def segment_tables(segment: Path, nonsense: Tally) -> tuple[pa.Table, pa.Table]:
     return possible_operations(rows, nonsense), possible_samples(samples, nonsense)
 
 
-def compact_closed(directory: Path, step_s: int = 1) -> Tally:
+def _floats(values: list[float | None]) -> list[float | None]:
+    """Arrow takes no whole number beyond 2^53 for a float, such as a server's "no limit" of 2^63 - 1."""
+    return [None if value is None else float(value) for value in values]
+
+
+def compact_closed(directory: Path, step_s: int = 1) -> bounds.Tally:
     """Turn every segment that has a successor by the same writer into parts.
 
     Args:
@@ -69,12 +75,12 @@ def compact_closed(directory: Path, step_s: int = 1) -> Tally:
             until they are merged.
 
     Returns:
-        What cannot be in these segments, and is not measured in the parts.
+        The impossible values of these segments; they are not measured in the parts.
 
     Raises:
         OSError: a part cannot be written.
     """
-    found, nonsense = segments(directory), Tally()
+    found, nonsense = segments(directory), bounds.Tally()
     for segment, following in itertools.pairwise(found):
         if _writer(segment) == _writer(following):
             _compact(segment, step_s, nonsense)
@@ -83,7 +89,7 @@ def compact_closed(directory: Path, step_s: int = 1) -> Tally:
 
 def tables(directory: Path, step_s: int = 1) -> tuple[pa.Table, pa.Table]:
     """(operations, samples) of a whole journal folder, in memory; changes nothing."""
-    pairs = list(_pairs(directory, step_s, Tally()))
+    pairs = list(_pairs(directory, step_s, bounds.Tally()))
     return (
         pa.concat_tables([OPERATIONS_SCHEMA.empty_table(), *(pair[0] for pair in pairs)]),
         pa.concat_tables([SAMPLES_SCHEMA.empty_table(), *(pair[1] for pair in pairs)]),
@@ -93,7 +99,7 @@ def tables(directory: Path, step_s: int = 1) -> tuple[pa.Table, pa.Table]:
 def last_ns(directory: Path) -> int | None:
     """When the last thing in a journal folder was measured, UTC nanoseconds; None where it holds nothing."""
     found: list[int] = []
-    for operations, samples in _pairs(directory, 1, Tally()):
+    for operations, samples in _pairs(directory, 1, bounds.Tally()):
         if operations.num_rows:
             ends = pc.add(operations["time_s"], operations["interval_s"])
             found.append(round(pc.max(ends).as_py()) * 1_000_000_000)
@@ -102,13 +108,13 @@ def last_ns(directory: Path) -> int | None:
     return max(found, default=None)
 
 
-def merge(directory: Path, operations: Path, samples: Path, step_s: int = 1) -> Tally:
+def merge(directory: Path, operations: Path, samples: Path, step_s: int = 1) -> bounds.Tally:
     """Write a journal folder's content as the run's two files, each complete or not there. Raises OSError.
 
     Returns:
-        What cannot be in the segments that were left, and is not measured in the files.
+        The impossible values of the segments that were left; they are not measured in the files.
     """
-    nonsense = Tally()
+    nonsense = bounds.Tally()
     unfinished = [path.with_suffix(".parquet.partial") for path in (operations, samples)]
     with (
         _RowGroups(unfinished[0], OPERATIONS_SCHEMA, compression=_COMPRESSION) as operations_file,
@@ -189,7 +195,7 @@ class SampleGroups(_RowGroups):
         yield from (table.take(pa.array(rows)) for rows in by_series(table, _GROUP_ROWS))
 
 
-def _pairs(directory: Path, step_s: int, nonsense: Tally) -> Iterator[tuple[pa.Table, pa.Table]]:
+def _pairs(directory: Path, step_s: int, nonsense: bounds.Tally) -> Iterator[tuple[pa.Table, pa.Table]]:
     stems = {path.name.removesuffix(SUFFIX) for path in segments(directory)}
     stems |= {path.name.removesuffix(".samples.parquet") for path in directory.glob("*.samples.parquet")}
     for stem in sorted(stems):
@@ -212,7 +218,7 @@ def _read(part: Path) -> pa.Table:
         ) from error
 
 
-def _compact(segment: Path, step_s: int, nonsense: Tally) -> None:
+def _compact(segment: Path, step_s: int, nonsense: bounds.Tally) -> None:
     operations, samples = segment_tables(segment, nonsense)
     # The samples part comes last: where it lies, its operations part lies too.
     for path, table in zip(

@@ -23,7 +23,7 @@ def possible_samples(samples: pa.Table, nonsense: bounds.Tally) -> pa.Table:
 
     Args:
         samples: of ``SAMPLES_SCHEMA``, names as text or as dictionaries.
-        nonsense: is told of what cannot be.
+        nonsense: counts what cannot be.
     """
     if not samples.num_rows or _is_sane(samples):
         return samples
@@ -115,7 +115,7 @@ def _bounds(names: list[str]) -> npt.NDArray[np.float64]:
 
 
 def _count(rows: pa.Table, nonsense: bounds.Tally) -> None:
-    """Tell of rows that cannot be, by series: a file may be full of them."""
+    """Count rows that cannot be, by series: a file may be full of them."""
     rows = pa.table({name: rows[name].cast(pa.string()) for name in NAMES} | _others(rows))
     rows = rows.append_column("row", pa.array(np.arange(rows.num_rows)))
     each = rows.group_by(list(NAMES), use_threads=False).aggregate([("row", "min"), ("row", "count")])
@@ -140,7 +140,7 @@ def possible_operations(operations: pa.Table, nonsense: bounds.Tally) -> pa.Tabl
 
     Args:
         operations: of ``OPERATIONS_SCHEMA``, as a process wrote them.
-        nonsense: is told of what cannot be.
+        nonsense: counts what cannot be.
     """
     if not operations.num_rows:
         return operations
@@ -157,11 +157,11 @@ def possible_operations(operations: pa.Table, nonsense: bounds.Tally) -> pa.Tabl
     if pc.all(fine).as_py():
         return operations
     for row in operations.filter(pc.invert(fine)).to_pylist():
-        told = ", ".join(f"{name} {row[name]}" for name in ("time_s", "interval_s", *_COUNTS))
+        first = ", ".join(f"{name} {row[name]}" for name in ("time_s", "interval_s", *_COUNTS))
         of = f"{row['scenario']} {row['operation']}".strip()
         time_ns = (row["time_s"] or 0) * _NS
         allowed = "counts from 0, times from 1970 to 2200"
-        nonsense.add(bounds.Nonsense(str(row["worker"]), "operations", of, 1, told, allowed, time_ns))
+        nonsense.add(bounds.Nonsense(str(row["worker"]), "operations", of, 1, first, allowed, time_ns))
     return operations.filter(fine)
 
 

@@ -233,17 +233,12 @@ def table(samples: Samples) -> pa.Table:
 
 
 def holds_values(samples: Samples) -> bool:
-    """Whether any sample was measured: at least one value is not null.
+    """Whether any sample was measured: at least one value is not null, and can be.
 
     Raises:
         InputError: the file is damaged.
     """
-    if isinstance(samples, pa.Table):
-        return bool(samples["value"].null_count < samples.num_rows)
-    try:
-        return bool(samples.count_rows(filter=pc.field("value").is_valid()))
-    except (OSError, pa.ArrowException) as error:
-        raise InputError(f"{samples.files[0]}: cannot be read: {error}") from error
+    return any(Unread(samples).each(lambda table: table["value"].null_count < table.num_rows))
 
 
 def extent(samples: Samples) -> tuple[float, float] | None:
@@ -306,7 +301,7 @@ def show(samples: Samples, connection: duckdb.DuckDBPyConnection) -> None:
     known, value, weight = in_sql([metric for (metric,) in metrics])
     connection.register("metric_bounds", known)
     connection.execute(
-        "CREATE VIEW samples AS "  # noqa: S608 -- of our own numbers
+        "CREATE OR REPLACE VIEW samples AS "  # noqa: S608 -- of our own numbers
         f"SELECT stored_samples.* REPLACE ({value} AS value, {weight} AS weight) "
         "FROM stored_samples JOIN metric_bounds USING (metric) "
         f"WHERE interval_s BETWEEN 0 AND {LONGEST_INTERVAL_S} "

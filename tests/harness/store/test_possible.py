@@ -106,6 +106,14 @@ def test_every_way_to_read_a_file(tmp_path: Path) -> None:
     assert extent[1] - extent[0] == pytest.approx(20.0)
 
 
+def test_impossible_values_alone_measure_nothing(tmp_path: Path) -> None:
+    """A run whose every value is nonsense is not one that measured something, in a file or in memory."""
+    nonsense = [sample._replace(value=1e308) for sample in rows()]
+    for samples, measured in ((nonsense, False), ([*nonsense, *rows(1)], True)):
+        assert stored.holds_values(stored.in_file(in_a_file(tmp_path, samples))) is measured
+        assert stored.holds_values(table_of(samples)) is measured
+
+
 def operation(second: int, **odd: Any) -> list[Any]:
     row = {"time_s": AT // SECOND + second, "interval_s": 1.0, "worker": "generator1", "scenario": "orders"}
     row |= {"operation": "write", "outcome": "ok", "count": 3, "bytes": 10, "service": None}
@@ -149,6 +157,19 @@ def test_a_journal_that_is_read_while_it_grows(tmp_path: Path) -> None:
     operations, samples = journal_tables(run / JOURNAL)
     assert (samples["value"].null_count, operations.num_rows) == (7, 2)
     assert not compact_closed(run / JOURNAL).found  # the only segment is not closed
+
+
+def test_a_whole_number_beyond_what_floats_count(tmp_path: Path) -> None:
+    """A server's "no limit" of 2^63 - 1 bytes ends no run; nor does 2^64 - 1, which no bytes are."""
+    writer = RunWriter(tmp_path / "run", {"started": "2025-11-20T09:00:00.000Z"})
+    most = [
+        Sample(AT, 1.0, "sql1", metric, "", value)
+        for metric, value in (("db.memory_limit_bytes", 2**63 - 1), ("mem.total_bytes", 2**64 - 1))
+    ]
+    writer.samples(most)
+    writer.finish("finished")
+    rows = stored.table(open_run(tmp_path / "run").samples).sort_by("metric").to_pylist()
+    assert [row["value"] for row in rows] == [2.0**63, None]
 
 
 def test_halves_of_characters_are_written_whole(tmp_path: Path) -> None:
