@@ -42,7 +42,7 @@ def some_samples(seed: int, count: int = 4000) -> pa.Table:
         "host": host,
         "metric": metric,
         "instance": np.where(metric == "cpu.busy_ratio", "", random.choice(["sda", "sdb"], count)),
-        "value": pa.array(random.uniform(0, 9, count), mask=random.random(count) < 0.2),
+        "value": pa.array(random.uniform(0, 1, count), mask=random.random(count) < 0.2),
         "weight": pa.array(random.integers(0, 5, count).astype(float), mask=~weighted),
     }
     columns["time_ns"] = columns["time_ns"].astype(np.int64)
