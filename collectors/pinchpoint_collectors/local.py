@@ -38,6 +38,7 @@ class LocalKind:
 
     name = "local"
     options = frozenset({"process", "port"})
+    public = options
 
     def machine(self, _watch: Watch) -> str:
         """All local watches are about this machine."""

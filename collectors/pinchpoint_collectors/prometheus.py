@@ -43,6 +43,7 @@ class PrometheusKind:
 
     name = "prometheus"
     options = frozenset({"url", "instance", "labels", "token", "user", "password", "ca"})
+    public = frozenset({"url", "instance", "labels", "user", "ca"})
 
     def machine(self, watch: Watch) -> str:
         """One exporter of one server."""

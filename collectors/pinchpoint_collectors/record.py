@@ -144,6 +144,8 @@ class Kind(Protocol):
     name: str
     options: frozenset[str]
     """The option names farm.yaml may give besides ``kind``."""
+    public: frozenset[str]
+    """Those of them whose values may be shown in files and messages; the value of any other is a secret."""
 
     def machine(self, watch: Watch) -> str:
         """The machine a watch is about: watches with the same answer share one collector (one reading)."""

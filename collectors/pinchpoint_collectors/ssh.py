@@ -52,6 +52,7 @@ class SshKind:
 
     name = "ssh"
     options = ssh.OPTIONS | {"interval", "process", "sysstat"}
+    public = ssh.PUBLIC | {"interval", "process", "sysstat"}
 
     def machine(self, watch: Watch) -> str:
         """Watches of one address are about one machine."""

@@ -244,7 +244,7 @@ def _options(endpoints: dict[str, dict[str, str]], tier: str, host: str, collect
     own = dict(collect.options)
     here = f"tiers.{tier}.hosts.{host}.collect.{collect.kind}"
     if "endpoint" not in collector_kinds.kind(collect.kind).options:
-        values, unfit = filled(own, os.environ)
+        values, unfit = filled(own, os.environ, collector_kinds.kind(collect.kind).public)
         if unfit:
             raise InputError(*(f"{here}.{key}: {why}" for key, why in unfit.items()))
         return values

@@ -9,9 +9,9 @@ from typing import Any
 
 from pinchpoint.live import LiveFarm
 from pinchpoint.loadgen.assignment import Assignment
-from pinchpoint.plan import Farm, Plan, redacted
-from pinchpoint.plan.redact import HIDDEN
+from pinchpoint.plan import Farm, Plan
 from pinchpoint.preflight import Connected
+from pinchpoint.redact import masked_value
 from pinchpoint.store.write import utc
 from pinchpoint_collectors.linux.inventory import machine_id
 
@@ -58,7 +58,7 @@ def first_manifest(
         # Somebody else may set the pace: who scrapes the host.
         told = (inventory.get("scrape_interval_s") for inventory in found.values())
         intervals_s.append(next((seconds for seconds in told if seconds), INTERVAL_S))
-        for host, inventory in found.items():
+        for host, inventory in masked_value(found).items():
             known = hosts.setdefault(host, {})
             missing = [*known.get("not_measured", ()), *inventory.get("not_measured", ())]
             known |= {**inventory, "not_measured": missing}  # a host may have several collectors
@@ -68,9 +68,9 @@ def first_manifest(
         "seed": plan.seed,
         "started": utc(),
         "ended": None,
-        "plan": plan.to_json(),
+        "plan": plan.shown(),
         "farm": shown_farm(farm),
-        "endpoints": dict(endpoints),
+        "endpoints": masked_value(endpoints),
         "phases": [],
         "versions": {"python": platform.python_version(), **{name: version(name) for name in _DISTRIBUTIONS}},
         "hosts": hosts,
@@ -82,7 +82,7 @@ def first_manifest(
             for connected, interval_s in zip(collectors, intervals_s, strict=True)
         ],
         "content": live.content,
-        "warnings": [*live.warnings, *_said_of(endpoints)],
+        "warnings": masked_value([*live.warnings, *_said_of(endpoints)]),
     }
 
 
@@ -99,7 +99,4 @@ def _said_of(endpoints: Mapping[str, Any]) -> list[str]:
 
 def shown_farm(farm: Farm) -> dict[str, Any]:
     """The farm without secrets; a user's command may hold one anywhere."""
-    content = redacted(farm.to_json())
-    for allowed in content.get("prove", {}).values():
-        allowed.update(slower=HIDDEN, restore=HIDDEN)
-    return content
+    return farm.shown()

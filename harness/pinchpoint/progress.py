@@ -13,6 +13,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from pinchpoint.redact import masked
 from pinchpoint.report import units
 from pinchpoint_collectors.record import Sample
 
@@ -95,7 +96,7 @@ class Progress:
 
     def say(self, sentence: str) -> None:
         """One line for the person who waits."""
-        self._console.print(Text(sentence), soft_wrap=True)
+        self._console.print(Text(masked(sentence)), soft_wrap=True)
 
     def watch(self, hosts: dict[str, set[str]]) -> None:
         """Start to show the board; ``hosts`` maps each host to its instances of interest."""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from .contract import Endpoint
 from .errors import EndpointUnreachable
-
-_SECRET_OPTIONS = ("password", "token")
 
 
 def place(endpoint: Endpoint) -> str:
@@ -15,8 +13,10 @@ def place(endpoint: Endpoint) -> str:
     if "://" not in endpoint.url:
         return f"endpoint {endpoint.name} ({endpoint.url})"
     parts = urlsplit(endpoint.url)
-    after_user = parts.netloc.rpartition("@")[2]
-    return f"endpoint {endpoint.name} ({after_user or parts.query})"  # a data source's name is in the query
+    where = parts.netloc.rpartition("@")[2]
+    if not where:  # the query names a data source; no more of it is shown
+        where = "&".join(part for part in parts.query.split("&") if part.lower().startswith("dsn="))
+    return f"endpoint {endpoint.name} ({where})"
 
 
 def within(endpoint: Endpoint, inside: str) -> str:
@@ -26,12 +26,13 @@ def within(endpoint: Endpoint, inside: str) -> str:
 
 
 def without_secrets(text: str, endpoint: Endpoint) -> str:
-    """What a server said, with the endpoint's password and token, in every spelling, replaced by ``***``."""
-    secrets = {endpoint.options.get(name, "") for name in _SECRET_OPTIONS}
+    """What a server said, with the endpoint's secrets, as they are and as a URL has them, as ``***``."""
+    secrets = {value for name, value in endpoint.options.items() if name not in endpoint.public}
     if "://" in endpoint.url:
         user_and_password = urlsplit(endpoint.url).netloc.rpartition("@")[0]
         secrets |= {user_and_password.partition(":")[2]}
-    for secret in sorted(secrets | {unquote(each) for each in secrets}, key=len, reverse=True):
+    secrets |= {unquote(each) for each in secrets} | {quote(each, safe="") for each in secrets}
+    for secret in sorted(secrets, key=len, reverse=True):
         text = text.replace(secret, "***") if secret else text
     return text
 

@@ -62,11 +62,13 @@ class Endpoint:
         name: ``sql``, ``nosql``, ``sharepoint``, ``search``, ``files``.
         url: where it is; for ``files`` an absolute path.
         options: the other keys of the entry (``auth``, ``user``, ``password``, ``token``, ``kind``, ...).
+        public: those of them whose values may be shown; the value of any other is a secret.
     """
 
     name: str
     url: str
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    public: frozenset[str] = frozenset()
 
 
 class Record(Protocol):

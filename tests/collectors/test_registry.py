@@ -43,6 +43,7 @@ class TwoNumbers:
 
     name = "two-numbers"
     options = frozenset({"address"})
+    public = options
 
     def __init__(self) -> None:
         self._hosts: list[str] = []

@@ -48,6 +48,7 @@ class AgentKind:
 
     name = "agent"
     options = ssh.OPTIONS | {"command", "folder"}
+    public = ssh.PUBLIC | {"folder"}
 
     def machine(self, watch: Watch) -> str:
         """Watches of one address are about one machine."""

@@ -36,6 +36,7 @@ class ServerKind(ABC):
     counts_files = False
 
     options = frozenset({"endpoint", "user", "password"})
+    public = frozenset({"endpoint", "user"})
 
     def machine(self, watch: Watch) -> str:
         """The server's address: hosts that name one server share one connection."""
@@ -81,6 +82,7 @@ class NodeKind(ServerKind):
     """
 
     options = ServerKind.options | {"address"}
+    public = ServerKind.public | {"address"}
 
     def connect(self, watches: Sequence[Watch]) -> Collector:
         """As ``ServerKind.connect``."""

@@ -18,6 +18,8 @@ from pinchpoint_collectors.errors import CollectorError, OptionError
 
 OPTIONS = frozenset({"address", "user", "port", "identity", "config"})
 """The keys of a ``collect`` entry that say where a host is."""
+PUBLIC = frozenset({"address", "user", "port", "identity", "config"})
+"""Those of them whose values may be shown."""
 
 CONNECT_TIMEOUT_S = 10
 ALIVE_INTERVAL_S = 5

@@ -17,6 +17,7 @@ from pinchpoint_collectors.windows.openssh import SshLink
 from pinchpoint_collectors.windows.options import (
     OF_TIER,
     OPTIONS,
+    PUBLIC,
     WinRm,
     interval_s,
     sought,
@@ -33,6 +34,7 @@ class WindowsKind:
 
     name = KIND
     options = OPTIONS
+    public = PUBLIC
 
     def machine(self, watch: Watch) -> str:
         """Watches of one address are about one machine."""

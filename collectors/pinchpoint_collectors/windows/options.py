@@ -24,6 +24,11 @@ OPTIONS = (
     frozenset({"address", "transport", "user", "port", "interval", "sql_server", *OF_TIER}) | _WINRM | _SSH
 )
 """The keys of a ``collect`` entry."""
+PUBLIC = frozenset(
+    {"address", "transport", "user", "port", "interval", "sql_server", "process", "service"}
+    | {"auth", "tls", "ca", "cert_validation", "configuration", "identity", "config"}
+)
+"""Those of them that may be shown: a command line may hold a password."""
 
 
 @dataclass(frozen=True, slots=True)

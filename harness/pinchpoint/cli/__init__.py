@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import errno
+import io
 import os
 import sys
 import traceback
@@ -15,6 +16,7 @@ import click
 from pinchpoint.cli.output import outlive_readers
 from pinchpoint.errors import ExitStatus, PinchpointError
 from pinchpoint.interrupts import Interrupted
+from pinchpoint.redact import masked
 
 COMMANDS = (
     "demo",
@@ -90,10 +92,12 @@ def _status() -> int:
         # Commands return nothing or an exit status; click itself exits only for --help and --version.
         return int(pinchpoint.main(standalone_mode=False) or ExitStatus.FINE)
     except PinchpointError as error:
-        click.echo(str(error), err=True)  # its lines begin with FILE:LINE, as compilers' do
+        click.echo(masked(str(error)), err=True)  # its lines begin with FILE:LINE, as compilers' do
         return error.exit_status
     except click.ClickException as error:
-        error.show()
+        usage = io.StringIO()
+        error.show(file=usage)
+        click.echo(masked(usage.getvalue()), nl=False, err=True)
         return ExitStatus.BAD_INPUT
     except (Interrupted, KeyboardInterrupt, click.Abort):
         click.echo("interrupted", err=True)
@@ -104,14 +108,14 @@ def _status() -> int:
 
 def _failed(error: Exception) -> int:
     if os.environ.get("PINCHPOINT_DEBUG"):
-        traceback.print_exception(error)
+        click.echo(masked("".join(traceback.format_exception(error))), err=True)
     if isinstance(error, OSError) and error.errno in _REFUSED:
         # What the system refuses is the place's fault, wherever we met it; the place is named.
         place = f"{os.fsdecode(error.filename)}: " if error.filename else ""
-        click.echo(f"{place}{error.strerror}; {_REFUSED[error.errno]}", err=True)
+        click.echo(masked(f"{place}{error.strerror}; {_REFUSED[error.errno]}"), err=True)
         return ExitStatus.ENVIRONMENT
     click.echo(
-        f"internal error: {type(error).__name__}: {error}. This is a fault of Pinchpoint, "
+        f"internal error: {type(error).__name__}: {masked(str(error))}. This is a fault of Pinchpoint, "
         "not of your input; PINCHPOINT_DEBUG=1 shows where it happened",
         err=True,
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import click
@@ -21,6 +21,7 @@ from pinchpoint.loadgen.load import make_scenario, planned_scenarios
 from pinchpoint.plan import Plan, expand_all, guard, load
 from pinchpoint.preflight import Check
 from pinchpoint.preflight_collectors import Proof
+from pinchpoint.redact import masked
 from pinchpoint.report import units
 
 SCHEMA = "pinchpoint.check/1"
@@ -47,6 +48,8 @@ def check(plan_file: Path, farm_file: Path, out: Path, *, as_json: bool) -> int:
         collectors, proofs = preflight_collectors.prove(farm, live.watches)
         checks += collectors
     fine = all(entry.ok for entry in checks) and all(proof.outcome != "failed" for proof in proofs)
+    checks = [replace(entry, found=masked(entry.found)) for entry in checks]
+    proofs = [replace(proof, found=masked(proof.found)) for proof in proofs]
     click.echo(_document(checks, proofs, fine=fine) if as_json else "\n".join(_lines(checks, proofs)))
     return ExitStatus.FINE if fine else ExitStatus.ENVIRONMENT
 

@@ -28,7 +28,7 @@ from pinchpoint.fit.stores.record import Store
 from pinchpoint.fit.stores.section import store_section
 from pinchpoint.fit.stores.valkey_info import Info, is_info, read_infos
 from pinchpoint.imports import open_source
-from pinchpoint.plan.redact import redacted_text
+from pinchpoint.redact import redacted_text, redacted_word, remember_url
 
 _NEEDED = (
     "needed: two CSV exports of pg_stat_statements, one of the Query Store, postgresql://USER@HOST/DATABASE; "
@@ -103,6 +103,8 @@ def fit(
         InputError: a source cannot be used; the message names it and says what is needed.
         FarmUnavailable: a server cannot be reached.
     """
+    for source in sources:
+        remember_url(source)
     given = _sorted(sources, over_s, tell)
     stores = given.all_stores()
     if not given.snapshots and not stores:
@@ -158,6 +160,10 @@ def _sorted(sources: Sequence[str], over_s: float, tell: Callable[[str], None]) 
             raise InputError(
                 f"--from: {redacted_text(source)}: no server of that kind can be watched; allowed: "
                 f"postgresql, {', '.join(live_store.SCHEMES)}; of others give exports"
+            )
+        elif "@" in source and not path.exists():  # of a mistyped URL no more is shown than of a URL
+            raise InputError(
+                f"--from: {redacted_word(source)}: there is no such file, and it is no URL; {_NEEDED}"
             )
         elif path.is_dir():
             given.stores.append(recorded_store.store(path))

@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import dict_row
 
 from pinchpoint.errors import FarmUnavailable, InputError
 from pinchpoint.fit.snapshots import Snapshot
 from pinchpoint.fit.tables import DATABASE, IO, STATEMENTS, WAL
-from pinchpoint.plan.redact import redacted_text
+from pinchpoint.redact import redacted_text
 
 SCHEMES = ("postgresql://", "postgres://")
 _CONNECT_S = 5
@@ -41,6 +42,13 @@ def watched(url: str, over_s: float, tell: Callable[[str], None]) -> list[Snapsh
         InputError: it has no statistics of statements, or keeps none.
     """
     shown = redacted_text(url)
+    try:
+        conninfo_to_dict(url)
+    except psycopg.ProgrammingError as error:  # it quotes parts of the url
+        raise InputError(
+            f"--from: {shown}: the url cannot be read; in a password write %25 for '%', %2F for '/', "
+            "%40 for '@'"
+        ) from error
     try:
         with psycopg.connect(url, autocommit=True, connect_timeout=_CONNECT_S) as connection:
             before = _snapshots(connection, shown)

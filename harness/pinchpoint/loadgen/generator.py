@@ -31,6 +31,7 @@ from pinchpoint.loadgen.locustfile import Locustfile
 from pinchpoint.loadgen.locusts import LocustLoad
 from pinchpoint.loadgen.recorder import Recorder, Seconds
 from pinchpoint.loadgen.users import ScenarioLoad
+from pinchpoint.redact import masked, masked_value
 from pinchpoint_collectors.linux.cgroups import CpuCaps
 from pinchpoint_collectors.linux.files import read_text
 from pinchpoint_collectors.record import Sample
@@ -129,7 +130,7 @@ class Generator:
         given, seed = work.scenarios[name], scenario_seed(work.seed, name)
 
         def event(event: str, **fields: Any) -> None:
-            self._link.say(type="event", event=event, scenario=name, **fields)
+            self._link.say(type="event", event=event, scenario=name, **masked_value(fields))
 
         rank, workers = work.ranks.get(name, (work.worker, work.workers))
         scenario = make_scenario(name, given, work.endpoints, work.seed, rank, workers, event)
@@ -222,9 +223,9 @@ def say_failed(link: Link, error: BaseException) -> None:
     """Tell the controller why this generator cannot go on: the farm's fault, or the evidence's end."""
     match error:
         case ScenarioError() | InputError():
-            link.say(type="failed", kind="environment", why=str(error))
+            link.say(type="failed", kind="environment", why=masked(str(error)))
         case OSError():
             why = f"its journal cannot be written: {error.strerror or error}"
-            link.say(type="failed", kind="recorder", why=why)
+            link.say(type="failed", kind="recorder", why=masked(why))
         case _:
-            link.say(type="failed", kind="recorder", why=f"{type(error).__name__}: {error}")
+            link.say(type="failed", kind="recorder", why=masked(f"{type(error).__name__}: {error}"))

@@ -10,8 +10,8 @@ from pinchpoint.plan.load import expand_all, load, load_farm, load_plan
 from pinchpoint.plan.load_model import Burst, Closed, Load, Open, Ramp, Soak, Steps
 from pinchpoint.plan.plan import Measure, Objective, Phases, Plan, ScenarioPlan, ending_scenarios
 from pinchpoint.plan.prove import CPU, ENDPOINT, Allowed
-from pinchpoint.plan.redact import redacted, redacted_text
 from pinchpoint.plan.stop_rule import StopRule
+from pinchpoint.redact import redacted, redacted_text
 
 __all__ = [
     "CPU",

@@ -11,19 +11,22 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from pinchpoint.plan.expand import check_url, check_variables
 from pinchpoint.plan.problems import Unfit, listed, quoted
 from pinchpoint.plan.record import FileContext, Record, resolved
-from pinchpoint.plan.redact import redacted_text
+from pinchpoint.redact import Public, Url, redacted_text
 
 
 class EndpointSpec(Record):
     """One entry of ``endpoints``.
+
+    A text of it is secret unless its type says otherwise: see ``Record.hides_texts``.
 
     Attributes:
         url: where it is; for ``files`` a folder.
     """
 
     endpoint: ClassVar[str]
+    hides_texts = True
 
-    url: str = Field(description="the endpoint's URL", repr=False)
+    url: Url = Field(description="the endpoint's URL", repr=False)
 
     @field_validator("*")
     @classmethod
@@ -58,8 +61,8 @@ _CREDENTIALS: Mapping[str, tuple[str, ...]] = {
 class SiteEndpoint(EndpointSpec):
     """A site that may want a login: ``auth`` and the options of ``_CREDENTIALS``."""
 
-    auth: str = "none"
-    user: str | None = None
+    auth: Public = "none"
+    user: Public | None = None
     password: str | None = Field(default=None, repr=False)
     token: str | None = Field(default=None, repr=False)
     cookies: str | None = Field(default=None, repr=False)
@@ -111,10 +114,10 @@ class SearchEndpoint(EndpointSpec):
 
     endpoint = "search"
 
-    url: str = Field(default="", description="the URL of the service, or of the index", repr=False)
+    url: Url = Field(default="", description="the URL of the service, or of the index", repr=False)
     kind: Literal["pinchpoint", "opensearch", "none"] = "pinchpoint"
-    pipeline: str | None = None
-    user: str | None = None
+    pipeline: Public | None = None
+    user: Public | None = None
     password: str | None = Field(default=None, repr=False)
     token: str | None = Field(default=None, repr=False)
     api_key: str | None = Field(default=None, repr=False)
@@ -157,8 +160,8 @@ class FilesEndpoint(EndpointSpec):
 
     endpoint = "files"
 
-    url: str = Field(alias="path", description="the path of a folder of documents, or smb://HOST/SHARE")
-    user: str | None = None
+    url: Url = Field(alias="path", description="the path of a folder of documents, or smb://HOST/SHARE")
+    user: Public | None = None
     password: str | None = Field(default=None, repr=False)
 
     @field_validator("url")
@@ -204,12 +207,12 @@ class CrawlerEndpoint(EndpointSpec):
     endpoint = "crawler"
 
     auth: Literal["negotiate", "ntlm", "kerberos", "credssp", "basic"] | None = None
-    user: str | None = None
+    user: Public | None = None
     password: str | None = Field(default=None, repr=False)
-    configuration: str | None = Field(default=None, min_length=1)
-    ca: str | None = None
+    configuration: Public | None = Field(default=None, min_length=1)
+    ca: Public | None = None
     key: str | None = None
-    known_hosts: str | None = None
+    known_hosts: Public | None = None
 
     @field_validator("url")
     @classmethod

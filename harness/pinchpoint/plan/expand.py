@@ -6,13 +6,14 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 from urllib.parse import quote, urlsplit
 
 from pinchpoint.addresses import LONGEST_NAME_BYTES, can_be_looked_up, is_host
 from pinchpoint.errors import InputError
 from pinchpoint.plan.problems import Unfit, nearest, quoted
-from pinchpoint.plan.redact import redacted_text
+from pinchpoint.plan.record import field_type
+from pinchpoint.redact import NO_AT_IN_PATH, is_public, redacted_text, remember, remember_login, remember_url
 from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.databases.odbc import address as odbc
 from pinchpoint_scenarios.storage_probe.scenario import DISK
@@ -33,6 +34,7 @@ _FORMS = {"odbc": "odbc:///?dsn=NAME"}
 _SEVERAL = ("postgresql", "cassandra", "scylla", "mongodb")
 """Schemes whose URL may name several hosts, with commas between them."""
 _ENCODED = "in a password write %2F for '/', %40 for '@'"
+_BARE_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
@@ -67,11 +69,45 @@ def expanded(
             values[key] = _url(name, text, environ) if key == "url" else _text(text, environ)
         except Unfit as why:
             unfit[key] = why
-    return Endpoint(name, values.pop("url", ""), values), unfit
+    public = _public(name, values)
+    _remember(values, public)
+    return Endpoint(name, values.pop("url", ""), values, public), unfit
 
 
-def filled(given: Mapping[str, Any], environ: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, Unfit]]:
-    """Options whose texts are taken as they are, ``${ENV}`` filled in; what is wrong with each key."""
+def _public(name: str, values: Mapping[str, str]) -> frozenset[str]:
+    """The options of an endpoint that may be shown."""
+    from pinchpoint.plan.endpoints import Endpoints, EndpointSpec  # noqa: PLC0415 -- it checks URLs by this module
+
+    if name.startswith(DISK):
+        return frozenset(values)  # a folder of this machine
+    field = Endpoints.model_fields.get(name)
+    kinds = get_args(field.annotation) if field else ()
+    return frozenset(
+        option
+        for kind in kinds
+        if isinstance(kind, type) and issubclass(kind, EndpointSpec)
+        for option in values
+        if is_public(field_type(kind, option))
+    )
+
+
+def _remember(values: Mapping[str, str], public: frozenset[str]) -> None:
+    """Let no message of this process show what is secret of an endpoint, or of a collector's options."""
+    for key, value in values.items():
+        if key == "url":
+            remember_url(value)
+        elif key not in public:
+            remember(value)
+            remember_login(values.get("user", ""), value)
+
+
+def filled(
+    given: Mapping[str, Any], environ: Mapping[str, str], public: frozenset[str] = frozenset()
+) -> tuple[dict[str, Any], dict[str, Unfit]]:
+    """Options whose texts are taken as they are, ``${ENV}`` filled in; what is wrong with each key.
+
+    ``public`` names those that may be shown.
+    """
     values: dict[str, Any] = {}
     unfit: dict[str, Unfit] = {}
     for key, value in given.items():
@@ -79,6 +115,7 @@ def filled(given: Mapping[str, Any], environ: Mapping[str, str]) -> tuple[dict[s
             values[key] = _text(value, environ) if isinstance(value, str) else value
         except Unfit as why:
             unfit[key] = why
+    _remember({key: value for key, value in values.items() if isinstance(value, str)}, public)
     return values, unfit
 
 
@@ -109,6 +146,10 @@ def check_url(name: str, url: str) -> None:
         _check_odbc(name, url, allowed)
     else:
         _check_hosts(url, allowed)
+    if _ends_later(url):
+        raise Unfit(f"{shown} has an '@' behind its host", f"allowed: {scheme}://HOST; {_ENCODED}")
+    if _BARE_PERCENT.search(_netloc(url).rpartition("@")[0]):  # a driver would quote it
+        raise Unfit(f"{shown} has a '%' that encodes nothing", "in a password write %25 for '%'")
 
 
 def _check_hosts(url: str, allowed: str) -> None:
@@ -132,6 +173,13 @@ def _check_hosts(url: str, allowed: str) -> None:
                 f"{allowed}; 1 to 63 bytes before, between and after the dots of a name, "
                 f"{LONGEST_NAME_BYTES} in all; {_ENCODED}",
             )
+
+
+def _ends_later(url: str) -> bool:
+    """Whether what stands before the first '/' is no host but the begin of a password."""
+    scheme, _, rest = url.partition("://")
+    path = rest.partition("/")[2] if "/" in rest else rest.partition("?")[2]
+    return scheme in NO_AT_IN_PATH and "@" in path
 
 
 def _no_host(found: str, allowed: str) -> Unfit:
@@ -175,7 +223,8 @@ def _url(name: str, text: str, environ: Mapping[str, str]) -> str:
         folder = Path(_text(text, environ))
         if not folder.is_absolute():
             raise Unfit(
-                f"the path {quoted(str(folder))}", "allowed: an absolute path once variables are filled in"
+                f"the path {quoted(text)} is not absolute once its variables are filled in",
+                "allowed: an absolute path",
             )
         return str(folder)
     scheme, separator, rest = text.partition("://")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
@@ -11,8 +12,12 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from pinchpoint.plan.problems import ABSENT, Path, Problem, Unfit, inside, listed, nearest
-from pinchpoint.plan.redact import is_secret, redacted_text
+from pinchpoint.plan.record import Record
 from pinchpoint.plan.units import found
+from pinchpoint.redact import NOT_SHOWN, is_public, is_secret, redacted_word
+
+_FIGURE = re.compile(r"-?\d{1,6}(\.\d{1,6})?\s?%?")
+"""What a field that is no secret may show of itself, in a record that has secrets."""
 
 
 def explain(error: ValidationError, model: type[BaseModel], data: object, under: Path = ()) -> list[Problem]:
@@ -35,6 +40,8 @@ def _problem(detail: ErrorDetails, model: type[BaseModel], data: object, under: 
     path, annotations = _trace(model, detail["loc"], data)
     here = (*under, *path)
     given = _at(data, path)
+    is_figure = all(is_public(kind) for kind in annotations) and _FIGURE.fullmatch(str(given))
+    secret = _is_secret(model, path, data) and not is_figure
     cause = ctx.get("error")
     if isinstance(cause, Unfit):
         return Problem(here, cause.found, cause.allowed, cause.nearest)
@@ -43,7 +50,9 @@ def _problem(detail: ErrorDetails, model: type[BaseModel], data: object, under: 
     if kind in {"value_error", "assertion_error"}:
         return Problem(here, str(cause))
     allowed = _ALLOWED[kind](ctx) if kind in _ALLOWED else detail["msg"]
-    return Problem(here, f"found {_shown(here, given)}", allowed, _nearest_literal(kind, ctx, given))
+    near = _nearest_literal(kind, ctx, given)
+    shown = NOT_SHOWN if secret and near is None else _shown(here, given)
+    return Problem(here, f"found {shown}", allowed, near)
 
 
 def _name_problem(detail: ErrorDetails, model: type[BaseModel], data: object, under: Path) -> Problem:
@@ -109,8 +118,20 @@ def _tag_problem(here: Path, field: str, annotations: Sequence[Any], given: obje
 
 def _shown(here: Path, value: object) -> str:
     if here and is_secret(str(here[-1])):
-        return "a value (not shown)"
-    return redacted_text(found(value))
+        return NOT_SHOWN
+    return found(redacted_word(value) if isinstance(value, str) else value)
+
+
+def _is_secret(model: type[BaseModel], path: Path, data: object) -> bool:
+    """Whether what stands at a place of the file may be a secret: the record there hides its texts.
+
+    A value that does not fit its type may be one that belongs to another field.
+    """
+    return any(
+        isinstance(kind, type) and issubclass(kind, Record) and kind.hides_texts
+        for length in range(len(path))
+        for kind in _flat(_trace(model, path[:length], data)[1])
+    )
 
 
 def _at(data: object, path: Path) -> object:

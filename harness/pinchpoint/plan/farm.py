@@ -21,6 +21,7 @@ from pydantic import (
 from pinchpoint.plan import units
 from pinchpoint.plan.embedded import Embedded
 from pinchpoint.plan.endpoints import Endpoints
+from pinchpoint.plan.hosts import public_options
 from pinchpoint.plan.prices import Prices
 from pinchpoint.plan.problems import Unfit, nearest, quoted
 from pinchpoint.plan.prove import Allowed
@@ -33,6 +34,7 @@ from pinchpoint.plan.record import (
     Record,
     only_one,
 )
+from pinchpoint.redact import hidden, redacted_value
 from pinchpoint_infra.catalogue import profile
 
 _DEVICE = re.compile(r"[\w/][\w/.:+@#=!~, \\-]*")
@@ -202,6 +204,14 @@ class Collect(Record):
     def options(self) -> dict[str, Any]:
         """The other keys of the entry."""
         return dict(self.model_extra or {})
+
+    def shown(self) -> dict[str, Any]:
+        """As ``Record.shown``: an option that its kind does not declare as public is a secret."""
+        public = {"kind", "required", *public_options(self.kind)}
+        return {
+            key: redacted_value(value) if key in public else hidden(value)
+            for key, value in self.to_json().items()
+        }
 
 
 class Host(Record):

@@ -7,6 +7,7 @@ from typing import Any
 
 from pinchpoint.plan.document import Document
 from pinchpoint.plan.problems import Path, Problem, listed, nearest, unknown_at
+from pinchpoint.redact import NOT_SHOWN, redacted_word
 from pinchpoint_collectors import registry as collectors
 from pinchpoint_collectors.databases.server_kind import ServerKind
 from pinchpoint_collectors.errors import CollectorError, OptionError
@@ -48,6 +49,11 @@ def _is_managed(farm: Document, place: Path) -> bool:
     return any(kind.counts_files for kind in asked) and len(asked) == len(kinds)
 
 
+def public_options(kind: str) -> frozenset[str]:
+    """The options of a kind of collector whose values may be shown; of an unknown kind none."""
+    return collectors.kind(kind).public if kind in collectors.names() else frozenset()
+
+
 def check_collectors(farm: Document, place: Path) -> Iterator[Problem]:
     """Each of a kind that exists, with options that kind takes."""
     entries = farm.at(*place, "collect")
@@ -78,10 +84,23 @@ def _check_options(here: Path, kind: str, entry: Mapping[str, Any]) -> Iterator[
     choosy = collectors.kind(kind)
     if not isinstance(choosy, Choosy):
         return
+    public = choosy.public
     try:
         choosy.check_options(Watch("", "", options={key: entry[key] for key in entry if key != "kind"}))
     except OptionError as error:
         if "${" not in str(entry.get(error.option)):
-            yield Problem((*here, error.option), error.said)
+            yield Problem((*here, error.option), _said(error, public, entry))
     except CollectorError:
         return  # of this machine, which need not be the one that watches; connecting says it
+
+
+def _said(error: OptionError, public: frozenset[str], entry: Mapping[str, Any]) -> str:
+    """What is wrong with an option, without the value of one that is secret."""
+    said = error.said
+    for option, value in entry.items():
+        if option not in public and option not in ("kind", "required"):
+            for spelling in (repr(value), str(value)):
+                said = said.replace(spelling, NOT_SHOWN) if spelling else said
+        elif isinstance(value, str):
+            said = said.replace(value, redacted_word(value))
+    return said

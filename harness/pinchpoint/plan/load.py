@@ -15,6 +15,7 @@ from pinchpoint.plan.document import Document, read_document
 from pinchpoint.plan.expand import expanded, filled
 from pinchpoint.plan.explain import explain
 from pinchpoint.plan.farm import Farm, FarmFile
+from pinchpoint.plan.hosts import public_options
 from pinchpoint.plan.plan import Plan
 from pinchpoint.plan.problems import Problem
 from pinchpoint.plan.record import Record
@@ -85,7 +86,7 @@ def _unset_options(farm: Farm, environ: Mapping[str, str]) -> Iterator[Problem]:
     for tier, declared in farm.tiers.items():
         for name, host in declared.hosts.items():
             for position, collect in enumerate(host.collect):
-                for key, why in filled(collect.options, environ)[1].items():
+                for key, why in filled(collect.options, environ, public_options(collect.kind))[1].items():
                     place = ("tiers", tier, "hosts", name, "collect", position, key)
                     yield Problem(place, why.found, why.allowed, why.nearest)
 

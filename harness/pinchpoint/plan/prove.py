@@ -25,6 +25,8 @@ class Allowed(Record):
         timeout_s: how long either command may take.
     """
 
+    hides_texts = True
+
     slower: str = Field(min_length=1, repr=False, description="a command that makes it slower")
     restore: str = Field(min_length=1, repr=False, description="the command that puts it back")
     by_ratio: Ratio = Field(alias="by", ge=0.05, le=0.5, description="how much slower, such as 20%")

@@ -11,12 +11,13 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationInfo
 
 from pinchpoint.plan import units
 from pinchpoint.plan.problems import Unfit, quoted
+from pinchpoint.redact import redacted_value, shown
 from pinchpoint_scenarios.contract import FileParams, Params
 
 
@@ -32,7 +33,14 @@ class FileContext:
 
 
 class Record(BaseModel):
-    """Base of every record: unknown fields are errors, values are never coerced and never change."""
+    """Base of every record: unknown fields are errors, values are never coerced and never change.
+
+    Attributes:
+        hides_texts: a text is a secret unless its type says that it may be shown (``Public``, ``Url``, a
+            ``Literal``): so is that of a field that is added later.
+    """
+
+    hides_texts: ClassVar[bool] = False
 
     model_config = ConfigDict(
         extra="forbid",
@@ -56,6 +64,36 @@ class Record(BaseModel):
     def to_json(self) -> dict[str, Any]:
         """The record as JSON-ready data in base units; what is not set is left out."""
         return self.model_dump(mode="json", by_alias=False, exclude_none=True)
+
+    def shown(self) -> dict[str, Any]:
+        """As ``to_json``, without any secret."""
+        return {name: self._shown(name, value) for name, value in self.to_json().items()}
+
+    def _shown(self, name: str, value: Any) -> Any:
+        if self.hides_texts and name not in type(self).model_computed_fields:
+            return shown(field_type(type(self), name), value)
+        return _without_secrets(getattr(self, name, value), value)
+
+
+def field_type(model: type[BaseModel], name: str) -> Any:
+    """The type of a field, with what marks it; of an unknown field one that is not shown."""
+    field = model.model_fields.get(name)
+    if field is None:
+        return object
+    return Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
+
+
+def _without_secrets(value: object, written: Any) -> Any:
+    """What is written of a value, every record in it as it may be shown."""
+    if isinstance(value, Record):
+        return value.shown()
+    if isinstance(value, Mapping) and isinstance(written, Mapping):
+        by_name = {str(key): item for key, item in value.items()}
+        if by_name.keys() >= written.keys() and any(isinstance(item, Record) for item in by_name.values()):
+            return {key: _without_secrets(by_name[key], item) for key, item in written.items()}
+    elif isinstance(value, list | tuple) and any(isinstance(item, Record) for item in value):
+        return [_without_secrets(item, there) for item, there in zip(value, written, strict=True)]
+    return redacted_value(written)
 
 
 def in_file(parse: Callable[[Any], Any]) -> BeforeValidator:

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pinchpoint.probe.record import Probe, Trial
+from pinchpoint.redact import masked
 from pinchpoint.report import units
 from pinchpoint_scenarios.storage_probe import Cell, Job
 
@@ -44,7 +45,7 @@ class Shown:
 
     def say(self, sentence: str) -> None:
         """A sentence that stays."""
-        self._console.print(Text(sentence), highlight=False, soft_wrap=True)
+        self._console.print(Text(masked(sentence)), highlight=False, soft_wrap=True)
 
     def begins(self, job: Job, trial: int) -> None:
         """A job begins."""

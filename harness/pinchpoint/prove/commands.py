@@ -7,7 +7,7 @@ import signal
 import subprocess
 
 from pinchpoint.errors import FarmUnavailable
-from pinchpoint.plan import redacted_text
+from pinchpoint.redact import masked
 
 _TAIL = 300
 
@@ -41,7 +41,7 @@ def run(field: str, command: str, timeout_s: float) -> None:
         finally:
             _end(process)
     if process.returncode:
-        words = redacted_text(said.decode(errors="replace").strip()[-_TAIL:]) or "without a word"
+        words = masked(said.decode(errors="replace").strip())[-_TAIL:] or "without a word"
         raise FarmUnavailable(f"{field}: ended with status {process.returncode}: {words}")
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from pinchpoint.errors import FarmUnavailable, NotEvidenceError, PinchpointError
+from pinchpoint.redact import masked, masked_value
 from pinchpoint.store import compact
 from pinchpoint.store.coarse import step_s
 from pinchpoint.store.events import EventLog
@@ -97,10 +98,11 @@ class RunWriter:
     def event(self, event: str, /, **fields: Any) -> None:
         """Append one line to events.jsonl; see ``EventLog`` for what happens over and over."""
         with self._writing(), self._guard:
-            self._events.add({"time": utc(), "event": event, **fields})
+            self._events.add({"time": utc(), "event": event, **masked_value(fields)})
 
     def warn(self, sentence: str) -> None:
         """A warning the report must show."""
+        sentence = masked(sentence)
         self.manifest.setdefault("warnings", []).append(sentence)
         self.event("warning", sentence=sentence)
 

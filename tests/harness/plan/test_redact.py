@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pinchpoint.plan import redacted
-from pinchpoint.plan.redact import redacted_text
+from pinchpoint.redact import redacted_text
 
 
 @pytest.mark.parametrize(
@@ -21,9 +21,19 @@ from pinchpoint.plan.redact import redacted_text
         ("http://host:8080 is closed, says a@b", "http://host:8080 is closed, says a@b"),
         ("postgresql://u:${PW}@h/db", "postgresql://u:${PW}@h/db"),
         ("postgresql://u:x${PW}@h/db", "postgresql://u:***@h/db"),
-        ("postgresql://h/db?user=u&password=pw&x=1", "postgresql://h/db?user=u&password=***&x=1"),
+        ("postgresql://h/db?user=u&password=pw&x=1", "postgresql://h/db?user=u&password=***&x=***"),
         ("mssql+odbc://h/db?UID=u&PWD=pw", "mssql+odbc://h/db?UID=u&PWD=***"),
         ("http://host:8080/a@b", "http://host:8080/a@b"),
+        ("postgresql://u:12/pw@db1/app", "postgresql://u:***@db1/app"),
+        ("postgresql://u:a://pw@db1/app", "postgresql://u:***@db1/app"),
+        ("postgresql://u:pw/db", "postgresql://u:***"),
+        ("postgresql://u@db1/app", "postgresql://u@db1/app"),
+        ("https://pw@host/x", "https://***@host/x"),
+        ("valkey://pw/pw@host/0", "valkey://***@host/0"),
+        ("http://host/path?sig=pw&pw#pw", "http://host/path?sig=***&***#***"),
+        ("postgresql://h/db?sslmode=require", "postgresql://h/db?sslmode=require"),
+        ("mongodb://a:1,b:2/db?replicaSet=r", "mongodb://a:1,b:2/db?replicaSet=r"),
+        ("http://[::1]:8080/x", "http://[::1]:8080/x"),
         ("http://host/path", "http://host/path"),
         ("no url: at all @ x", "no url: at all @ x"),
     ],

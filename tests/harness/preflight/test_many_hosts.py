@@ -48,6 +48,7 @@ class Kind:
 
     name = "answering"
     options = frozenset({"address"})
+    public = options
 
     def __init__(self) -> None:
         self.closed: list[str] = []
