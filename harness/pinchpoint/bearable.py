@@ -9,6 +9,7 @@ import time
 from dataclasses import dataclass
 
 from pinchpoint.report import units
+from pinchpoint_collectors.environment import child_environment
 
 _SPIN_S = 1.5
 _TIMER_S = 1.5
@@ -71,6 +72,7 @@ def calibrate() -> Bearable:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
+            env=child_environment(),
         )
         for _ in range(cores)
     ]

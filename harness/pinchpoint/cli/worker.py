@@ -17,7 +17,8 @@ from pinchpoint.cli.arguments import TOKEN_FILE
 from pinchpoint.errors import ExitStatus, InputError
 from pinchpoint.interrupts import Interrupts
 from pinchpoint.loadgen.crew import DEFAULT_PORT
-from pinchpoint.loadgen.permits import TOKEN_VARIABLE, Permits, child_environment, given_token
+from pinchpoint.loadgen.permits import TOKEN_VARIABLE, Permits, given_token
+from pinchpoint_collectors.environment import child_environment
 
 _ADDRESS = re.compile(r"(?P<host>\[[0-9a-fA-F:]+\]|[^:\s/]+)(?::(?P<port>\d{1,5}))?")
 

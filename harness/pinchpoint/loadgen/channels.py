@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from pinchpoint.loadgen.permits import child_environment
+from pinchpoint_collectors.environment import child_environment
 
 Hear = Callable[[dict[str, Any]], None]
 Gone = Callable[[str], None]

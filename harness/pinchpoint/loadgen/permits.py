@@ -30,12 +30,6 @@ _MAKE_ONE = "python3 -c 'import secrets; print(secrets.token_urlsafe())'"
 _VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PASSWORDS = ("password", "pwd")  # in a URL's query: they may hold a slash, and name no file
 
-# A worker's process needs these to run at all; none of them is a secret.
-_BASIC = re.compile(
-    r"PATH|HOME|USER|LOGNAME|LANG|LANGUAGE|LC_[A-Z]+|TZ|TMPDIR|LD_LIBRARY_PATH|SSL_CERT_(FILE|DIR)"
-    r"|ODBCSYSINI|ODBCINI|VIRTUAL_ENV|PYTHON[A-Z]+"
-)
-
 
 def new_token() -> str:
     """A token that no one can guess."""
@@ -74,13 +68,6 @@ def _checked(where: str, token: str) -> str:
             f"without white space; make one: {_MAKE_ONE}"
         )
     return token
-
-
-def child_environment(
-    permitted: tuple[str, ...] = (), environ: Mapping[str, str] = os.environ
-) -> dict[str, str]:
-    """The environment of a process that speaks with other machines: what any needs, and what is permitted."""
-    return {name: value for name, value in environ.items() if name in permitted or _BASIC.fullmatch(name)}
 
 
 @dataclass(frozen=True, slots=True)

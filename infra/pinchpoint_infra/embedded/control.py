@@ -16,6 +16,7 @@ from typing import Any, cast
 
 import psutil
 
+from pinchpoint_collectors.environment import child_environment
 from pinchpoint_infra.content import CorpusError
 from pinchpoint_infra.content.corpus import Folder
 from pinchpoint_infra.embedded import place, processes, removal
@@ -280,7 +281,7 @@ def _launch(spec: FarmSpec, directory: Path, *, lifeline: bool) -> None:
             stdin=subprocess.PIPE if lifeline else subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            env=os.environ | {place.MARK: identifier},
+            env=child_environment((place.STATE_VARIABLE, "XDG_STATE_HOME")) | {place.MARK: identifier},
             start_new_session=True,
         )
     _supervisors[identifier] = process

@@ -29,6 +29,9 @@ class Said:
     status: int
 
 
+_INHERITED = ("PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH")
+
+
 def run(command: Sequence[str], folder: Path, stop: Callable[[], bool]) -> Said:
     """Run it in a folder. Raises Stopped as soon as ``stop`` says so.
 
@@ -46,7 +49,8 @@ def run(command: Sequence[str], folder: Path, stop: Callable[[], bool]) -> Said:
         text=True,
         errors="replace",
         start_new_session=True,
-        env={**os.environ, "LC_ALL": "C"},  # what is read must not depend on the user's language
+        # What is read must not depend on the user's language, and no secret of ours is theirs.
+        env={name: os.environ[name] for name in _INHERITED if name in os.environ} | {"LC_ALL": "C"},
     )
     try:
         while not stop():

@@ -15,7 +15,8 @@ from pinchpoint.errors import InputError
 from pinchpoint.loadgen.assignment import Assignment
 from pinchpoint.loadgen.crew import Crew, worker_commands
 from pinchpoint.loadgen.messages import EVENTS, Receiver, Sender, Unfit
-from pinchpoint.loadgen.permits import Permits, child_environment
+from pinchpoint.loadgen.permits import Permits
+from pinchpoint_collectors.environment import child_environment
 from pinchpoint_scenarios import registry
 from pinchpoint_scenarios.contract import FileParams
 

@@ -93,6 +93,20 @@ def test_up_twice_then_down(wanted: FarmSpec) -> None:
     assert down(wanted.identity) == []
 
 
+def test_no_process_of_a_farm_inherits_a_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The variables that farm.yaml names are in the environment of whoever starts the farm."""
+    monkeypatch.setenv("SP_PASSWORD", "canary")
+    wanted = spec(tmp_path)
+    try:
+        started(wanted)
+        processes = of_farm(farm_id(wanted.identity), farm_directory(wanted.identity))
+        assert len(processes) > 5
+        for process in processes:
+            assert b"canary" not in Path(f"/proc/{process.pid}/environ").read_bytes(), process.cmdline()
+    finally:
+        down(wanted.identity)
+
+
 def test_documents_and_logs_are_their_owner_s_alone(wanted: FarmSpec) -> None:
     """Under the usual umask: no folder that another user may list, no file that one may read or write.
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from pinchpoint_scenarios.storage_probe import SUITES, TOOLS, Measured, Place, ToolFailed, ToolMissing, tool
+from pinchpoint_scenarios.storage_probe.process import run
 from pinchpoint_scenarios.storage_probe.tool import installed, last_words
 from pinchpoint_scenarios.storage_probe.tools.bonnie import line
 from pinchpoint_scenarios.storage_probe.tools.dd import copied
@@ -121,3 +122,9 @@ def test_a_missing_tool_names_its_package(monkeypatch: pytest.MonkeyPatch) -> No
 def test_last_words() -> None:
     assert last_words("", " \n") == "it ended without a word"
     assert last_words("a\nb\n\n", "c") == "b"
+
+
+def test_a_tool_inherits_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Variables of farm.yaml are in this process's environment; other users of root's may read a tool's."""
+    monkeypatch.setenv("SP_PASSWORD", "canary")
+    assert "canary" not in run(["env"], tmp_path, lambda: False).stdout
