@@ -1,0 +1,81 @@
+"""What ``pinchpoint`` answers to a command line: exit status, both outputs, and the files it leaves.
+
+The only door is the command itself, by its entry point: nothing here names a module of the product. The last
+digits of a mean depend on the instructions of the processor, so that the process which computes answers is
+held to those that every x86-64 processor has (``PINNED``, see ``ask.py``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from importlib.metadata import entry_points
+from pathlib import Path
+
+PINNED = {
+    "OPENBLAS_CORETYPE": "Nehalem",
+    "NPY_DISABLE_CPU_FEATURES": "AVX AVX2 F16C FMA3 FMA4 XOP AVX512F AVX512CD AVX512_SKX AVX512_CLX "
+    "AVX512_CNL AVX512_ICL AVX512_SPR X86_V3 X86_V4",
+    "TZ": "UTC",
+    "LC_ALL": "C.UTF-8",
+    "COLUMNS": "100",
+}
+"""Environment of the process that computes answers."""
+
+KEPT = ("verdict.json", "comparison.json")
+"""Files whose content is part of an answer."""
+
+
+@contextlib.contextmanager
+def workplace(*runs: Path) -> Iterator[Path]:
+    """A temporary folder with copies of the runs, as the current directory: no answer holds another path."""
+    before = Path.cwd()
+    with tempfile.TemporaryDirectory(prefix="pinchpoint-golden-") as work:
+        for run in runs:
+            shutil.copytree(run, Path(work, run.name))
+        os.chdir(work)
+        try:
+            yield Path(work)
+        finally:
+            os.chdir(before)
+
+
+def answer(*arguments: str) -> str:
+    """The command line, its exit status, what it prints and what it complains of, as one text."""
+    out, err = io.StringIO(), io.StringIO()
+    status: object = 0
+    saved = sys.argv, sys.stdout, sys.stderr
+    sys.argv = ["pinchpoint", *arguments]
+    sys.stdout, sys.stderr = out, err
+    try:
+        [entry] = entry_points(group="console_scripts", name="pinchpoint")
+        entry.load()()
+    except SystemExit as end:
+        status = end.code
+    finally:
+        sys.argv, sys.stdout, sys.stderr = saved
+    parts = [f"$ pinchpoint {' '.join(arguments)}", f"exit status {status or 0}", *_part("", out)]
+    return normal("\n".join([*parts, *_part("--- standard error", err)]) + "\n")
+
+
+def _part(head: str, stream: io.StringIO) -> Iterator[str]:
+    text = stream.getvalue().rstrip("\n")
+    if text:
+        yield from (head, text) if head else (text,)
+
+
+def files(places: Sequence[Path]) -> str:
+    """The content of the files that are part of an answer."""
+    found = [path for place in places for path in sorted(place.rglob("*")) if path.name in KEPT]
+    return "".join(f"--- {path}\n{normal(path.read_text(encoding='utf-8').rstrip())}\n" for path in found)
+
+
+def normal(text: str) -> str:
+    """The one place where an answer is made independent of time and version."""
+    return re.sub(r'("pinchpoint[a-z-]*": )"\d+\.\d+\.\d+[^"]*"', r'\1"VERSION"', text)
