@@ -1,4 +1,4 @@
-"""A second program on the farm's cores for a third of what is measured: a noise that runs are made under."""
+"""Programs that use up cores: a noise for a third of what is measured, or neighbours for the whole run."""
 
 from __future__ import annotations
 
@@ -43,6 +43,26 @@ def burning(out: Path, cores: Sequence[int], measure_s: float) -> Iterator[None]
         thread.join()
 
 
+@contextmanager
+def crowded(neighbours: int) -> Iterator[None]:
+    """Meanwhile so many programs use up every core of this machine."""
+    burners = [_burner(core) for core in sorted(os.sched_getaffinity(0)) for _ in range(neighbours)]
+    try:
+        yield
+    finally:
+        _end(burners)
+
+
+def _burner(core: int) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-c", BURN, str(core), str(os.getpid())])
+
+
+def _end(burners: Sequence[subprocess.Popen[bytes]]) -> None:
+    for burner in burners:
+        burner.kill()
+        burner.wait()
+
+
 def _burn(out: Path, cores: Sequence[int], measure_s: float, over: threading.Event) -> None:
     begun = None
     while begun is None:
@@ -52,14 +72,11 @@ def _burn(out: Path, cores: Sequence[int], measure_s: float, over: threading.Eve
     since_s = (datetime.now(UTC) - begun).total_seconds()
     if over.wait(max(0.0, measure_s / PART - since_s)):
         return
-    me = str(os.getpid())
-    burners = [subprocess.Popen([sys.executable, "-c", BURN, str(core), me]) for core in cores]
+    burners = [_burner(core) for core in cores]
     try:
         over.wait(measure_s / PART)
     finally:
-        for burner in burners:
-            burner.kill()
-            burner.wait()
+        _end(burners)
 
 
 def measuring_since(out: Path) -> datetime | None:

@@ -68,6 +68,7 @@ class Expected(BaseModel):
         outcome, kind, tier, role: the one right answer.
         why: why it is the true one: how the farm and the load were made.
         needs: what the machine must offer.
+        neighbours: how many other programs use up every core of the machine during the run.
         unsolved: why the verdict does not find it yet. Such a case runs and is a miss all the same.
     """
 
@@ -79,6 +80,7 @@ class Expected(BaseModel):
     role: str | None = None
     why: str = Field(min_length=1)
     needs: tuple[Need, ...] = ()
+    neighbours: int = Field(default=0, ge=0, le=16)
     unsolved: str | None = Field(default=None, min_length=1)
 
     @model_validator(mode="after")

@@ -17,7 +17,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Protocol
 
-from ground_truth.burner import burning
+from ground_truth.burner import burning, crowded
 
 from pinchpoint import embedded
 from pinchpoint.errors import ExitStatus
@@ -70,12 +70,13 @@ class StandingFarm:
         self._count = 0
         self.log = folder / "run.log"
 
-    def run(self, case: Runnable, *, burn: bool = False) -> Path:
+    def run(self, case: Runnable, *, burn: bool = False, neighbours: int = 0) -> Path:
         """Run a case's plan; the run's directory. Starts the farm unless it stands.
 
         Args:
             case: the case.
             burn: let a second program use up the farm's cores for a third of what is measured.
+            neighbours: let so many programs use up every core of this machine, all the time.
 
         Raises:
             RunFailed: there is no verdict.
@@ -89,7 +90,7 @@ class StandingFarm:
         command: list[str | Path] = [PINCHPOINT, "run", case.folder / "plan.yaml"]
         command += ["--farm", self._file, "--out", out]
         noise = burning(out, found.farm_cores, case.plan.phases.measure.at_most_s) if burn else nullcontext()
-        with noise, self.log.open("w", encoding="utf-8") as log:
+        with noise, crowded(neighbours), self.log.open("w", encoding="utf-8") as log:
             process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,

@@ -118,8 +118,9 @@ class Disturbed:
     def __init__(self, folder: Path, *steal: float) -> None:
         self._left, self._folder, self.steal = list(steal), folder, dict[Path, float]()
 
-    def run(self, case: Case, *, burn: bool) -> Path:
+    def run(self, case: Case, *, burn: bool, neighbours: int) -> Path:
         assert not burn
+        assert not neighbours
         directory = self._folder / f"run{len(self.steal)}"
         directory.mkdir()
         self.steal[directory] = self._left.pop(0)

@@ -66,11 +66,14 @@ def test_the_crawls_count_is_the_farms_count_and_all_is_found(farm: FarmStatus) 
     assert sum(counted.values()) == DOCUMENTS
     assert {source["failures"] for source in ended["sources"]} == {0}
     for number in range(DOCUMENTS):
-        found = _ask(f"{endpoints['search'].url}/query?q={quote(f'wordnumber{number}')}&limit=10")
+        found = _ask(endpoints["search"], f"/query?q={quote(f'wordnumber{number}')}&limit=10")
         assert found["total"] == 1, f"document {number}"
 
 
-def _ask(url: str) -> dict[str, Any]:
-    with urllib.request.urlopen(url, timeout=10) as answer:  # noqa: S310 - the farm's own loopback address
+def _ask(search: Endpoint, path: str) -> dict[str, Any]:
+    request = urllib.request.Request(  # noqa: S310 - the farm's own loopback address
+        search.url + path, headers={"Authorization": f"Bearer {search.options['token']}"}
+    )
+    with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310
         found: dict[str, Any] = json.load(answer)
     return found

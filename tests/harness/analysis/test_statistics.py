@@ -182,7 +182,7 @@ def test_a_sample_of_five_seconds_holds_for_all_of_them_but_of_a_disk_it_counts_
     ends = [5, 10, 20, 21]  # nothing from 10 to 15 s; the last one covers one second
     lengths = [5.0, 5.0, 5.0, 1.0]
     rows = [
-        (int(end * 1e9), length, "a", metric, "", float(end), None)
+        (int(end * 1e9), length, "a", metric, "", end / 100, None)
         for metric in ("cpu.busy_ratio", "disk.reads_per_s")
         for end, length in zip(ends, lengths, strict=True)
     ]
@@ -190,6 +190,6 @@ def test_a_sample_of_five_seconds_holds_for_all_of_them_but_of_a_disk_it_counts_
     table = pa.table([pa.array(values, field.type) for values, field in columns], schema=SAMPLES_SCHEMA)
     samples = add_up(table, Window(0, 1, 22))
     nan = np.nan
-    expected = [5.0] * 5 + [10.0] * 5 + [nan] * 5 + [20.0] * 5 + [21.0, nan]
+    expected = [0.05] * 5 + [0.1] * 5 + [nan] * 5 + [0.2] * 5 + [0.21, nan]
     np.testing.assert_array_equal(samples.steps("a", "cpu.busy_ratio"), expected)
     assert np.isfinite(samples.steps("a", "disk.reads_per_s")).sum() == 4

@@ -99,8 +99,9 @@ def test_its_help_says_what_travels() -> None:
     """Both ways, that it is encrypted, and what the token's owner can do."""
     said = " ".join(run_cli("worker", "--help").stdout.split())
     for words in (
-        "from the controller",
-        "from this worker",
+        "What the controller sends",
+        "What this worker sends",
+        "What does not travel",
         "encrypted",
         "Whoever knows the token",
         "password",

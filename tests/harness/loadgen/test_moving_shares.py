@@ -82,7 +82,7 @@ class Bridge:
     broken = None
 
     def __init__(self, *arguments: Any) -> None:
-        self.joined: Callable[[str, dict[str, Any]], None] = arguments[-1]
+        self.joined: Callable[[str, dict[str, Any]], None] = arguments[4]
 
     def reaches(self, worker: str) -> bool:
         """Always."""

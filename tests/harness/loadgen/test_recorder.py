@@ -7,6 +7,7 @@ import time
 
 import pytest
 from hdrh.histogram import HdrHistogram
+from locust.stats import RequestStats
 
 from pinchpoint.loadgen.recorder import Recorder
 from pinchpoint.store.schema import OPERATIONS_SCHEMA
@@ -124,14 +125,16 @@ def test_what_was_taken_is_not_touched_by_what_comes() -> None:
 
 
 def test_recording_an_operation_is_cheap() -> None:
-    """At most 1.5 µs of CPU each, its share of histogram, row and progress included, at 2,000 a second.
+    """At most 0.7 times Locust's own statistics, its share of histogram, row and progress included.
 
-    The least of some tries: a machine that does other work makes code slower, never faster.
+    Both in turn, at 2,000 operations a second; the least of some tries: a machine that does other work makes
+    code slower, never faster.
     """
-    recorder, count, spent_ns = Recorder(), 2000, []
+    recorder, locust, count = Recorder(), RequestStats(), 2000
+    ours_ns, theirs_ns = [], []
     user = recorder.user("orders")
     user.intended_ns = time.perf_counter_ns()
-    record = user.add
+    record, log = user.add, locust.log_request
     for _ in range(20):
         second = recorder.utc_ns(time.perf_counter_ns()) // 1_000_000_000
         first = recorder.counter_ns(second * 1_000_000_000)
@@ -143,6 +146,10 @@ def test_recording_an_operation_is_cheap() -> None:
         taken = recorder.take(second + 1)
         found = taken.rows("g1")
         progress = taken.progress()
-        spent_ns.append((time.thread_time_ns() - begun) / count)
+        between = time.thread_time_ns()
+        for start, end in zip(starts, ends, strict=True):
+            log("orders", "log_append", (end - start) // 1_000_000, 100)
+        ours_ns.append(between - begun)
+        theirs_ns.append(time.thread_time_ns() - between)
         assert (found[0][6], progress["orders"]["ok"]) == (count, count)
-    assert min(spent_ns) <= 1500
+    assert min(ours_ns) <= 0.7 * min(theirs_ns)
