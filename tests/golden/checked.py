@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Sequence
 
 from golden.ask import answers_of
 from golden.groups import GROUPS
 
-LINES = 60
-"""Of each difference that are shown."""
-
-
-def differences(group: str) -> dict[str, str]:
-    """Name of each answer that is not as recorded -> unified diff."""
-    before, now = GROUPS[group].recorded(), answers_of(group)
-    return {
-        name: difference(before.get(name, ""), now.get(name, ""))
-        for name in sorted(before.keys() | now.keys())
-        if before.get(name) != now.get(name)
-    }
+ANSWERS, LINES = 5, 60
+"""So many differences are shown, so many lines of each."""
 
 
 def difference(before: str, now: str) -> str:
@@ -30,9 +21,12 @@ def difference(before: str, now: str) -> str:
     return "\n".join([*lines[:LINES], *more])
 
 
-def check(group: str) -> None:
-    """Fail with the differences of the first answers that are not as recorded."""
-    found = differences(group)
-    shown = "\n".join(f"=== {group}: {name}\n{text}" for name, text in list(found.items())[:5])
-    again = f"(meant? `make golden GROUPS={group}` records anew)"
-    assert not found, f"{len(found)} answers of {group!r} differ {again}:\n{shown}"
+def check(group: str, names: Sequence[str]) -> None:
+    """Fail with the differences of the answers that are not as recorded."""
+    before, now = GROUPS[group].recorded(), answers_of(group, names)
+    unlike = [name for name in names if before.get(name) != now[name]]
+    shown = [
+        f"=== {group}: {name}\n{difference(before.get(name, ''), now[name])}" for name in unlike[:ANSWERS]
+    ]
+    again = f"`make golden GROUPS={group}` records anew what is meant to change"
+    assert not unlike, "\n".join([f"{len(unlike)} of {len(names)} answers differ; {again}", *shown])

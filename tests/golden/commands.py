@@ -70,12 +70,13 @@ def _part(head: str, stream: io.StringIO) -> Iterator[str]:
         yield from (head, text) if head else (text,)
 
 
-def files(places: Sequence[Path]) -> str:
+def files(places: Sequence[Path], names: Sequence[str] = KEPT) -> str:
     """The content of the files that are part of an answer."""
-    found = [path for place in places for path in sorted(place.rglob("*")) if path.name in KEPT]
-    return "".join(f"--- {path}\n{normal(path.read_text(encoding='utf-8').rstrip())}\n" for path in found)
+    found = [path for place in places for path in sorted(place.rglob("*")) if path.name in names]
+    return "".join(f"--- {normal(str(path))}\n{normal(path.read_text('utf-8').rstrip())}\n" for path in found)
 
 
 def normal(text: str) -> str:
     """The one place where an answer is made independent of time and version."""
-    return re.sub(r'("pinchpoint[a-z-]*": )"\d+\.\d+\.\d+[^"]*"', r'\1"VERSION"', text)
+    text = re.sub(r'("pinchpoint[a-z-]*": )"\d+\.\d+\.\d+[^"]*"', r'\1"VERSION"', text)
+    return re.sub(r"(comparison-(?:[a-z0-9-]+-)?)\d{8}T\d{6}Z", r"\1STAMP", text)

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from golden import doors
 from golden.commands import answer, files, workplace
 
 RUNS = Path(__file__).parents[1] / "golden_runs"
 EXPECTED = Path(__file__).with_name("expected")
-
-Answers = Iterator[tuple[str, str]]
-"""(name, text) of each answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +22,21 @@ class Group:
 
     Attributes:
         name: of the group; of its folder or file below ``expected/``.
-        ask: computes all answers, in the pinned process.
+        names: of its answers.
+        ask: computes the answer of a name, in the pinned process.
+        every: continuous integration checks the first and each so many further ones.
         packed: kept in one compressed file, where they are many megabytes of text.
     """
 
     name: str
-    ask: Callable[[], Answers]
+    names: Callable[[], Sequence[str]]
+    ask: Callable[[str], str]
+    every: int = 1
     packed: bool = False
+
+    def quick(self) -> Sequence[str]:
+        """The names that continuous integration checks."""
+        return self.names()[:: self.every]
 
     @property
     def _file(self) -> Path:
@@ -63,22 +70,117 @@ class Group:
             (place / f"{name}.txt").write_text(text, encoding="utf-8")
 
 
-def runs_of(folder: str) -> list[Path]:
-    """The recorded runs of a folder of ``golden_runs/``."""
-    return sorted(path.parent for path in (RUNS / folder).glob("*/manifest.json"))
+def _below(folder: str) -> Callable[[], list[str]]:
+    """The names of what lies in a folder of ``golden_runs/``."""
+    return lambda: sorted(path.name for path in (RUNS / folder).iterdir())
 
 
-def _verdicts(folder: str) -> Answers:
-    """``analyse --explain`` and verdict.json of each run."""
-    for run in runs_of(folder):
-        with workplace(run):
-            yield run.name, answer("analyse", run.name, "--explain") + files([Path(run.name)])
+def _verdict(folder: str) -> Callable[[str], str]:
+    """``analyse --explain`` and verdict.json of a run."""
+
+    def ask(name: str) -> str:
+        with workplace(RUNS / folder / name):
+            return answer("analyse", name, "--explain") + files([Path(name)])
+
+    return ask
+
+
+COMPARED: dict[str, tuple[str, ...]] = {
+    "repeats": ("healthy-mix", "--with", "healthy-mix-2", "healthy-mix-3"),
+    "repeats-of-both": ("healthy-mix", "healthy-mix-2", "--with", "healthy-mix-3", "healthy-mix"),
+    "again": ("healthy-mix", "--with", "healthy-mix-2", "--aa", "healthy-mix-3"),
+    "same-load-slower-log": ("log-cap-240", "--with", "log-floor-35ms", "--factor", "disks"),
+    "another-resource": ("cpu-sql-30", "--with", "log-cap-240"),
+    "another-farm": ("lock-one-row", "--with", "pool-sql-12"),
+    "farms-not-alike": ("network-sql", "--with", "thread-nosql"),
+    "fail-on-worse": ("data-one-reader", "--with", "data-low-depth", "--fail-on", "worse"),
+    "bound-and-margin": ("thread-nosql", "--with", "thread-nosql-wide", "--bound", "3", "--margin", "10%"),
+    "metrics": ("cpu-sql-30", "--with", "lock-one-row", "--metric", "scenario.orders.throughput_per_s"),
+    "crawls": ("index-cap-10", "--with", "files-device"),
+    "steps": ("log-cap-310", "--with", "log-cap-240"),
+}
+"""Name -> command line of a comparison of runs of real farms."""
+
+
+def _compared(name: str) -> str:
+    """A comparison and its comparison.json."""
+    given = COMPARED[name]
+    with workplace(*{RUNS / "real" / word for word in given if (RUNS / "real" / word).is_dir()}):
+        return answer("compare", *given, "--out", "out") + files([Path("out")])
+
+
+def _settings(manifest: dict[str, Any]) -> list[str]:
+    """What may be asked of a run: more load, more cores, a faster disk."""
+    found = []
+    for name, scenario in manifest["plan"]["scenarios"].items():
+        load = scenario["load"]
+        if load["model"] == "closed":
+            found.append(f"{name}.users={2 * load['users']}")
+        elif load["model"] == "open":
+            found.append(f"{name}.rate={2 * load['rate_per_s']:g}/s")
+    for host in manifest["hosts"].values():
+        found.append(f"{host['tier']}.cpu=4")
+        found += [f"{host['tier']}.{role}.latency=1ms" for role in host["roles"]]
+    return list(dict.fromkeys(found))
+
+
+def _predicted(name: str) -> str:
+    """``what-if`` of a run as it is, and with each thing that may be set."""
+    manifest = json.loads((RUNS / "real" / name / "manifest.json").read_text(encoding="utf-8"))
+    with workplace(RUNS / "real" / name):
+        said = [answer("what-if", name, "--json")]
+        said += [answer("what-if", name, "--set", one) for one in _settings(manifest)]
+        return "\n".join(said)
+
+
+def _reported(name: str) -> str:
+    """The Markdown and JSON reports of a run."""
+    with workplace(RUNS / "real" / name):
+        said = answer("report", name, "--format", "md,json")
+        return said + files([Path(name)], ("report.md", "report.json"))
+
+
+def _trend(name: str) -> str:
+    """``runs --trend`` of a history, as text and as JSON."""
+    with workplace(RUNS / "trends" / name):
+        said = answer("runs", name, "--trend", "nightly", "--fail-on", "worse")
+        return said + answer("runs", name, "--trend", "nightly", "--json")
+
+
+def _listed(name: str) -> str:
+    """The list of the runs of real farms, and the history of one plan among them."""
+    with workplace(RUNS / name):
+        return answer("runs", name) + answer("runs", name, "--trend", "healthy-mix")
+
+
+def _probe(name: str) -> str:
+    """The verdict on a probe, its report, and the next probe beside it."""
+    names = _below("probes")()
+    other = names[(names.index(name) + 1) % len(names)]
+    with workplace(RUNS / "probes" / name, RUNS / "probes" / other):
+        said = doors.judged_probe(Path(name))
+        said += answer("report", name, "--format", "md") + files([Path(name)], ("report.md",))
+        return said + answer("compare", name, "--with", other, "--json", "--out", "out")
+
+
+def _predicted_by_probe(name: str) -> str:
+    """What the application of two runs does on a disk that was probed."""
+    runs = ("log-cap-240", "cpu-sql-30")
+    with workplace(RUNS / "probes" / name, *(RUNS / "real" / run for run in runs)):
+        return "\n".join(answer("probe", name, "--predict", run, "--disk", "sql.log") for run in runs)
 
 
 GROUPS = {
     group.name: group
     for group in (
-        Group("synthetic", lambda: _verdicts("synthetic"), packed=True),
-        Group("synthetic_more", lambda: _verdicts("synthetic_more"), packed=True),
+        Group("synthetic", _below("synthetic"), _verdict("synthetic"), every=5, packed=True),
+        Group("real", _below("real"), _verdict("real")),
+        Group("compared", lambda: list(COMPARED), _compared, every=6),
+        Group("predicted", _below("real"), _predicted, every=20),
+        Group("reported", lambda: _below("real")()[::4], _reported, every=10),
+        Group("trends", _below("trends"), _trend, every=4),
+        Group("listed", lambda: ["real"], _listed),
+        Group("probes", _below("probes"), _probe, every=4),
+        Group("predicted_by_probe", _below("probes"), _predicted_by_probe, every=12),
     )
 }

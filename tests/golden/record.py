@@ -12,7 +12,8 @@ from golden.groups import GROUPS
 def main(names: Sequence[str]) -> None:
     """Record the groups, all without any name; say how many answers changed."""
     for name in names or GROUPS:
-        group, answers = GROUPS[name], answers_of(name)
+        group = GROUPS[name]
+        answers = answers_of(name, group.names())
         before = group.recorded() if group.is_recorded() else {}
         changed = sorted(one for one in answers if before.get(one) != answers[one])
         gone = sorted(set(before) - set(answers))
