@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import random
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 from hdrh.histogram import HdrHistogram
-from locust.stats import RequestStats
 
 from pinchpoint.loadgen.recorder import Recorder
 from pinchpoint.store.schema import OPERATIONS_SCHEMA
@@ -125,31 +128,8 @@ def test_what_was_taken_is_not_touched_by_what_comes() -> None:
 
 
 def test_recording_an_operation_is_cheap() -> None:
-    """At most 0.7 times Locust's own statistics, its share of histogram, row and progress included.
-
-    Both in turn, at 2,000 operations a second; the least of some tries: a machine that does other work makes
-    code slower, never faster.
-    """
-    recorder, locust, count = Recorder(), RequestStats(), 2000
-    ours_ns, theirs_ns = [], []
-    user = recorder.user("orders")
-    user.intended_ns = time.perf_counter_ns()
-    record, log = user.add, locust.log_request
-    for _ in range(20):
-        second = recorder.utc_ns(time.perf_counter_ns()) // 1_000_000_000
-        first = recorder.counter_ns(second * 1_000_000_000)
-        ends = [first + number * 400_000 for number in range(count)]
-        starts = [end - 1_200_000 - number * 7919 % 900_000 for number, end in enumerate(ends)]
-        begun = time.thread_time_ns()
-        for start, end in zip(starts, ends, strict=True):
-            record("log_append", "ok", start, end, 100)
-        taken = recorder.take(second + 1)
-        found = taken.rows("g1")
-        progress = taken.progress()
-        between = time.thread_time_ns()
-        for start, end in zip(starts, ends, strict=True):
-            log("orders", "log_append", (end - start) // 1_000_000, 100)
-        ours_ns.append(between - begun)
-        theirs_ns.append(time.thread_time_ns() - between)
-        assert (found[0][6], progress["orders"]["ok"]) == (count, count)
-    assert min(ours_ns) <= 0.7 * min(theirs_ns)
+    """At most half the CPU of Locust's statistics, its share of histogram, row and progress included."""
+    script = Path(__file__).with_name("recorder_script.py")
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60, check=True)
+    spent = json.loads(done.stdout)
+    assert spent["ours_ns"] <= 0.5 * spent["locust_ns"]
