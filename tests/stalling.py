@@ -15,11 +15,15 @@ class StallingProxy:
 
     Args:
         port: the server's port on the loopback.
+
+    Attributes:
+        seen: what went through, in pieces, both ways.
     """
 
     def __init__(self, port: int) -> None:
         self.stalled = threading.Event()
         self.garbled = threading.Event()
+        self.seen: list[bytes] = []
         self._random = random.Random(1)
         self._server = port
         self._over = threading.Event()
@@ -44,6 +48,7 @@ class StallingProxy:
                     content = ready.recv(65536)
                     if not content:
                         return
+                    self.seen.append(content)
                     if self.garbled.is_set() and ready is server:
                         content = self._random.randbytes(len(content))
                     if not self.stalled.is_set():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import socket
 import sys
 import time
 import zipfile
@@ -19,6 +20,7 @@ import psutil
 import pyarrow.parquet as pq
 import pytest
 from pydantic import create_model
+from stalling import stalling_proxy
 from support import end, run_cli, start_cli, wait_for_line
 
 from pinchpoint.cli import _failed, _status
@@ -359,6 +361,38 @@ def test_a_killed_run_leaves_no_secret(site: str, tmp_path: Path) -> None:
     done = run_cli("analyse", directory)
     texts = {"analyse": (done.stdout + done.stderr).encode(), **dict(every_file(tmp_path / "runs"))}
     assert_none(canaries, texts)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_worker_s_traffic_holds_no_secret(way: str, site: str, tmp_path: Path) -> None:
+    """All that goes between a controller and a worker in a run whose users also fail with the secrets."""
+    canaries = Canaries()
+    farm, variables = _measured(*next(farms(canaries, way)))
+    paths = write(tmp_path, farm, _plan(tmp_path, site))
+    token = {"PINCHPOINT_WORKER_TOKEN": f"{MARK}{os.urandom(16).hex()}"}
+    canaries.made.append(f"é{token['PINCHPOINT_WORKER_TOKEN']}")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    allowed = [word for name in variables for word in ("--allow-env", name)]
+    with stalling_proxy(port) as proxy:
+        run = start_cli(
+            "run", paths[0], "--farm", paths[1], "--out", tmp_path / "runs", "--workers", "1",
+            "--listen", f"127.0.0.1:{port}", "--remote-workers", "1", env=variables | token,
+        )  # fmt: skip
+        said = wait_for_line(run, "pinchpoint worker")
+        worker = start_cli(
+            "worker", "--master", f"127.0.0.1:{proxy.port}", "--once", "--allow-path", tmp_path, *allowed,
+            env=variables | token,
+        )  # fmt: skip
+        code, out, err = end(run, timeout_s=90)
+        ended = end(worker)
+    assert code in (0, 3), err
+    assert ended[0] == 0, ended
+    traffic = b"".join(proxy.seen)
+    assert b"CURVE" in traffic
+    assert len(traffic) > 3_000
+    texts = {"traffic": traffic, "run": (said + out + err).encode(), "worker": "".join(ended[1:]).encode()}
+    assert_none(canaries, texts | dict(every_file(tmp_path / "runs")))
 
 
 MALFORMED = (
