@@ -1,13 +1,58 @@
-"""The only file of these tests that names modules of the product: a function for what no command answers."""
+"""The only file of these tests that names modules of the product: a function for what no command answers.
+
+``DOORS`` has one for each file of ``golden_runs/inputs/``: from what a collector or an importer was given, as
+JSON, to what it makes of it. Records become lists, so that an answer has no name of a field.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
 
 from pinchpoint.probe.judge import judge
 from pinchpoint.probe.record import load
 from pinchpoint.probe.text import probe_text
+from pinchpoint_collectors.databases import (
+    cassandra_values,
+    looks,
+    mariadb_values,
+    mongodb_values,
+    postgres_values,
+    sqlserver_values,
+    valkey_values,
+)
+from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.exporters import means
+from pinchpoint_collectors.exporters.registry import EXPORTERS
+from pinchpoint_collectors.imports import registry
+from pinchpoint_collectors.imports.checked import checked
+from pinchpoint_collectors.imports.record import CsvMapping, ForeignFileError, Found, MappedColumn, Settings
+from pinchpoint_collectors.linux.sources import machine_sources
+from pinchpoint_collectors.linux_over_ssh import frame, hello
+from pinchpoint_collectors.linux_over_ssh.host import Host
+from pinchpoint_collectors.proc import (
+    cgroup,
+    cpu_list,
+    diskstats,
+    meminfo,
+    memory,
+    mountinfo,
+    net_dev,
+    pressure,
+    process,
+    stat,
+    vmstat,
+)
+from pinchpoint_collectors.record import Watch
+from pinchpoint_collectors.remote.clock import HostClock
+from pinchpoint_collectors.windows.classes import wanted
+from pinchpoint_collectors.windows.link import Arrived
+from pinchpoint_collectors.windows.reader import Reader
 
 
 def judged_probe(directory: Path) -> str:
@@ -15,3 +60,163 @@ def judged_probe(directory: Path) -> str:
     probe = load(directory)
     verdict = judge(probe)
     return f"{probe_text(probe, verdict)}\n{json.dumps(verdict.to_json(), indent=1)}\n"
+
+
+# ---- collectors and importers ---------------------------------------------------------------------------
+
+
+def answered(door: str, line: str) -> str:
+    """What a door answers to one recorded input, as JSON; an error as its words."""
+    given = json.loads(line, object_hook=_object)
+    try:
+        found = _plain(DOORS[door](**given))
+    except (CollectorError, ForeignFileError, ValueError) as error:
+        found = {"error": str(error)}
+    return json.dumps(found, sort_keys=True)
+
+
+def _object(found: dict[str, Any]) -> Any:
+    if "$time" in found:
+        return datetime.fromisoformat(found["$time"])
+    if "$pairs" in found:
+        return {tuple(key) if isinstance(key, list) else key: value for key, value in found["$pairs"]}
+    return found
+
+
+def _plain(value: Any) -> Any:
+    """As JSON: records as lists of their fields, mappings with texts as keys, sets in order."""
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    if isinstance(value, Mapping):
+        return {
+            key if isinstance(key, str) else json.dumps(_plain(key)): _plain(of) for key, of in value.items()
+        }
+    if isinstance(value, set | frozenset):
+        return sorted(map(_plain, value), key=json.dumps)
+    if dataclasses.is_dataclass(value):
+        return [_plain(getattr(value, field.name)) for field in dataclasses.fields(value)]
+    if isinstance(value, Iterable):
+        return [_plain(each) for each in value]
+    raise TypeError(f"{type(value).__name__}: say in doors.py what of it belongs into an answer")
+
+
+def _look(read: Callable[..., looks.Look]) -> Callable[..., Any]:
+    """Sessions of one look -> the samples of an interval that has no other."""
+
+    def found(**given: Any) -> Any:
+        look = read(**given)
+        return [*looks.activity([look], sorted(look.waiting)), *looks.connections(look.connections, 100)]
+
+    return found
+
+
+def _imported(
+    format: str,  # noqa: A002 -- as in the recorded inputs
+    text: str,
+    zone: str | None,
+    start_s: float | None,
+    every_s: float | None,
+    mapping: dict[str, Any] | None = None,
+) -> Any:
+    """A file -> its samples, the facts of its hosts, and what was noted."""
+    columns = mapping and {name: MappedColumn(**column) for name, column in mapping["columns"].items()}
+    settings = Settings(
+        zone=ZoneInfo(zone) if zone else None,
+        start_s=start_s,
+        every_s=every_s,
+        mapping=CsvMapping(**{**mapping, "columns": columns}) if mapping else None,
+    )
+    found = Found()
+    samples = registry.format_named(format).read(text.splitlines(keepends=True), settings, found)
+    return [list(checked(samples, found, is_mapped=mapping is not None)), found.hosts, found.notes]
+
+
+def _exported(exporter: str, host: str, series: Sequence[Any], usual_s: float | None) -> Any:
+    """Series of an exporter -> samples."""
+    [known] = [one for one in EXPORTERS if one.name == exporter]
+    return means.samples(known, host, [(labels, dict(points)) for labels, points in series], usual_s)
+
+
+def _windows(hosts: Sequence[str], every_s: float, calls: Sequence[Any]) -> Any:
+    """Lines of a Windows machine's script, as they came -> samples, gaps, and what the machine is."""
+    reader = Reader(hosts, wanted(), every_s)
+    said = [
+        reader.samples([(link, Arrived(received_ns, line)) for link, received_ns, line in lines])
+        for lines in calls
+    ]
+    return [said, reader.incidents, reader.machine.facts()]
+
+
+def _linux(
+    cores: Sequence[int],
+    devices: Mapping[str, Sequence[str]],
+    speeds: Mapping[str, float | None],
+    page_bytes: int,
+    readings: Sequence[Any],
+) -> Any:
+    """Files of /proc, read again and again -> the values of each reading."""
+    sources = {each.path: each for each in machine_sources(cores, devices, (), speeds, page_bytes)}
+    return [
+        [sources[path].take(text, time_ns, now_ns) for path, text, time_ns, now_ns in reading]
+        for reading in readings
+    ]
+
+
+def _host(text: str) -> Any:
+    """The first words of a host at the other end of ssh -> its inventory."""
+    said = hello.parse(text)
+    watch = Watch("sql1", "sql", {"data": "/var/lib/postgresql", "log": "/wal"})
+    return [Host(said, [watch], HostClock()).facts(watch), said.missing]
+
+
+DOORS: dict[str, Callable[..., Any]] = {
+    "cassandra.levels": cassandra_values.levels,
+    "cassandra.since": cassandra_values.since,
+    "cgroup.cap_cores": cgroup.cap_cores,
+    "cgroup.cap_cores_v1": cgroup.cap_cores_v1,
+    "cgroup.parse": cgroup.parse,
+    "cpu_list.parse": cpu_list.parse,
+    "diskstats.parse": diskstats.parse,
+    "exporters.samples": _exported,
+    "frame.parse": frame.parse,
+    "hello.parse": _host,
+    "imports.crawl-log": _imported,
+    "imports.csv": _imported,
+    "imports.iostat": _imported,
+    "imports.node_exporter": _imported,
+    "imports.perfmon": _imported,
+    "imports.sadf": _imported,
+    "linux.sources": _linux,
+    "mariadb.blockers": mariadb_values.blockers,
+    "mariadb.by_kind": mariadb_values.by_kind,
+    "mariadb.files": mariadb_values.files,
+    "mariadb.levels": mariadb_values.levels,
+    "mariadb.look": _look(mariadb_values.look),
+    "mariadb.since": mariadb_values.since,
+    "meminfo.parse": meminfo.parse,
+    "memory.parse_v1": memory.parse_v1,
+    "memory.parse_v2": memory.parse_v2,
+    "mongodb.levels": mongodb_values.levels,
+    "mongodb.since": mongodb_values.since,
+    "mountinfo.parse": mountinfo.parse,
+    "net_dev.parse": net_dev.parse,
+    "postgres.files": postgres_values.files,
+    "postgres.look": _look(postgres_values.look),
+    "postgres.totals": postgres_values.totals,
+    "pressure.parse": pressure.parse,
+    "process.parse": process.parse,
+    "sqlserver.blockers": sqlserver_values.blockers,
+    "sqlserver.by_file": sqlserver_values.by_file,
+    "sqlserver.by_name": sqlserver_values.by_name,
+    "sqlserver.counters": sqlserver_values.counters,
+    "sqlserver.cpu": sqlserver_values.cpu,
+    "sqlserver.files": sqlserver_values.files,
+    "sqlserver.levels": sqlserver_values.levels,
+    "sqlserver.look": _look(sqlserver_values.look),
+    "sqlserver.waits": sqlserver_values.waits,
+    "stat.parse": stat.parse,
+    "valkey.levels": valkey_values.levels,
+    "valkey.since": valkey_values.since,
+    "vmstat.parse": vmstat.parse,
+    "windows.reader": _windows,
+}

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 from golden import doors
 from golden.commands import answer, files, workplace
 
 RUNS = Path(__file__).parents[1] / "golden_runs"
+EXAMPLES = Path(__file__).parents[2] / "infra" / "examples"
 EXPECTED = Path(__file__).with_name("expected")
 
 
@@ -170,17 +173,46 @@ def _predicted_by_probe(name: str) -> str:
         return "\n".join(answer("probe", name, "--predict", run, "--disk", "sql.log") for run in runs)
 
 
+def _imported(name: str) -> str:
+    """``import`` of another tool's file, the verdict on it, and every sample it became."""
+    [source] = (RUNS / "imports").glob(f"{name}.*")
+    with workplace():
+        shutil.copyfile(source, source.name)
+        said = answer("import", source.name, "--host", "db1", "--zone", "UTC", "--out", "out")
+        [run] = Path("out").iterdir()
+        rows = pq.read_table(run / "samples.parquet").to_pylist()
+        return said + files([run]) + "".join(f"{json.dumps(list(row.values()))}\n" for row in rows)
+
+
+def _published(name: str) -> str:
+    """The figures of a published report, judged."""
+    with workplace():
+        shutil.copyfile(EXAMPLES / f"{name}.yaml", f"{name}.yaml")
+        return answer("analyse", f"{name}.yaml") + answer("analyse", f"{name}.yaml", "--json")
+
+
+def _read(door: str) -> str:
+    """What a collector or an importer makes of each of its recorded inputs, a line each."""
+    lines = (RUNS / "inputs" / f"{door}.jsonl").read_text(encoding="utf-8").splitlines()
+    return "".join(f"{doors.answered(door, line)}\n" for line in lines)
+
+
 GROUPS = {
     group.name: group
     for group in (
-        Group("synthetic", _below("synthetic"), _verdict("synthetic"), every=5, packed=True),
-        Group("real", _below("real"), _verdict("real")),
-        Group("compared", lambda: list(COMPARED), _compared, every=6),
-        Group("predicted", _below("real"), _predicted, every=20),
-        Group("reported", lambda: _below("real")()[::4], _reported, every=10),
-        Group("trends", _below("trends"), _trend, every=4),
+        Group("synthetic", _below("synthetic"), _verdict("synthetic"), every=6, packed=True),
+        Group("real", _below("real"), _verdict("real"), every=2),
+        Group("compared", lambda: list(COMPARED), _compared, every=12),
+        Group("predicted", _below("real"), _predicted, every=32),
+        Group("reported", lambda: _below("real")()[::4], _reported, every=16),
+        Group("trends", _below("trends"), _trend, every=8),
         Group("listed", lambda: ["real"], _listed),
-        Group("probes", _below("probes"), _probe, every=4),
+        Group("probes", _below("probes"), _probe, every=6),
+        Group(
+            "imported", lambda: sorted(path.stem for path in (RUNS / "imports").iterdir()), _imported, every=5
+        ),
+        Group("published", lambda: sorted(path.stem for path in EXAMPLES.glob("*.yaml")), _published),
+        Group("inputs", lambda: sorted(doors.DOORS), _read),
         Group("predicted_by_probe", _below("probes"), _predicted_by_probe, every=12),
     )
 }
