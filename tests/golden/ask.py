@@ -1,6 +1,6 @@
 """Compute golden answers in a process with a pinned environment.
 
-``python -m golden.ask GROUP`` reads names, a line each, and prints their answers as one JSON object;
+``python -m golden.ask`` reads ``{"group": ["name", ...]}`` and prints ``{"group": {"name": "answer"}}``;
 ``answers_of`` starts that process.
 """
 
@@ -10,27 +10,33 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from golden.commands import PINNED
 
+Answers = dict[str, dict[str, str]]
+"""Group -> name -> answer."""
 
-def answers_of(group: str, names: Sequence[str]) -> dict[str, str]:
-    """The answers of a group, computed anew: name -> text."""
+
+def answers_of(wanted: Mapping[str, Sequence[str]]) -> Answers:
+    """The answers of these names of groups, computed anew."""
     done = subprocess.run(
-        [sys.executable, "-m", "golden.ask", group],
-        input="\n".join(names).encode(),
+        [sys.executable, "-m", "golden.ask"],
+        input=json.dumps(wanted).encode(),
         cwd=Path(__file__).parents[1],
         env={**os.environ, **PINNED},
         stdout=subprocess.PIPE,
         check=True,
     )
-    found: dict[str, str] = json.loads(done.stdout)
+    found: Answers = json.loads(done.stdout)
     return found
 
 
 if __name__ == "__main__":
     from golden.groups import GROUPS
 
-    json.dump({name: GROUPS[sys.argv[1]].ask(name) for name in sys.stdin.read().split()}, sys.stdout)
+    asked = json.load(sys.stdin)
+    json.dump(
+        {group: {name: GROUPS[group].ask(name) for name in asked[group]} for group in asked}, sys.stdout
+    )

@@ -8,11 +8,23 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
+
+import urllib3
+from infra.services.serving import serving
+from infra.services.site import FILES, MODULE, TOKEN, put
+from scenarios.sql_mix.helpers import ask
+from scenarios.sql_mix.server import made_in
+from scenarios.support import Recorder, made, quiet
+from servers import postgres, valkey
+from valkey import Valkey
 
 from pinchpoint.probe.judge import judge
 from pinchpoint.probe.record import load
@@ -53,6 +65,10 @@ from pinchpoint_collectors.remote.clock import HostClock
 from pinchpoint_collectors.windows.classes import wanted
 from pinchpoint_collectors.windows.link import Arrived
 from pinchpoint_collectors.windows.reader import Reader
+from pinchpoint_infra.content.filling import ingest
+from pinchpoint_scenarios.contract import Endpoint, Scenario
+
+_DOCUMENTS_S = 1_767_225_600
 
 
 def judged_probe(directory: Path) -> str:
@@ -60,6 +76,105 @@ def judged_probe(directory: Path) -> str:
     probe = load(directory)
     verdict = judge(probe)
     return f"{probe_text(probe, verdict)}\n{json.dumps(verdict.to_json(), indent=1)}\n"
+
+
+@contextmanager
+def web_site(folder: Path) -> Iterator[urllib3.HTTPConnectionPool]:
+    """The web tier of an embedded farm, as a process on a database with documents of a fixed age."""
+    for path, content in FILES.items():
+        put(folder / "corpus", path, content)
+    for file in sorted((folder / "corpus").rglob("*"), reverse=True):
+        os.utime(file, (_DOCUMENTS_S, _DOCUMENTS_S))
+    with postgres() as url:
+        ingest(folder / "corpus", None, url, None, lambda _: None)
+        with serving(MODULE, folder, token=TOKEN, database_url=url) as service:
+            yield service.http
+
+
+# ---- scenarios and the servers they talk to ---------------------------------------------------------------
+
+SQL_SCRIPT = """BEGIN;
+INSERT INTO moved (at, note) VALUES (:account, :word);
+UPDATE account SET balance = balance + 1 WHERE id = :account;
+COMMIT;
+SELECT balance FROM account WHERE id = :account;
+"""
+_TIMES = 12
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Logging:
+    """A PostgreSQL that logs each statement.
+
+    Attributes:
+        endpoint: as the load test's user.
+        log: its log; each entry begins with ``|``.
+    """
+
+    endpoint: Endpoint
+    log: Path
+
+
+@contextmanager
+def logging_postgres(folder: Path) -> Iterator[Logging]:
+    """A server of its own, with two tables of a user's in a database that a load test may change."""
+    folder.chmod(0o755)
+    server = made_in(folder)
+    try:
+        ask(server.endpoint, "CREATE TABLE account (id int PRIMARY KEY, balance int)")
+        ask(server.endpoint, "CREATE TABLE moved (at int, note text)")
+        ask(server.endpoint, "INSERT INTO account SELECT n, 0 FROM generate_series(1, 50) n")
+        ask(server.admin, "COMMENT ON DATABASE loadtest IS 'pinchpoint.copy/1: of these tests'")
+        for name, value in (("log_line_prefix", "|"), ("log_statement", "all")):
+            ask(server.admin, f"ALTER SYSTEM SET {name} = '{value}'")
+        ask(server.admin, "SELECT pg_reload_conf()")
+        time.sleep(0.5)
+        yield Logging(server.endpoint, server._tier.log)
+    finally:
+        server.remove()
+
+
+@contextmanager
+def logging_valkey() -> Iterator[tuple[Endpoint, list[str]]]:
+    """A server of its own, and the commands it got, complete when the block has ended."""
+    commands: list[str] = []
+    with valkey() as url, Valkey.from_url(url) as client, client.monitor() as monitor:
+        yield Endpoint("nosql", url), commands
+        client.echo("no more")
+        for found in monitor.listen():
+            if "no more" in found["command"]:
+                break
+            commands.append(found["command"])
+
+
+def sql_mix(endpoint: Endpoint, driver: str, operation: str) -> None:
+    """One session with one operation, from its preparation to its end."""
+    params = {"operations": {operation: 1}, "scale": 0.1, "driver": driver, "loaders": 1}
+    _performed(made("sql-mix", {"sql": endpoint}, params))
+
+
+def sql_script(server: Logging, folder: Path, script: str) -> None:
+    """One session with a script of a user's own."""
+    (folder / "own.sql").write_text(script, encoding="utf-8")
+    (folder / "words.csv").write_text("word\nred\nblue\n", encoding="utf-8")
+    values = {"account": {"column": "account.id"}, "word": {"csv": str(folder / "words.csv")}}
+    params = {"scripts": [str(folder / "own.sql")], "values": values}
+    _performed(made("sql-script", {"sql": server.endpoint}, params))
+
+
+def nosql_burst(endpoint: Endpoint, fields: int) -> None:
+    """One session that writes records, from its preparation to its end."""
+    params = {"fields": fields, "field_bytes": 20, "keys": 30}
+    _performed(made("nosql-burst", {"nosql": endpoint}, params))
+
+
+def _performed(driver: Scenario) -> None:
+    driver.prepare(quiet)
+    session = driver.session(0)
+    for _ in range(_TIMES):
+        session.perform(Recorder())
+    session.close()
+    driver.finish(keep_data=False)
 
 
 # ---- collectors and importers ---------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
-from golden import doors
+from golden import doors, routes, statements
 from golden.commands import answer, files, workplace
 
 RUNS = Path(__file__).parents[1] / "golden_runs"
@@ -27,7 +27,7 @@ class Group:
         name: of the group; of its folder or file below ``expected/``.
         names: of its answers.
         ask: computes the answer of a name, in the pinned process.
-        every: continuous integration checks the first and each so many further ones.
+        every: continuous integration checks the first and each so many further ones; 0: none.
         packed: kept in one compressed file, where they are many megabytes of text.
     """
 
@@ -39,7 +39,7 @@ class Group:
 
     def quick(self) -> Sequence[str]:
         """The names that continuous integration checks."""
-        return self.names()[:: self.every]
+        return self.names()[:: self.every] if self.every else []
 
     @property
     def _file(self) -> Path:
@@ -197,6 +197,8 @@ def _read(door: str) -> str:
     return "".join(f"{doors.answered(door, line)}\n" for line in lines)
 
 
+STATEMENTS = {"postgresql": statements.of_postgres, "valkey": statements.of_valkey}
+
 GROUPS = {
     group.name: group
     for group in (
@@ -204,15 +206,19 @@ GROUPS = {
         Group("real", _below("real"), _verdict("real"), every=2),
         Group("compared", lambda: list(COMPARED), _compared, every=12),
         Group("predicted", _below("real"), _predicted, every=32),
-        Group("reported", lambda: _below("real")()[::4], _reported, every=16),
+        Group("reported", lambda: _below("real")()[::4], _reported, every=0),
         Group("trends", _below("trends"), _trend, every=8),
         Group("listed", lambda: ["real"], _listed),
         Group("probes", _below("probes"), _probe, every=6),
         Group(
             "imported", lambda: sorted(path.stem for path in (RUNS / "imports").iterdir()), _imported, every=5
         ),
-        Group("published", lambda: sorted(path.stem for path in EXAMPLES.glob("*.yaml")), _published),
+        Group(
+            "published", lambda: sorted(path.stem for path in EXAMPLES.glob("*.yaml")), _published, every=0
+        ),
+        Group("routes", lambda: ["web"], lambda _: routes.answers()),
+        Group("statements", lambda: sorted(STATEMENTS), lambda name: STATEMENTS[name]()),
         Group("inputs", lambda: sorted(doors.DOORS), _read),
-        Group("predicted_by_probe", _below("probes"), _predicted_by_probe, every=12),
+        Group("predicted_by_probe", _below("probes"), _predicted_by_probe, every=0),
     )
 }

@@ -13,7 +13,7 @@ def main(names: Sequence[str]) -> None:
     """Record the groups, all without any name; say how many answers changed."""
     for name in names or GROUPS:
         group = GROUPS[name]
-        answers = answers_of(name, group.names())
+        answers = answers_of({name: group.names()})[name]
         before = group.recorded() if group.is_recorded() else {}
         changed = sorted(one for one in answers if before.get(one) != answers[one])
         gone = sorted(set(before) - set(answers))
