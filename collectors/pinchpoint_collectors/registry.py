@@ -1,24 +1,27 @@
-"""The kinds of collector farm.yaml may name: one line each at the end of this file."""
+"""The kinds of collector farm.yaml may name: one line each."""
 
 from __future__ import annotations
 
 import difflib
+from importlib import import_module
 
-from pinchpoint_collectors.agent.collector import AgentKind
-from pinchpoint_collectors.databases.cassandra import CassandraKind
-from pinchpoint_collectors.databases.mariadb import MariadbKind
-from pinchpoint_collectors.databases.mongodb import MongodbKind
-from pinchpoint_collectors.databases.postgres import PostgresKind
-from pinchpoint_collectors.databases.sqlserver import SqlserverKind
-from pinchpoint_collectors.databases.valkey import ValkeyKind
 from pinchpoint_collectors.errors import CollectorError
-from pinchpoint_collectors.local import LocalKind
-from pinchpoint_collectors.prometheus import PrometheusKind
 from pinchpoint_collectors.record import Kind
-from pinchpoint_collectors.ssh import SshKind
-from pinchpoint_collectors.windows.kind import WindowsKind
 
-_KINDS: dict[str, Kind] = {}
+_KINDS: dict[str, Kind | str] = {
+    "agent": "agent.collector:AgentKind",
+    "cassandra": "databases.cassandra:CassandraKind",
+    "local": "local:LocalKind",
+    "mariadb": "databases.mariadb:MariadbKind",
+    "mongodb": "databases.mongodb:MongodbKind",
+    "postgres": "databases.postgres:PostgresKind",
+    "prometheus": "prometheus:PrometheusKind",
+    "sqlserver": "databases.sqlserver:SqlserverKind",
+    "ssh": "ssh:SshKind",
+    "valkey": "databases.valkey:ValkeyKind",
+    "windows": "windows.kind:WindowsKind",
+}
+"""Name -> kind, or where its class is: it is imported when it is asked for."""
 
 
 def register(kind: Kind) -> None:
@@ -35,22 +38,12 @@ def names() -> tuple[str, ...]:
 
 def kind(name: str) -> Kind:
     """The kind of that name. Raises ``CollectorError`` that lists every name and the nearest."""
-    try:
-        return _KINDS[name]
-    except KeyError:
+    if name not in _KINDS:
         nearest = difflib.get_close_matches(name, _KINDS, n=1)
         hint = f"; nearest: {nearest[0]}" if nearest else ""
-        raise CollectorError(f"no collector kind {name!r}; allowed: {', '.join(names())}{hint}") from None
-
-
-register(LocalKind())
-register(SshKind())
-register(PostgresKind())
-register(ValkeyKind())
-register(CassandraKind())
-register(MongodbKind())
-register(WindowsKind())
-register(MariadbKind())
-register(SqlserverKind())
-register(PrometheusKind())
-register(AgentKind())
+        raise CollectorError(f"no collector kind {name!r}; allowed: {', '.join(names())}{hint}")
+    found = _KINDS[name]
+    if isinstance(found, str):
+        module, _, class_name = found.partition(":")
+        found = _KINDS[name] = getattr(import_module(f"{__package__}.{module}"), class_name)()
+    return found

@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import UserDict
+from importlib import import_module
+from typing import Any
 
 from .contract import Scenario
 from .errors import ScenarioError
-from .full_crawl import FullCrawl
 from .names import unknown
-from .nosql_burst import NosqlBurst
-from .sql_mix import SqlMix
-from .sql_replay import SqlReplay
-from .sql_script import SqlScript
-from .storage_probe.scenario import StorageProbe
 
 
-def table(scenarios: Iterable[type[Scenario]]) -> dict[str, type[Scenario]]:
-    """``use`` -> scenario; two of one name raise ``ValueError``."""
-    by_use: dict[str, type[Scenario]] = {}
-    for each in scenarios:
-        if each.use in by_use:
-            raise ValueError(
-                f"two scenarios are named {each.use!r}: {by_use[each.use].__name__}, {each.__name__}"
-            )
-        by_use[each.use] = each
-    return by_use
+class Scenarios(UserDict[str, Any]):
+    """``use`` -> scenario. A module is imported when its scenario is asked for: drivers take long."""
+
+    def __getitem__(self, use: str) -> type[Scenario]:
+        if isinstance(self.data[use], str):
+            module, _, name = self.data[use].partition(":")
+            self.data[use] = getattr(import_module(module, __package__), name)
+        found: type[Scenario] = self.data[use]
+        return found
 
 
-SCENARIOS: dict[str, type[Scenario]] = table(
-    (FullCrawl, SqlMix, NosqlBurst, StorageProbe, SqlScript, SqlReplay)
+SCENARIOS = Scenarios(
+    {
+        "full-crawl": ".full_crawl:FullCrawl",
+        "sql-mix": ".sql_mix:SqlMix",
+        "nosql-burst": ".nosql_burst:NosqlBurst",
+        "storage-probe": ".storage_probe.scenario:StorageProbe",
+        "sql-script": ".sql_script:SqlScript",
+        "sql-replay": ".sql_replay:SqlReplay",
+    }
 )
 
 

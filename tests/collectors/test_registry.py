@@ -20,7 +20,7 @@ def test_the_local_kind_is_there_with_its_options() -> None:
     kind = registry.kind("local")
     assert kind.name == "local"
     assert kind.options == {"process", "port"}
-    assert "local" in registry.names()
+    assert all(registry.kind(name).name == name for name in registry.names())
 
 
 def test_a_name_taken_twice_is_an_error() -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pinchpoint_scenarios.errors import ScenarioError
-from pinchpoint_scenarios.registry import SCENARIOS, scenario, table
-from pinchpoint_scenarios.sql_mix import SqlMix
+from pinchpoint_scenarios.registry import SCENARIOS, scenario
 
 
 def test_the_scenarios_are_there_and_say_what_they_need() -> None:
@@ -28,10 +27,9 @@ def test_every_scenario_runs_without_params() -> None:
         kind.params_model()
 
 
-def test_a_name_given_twice_is_refused() -> None:
-    """A registry never overwrites in silence."""
-    with pytest.raises(ValueError, match="two scenarios are named 'sql-mix'"):
-        table((SqlMix, SqlMix))
+def test_each_is_the_scenario_of_its_name() -> None:
+    """What is imported says the name that it stands under."""
+    assert all(kind.use == use for use, kind in SCENARIOS.items())
 
 
 def test_an_unknown_name_lists_all_and_the_nearest() -> None:

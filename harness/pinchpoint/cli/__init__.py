@@ -18,23 +18,23 @@ from pinchpoint.errors import ExitStatus, PinchpointError
 from pinchpoint.interrupts import Interrupted
 from pinchpoint.redact import masked
 
-COMMANDS = (
-    "demo",
-    "init",
-    "check",
-    "run",
-    "analyse",
-    "compare",
-    "what-if",
-    "report",
-    "probe",
-    "import",
-    "farm",
-    "worker",
-    "runs",
-)
-"""Each is the function of that name in the module of that name; of a keyword, with a ``_`` behind it, and
-with ``_`` for ``-``."""
+COMMANDS = {
+    "demo": "Load a farm on this machine; name its bottleneck.",
+    "init": "Write a commented farm.yaml and plan.yaml.",
+    "check": "Check a plan, its farm and every collector; start nothing.",
+    "run": "Run a plan against a farm, analyse, report.",
+    "analyse": "Name the bottleneck of a run.",
+    "compare": "Compare the runs of two farms.",
+    "what-if": "Predict the throughput if something were different.",
+    "report": "Write the report of a run, a comparison or a probe.",
+    "probe": "Measure one disk; say what kind of limit it shows.",
+    "import": "Import and judge what other tools recorded.",
+    "farm": "Start, stop and show an embedded farm.",
+    "worker": "Drive load for a controller on another machine.",
+    "runs": "List the runs of a folder; follow a plan's figures.",
+}
+"""Each is the function of that name in the module of that name (of a keyword, with a ``_`` behind it, and
+with ``_`` for ``-``), with its line in ``pinchpoint --help``: to print that, no command is imported."""
 
 
 _MAY_NOT = "give another place, or let this user use it"
@@ -56,6 +56,11 @@ class _Commands(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 -- click's signature
         return list(COMMANDS)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 -- click's
+        """The table above."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

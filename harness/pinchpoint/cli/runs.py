@@ -12,7 +12,6 @@ from rich.table import Table
 from rich.text import Text
 
 from pinchpoint.errors import ExitStatus, InputError
-from pinchpoint.plan import load_plan
 from pinchpoint.run_set import SET, load_set
 from pinchpoint.store.read import read_manifest
 from pinchpoint.store.schema import MANIFEST, VERDICT
@@ -82,6 +81,8 @@ def _trend(directory: Path, plan: str, out: Path | None, *, as_json: bool, fail:
 
 def _plan_name(plan: str) -> str:
     """The name a plan's file gives; what is no file is a name."""
+    from pinchpoint.plan import load_plan  # noqa: PLC0415 -- likewise
+
     path = Path(plan)
     return load_plan(path).name if path.is_file() else plan
 

@@ -35,8 +35,6 @@ from pinchpoint_infra.catalogue import catalogue
 from pinchpoint_scenarios import registry as scenarios
 from pinchpoint_scenarios.contract import FileParams, Scenario
 from pinchpoint_scenarios.errors import ScenarioError
-from pinchpoint_scenarios.full_crawl import FullCrawl
-from pinchpoint_scenarios.full_crawl.source_params import ENDPOINT_OF
 
 _WAYS = ("embedded", "endpoints")
 """The two ways to say where a farm is."""
@@ -106,7 +104,7 @@ def check_together(farm: Document, plan: Document) -> Iterator[Problem]:
             )
         if native:
             yield from check_native(plan, name)
-        elif issubclass(scenario, FullCrawl):
+        elif scenario.use == "full-crawl":
             yield from _check_sources(farm, plan, name, offered)
     yield from check_endpoints(plan, farm.file, offered)
     yield from check_rules(farm, plan)
@@ -202,6 +200,8 @@ def _check_scenario(plan: Document, name: str) -> Iterator[Problem]:
 
 def _check_sources(farm: Document, plan: Document, name: str, offered: set[str]) -> Iterator[Problem]:
     """A crawl's sources: those it names have to be there, and there has to be one."""
+    from pinchpoint_scenarios.full_crawl.source_params import ENDPOINT_OF  # noqa: PLC0415 -- drivers take long
+
     place: Path = ("scenarios", name, "params", "sources")
     sources = plan.at(*place)
     places = sorted(set(ENDPOINT_OF.values()))

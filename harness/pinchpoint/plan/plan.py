@@ -61,7 +61,7 @@ class ScenarioPlan(Record):
     def _files_places(cls, params: Mapping[str, Any], info: ValidationInfo) -> Mapping[str, Any]:
         """The paths of the user's files start in the plan's folder."""
         use = info.data.get("use")
-        if isinstance(info.context, FileContext) and use in SCENARIOS:
+        if isinstance(info.context, FileContext) and isinstance(use, str) and use in SCENARIOS:
             return with_places(SCENARIOS[use].params_model, params, info.context.directory)
         return params
 
