@@ -8,7 +8,7 @@ import sys
 import time
 from dataclasses import dataclass
 
-from pinchpoint.report import units
+from pinchpoint.base import units
 from pinchpoint_collectors.environment import child_environment
 
 _SPIN_S = 1.5

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pinchpoint.analysis import Verdict, analyse
-from pinchpoint.errors import InputError
+from pinchpoint.base.errors import InputError
 from pinchpoint.store.read import StoredRun, open_run
 from pinchpoint.store.schema import VERDICT
 from pinchpoint.store.write import what_is_kept, write_json

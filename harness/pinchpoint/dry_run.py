@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pinchpoint.errors import FarmUnavailable
+from pinchpoint.base import units
+from pinchpoint.base.errors import FarmUnavailable
 from pinchpoint.live import LiveFarm, embedded, standing_farm
 from pinchpoint.loadgen.load import expected_starts, make_scenario, most, planned_scenarios
 from pinchpoint.plan import (
@@ -21,7 +22,6 @@ from pinchpoint.plan import (
     guard_proof,
     redacted_text,
 )
-from pinchpoint.report import units
 from pinchpoint_scenarios.addresses import without_secrets
 from pinchpoint_scenarios.contract import Endpoint, Filled, Intent, Sent
 from pinchpoint_scenarios.errors import ScenarioError

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from pinchpoint.errors import FarmUnavailable, InputError
+from pinchpoint.base.errors import FarmUnavailable, InputError
 from pinchpoint.live import Crash
 from pinchpoint.plan import BuiltDisk, Farm
 from pinchpoint.plan.embedded import GENERATOR

@@ -17,7 +17,7 @@ from concurrent.futures import Future
 from types import FrameType
 from typing import Self, TypeVar
 
-from pinchpoint.errors import ExitStatus
+from pinchpoint.base.errors import ExitStatus
 
 T = TypeVar("T")
 END_S = 4.0

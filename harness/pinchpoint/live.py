@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any
 from urllib.parse import urlsplit
 
-from pinchpoint.errors import FarmUnavailable, InputError
+from pinchpoint.base.errors import FarmUnavailable, InputError
 from pinchpoint.plan import Collect, Farm, Host
 from pinchpoint.plan.expand import expanded, filled
 from pinchpoint_collectors import registry as collector_kinds

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
+from pinchpoint.base.redact import masked_value
 from pinchpoint.live import LiveFarm
 from pinchpoint.loadgen.assignment import Assignment
 from pinchpoint.plan import Farm, Plan
 from pinchpoint.preflight import Connected
-from pinchpoint.redact import masked_value
 from pinchpoint.store.write import utc
 from pinchpoint_collectors.linux.inventory import machine_id
 

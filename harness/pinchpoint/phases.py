@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 
+from pinchpoint.base import units
 from pinchpoint.climb import Climb
 from pinchpoint.loadgen.pool import GeneratorPool
 from pinchpoint.plan import Burst, Closed, Open, Plan, Ramp, Soak, Steps, ending_scenarios
 from pinchpoint.progress import Progress
 from pinchpoint.prove import Prover
-from pinchpoint.report import units
 from pinchpoint.seconds import LATE_S, LiveSeconds
 from pinchpoint.settling import STRETCH_S, settled
 from pinchpoint.store.write import RunWriter, utc

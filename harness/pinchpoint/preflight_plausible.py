@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from pinchpoint.report.units import of_metric
+from pinchpoint.base.units import of_metric
 from pinchpoint_collectors.record import Sample
 
 _ROUNDING = 0.05

@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pinchpoint.report.units import bytes_
+from pinchpoint.base.units import bytes_
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import Collector, Watch
 from pinchpoint_collectors.remote import ssh

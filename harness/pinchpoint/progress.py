@@ -13,8 +13,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from pinchpoint.redact import masked
-from pinchpoint.report import units
+from pinchpoint.base import units
+from pinchpoint.base.redact import masked
 from pinchpoint_collectors.record import Sample
 
 _PLAIN_EVERY_S = 5.0

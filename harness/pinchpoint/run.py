@@ -13,8 +13,8 @@ from typing import Any
 import psutil
 
 from pinchpoint import preflight
+from pinchpoint.base.errors import ExitStatus, FarmUnavailable
 from pinchpoint.collecting import Collectors
-from pinchpoint.errors import ExitStatus, FarmUnavailable
 from pinchpoint.interrupts import ASK_S, Interrupted, Interrupts, NoAnswer
 from pinchpoint.live import LiveFarm, live_farm
 from pinchpoint.loadgen.assignment import Assignment

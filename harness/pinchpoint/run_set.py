@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from pinchpoint.errors import ExitStatus, InputError
+from pinchpoint.base.errors import ExitStatus, InputError
 from pinchpoint.store.write import free_path, utc, write_json
 
 SCHEMA = "pinchpoint.set/1"

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from pinchpoint.base import units
 from pinchpoint.plan import StopRule
-from pinchpoint.report import units
 from pinchpoint.seconds import LATE_S, LiveSeconds
 from pinchpoint_collectors.record import Sample
 

@@ -15,7 +15,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from pinchpoint.analysis.verdict import Kind, Outcome
-from pinchpoint.errors import InputError
+from pinchpoint.base.errors import InputError
 from pinchpoint.plan import Farm, Plan, load
 
 CASES = Path(__file__).with_name("cases")

@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-from pinchpoint.errors import InputError, PinchpointError
+from pinchpoint.base.errors import InputError, PinchpointError
 from pinchpoint.plan import Plan, load
 from pinchpoint.store.read import open_run
 from pinchpoint.what_if import Prediction, predict, predict_other

@@ -20,7 +20,7 @@ from typing import Protocol
 from ground_truth.burner import burning, crowded
 
 from pinchpoint import embedded
-from pinchpoint.errors import ExitStatus
+from pinchpoint.base.errors import ExitStatus
 from pinchpoint.plan import Plan, load_farm
 
 PINCHPOINT = Path(sys.executable).with_name("pinchpoint")

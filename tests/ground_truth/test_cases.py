@@ -12,7 +12,7 @@ from ground_truth.made import make_case
 from pydantic import ValidationError
 
 from pinchpoint.analysis.verdict import Kind
-from pinchpoint.errors import InputError
+from pinchpoint.base.errors import InputError
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from ground_truth import pairs, rows
 from ground_truth.pairs import PAIRS, Pair, PairRow, names, read_pair, shared_out
 
-from pinchpoint.errors import InputError
+from pinchpoint.base.errors import InputError
 from pinchpoint.plan import load
 from pinchpoint.what_if import Prediction
 from pinchpoint.what_if.prediction import Binding, Throughput

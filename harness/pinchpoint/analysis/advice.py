@@ -22,8 +22,8 @@ from pinchpoint.analysis.resources import GENERATOR, Resource
 from pinchpoint.analysis.series import mean
 from pinchpoint.analysis.thresholds import LITTLE, NETWORK, OWN_USE, UTILISATION
 from pinchpoint.analysis.verdict import Advice, Kind, Suspect
-from pinchpoint.report import units
-from pinchpoint.report.words import capitalised, listed
+from pinchpoint.base import units
+from pinchpoint.base.wording import capitalised, listed
 
 
 def find_advice(case: Case, demands: tuple[Demand, ...]) -> tuple[Advice, ...]:

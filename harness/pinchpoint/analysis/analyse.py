@@ -52,7 +52,7 @@ from pinchpoint.analysis.timeline import (
     timeline_table,
 )
 from pinchpoint.analysis.verdict import Suspect, Verdict
-from pinchpoint.report.words import capitalised
+from pinchpoint.base.wording import capitalised
 from pinchpoint.store.read import StoredRun
 from pinchpoint.store.samples import holds_values
 

@@ -22,7 +22,7 @@ from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures, Measures, me
 from pinchpoint.analysis.resources import Resource
 from pinchpoint.analysis.stages import Rows
 from pinchpoint.analysis.thresholds import HARDLY, MOSTLY_READS, at_least
-from pinchpoint.report.words import BY_ONE_LEVEL
+from pinchpoint.base.wording import BY_ONE_LEVEL
 
 SAME = "the same mix of operations and the same cache ratio"
 ONE_LEVEL = f"{SAME}; {BY_ONE_LEVEL}: use in proportion to throughput, all scenarios alike"

@@ -14,7 +14,7 @@ from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures, ShareMeasure
 from pinchpoint.analysis.series import Floats
 from pinchpoint.analysis.signature import Suspicion
 from pinchpoint.analysis.thresholds import PROOF_ANSWERS, PROOF_EXCEEDS, PROOF_VISIBLE
-from pinchpoint.report import units
+from pinchpoint.base import units
 
 AS_IS, SLOWER, CONTROL = "as_is", "slower", "control"
 WAITED_FOR = ("disk_latency", "disk_concurrency", "external")

@@ -18,7 +18,7 @@ from pinchpoint.analysis.measures import measure_disk
 from pinchpoint.analysis.seen import stolen, unseen
 from pinchpoint.analysis.thresholds import LARGE_IO_BYTES, MEMORY_CRITICAL, NO_LATENCY_S, STRANGERS, exceeds
 from pinchpoint.analysis.unanswered import given_up_words
-from pinchpoint.report import units, words
+from pinchpoint.base import units, wording
 
 SLOWER = 2.0
 """A disk is slower than it was probed from twice the latency on (our value)."""
@@ -57,7 +57,7 @@ def caveats(case: Case) -> Iterator[str]:
 def _lost(inputs: Inputs, flow: Flow) -> Iterator[str]:
     """What a scenario asked for and did not get."""
     if flow.all_failed:
-        yield f"all operations failed ({words.listed(list(failures(inputs, flow)))})"
+        yield f"all operations failed ({wording.listed(list(failures(inputs, flow)))})"
     elif flow.failures:
         yield f"{units.percent(flow.failures / flow.finished)} of the operations failed"
     if given_up := given_up_words(inputs, flow):

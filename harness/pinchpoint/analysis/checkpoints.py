@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from pinchpoint.analysis.inputs import Inputs
 from pinchpoint.analysis.thresholds import CHECKPOINT_SHOWS, MIN_SECONDS, at_least
-from pinchpoint.report import units
+from pinchpoint.base import units
 
 WRITTEN = "db.checkpoint_buffers_per_s"
 BEGUN = "db.checkpoints_per_s"

@@ -35,7 +35,7 @@ from pinchpoint.analysis.thresholds import (
     at_least,
 )
 from pinchpoint.analysis.verdict import Check, Fact
-from pinchpoint.report import units
+from pinchpoint.base import units
 
 KIND = {"E2": ("a queue that grows with the load", RISES), "E3": ("a ceiling that fits", CEILING)}
 

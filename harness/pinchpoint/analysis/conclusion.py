@@ -21,7 +21,7 @@ from pinchpoint.analysis.thresholds import DISK_OCCUPIED, MIN_SECONDS, OFTEN, OW
 from pinchpoint.analysis.trouble import brief_words, hidden, slower_words, troubles
 from pinchpoint.analysis.unanswered import unanswered_words
 from pinchpoint.analysis.verdict import Outcome, Suspect
-from pinchpoint.report import units
+from pinchpoint.base import units
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,8 +30,8 @@ from pinchpoint.analysis.thresholds import (
     STRANGERS,
 )
 from pinchpoint.analysis.verdict import Confidence
-from pinchpoint.report import units
-from pinchpoint.report.words import listed
+from pinchpoint.base import units
+from pinchpoint.base.wording import listed
 
 RESAMPLES = 200
 MOST_TIMES = 10

@@ -10,8 +10,8 @@ from pinchpoint.analysis.inputs import Inputs
 from pinchpoint.analysis.series import Floats
 from pinchpoint.analysis.thresholds import CONTENDED, CPU_WAIT, STRANGERS
 from pinchpoint.analysis.verdict import Fact
-from pinchpoint.report import units
-from pinchpoint.report.words import listed
+from pinchpoint.base import units
+from pinchpoint.base.wording import listed
 from pinchpoint_collectors.linux.others import HYPERVISOR, METRIC, PROCESS
 
 _THE_HYPERVISOR = "the hypervisor"

@@ -18,7 +18,7 @@ from pinchpoint.analysis.resources import Resource
 from pinchpoint.analysis.series import Floats
 from pinchpoint.analysis.stages import Rows
 from pinchpoint.analysis.thresholds import exceeds
-from pinchpoint.report import units
+from pinchpoint.base import units
 
 USUALLY = 0.9
 """More is done for a tenth of the time or longer: a second of it may be what idle time is made up for by."""

@@ -25,8 +25,8 @@ from pinchpoint.analysis.resources import COMMIT_ROLES, Resource
 from pinchpoint.analysis.slowness import slowness, write_and_flush_s
 from pinchpoint.analysis.thresholds import HARDLY, MOSTLY_READS, STARTED, at_least
 from pinchpoint.analysis.verdict import Advice, Kind
-from pinchpoint.report import units
-from pinchpoint.report.words import capitalised, listed
+from pinchpoint.base import units
+from pinchpoint.base.wording import capitalised, listed
 
 FARM = "farm.yaml"
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from pinchpoint.report import units
+from pinchpoint.base import units
 from pinchpoint_infra.catalogue import Profile, catalogue, series
 
 __all__ = [

@@ -33,7 +33,7 @@ from pinchpoint.analysis.thresholds import (
     WAIT_SHARE,
     at_least,
 )
-from pinchpoint.report import units
+from pinchpoint.base import units
 
 
 def doubts(

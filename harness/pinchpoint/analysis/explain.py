@@ -16,8 +16,8 @@ from pinchpoint.analysis.rests_on import counted
 from pinchpoint.analysis.signature import Suspicion
 from pinchpoint.analysis.summary import thing
 from pinchpoint.analysis.verdict import Check, Considered, Explanation
-from pinchpoint.report import units
-from pinchpoint.report.words import listed
+from pinchpoint.base import units
+from pinchpoint.base.wording import listed
 
 
 def explain(case: Case, concluded: Conclusion) -> Explanation:

@@ -30,7 +30,7 @@ from pinchpoint.analysis.thresholds import (
     at_most,
 )
 from pinchpoint.analysis.verdict import Fact
-from pinchpoint.report import units
+from pinchpoint.base import units
 
 SHARES_TOLD = {
     "db.aof.wait_ratio": "the work of its one thread was writing and flushing its log",

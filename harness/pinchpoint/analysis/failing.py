@@ -9,7 +9,7 @@ from pinchpoint.analysis.inputs import Inputs
 from pinchpoint.analysis.objectives import objective_table
 from pinchpoint.analysis.thresholds import FAILING
 from pinchpoint.analysis.traffic import NO_ERRORS
-from pinchpoint.report import units
+from pinchpoint.base import units
 
 OF_CONTENT = ("not_found", "permission", "authentication", "token_expired", "robots", "not_supported")
 """Outcomes that tell what was asked for, and not how much: a crawl of real content has some in any case."""

@@ -26,7 +26,7 @@ from pinchpoint.analysis.thresholds import (
 )
 from pinchpoint.analysis.unanswered import WAITS_BY_ITSELF, sessions, unanswered
 from pinchpoint.analysis.verdict import Fact
-from pinchpoint.report import units
+from pinchpoint.base import units
 from pinchpoint.store.schema import SEND
 
 RECORDED = "generator.recorder_ok"

@@ -15,7 +15,7 @@ from pinchpoint.analysis.resources import Resource
 from pinchpoint.analysis.signature import Suspicion
 from pinchpoint.analysis.thresholds import exceeds
 from pinchpoint.analysis.verdict import Advice, Kind
-from pinchpoint.report import words
+from pinchpoint.base import wording
 
 NO_NEXT = "nothing else that was measured is used enough to tell what would limit next"
 NOTHING = 0.005
@@ -158,4 +158,4 @@ def _text(what: str, gain: Gain) -> str:
         by = f": {gain.limit} is used up as well" if gain.limit else ""
         return f"{what}: by itself that gains nothing{by}."
     then = f"; then {gain.limit} limits" if gain.limit else ""
-    return f"{what}: {words.up_to(gain.ratio, gain.assumes)}{then}."
+    return f"{what}: {wording.up_to(gain.ratio, gain.assumes)}{then}."

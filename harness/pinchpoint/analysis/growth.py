@@ -21,7 +21,7 @@ from pinchpoint.analysis.series import Floats, Window
 from pinchpoint.analysis.signature import Suspicion
 from pinchpoint.analysis.thresholds import CEILING, FLAT, MIN_LEVELS, RISES, UTILISATION, Threshold
 from pinchpoint.analysis.verdict import Fact
-from pinchpoint.report import units
+from pinchpoint.base import units
 
 WAITING: Mapping[ResourceType, tuple[str, str, Callable[[float], str]]] = {
     "disk": ("what is outstanding", "disk.outstanding", lambda value: f"{units.count(value)} I/Os"),

@@ -13,7 +13,7 @@ from pinchpoint.analysis.objectives import PERCENTILES, objective_table
 from pinchpoint.analysis.output import AT_A_CEILING, LEAST_USED, others, reach
 from pinchpoint.analysis.signature import Suspicion
 from pinchpoint.analysis.verdict import Headroom, Outcome
-from pinchpoint.report import units
+from pinchpoint.base import units
 
 HELD = ("disk_device", "disk_burst_exhausted")
 """Kinds beside ``AT_A_CEILING`` in which all that can be done is done."""

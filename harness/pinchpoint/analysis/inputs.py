@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from pinchpoint.analysis.series import Key, Samples, Window
 from pinchpoint.analysis.steps import add_up
 from pinchpoint.analysis.traffic import Traffic
+from pinchpoint.base.clock import seconds_of
 from pinchpoint.loadgen.arrivals import scenario_seed
 from pinchpoint.loadgen.profiles import Bursts, bursts
 from pinchpoint.store import samples as recorded
@@ -218,12 +219,6 @@ def read_inputs(run: StoredRun) -> Inputs:
         warnings=tuple(manifest.get("warnings") or ()),
         views=tuple(_views(manifest)),
     )
-
-
-def seconds_of(text: str) -> float:
-    """UTC seconds of an ISO time; one without a zone is UTC."""
-    time = datetime.fromisoformat(text)
-    return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
 
 
 def utc(time_s: float) -> str:

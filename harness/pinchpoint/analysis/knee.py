@@ -16,7 +16,7 @@ import scipy  # which loads its parts when they are used: most verdicts need non
 
 from pinchpoint.analysis.series import Floats, mean
 from pinchpoint.analysis.thresholds import KNEE_RISE, KNEE_SLOPE, MIN_LEVELS, USL_SLOPE
-from pinchpoint.report import units
+from pinchpoint.base import units
 
 EDGE = 2
 """Points on either side that a line needs at least."""

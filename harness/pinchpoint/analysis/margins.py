@@ -28,7 +28,7 @@ from pinchpoint.analysis.thresholds import (
     WAITING_IO,
 )
 from pinchpoint.analysis.verdict import Check, Fact
-from pinchpoint.report import units
+from pinchpoint.base import units
 
 
 def would_change(

@@ -12,7 +12,7 @@ from typing import Any
 
 from pinchpoint.analysis.inputs import Inputs
 from pinchpoint.analysis.traffic import Traffic
-from pinchpoint.report import units
+from pinchpoint.base import units
 
 PERCENTILES = ("p50_s", "p95_s", "p99_s")
 THROUGHPUT = "throughput_per_s"

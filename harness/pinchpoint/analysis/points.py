@@ -23,7 +23,7 @@ from pinchpoint.analysis.series import Floats
 from pinchpoint.analysis.signature import disk_kind
 from pinchpoint.analysis.thresholds import CAP_MATCH, FLAT, REGULATOR_FLAT, WAITING_IO, exceeds
 from pinchpoint.analysis.verdict import Kind
-from pinchpoint.report import units
+from pinchpoint.base import units
 
 NO_LIMIT = Limits(None, None, None)
 """It is known that no cap holds: another answer than None, which is that nobody knows."""

@@ -23,7 +23,7 @@ from pinchpoint.analysis.thresholds import (
     latency_limit,
 )
 from pinchpoint.analysis.verdict import Confidence, Kind
-from pinchpoint.report import units
+from pinchpoint.base import units
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import numpy as np
 from pinchpoint.analysis.inputs import Inputs
 from pinchpoint.analysis.managed import files_of
 from pinchpoint.analysis.thresholds import SEEN, STEAL, Threshold
-from pinchpoint.report import units
+from pinchpoint.base import units
 
 WATCHED = 0.5
 """A server that tells of itself is seen when it does so half of the time: its counters go on meanwhile."""

@@ -27,7 +27,7 @@ from pinchpoint.analysis.thresholds import (
     at_least,
 )
 from pinchpoint.analysis.verdict import Fact
-from pinchpoint.report import units
+from pinchpoint.base import units
 
 OF_OPERATIONS = "operations.service"
 """What is told by how many operations there were, and how long they took."""

@@ -14,8 +14,8 @@ from pinchpoint.analysis.resources import GENERATOR, Resource
 from pinchpoint.analysis.signature import Suspicion
 from pinchpoint.analysis.slowness import write_and_flush_s
 from pinchpoint.analysis.verdict import Next, Suspect
-from pinchpoint.report import units
-from pinchpoint.report.words import capitalised, listed
+from pinchpoint.base import units
+from pinchpoint.base.wording import capitalised, listed
 
 HALF = 0.5
 LONGER = "Measure for at least a minute at the same load."

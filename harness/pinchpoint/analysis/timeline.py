@@ -21,8 +21,8 @@ from pinchpoint.analysis.series import Window
 from pinchpoint.analysis.signature import Suspicion
 from pinchpoint.analysis.summary import thing
 from pinchpoint.analysis.thresholds import MIN_BLOCK, MIN_BLOCKS, MIN_SECONDS
-from pinchpoint.report import units
-from pinchpoint.report.words import listed
+from pinchpoint.base import units
+from pinchpoint.base.wording import listed
 
 MOST_BLOCKS = 24
 """A window is looked at in at most so many parts of equal length."""

@@ -26,7 +26,7 @@ from pinchpoint.analysis.thresholds import (
     STARTED,
 )
 from pinchpoint.analysis.unanswered import unanswered_words
-from pinchpoint.report import units, words
+from pinchpoint.base import units, wording
 
 CONSTANT = ("open", "soak")
 """Load models whose rate stays: what changes under them is the farm's."""
@@ -68,7 +68,7 @@ def troubles(case: Case) -> Iterator[Untold]:
 def hidden(case: Case) -> Iterator[Untold]:
     """What of the farm was not seen, or not often enough to say what it means."""
     missing = tuple(unseen(case.inputs))
-    watch = f"Watch the whole farm ({words.listed(missing)}), and run the same plan again."
+    watch = f"Watch the whole farm ({wording.listed(missing)}), and run the same plan again."
     yield from (Untold(why, watch) for why in missing)
     if case.stage is not None:
         rows = case.stage.rows

@@ -13,7 +13,7 @@ from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.inputs import Inputs
 from pinchpoint.analysis.series import all_told
 from pinchpoint.analysis.thresholds import HELD_UP, HELD_UP_S, SEEN
-from pinchpoint.report import units
+from pinchpoint.base import units
 from pinchpoint.store.schema import UNFINISHED
 
 WAITS_BY_ITSELF = ("full-crawl", "storage-probe")

@@ -10,7 +10,7 @@ from pinchpoint.analysis.measures import busy
 from pinchpoint.analysis.resources import Resource
 from pinchpoint.analysis.signature import Suspicion
 from pinchpoint.analysis.thresholds import DISK_OCCUPIED
-from pinchpoint.report.words import listed
+from pinchpoint.base.wording import listed
 
 
 def room_words(case: Case, first: Suspicion | None, times: float) -> str:

@@ -13,10 +13,10 @@ from keyword import iskeyword
 
 import click
 
+from pinchpoint.base.errors import ExitStatus, PinchpointError
+from pinchpoint.base.redact import masked
 from pinchpoint.cli.output import outlive_readers
-from pinchpoint.errors import ExitStatus, PinchpointError
 from pinchpoint.interrupts import Interrupted
-from pinchpoint.redact import masked
 
 COMMANDS = {
     "demo": "Load a farm on this machine; name its bottleneck.",

@@ -9,9 +9,9 @@ from pathlib import Path
 import click
 
 from pinchpoint.analysis import exit_status
+from pinchpoint.base.errors import InputError
 from pinchpoint.cli.arguments import RUN
 from pinchpoint.conclude import verdict_of
-from pinchpoint.errors import InputError
 from pinchpoint.report.explained import explanation_text
 from pinchpoint.report.terminal import verdict_text
 from pinchpoint.store.schema import EVENTS, MANIFEST, OPERATIONS, REPORT, SAMPLES, VERDICT

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import click
 
-from pinchpoint.errors import InputError
+from pinchpoint.base.errors import InputError
 
 OUT = click.option(
     "--out",

@@ -14,15 +14,15 @@ from pathlib import Path
 import click
 
 from pinchpoint import preflight, preflight_collectors
+from pinchpoint.base import units
+from pinchpoint.base.errors import ExitStatus
+from pinchpoint.base.redact import masked
 from pinchpoint.cli.arguments import FARM, OUT, PLAN
-from pinchpoint.errors import ExitStatus
 from pinchpoint.live import LiveFarm, standing_farm
 from pinchpoint.loadgen.load import make_scenario, planned_scenarios
 from pinchpoint.plan import Plan, expand_all, guard, load
 from pinchpoint.preflight import Check
 from pinchpoint.preflight_collectors import Proof
-from pinchpoint.redact import masked
-from pinchpoint.report import units
 
 SCHEMA = "pinchpoint.check/1"
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from pinchpoint.base.errors import ExitStatus, InputError
 from pinchpoint.comparison import (
     Comparison,
     check_factor,
@@ -21,7 +22,6 @@ from pinchpoint.comparison import compare as compare_sides
 from pinchpoint.comparison.foreseen import predicted
 from pinchpoint.comparison.saved import beside, directory_for, save, write_reports
 from pinchpoint.comparison.statistics import ENOUGH, RUN_TO_RUN, SAME
-from pinchpoint.errors import ExitStatus, InputError
 from pinchpoint.plan.load import load_as
 from pinchpoint.plan.prices import Prices
 from pinchpoint.plan.problems import Unfit

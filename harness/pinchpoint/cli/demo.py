@@ -9,14 +9,14 @@ import click
 from ruamel.yaml import YAML
 
 from pinchpoint.analysis import exit_status
+from pinchpoint.base import units
+from pinchpoint.base.errors import ExitStatus, InputError, gravest
+from pinchpoint.base.wording import capitalised
 from pinchpoint.bearable import Bearable, calibrate
 from pinchpoint.cli import dev_vs_prod, stripes
 from pinchpoint.cli.arguments import OUT
 from pinchpoint.cli.run import conduct
-from pinchpoint.errors import ExitStatus, InputError, gravest
 from pinchpoint.plan import Farm, Plan, load
-from pinchpoint.report import units
-from pinchpoint.report.words import capitalised
 from pinchpoint.store.schema import REPORT
 
 FARM: dict[str, Any] = {

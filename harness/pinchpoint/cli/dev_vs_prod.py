@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
+from pinchpoint.base.errors import FarmUnavailable, gravest
 from pinchpoint.cli.run import run_and_report
 from pinchpoint.cli.run_set import compare_farms, conduct
-from pinchpoint.errors import FarmUnavailable, gravest
 from pinchpoint.live import embedded
 from pinchpoint.plan import Farm, Plan
 from pinchpoint.run_set import new_set

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from pinchpoint.errors import ExitStatus, InputError
+from pinchpoint.base.errors import ExitStatus, InputError
 from pinchpoint.interrupts import Interrupts
 from pinchpoint.live import embedded
 from pinchpoint.plan import load_farm

@@ -9,9 +9,9 @@ from pathlib import Path
 import click
 
 from pinchpoint.analysis import exit_status
+from pinchpoint.base.errors import ExitStatus, InputError
 from pinchpoint.cli.arguments import OUT, time_zone
 from pinchpoint.conclude import verdict_of, write_reports
-from pinchpoint.errors import ExitStatus, InputError
 from pinchpoint.imports import (
     import_alone,
     import_into,

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import click
 
+from pinchpoint.base.errors import FarmUnavailable, InputError
 from pinchpoint.cli.arguments import time_zone
-from pinchpoint.errors import FarmUnavailable, InputError
 from pinchpoint.plan.problems import Unfit
 from pinchpoint.plan.units import duration
 

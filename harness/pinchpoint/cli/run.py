@@ -10,11 +10,11 @@ from typing import Any
 import click
 
 from pinchpoint.analysis import Verdict, exit_status
+from pinchpoint.base.errors import ExitStatus, FarmUnavailable, InputError, gravest
 from pinchpoint.cli.arguments import OUT, PLAN, TOKEN_FILE
 from pinchpoint.cli.worker import address
 from pinchpoint.conclude import cut_off, verdict_of, write_reports
 from pinchpoint.dry_run import dry_run
-from pinchpoint.errors import ExitStatus, FarmUnavailable, InputError, gravest
 from pinchpoint.loadgen.crew import DEFAULT_PORT, ONE_EACH, Crew
 from pinchpoint.loadgen.locustfile import scenario_class
 from pinchpoint.loadgen.permits import given_token, new_token

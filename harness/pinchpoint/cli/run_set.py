@@ -10,13 +10,13 @@ from typing import Any
 
 import click
 
+from pinchpoint.base import units
+from pinchpoint.base.errors import ExitStatus, InputError, PinchpointError, gravest
 from pinchpoint.cli.compare import write_comparison
 from pinchpoint.comparison import compare, exit_status, read_again, read_sides
 from pinchpoint.comparison.foreseen import predicted
-from pinchpoint.errors import ExitStatus, InputError, PinchpointError, gravest
 from pinchpoint.plan import Farm, Plan
 from pinchpoint.plan.compare import disks_of, unfit, unfit_of_farm
-from pinchpoint.report import units
 from pinchpoint.report.compared.terminal import comparison_text
 from pinchpoint.run_set import Place, RunSet, turns
 from pinchpoint.store.read import read_manifest

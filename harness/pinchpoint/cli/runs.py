@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pinchpoint.errors import ExitStatus, InputError
+from pinchpoint.base.errors import ExitStatus, InputError
 from pinchpoint.run_set import SET, load_set
 from pinchpoint.store.read import read_manifest
 from pinchpoint.store.schema import MANIFEST, VERDICT

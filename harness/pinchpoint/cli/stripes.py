@@ -10,12 +10,12 @@ from typing import Any
 
 import click
 
-from pinchpoint.analysis.inputs import seconds_of
+from pinchpoint.base.clock import seconds_of
+from pinchpoint.base.errors import InputError, gravest
 from pinchpoint.cli.dev_vs_prod import check_means
 from pinchpoint.cli.run import run_and_report
 from pinchpoint.cli.run_set import came_to_its_end
 from pinchpoint.conclude import saved_verdict
-from pinchpoint.errors import InputError, gravest
 from pinchpoint.loadgen.profiles import Bursts
 from pinchpoint.plan import Farm, Plan
 from pinchpoint.report import striped

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import click
 
+from pinchpoint.base.errors import ExitStatus, InputError
 from pinchpoint.cli.arguments import TOKEN_FILE
-from pinchpoint.errors import ExitStatus, InputError
 from pinchpoint.interrupts import Interrupts
 from pinchpoint.loadgen.crew import DEFAULT_PORT
 from pinchpoint.loadgen.permits import TOKEN_VARIABLE, Permits, given_token

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from pinchpoint.base.figures import About, Better
 from pinchpoint.comparison.courses import Key
 from pinchpoint.comparison.hosts import Place
 from pinchpoint.comparison.statistics import Call
 from pinchpoint.comparison.values import Pair
-from pinchpoint.figures import About, Better
 
 
 @dataclass(frozen=True, slots=True)

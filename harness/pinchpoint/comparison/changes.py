@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any
 
+from pinchpoint.base import wording
+from pinchpoint.base.figures import FIGURES
 from pinchpoint.comparison.change import Change
 from pinchpoint.comparison.costs import Costs
 from pinchpoint.comparison.efforts import Effort
@@ -13,8 +15,6 @@ from pinchpoint.comparison.hosts import Places
 from pinchpoint.comparison.loads import side_kept_up
 from pinchpoint.comparison.sides import Run, Sides
 from pinchpoint.comparison.values import Pair, pair
-from pinchpoint.figures import FIGURES
-from pinchpoint.report import words
 
 Row = Mapping[str, Any]
 
@@ -168,7 +168,7 @@ def _unknown(sides: Sides, each: Sequence[Sequence[Effort | None]]) -> str | Non
         if all(one is None or one.value is None for one in efforts):
             why = next((one.why for one in efforts if one and one.why), "nothing of it was done there")
             said.setdefault(why, []).append(side.label)
-    return "; ".join(f"not known of {words.listed(labels)}: {why}" for why, labels in said.items()) or None
+    return "; ".join(f"not known of {wording.listed(labels)}: {why}" for why, labels in said.items()) or None
 
 
 def _costs(sides: Sides, costs: Costs) -> Iterator[Change]:
@@ -202,7 +202,7 @@ def _unrecovered(lacking: Sequence[str], metric: str) -> str | None:
     """Why the runs that did recover tell nothing of those that did not; None where all did."""
     if metric != "recovery_s" or not lacking:
         return None
-    return f"in {words.listed(list(lacking))} a burst was not recovered from while it was watched"
+    return f"in {wording.listed(list(lacking))} a burst was not recovered from while it was watched"
 
 
 def _median_burst(bursts: Sequence[Row], metric: str) -> float | None:

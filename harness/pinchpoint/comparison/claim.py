@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from pinchpoint.base import wording
 from pinchpoint.comparison.confounders import Confounder
 from pinchpoint.comparison.manifests import Difference
 from pinchpoint.comparison.sides import Sides
 from pinchpoint.comparison.work import Work
-from pinchpoint.report import words
 
 Kind = Literal["caused_by", "associated_with"]
 
@@ -62,13 +62,13 @@ def claim(
     areas: dict[str, None] = dict.fromkeys(one.difference.area for one in found if one.matters)
     if areas:
         against.append(
-            f"the sides also differ in {words.listed(list(areas))}, which may act upon what gives way first"
+            f"the sides also differ in {wording.listed(list(areas))}, which may act upon what gives way first"
         )
     unlike = [one.name for one in work if one.unlike]
     if unlike:
         against.append(f"the sides did not do the same work ({', '.join(unlike)})")
     if against:
         return Claim("associated_with", tuple(against))
-    named = words.listed(list(factors))
+    named = wording.listed(list(factors))
     that = " that touches a blamed resource" if found else ""
     return Claim("caused_by", (f"nothing but {named} differs{that}",))

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pinchpoint.base.errors import ExitStatus, InputError
 from pinchpoint.comparison import document, summary
 from pinchpoint.comparison.capacity import Capacity, capacities, not_kept_up
 from pinchpoint.comparison.change import Change
@@ -22,7 +23,6 @@ from pinchpoint.comparison.manifests import AREAS, Difference, differences
 from pinchpoint.comparison.moved import Movement, movement
 from pinchpoint.comparison.sides import Sides
 from pinchpoint.comparison.work import Work, work_done
-from pinchpoint.errors import ExitStatus, InputError
 from pinchpoint.plan.prices import Prices
 
 __all__ = ["SCHEMA", "Comparison", "check_factor", "compare", "exit_status"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from pinchpoint.base import wording
 from pinchpoint.comparison.sides import Side, Sides
 from pinchpoint.cost import UNIT_OF_COST, Cost, cost_of, per_cost, prices_of
 from pinchpoint.plan.prices import Prices
-from pinchpoint.report import words
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Costs:
         """Why what is done for it cannot be compared, one sentence; None where it can be."""
         said = [one.why for one in (self.base, self.other) if one.why]
         if not said and len(self.currencies) > 1:
-            return f"prices are in {words.listed(list(self.currencies))}, which no rate holds together"
+            return f"prices are in {wording.listed(list(self.currencies))}, which no rate holds together"
         return "; ".join(said) or None
 
     @property
@@ -80,7 +80,7 @@ def _side(side: Side, prices: Prices | None) -> SideCost:
     if cost is None:
         return SideCost(None, f"no prices are declared for {side.label}")
     if cost.unpriced:
-        return SideCost(cost, f"of {side.label} no price is given for {words.listed(list(cost.unpriced))}")
+        return SideCost(cost, f"of {side.label} no price is given for {wording.listed(list(cost.unpriced))}")
     return SideCost(cost, None if cost.per_month else f"{side.label} costs nothing by these prices")
 
 

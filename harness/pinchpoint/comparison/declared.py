@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from pinchpoint.base.errors import InputError
+from pinchpoint.base.figures import MOST_METRICS
 from pinchpoint.comparison.change import Change
 from pinchpoint.comparison.judged import default_metrics
 from pinchpoint.comparison.manifests import Difference
 from pinchpoint.comparison.sides import Run, Sides
 from pinchpoint.comparison.statistics import RUN_TO_RUN, SAME
-from pinchpoint.errors import InputError
-from pinchpoint.figures import MOST_METRICS
 
 By = Literal["command", "plan", "default"]
 

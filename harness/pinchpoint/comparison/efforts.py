@@ -19,9 +19,9 @@ from pinchpoint.analysis.inputs import Host, Inputs, Load
 from pinchpoint.analysis.series import Floats
 from pinchpoint.analysis.stations import CRAWL_TIERS, ENDPOINT, SOURCE_TIER, find_stations
 from pinchpoint.analysis.traffic import Traffic
+from pinchpoint.base import wording
 from pinchpoint.comparison.course import Course, Mean, joined
 from pinchpoint.comparison.courses import Key
-from pinchpoint.report import words
 
 _SQL_ONLY = ("sql-script", "sql-replay")
 """Scenarios whose operations all go to the SQL tier, beside those of which ``stations`` knows it."""
@@ -94,7 +94,7 @@ def _of_tier(
 
     per, bursts = _unit(load, work), load.model == "burst"
     if len(there) > 1 and not isinstance(used, str):
-        used = f"{words.listed(list(there))} work there, and whose it is nobody knows"
+        used = f"{wording.listed(list(there))} work there, and whose it is nobody knows"
     if isinstance(used, str):
         yield effort("cpu_s", per, used)
         if bursts:

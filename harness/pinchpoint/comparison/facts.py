@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from pinchpoint.base import units
 from pinchpoint.comparison.hosts import Place, Places, tiers_of
-from pinchpoint.report import units
 
 Area = Literal[
     "disks",

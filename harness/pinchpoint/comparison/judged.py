@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from statistics import fmean
 
+from pinchpoint.base.figures import MOST_METRICS
 from pinchpoint.comparison.change import Change, Judgement
 from pinchpoint.comparison.changes import of as first_of
 from pinchpoint.comparison.course import widest
@@ -24,7 +25,6 @@ from pinchpoint.comparison.statistics import (
     holm,
     welch,
 )
-from pinchpoint.figures import MOST_METRICS
 
 _SPLIT = 4
 """So many runs of a side make two halves of two."""

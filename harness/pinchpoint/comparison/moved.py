@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
+from pinchpoint.base import wording
 from pinchpoint.comparison.confounders import Blamed
 from pinchpoint.comparison.hosts import Places
 from pinchpoint.comparison.loads import is_closed, planned_scenarios
 from pinchpoint.comparison.sides import Run, Side, Sides
 from pinchpoint.comparison.values import pair
-from pinchpoint.report import words
 
 _SURE = ("low", "medium", "high")
 _NOBODY = {
@@ -97,7 +97,7 @@ def _gain(side: Side) -> Gain | None:
         return None
     gain = median(float(one["gain_ratio"]) for one in known)
     assumes = str(known[0].get("assumes") or "")
-    return Gain(gain, dict(known[0]), assumes, at_most=words.is_bound(assumes))
+    return Gain(gain, dict(known[0]), assumes, at_most=wording.is_bound(assumes))
 
 
 def _with_came(gain: Gain | None, sides: Sides) -> Gain | None:

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pinchpoint.base.errors import InputError
 from pinchpoint.comparison.comparison import SCHEMA, Comparison
 from pinchpoint.comparison.sides import Side
-from pinchpoint.errors import InputError
 from pinchpoint.report import registry
 from pinchpoint.store.write import free_path, write_json
 

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 import scipy  # which loads its parts when they are used
 
-from pinchpoint.figures import Better
+from pinchpoint.base.figures import Better
 
 Call = Literal["better", "worse", "changed", "equivalent", "inconclusive"]
 """``changed``: of a figure of which neither more nor less is better by itself."""

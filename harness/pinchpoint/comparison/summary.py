@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from pinchpoint.base import units, wording
+from pinchpoint.base.figures import CHANGED
 from pinchpoint.comparison.change import Change
 from pinchpoint.comparison.claim import Claim
 from pinchpoint.comparison.manifests import Difference
 from pinchpoint.comparison.moved import Gain, Movement
 from pinchpoint.comparison.sides import Sides
 from pinchpoint.comparison.statistics import ENOUGH
-from pinchpoint.figures import CHANGED
-from pinchpoint.report import units, words
 
 
 def summary(
@@ -40,7 +40,7 @@ def movement_words(sides: Sides, movement: Movement) -> str:
     """Whether the bottleneck moved, in one sentence."""
     if movement.moved is None or movement.base is None or movement.other is None:
         return f"Whether the bottleneck moved cannot be said: {movement.why}."
-    base, other = words.thing(movement.base), words.thing(movement.other)
+    base, other = wording.thing(movement.base), wording.thing(movement.other)
     if movement.moved:
         return f"The bottleneck moved: from {base} in {sides.base.label} to {other} in {sides.other.label}."
     note = f" ({movement.why})" if movement.why else ""
@@ -52,22 +52,22 @@ def gain_words(sides: Sides, movement: Movement, found: Sequence[Change]) -> Ite
     step = movement.second_step
     if step and movement.other:
         yield (
-            f"A second step, from {words.thing(movement.other)} on, buys {amount(step)} more throughput, "
-            f"until {words.thing(step.until)} gives way."
+            f"A second step, from {wording.thing(movement.other)} on, buys {amount(step)} more throughput, "
+            f"until {wording.thing(step.until)} gives way."
         )
     before = movement.foreseen
     # Where the same gives way still, nothing was done about it.
     if before and movement.base and movement.moved is not False:
         came = came_words(before, found)
         yield (
-            f"Of {words.thing(movement.base)} the verdict of {sides.base.label} had promised "
-            f"{amount(before)}, until {words.thing(before.until)} gives way{f'; {came}' if came else ''}."
+            f"Of {wording.thing(movement.base)} the verdict of {sides.base.label} had promised "
+            f"{amount(before)}, until {wording.thing(before.until)} gives way{f'; {came}' if came else ''}."
         )
 
 
 def amount(gain: Gain) -> str:
     """``at most 38 %``; of what one load level tells ``about 38 %``."""
-    return words.at_most(gain.gain_ratio, gain.assumes)
+    return wording.at_most(gain.gain_ratio, gain.assumes)
 
 
 MORE = 1.1
@@ -156,7 +156,7 @@ def claim_words(claimed: Claim, factors: Sequence[str], *, shown: bool) -> str:
         shown: whether anything changed that it could be about.
     """
     because = "; ".join(claimed.because)
-    named = words.listed(list(factors)) if factors else ""
+    named = wording.listed(list(factors)) if factors else ""
     if claimed.kind is None:
         return f"Nothing is claimed: {because}. Compare without it, or repeat it."
     if not shown:
@@ -202,7 +202,8 @@ def warnings(
         yield f"{directory} stands on both sides: held against itself, it can show no difference"
     mixed: list[str] = sorted({one.area for one in differing if one.mixed})
     if mixed:
-        yield f"runs of one side differ among themselves in {words.listed(mixed)}: they are no plain repeats"
+        areas = wording.listed(mixed)
+        yield f"runs of one side differ among themselves in {areas}: they are no plain repeats"
 
 
 def told(sides: Sides) -> Iterator[str]:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from pinchpoint.analysis.traffic import NO_ERRORS
+from pinchpoint.base import units
 from pinchpoint.comparison.sides import Sides
 from pinchpoint.comparison.values import middle
-from pinchpoint.report import units
 
 SAME_COUNT = 0.01
 """Counts within 1 % of each other are the same work (design)."""

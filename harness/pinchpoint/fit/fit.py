@@ -9,7 +9,8 @@ from datetime import tzinfo
 from pathlib import Path
 from typing import Any
 
-from pinchpoint.errors import InputError
+from pinchpoint.base.errors import InputError
+from pinchpoint.base.redact import redacted_text, redacted_word, remember_url
 from pinchpoint.fit.course import Course, course
 from pinchpoint.fit.database_section import database_section
 from pinchpoint.fit.live import is_server, watched
@@ -28,7 +29,6 @@ from pinchpoint.fit.stores.record import Store
 from pinchpoint.fit.stores.section import store_section
 from pinchpoint.fit.stores.valkey_info import Info, is_info, read_infos
 from pinchpoint.imports import open_source
-from pinchpoint.redact import redacted_text, redacted_word, remember_url
 
 _NEEDED = (
     "needed: two CSV exports of pg_stat_statements, one of the Query Store, postgresql://USER@HOST/DATABASE; "

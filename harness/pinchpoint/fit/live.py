@@ -10,10 +10,10 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import dict_row
 
-from pinchpoint.errors import FarmUnavailable, InputError
+from pinchpoint.base.errors import FarmUnavailable, InputError
+from pinchpoint.base.redact import redacted_text
 from pinchpoint.fit.snapshots import Snapshot
 from pinchpoint.fit.tables import DATABASE, IO, STATEMENTS, WAL
-from pinchpoint.redact import redacted_text
 
 SCHEMES = ("postgresql://", "postgres://")
 _CONNECT_S = 5

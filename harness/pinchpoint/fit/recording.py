@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import tzinfo
 from pathlib import Path
 
-from pinchpoint.errors import InputError
+from pinchpoint.base.errors import InputError
 from pinchpoint.fit.course import Course, course
 from pinchpoint.fit.figures import (
     DISK_IO_BYTES,

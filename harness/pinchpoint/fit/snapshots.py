@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pinchpoint.errors import InputError
+from pinchpoint.base.errors import InputError
 from pinchpoint.fit.tables import CAPTURED, KINDS, QUERY_STORE, TableKind
 
 Row = Mapping[str, str]

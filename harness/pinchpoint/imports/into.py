@@ -10,8 +10,8 @@ from typing import Any
 import duckdb
 import pyarrow.parquet as pq
 
-from pinchpoint.analysis.inputs import seconds_of
-from pinchpoint.errors import InputError
+from pinchpoint.base.clock import seconds_of
+from pinchpoint.base.errors import InputError
 from pinchpoint.imports.alone import notes, span_words
 from pinchpoint.imports.places import Places, Role, address_names
 from pinchpoint.imports.reading import (

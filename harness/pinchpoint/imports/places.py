@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from pinchpoint.errors import InputError
+from pinchpoint.base.errors import InputError
 from pinchpoint.manifest import shown_farm
 from pinchpoint.plan import load_farm
 from pinchpoint.plan.problems import Unfit

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pinchpoint.errors import InputError
+from pinchpoint.base.errors import InputError
 from pinchpoint.imports.layers import counted_once, left_out_words
 from pinchpoint.imports.places import Places, Role, same
 from pinchpoint.imports.source import Source

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pinchpoint.errors import InputError
+from pinchpoint.base.errors import InputError
 from pinchpoint_collectors.imports import registry
 from pinchpoint_collectors.imports.perfmon_names import registry_names
 from pinchpoint_collectors.imports.record import ForeignFileError, Format

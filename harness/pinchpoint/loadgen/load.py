@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from pinchpoint.errors import InputError
+from pinchpoint.base.errors import InputError
 from pinchpoint.loadgen.arrivals import arrival_times, scenario_seed
 from pinchpoint.loadgen.locustfile import scenario_class
 from pinchpoint.loadgen.profiles import Constant, Ramp, RateProfile, Steps, bursts

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
-from pinchpoint.errors import InputError
+from pinchpoint.base.errors import InputError
 from pinchpoint.loadgen.assignment import Assignment
 from pinchpoint.loadgen.locustfile import is_locustfile, scenario_class
 from pinchpoint.plan import expand

@@ -24,7 +24,7 @@ import gevent
 from gevent.queue import Empty, Queue
 from gevent.threadpool import ThreadPool
 
-from pinchpoint.errors import ExitStatus
+from pinchpoint.base.errors import ExitStatus
 from pinchpoint.loadgen.assignment import Assignment
 from pinchpoint.loadgen.generator import Generator, say_failed
 from pinchpoint.loadgen.messages import Ping, Receiver, Refused, Sender, Tick, Unfit, Work

@@ -1,5 +1,6 @@
 """farm.yaml and plan.yaml, read and validated: frozen records that everything after works with."""
 
+from pinchpoint.base.redact import redacted, redacted_text
 from pinchpoint.plan.compare import Compare
 from pinchpoint.plan.embedded import BuiltDisk, Content, Delay, Embedded
 from pinchpoint.plan.endpoints import Endpoints, EndpointSpec
@@ -11,7 +12,6 @@ from pinchpoint.plan.load_model import Burst, Closed, Load, Open, Ramp, Soak, St
 from pinchpoint.plan.plan import Measure, Objective, Phases, Plan, ScenarioPlan, ending_scenarios
 from pinchpoint.plan.prove import CPU, ENDPOINT, Allowed
 from pinchpoint.plan.stop_rule import StopRule
-from pinchpoint.redact import redacted, redacted_text
 
 __all__ = [
     "CPU",

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import Field, field_validator
 
-from pinchpoint.figures import FIGURES, MOST_METRICS, OF_SCENARIOS, part_of, split
+from pinchpoint.base.figures import FIGURES, MOST_METRICS, OF_SCENARIOS, part_of, split
 from pinchpoint.plan.document import Document
 from pinchpoint.plan.embedded import EMBEDDED_ROLES
 from pinchpoint.plan.problems import Path, Problem, Unfit, listed, nearest, quoted, unknown

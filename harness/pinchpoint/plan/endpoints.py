@@ -8,10 +8,10 @@ from typing import ClassVar, Literal, Self, get_args
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
+from pinchpoint.base.redact import Public, Url, redacted_text
 from pinchpoint.plan.expand import check_url, check_variables
 from pinchpoint.plan.problems import Unfit, listed, quoted
 from pinchpoint.plan.record import FileContext, Record, resolved
-from pinchpoint.redact import Public, Url, redacted_text
 
 
 class EndpointSpec(Record):

@@ -9,11 +9,18 @@ from pathlib import Path
 from typing import Any, get_args
 from urllib.parse import quote, urlsplit
 
-from pinchpoint.addresses import LONGEST_NAME_BYTES, can_be_looked_up, is_host
-from pinchpoint.errors import InputError
+from pinchpoint.base.addresses import LONGEST_NAME_BYTES, can_be_looked_up, is_host
+from pinchpoint.base.errors import InputError
+from pinchpoint.base.redact import (
+    NO_AT_IN_PATH,
+    is_public,
+    redacted_text,
+    remember,
+    remember_login,
+    remember_url,
+)
 from pinchpoint.plan.problems import Unfit, nearest, quoted
 from pinchpoint.plan.record import field_type
-from pinchpoint.redact import NO_AT_IN_PATH, is_public, redacted_text, remember, remember_login, remember_url
 from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.databases.odbc import address as odbc
 from pinchpoint_scenarios.storage_probe.scenario import DISK

@@ -11,10 +11,10 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
+from pinchpoint.base.redact import NOT_SHOWN, is_public, is_secret, redacted_word
 from pinchpoint.plan.problems import ABSENT, Path, Problem, Unfit, inside, listed, nearest
 from pinchpoint.plan.record import Record
 from pinchpoint.plan.units import found
-from pinchpoint.redact import NOT_SHOWN, is_public, is_secret, redacted_word
 
 _FIGURE = re.compile(r"-?\d{1,6}(\.\d{1,6})?\s?%?")
 """What a field that is no secret may show of itself, in a record that has secrets."""

@@ -18,6 +18,7 @@ from pydantic import (
     model_validator,
 )
 
+from pinchpoint.base.redact import hidden, redacted_value
 from pinchpoint.plan import units
 from pinchpoint.plan.embedded import Embedded
 from pinchpoint.plan.endpoints import Endpoints
@@ -34,7 +35,6 @@ from pinchpoint.plan.record import (
     Record,
     only_one,
 )
-from pinchpoint.redact import hidden, redacted_value
 from pinchpoint_infra.catalogue import profile
 
 _DEVICE = re.compile(r"[\w/][\w/.:+@#=!~, \\-]*")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pinchpoint.errors import GuardError
+from pinchpoint.base.errors import GuardError
 from pinchpoint.loadgen.locustfile import scenario_class
 from pinchpoint.plan.farm import Farm
 from pinchpoint.plan.plan import Plan

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from pinchpoint.base.redact import NOT_SHOWN, redacted_word
 from pinchpoint.plan.document import Document
 from pinchpoint.plan.problems import Path, Problem, listed, nearest, unknown_at
-from pinchpoint.redact import NOT_SHOWN, redacted_word
 from pinchpoint_collectors import registry as collectors
 from pinchpoint_collectors.databases.server_kind import ServerKind
 from pinchpoint_collectors.errors import CollectorError, OptionError

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-from pinchpoint.errors import InputError
+from pinchpoint.base.errors import InputError
 from pinchpoint.plan.checks import check_farm, check_plan, check_together
 from pinchpoint.plan.document import Document, read_document
 from pinchpoint.plan.expand import expanded, filled

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from pinchpoint.addresses import names_server
+from pinchpoint.base.addresses import names_server
 from pinchpoint.loadgen.locustfile import SUFFIX, Found, inspect, is_locustfile
 from pinchpoint.plan.document import Document
 from pinchpoint.plan.load_model import Closed, Ramp, Steps

@@ -15,9 +15,9 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationInfo
 
+from pinchpoint.base.redact import redacted_value, shown
 from pinchpoint.plan import units
 from pinchpoint.plan.problems import Unfit, quoted
-from pinchpoint.redact import redacted_value, shown
 from pinchpoint_scenarios.contract import FileParams, Params
 
 

@@ -1,6 +1,6 @@
 """Durations, sizes, rates and ratios as people write them in a file, to base units.
 
-Parsing only: formatting is ``pinchpoint.report.units``. Every function takes whatever stands in the file,
+Parsing only: formatting is ``pinchpoint.base.units``. Every function takes whatever stands in the file,
 returns a float (or int) in base units and raises ``Unfit`` otherwise. A number without its unit is refused,
 for nobody can tell ten seconds from ten minutes; 0 alone means 0 in any unit.
 """

@@ -9,7 +9,7 @@ from typing import Any
 
 from pinchpoint.analysis.disk_types import caps_words
 from pinchpoint.analysis.inputs import Limits
-from pinchpoint.report import units
+from pinchpoint.base import units
 from pinchpoint_infra.catalogue import Burst, Profile, catalogue
 
 CLOSE = 0.05

@@ -13,7 +13,7 @@ from typing import Any
 from pinchpoint.analysis.disk_types import limits_words
 from pinchpoint.analysis.inputs import Limits
 from pinchpoint.analysis.resources import COMMIT_ROLES
-from pinchpoint.errors import InputError
+from pinchpoint.base.errors import InputError
 from pinchpoint.plan.document import read_document
 from pinchpoint.plan.insertion import Shared, inserted
 from pinchpoint.probe.figures import figures

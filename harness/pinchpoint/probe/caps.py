@@ -17,8 +17,8 @@ import numpy as np
 
 from pinchpoint.analysis.inputs import Limits
 from pinchpoint.analysis.thresholds import CAP_MATCH, FLAT, IRREGULAR, MIN_STEPS
+from pinchpoint.base import units
 from pinchpoint.probe.figures import Figures, Mean
-from pinchpoint.report import units
 from pinchpoint_scenarios.storage_probe import Cell
 
 Found = Mapping[Cell, Figures]

@@ -8,9 +8,9 @@ from typing import Any
 import altair as alt
 import vl_convert
 
+from pinchpoint.base import units
 from pinchpoint.probe.figures import Figures
 from pinchpoint.probe.record import Probe
-from pinchpoint.report import units
 from pinchpoint.report.charts import PALETTE, Chart, decades
 from pinchpoint_scenarios.storage_probe import Cell
 

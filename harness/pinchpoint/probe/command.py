@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import click
 
-from pinchpoint.errors import ExitStatus, InputError
+from pinchpoint.base.errors import ExitStatus, InputError
 from pinchpoint.interrupts import Interrupts
 from pinchpoint.plan import load_farm
 from pinchpoint.plan.problems import Unfit

@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass, replace
 from statistics import median
 from typing import Any
 
+from pinchpoint.base.errors import InputError
 from pinchpoint.comparison.statistics import ENOUGH, SAME, Call, Estimate, call_of, holm, welch
-from pinchpoint.errors import InputError
 from pinchpoint.probe.figures import Figures, figures
 from pinchpoint.probe.judge import judge
 from pinchpoint.probe.record import Probe, Trial

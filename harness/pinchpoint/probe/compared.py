@@ -6,14 +6,14 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from pinchpoint.errors import InputError
+from pinchpoint.base import units
+from pinchpoint.base.errors import InputError
 from pinchpoint.probe import record
 from pinchpoint.probe.caps import rate
 from pinchpoint.probe.compare import SCHEMA, CellChange, ProbeComparison, compare
 from pinchpoint.probe.record import PROBE
 from pinchpoint.probe.text import drawn
 from pinchpoint.probe.words import KINDS
-from pinchpoint.report import units
 from pinchpoint.report.tables import Column, Table, number
 from pinchpoint.report.terminal import wrapped
 from pinchpoint.store.schema import REPORT

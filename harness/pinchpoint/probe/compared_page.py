@@ -9,10 +9,10 @@ import altair as alt
 import vl_convert
 from markupsafe import Markup
 
+from pinchpoint.base import units
 from pinchpoint.probe import compared
 from pinchpoint.probe.charts import MARGIN
 from pinchpoint.probe.compare import ProbeComparison
-from pinchpoint.report import units
 from pinchpoint.report.charts import PALETTE, Chart
 from pinchpoint.report.html import environment, policy, template_file
 

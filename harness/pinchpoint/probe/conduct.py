@@ -7,7 +7,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from pinchpoint.errors import ExitStatus, FarmUnavailable, InputError
+from pinchpoint.base import units
+from pinchpoint.base.errors import ExitStatus, FarmUnavailable, InputError
 from pinchpoint.interrupts import Interrupts
 from pinchpoint.probe import driver, record
 from pinchpoint.probe.driver import Driver, Watch
@@ -19,7 +20,6 @@ from pinchpoint.probe.shown import Shown
 from pinchpoint.probe.target import Target
 from pinchpoint.probe.text import estimate_text
 from pinchpoint.probe.verdict import Verdict
-from pinchpoint.report import units
 from pinchpoint.store.schema import REPORT
 from pinchpoint.store.write import free_path, utc
 from pinchpoint_scenarios.errors import ScenarioError

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pinchpoint.errors import FarmUnavailable
+from pinchpoint.base.errors import FarmUnavailable
 from pinchpoint.probe.machine import Machine
 from pinchpoint.probe.record import Probe, State, Trial
 from pinchpoint.store.write import utc

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import psutil
 
-from pinchpoint.errors import FarmUnavailable
+from pinchpoint.base.errors import FarmUnavailable
 from pinchpoint.probe import place
 from pinchpoint_scenarios.storage_probe import Tool
 from pinchpoint_scenarios.storage_probe.process import Said, run

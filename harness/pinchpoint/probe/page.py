@@ -7,12 +7,12 @@ from typing import Any
 
 from markupsafe import Markup
 
+from pinchpoint.base import units
 from pinchpoint.probe import tables, words
 from pinchpoint.probe.charts import charts
 from pinchpoint.probe.figures import figures
 from pinchpoint.probe.record import Probe
 from pinchpoint.probe.verdict import Verdict
-from pinchpoint.report import units
 from pinchpoint.report.html import environment, policy, template_file
 
 

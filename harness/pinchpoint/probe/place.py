@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pinchpoint.errors import FarmUnavailable, GuardError, InputError
+from pinchpoint.base import units
+from pinchpoint.base.errors import FarmUnavailable, GuardError, InputError
 from pinchpoint.interrupts import Interrupted
 from pinchpoint.probe.record import Where
-from pinchpoint.report import units
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.linux.disks import Disks
 from pinchpoint_collectors.proc import mountinfo

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pinchpoint.analysis.disk_types import limits_words
 from pinchpoint.analysis.inputs import Limits
-from pinchpoint.errors import InputError
+from pinchpoint.base.errors import InputError
 from pinchpoint.probe import times
 from pinchpoint.store.write import write_json
 from pinchpoint_scenarios.storage_probe import Cell, Measured, Series

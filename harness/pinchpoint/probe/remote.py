@@ -18,7 +18,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from pinchpoint.errors import FarmUnavailable, GuardError, InputError
+from pinchpoint.base.errors import FarmUnavailable, GuardError, InputError
 from pinchpoint.probe import place
 from pinchpoint.probe.record import Where
 from pinchpoint_collectors.errors import CollectorError

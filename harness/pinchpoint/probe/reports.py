@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pinchpoint.errors import InputError
+from pinchpoint.base.errors import InputError
 from pinchpoint.probe import compared, tables, words
 from pinchpoint.probe.compare import ProbeComparison
 from pinchpoint.probe.compared_page import compared_page

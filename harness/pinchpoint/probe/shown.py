@@ -9,9 +9,9 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from pinchpoint.base import units
+from pinchpoint.base.redact import masked
 from pinchpoint.probe.record import Probe, Trial
-from pinchpoint.redact import masked
-from pinchpoint.report import units
 from pinchpoint_scenarios.storage_probe import Cell, Job
 
 _ROWS = 24

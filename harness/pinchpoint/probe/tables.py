@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pinchpoint.base import units
 from pinchpoint.probe import words
 from pinchpoint.probe.figures import Figures, Mean
 from pinchpoint.probe.verdict import Verdict
-from pinchpoint.report import units
 from pinchpoint.report.tables import Column, Table, duration, number
 from pinchpoint_scenarios.storage_probe import Cell
 

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pinchpoint.errors import GuardError, InputError
+from pinchpoint.base.errors import GuardError, InputError
 from pinchpoint.live import claimed, embedded
 from pinchpoint.plan import Disk, Farm
 from pinchpoint.plan.problems import nearest

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pinchpoint.analysis.disk_types import limits_words
+from pinchpoint.base import units
 from pinchpoint.probe.caps import rate
 from pinchpoint.probe.course import Change
 from pinchpoint.probe.record import Declared, Probe
 from pinchpoint.probe.verdict import Verdict
-from pinchpoint.report import units
 from pinchpoint_scenarios.storage_probe import Cell
 
 KINDS: Mapping[str, str] = {

@@ -6,8 +6,8 @@ import os
 import signal
 import subprocess
 
-from pinchpoint.errors import FarmUnavailable
-from pinchpoint.redact import masked
+from pinchpoint.base.errors import FarmUnavailable
+from pinchpoint.base.redact import masked
 
 _TAIL = 300
 

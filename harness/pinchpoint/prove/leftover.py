@@ -11,7 +11,7 @@ from pathlib import Path
 import platformdirs
 import psutil
 
-from pinchpoint.errors import FarmUnavailable
+from pinchpoint.base.errors import FarmUnavailable
 from pinchpoint.plan import Allowed
 from pinchpoint.prove.commands import run
 

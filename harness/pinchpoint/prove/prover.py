@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-from pinchpoint.errors import FarmUnavailable, PinchpointError
+from pinchpoint.base import units
+from pinchpoint.base.errors import FarmUnavailable, PinchpointError
 from pinchpoint.plan import Farm, Plan
 from pinchpoint.progress import Progress
 from pinchpoint.prove.knobs import Knob, Refused, knob_for
 from pinchpoint.prove.pace import AS_IS, CONTROL, ORDER, ORDER_WITH_CONTROL, SLOWER, Pace, pace
-from pinchpoint.report import units
 from pinchpoint.seconds import LATE_S
 from pinchpoint.store.coarse import step_s
 from pinchpoint.store.write import RunWriter, utc

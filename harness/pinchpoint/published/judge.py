@@ -10,8 +10,8 @@ from typing import Any
 
 from pinchpoint.analysis.inputs import Limits
 from pinchpoint.analysis.published import CpuMean, DiskMean, Published, SourceMean, Suspected, judge_means
+from pinchpoint.base import units
 from pinchpoint.published.record import Conclusion, FarmFigures, Report, SourceFigures
-from pinchpoint.report import units
 
 SCHEMA = "pinchpoint.published/1"
 

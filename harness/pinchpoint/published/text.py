@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pinchpoint.analysis.published import Published, Suspected
+from pinchpoint.base import units
 from pinchpoint.published.judge import Answer, Found
-from pinchpoint.report import units
 from pinchpoint.report.terminal import one_line, wrapped
 
 OUTCOMES = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pinchpoint.report import units, words
+from pinchpoint.base import units, wording
 from pinchpoint.report.tables import Column, Row, Table, number, share
 
 
@@ -14,7 +14,7 @@ def advice(verdict: Row) -> Table:
     rows = [
         {
             **row,
-            "gain": None if row["gain_ratio"] is None else words.up_to(row["gain_ratio"], row["assumes"]),
+            "gain": None if row["gain_ratio"] is None else wording.up_to(row["gain_ratio"], row["assumes"]),
             "source": _cited(row.get("source")),
         }
         for row in verdict.get("advice") or ()
@@ -40,7 +40,7 @@ def demand(verdict: Row) -> Table:
     rows = [
         {
             **row,
-            "of": words.place({**row, "kind": _kind(row)}),
+            "of": wording.place({**row, "kind": _kind(row)}),
             "ceilings": ", ".join(
                 f"{units.per_second(rate)} of {name}" for name, rate in row["ceilings_per_s"].items()
             )
@@ -84,7 +84,8 @@ def then_words(verdict: Row) -> str:
     if not blame:
         return ""
     return (
-        f"Then: {words.place(blame)}, {words.at_most(blame['gain_ratio'], blame.get('assumes'))} above now."
+        f"Then: {wording.place(blame)}, "
+        f"{wording.at_most(blame['gain_ratio'], blame.get('assumes'))} above now."
     )
 
 

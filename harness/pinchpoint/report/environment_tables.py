@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pinchpoint.report import units
+from pinchpoint.base import units
 from pinchpoint.report.tables import Column, Row, Table, number
 from pinchpoint.store.read import StoredRun
 

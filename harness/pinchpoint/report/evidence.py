@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pinchpoint.report import units, words
+from pinchpoint.base import units, wording
 from pinchpoint.report.queries import operations_query, samples_query
 
 _KINDS_OF_EVIDENCE = {
@@ -74,7 +74,7 @@ def findings(verdict: Mapping[str, Any]) -> tuple[Finding, ...]:
     spans = {"causal": _tested(verdict), **dict.fromkeys(("E2", "E3"), _climbed(verdict))}
     named = [(first, verdict.get("bottleneck")), ("Runner-up", verdict.get("runner_up"))]
     named += [("Suspected", candidate) for candidate in verdict.get("candidates") or ()]
-    meanings = {**words.MEANING, **words.WITHOUT_OPERATIONS} if alone else words.MEANING
+    meanings = {**wording.MEANING, **wording.WITHOUT_OPERATIONS} if alone else wording.MEANING
     return tuple(
         _finding(title, blame, meanings, None if alone else blame.get("window"), spans)
         for title, blame in named
@@ -109,7 +109,7 @@ def _finding(
     span = (window[0], window[1]) if window else None
     return Finding(
         title=title,
-        place=words.place(blame),
+        place=wording.place(blame),
         meaning=_meaning(blame, meanings),
         confidence=str(blame.get("confidence") or ""),
         why_not_more=tuple(blame.get("why_not_more") or ()),
@@ -124,7 +124,7 @@ def _finding(
 def _meaning(blame: Mapping[str, Any], meanings: Mapping[str, str]) -> str:
     meaning = meanings.get(str(blame.get("kind")), "")
     others = [str(tier) for tier in blame.get("shared_with") or ()]
-    return f"{meaning} It is shared with {words.listed(others)}." if others else meaning
+    return f"{meaning} It is shared with {wording.listed(others)}." if others else meaning
 
 
 def _evidence(fact: Mapping[str, Any], blame: Mapping[str, Any], span: tuple[str, str] | None) -> Evidence:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pinchpoint.report import chain_tables, evidence, units
+from pinchpoint.base import units
+from pinchpoint.report import chain_tables, evidence
 from pinchpoint.report.terminal import wrapped
 
 HELD: Mapping[bool, str] = {True: "yes", False: "no"}

@@ -12,7 +12,7 @@ import vl_convert
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from pinchpoint.report import units, words
+from pinchpoint.base import units, wording
 from pinchpoint.report.burst_chart import burst_chart
 from pinchpoint.report.charts import Chart
 from pinchpoint.report.clock import day_and_time
@@ -42,7 +42,7 @@ def write(report: Report) -> str:
             for name, figures in (report.verdict.get("scenarios") or {}).items()
             if figures.get("bursts")
         ],
-        outcome_words=words.OUTCOME[str(report.verdict["outcome"])],
+        outcome_words=wording.OUTCOME[str(report.verdict["outcome"])],
         crashes=[event for event in report.run.events if event.get("event") == "tier_crashed"],
         style=Markup(template_file("style.css")),  # noqa: S704 - our own file
         scripts=[Markup(script) for script in scripts],  # noqa: S704 - our own file and vl-convert's bundle

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pinchpoint.report import units
+from pinchpoint.base import units
 from pinchpoint.report.clock import day_and_time
 from pinchpoint.report.tables import Column, Table, number
 from pinchpoint.store.read import StoredRun

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pinchpoint.report import units
+from pinchpoint.base import units
+from pinchpoint.base.wording import capitalised
 from pinchpoint.report.tables import Column, Row, Table, duration, number, rate, share
-from pinchpoint.report.words import capitalised
 
 _OBJECTIVES = {True: "met", False: "missed", None: None}
 

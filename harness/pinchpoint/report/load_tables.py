@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pinchpoint.report import units
+from pinchpoint.base import units
 from pinchpoint.report.clock import Clock
 from pinchpoint.report.latency import operation_percentiles
 from pinchpoint.report.level_tables import of_load

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 
-from pinchpoint.report import units, words
+from pinchpoint.base import units, wording
 from pinchpoint.report.clock import day_and_time
 from pinchpoint.report.evidence import Finding
 from pinchpoint.report.picture import Machine, Resource
@@ -82,7 +82,7 @@ def _lines(report: Report) -> Iterator[str]:
 
 def _verdict(report: Report) -> Iterator[str]:
     verdict = report.verdict
-    yield f"- Outcome: **{words.OUTCOME[str(verdict['outcome'])]}**"
+    yield f"- Outcome: **{wording.OUTCOME[str(verdict['outcome'])]}**"
     blame = verdict.get("bottleneck")
     if blame and blame.get("confidence"):
         yield f"- Confidence: **{blame['confidence']}**"

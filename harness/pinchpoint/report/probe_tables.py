@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pinchpoint.base import units
 from pinchpoint.probe import times
-from pinchpoint.report import units
 from pinchpoint.report.tables import Column, Table, duration, number, rate
 from pinchpoint.store.read import StoredRun
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pinchpoint.report import units
+from pinchpoint.base import units
+from pinchpoint.base.wording import capitalised
 from pinchpoint.report.tables import Column, Row, Table, number, share
-from pinchpoint.report.words import capitalised
 
 RESULT: Mapping[str, str] = {
     "agrees": "Proved: {what} answers as the model says",

@@ -6,8 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from pinchpoint.analysis.inputs import seconds_of
-from pinchpoint.report import units
+from pinchpoint.base import units
+from pinchpoint.base.clock import seconds_of
 from pinchpoint.report.clock import Clock
 from pinchpoint.report.query import over_samples
 from pinchpoint.report.tables import Column, Row, Table, duration, number, share, text

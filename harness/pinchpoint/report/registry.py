@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pinchpoint.errors import InputError
+from pinchpoint.base.errors import InputError
 from pinchpoint.report import compared, html, jsonfile, markdown
 from pinchpoint.report.compared.report import ComparisonReport
 from pinchpoint.report.compared.report import gather as gather_comparison

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pinchpoint.analysis.verdict import SCHEMA
-from pinchpoint.errors import InputError
+from pinchpoint.base import wording
+from pinchpoint.base.errors import InputError
 from pinchpoint.report import (
     advice_tables,
     chain_tables,
@@ -25,7 +26,6 @@ from pinchpoint.report import (
     similarity_tables,
     store_tables,
     tier_tables,
-    words,
 )
 from pinchpoint.report.clock import Clock, clock_of
 from pinchpoint.report.evidence import Finding, findings
@@ -70,7 +70,7 @@ class Report:
     @property
     def next_words(self) -> str:
         """What would give way next, as a sentence; "" when nobody can say."""
-        return words.following(self.verdict)
+        return wording.following(self.verdict)
 
     @property
     def proof_words(self) -> str:
@@ -92,7 +92,7 @@ def gather(run: StoredRun, verdict: Mapping[str, Any]) -> Report:
     """
     _check(verdict)
     clock = clock_of(run)
-    headline, lead = words.sentences(str(verdict["summary"]))
+    headline, lead = wording.sentences(str(verdict["summary"]))
     tables = (
         advice_tables.advice(verdict),
         advice_tables.demand(verdict),
@@ -146,7 +146,7 @@ def gather(run: StoredRun, verdict: Mapping[str, Any]) -> Report:
 
 def _check(verdict: Any) -> None:
     known = isinstance(verdict, Mapping) and verdict.get("schema") == SCHEMA
-    if not known or verdict.get("outcome") not in words.OUTCOME or not verdict.get("summary"):
+    if not known or verdict.get("outcome") not in wording.OUTCOME or not verdict.get("summary"):
         raise InputError(
             f"{VERDICT}: this is no verdict ({SCHEMA}); `pinchpoint analyse RUN` writes it anew from the run"
         )
@@ -168,7 +168,7 @@ def _alarms(run: StoredRun, verdict: Mapping[str, Any]) -> tuple[str, ...]:
     ]
     state = str(run.manifest.get("state"))
     if state != "finished":
-        found.append(words.STATE.get(state, f"This run is in the state {state!r}, not finished."))
+        found.append(wording.STATE.get(state, f"This run is in the state {state!r}, not finished."))
     found += [
         f"Tier {event.get('tier')} crashed at {event.get('time')} "
         f"({event.get('ended') or 'how is not recorded'}); the end of its log: see Data quality."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pinchpoint.report import units
+from pinchpoint.base import units
 from pinchpoint.report.tables import Column, Row, Table, number
 
 

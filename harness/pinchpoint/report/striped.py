@@ -12,7 +12,7 @@ import altair as alt
 import pyarrow as pa
 import vl_convert
 
-from pinchpoint.report import units
+from pinchpoint.base import units
 
 _COLUMNS = (
     "stripes",

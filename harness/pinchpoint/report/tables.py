@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pinchpoint.report import units
+from pinchpoint.base import units
 
 Row = Mapping[str, Any]
 """Raw values by column key, base units; ``None`` means not measured."""

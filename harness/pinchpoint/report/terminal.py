@@ -6,7 +6,8 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pinchpoint.report import advice_tables, level_tables, load_tables, proof_tables, units, words
+from pinchpoint.base import units, wording
+from pinchpoint.report import advice_tables, level_tables, load_tables, proof_tables
 from pinchpoint.report.tables import Table
 
 WIDTH = 88
@@ -19,7 +20,7 @@ def verdict_text(verdict: Mapping[str, Any]) -> str:
     In this order: what gives way, the evidence, what would give way next, the experiment that would decide,
     objectives, the crawl, warnings. Parts that do not apply are left out; the last line has no line end.
     """
-    blocks = [f"{words.OUTCOME[str(verdict['outcome'])]}.", wrapped(str(verdict["summary"]))]
+    blocks = [f"{wording.OUTCOME[str(verdict['outcome'])]}.", wrapped(str(verdict["summary"]))]
     blocks += [block for block in (_facts(verdict), _outlook(verdict)) if block]
     todo = [wrapped(text, "  - ") for text in advice_tables.terminal_lines(verdict)]
     parts = (["What to do:", *todo] if todo else [], _levels(verdict), _objectives(verdict), _crawl(verdict))
@@ -43,7 +44,7 @@ def _facts(verdict: Mapping[str, Any]) -> str:
     named += [("Suspected", candidate) for candidate in verdict.get("candidates") or ()]
     for title, each in named:
         sure = f" (confidence: {each['confidence']})" if each.get("confidence") else ""
-        lines.append(wrapped(f"{title}, {words.place(each)}{sure}:"))
+        lines.append(wrapped(f"{title}, {wording.place(each)}{sure}:"))
         lines += [wrapped(str(fact["fact"]), "  - ") for fact in each.get("evidence") or ()]
         lines += [wrapped(str(why), "    ") for why in each.get("why_not_more") or ()]
     return "\n".join(lines)
@@ -58,7 +59,7 @@ def _outlook(verdict: Mapping[str, Any]) -> str:
     for name, rate in (verdict.get("capacity_at_least_per_s") or {}).items():
         sentences.append(f"{name}: at least {units.per_second(rate)} can be served.")
     if verdict.get("next"):
-        sentences.append(words.following(verdict))
+        sentences.append(wording.following(verdict))
         sentences += [advice_tables.then_words(verdict)] if verdict.get("then") else []
     if proof := proof_tables.sentence(verdict):
         sentences.append(proof)
@@ -75,7 +76,7 @@ def _objectives(verdict: Mapping[str, Any]) -> list[str]:
         str(row["holds"]) for row in table.rows if row.get("holds") and row["met"] is False
     )
     keys = [column.key for column in table.columns if column.key != "holds"]
-    told = [wrapped(f"{words.capitalised(text)}.", "  ") for text in missed]
+    told = [wrapped(f"{wording.capitalised(text)}.", "  ") for text in missed]
     return ["Objectives:", *_grid(table, keys), *told]
 
 
@@ -92,7 +93,7 @@ def _crawl(verdict: Mapping[str, Any]) -> list[str]:
     if not table.rows:
         return []
     partly = [str(row["source"]) for row in table.rows if row.get("complete") is False]
-    note = [wrapped(f"Not crawled to the end: {words.listed(partly)}.", "  ")] if partly else []
+    note = [wrapped(f"Not crawled to the end: {wording.listed(partly)}.", "  ")] if partly else []
     return ["Crawl:", *_grid(table, _CRAWL), *note]
 
 

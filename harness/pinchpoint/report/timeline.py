@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from pinchpoint.report import units
+from pinchpoint.base import units
 from pinchpoint.report.clock import Clock
 from pinchpoint.report.latency import bucket_percentiles, in_plan_order
 from pinchpoint.report.places import disks_with_roles, farm_cores, machine_name, machines, tiers

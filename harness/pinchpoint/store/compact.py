@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pinchpoint.errors import InputError
+from pinchpoint.base.errors import InputError
 from pinchpoint.store.coarse import coarse
 from pinchpoint.store.journal import SUFFIX, read_frames, segments
 from pinchpoint.store.order import by_series, with_dictionaries

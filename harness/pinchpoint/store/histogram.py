@@ -20,7 +20,7 @@ import numpy.typing as npt
 from hdrh.codec import HdrPayload, get_compression_cookie, payload_header_size
 from hdrh.histogram import HdrHistogram
 
-from pinchpoint.errors import InputError
+from pinchpoint.base.errors import InputError
 from pinchpoint.store.schema import OPERATIONS
 
 LOWEST_US = 1

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pinchpoint.errors import InputError
+from pinchpoint.base.errors import InputError
 from pinchpoint.store import compact, shape, write
 from pinchpoint.store.coarse import step_s
 from pinchpoint.store.samples import Samples, columns, in_file, missing

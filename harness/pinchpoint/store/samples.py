@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from pinchpoint.errors import InputError
+from pinchpoint.base.errors import InputError
 from pinchpoint.store.order import NAMES, with_dictionaries
 from pinchpoint.store.possible import in_sql, possible_samples
 from pinchpoint.store.schema import SAMPLES_SCHEMA

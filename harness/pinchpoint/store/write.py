@@ -15,8 +15,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pinchpoint.errors import FarmUnavailable, NotEvidenceError, PinchpointError
-from pinchpoint.redact import masked, masked_value
+from pinchpoint.base.errors import FarmUnavailable, NotEvidenceError, PinchpointError
+from pinchpoint.base.redact import masked, masked_value
 from pinchpoint.store import compact
 from pinchpoint.store.coarse import step_s
 from pinchpoint.store.events import EventLog

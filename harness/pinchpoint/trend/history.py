@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pinchpoint.base.errors import InputError
+from pinchpoint.base.figures import Better
 from pinchpoint.conclude import verdict_content
-from pinchpoint.errors import InputError
-from pinchpoint.figures import Better
 from pinchpoint.plan.compare import NO_WORK
 from pinchpoint.plan.problems import listed, nearest
 from pinchpoint.store.read import read_manifest

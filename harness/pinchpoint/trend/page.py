@@ -7,7 +7,7 @@ from typing import Any
 
 import altair as alt
 
-from pinchpoint.report import units
+from pinchpoint.base import units
 from pinchpoint.report.charts import LABELS, PALETTE, Datasets, finished, svg_of
 from pinchpoint.trend.text import NOTHING, figure, lone_words, zero_words
 from pinchpoint.trend.trend import Line, Trend

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pinchpoint.report import units
+from pinchpoint.base import units
 from pinchpoint.report.terminal import wrapped
 from pinchpoint.trend.history import Entry, Key
 from pinchpoint.trend.trend import Change, Line, Trend

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pinchpoint.analysis.disk_types import caps_words, limits_words
-from pinchpoint.errors import InputError
+from pinchpoint.base import units
+from pinchpoint.base.errors import InputError
 from pinchpoint.queueing import OPEN_USERS, Users, is_open
-from pinchpoint.report import units
 from pinchpoint.what_if.doubts import Doubts, one_after_another
 from pinchpoint.what_if.measured import Measured
 from pinchpoint.what_if.parts import Bound, Caps, Cores, Disk, Part

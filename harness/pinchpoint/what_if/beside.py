@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pinchpoint.errors import InputError, NotEvidenceError
+from pinchpoint.base.errors import InputError, NotEvidenceError
 from pinchpoint.store.read import StoredRun
 from pinchpoint.what_if.other import Between, between
 from pinchpoint.what_if.predict import Base, predict_settings, read_base

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pinchpoint.report import units
+from pinchpoint.base import units
 from pinchpoint.what_if.parts import UNQUEUED_S, Disk, Part
 from pinchpoint.what_if.settings import Setting, What
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
-from pinchpoint.report import units
+from pinchpoint.base import units
 from pinchpoint.store.read import StoredRun
 from pinchpoint.what_if.applied import known_in
 from pinchpoint.what_if.measured import Measured

@@ -15,9 +15,9 @@ from pinchpoint.analysis.conclusion import conclude
 from pinchpoint.analysis.resample import block_rows
 from pinchpoint.analysis.stages import Rows
 from pinchpoint.analysis.thresholds import STRANGERS, UTILISATION
-from pinchpoint.errors import InputError, NotEvidenceError
+from pinchpoint.base import units
+from pinchpoint.base.errors import InputError, NotEvidenceError
 from pinchpoint.queueing import OPEN_USERS, Solution, Users, is_open, solve
-from pinchpoint.report import units
 from pinchpoint.store.read import StoredRun
 from pinchpoint.what_if.applied import Applied, apply, known_in
 from pinchpoint.what_if.cost import Prices, cost_of, cost_with, prices_of

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from pinchpoint.errors import InputError
+from pinchpoint.base.errors import InputError
 from pinchpoint.plan.problems import Unfit, listed, nearest, quoted
 from pinchpoint.plan.units import byte_rate, duration, rate
 from pinchpoint_infra.catalogue import catalogue

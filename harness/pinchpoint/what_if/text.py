@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pinchpoint.report import units
+from pinchpoint.base import units
 from pinchpoint.report.terminal import wrapped
 from pinchpoint.what_if.cost import UNIT_OF_COST, Cost, per_cost
 from pinchpoint.what_if.prediction import Binding, Prediction, Throughput, Use

@@ -14,7 +14,7 @@ from collectors.windows.winrmhost import WinRmHost, winrm_host
 from support import end, run_cli, start_cli
 from winrmserver import PASSWORD
 
-from pinchpoint.errors import InputError
+from pinchpoint.base.errors import InputError
 from pinchpoint.live import standing_farm
 from pinchpoint.plan import load_farm
 from pinchpoint.store.read import open_run

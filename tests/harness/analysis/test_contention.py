@@ -7,7 +7,7 @@ from harness.analysis.build import Build
 from harness.analysis.verdicts import judged
 
 from pinchpoint.analysis import Verdict, exit_status
-from pinchpoint.report import words
+from pinchpoint.base import wording
 from pinchpoint_collectors.linux.others import HYPERVISOR, METRIC, PROCESS
 
 TAKEN = {"cc1": 0.5, "train": 0.3, "backup": 0.1, "cron": 0.02}
@@ -48,7 +48,7 @@ def test_a_late_generator_with_room_on_its_core_names_who_took_the_cpu(waited: f
     assert "cron" not in verdict.summary
     assert "End the other processes on the load generator's machine" in verdict.summary
     assert "more cores or workers" not in verdict.advice[0].text
-    assert words.MEANING["contention"]
+    assert wording.MEANING["contention"]
 
 
 def test_a_generator_whose_own_core_is_full_by_its_own_work_is_the_cause() -> None:

@@ -19,7 +19,7 @@ from pinchpoint.analysis.series import Key, Window
 from pinchpoint.analysis.steps import add_up
 from pinchpoint.analysis.times import Times
 from pinchpoint.analysis.traffic import Traffic
-from pinchpoint.errors import InputError
+from pinchpoint.base.errors import InputError
 from pinchpoint.store import histogram
 from pinchpoint.store import samples as recorded
 from pinchpoint.store.order import by_series, numbered, with_dictionaries

@@ -9,7 +9,7 @@ import pytest
 from harness.analysis.build import Build, crawl_bound_by_search
 
 from pinchpoint.analysis import analyse
-from pinchpoint.errors import InputError
+from pinchpoint.base.errors import InputError
 
 command = importlib.import_module("pinchpoint.cli.analyse")
 

@@ -11,12 +11,12 @@ from harness.analysis.build import Build, crawl_bound_by_search
 from harness.comparison.example import saved
 from support import run_cli
 
+from pinchpoint.base.errors import FarmUnavailable, InputError
 from pinchpoint.cli import dev_vs_prod
 from pinchpoint.cli.compare import compare as command
 from pinchpoint.cli.compare import spread
 from pinchpoint.cli.dev_vs_prod import DISKS, PLAN, farm
 from pinchpoint.comparison import read_again, read_sides
-from pinchpoint.errors import FarmUnavailable, InputError
 from pinchpoint.plan import load
 from pinchpoint_infra.disks import Support
 

@@ -11,10 +11,10 @@ from harness.comparison.example import LOG, SEARCH, TIMES, alike, changed, run, 
 from harness.report.example import suspect
 
 from pinchpoint.analysis.capacity import ONE_LEVEL
+from pinchpoint.base.errors import InputError
 from pinchpoint.comparison import Comparison, compare, exit_status, sides_of
 from pinchpoint.comparison.efforts import Effort
 from pinchpoint.comparison.values import pair
-from pinchpoint.errors import InputError
 
 
 def figure(done: Comparison, metric: str, **where: Any) -> dict[str, Any]:

@@ -12,8 +12,8 @@ from harness.comparison.test_judged import CRAWL, LOG, of, repeated
 from harness.plan.samples import PLAN, write
 from support import run_cli
 
+from pinchpoint.base.errors import InputError
 from pinchpoint.comparison import Run, Sides, compare, sides_of
-from pinchpoint.errors import InputError
 from pinchpoint.report.compared.report import gather
 from pinchpoint.report.compared.terminal import comparison_text
 

@@ -10,10 +10,11 @@ import pytest
 from harness.comparison.example import TIMES, two_sides
 from harness.report.example import HOSTILE
 
+from pinchpoint.base import wording
+from pinchpoint.base.errors import InputError
 from pinchpoint.comparison import compare
 from pinchpoint.comparison.saved import directory_for, load, save, write_reports
-from pinchpoint.errors import InputError
-from pinchpoint.report import registry, words
+from pinchpoint.report import registry
 from pinchpoint.report.compared.differences import fact_value, fact_words
 from pinchpoint.report.compared.report import gather
 from pinchpoint.report.compared.terminal import comparison_text
@@ -141,7 +142,7 @@ def test_nothing_from_a_farm_acts_as_markdown() -> None:
 def test_evidence_means_what_it_means_in_the_run_s_own_report() -> None:
     """Operations were recorded: somebody waited, and a query shows what was judged, not the warm-up too."""
     [slow] = gather(content()).sides[0].findings
-    assert slow.meaning == words.MEANING["disk_latency"]
+    assert slow.meaning == wording.MEANING["disk_latency"]
     assert slow.window is not None
     assert all("time_ns" in fact.query.partition("WHERE")[2].partition("ORDER")[0] for fact in slow.evidence)
 

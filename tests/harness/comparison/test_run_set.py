@@ -15,12 +15,12 @@ from harness.comparison.example import saved
 from support import run_cli
 
 from pinchpoint.analysis import analyse
+from pinchpoint.base.errors import ExitStatus, FarmUnavailable, InputError, NotEvidenceError, PinchpointError
 from pinchpoint.cli import dev_vs_prod, run_set
 from pinchpoint.cli import run as run_command
 from pinchpoint.cli.compare import compare as compare_command
 from pinchpoint.cli.run_set import compare_farms, conduct
 from pinchpoint.cli.runs import runs as runs_command
-from pinchpoint.errors import ExitStatus, FarmUnavailable, InputError, NotEvidenceError, PinchpointError
 from pinchpoint.plan import Farm, Plan, load
 from pinchpoint.run_set import SET, Place, RunSet, is_set, load_set, new_set, turns
 from pinchpoint.store.schema import MANIFEST, VERDICT

@@ -15,7 +15,7 @@ import pytest
 from servers import running
 from support import run_cli
 
-from pinchpoint.errors import FarmUnavailable, InputError
+from pinchpoint.base.errors import FarmUnavailable, InputError
 from pinchpoint.fit.fit import fit
 from pinchpoint.fit.mix import APPEND_LOG_BYTES, BATCH_LOG_BYTES, BATCH_ROW_LOG_BYTES, UPDATE_LOG_BYTES
 from pinchpoint_infra.embedded.tiers.sql import Sql

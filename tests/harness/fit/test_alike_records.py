@@ -19,7 +19,7 @@ from servers import valkey
 from support import require, run_cli
 from valkey import Valkey
 
-from pinchpoint.errors import FarmUnavailable
+from pinchpoint.base.errors import FarmUnavailable
 from pinchpoint.fit.fit import fit
 from pinchpoint.plan import load_plan
 

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from harness.fit.exports import DISK, comments, fitted, log_of, pair, perfmon
 
-from pinchpoint.errors import InputError
+from pinchpoint.base.errors import InputError
 from pinchpoint.fit.course import Course
 from pinchpoint.fit.fit import fit
 from pinchpoint.fit.recording import recorded

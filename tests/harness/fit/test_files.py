@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from harness.fit.exports import BEFORE, LATER, QUERY_STORE, STATEMENT, comments, fitted, pair, perfmon, table
 
-from pinchpoint.errors import InputError
+from pinchpoint.base.errors import InputError
 from pinchpoint.fit.fit import fit
 
 INSERTS = {"query": "INSERT INTO t VALUES ($1)", "calls": 2010, "rows": 2010, "wal_bytes": 2010 * 460}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from harness.fit.exports import comments, fitted, pair
 
-from pinchpoint.errors import InputError
+from pinchpoint.base.errors import InputError
 from pinchpoint.fit.fit import fit
 from pinchpoint.fit.stores.fitted import MOST_KEYS
 

@@ -15,7 +15,7 @@ from harness.fit.exports import comments, fitted
 from harness.fit.test_records import file, info
 from harness.report.example import steady_run
 
-from pinchpoint.errors import InputError
+from pinchpoint.base.errors import InputError
 from pinchpoint.report.clock import clock_of
 from pinchpoint.report.replay_tables import replayed
 from pinchpoint.report.similarity_tables import similarity

@@ -20,8 +20,8 @@ from harness.fit.exports import (
     table,
 )
 
+from pinchpoint.base.errors import InputError
 from pinchpoint.cli.init import init
-from pinchpoint.errors import InputError
 from pinchpoint.fit.fit import fit
 from pinchpoint.fit.production import COMMIT_LOG_BYTES
 from pinchpoint.fit.snapshots import changes, read_csv, seconds

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pinchpoint.errors import InputError
+from pinchpoint.base.errors import InputError
 from pinchpoint.imports import read_mapping
 
 GOOD = """

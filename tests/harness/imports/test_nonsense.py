@@ -13,7 +13,7 @@ import pytest
 from collectors.imports.logs import IOSTAT, SADF, perfmon, row
 from support import run_cli
 
-from pinchpoint.errors import InputError
+from pinchpoint.base.errors import InputError
 from pinchpoint.imports import Places, import_alone, open_source, read_mapping
 from pinchpoint.imports.reading import Between
 from pinchpoint.store.read import open_run

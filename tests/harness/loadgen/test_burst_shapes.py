@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pinchpoint.errors import InputError
+from pinchpoint.base.errors import InputError
 from pinchpoint.loadgen.arrivals import arrival_times
 from pinchpoint.loadgen.load import starts
 from pinchpoint.loadgen.profiles import Bursts

@@ -18,7 +18,7 @@ import pytest
 from hdrh.histogram import HdrHistogram
 from support import run_cli
 
-from pinchpoint.errors import GuardError, InputError
+from pinchpoint.base.errors import GuardError, InputError
 from pinchpoint.loadgen.locustfile import _reach
 from pinchpoint.plan import guard, load
 from pinchpoint.store.read import StoredRun, open_run

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import pinchpoint_scenarios
-from pinchpoint.errors import InputError
+from pinchpoint.base.errors import InputError
 from pinchpoint.loadgen.assignment import Assignment
 from pinchpoint.loadgen.crew import Crew, worker_commands
 from pinchpoint.loadgen.messages import EVENTS, Receiver, Sender, Unfit

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from harness.plan.samples import FARM, PLAN, write
 
-from pinchpoint.errors import InputError
+from pinchpoint.base.errors import InputError
 from pinchpoint.plan import load, load_farm
 
 BAD_INDENTATION = (

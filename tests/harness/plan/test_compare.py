@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from harness.plan.samples import FARM, PLAN, REAL_FARM, write
 
-from pinchpoint.errors import InputError
-from pinchpoint.figures import FIGURES, part_of, split
+from pinchpoint.base.errors import InputError
+from pinchpoint.base.figures import FIGURES, part_of, split
 from pinchpoint.plan import Compare, Plan, load, load_plan
 from pinchpoint.plan.compare import disks_of, unfit
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from harness.plan.samples import REAL_FARM, write
 
-from pinchpoint.errors import InputError
+from pinchpoint.base.errors import InputError
 from pinchpoint.live import standing_farm
 from pinchpoint.plan import expand, expand_all, load_farm
 from pinchpoint_collectors.record import Processes

@@ -16,9 +16,9 @@ import pytest
 from harness.plan.samples import REAL_FARM, WHOLE_PLAN, write
 from ruamel.yaml import YAML
 
+from pinchpoint.base.errors import InputError
 from pinchpoint.cli.init import FARM as INIT_FARM
 from pinchpoint.cli.init import PLAN as INIT_PLAN
-from pinchpoint.errors import InputError
 from pinchpoint.plan import load
 
 SECONDS = 3.0

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from pinchpoint.base.errors import FarmUnavailable, InputError
 from pinchpoint.cli.init import FARM, init
-from pinchpoint.errors import FarmUnavailable, InputError
 from pinchpoint.plan import load, load_farm
 
 REAL_FARM_BEGINS = "# --- A real farm"

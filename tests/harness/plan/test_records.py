@@ -9,7 +9,7 @@ import pytest
 from harness.plan.samples import FARM, REAL_FARM, WHOLE_PLAN, write
 from pydantic import ValidationError
 
-from pinchpoint.errors import ExitStatus, GuardError, InputError, gravest
+from pinchpoint.base.errors import ExitStatus, GuardError, InputError, gravest
 from pinchpoint.plan import (
     Burst,
     Closed,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from pinchpoint.base.redact import redacted_text
 from pinchpoint.plan import redacted
-from pinchpoint.redact import redacted_text
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from harness.plan.samples import write
 
-from pinchpoint.errors import InputError
+from pinchpoint.base.errors import InputError
 from pinchpoint.plan import expand, load
 
 SQL = 'sql: {url: "postgresql://loader@sql1/loadtest"}, files: {path: /srv/share}'

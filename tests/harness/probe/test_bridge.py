@@ -14,8 +14,8 @@ from click.testing import CliRunner
 from harness.analysis.build import Build
 from harness.probe.build import Disk, probe_of
 
+from pinchpoint.base.errors import InputError
 from pinchpoint.cli.probe import probe as command
-from pinchpoint.errors import InputError
 from pinchpoint.probe import conduct, times
 from pinchpoint.probe.bridge.disk import ProbedDisk, probed_disk
 from pinchpoint.probe.bridge.forecast import Forecast, forecast

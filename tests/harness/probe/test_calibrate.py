@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from harness.probe.build import Disk, probe_of
 
-from pinchpoint.errors import InputError
+from pinchpoint.base.errors import InputError
 from pinchpoint.plan import load_farm
 from pinchpoint.probe.calibrate import calibrate
 from pinchpoint.probe.caps import Caps

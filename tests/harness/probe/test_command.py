@@ -18,8 +18,8 @@ import psutil
 import pytest
 from support import end, require, run_cli, start_cli, wait_for_line
 
+from pinchpoint.base.errors import GuardError, InputError, PinchpointError
 from pinchpoint.cli.probe import probe
-from pinchpoint.errors import GuardError, InputError, PinchpointError
 
 STARTS = pytest.mark.slow
 """A process of its own takes seconds: Ctrl-C alone needs one in continuous integration."""

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from harness.probe.build import Disk, cells_of, probe_of
 
+from pinchpoint.base.errors import InputError
 from pinchpoint.cli.compare import compare as command
-from pinchpoint.errors import InputError
 from pinchpoint.probe import conduct
 from pinchpoint.probe.compare import SCHEMA, compare
 from pinchpoint.probe.compared import are_probes, compared, comparison_text, table

@@ -10,7 +10,7 @@ from harness.analysis.build import Build
 from pinchpoint.analysis import Verdict, analyse
 from pinchpoint.analysis.curve import expected_s, most_per_s
 from pinchpoint.analysis.inputs import read_inputs
-from pinchpoint.errors import InputError
+from pinchpoint.base.errors import InputError
 from pinchpoint.plan import Farm, load_farm
 
 FARM = """name: dev

@@ -9,7 +9,7 @@ import pytest
 from harness.probe.build import Disk, probe_of
 from support import require
 
-from pinchpoint.errors import FarmUnavailable
+from pinchpoint.base.errors import FarmUnavailable
 from pinchpoint.probe.conduct import remembered
 from pinchpoint.probe.driver import Driver, Watch, estimate, version_of
 from pinchpoint.probe.machine import Here

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pinchpoint.errors import FarmUnavailable, GuardError, InputError
+from pinchpoint.base.errors import FarmUnavailable, GuardError, InputError
 from pinchpoint.interrupts import Interrupted
 from pinchpoint.probe import place
 from pinchpoint.probe.machine import Here

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from harness.probe.build import Disk, declared, probe_of
 
-from pinchpoint.errors import InputError
+from pinchpoint.base.errors import InputError
 from pinchpoint.probe import conduct, times
 from pinchpoint.probe.driver import resumed
 from pinchpoint.probe.figures import Mean, of

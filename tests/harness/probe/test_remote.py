@@ -22,7 +22,7 @@ from harness.probe.build import Disk, probe_of
 from sshd_hosts import SshdHost, sshd_host, sshd_hosts
 from support import require
 
-from pinchpoint.errors import FarmUnavailable, GuardError, InputError
+from pinchpoint.base.errors import FarmUnavailable, GuardError, InputError
 from pinchpoint.plan import load_farm
 from pinchpoint.probe import place, remote, target
 from pinchpoint.probe.driver import Driver, Watch

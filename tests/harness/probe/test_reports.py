@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner
 from harness.probe.build import Disk, probe_of
 
+from pinchpoint.base.errors import InputError
 from pinchpoint.cli.compare import compare as compare_command
 from pinchpoint.cli.report import report
-from pinchpoint.errors import InputError
 from pinchpoint.probe import conduct
 from pinchpoint.probe.compare import compare
 from pinchpoint.probe.compared import saved

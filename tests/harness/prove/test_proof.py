@@ -12,7 +12,7 @@ import pytest
 from harness.analysis.build import START_S, Build, utc
 
 from pinchpoint.analysis import Verdict, analyse
-from pinchpoint.analysis.inputs import seconds_of
+from pinchpoint.base.clock import seconds_of
 from pinchpoint.prove.pace import ORDER, ORDER_WITH_CONTROL
 from pinchpoint.report import registry
 from pinchpoint.report.report import gather

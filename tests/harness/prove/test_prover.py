@@ -17,7 +17,7 @@ import pytest
 from harness.analysis.build import Build
 
 from pinchpoint.analysis import analyse
-from pinchpoint.errors import FarmUnavailable, GuardError, InputError
+from pinchpoint.base.errors import FarmUnavailable, GuardError, InputError
 from pinchpoint.manifest import shown_farm
 from pinchpoint.plan import Farm, Plan, guard_proof, load_farm
 from pinchpoint.progress import Board, Progress

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support import run_cli
 
-from pinchpoint.errors import InputError
+from pinchpoint.base.errors import InputError
 from pinchpoint.published import judge_report, read_report
 from pinchpoint.published.judge import Found
 from pinchpoint.published.text import published_text

@@ -10,6 +10,7 @@ import pytest
 from harness.analysis.build import START_S, Build, utc
 from harness.report.example import saved_run, steady_run, suspect, verdict
 
+from pinchpoint.base.wording import place
 from pinchpoint.report.charts import decades
 from pinchpoint.report.clock import clock_of
 from pinchpoint.report.latency import distributions
@@ -17,7 +18,6 @@ from pinchpoint.report.picture import Box, picture
 from pinchpoint.report.report import gather
 from pinchpoint.report.timeline import Panel, panels
 from pinchpoint.report.timeline_chart import timeline_chart
-from pinchpoint.report.words import place
 from pinchpoint.store.read import StoredRun
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from harness.report.example import saved_run, verdict
 
-from pinchpoint.errors import InputError
+from pinchpoint.base.errors import InputError
 from pinchpoint.report import registry
 from pinchpoint.report.report import gather
 from pinchpoint.report.tables import Column, Table

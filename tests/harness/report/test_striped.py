@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from pinchpoint.base.errors import ExitStatus
 from pinchpoint.cli import stripes
-from pinchpoint.errors import ExitStatus
 from pinchpoint.report import striped
 from pinchpoint.report.striped import Measured
 from pinchpoint.store.schema import MANIFEST, RUN_SCHEMA

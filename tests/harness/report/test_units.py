@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from pinchpoint.report import units
+from pinchpoint.base import units
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from pinchpoint import collecting
+from pinchpoint.base.errors import InputError
 from pinchpoint.collecting import Collectors
-from pinchpoint.errors import InputError
 from pinchpoint.live import standing_farm
 from pinchpoint.plan import load_farm
 from pinchpoint.preflight import Connected

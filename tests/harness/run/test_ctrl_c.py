@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from pinchpoint import run as run_module
-from pinchpoint.errors import ExitStatus, FarmUnavailable
+from pinchpoint.base.errors import ExitStatus, FarmUnavailable
 from pinchpoint.interrupts import Interrupted
 from pinchpoint.live import LiveFarm
 from pinchpoint.plan import Plan, load_farm

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from support import run_cli
 
-from pinchpoint.errors import FarmUnavailable
+from pinchpoint.base.errors import FarmUnavailable
 from pinchpoint.live import live_farm
 from pinchpoint.plan import load_farm
 

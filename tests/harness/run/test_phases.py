@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from pinchpoint.analysis.inputs import seconds_of
 from pinchpoint.analysis.series import Window
+from pinchpoint.base.clock import seconds_of
 from pinchpoint.phases import Phases
 from pinchpoint.plan import load_plan
 from pinchpoint.seconds import LiveSeconds

@@ -23,14 +23,14 @@ from pydantic import create_model
 from stalling import stalling_proxy
 from support import end, run_cli, start_cli, wait_for_line
 
+from pinchpoint.base.errors import InputError
+from pinchpoint.base.redact import is_public
 from pinchpoint.cli import _failed, _status
-from pinchpoint.errors import InputError
 from pinchpoint.plan import expand, load
 from pinchpoint.plan.endpoints import Endpoints, EndpointSpec
 from pinchpoint.plan.expand import SCHEMES
 from pinchpoint.plan.farm import Collect
 from pinchpoint.plan.record import field_type
-from pinchpoint.redact import is_public
 from pinchpoint.report.registry import FORMATS
 from pinchpoint_collectors import registry as collectors
 from pinchpoint_scenarios.addresses import without_secrets

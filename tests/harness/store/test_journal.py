@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pinchpoint.errors import FarmUnavailable, InputError, NotEvidenceError
+from pinchpoint.base.errors import FarmUnavailable, InputError, NotEvidenceError
 from pinchpoint.store import compact
 from pinchpoint.store.journal import JournalWriter, read_frames, segments
 from pinchpoint.store.read import open_run

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from harness.trend.histories import nightly, nights, one_run
 
-from pinchpoint.errors import InputError
+from pinchpoint.base.errors import InputError
 from pinchpoint.trend import Line, find_trend, read_histories
 from pinchpoint.trend.page import page
 from pinchpoint.trend.text import sparkline, trend_text

@@ -9,7 +9,7 @@ import pytest
 from harness.analysis.disks import Capped, commits
 from harness.what_if.farms import LENGTH_S, log, priced
 
-from pinchpoint.errors import InputError
+from pinchpoint.base.errors import InputError
 from pinchpoint.plan import load_farm
 from pinchpoint.plan.load import load_as
 from pinchpoint.plan.prices import Prices

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pinchpoint.errors import InputError
+from pinchpoint.base.errors import InputError
 from pinchpoint.what_if.settings import Known, read_settings
 
 KNOWN = Known(("sql.log", "sql.data"), ("sql", "search"), ("sql",), {"orders": False, "burst": True})

@@ -19,7 +19,7 @@ from scenarios.sql_servers.targets import by_odbc, need_driver
 from scenarios.support import Events, Recorder, crawl, made, quiet
 from support import run_cli
 
-from pinchpoint.errors import InputError
+from pinchpoint.base.errors import InputError
 from pinchpoint.plan import load_plan
 from pinchpoint_scenarios.contract import Endpoint, Verified
 from pinchpoint_scenarios.errors import ScenarioError

@@ -24,7 +24,7 @@ from pinchpoint.analysis.series import Floats, Series
 from pinchpoint.analysis.slowness import MINOR_SHARE
 from pinchpoint.analysis.thresholds import PRESSURE, UTILISATION, Threshold, latency_limit
 from pinchpoint.analysis.verdict import Fact
-from pinchpoint.report import units
+from pinchpoint.base import units
 
 SELDOM_PER_S = Threshold(1.0, "design", "a disk with less than one I/O a second keeps nobody waiting")
 WAYS = ("write", "read", "transfer")

@@ -22,7 +22,7 @@ from pinchpoint.analysis.inputs import Host, Inputs
 from pinchpoint.analysis.series import Floats, Series
 from pinchpoint.analysis.thresholds import MEMORY_LOW, NETWORK, PAGING, PRESSURE, UTILISATION, Threshold
 from pinchpoint.analysis.verdict import Fact
-from pinchpoint.report import units
+from pinchpoint.base import units
 
 MEMORY_SMALL = Threshold(
     2.0 * 1024**3, "design", "less than 2 GiB available: below a tenth of what most servers have"

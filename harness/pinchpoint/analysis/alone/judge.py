@@ -45,8 +45,8 @@ from pinchpoint.analysis.verdict import (
     Suspect,
     Verdict,
 )
-from pinchpoint.report import units
-from pinchpoint.report.words import listed
+from pinchpoint.base import units
+from pinchpoint.base.wording import listed
 
 MOST_PERIODS = 20
 RECORD_ALL = "Record CPU, memory and disks."

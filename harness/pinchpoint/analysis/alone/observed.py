@@ -26,7 +26,7 @@ from pinchpoint.analysis.inputs import Inputs
 from pinchpoint.analysis.series import Floats, Series
 from pinchpoint.analysis.thresholds import Threshold
 from pinchpoint.analysis.verdict import Fact, Kind
-from pinchpoint.report import units
+from pinchpoint.base import units
 
 PAGED = "mem.paged_in_bytes_per_s"
 """Without it nobody knows whether little memory kept anybody waiting."""

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pinchpoint.analysis.alone.observed import PAGED, Observed
 from pinchpoint.analysis.alone.stretches import PLATEAU
 from pinchpoint.analysis.inputs import utc
-from pinchpoint.report import units
-from pinchpoint.report.words import listed
+from pinchpoint.base import units
+from pinchpoint.base.wording import listed
 
 UNKNOWN = "no operation was recorded, so nobody knows who waited, and how much"
 

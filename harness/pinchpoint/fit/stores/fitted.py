@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 
-from pinchpoint.errors import InputError
+from pinchpoint.base.errors import InputError
 from pinchpoint.fit.course import Course, course
 from pinchpoint.fit.figures import (
     RECORD_BASE_PER_S,

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from pinchpoint.errors import FarmUnavailable, InputError
+from pinchpoint.base.errors import FarmUnavailable, InputError
+from pinchpoint.base.redact import redacted_text
 from pinchpoint.fit.stores import mongodb, valkey
 from pinchpoint.fit.stores.record import Store
 from pinchpoint.fit.stores.valkey_info import Info, is_info, read_info
-from pinchpoint.redact import redacted_text
 
 _VALKEY = ("valkey", "valkeys", "redis", "rediss")
 _MONGODB = ("mongodb", "mongodb+srv")

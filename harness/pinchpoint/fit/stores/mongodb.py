@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pinchpoint.errors import InputError
+from pinchpoint.base.errors import InputError
 from pinchpoint.fit.figures import Figure, plain
 from pinchpoint.fit.stores.record import Store, Stretch
 from pinchpoint.fit.stores.resp import NAME

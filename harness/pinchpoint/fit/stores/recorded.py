@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping
 from pathlib import Path
 
-from pinchpoint.analysis.inputs import seconds_of
-from pinchpoint.errors import InputError
+from pinchpoint.base.clock import seconds_of
+from pinchpoint.base.errors import InputError
 from pinchpoint.fit.figures import Figure, plain
 from pinchpoint.fit.stores import resp
 from pinchpoint.fit.stores.record import Store, Stretch

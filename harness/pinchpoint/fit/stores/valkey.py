@@ -6,7 +6,7 @@ import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from pinchpoint.errors import InputError
+from pinchpoint.base.errors import InputError
 from pinchpoint.fit.figures import Figure, plain
 from pinchpoint.fit.stores import resp
 from pinchpoint.fit.stores.record import Store, Stretch

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pinchpoint.analysis.inputs import Limits
-from pinchpoint.errors import InputError
+from pinchpoint.base.errors import InputError
 from pinchpoint.probe.caps import Caps
 from pinchpoint.probe.figures import Figures, figures
 from pinchpoint.probe.judge import judge

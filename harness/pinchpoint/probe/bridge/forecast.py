@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from pinchpoint.errors import InputError
+from pinchpoint.base import units
+from pinchpoint.base.errors import InputError
 from pinchpoint.probe.bridge.disk import ProbedDisk
 from pinchpoint.probe.bridge.mix import DiskMix, mix_of
 from pinchpoint.probe.bridge.swap import Swap, swapped
-from pinchpoint.report import units
 from pinchpoint.what_if.applied import Applied, Changed
 from pinchpoint.what_if.measured import Measured
 from pinchpoint.what_if.parts import Disk, Part

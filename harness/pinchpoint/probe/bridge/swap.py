@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 from pinchpoint.analysis.curve import most_per_s
 from pinchpoint.analysis.disk_types import limits_words
-from pinchpoint.errors import InputError
+from pinchpoint.base import units
+from pinchpoint.base.errors import InputError
 from pinchpoint.probe.bridge.disk import Answered, ProbedDisk, Written
 from pinchpoint.probe.bridge.mix import DiskMix
-from pinchpoint.report import units
 from pinchpoint.what_if.parts import UNQUEUED_S, Caps, Disk
 
 HIDDEN = (

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pinchpoint.report import units, words
+from pinchpoint.base import units, wording
 from pinchpoint.report.tables import Column, Row, Table, text
 
 
 def studied(content: Row) -> Table:
     """The differences in what is studied."""
     factors = list(content["factors"])
-    named = words.listed(factors) if factors else ""
+    named = wording.listed(factors) if factors else ""
     empty = (
         f"The manifests show no difference in {named}."
         if factors
@@ -38,9 +38,9 @@ def confounders(content: Row) -> Table:
 
 
 def _touched(row: Row) -> str | None:
-    touched = [words.place({**resource, "host": None}) for resource in row["touches"]]
+    touched = [wording.place({**resource, "host": None}) for resource in row["touches"]]
     if touched:
-        return words.listed(list(dict.fromkeys(touched)))
+        return wording.listed(list(dict.fromkeys(touched)))
     return "anything: a side blames nobody" if row["matters"] else None
 
 

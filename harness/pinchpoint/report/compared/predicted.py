@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pinchpoint.report import units
+from pinchpoint.base import units
 from pinchpoint.report.tables import Column, Table, number
 
 Row = Mapping[str, Any]

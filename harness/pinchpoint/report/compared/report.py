@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pinchpoint.figures import CHANGED
-from pinchpoint.report import words
+from pinchpoint.base import wording
+from pinchpoint.base.figures import CHANGED
 from pinchpoint.report.compared import differences, predicted, tables, worth
 from pinchpoint.report.evidence import Finding, findings
 from pinchpoint.report.tables import Table
@@ -100,7 +100,7 @@ class ComparisonReport:
 
 def gather(content: Mapping[str, Any]) -> ComparisonReport:
     """Everything a report of a comparison shows, from comparison.json's content."""
-    headline, _ = words.sentences(str(content["summary"]))
+    headline, _ = wording.sentences(str(content["summary"]))
     made = (
         differences.studied(content),
         differences.confounders(content),
@@ -150,9 +150,9 @@ def _side(content: Mapping[str, Any], name: str) -> SideWords:
     }
     return SideWords(
         label=side["label"],
-        runs=tuple({**run, "outcome_words": words.OUTCOME[run["outcome"]]} for run in side["runs"]),
-        named=words.thing(blame) if blame else "",
+        runs=tuple({**run, "outcome_words": wording.OUTCOME[run["outcome"]]} for run in side["runs"]),
+        named=wording.thing(blame) if blame else "",
         confidence=str((blame or {}).get("confidence") or ""),
         findings=findings(verdict),
-        next_words=words.following(verdict),
+        next_words=wording.following(verdict),
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pinchpoint.report import units, words
+from pinchpoint.base import units, wording
 from pinchpoint.report.tables import Column, Row, Table, number
 
 RATIO = "ratio"
@@ -318,4 +318,4 @@ def _reasons(rows: Iterable[Row], metrics: Mapping[str, str]) -> list[str]:
         if row["why"]:
             name = metrics[row["metric"]]
             found.setdefault(row["why"], {})[name] = None
-    return [f"{words.listed(list(names))}: {why}" for why, names in found.items()]
+    return [f"{wording.listed(list(names))}: {why}" for why, names in found.items()]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pinchpoint.report import units, words
+from pinchpoint.base import units, wording
 from pinchpoint.report.compared.tables import RATIO, SIDE, Figure
 from pinchpoint.report.tables import Column, Row, Table, number
 
@@ -143,7 +143,7 @@ def cost_sentences(content: Row) -> tuple[str, ...]:
         if side is None:
             said.append(f"{label}: {NOT_DECLARED}")
         else:
-            without = f", without {words.listed(side['unpriced'])}: no price" if side["unpriced"] else ""
+            without = f", without {wording.listed(side['unpriced'])}: no price" if side["unpriced"] else ""
             said.append(f"{label}: {money(side['per_month'], side['currency'])} a month{without}")
     ratio = f" ({units.times(found['ratio'])})" if found["ratio"] else ""
     return (f"{'; '.join(said)}{ratio}.", *_worth(content))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pinchpoint.errors import InputError
+from pinchpoint.base.errors import InputError
 from pinchpoint.loadgen.recorder import Recorder
 from pinchpoint.plan import expand_all, load_farm, redacted
 

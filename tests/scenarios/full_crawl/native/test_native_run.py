@@ -16,8 +16,8 @@ from scenarios.full_crawl.native.sshfarm import PASSWORD, SshFarm, ssh_farm
 from scenarios.full_crawl.native.winrmfarm import winrm_farm
 from support import end, run_cli, start_cli
 
+from pinchpoint.base.errors import InputError
 from pinchpoint.cli.run import run
-from pinchpoint.errors import InputError
 from pinchpoint.plan import load
 
 pytestmark = pytest.mark.timeout(120)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pinchpoint.report import units
+from pinchpoint.base import units
 
 MEANING: Mapping[str, str] = {
     "cpu": "All processor time it may use is used.",
