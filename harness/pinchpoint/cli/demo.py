@@ -13,7 +13,7 @@ from pinchpoint.base import units
 from pinchpoint.base.errors import ExitStatus, InputError, gravest
 from pinchpoint.base.wording import capitalised
 from pinchpoint.bearable import Bearable, calibrate
-from pinchpoint.cli import dev_vs_prod, stripes
+from pinchpoint.cli import dev_vs_prod
 from pinchpoint.cli.arguments import OUT
 from pinchpoint.cli.run import conduct
 from pinchpoint.plan import Farm, Plan, load
@@ -82,26 +82,14 @@ def plan(load_ratio: float = 1.0) -> dict[str, Any]:
     show_default=True,
     help="Of --dev-vs-prod: so many runs of each farm, by turns. Five make a comparison (half an hour).",
 )
-@click.option(
-    "--stripes",
-    "striped",
-    is_flag=True,
-    help="Run one burst of writes on 1, 2, 4 and 8 stripes of a disk, twice each (root, Linux; 11 minutes).",
-)
-def demo(out: Path, corpus: Path | None, *, both: bool, repeat: int, striped: bool) -> int:
+def demo(out: Path, corpus: Path | None, *, both: bool, repeat: int) -> int:
     """Start the embedded farm, load it with all three scenarios, say what gives way first.
 
     Its last line is the path of report.html.
     """
-    if both and striped:
-        raise InputError("--dev-vs-prod and --stripes: two demonstrations; give one of them")
     if repeat > 1 and not both:
         raise InputError(
             "--repeat: is of --dev-vs-prod, which compares; `pinchpoint run --repeat` repeats any"
-        )
-    if striped:
-        return stripes.run_all(
-            lambda number: _loaded(out / f"stripes-{number}", stripes.farm(number), stripes.PLAN, None), out
         )
     if both:
         return dev_vs_prod.run_both(
