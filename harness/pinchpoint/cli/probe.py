@@ -65,8 +65,8 @@ _SUITES = "".join(f"\n\n{each.name}: {each.about}." for each in SUITES.values())
 @click.option(
     "--calibrate",
     is_flag=True,
-    help="Write what was found into the farm.yaml, as the disk's limits: caps, and latency over outstanding "
-    "I/Os.",
+    help="Print what was found as the disk's limits, to paste into the farm.yaml: caps, and latency over "
+    "outstanding I/Os.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
 @OUT

@@ -20,7 +20,7 @@ from pinchpoint.probe import conduct, target
 from pinchpoint.probe.bridge.disk import probed_disk
 from pinchpoint.probe.bridge.forecast import forecast
 from pinchpoint.probe.bridge.told import forecast_text
-from pinchpoint.probe.calibrate import calibrate, undeclared
+from pinchpoint.probe.calibrate import calibration
 from pinchpoint.probe.record import LINE_S, Probe, load
 from pinchpoint.probe.target import Target
 from pinchpoint.probe.text import probe_text
@@ -30,9 +30,6 @@ from pinchpoint.what_if.predict import read_base
 from pinchpoint_scenarios.storage_probe import SUITES
 
 Number = TypeVar("Number", int, float)
-UNFINISHED = (
-    "--calibrate: the suite was not finished, so nothing was written into the farm.yaml; --resume goes on"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +67,6 @@ def _measure(asked: Asked) -> ExitStatus:
     size_bytes = _read("--size", asked.size, size) if asked.size else None
     line_s = _read("--line", asked.line, duration) if asked.line else LINE_S
     with Interrupts() as interrupts, _target(asked) as chosen:
-        if asked.calibrate and asked.farm_file:
-            undeclared(asked.farm_file, str(chosen.where.disk))  # not after hours
         if asked.resume:
             made, directory = conduct.to_resume(asked.resume, chosen), asked.resume
         else:
@@ -80,10 +75,7 @@ def _measure(asked: Asked) -> ExitStatus:
             directory = conduct.new_directory(asked.out, made)
         verdict = conduct.run(chosen, made, directory, interrupts)
         # Before the farm is stopped: what was measured is told whatever comes of that.
-        _print(made, verdict, directory, as_json=asked.as_json)
-        if asked.calibrate and asked.farm_file:
-            told = calibrate(asked.farm_file, made, verdict) if made.state == "finished" else UNFINISHED
-            click.echo(told, err=True)
+        _print(made, verdict, directory, asked)
     return conduct.status(made)
 
 
@@ -153,7 +145,7 @@ def _check(asked: Asked) -> None:
             "out, or begin another probe with --suite"
         )
     if asked.calibrate and asked.farm_file is None:
-        raise InputError("--calibrate: writes into a farm.yaml; give it with --farm")
+        raise InputError("--calibrate: prints the limits of a disk of a farm.yaml; give it with --farm")
 
 
 @contextmanager
@@ -174,9 +166,11 @@ def _target(asked: Asked) -> Iterator[Target]:
         yield chosen
 
 
-def _print(made: Probe, verdict: Verdict, directory: Path, *, as_json: bool) -> None:
-    if as_json:
+def _print(made: Probe, verdict: Verdict, directory: Path, asked: Asked) -> None:
+    if asked.as_json:
         click.echo(json.dumps(conduct.content(made, verdict), indent=1))
     else:
         click.echo(probe_text(made, verdict))
-    click.echo(directory, err=as_json)
+    if asked.calibrate:
+        click.echo(calibration(made, verdict), err=asked.as_json)
+    click.echo(directory, err=asked.as_json)

@@ -250,15 +250,6 @@ def test_a_disk_of_a_farm_with_what_it_is_declared_to_be(disk: Path, tmp_path: P
         probe.main(["--farm", str(farm), "--disk", "sql.lgo", "--suite", "stability"], standalone_mode=False)
 
 
-def test_what_is_declared_is_not_calibrated_after_hours_of_measuring(disk: Path, tmp_path: Path) -> None:
-    """Refused before anything is measured."""
-    farm = farm_file(tmp_path, {"log": {"path": str(disk), "profile": "azure/p30"}})
-    given = ["--farm", str(farm), "--suite", "stability", "--calibrate", "--out", str(tmp_path / "runs")]
-    with pytest.raises(InputError, match=r"sql\.log is declared already \(profile\)"):
-        probe.main(given, standalone_mode=False)
-    assert not (tmp_path / "runs").exists()
-
-
 def test_a_production_farm_is_refused(disk: Path, tmp_path: Path) -> None:
     farm = farm_file(tmp_path, {"log": {"path": str(disk)}}, environment="production")
     given = ["--farm", str(farm), "--suite", "stability", "--out", str(tmp_path / "runs")]
