@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 from zoneinfo import ZoneInfo
 
 import urllib3
@@ -67,6 +68,9 @@ from pinchpoint_collectors.windows.link import Arrived
 from pinchpoint_collectors.windows.reader import Reader
 from pinchpoint_infra.content.filling import ingest
 from pinchpoint_scenarios.contract import Endpoint, Scenario
+from pinchpoint_scenarios.databases.postgresql import ReconnectingConnection
+from pinchpoint_scenarios.fastpath.postgresql import FastConnection
+from pinchpoint_scenarios.sql_mix import native
 
 _DOCUMENTS_S = 1_767_225_600
 
@@ -147,10 +151,15 @@ def logging_valkey() -> Iterator[tuple[Endpoint, list[str]]]:
             commands.append(found["command"])
 
 
+CONNECTIONS = {"fast": FastConnection, "psycopg": ReconnectingConnection}
+"""How sql-mix reaches PostgreSQL, and what it is held against."""
+
+
 def sql_mix(endpoint: Endpoint, driver: str, operation: str) -> None:
     """One session with one operation, from its preparation to its end."""
-    params = {"operations": {operation: 1}, "scale": 0.1, "driver": driver, "loaders": 1}
-    _performed(made("sql-mix", {"sql": endpoint}, params))
+    params = {"operations": {operation: 1}, "scale": 0.1, "loaders": 1}
+    with patch.object(native, "FastConnection", CONNECTIONS[driver]):
+        _performed(made("sql-mix", {"sql": endpoint}, params))
 
 
 def sql_script(server: Logging, folder: Path, script: str) -> None:

@@ -84,7 +84,6 @@ class NosqlBurstParams(Params):
         partition_width: records of one partition (Cassandra and ScyllaDB alone have partitions).
         batch: records that one write writes.
         timeout_s: after so long an operation counts as failed (outcome ``timeout``).
-        driver: ``fast``, or the plain ``library``, which costs this machine several times the CPU.
         verify: how many of the records with an acknowledged write are read back after the run; ``all``; 0:
             none.
         verify_within_s: (``verify_within``) how long that may take, a server that has to come back included.
@@ -101,7 +100,6 @@ class NosqlBurstParams(Params):
     partition_width: Annotated[int, Field(ge=1, le=2**31)] = 1
     batch: Annotated[int, Field(ge=1, le=1000)] = 1
     timeout_s: Seconds = 10.0
-    driver: Literal["fast", "library"] = "fast"
     verify: Verify = 10_000
     verify_within_s: Seconds = Field(default=60.0, alias="verify_within")
     cassandra: CassandraParams = CassandraParams()

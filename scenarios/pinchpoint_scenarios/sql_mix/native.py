@@ -1,4 +1,4 @@
-"""PostgreSQL by its own library: the fast path, or psycopg."""
+"""PostgreSQL by the fast path: libpq itself."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import psycopg
 
 from ..contract import Endpoint
 from ..databases.contract import CopyingConnection
-from ..databases.postgresql import Connection, ReconnectingConnection, looking, refused
+from ..databases.postgresql import Connection, looking, refused
 from ..databases.schema import OwnedSchema
 from ..fastpath.postgresql import FastConnection
 from .dialects.contract import Saying
@@ -19,8 +19,6 @@ from .filling import rows_for
 from .operations import DATA, State
 from .params import SqlMixParams
 from .server import ALL_TABLES, enough_to_scan, finish, tables_needed
-
-_DRIVERS = {"fast": FastConnection, "psycopg": ReconnectingConnection}
 
 
 class NativeServer:
@@ -86,7 +84,7 @@ class NativeServer:
             if DATA in self._tables and state.pages == 1:
                 state.pages = loading.count_pages(connection)
 
-        return _DRIVERS[params.driver](
+        return FastConnection(
             self._endpoint,
             application=self._schema.name,
             statement_timeout_s=params.timeout_s,

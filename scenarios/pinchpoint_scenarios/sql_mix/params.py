@@ -27,7 +27,6 @@ class SqlMixParams(Shape):
         timeout_s: after so long the server gives a statement up (outcome ``statement_timeout``).
         isolation: of every transaction; what PostgreSQL calls repeatable read is ``snapshot``, too.
         retries: how often an operation that met a deadlock or a serialization failure is made again.
-        driver: of ``postgresql://``: ``fast`` (libpq itself), or ``psycopg``, which it is compared with.
     """
 
     preset: str | None = None
@@ -37,7 +36,6 @@ class SqlMixParams(Shape):
     timeout_s: Seconds = 30.0
     isolation: Isolation = "read_committed"
     retries: Annotated[int, Field(ge=0, le=100)] = 3
-    driver: Literal["fast", "psycopg"] = "fast"
 
     @field_validator("preset")
     @classmethod

@@ -89,11 +89,6 @@ def server_of(context: Context, params: SqlMixParams) -> MixServer:
         from .native import NativeServer  # noqa: PLC0415 - as below: each library only where it is used
 
         return NativeServer(endpoint, context.name, params)
-    if "driver" in params.model_fields_set:
-        raise ScenarioError(
-            f"scenario {context.name!r}: driver is {params.driver!r}, and the endpoint sql is reached by "
-            "ODBC; remove driver: it is for postgresql:// alone"
-        )
     return _by_odbc(endpoint, context.name, params)
 
 

@@ -15,6 +15,7 @@ import pytest
 import valkey
 
 from pinchpoint_scenarios.contract import Endpoint
+from pinchpoint_scenarios.fastpath.resp import LibraryWire
 from pinchpoint_scenarios.nosql_burst.params import NosqlBurstParams
 from pinchpoint_scenarios.nosql_burst.stores.valkey import Valkey, ValkeyConnection
 
@@ -35,10 +36,8 @@ class Writer:
 
 @contextmanager
 def opened(endpoint: Endpoint, fast: bool, timeout_s: float = 5) -> Iterator[Writer]:
-    params = NosqlBurstParams.model_validate(
-        {"driver": "fast" if fast else "library", "timeout_s": f"{timeout_s:g}s"}
-    )
-    connection = Valkey(endpoint, PREFIX, params).connect(0)
+    store = Valkey(endpoint, PREFIX, NosqlBurstParams.model_validate({"timeout_s": f"{timeout_s:g}s"}))
+    connection = store.connect(0) if fast else store._connection(LibraryWire(store._library()))
     try:
         yield Writer(connection)
     finally:

@@ -16,14 +16,16 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 
 import gevent
+from scenarios.nosql_burst.library import by_library
 from support import frozen
 
 from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.nosql_burst.params import NosqlBurstParams
 from pinchpoint_scenarios.nosql_burst.records import Row
-from pinchpoint_scenarios.nosql_burst.stores import store
+from pinchpoint_scenarios.nosql_burst.stores.cassandra import Cassandra
 
 SESSIONS = 12
 EACH = 5
@@ -32,10 +34,11 @@ FIELDS = [b"one", b"two"]
 
 def driven(url: str, pid: int, driver: str) -> dict[str, object]:
     """Writes of many sessions at once beside a clock that must not stand still; a node that is frozen."""
-    params = NosqlBurstParams.model_validate({"fields": 2, "timeout_s": "600ms", "driver": driver})
-    place = store(Endpoint("nosql", url), f"greenlets-{driver}", params)
+    params = NosqlBurstParams.model_validate({"fields": 2, "timeout_s": "600ms"})
+    place = Cassandra(Endpoint("nosql", url), f"greenlets-{driver}", params)
     place.claim(lambda _: None)
-    sessions = [place.connect(number) for number in range(SESSIONS)]
+    connect = place.connect if driver == "fast" else partial(by_library, place)
+    sessions = [connect(number) for number in range(SESSIONS)]
     ticks: list[float] = []
 
     def tick() -> None:
@@ -75,7 +78,7 @@ def while_frozen(write: Callable[[list[Row]], str], pid: int, ticks: list[float]
 
 
 def main() -> None:
-    """Both drivers, one after the other."""
+    """By the fast path and by the library, one after the other."""
     # What the library is about to drop must not be what we stand on.
     warnings.filterwarnings("error", category=DeprecationWarning, module="cassandra|pinchpoint.*")
     warnings.filterwarnings("error", message=".*event loop is deprecated.*")

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 from cassandra.cluster import Cluster
 from pymongo import MongoClient
+from scenarios.nosql_burst.library import by_library
 from scenarios.support import Events, Recorder, made, quiet
 from serverprocess import ServerProcess
 from servers import redis
@@ -44,20 +45,21 @@ def endpoint(request: pytest.FixtureRequest) -> Endpoint:
     return found
 
 
-@pytest.fixture
-def driver(request: pytest.FixtureRequest) -> str:
-    """How the store of ``endpoint`` is reached."""
-    return "library" if "library" in request.node.name else "fast"
+@pytest.fixture(autouse=True)
+def connected(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sessions reach Cassandra by its library where a test asks for that: the fast path is to do the same."""
+    if "cassandra by its library" in request.node.name:
+        monkeypatch.setattr(Cassandra, "connect", by_library)
 
 
-def opened(endpoint: Endpoint, driver: str, **params: Any) -> Store:
-    given = NosqlBurstParams.model_validate({"fields": 3, "field_bytes": 20, "driver": driver, **params})
+def opened(endpoint: Endpoint, **params: Any) -> Store:
+    given = NosqlBurstParams.model_validate({"fields": 3, "field_bytes": 20, **params})
     return store(endpoint, "test", given)
 
 
-def test_what_is_written_is_read(endpoint: Endpoint, driver: str) -> None:
+def test_what_is_written_is_read(endpoint: Endpoint) -> None:
     """One record, several at once, whole records only; what is not there is None."""
-    place = opened(endpoint, driver)
+    place = opened(endpoint)
     place.claim(quiet)
     connection = place.connect(3)
     try:
@@ -75,9 +77,9 @@ def test_what_is_written_is_read(endpoint: Endpoint, driver: str) -> None:
         place.remove()
 
 
-def test_loading_writes_all(endpoint: Endpoint, driver: str) -> None:
+def test_loading_writes_all(endpoint: Endpoint) -> None:
     """More than a few steps of it; a claim starts from nothing again, removing leaves nothing."""
-    place = opened(endpoint, driver)
+    place = opened(endpoint)
     place.claim(quiet)
     told: list[int] = []
     place.load(((item, [b"a", b"b", b"c"]) for item in range(1_234)), told.append)
@@ -93,10 +95,10 @@ def test_loading_writes_all(endpoint: Endpoint, driver: str) -> None:
     place.remove()
 
 
-def test_a_store_that_is_away_is_an_outcome(endpoint: Endpoint, driver: str) -> None:
+def test_a_store_that_is_away_is_an_outcome(endpoint: Endpoint) -> None:
     """A session can be opened all the same; ``check`` says in one sentence what is wrong, without secrets."""
     scheme = urlsplit(endpoint.url).scheme
-    away = opened(Endpoint("nosql", f"{scheme}://u:s%26cret@127.0.0.1:1/x"), driver, timeout_s="500ms")
+    away = opened(Endpoint("nosql", f"{scheme}://u:s%26cret@127.0.0.1:1/x"), timeout_s="500ms")
     connection = away.connect(0)
     assert connection.write([(1, [b"a", b"b", b"c"])]) == "unreachable"
     assert connection.read([1]) == ("unreachable", [])
@@ -106,7 +108,7 @@ def test_a_store_that_is_away_is_an_outcome(endpoint: Endpoint, driver: str) -> 
     assert "cret" not in str(caught.value)
 
 
-def test_all_operations_and_the_read_back(endpoint: Endpoint, driver: str) -> None:
+def test_all_operations_and_the_read_back(endpoint: Endpoint) -> None:
     """Reads find what was loaded, every write can be read back, and one event says so."""
     events, recorder = Events(), Recorder()
     weights = {"insert": 1, "update": 1, "read": 1, "read_modify_write": 1}
@@ -117,7 +119,6 @@ def test_all_operations_and_the_read_back(endpoint: Endpoint, driver: str) -> No
         "keys": 40,
         "distribution": "latest",
         "verify": "all",
-        "driver": driver,
     }
     scenario = made("nosql-burst", {"nosql": endpoint}, params, event=events)
     scenario.prepare(quiet)
@@ -139,9 +140,9 @@ def test_all_operations_and_the_read_back(endpoint: Endpoint, driver: str) -> No
     assert (line["missing"], line["different"], line["not_read"], line["examples"]) == (0, 0, "", [])
 
 
-def test_a_time_to_live(endpoint: Endpoint, driver: str, request: pytest.FixtureRequest) -> None:
+def test_a_time_to_live(endpoint: Endpoint, request: pytest.FixtureRequest) -> None:
     """Records are written with it, and the store knows: its own word for it is asked for."""
-    place = opened(endpoint, driver, ttl="100s")
+    place = opened(endpoint, ttl="100s")
     place.claim(quiet)
     connection = place.connect(0)
     try:
@@ -184,7 +185,7 @@ def _left_s(endpoint: Endpoint, item: int) -> float:
 
 def test_rows_share_partitions_of_the_width_asked_for(cassandra_endpoint: Endpoint) -> None:
     """Of 25 records, ten a partition: three partitions, beside the one of the run's hold."""
-    place = opened(cassandra_endpoint, "fast", partition_width=10)
+    place = opened(cassandra_endpoint, partition_width=10)
     place.claim(quiet)
     connection = place.connect(0)
     assert connection.write([(item, [b"a", b"b", b"c"]) for item in range(25)]) == "ok"
@@ -201,15 +202,16 @@ def test_partitions_are_refused_where_there_are_none(nosql: Endpoint, mongo_serv
     """Before anything is written, naming the remedy."""
     for endpoint in (nosql, Endpoint("nosql", mongo_server.url)):
         with pytest.raises(ScenarioError, match="partition_width is 5, but this store has no partitions"):
-            opened(endpoint, "fast", partition_width=5).check()
+            opened(endpoint, partition_width=5).check()
 
 
-@pytest.mark.parametrize("driver", ["fast", "library"])
-def test_a_level_that_cannot_be_met_is_an_outcome(cassandra_endpoint: Endpoint, driver: str) -> None:
+@pytest.mark.parametrize("connect", [Cassandra.connect, by_library], ids=["fast", "library"])
+def test_a_level_that_cannot_be_met_is_an_outcome(
+    cassandra_endpoint: Endpoint, connect: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Two replicas of one are unavailable; the connection lives on. Fast and library agree."""
-    one, two = (
-        opened(cassandra_endpoint, driver, cassandra={"consistency": level}) for level in ("ONE", "TWO")
-    )
+    monkeypatch.setattr(Cassandra, "connect", connect)
+    one, two = (opened(cassandra_endpoint, cassandra={"consistency": level}) for level in ("ONE", "TWO"))
     one.claim(quiet)
     row = (1, [b"a", b"b", b"c"])
     connections = two.connect(0), one.connect(0)
@@ -227,7 +229,7 @@ def test_a_level_that_cannot_be_met_is_an_outcome(cassandra_endpoint: Endpoint, 
 )
 def test_cassandras_own_parameters(cassandra_endpoint: Endpoint, params: dict[str, Any]) -> None:
     """Each is taken by the server."""
-    place = opened(cassandra_endpoint, "fast", cassandra=params)
+    place = opened(cassandra_endpoint, cassandra=params)
     place.claim(quiet)
     connection = place.connect(0)
     rows = [(item, [b"a", b"b", b"c"]) for item in range(3)]
@@ -240,7 +242,7 @@ def test_cassandras_own_parameters(cassandra_endpoint: Endpoint, params: dict[st
 
 def test_the_table_is_made_again_under_a_prepared_statement(cassandra_endpoint: Endpoint) -> None:
     """A server that has forgotten a statement is told it once more, and the write succeeds."""
-    place = opened(cassandra_endpoint, "fast")
+    place = opened(cassandra_endpoint)
     place.claim(quiet)
     connection = place.connect(0)
     row = (1, [b"a", b"b", b"c"])
@@ -257,7 +259,7 @@ def test_a_table_of_somebody_else_stops_the_run(cassandra_endpoint: Endpoint) ->
     with Cluster([url.hostname], port=url.port, protocol_version=4) as cluster:
         session = cluster.connect("burst")
         session.execute("CREATE TABLE pinch_test (partition bigint PRIMARY KEY)")
-        place = opened(cassandra_endpoint, "fast")
+        place = opened(cassandra_endpoint)
         with pytest.raises(ScenarioError, match="did not make the table pinch_test of the keyspace burst"):
             place.claim(quiet)
         place.remove()
@@ -265,7 +267,7 @@ def test_a_table_of_somebody_else_stops_the_run(cassandra_endpoint: Endpoint) ->
         session.execute("DROP TABLE pinch_test", timeout=60)
     nowhere = Endpoint("nosql", cassandra_endpoint.url.replace("/burst", "/elsewhere"))
     with pytest.raises(ScenarioError, match=r"no keyspace 'elsewhere'.*CREATE KEYSPACE"):
-        opened(nowhere, "fast").check()
+        opened(nowhere).check()
 
 
 def test_a_clock_that_is_set_back_does_not_bring_old_writes_back(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -280,16 +282,16 @@ def test_a_clock_that_is_set_back_does_not_bring_old_writes_back(monkeypatch: py
 
 def test_cassandra_says_what_a_write_is_worth(cassandra_endpoint: Endpoint) -> None:
     """Flushed before it is acknowledged, nothing to say; a hint alone, or no commit log, is said."""
-    facts = opened(cassandra_endpoint, "fast").check()
+    facts = opened(cassandra_endpoint).check()
     assert (facts["server"], facts["version"], facts["warnings"]) == ("cassandra", "5.0.2", [])
     assert facts["settings"]["commitlog_sync"] == "batch"
-    (said,) = opened(cassandra_endpoint, "fast", cassandra={"consistency": "ANY"}).check()["warnings"]
+    (said,) = opened(cassandra_endpoint, cassandra={"consistency": "ANY"}).check()["warnings"]
     assert "acknowledged before any replica has it" in said
     url = urlsplit(cassandra_endpoint.url)
     with Cluster([url.hostname], port=url.port, protocol_version=4) as cluster:
         session = cluster.connect()
         session.execute("ALTER KEYSPACE burst WITH durable_writes = false")
-        (said,) = opened(cassandra_endpoint, "fast").check()["warnings"]
+        (said,) = opened(cassandra_endpoint).check()["warnings"]
         session.execute("ALTER KEYSPACE burst WITH durable_writes = true")
     assert "does not go to the commit log" in said
 
@@ -322,7 +324,7 @@ def test_mongodb_says_what_a_write_is_worth(mongo_server: ServerProcess) -> None
     """Weaker concerns are said; this server does not tell of a journal, which is said, too."""
     endpoint = Endpoint("nosql", mongo_server.url)
     checks: Callable[[dict[str, Any]], list[str]] = lambda asked: list(  # noqa: E731 - shorter than a function
-        opened(endpoint, "fast", mongodb=asked).check()["warnings"]
+        opened(endpoint, mongodb=asked).check()["warnings"]
     )
     assert "whether the server keeps a journal is not known" in checks({})[0]
     assert "journal is off" in checks({"journal": False})[0]
@@ -345,7 +347,7 @@ def test_a_collection_of_somebody_else_stops_the_run(mongo_server: ServerProcess
     with MongoClient[dict[str, Any]](mongo_server.url) as client:
         collection = client.get_default_database()["pinchpoint_test"]
         collection.insert_one({"_id": 5})
-        place = opened(Endpoint("nosql", mongo_server.url), "fast")
+        place = opened(Endpoint("nosql", mongo_server.url))
         with pytest.raises(ScenarioError, match="did not make the collection pinchpoint_test"):
             place.claim(quiet)
         place.remove()
@@ -364,7 +366,7 @@ def test_a_session_that_is_opened_again_writes_what_nobody_wrote(nosql: Endpoint
     params = {"operations": {"update": 1}, "fields": 1, "field_bytes": 30, "keys": 1}
     scenario = made("nosql-burst", {"nosql": nosql}, params)
     scenario.prepare(quiet)
-    connection = opened(nosql, "fast", fields=1, keys=1).connect(9)
+    connection = opened(nosql, fields=1, keys=1).connect(9)
     found = []
     try:
         for _ in range(2):

@@ -17,7 +17,10 @@ from scenarios.sql_mix.helpers import (
 from scenarios.support import Recorder, made, quiet
 
 from pinchpoint_scenarios.contract import Endpoint
+from pinchpoint_scenarios.databases.postgresql import ReconnectingConnection
 from pinchpoint_scenarios.errors import ScenarioError
+from pinchpoint_scenarios.fastpath.postgresql import FastConnection
+from pinchpoint_scenarios.sql_mix import native
 from pinchpoint_scenarios.sql_mix.operations import OPERATIONS
 
 
@@ -52,19 +55,22 @@ EVERY = {
 """Operation -> its table, and what to look at to see what it did."""
 
 
-def test_every_operation_is_tested_with_every_driver() -> None:
+def test_every_operation_is_held_against_psycopg() -> None:
     """The table above forgets none."""
     assert set(EVERY) == set(OPERATIONS)
 
 
 @pytest.mark.parametrize("operation", sorted(EVERY))
-def test_both_drivers_do_the_same(sql: Endpoint, operation: str) -> None:
+def test_the_fast_path_does_what_psycopg_does(
+    sql: Endpoint, operation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """From the same seed: the same rows, the same counts, the same sizes."""
     table, question = EVERY[operation]
     sizes = {"copy_rows": 50, "spill_bytes": "1MiB", "hot_rows": 3, "lock_rows": 2, "hold": "1ms"}
     seen = []
-    for driver_name in ("psycopg", "fast"):
-        params = {"operations": {operation: 1}, "driver": driver_name, "scale": SMALL, **sizes}
+    for connection in (ReconnectingConnection, FastConnection):
+        monkeypatch.setattr(native, "FastConnection", connection)
+        params = {"operations": {operation: 1}, "scale": SMALL, **sizes}
         with prepared(sql, params) as driver:
             assert tables(sql) == ({table} if table else set())
             recorder = performed(driver, 6, session_number=5)

@@ -135,9 +135,7 @@ class Valkey:
     def connect(self, session: int) -> ValkeyConnection:
         """A session's connection, opened now if the server answers."""
         del session  # there is one server
-        library = self._library()
-        fast = self._params.driver == "fast"
-        return self._connection(FastWire(library, self._params.timeout_s) if fast else LibraryWire(library))
+        return self._connection(FastWire(self._library(), self._params.timeout_s))
 
     def remove(self) -> None:
         """Delete our keys in bounded batches, then the mark, then the hold; nothing without the mark."""

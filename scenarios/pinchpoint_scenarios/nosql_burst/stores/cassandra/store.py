@@ -114,9 +114,9 @@ class Cassandra:
                 progress(loaded)
 
     def connect(self, session: int) -> Connection:
-        """A session's connection: to one of the URL's nodes by the fast path, by the library to all."""
+        """A session's connection: to one of the URL's nodes; over TLS or with nothing prepared, to all."""
         prepared = self._params.cassandra.prepared
-        if self._params.driver == "fast" and prepared and not self._access.tls:
+        if prepared and not self._access.tls:
             wire = CqlWire(self._access.login(session), CONNECT_TIMEOUT_S, self._params.timeout_s)
             return FastConnection(wire, self._statements)
         return LibraryConnection(self._shared, self._statements, prepared=prepared)
