@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import errno
-import json
 from pathlib import Path
 from typing import Any
 
 from pinchpoint.analysis import Verdict, analyse
+from pinchpoint.analysis.kept import Kept
+from pinchpoint.analysis.verdict import SCHEMA
 from pinchpoint.base.errors import InputError
+from pinchpoint.store import document
 from pinchpoint.store.read import StoredRun, open_run
 from pinchpoint.store.schema import VERDICT
 from pinchpoint.store.write import what_is_kept, write_json
@@ -73,15 +75,11 @@ def saved_verdict(directory: Path) -> tuple[StoredRun, dict[str, Any]]:
 def verdict_content(directory: Path) -> dict[str, Any]:
     """The verdict alone; a history of many runs needs none of their tables. Raises as ``saved_verdict``."""
     path = directory / VERDICT
-    if not path.exists():
-        return verdict_of(directory)[1].to_json()
     again = f"`pinchpoint analyse {directory}` writes it anew"
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise InputError(f"{path}: is no JSON: {error}; {again}") from error
-    if not isinstance(content, dict) or "outcome" not in content:
-        raise InputError(f"{path}: is no verdict: it has no outcome; {again}")
+        content: dict[str, Any] = document.read(path, Kept, SCHEMA, again)
+    except FileNotFoundError:
+        return verdict_of(directory)[1].to_json()
     return content
 
 

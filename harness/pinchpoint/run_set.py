@@ -6,13 +6,14 @@ backwards. Beside set.json lies a folder for each farm, which ``compare`` takes 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from pinchpoint.base.errors import ExitStatus, InputError
+from pinchpoint.store import document
+from pinchpoint.store.document import Form, Time
 from pinchpoint.store.write import free_path, utc, write_json
 
 SCHEMA = "pinchpoint.set/1"
@@ -157,23 +158,35 @@ def is_set(directory: Path) -> bool:
     return (directory / SET).exists()
 
 
+class _Run(Form):
+    """A run of a set, as set.json has it."""
+
+    folder: str
+    round: int
+    run: str
+    status: int
+
+
+class _Kept(Form):
+    """set.json."""
+
+    plan: str
+    repeat: int
+    places: tuple[Place, ...]
+    factors: tuple[str, ...]
+    metrics: tuple[str, ...]
+    started: Time
+    ended: Time | None
+    state: State
+    runs: list[_Run]
+
+
 def load_set(directory: Path) -> RunSet:
     """A set's directory, read back. Raises InputError."""
-    path = directory / SET
+    path, remedy = directory / SET, "compare the folders of its farms by themselves"
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"{path}: cannot be read as JSON: {error}; compare the folders of its farms by themselves"
-        ) from error
-    found = content.pop("schema", None) if isinstance(content, dict) else type(content).__name__
-    if found != SCHEMA:
-        raise InputError(f"{path}: schema: found {found!r}; this version of Pinchpoint reads {SCHEMA!r}")
-    try:
-        content["places"] = tuple(Place(**place) for place in content["places"])
-        content |= {name: tuple(content[name]) for name in ("factors", "metrics")}
-        return RunSet(directory=directory, **content)
-    except (KeyError, TypeError) as error:
-        raise InputError(
-            f"{path}: is damaged: {error!r}; compare the folders of its farms by themselves"
-        ) from error
+        kept: _Kept = document.read_record(path, _Kept, SCHEMA, remedy)
+    except FileNotFoundError as error:
+        raise InputError(f"{path}: is missing; {remedy}") from error
+    content = {name: getattr(kept, name) for name in _Kept.model_fields}
+    return RunSet(directory=directory, **{**content, "runs": [dict(run) for run in kept.runs]})

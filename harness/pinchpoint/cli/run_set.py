@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
@@ -15,12 +14,12 @@ from pinchpoint.base.errors import ExitStatus, InputError, PinchpointError, grav
 from pinchpoint.cli.compare import write_comparison
 from pinchpoint.comparison import compare, exit_status, read_again, read_sides
 from pinchpoint.comparison.foreseen import predicted
+from pinchpoint.conclude import verdict_content
 from pinchpoint.plan import Farm, Plan
 from pinchpoint.plan.compare import disks_of, unfit, unfit_of_farm
 from pinchpoint.report.compared.terminal import comparison_text
 from pinchpoint.run_set import Place, RunSet, turns
 from pinchpoint.store.read import read_manifest
-from pinchpoint.store.schema import VERDICT
 
 RunOne = Callable[[Farm, Plan, Path], tuple[Path, ExitStatus]]
 
@@ -156,7 +155,7 @@ def spread_text(made: RunSet) -> str:
 
 def _verdicts(made: RunSet, folder: Path) -> list[dict[str, Any]]:
     names = [str(run["run"]) for run in made.runs if run["folder"] == folder.name]
-    return [json.loads((folder / name / VERDICT).read_text(encoding="utf-8")) for name in names]
+    return [verdict_content(folder / name) for name in names]
 
 
 def _plain(metric: str) -> str:

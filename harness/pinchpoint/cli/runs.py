@@ -13,6 +13,7 @@ from rich.text import Text
 
 from pinchpoint.base.errors import ExitStatus, InputError
 from pinchpoint.run_set import SET, load_set
+from pinchpoint.store import document
 from pinchpoint.store.read import read_manifest
 from pinchpoint.store.schema import MANIFEST, VERDICT
 from pinchpoint.store.write import is_being_written
@@ -123,13 +124,17 @@ def _row(directory: Path) -> tuple[str, str, str, str, str]:
 
 def _outcome(verdict: Path) -> tuple[str, str]:
     """What a verdict.json says, and what of."""
+    from pinchpoint.analysis.kept import Kept  # noqa: PLC0415 -- a folder without runs needs no analysis
+    from pinchpoint.analysis.verdict import SCHEMA  # noqa: PLC0415 -- likewise
+
     try:
-        content = json.loads(verdict.read_text(encoding="utf-8"))
-        limit = content.get("bottleneck") or {}
-        words = [str(limit[key]) for key in ("tier", "role", "resource", "kind") if limit.get(key)]
-        return str(content.get("outcome", "")), " ".join(words)
-    except (OSError, ValueError, AttributeError):  # not there to be read, no JSON, or other things in it
+        content = document.read(verdict, Kept, SCHEMA, "")
+    except (FileNotFoundError, InputError):
         return "unreadable verdict", ""
+    limit = content.get("bottleneck") or {}
+    return content["outcome"], " ".join(
+        limit[key] for key in ("tier", "role", "resource", "kind") if limit.get(key)
+    )
 
 
 def _row_of_set(directory: Path) -> tuple[str, str, str, str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,13 +9,13 @@ from typing import Any
 
 from pinchpoint.base.errors import InputError
 from pinchpoint.comparison.comparison import SCHEMA, Comparison
+from pinchpoint.comparison.kept import Kept
 from pinchpoint.comparison.sides import Side
 from pinchpoint.report import registry
+from pinchpoint.store import document
 from pinchpoint.store.write import free_path, write_json
 
 COMPARISON = "comparison.json"
-_SINCE = ("cost", "metrics_by", "gains")
-"""Keys that comparisons did not always have."""
 
 
 def directory_for(parent: Path, comparison: Comparison) -> Path:
@@ -61,22 +60,12 @@ def is_comparison(directory: Path) -> bool:
 
 def load(directory: Path) -> dict[str, Any]:
     """comparison.json's content. Raises InputError."""
-    path = directory / COMPARISON
-    again = "; `pinchpoint compare` writes it anew from the runs"
+    path, again = directory / COMPARISON, "`pinchpoint compare` writes it anew from the runs"
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read as JSON: {error}{again}") from error
-    found = content.get("schema") if isinstance(content, dict) else type(content).__name__
-    if found != SCHEMA:
-        raise InputError(
-            f"{path}: schema: found {found!r}; this version of Pinchpoint reads {SCHEMA!r}{again}"
-        )
-    missing = [key for key in _SINCE if key not in content]
-    if missing:
-        raise InputError(f"{path}: holds no {missing[0]}, so it was written by an older version{again}")
-    result: dict[str, Any] = content
-    return result
+        content: dict[str, Any] = document.read(path, Kept, SCHEMA, again)
+    except FileNotFoundError as error:
+        raise InputError(f"{path}: is missing; {again}") from error
+    return content
 
 
 def _slug(side: Side) -> str:

@@ -77,19 +77,6 @@ class ProbeComparison:
         """As plain JSON types."""
         return {"schema": SCHEMA, **asdict(self)}
 
-    @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> ProbeComparison:
-        """What ``to_json`` made. Raises KeyError, TypeError, ValueError where it is none."""
-        if content["schema"] != SCHEMA:
-            raise ValueError(f"found schema {content['schema']!r}, not {SCHEMA!r}")
-        given = {name: tuple(content[name]) for name in ("labels", "confounders", "warnings")}
-        changes = tuple(
-            CellChange(**{**row, "ci95": tuple(row["ci95"]) if row["ci95"] else None})
-            for row in content["changes"]
-        )
-        moved = {workload: (sides[0], sides[1]) for workload, sides in content["moved"].items()}
-        return cls(**given, changes=changes, moved=moved, summary=content["summary"])
-
 
 def compare(base: Probe, other: Probe) -> ProbeComparison:
     """Put two probes of one suite beside each other. Raises InputError where they are of two suites."""

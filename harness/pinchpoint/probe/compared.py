@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
+
+from pydantic_core import from_json
 
 from pinchpoint.base import units
 from pinchpoint.base.errors import InputError
@@ -16,6 +17,7 @@ from pinchpoint.probe.text import drawn
 from pinchpoint.probe.words import KINDS
 from pinchpoint.report.tables import Column, Table, number
 from pinchpoint.report.terminal import wrapped
+from pinchpoint.store import document
 from pinchpoint.store.schema import REPORT
 from pinchpoint.store.write import free_path, write_json
 
@@ -67,13 +69,12 @@ def saved(found: ProbeComparison, parent: Path) -> Path:
 
 def load(directory: Path) -> ProbeComparison:
     """A comparison's directory, read back. Raises InputError."""
-    path = directory / COMPARISON
+    path, remedy = directory / COMPARISON, "`pinchpoint compare PROBE --with PROBE` makes it anew"
     try:
-        return ProbeComparison.from_json(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(
-            f"{path}: is damaged: {error!r}; `pinchpoint compare PROBE --with PROBE` makes it anew"
-        ) from error
+        found: ProbeComparison = document.read_record(path, ProbeComparison, SCHEMA, remedy)
+    except FileNotFoundError as error:
+        raise InputError(f"{path}: is missing; {remedy}") from error
+    return found
 
 
 def comparison_text(found: ProbeComparison) -> str:
@@ -148,7 +149,7 @@ def _kind(kind: str | None) -> str:
 def _schema(path: Path) -> object:
     """What a file says it is; None where it is not there, or no JSON: whoever reads it says so."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = from_json(path.read_bytes())
     except (OSError, ValueError):
         return None
     return found.get("schema") if isinstance(found, dict) else None

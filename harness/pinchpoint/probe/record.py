@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from pinchpoint.analysis.disk_types import limits_words
 from pinchpoint.analysis.inputs import Limits
 from pinchpoint.base.errors import InputError
 from pinchpoint.probe import times
+from pinchpoint.store import document
+from pinchpoint.store.document import Count, Form, NotBelow0, Time
 from pinchpoint.store.write import write_json
 from pinchpoint_scenarios.storage_probe import Cell, Measured, Series
+from pinchpoint_scenarios.storage_probe.cell import Role
 
 SCHEMA = "pinchpoint.probe/1"
 PROBE = "probe.json"
@@ -196,38 +200,48 @@ class Probe:
         ]
         return {"schema": SCHEMA, **content}
 
-    @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> Probe:
-        """What ``to_json`` made; what was added for readers (figures, verdict) is left out."""
-        given = {each.name: content[each.name] for each in fields(cls)}
-        said = given["declared"]
-        given["where"] = Where(**given["where"])
-        given["options"] = Options(**given["options"])
-        given["declared"] = Declared(
-            said["profile"], said["stripes"], _limits(said["limits"]), _limits(said["burst"])
-        )
-        given["cells"] = {_cell(row): [_trial(trial) for trial in row["trials"]] for row in given["cells"]}
-        return cls(**given)
+
+class _Cell(Form):
+    """A cell and what was measured of it, as probe.json has it."""
+
+    workload: str
+    block_bytes: Count | None
+    read_ratio: NotBelow0 | None
+    random_ratio: NotBelow0 | None
+    outstanding: Annotated[int, Field(ge=1, lt=2**31)] | None
+    role: Role
+    trials: list[Trial]
+
+
+class _Kept(Form):
+    """probe.json, without what was added for readers (figures, verdict)."""
+
+    suite: str
+    where: Where
+    options: Options
+    declared: Declared
+    started: Time
+    ended: Time | None
+    state: State
+    versions: dict[str, str]
+    prepared: dict[str, NotBelow0] | None
+    cells: list[_Cell]
+    warnings: list[str]
 
 
 def load(directory: Path) -> Probe:
     """A probe's directory, read back. Raises InputError."""
-    path = directory / PROBE
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        kept: _Kept = document.read_record(directory / PROBE, _Kept, SCHEMA, "make the probe again")
     except FileNotFoundError as error:
         raise InputError(
             f"{directory}: holds no {PROBE}, so it is no probe; `pinchpoint probe` makes one"
         ) from error
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read as JSON: {error}; make the probe again") from error
-    found = content.get("schema") if isinstance(content, dict) else type(content).__name__
-    if found != SCHEMA:
-        raise InputError(f"{path}: schema: found {found!r}; this version of Pinchpoint reads {SCHEMA!r}")
-    try:
-        return Probe.from_json(content)
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{path}: is damaged: {error!r}; make the probe again") from error
+    cells = {
+        Cell(**{each.name: getattr(row, each.name) for each in fields(Cell)}): row.trials
+        for row in kept.cells
+    }
+    return Probe(**{each.name: getattr(kept, each.name) for each in fields(Probe)} | {"cells": cells})
 
 
 def save(directory: Path, content: Mapping[str, Any]) -> None:
@@ -238,20 +252,6 @@ def save(directory: Path, content: Mapping[str, Any]) -> None:
         raise InputError(
             f"{directory / PROBE}: cannot be written: {error.strerror}; give another folder with --out"
         ) from error
-
-
-def _cell(row: Mapping[str, Any]) -> Cell:
-    return Cell(**{each.name: row[each.name] for each in fields(Cell)})
-
-
-def _trial(row: Mapping[str, Any]) -> Trial:
-    series = row["series"]
-    course = Series(series["step_s"], tuple(series["iops"]), tuple(series["latency_s"])) if series else None
-    return Trial(**{**row, "series": course})
-
-
-def _limits(row: Mapping[str, Any] | None) -> Limits | None:
-    return Limits(**row) if row else None
 
 
 def _sum(one: float | None, other: float | None) -> float | None:

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pinchpoint.base.errors import InputError
+from pinchpoint.store import rows as checked
 from pinchpoint.store.coarse import coarse
 from pinchpoint.store.journal import SUFFIX, read_frames, segments
 from pinchpoint.store.order import by_series, with_dictionaries
@@ -32,7 +33,21 @@ _REPEATED_BYTES = 128_000
 
 
 def segment_tables(segment: Path, nonsense: bounds.Tally) -> tuple[pa.Table, pa.Table]:
-    """(operations, samples) of one segment; ``nonsense`` counts its impossible values."""
+    """(operations, samples) of one segment; ``nonsense`` counts its impossible values.
+
+    Raises:
+        InputError: a frame whose checksum fits holds something else.
+    """
+    try:
+        return _segment_tables(segment, nonsense)
+    except (KeyError, TypeError, ValueError, OverflowError, pa.ArrowException) as error:
+        raise InputError(
+            f"{segment}: a frame holds what is no sample and no operation: {error!r}; this is not as "
+            "Pinchpoint wrote it; move it away: all but its minute is kept"
+        ) from error
+
+
+def _segment_tables(segment: Path, nonsense: bounds.Tally) -> tuple[pa.Table, pa.Table]:
     names: dict[int, tuple[str, str, str]] = {}
     operations: list[list[object]] = []
     columns: list[list[object]] = [[] for _ in SAMPLES_SCHEMA]
@@ -201,21 +216,15 @@ def _pairs(directory: Path, step_s: int, nonsense: bounds.Tally) -> Iterator[tup
     for stem in sorted(stems):
         part, samples_part = _parts(directory / stem)
         if samples_part.exists():
-            operations, samples = _read(part), _read(samples_part)
+            operations, samples = _read(part, OPERATIONS_SCHEMA), _read(samples_part, SAMPLES_SCHEMA)
         else:
             operations, samples = segment_tables(directory / f"{stem}{SUFFIX}", nonsense)
         yield coarse(operations, step_s), samples
 
 
-def _read(part: Path) -> pa.Table:
+def _read(part: Path, schema: pa.Schema) -> pa.Table:
     """Raises InputError: the machine, not we, left it damaged."""
-    try:
-        return pq.read_table(part, page_checksum_verification=True)
-    except (OSError, pa.ArrowException) as error:
-        raise InputError(
-            f"{part}: cannot be read: {error}; move it and the one beside it away: all but their minute is "
-            "kept"
-        ) from error
+    return checked.read(part, schema, "move it and the one beside it away: all but their minute is kept")
 
 
 def _compact(segment: Path, step_s: int, nonsense: bounds.Tally) -> None:

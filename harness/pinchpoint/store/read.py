@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
+from pydantic_core import from_json
 
 from pinchpoint.base.errors import InputError
-from pinchpoint.store import compact, shape, write
+from pinchpoint.store import compact, document, rows, shape, write
 from pinchpoint.store.coarse import step_s
-from pinchpoint.store.samples import Samples, columns, in_file, missing
+from pinchpoint.store.samples import Samples, in_file
 from pinchpoint.store.schema import (
     EVENTS,
     JOURNAL,
@@ -29,6 +28,7 @@ INCOMPLETE = (
     "incomplete: the controller ended without finishing this run (it was killed, or the machine stopped); "
     "what was measured until then is kept, at most the last second is missing"
 )
+_AGAIN = "copy the run directory anew"
 STILL_RUNNING = "incomplete: this run is still going on; what is said here covers it up to now"
 
 
@@ -70,7 +70,7 @@ def open_run(directory: Path) -> StoredRun:
     return StoredRun(
         directory,
         manifest,
-        _table(directory / OPERATIONS, OPERATIONS_SCHEMA),
+        rows.read(directory / OPERATIONS, OPERATIONS_SCHEMA),
         in_file(directory / SAMPLES),
         _events(directory),
     )
@@ -78,30 +78,14 @@ def open_run(directory: Path) -> StoredRun:
 
 def read_manifest(directory: Path) -> dict[str, Any]:
     """The manifest of a run directory. Raises InputError."""
-    path = directory / MANIFEST
     if not directory.is_dir():
         raise InputError(f"{directory}: is no directory; give a run directory (`pinchpoint runs` lists them)")
     try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
+        manifest: dict[str, Any] = document.read(directory / MANIFEST, shape.Manifest, RUN_SCHEMA, _AGAIN)
     except FileNotFoundError as error:
         raise InputError(
             f"{directory}: holds no {MANIFEST}, so it is no run directory; `pinchpoint runs` lists runs"
         ) from error
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read as JSON: {error}") from error
-    if not isinstance(manifest, dict) or manifest.get("schema") != RUN_SCHEMA:
-        found = manifest.get("schema") if isinstance(manifest, dict) else type(manifest).__name__
-        raise InputError(f"{path}: schema: found {found!r}; this version of Pinchpoint reads {RUN_SCHEMA!r}")
-    if manifest.get("state") not in ("running", "finished", "interrupted"):
-        raise InputError(
-            f"{path}: state: found {manifest.get('state')!r}; allowed: running, finished, interrupted"
-        )
-    if not isinstance(manifest.get("started"), str):
-        raise InputError(f"{path}: started: missing, or no time; this is not as Pinchpoint wrote it")
-    wrong = list(shape.faults(manifest))
-    if wrong:
-        told = "\n".join(f"{path}: {each}" for each in wrong)
-        raise InputError(f"{told}\n{path}: this is not as Pinchpoint wrote it; copy the run directory anew")
     return manifest
 
 
@@ -120,31 +104,24 @@ def _recover(directory: Path, manifest: dict[str, Any]) -> None:
 
 
 def _events(directory: Path) -> list[dict[str, Any]]:
+    path = directory / EVENTS
     try:
-        text = (directory / EVENTS).read_text(encoding="utf-8", errors="replace")
+        lines = path.read_bytes().split(b"\n")
     except FileNotFoundError:
         return []
-    events = []
-    for number, line in enumerate(text.splitlines(), 1):
-        try:
-            event = json.loads(line)
-        except ValueError as error:
-            if number == text.count("\n") + 1:  # cut off by a kill: the one line that may be half
-                break
-            raise InputError(f"{directory / EVENTS}:{number}: is no JSON: {error}") from error
-        if not isinstance(event, dict):
-            raise InputError(f"{directory / EVENTS}:{number}: is no event: found {line[:60]!r}")
-        events.append(event)
-    return events
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}; {_AGAIN}") from error
+    if not _is_whole(lines[-1]):  # cut off by a kill: the one line that may be half
+        lines.pop()
+    return [
+        document.parsed(line, shape.event_form, f"{path}:{number}", _AGAIN)[0]
+        for number, line in enumerate(lines, 1)
+    ]
 
 
-def _table(path: Path, schema: pa.Schema) -> pa.Table:
+def _is_whole(line: bytes) -> bool:
     try:
-        found = pq.read_schema(path)
-        if not found.equals(schema):  # what is missing would be read as null, and no row be counted
-            raise InputError(f"{path}: cannot be read: {columns(found, schema)}")
-        return pq.read_table(path, schema=schema, page_checksum_verification=True)
-    except FileNotFoundError as error:
-        raise missing(path) from error
-    except (OSError, pa.ArrowException) as error:
-        raise InputError(f"{path}: cannot be read: {error}") from error
+        from_json(line)
+    except ValueError:
+        return False
+    return True

@@ -24,6 +24,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from pinchpoint.base.errors import InputError
+from pinchpoint.store import rows
 from pinchpoint.store.order import NAMES, with_dictionaries
 from pinchpoint.store.possible import in_sql, possible_samples
 from pinchpoint.store.schema import SAMPLES_SCHEMA
@@ -121,6 +122,7 @@ class Unread:
             readers: SimpleQueue[pq.ParquetFile] = SimpleQueue()  # none is used by two threads at a time
             for _ in range(_THREADS):
                 readers.put(opened.enter_context(_opened(path)))
+            begins = _begins(path)
 
             def done(number: int) -> _T:
                 reader = readers.get()
@@ -130,9 +132,17 @@ class Unread:
                     raise InputError(f"{path}: cannot be read: {error}") from error
                 finally:
                     readers.put(reader)
+                rows.check(path, table, begins[number])
                 return work(table)
 
             yield from _in_order(done, numbers)
+
+
+def _begins(path: str) -> list[int]:
+    """How many rows lie before each group."""
+    with _opened(path) as file:
+        lengths = [file.metadata.row_group(number).num_rows for number in range(file.num_row_groups)]
+    return [0, *itertools.accumulate(lengths)]
 
 
 def _keep_what_is_freed() -> None:
@@ -198,24 +208,12 @@ def in_file(path: Path) -> ds.Dataset:
         InputError: it cannot be read, or its columns are not those of ``SAMPLES_SCHEMA``.
     """
     try:
-        found = ds.dataset(path, format=_CHECKED).schema
-        if not found.equals(SAMPLES_SCHEMA):
-            raise InputError(f"{path}: cannot be read: {columns(found, SAMPLES_SCHEMA)}")
+        rows.check_columns(path, ds.dataset(path, format=_CHECKED).schema, SAMPLES_SCHEMA)
         return ds.dataset(path, schema=SAMPLES_SCHEMA, format=_CHECKED)
     except FileNotFoundError as error:
-        raise missing(path) from error
+        raise rows.missing(path) from error
     except (OSError, pa.ArrowException) as error:
         raise InputError(f"{path}: cannot be read: {error}") from error
-
-
-def columns(found: pa.Schema, allowed: pa.Schema) -> str:
-    """What to say where a table's columns are not those it was written with."""
-    return f"its columns are {_listed(found)}; allowed: {_listed(allowed)}"
-
-
-def missing(path: Path) -> InputError:
-    """What to say where a run lacks one of its files."""
-    return InputError(f"{path}: is missing; copy the whole run directory, a run without it cannot be read")
 
 
 def table(samples: Samples) -> pa.Table:
@@ -226,10 +224,13 @@ def table(samples: Samples) -> pa.Table:
     """
     if isinstance(samples, pa.Table):
         return samples
+    path = samples.files[0]
     try:
-        return possible_samples(samples.to_table(), Tally())
+        found = samples.to_table()
     except (OSError, pa.ArrowException) as error:
-        raise InputError(f"{samples.files[0]}: cannot be read: {error}") from error
+        raise InputError(f"{path}: cannot be read: {error}") from error
+    rows.check(path, found)
+    return possible_samples(found, Tally())
 
 
 def holds_values(samples: Samples) -> bool:
@@ -304,7 +305,8 @@ def show(samples: Samples, connection: duckdb.DuckDBPyConnection) -> None:
         "CREATE OR REPLACE VIEW samples AS "  # noqa: S608 -- of our own numbers
         f"SELECT stored_samples.* REPLACE ({value} AS value, {weight} AS weight) "
         "FROM stored_samples JOIN metric_bounds USING (metric) "
-        f"WHERE interval_s BETWEEN 0 AND {LONGEST_INTERVAL_S} "
+        # DuckDB goes by the file's own lowest and highest, in which NaN has no part.
+        f"WHERE interval_s BETWEEN 0 AND {LONGEST_INTERVAL_S} AND NOT isnan(interval_s) "
         f"AND time_ns BETWEEN {EARLIEST_NS} AND {LATEST_NS}"
     )
 
@@ -316,7 +318,3 @@ def _read_once(path: str, changed_ns: int, size: int) -> bool:  # noqa: ARG001 -
     for _ in unread.each(lambda _: None):
         pass
     return bool(unread.nonsense.found)
-
-
-def _listed(schema: pa.Schema) -> str:
-    return ", ".join(f"{field.name} ({field.type})" for field in schema)

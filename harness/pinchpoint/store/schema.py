@@ -53,3 +53,5 @@ SAMPLES_SCHEMA = pa.schema(
         ("weight", pa.float64()),  # operations behind a mean; null where the value is no mean
     ]
 )
+
+MAY_BE_NULL = frozenset({"value", "weight", "service", "response"})

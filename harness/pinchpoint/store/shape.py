@@ -1,86 +1,527 @@
-"""Whether a manifest has the form in which Pinchpoint writes it: else every reader would stumble over it."""
+"""The forms of manifest.json and of the lines of events.jsonl: what their readers rely on.
+
+A plan here is one that ran: its own records (``pinchpoint.plan``) are those of this version, take their time
+to load, and refuse what an older one knew.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from datetime import datetime
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Annotated, Any, Literal, Self
 
-OBJECTS = ("plan", "farm", "hosts", "versions", "data_quality")
-LISTS = ("phases", "steps", "generators", "collectors", "imports")
-"""Of objects, as are the values of ``hosts``."""
-LEVEL = ("scenario", "level", "unit", "from", "to")
-LOADS: Mapping[str, tuple[str, ...]] = {
-    "closed": ("users",),
-    "open": ("rate_per_s",),
-    "soak": ("rate_per_s",),
-    "burst": ("base_per_s", "peak_per_s", "every_s", "for_s"),
-    "ramp": ("start", "to", "over_s"),
-    "steps": ("start", "step", "each_s", "until"),
+from pydantic import Field, model_validator
+
+from pinchpoint.store.document import Above0, Count, Form, NotBelow0, Time
+
+_LONGEST = timedelta(days=366)
+"""What a plan's phase and an imported recording may last."""
+Cores = list[Annotated[int, Field(ge=0, lt=2**16)]]
+Seconds = Annotated[float, Field(ge=0, le=_LONGEST.total_seconds())]
+Period = Annotated[float, Field(gt=0, le=_LONGEST.total_seconds())]
+
+
+# ---- the plan ---------------------------------------------------------------------------------------
+
+
+class Level(Form):
+    """How much load: a rate or a number of users."""
+
+    per_s: NotBelow0 | None = None
+    users: NotBelow0 | None = None
+
+
+class Closed(Form):
+    """See ``plan.load_model``, as of the others."""
+
+    model: Literal["closed"]
+    users: Above0
+    think_s: Seconds | None = None
+
+
+class Open(Form):
+    """Arrivals at a rate."""
+
+    model: Literal["open", "soak"]
+    rate_per_s: Above0
+    arrivals: Literal["poisson", "constant"] | None = None
+
+
+class Burst(Form):
+    """Arrivals at a base rate, with bursts."""
+
+    model: Literal["burst"]
+    base_per_s: NotBelow0
+    peak_per_s: Above0
+    every_s: Annotated[float, Field(ge=0.1, le=_LONGEST.total_seconds())]
+    for_s: Period
+    ramp_s: Seconds | None = None
+    back_to_back: Annotated[int, Field(ge=1, le=100)] | None = None
+    gap_s: Period | None = None
+    jitter_ratio: Annotated[float, Field(ge=0, le=1)] | None = None
+
+
+class Ramp(Form):
+    """From one level to another."""
+
+    model: Literal["ramp"]
+    start: Level
+    to: Level
+    over_s: Period
+    think_s: Seconds | None = None
+
+
+class Steps(Form):
+    """Level after level."""
+
+    model: Literal["steps"]
+    start: Level
+    step: Level
+    each_s: Period
+    until: str
+    at_most: Level | None = None
+    think_s: Seconds | None = None
+
+
+class Scenario(Form):
+    """One scenario of the plan."""
+
+    use: str = ""
+    load: Annotated[Closed | Open | Burst | Ramp | Steps, Field(discriminator="model")]
+    params: dict[str, Any] = {}
+
+
+class Objective(Form):
+    """One thing that a scenario has to achieve."""
+
+    scenario: str
+    p50_s: Above0 | None = None
+    p95_s: Above0 | None = None
+    p99_s: Above0 | None = None
+    errors_ratio: NotBelow0 | None = None
+    throughput_per_s: Above0 | None = None
+
+
+class Compare(Form):
+    """What is judged where runs of the plan are compared."""
+
+    metrics: list[str] = []
+    margin_ratio: Above0 | None = None
+    bound: Annotated[float, Field(ge=1)] | None = None
+
+
+class Plan(Form):
+    """The plan as it was used; without any field of what was imported."""
+
+    name: str | None = None
+    seed: int | None = None
+    scenarios: dict[str, Scenario] = {}
+    objectives: list[Objective] = []
+    compare: Compare | None = None
+    production: dict[str, Any] | None = None
+
+
+# ---- the farm ---------------------------------------------------------------------------------------
+
+
+class Limits(Form):
+    """What a disk can do."""
+
+    iops: Above0 | None = None
+    bytes_per_s: Above0 | None = None
+    io_unit_bytes: Above0 | None = None
+    latency: list[tuple[Above0, Above0]] | None = None
+
+
+class Disk(Form):
+    """A declared disk."""
+
+    device: str | None = None
+    profile: str | None = None
+    stripes: Annotated[int, Field(ge=1, le=1024)] | None = None
+    attached: str | None = None
+    limits: Limits | Literal["unknown"] | None = None
+    resolved_limits: Limits | None = None
+
+
+class DeclaredHost(Form):
+    """A host as farm.yaml declares it."""
+
+    machine: str | None = None
+    disks: dict[str, Disk | None] = {}
+    collect: list[dict[str, Any]] = []
+
+
+class Tier(Form):
+    """A tier."""
+
+    hosts: dict[str, DeclaredHost | None] = {}
+
+
+class Prices(Form):
+    """Of the farm's parts."""
+
+    currency: str
+    disks: dict[str, NotBelow0] = {}
+    machines: dict[str, NotBelow0] = {}
+
+
+class Farm(Form):
+    """The farm as it was used."""
+
+    name: str | None = None
+    tiers: dict[str, Tier] = {}
+    prices: Prices | None = None
+    embedded: dict[str, Any] | None = None
+
+
+# ---- what was met -----------------------------------------------------------------------------------
+
+
+class Role(Form):
+    """Where a disk's role lies."""
+
+    device: str | None = None
+    data_io: str | None = None
+    why: str | None = None
+    file_system: str | None = None
+
+
+class Device(Form):
+    """A disk of a machine."""
+
+    members: list[str] | None = None
+    model: str | None = None
+
+
+class NotMeasured(Form):
+    """A metric that a collector cannot tell."""
+
+    metric: str
+    why: str
+    instance: str | None = None
+    remedy: str | None = None
+
+
+class Host(Form):
+    """The inventory of a host."""
+
+    tier: str | None = None
+    machine_id: str | None = None
+    hostname: str | None = None
+    cores: Count | None = None
+    memory_bytes: NotBelow0 | None = None
+    tier_cores: Cores | None = None
+    usable_cores: Cores | None = None
+    roles: dict[str, Role] = {}
+    disks: dict[str, Device] = {}
+    not_measured: list[NotMeasured] = []
+    database: dict[str, Any] | None = None
+
+
+class Generator(Form):
+    """A load generator."""
+
+    worker: str
+    cores: Cores | None = None
+    machine_id: str | None = None
+
+
+class Collector(Form):
+    """What watched."""
+
+    kind: str
+    hosts: list[str] = []
+    interval_s: Above0 | None = None
+    readings: Count | None = None
+    failed: Count | None = None
+    cpu_s: NotBelow0 | None = None
+    host_cpu_s: NotBelow0 | None = None
+    received_bytes: NotBelow0 | None = None
+
+
+class Gap(Form):
+    """A time in which nothing was read."""
+
+    from_: Time = Field(alias="from")
+    to: Time
+    missed: Count | None = None
+    why: str | None = None
+    filled: Any = None
+
+
+class Quality(Form):
+    """What is to be known of what a collector read."""
+
+    clock_offset_s: float | None = None
+    clock_error_s: float | None = None
+    clock_offset_between_s: tuple[float, float] | None = None
+    gaps: list[Gap] = []
+    more_gaps: Count | None = None
+    impossible: list[dict[str, str | int | float | None]] = []
+
+
+# ---- when it was ------------------------------------------------------------------------------------
+
+
+class Stretch(Form):
+    """A part of a run; ``to`` is null while it goes on."""
+
+    from_: Time = Field(alias="from")
+    to: Time | None
+
+    @model_validator(mode="after")
+    def _lasts(self) -> Self:
+        if self.to is not None:
+            lasted = _naive(self.to) - _naive(self.from_)
+            if not timedelta() <= lasted <= _LONGEST:
+                raise ValueError(f"an end after its begin, by {_LONGEST.days} days at most")
+        return self
+
+
+class Phase(Stretch):
+    """A phase."""
+
+    name: str
+
+
+class Step(Stretch):
+    """A level of load that was held."""
+
+    scenario: str
+    level: NotBelow0
+    unit: Literal["per_s", "users"]
+
+
+class WarmUp(Form):
+    """Where the end of the warm-up was detected."""
+
+    lasted_s: Seconds
+    settled: Any = None
+    unsettled: Any = None
+
+
+class Import(Form):
+    """A file of another tool."""
+
+    file: str
+    kind: str
+    bytes: Count
+    sha256: str
+    from_: Time = Field(alias="from")
+    to: Time
+    samples: Count
+    hosts: dict[str, str | None] | list[str]
+    zone_assumed: Any = None
+    notes: list[str] = []
+
+
+ProofResult = Literal[
+    "agrees", "contradicts", "undecided", "not_allowed", "not_supported", "nothing_to_prove", "failed"
+]
+
+
+class Change(Form):
+    """How something was made slower."""
+
+    what: str
+    ratio: Annotated[float, Field(gt=0, lt=1)]
+    of: str | None = None
+
+
+class Named(Form):
+    """A resource."""
+
+    kind: str | None = None
+    tier: str | None = None
+    host: str | None = None
+    resource: str | None = None
+    instance: str | None = None
+    role: str | None = None
+
+
+class Control(Form):
+    """What had room, and was made slower as well."""
+
+    suspect: Named
+    change: Change
+
+
+class Turn(Stretch):
+    """A time in which something was made slower, or nothing."""
+
+    what: Literal["as_is", "slower", "control"]
+    to: Time
+
+
+class Proof(Form):
+    """The test of ``run --prove``, or why there was none."""
+
+    suspect: Named | None = None
+    change: Change | None = None
+    control: Control | None = None
+    windows: list[Turn] | None = None
+    result: ProofResult | None = None
+    why: str | None = None
+
+
+class Manifest(Form):
+    """manifest.json."""
+
+    state: Literal["running", "finished", "interrupted"]
+    started: Time
+    ended: Time | None = None
+    name: str | None = None
+    seed: int | None = None
+    plan: Plan = Plan()
+    farm: Farm = Farm()
+    endpoints: dict[str, dict[str, dict[str, Any] | None] | None] = {}
+    phases: list[Phase] = []
+    warm_up: WarmUp | None = None
+    steps: list[Step] = []
+    versions: dict[str, Any] = {}
+    hosts: dict[str, Host] = {}
+    generators: list[Generator] = []
+    collectors: list[Collector] = []
+    data_quality: dict[str, dict[str, Quality]] = {}
+    content: dict[str, Any] | None = None
+    imports: list[Import] = []
+    proof: Proof | None = None
+    warnings: list[str] = []
+
+
+class Source(Form):
+    """A source that was crawled."""
+
+    source: str
+    count: Count
+    failures: Count
+    skipped: Count
+    duration_s: Seconds
+    rate_active_per_s: NotBelow0 | None = None
+    repository_latency_s: NotBelow0 | None = None
+    failures_by_kind: dict[str, Count] | None = None
+
+
+class Event(Form):
+    """A line of events.jsonl."""
+
+    time: Time
+    event: str
+    stands_for: Count | None = None
+    scenario: str | None = None
+
+
+class CrawlEnded(Event):
+    """What the crawl database counted."""
+
+    sources: list[Source] = []
+    destination_limit: Count | None = None
+
+
+class LoadBegun(Event):
+    """When a scenario's schedule began."""
+
+    scenario: str
+    at: Time
+
+
+class Guard(Event):
+    """Why a run was ended."""
+
+    why: str
+
+
+class WorkerLost(Event):
+    """A load generator that ended."""
+
+    worker: str
+    scenarios: list[str] = []
+
+
+class ReadBack(Event):
+    """What became of acknowledged writes."""
+
+    acknowledged: Count | None = None
+    records: Count | None = None
+    confirmed: Count | None = None
+    missing: Count | None = None
+    different: Count | None = None
+    expired: Count | None = None
+    examples: list[str | int] | None = None
+
+
+class Replayed(Event):
+    """What became of captured statements."""
+
+    captured: Count
+    executed: Count
+    differences: dict[str, Count]
+    failed: dict[str, Count]
+
+
+class Course(Form):
+    """How a probe's cell went over time."""
+
+    step_s: Period
+    iops: list[NotBelow0]
+    latency_s: list[NotBelow0]
+
+
+class Cell(Form):
+    """A cell of a probe's suite."""
+
+    workload: str
+    block_bytes: Count | None = None
+    read_ratio: NotBelow0 | None = None
+    random_ratio: NotBelow0 | None = None
+    outstanding: Count | None = None
+    role: str = "data"
+
+
+class Probed(Event):
+    """One measurement of a storage probe in a run, or why there is none."""
+
+    scenario: str
+    name: str | None = None
+    cell: Cell
+    suite: str
+    trial: Count
+    started_s: Annotated[float, Field(ge=0, lt=2**33)]
+    folder: str
+    size_bytes: Count
+    memory_bytes: Count = 0
+    host: str | None = None
+    device: str | None = None
+    disk: str | None = None
+    why: str | None = None
+    seconds: Seconds | None = None
+    reads_per_s: NotBelow0 | None = None
+    writes_per_s: NotBelow0 | None = None
+    read_bytes_per_s: NotBelow0 | None = None
+    write_bytes_per_s: NotBelow0 | None = None
+    mean_s: NotBelow0 | None = None
+    max_s: NotBelow0 | None = None
+    series: Course | None = None
+    times_ns: list[tuple[Count, Count]] | None = None
+
+
+_EVENTS: dict[str, type[Event]] = {
+    "crawl_ended": CrawlEnded,
+    "load_begun": LoadBegun,
+    "guard": Guard,
+    "worker_lost": WorkerLost,
+    "writes_read_back": ReadBack,
+    "replayed": Replayed,
+    "probed": Probed,
+    "probe_failed": Probed,
 }
-"""Load model -> what a scenario's load says of itself in any case."""
-NAMES: Mapping[type, str] = {
-    dict: "an object",
-    list: "a list",
-    str: "text",
-    int: "a number",
-    float: "a number",
-}
 
 
-def faults(manifest: Mapping[str, Any]) -> Iterator[str]:
-    """What is not as it is written: ``FIELD: what was found; what is allowed``. Null is as good as absent."""
-    for name in OBJECTS:
-        yield from _not(name, manifest.get(name), dict)
-    for name in LISTS:
-        yield from _not(name, manifest.get(name), list)
-    hosts = manifest.get("hosts")
-    for host, facts in hosts.items() if isinstance(hosts, dict) else ():
-        yield from _not(f"hosts.{host}", facts, dict)
-    for name in LISTS:
-        rows = manifest.get(name)
-        for number, row in enumerate(rows if isinstance(rows, list) else ()):
-            place = f"{name}[{number}]"
-            yield from [f"{place}: found null; allowed: an object"] if row is None else _not(place, row, dict)
-            if isinstance(row, dict) and name in {"phases", "steps"}:
-                yield from _stretch(place, row, LEVEL if name == "steps" else ())
-    yield from _scenarios(manifest.get("plan"))
+def event_form(content: Any) -> type[Event]:
+    """The form of a line of events.jsonl, by the name of its event."""
+    name = content.get("event") if isinstance(content, dict) else None
+    return _EVENTS.get(name, Event) if isinstance(name, str) else Event
 
 
-def _scenarios(plan: Any) -> Iterator[str]:
-    """What a plan was to do, of which a recording that was imported has none."""
-    planned = plan.get("scenarios") if isinstance(plan, dict) else None
-    yield from _not("plan.scenarios", planned, dict)
-    for name, given in planned.items() if isinstance(planned, dict) else ():
-        place = f"plan.scenarios.{name}"
-        load = given.get("load") if isinstance(given, dict) else given
-        if not isinstance(load, dict):
-            place = f"{place}.load" if isinstance(given, dict) else place
-            yield from [f"{place}: missing"] if load is None else _not(place, load, dict)
-            continue
-        needed = LOADS.get(str(load.get("model")))
-        if needed is None:
-            yield f"{place}.load.model: found {load.get('model')!r}; allowed: {', '.join(LOADS)}"
-        yield from (f"{place}.load.{each}: missing" for each in needed or () if load.get(each) is None)
-
-
-def _stretch(place: str, row: Mapping[str, Any], needed: tuple[str, ...]) -> Iterator[str]:
-    """A phase or a level: its fields, and its two times."""
-    yield from (f"{place}.{name}: missing" for name in needed if row.get(name) is None)
-    for name in ("from", "to"):
-        text = row.get(name)
-        if text is not None and not _is_time(text):
-            yield f"{place}.{name}: found {text!r}; allowed: a time such as 2026-01-01T00:00:00Z"
-
-
-def _not(place: str, value: Any, wanted: type) -> Iterator[str]:
-    if value is not None and not isinstance(value, wanted):
-        yield f"{place}: found {NAMES.get(type(value), type(value).__name__)}; allowed: {NAMES[wanted]}"
-
-
-def _is_time(text: Any) -> bool:
-    try:
-        datetime.fromisoformat(text)
-    except (TypeError, ValueError):
-        return False
-    return True
+def _naive(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=None)

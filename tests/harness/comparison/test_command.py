@@ -141,9 +141,8 @@ def test_a_comparison_of_an_older_version_is_said_so(runs: Path, tmp_path: Path)
     (directory / "comparison.json").write_text(json.dumps(content))
     done = run_cli("report", directory, "--format", "md", "--out", tmp_path / "again")
     assert done.returncode == 2
-    assert (
-        "holds no cost, so it was written by an older version; `pinchpoint compare` writes it" in done.stderr
-    )
+    assert "comparison.json: cost: missing" in done.stderr
+    assert "not as this version of Pinchpoint writes it; `pinchpoint compare` writes it anew" in done.stderr
 
 
 def test_imported_samples_are_compared_by_their_disks_and_cpus(
@@ -202,7 +201,7 @@ def test_what_is_no_finished_run_is_refused_in_sentences(runs: Path, tmp_path: P
     assert done.returncode == 2
     said = done.stderr.splitlines()
     assert len(said) == 4
-    words = ("is no directory", "holds no manifest.json", "was interrupted", "'pinchpoint.run/9'")
+    words = ("is no directory", "holds no manifest.json", "was interrupted", '"pinchpoint.run/9"')
     assert all(word in line for word, line in zip(words, said, strict=True))
     assert "Traceback" not in done.stderr
 

@@ -340,7 +340,7 @@ def test_the_demo_of_two_farms_is_a_set(
     [
         ("{", "cannot be read as JSON"),
         ('{"schema": "pinchpoint.set/9"}', "this version of Pinchpoint reads"),
-        ('{"schema": "pinchpoint.set/1", "places": []}', "is damaged"),
+        ('{"schema": "pinchpoint.set/1", "places": []}', "plan: missing"),
     ],
 )
 def test_a_damaged_set_is_said_so(tmp_path: Path, text: str, message: str) -> None:

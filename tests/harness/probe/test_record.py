@@ -39,8 +39,8 @@ def test_a_probe_is_read_back_as_it_was(tmp_path: Path) -> None:
     [
         ("{", "cannot be read as JSON"),
         ('{"schema": "pinchpoint.run/1"}', "pinchpoint.probe/1"),
-        ('{"schema": "pinchpoint.probe/1"}', "is damaged"),
-        ("[]", "found 'list'"),
+        ('{"schema": "pinchpoint.probe/1"}', "cells: missing"),
+        ("[]", "all of it: found a list; allowed: an object"),
     ],
 )
 def test_a_file_that_is_no_probe(tmp_path: Path, content: str, words: str) -> None:

@@ -80,5 +80,5 @@ def test_a_damaged_comparison(tmp_path: Path) -> None:
     content = json.loads((directory / "comparison.json").read_text())
     del content["changes"]
     (directory / "comparison.json").write_text(json.dumps(content))
-    with pytest.raises(InputError, match="is damaged"):
+    with pytest.raises(InputError, match="changes: missing"):
         report.main([str(directory)], standalone_mode=False)

@@ -1,49 +1,99 @@
-"""The form of a manifest: what is not as Pinchpoint writes it is named by its field."""
+"""The forms of a manifest and of an event: what is not as Pinchpoint writes it is named by its field."""
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from typing import Any, get_args
 
 import pytest
 from harness.analysis.build import Build
 
+from pinchpoint.base.errors import InputError
 from pinchpoint.plan import load_model
-from pinchpoint.store.shape import LOADS, faults
+from pinchpoint.store import document, shape
 
 OPEN = {"model": "open", "rate_per_s": 5.0, "arrivals": "poisson"}
-MODELS = "allowed: closed, open, soak, burst, ramp, steps"
+
+
+def told(content: Any, form: Any = shape.Manifest) -> list[str]:
+    """What is said of a document, but for the remedy."""
+    try:
+        document.parsed(json.dumps(content).encode(), form, "FILE", "copy it anew")
+    except InputError as error:
+        *problems, remedy = str(error).splitlines()
+        assert remedy == "FILE: this is not as this version of Pinchpoint writes it; copy it anew"
+        return [problem.removeprefix("FILE: ") for problem in problems]
+    return []
 
 
 @pytest.mark.parametrize(
     ("scenarios", "found"),
     [
         ({"orders": {"use": "sql-mix"}}, "plan.scenarios.orders.load: missing"),
-        ({"orders": None}, "plan.scenarios.orders: missing"),
-        ({"orders": {"load": 5}}, "plan.scenarios.orders.load: found a number; allowed: an object"),
+        ({"orders": None}, "plan.scenarios.orders: found null; allowed: an object"),
+        ({"orders": {"load": 5}}, "plan.scenarios.orders.load: found 5; allowed: an object"),
         ([], "plan.scenarios: found a list; allowed: an object"),
-        ({"a": {"load": {"model": "waves"}}}, f"plan.scenarios.a.load.model: found 'waves'; {MODELS}"),
-        ({"a": {"load": {"model": ["open"]}}}, f"plan.scenarios.a.load.model: found ['open']; {MODELS}"),
         ({"a": {"load": {"model": "closed"}}}, "plan.scenarios.a.load.users: missing"),
-        ({"a": {"load": {**OPEN, "rate_per_s": None}}}, "plan.scenarios.a.load.rate_per_s: missing"),
+        (
+            {"a": {"load": {**OPEN, "rate_per_s": None}}},
+            "plan.scenarios.a.load.rate_per_s: found null; allowed: a number",
+        ),
+        (
+            {"a": {"load": {**OPEN, "rate_per_s": float("inf")}}},
+            "cannot be read as JSON: expected value at line 1 column",
+        ),
+        (
+            {"a": {"load": {**OPEN, "rate_per_s": 10**30}}},
+            "plan.scenarios.a.load.rate_per_s: found a number of more than 64 bits",
+        ),
     ],
 )
 def test_a_scenario_without_its_load_is_a_fault(scenarios: Any, found: str) -> None:
     """Each reader of a manifest takes what was planned for there: a report would end in a traceback."""
-    assert list(faults({"plan": {"scenarios": scenarios}})) == [found]
+    manifest = {**Build().manifest, "plan": {"scenarios": scenarios}}
+    if found.startswith("cannot"):
+        with pytest.raises(InputError, match=found):
+            document.parsed(json.dumps(manifest).encode(), shape.Manifest, "FILE", "")
+    else:
+        (line,) = told(manifest)
+        assert line.startswith(found)
+
+
+def test_an_unknown_load_model_is_told_with_those_that_are_known() -> None:
+    """One line, whatever stands there."""
+    for model in ("waves", ["open"], None):
+        (line,) = told({**Build().manifest, "plan": {"scenarios": {"a": {"load": {"model": model}}}}})
+        assert line.startswith("plan.scenarios.a.load.model: found "), line
+        assert all(name in line for name in ("closed", "open", "soak", "burst", "ramp", "steps"))
 
 
 def test_every_load_model_and_no_plan_at_all_are_as_written() -> None:
     """What was imported has no plan; of what was run each load says how much it was."""
     build = Build().closed("a", "sql-mix", 1).open("b", "sql-mix", 5).soak("c", "sql-mix", 5)
     build.ramp("d", "sql-mix", 9, 5).burst("e", 1, 5, 30, 5)
-    manifests: list[dict[str, Any]] = [{}, {"plan": None}, {"plan": {}}, {"plan": {"scenarios": {}}}]
-    for manifest in (build.manifest, *manifests):
-        assert list(faults(manifest)) == []
+    plans: list[dict[str, Any]] = [build.manifest["plan"], {}, {"scenarios": {}}]
+    for plan in plans:
+        assert told({**build.manifest, "plan": plan}) == []
 
 
 def test_what_a_load_says_is_what_a_plan_asks_for() -> None:
-    """The store reads manifests without the plan's records, whose library takes its time to load."""
-    records = {name: getattr(load_model, name.capitalize()).model_fields for name in LOADS}
-    for name, needed in LOADS.items():
-        asked = {field for field, info in records[name].items() if info.is_required()} - {"model"}
-        assert asked <= set(needed) <= set(records[name]), name
+    """The store reads manifests without the plan's records: what these need is what is needed here."""
+    for form in (shape.Closed, shape.Open, shape.Burst, shape.Ramp, shape.Steps):
+        for name in get_args(form.model_fields["model"].annotation):
+            fields = getattr(load_model, name.capitalize()).model_fields
+            asked = {field for field, info in fields.items() if info.is_required()}
+            needed = {field for field, info in form.model_fields.items() if info.is_required()}
+            assert asked <= needed <= set(fields), name
+            assert set(form.model_fields) <= set(fields) | {"arrivals"}, name
+
+
+@pytest.mark.parametrize(
+    ("event", "found"),
+    [
+        ({"time": "2026-01-01T00:00:00Z", "event": "guard"}, "why: missing"),
+        ({"time": "soon", "event": "x"}, 'time: found "soon"; allowed: a time such as 2026-01-01T00:00:00Z'),
+        (5, "all of it: found 5; allowed: an object"),
+    ],
+)
+def test_an_event_has_a_time_a_name_and_what_its_readers_take(event: Any, found: str) -> None:
+    assert told(event, shape.event_form) == [found]

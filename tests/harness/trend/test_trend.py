@@ -224,7 +224,7 @@ def test_a_damaged_night_is_left_out_and_the_others_are_told(tmp_path: Path) -> 
     one_run(tmp_path / "broken", 9, 200).with_name("verdict.json").write_text("{")
     found = find_trend(read_histories(tmp_path, "nightly"))
     assert {len(line.entries) for line in found.lines} == {8}
-    assert any("broken" in text and "is no JSON" in text for text in found.left_out)
+    assert any("broken" in text and "cannot be read as JSON" in text for text in found.left_out)
 
 
 def test_a_sparkline_spans_what_it_shows() -> None:
