@@ -8,7 +8,7 @@ import pytest
 import sqlglot
 
 from pinchpoint_collectors.databases import mariadb_sql, mariadb_values
-from pinchpoint_collectors.databases.looks import Look
+from pinchpoint_collectors.databases.session_sampler import SessionSample
 from pinchpoint_collectors.errors import CollectorError
 
 # MariaDB 10.11 and MySQL 8.0: COMMAND, STATE, the state of the transaction, how many.
@@ -64,7 +64,7 @@ def recorded() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
 def test_sessions_at_work_are_told_from_those_that_wait() -> None:
     """By transaction and state; replication and the server's own threads are nobody's sessions."""
     sessions, transactions = recorded()
-    assert mariadb_values.look(sessions, transactions, own=1) == Look(
+    assert mariadb_values.look(sessions, transactions, own=1) == SessionSample(
         waiting={"Lock:row": 6, "Log:commit": 5, "Lock:table metadata": 1, "Client:write": 1},
         running=5,
         idle_in_transaction=2,

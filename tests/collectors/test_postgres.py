@@ -19,7 +19,7 @@ from postgresserver import Server, older_postgres
 from servers import running
 from support import frozen
 
-from pinchpoint_collectors.databases.postgres_sql import APPLICATION
+from pinchpoint_collectors.databases.base import APPLICATION
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import Sample, Watch
 from pinchpoint_collectors.registry import kind
@@ -300,7 +300,7 @@ def test_a_database_without_an_encoding_is_watched(server: Server) -> None:
 def test_a_lost_connection_costs_one_reading(server: Server) -> None:
     """An administrator ends our session: that reading fails and says it, the next has its differences."""
     with watching(server.monitor) as collector:
-        collector._watcher.stop()  # type: ignore[attr-defined]  # else a look may be what meets the loss
+        collector._sampler.stop()  # type: ignore[attr-defined]  # else it may be what meets the loss
         server.ask(f"SELECT pg_terminate_backend(pid) {OURS}")
         with pytest.raises(CollectorError, match="host 'sql1', collector 'postgres'") as caught:
             collector.read()

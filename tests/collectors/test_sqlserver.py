@@ -18,7 +18,7 @@ import sqlglot
 from support import missing
 
 from pinchpoint_collectors.databases import sqlserver_sql, sqlserver_values
-from pinchpoint_collectors.databases.looks import Look
+from pinchpoint_collectors.databases.session_sampler import SessionSample
 from pinchpoint_collectors.databases.sqlserver import SqlserverCollector
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import Sample, Watch
@@ -144,7 +144,7 @@ def found(samples: Sequence[Sample]) -> dict[tuple[str, str], float | None]:
 
 def test_sessions_are_told_by_what_they_wait_for() -> None:
     """Those that want a CPU run; a wait nobody knows keeps its name."""
-    assert sqlserver_values.look(SESSIONS) == Look(
+    assert sqlserver_values.look(SESSIONS) == SessionSample(
         waiting={"Log:WRITELOG": 5, "Lock:LCK_M_X": 4, "Data:PAGEIOLATCH_SH": 1, "Other:WAITFOR": 1},
         running=5,
         idle_in_transaction=2,

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from collectors.test_sqlserver import FILES, TOTALS, Recorded, file, watching
 
-from pinchpoint_collectors.databases import mariadb, mariadb_sql, postgres, sqlserver, sqlserver_sql
-from pinchpoint_collectors.databases.postgres_sql import Counters
+from pinchpoint_collectors.databases import mariadb, mariadb_sql, sqlserver, sqlserver_sql
+from pinchpoint_collectors.databases.base import Asked, Reading
 
 _WAIT_S = 0.2
 
@@ -32,15 +32,23 @@ class Slow:
         return
 
 
-def of_postgres() -> Any:
-    return postgres._Reading(Slow({"totals": [{}]}), Counters("totals", "files"))  # type: ignore[arg-type]
+def test_the_first_answer_s_time_is_the_reading_s() -> None:
+    """Rates of what is asked for later are over the time between its own answers."""
+    questions = {"totals": Asked("totals"), "files": Asked("files", len)}
+    before = Reading({"totals": [{}], "files": []}.__getitem__, questions)
+    utc_ns = time.time_ns()
+    reading = Reading(Slow({"files": [1, 2]}).ask, questions)
+    assert reading["files"] == 2, "parsed"
+    assert reading.time_ns - utc_ns >= _WAIT_S * 1e9
+    assert _WAIT_S <= reading.seconds_since(before) < 2 * _WAIT_S
+    assert reading.seconds_since(before, "files") >= 2 * _WAIT_S
 
 
 def of_mariadb() -> Any:
     return mariadb._Reading(Slow({mariadb_sql.FILES: []}), "status", files=True)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("read", [of_postgres, of_mariadb])
+@pytest.mark.parametrize("read", [of_mariadb])
 def test_a_reading_is_stamped_when_the_server_answered(read: Callable[[], Any]) -> None:
     """The first answer's stamp is the reading's; the files, asked for after it, have their own."""
     begun_ns, utc_ns = time.monotonic_ns(), time.time_ns()

@@ -20,7 +20,8 @@ from support import frozen, run_cli
 
 from pinchpoint.live import standing_farm
 from pinchpoint.plan import load_farm
-from pinchpoint_collectors.databases import valkey_connection
+from pinchpoint_collectors.databases.base import ServerConnection
+from pinchpoint_collectors.databases.valkey_driver import Connection
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import Collector, Watch
 from pinchpoint_collectors.registry import kind
@@ -276,7 +277,7 @@ def test_a_lost_connection_costs_nothing(server: Server) -> None:
 
 def test_a_frozen_server_is_given_up_and_found_again(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """Readings fail within seconds instead of hanging with it; when it wakes, they work."""
-    monkeypatch.setattr(valkey_connection, "ANSWER_S", 1.0)
+    monkeypatch.setattr(ServerConnection, "answer_s", 1.0)
     with watching(server.monitor) as collector:
         with frozen(server.process.pid):
             begun = time.monotonic()
@@ -325,13 +326,13 @@ def test_a_server_that_only_speaks_the_protocol_is_explained(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not every one that answers INFO tells what a Valkey does: said at once, and never a traceback."""
-    read = valkey_connection.Server.read
+    run = Connection._run
 
-    def poorer(self: valkey_connection.Server, *args: Any, **more: Any) -> valkey_connection.Answer:
-        answer = read(self, *args, **more)
-        return answer._replace(info={key: answer.info[key] for key in answer.info if key != "aof_enabled"})
+    def poorer(self: Connection, *args: Any) -> list[Any]:
+        basic, *others = run(self, *args)
+        return [{key: basic[key] for key in basic if key != "aof_enabled"}, *others]
 
-    monkeypatch.setattr(valkey_connection.Server, "read", poorer)
+    monkeypatch.setattr(Connection, "_run", poorer)
     with pytest.raises(CollectorError, match=r"\(INFO\) has no aof_enabled; .* leave this collector out"):
         kind("valkey").connect([Watch("kv1", "nosql", options={"url": server.monitor})])
 

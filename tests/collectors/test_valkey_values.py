@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from pinchpoint_collectors.databases import valkey_values
-from pinchpoint_collectors.databases.valkey_values import Spike
+from pinchpoint_collectors.databases import valkey
+from pinchpoint_collectors.databases.valkey import Spike
 
 # Valkey 9.1 with appendfsync always; before and after 3,106 writes of 100 bytes in 7.9 s on a slow disk.
 BEFORE: dict[str, Any] = {
@@ -43,7 +43,7 @@ def of(values: Any) -> dict[tuple[str, str], tuple[float | None, float | None]]:
 
 def test_the_threads_time_divides_into_file_commands_and_the_rest() -> None:
     """Shares of the interval; of a cycle, the mean that weighs as many."""
-    found = of(valkey_values.since(BEFORE, AFTER, 8.0))
+    found = of(valkey.since(BEFORE, AFTER, 8.0))
     assert found["db.main_thread.busy_ratio", ""][0] == pytest.approx(0.8775, abs=1e-4)
     assert found["db.aof.wait_ratio", ""][0] == pytest.approx(0.84875)
     assert found["db.main_thread.commands_ratio", ""][0] == pytest.approx(0.00212)
@@ -57,7 +57,7 @@ def test_the_threads_time_divides_into_file_commands_and_the_rest() -> None:
 def test_without_the_active_time_the_loops_own_is_taken() -> None:
     """Redis 7.2 has no ``used_active_time_main_thread``; the loop's time is the same figure."""
     old, new = ({k: v for k, v in each.items() if "used_active" not in k} for each in (BEFORE, AFTER))
-    (busy, _) = of(valkey_values.since(old, new, 8.0))["db.main_thread.busy_ratio", ""]
+    (busy, _) = of(valkey.since(old, new, 8.0))["db.main_thread.busy_ratio", ""]
     assert busy == pytest.approx(0.882, abs=1e-3)
 
 
@@ -73,16 +73,15 @@ def test_a_loop_that_spins_for_its_io_threads_does_not_tell_how_busy_it_was(
         | {"valkey_version": version, "io_threaded_reads_processed": reads, "io_threaded_writes_processed": 0}
         for each, reads in ((BEFORE, 0), (AFTER, by_threads))
     )
-    found = of(valkey_values.since(old, new, 8.0))
+    found = of(valkey.since(old, new, 8.0))
     assert (found["db.main_thread.busy_ratio", ""][0] is not None) == told
     assert found["db.aof.wait_ratio", ""][0] == pytest.approx(0.84875), "its log's time"
     missing = [
-        each.metric
-        for each in valkey_values.not_measured(new, "default", sees_latency=True, notes_delays=None)
+        each.metric for each in valkey.not_measured(new, "default", sees_latency=True, notes_delays=None)
     ]
     assert ("db.main_thread.busy_ratio" not in missing) == told
     active = {"used_active_time_main_thread": 1.0}
-    (busy, _) = of(valkey_values.since(old | active, new | {"used_active_time_main_thread": 5.0}, 8.0))[
+    (busy, _) = of(valkey.since(old | active, new | {"used_active_time_main_thread": 5.0}, 8.0))[
         "db.main_thread.busy_ratio", ""
     ]
     assert busy == 0.5
@@ -91,20 +90,20 @@ def test_a_loop_that_spins_for_its_io_threads_does_not_tell_how_busy_it_was(
 def test_an_old_server_sends_what_it_has_and_lists_the_rest() -> None:
     """CPU time is not taken for busy time: a thread that waits for its disk would look idle."""
     later = REDIS_5 | {"total_commands_processed": 104}
-    found = of(valkey_values.since(REDIS_5, later, 10.0))
+    found = of(valkey.since(REDIS_5, later, 10.0))
     assert found["db.commands_per_s", ""] == (10.0, None)
     assert not [metric for metric, _ in found if metric.startswith("db.main_thread")]
-    missing = list(valkey_values.not_measured(REDIS_5, "default", sees_latency=True, notes_delays=None))
+    missing = list(valkey.not_measured(REDIS_5, "default", sees_latency=True, notes_delays=None))
     assert {each.metric for each in missing} == {
         "db.main_thread.busy_ratio", "db.main_thread.commands_ratio", "db.main_thread.cycle*",
         "db.main_thread.cpu_ratio", "db.aof.wait_ratio", "db.memory_ratio",
     }  # fmt: skip
-    assert ("db.connections_ratio", "") not in of(valkey_values.levels(REDIS_5))
+    assert ("db.connections_ratio", "") not in of(valkey.levels(REDIS_5))
 
 
 def test_counters_that_were_reset_are_null_for_one_interval() -> None:
     """CONFIG RESETSTAT sets most of them back: what happened in between is lost."""
-    found = of(valkey_values.since(AFTER, BEFORE, 1.0))
+    found = of(valkey.since(AFTER, BEFORE, 1.0))
     for metric in (
         "db.commands_per_s",
         "db.main_thread.busy_ratio",
@@ -118,32 +117,32 @@ def test_counters_that_were_reset_are_null_for_one_interval() -> None:
 def test_without_a_file_there_is_nothing_said_of_it() -> None:
     """Also where the server tells a 0."""
     before, after = (each | {"aof_enabled": 0} for each in (BEFORE, AFTER))
-    values = {**of(valkey_values.levels(after)), **of(valkey_values.since(before, after, 1.0))}
+    values = {**of(valkey.levels(after)), **of(valkey.since(before, after, 1.0))}
     assert not [metric for metric, _ in values if metric.startswith("db.aof.")]
-    missing = list(valkey_values.not_measured(after, "default", sees_latency=True, notes_delays=None))
+    missing = list(valkey.not_measured(after, "default", sees_latency=True, notes_delays=None))
     assert "db.aof.*" in [each.metric for each in missing]
 
 
 def test_a_file_that_cannot_be_written_is_said() -> None:
     """The server then refuses all writes."""
-    assert of(valkey_values.levels(AFTER))["db.aof.failing", ""] == (0.0, None)
+    assert of(valkey.levels(AFTER))["db.aof.failing", ""] == (0.0, None)
     broken = AFTER | {"aof_last_write_status": "err"}
-    assert of(valkey_values.levels(broken))["db.aof.failing", ""] == (1.0, None)
+    assert of(valkey.levels(broken))["db.aof.failing", ""] == (1.0, None)
 
 
 @pytest.mark.parametrize(("forks", "expected"), [(0, (None, 0)), (1, (0.0042, 1)), (2, (0.0042, 2))])
 def test_a_fork_has_its_time_and_no_fork_has_none(forks: int, expected: tuple[float | None, float]) -> None:
     """The time of the latest fork is old news in an interval without one."""
     after = AFTER | {"total_forks": forks, "latest_fork_usec": 4200}
-    assert of(valkey_values.since(BEFORE, after, 1.0))["db.fork_latency_s", ""] == expected
+    assert of(valkey.since(BEFORE, after, 1.0))["db.fork_latency_s", ""] == expected
 
 
 def test_ratios_need_a_limit() -> None:
     """Of no limit there is no share."""
-    found = of(valkey_values.levels(AFTER | {"maxmemory": 2_000_000, "used_memory": 1_500_000}))
+    found = of(valkey.levels(AFTER | {"maxmemory": 2_000_000, "used_memory": 1_500_000}))
     assert found["db.memory_ratio", ""] == (0.75, None)
     assert found["db.connections_ratio", ""] == (0.0002, None)
-    assert ("db.memory_ratio", "") not in of(valkey_values.levels(AFTER))
+    assert ("db.memory_ratio", "") not in of(valkey.levels(AFTER))
 
 
 @pytest.mark.parametrize(
@@ -160,14 +159,14 @@ def test_the_longest_delay_not_yet_told(
     history: list[Spike], told: Spike | None, expected: float | None
 ) -> None:
     """Each is told once; a second that became worse after it was told is told again."""
-    assert valkey_values.longest(history, told) == expected
+    assert valkey.longest(history, told) == expected
 
 
 def test_delays_that_are_not_noted_are_listed_with_the_remedy() -> None:
     """Two reasons, two remedies; where the threshold cannot be seen, nothing is claimed."""
 
     def listed(notes: bool | None, *, sees: bool) -> list[str | None]:
-        missing = valkey_values.not_measured(AFTER, "watcher", sees_latency=sees, notes_delays=notes)
+        missing = valkey.not_measured(AFTER, "watcher", sees_latency=sees, notes_delays=notes)
         return [each.remedy for each in missing if each.metric == "db.spike_s"]
 
     remedy = "run: ACL SETUSER watcher +latency|latest +latency|history +latency|doctor"

@@ -24,7 +24,8 @@ from infra.services.site import FILES, MODULE, TOKEN, put
 from scenarios.sql_mix.helpers import ask
 from scenarios.sql_mix.server import made_in
 from scenarios.support import Recorder, made, quiet
-from servers import postgres, valkey
+from servers import postgres as postgres_server
+from servers import valkey as valkey_server
 from valkey import Valkey
 
 from pinchpoint.probe.judge import judge
@@ -32,12 +33,12 @@ from pinchpoint.probe.record import load
 from pinchpoint.probe.text import probe_text
 from pinchpoint_collectors.databases import (
     cassandra_values,
-    looks,
     mariadb_values,
     mongodb_values,
-    postgres_values,
+    postgres,
+    session_sampler,
     sqlserver_values,
-    valkey_values,
+    valkey,
 )
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.exporters import means
@@ -89,7 +90,7 @@ def web_site(folder: Path) -> Iterator[urllib3.HTTPConnectionPool]:
         put(folder / "corpus", path, content)
     for file in sorted((folder / "corpus").rglob("*"), reverse=True):
         os.utime(file, (_DOCUMENTS_S, _DOCUMENTS_S))
-    with postgres() as url:
+    with postgres_server() as url:
         ingest(folder / "corpus", None, url, None, lambda _: None)
         with serving(MODULE, folder, token=TOKEN, database_url=url) as service:
             yield service.http
@@ -142,7 +143,7 @@ def logging_postgres(folder: Path) -> Iterator[Logging]:
 def logging_valkey() -> Iterator[tuple[Endpoint, list[str]]]:
     """A server of its own, and the commands it got, complete when the block has ended."""
     commands: list[str] = []
-    with valkey() as url, Valkey.from_url(url) as client, client.monitor() as monitor:
+    with valkey_server() as url, Valkey.from_url(url) as client, client.monitor() as monitor:
         yield Endpoint("nosql", url), commands
         client.echo("no more")
         for found in monitor.listen():
@@ -224,12 +225,15 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__}: say in doors.py what of it belongs into an answer")
 
 
-def _look(read: Callable[..., looks.Look]) -> Callable[..., Any]:
-    """Sessions of one look -> the samples of an interval that has no other."""
+def _sessions(read: Callable[..., session_sampler.SessionSample]) -> Callable[..., Any]:
+    """Sessions at one moment -> the values of an interval that has no other."""
 
     def found(**given: Any) -> Any:
-        look = read(**given)
-        return [*looks.activity([look], sorted(look.waiting)), *looks.connections(look.connections, 100)]
+        seen = read(**given)
+        return [
+            *session_sampler.activity([seen], sorted(seen.waiting)),
+            *session_sampler.connections(seen.connections, 100),
+        ]
 
     return found
 
@@ -315,7 +319,7 @@ DOORS: dict[str, Callable[..., Any]] = {
     "mariadb.by_kind": mariadb_values.by_kind,
     "mariadb.files": mariadb_values.files,
     "mariadb.levels": mariadb_values.levels,
-    "mariadb.look": _look(mariadb_values.look),
+    "mariadb.look": _sessions(mariadb_values.look),
     "mariadb.since": mariadb_values.since,
     "meminfo.parse": meminfo.parse,
     "memory.parse_v1": memory.parse_v1,
@@ -324,9 +328,9 @@ DOORS: dict[str, Callable[..., Any]] = {
     "mongodb.since": mongodb_values.since,
     "mountinfo.parse": mountinfo.parse,
     "net_dev.parse": net_dev.parse,
-    "postgres.files": postgres_values.files,
-    "postgres.look": _look(postgres_values.look),
-    "postgres.totals": postgres_values.totals,
+    "postgres.files": postgres.files,
+    "postgres.look": _sessions(postgres.session_sample),
+    "postgres.totals": postgres.totals,
     "pressure.parse": pressure.parse,
     "process.parse": process.parse,
     "sqlserver.blockers": sqlserver_values.blockers,
@@ -336,11 +340,11 @@ DOORS: dict[str, Callable[..., Any]] = {
     "sqlserver.cpu": sqlserver_values.cpu,
     "sqlserver.files": sqlserver_values.files,
     "sqlserver.levels": sqlserver_values.levels,
-    "sqlserver.look": _look(sqlserver_values.look),
+    "sqlserver.look": _sessions(sqlserver_values.look),
     "sqlserver.waits": sqlserver_values.waits,
     "stat.parse": stat.parse,
-    "valkey.levels": valkey_values.levels,
-    "valkey.since": valkey_values.since,
+    "valkey.levels": valkey.levels,
+    "valkey.since": valkey.since,
     "vmstat.parse": vmstat.parse,
     "windows.reader": _windows,
 }

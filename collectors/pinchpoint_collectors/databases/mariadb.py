@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from pinchpoint_collectors.databases import looks, mariadb_sql, mariadb_values
-from pinchpoint_collectors.databases.looks import Look, Watcher
-from pinchpoint_collectors.databases.server_kind import NodeKind, RefusedError
+from pinchpoint_collectors.databases import mariadb_sql, mariadb_values, session_sampler
+from pinchpoint_collectors.databases.base import RefusedError
+from pinchpoint_collectors.databases.server_kind import NodeKind
+from pinchpoint_collectors.databases.session_sampler import SessionSample, SessionSampler
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.proc.value import Value
 from pinchpoint_collectors.record import Collector, Sample, Watch
@@ -59,7 +60,7 @@ class MariadbCollector:
         self._before: _Reading | None = None
         self._waits: dict[str, None] = {}  # a set that keeps its order
         self._blockers: dict[str, None] = {}
-        self._watcher = Watcher("mariadb-looks", self._look, self._look_if_connected)
+        self._watcher = SessionSampler("mariadb-sessions", self._look, self._look_if_connected)
 
     def read(self) -> Sequence[Sample]:
         """The growth of the counters, and the means of the looks, since the reading before."""
@@ -69,8 +70,10 @@ class MariadbCollector:
         before, self._before = self._before, now
         interval_s = (now.monotonic_ns - before.monotonic_ns) / 1e9 if before else 0.0
         same = before is not None and mariadb_values.same_server(before.status, now.status, interval_s)
-        values = [*looks.activity(seen, self._waits), *mariadb_values.levels(now.status)]
-        values += looks.connections(now.status.get("threads_connected"), self._about["connections_limit"])
+        values = [*session_sampler.activity(seen, self._waits), *mariadb_values.levels(now.status)]
+        values += session_sampler.connections(
+            now.status.get("threads_connected"), self._about["connections_limit"]
+        )
         values += self._held_by(seen[-1])
         if before is not None and same:
             apart = self._version.log_apart
@@ -140,12 +143,12 @@ class MariadbCollector:
             return (why, f"run: {remedy} WHERE NAME LIKE 'wait/io/file/%'"), False
         return None, all(row["timed"] for row in rows)
 
-    def _look(self) -> Look:
+    def _look(self) -> SessionSample:
         return mariadb_values.look(
             self._server.ask(mariadb_sql.SESSIONS), self._transactions(), self._server.session
         )
 
-    def _look_if_connected(self) -> Look | None:
+    def _look_if_connected(self) -> SessionSample | None:
         sessions = self._server.ask_if_connected(mariadb_sql.SESSIONS)
         if sessions is None:
             return None
@@ -154,10 +157,10 @@ class MariadbCollector:
     def _transactions(self) -> Sequence[Mapping[str, Any]]:
         return self._server.ask(mariadb_sql.TRANSACTIONS) if self._sees_all else ()
 
-    def _held_by(self, last: Look) -> Iterator[Value]:
+    def _held_by(self, last: SessionSample) -> Iterator[Value]:
         """Who blocks whom, asked only while somebody waits; who once did is 0 from then on."""
         found: Mapping[str, float] = {}
-        if last.waiting.get(f"{looks.LOCK}row"):
+        if last.waiting.get(f"{session_sampler.LOCK}row"):
             statement = mariadb_sql.BLOCKERS[self._version.server]
             sessions = self._server.ask(mariadb_sql.SESSIONS)
             found = mariadb_values.blockers(self._server.ask(statement), sessions, self._transactions())

@@ -10,9 +10,9 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import pymysql
 from pymysql.cursors import DictCursor
 
+from pinchpoint_collectors.databases.base import RefusedError
 from pinchpoint_collectors.databases.connection import SharedConnection
 from pinchpoint_collectors.databases.mariadb_sql import greeting
-from pinchpoint_collectors.databases.server_kind import RefusedError
 from pinchpoint_collectors.errors import CollectorError
 
 CONNECT_S = 3

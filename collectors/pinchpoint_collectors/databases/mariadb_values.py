@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from pinchpoint_collectors.databases.looks import LOCK, Look
+from pinchpoint_collectors.databases.session_sampler import LOCK, SessionSample
 from pinchpoint_collectors.proc.value import Value, growth, rate
 from pinchpoint_collectors.record import NotMeasured
 
@@ -98,7 +98,7 @@ _STATES = {
 """A session's state, in lower case -> what it waits for; all others are work."""
 
 
-def look(sessions: Iterable[Row], transactions: Iterable[Row], own: int | None) -> Look:
+def look(sessions: Iterable[Row], transactions: Iterable[Row], own: int | None) -> SessionSample:
     """One look.
 
     Args:
@@ -119,7 +119,7 @@ def look(sessions: Iterable[Row], transactions: Iterable[Row], own: int | None) 
             running += 1
         else:
             waiting[name] += 1
-    return Look(waiting, running, idle)
+    return SessionSample(waiting, running, idle)
 
 
 def waits_for(state: str, trx: str | None) -> str | None:

@@ -1,82 +1,296 @@
-"""Kind ``postgres``: a PostgreSQL server's own view of its waits, locks, disks and connections (13 to 18)."""
+"""Kind ``postgres``: a PostgreSQL server's waits, locks, files and connections, as it counts them (13 to 18).
+
+The views moved from version to version; each version's statements answer with the same columns, NULL where it
+has no figure. I/O by kind of file came with 16 (``pg_stat_io``), figures of the write-ahead log with 14
+(``pg_stat_wal``), moved to ``pg_stat_io`` in 18; checkpoints left ``pg_stat_bgwriter`` in 17.
+"""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from pinchpoint_collectors.databases import looks, postgres_sql, postgres_values
-from pinchpoint_collectors.databases.looks import Look, Watcher
-from pinchpoint_collectors.databases.server_kind import NodeKind
+from pinchpoint_collectors.databases.base import (
+    APPLICATION,
+    Asked,
+    Reading,
+    Row,
+    ServerCollector,
+    ServerKind,
+)
+from pinchpoint_collectors.databases.session_sampler import SessionSample
 from pinchpoint_collectors.errors import CollectorError
-from pinchpoint_collectors.proc.value import Value
-from pinchpoint_collectors.record import Collector, NotMeasured, Sample, Watch
+from pinchpoint_collectors.proc.value import Metric, Value, grown, mean, rate, rates
+from pinchpoint_collectors.record import NotMeasured, Watch
 
-if TYPE_CHECKING:
-    from pinchpoint_collectors.databases.postgres_connection import Server
+OLDEST, NEWEST = 13, 18
+"""Major versions these statements were written for; a newer one is asked as the newest."""
+
+# ---- statements: times come in ms there and leave in seconds -------------------------------------------
+
+ABOUT = """SELECT current_setting('server_version') AS version,
+    current_setting('server_version_num')::int AS number, current_user AS role,
+    pg_has_role(current_user, 'pg_read_all_stats', 'USAGE') AS sees_all, pg_is_in_recovery() AS standby,
+    current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+    - coalesce(current_setting('reserved_connections', true)::int, 0) AS connections_limit"""
+"""One row about the server. The limit is that of ordinary roles: some connections are kept for others."""
+
+SETTINGS = """SELECT name, current_setting(name) FROM pg_settings WHERE name IN (
+    'autovacuum', 'checkpoint_completion_target', 'checkpoint_timeout', 'commit_delay',
+    'data_checksums', 'deadlock_timeout', 'debug_io_direct', 'effective_io_concurrency', 'fsync',
+    'full_page_writes', 'huge_pages', 'idle_in_transaction_session_timeout', 'io_method', 'io_workers',
+    'max_connections', 'max_parallel_workers', 'max_wal_size', 'shared_buffers',
+    'superuser_reserved_connections', 'synchronous_commit', 'track_io_timing', 'track_wal_io_timing',
+    'wal_buffers', 'wal_compression', 'wal_level', 'wal_sync_method', 'work_mem') ORDER BY name"""
+
+SESSIONS = f"""SELECT application_name IS NOT DISTINCT FROM '{APPLICATION}' AS ours,
+    backend_type IS NULL AS hidden, state, wait_event_type, wait_event, count(*)::int AS sessions
+    FROM pg_stat_activity
+    WHERE datid IS NOT NULL AND usesysid IS NOT NULL
+    AND coalesce(backend_type, 'client backend') = 'client backend'
+    GROUP BY 1, 2, 3, 4, 5"""  # noqa: S608 -- a constant
+"""Client sessions by what they do now. Without pg_read_all_stats a role sees of others' sessions only that
+they exist."""
+
+_TOTALS = """SELECT extract(epoch FROM pg_postmaster_start_time())::float8 AS started, d.*, w.*, c.*
+    FROM ({databases}) d, ({wal}) w, ({checkpoints}) c"""
+
+_WAL_TOTALS = "SELECT wal_records, wal_fpi, wal_bytes::bigint, wal_buffers_full FROM pg_stat_wal"
+
+_WAL_POSITION = """SELECT CASE WHEN pg_is_in_recovery() THEN NULL
+    ELSE pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint END AS wal_bytes"""
+
+_DATABASES = """SELECT sum(xact_commit)::bigint AS commits, sum(xact_rollback)::bigint AS rollbacks,
+    sum(deadlocks)::bigint AS deadlocks, sum(blks_hit)::bigint AS buffer_hits,
+    sum(blks_read)::bigint AS buffer_misses, sum(temp_bytes)::bigint AS temp_bytes FROM pg_stat_database"""
+
+# A standby's are restartpoints: counted apart from 17 on, among the checkpoints before.
+_CHECKPOINTER = """SELECT num_timed + restartpoints_timed AS checkpoints_timed,
+    num_requested + restartpoints_req AS checkpoints_requested,
+    write_time / 1000 AS checkpoint_write_s, sync_time / 1000 AS checkpoint_sync_s,
+    buffers_written AS checkpoint_buffers FROM pg_stat_checkpointer"""
+
+_BGWRITER = """SELECT checkpoints_timed, checkpoints_req AS checkpoints_requested,
+    checkpoint_write_time / 1000 AS checkpoint_write_s, checkpoint_sync_time / 1000 AS checkpoint_sync_s,
+    buffers_checkpoint AS checkpoint_buffers FROM pg_stat_bgwriter"""
+
+# Of the write-ahead log only context 'normal': the zeros of a new segment ('init') belong to no commit.
+_IO = """SELECT {file} AS file, {timed} AS timed,
+    sum(reads)::bigint AS reads, sum({read_bytes})::bigint AS read_bytes, sum(read_time) / 1000 AS read_s,
+    sum(writes)::bigint AS writes, sum({write_bytes})::bigint AS write_bytes,
+    sum(write_time) / 1000 AS write_s,
+    sum(extends)::bigint AS extends, sum(extend_time) / 1000 AS extend_s,
+    sum(fsyncs)::bigint AS fsyncs, sum(fsync_time) / 1000 AS fsync_s
+    FROM pg_stat_io WHERE object <> 'wal' OR context = 'normal' GROUP BY object"""
+
+_FILE = "CASE object WHEN 'wal' THEN 'wal' WHEN 'temp relation' THEN 'temp' ELSE 'data' END"
+_TIMED = "current_setting('track_io_timing') = 'on'"
+_WAL_TIMED = "current_setting('track_wal_io_timing') = 'on'"
+
+_WAL = f"""SELECT 'wal', {_WAL_TIMED}, NULL::bigint, NULL::bigint, NULL::float8,
+    wal_write, NULL::bigint, wal_write_time / 1000, NULL::bigint, NULL::float8,
+    wal_sync, wal_sync_time / 1000 FROM pg_stat_wal"""  # noqa: S608 -- a constant of ours
+
+# Before 16: blocks read by the databases, and blocks written by any process, extensions by sessions among
+# them. Most writes have no time.
+_BLOCKS = f"""SELECT 'data' AS file, {_TIMED} AS timed,
+    reads, reads * current_setting('block_size')::bigint AS read_bytes, read_s,
+    writes, writes * current_setting('block_size')::bigint AS write_bytes, NULL::float8 AS write_s,
+    NULL::bigint AS extends, NULL::float8 AS extend_s, NULL::bigint AS fsyncs, NULL::float8 AS fsync_s
+    FROM (SELECT sum(blks_read)::bigint AS reads, sum(blk_read_time) / 1000 AS read_s
+        FROM pg_stat_database) d,
+    (SELECT buffers_checkpoint + buffers_clean + buffers_backend AS writes
+        FROM pg_stat_bgwriter) b"""  # noqa: S608 -- constants
 
 
-class PostgresKind(NodeKind):
-    """The kind ``postgres`` of farm.yaml: one server, also a standby, by its ``address``."""
+class Statements(NamedTuple):
+    """The statements that read a version's counters.
 
-    name = "postgres"
-    product = "PostgreSQL"
-    schemes = ("postgresql", "postgres")
-    package = "psycopg"
-    counts_files = True
+    Attributes:
+        totals: one row; its columns are keys of ``TOTALS``, and ``started``.
+        files: a row per kind of file (``data``, ``temp``, ``wal``): ``timed`` (whether times are measured at
+            all), counts, bytes and seconds of ``reads``, ``writes``, ``extends``, ``fsyncs``.
+    """
 
-    def _connect(self, watches: Sequence[Watch], where: str) -> Collector:
-        from pinchpoint_collectors.databases.postgres_connection import Server  # noqa: PLC0415 -- an extra
-
-        options = watches[0].options
-        server = Server(where, self._url(watches[0]), options.get("user"), options.get("password"))
-        try:
-            return PostgresCollector(watches, server)
-        except CollectorError:
-            server.close()
-            raise
-
-    def _address(self, watch: Watch) -> str | None:
-        """A URL without a host means the socket of this machine."""
-        of_ours = urlsplit(str(watch.options.get("url", ""))).scheme in self.schemes
-        return super()._address(watch) or ("local socket" if of_ours else None)
+    totals: str
+    files: str
 
 
-class PostgresCollector:
-    """Watches one server: its counters at each reading, its sessions ten times a second in between."""
+def statements(number: int) -> Statements:
+    """The statements for ``server_version_num`` (``180006``). Raises ``CollectorError`` for one too old."""
+    version = major(number)
+    totals = _TOTALS.format(
+        databases=_DATABASES,
+        wal=_WAL_TOTALS if version >= 14 else _WAL_POSITION,
+        checkpoints=_CHECKPOINTER if version >= 17 else _BGWRITER,
+    )
+    return Statements(totals, _files(version))
 
-    def __init__(self, watches: Sequence[Watch], server: Server) -> None:
-        self._hosts = {watch.host: watch.tier for watch in watches}
-        self._server = server
-        self._about = server.ask(postgres_sql.ABOUT)[0]
-        self._statements = postgres_sql.counters(self._about["number"])
-        self._before: _Reading | None = None
-        self._waits: dict[str, None] = {}  # a set that keeps its order
-        self._watcher = Watcher("postgres-looks", self._look, self._look_if_connected)
 
-    def read(self) -> Sequence[Sample]:
-        """The growth of the counters, and the means of the looks, since the reading before."""
-        now = _Reading(self._server, self._statements)
-        seen = self._watcher.take()
-        self._waits.update(dict.fromkeys(name for look in seen for name in look.waiting))
-        before, self._before = self._before, now
-        # Counters begin anew with the server.
-        same = before is not None and before.totals["started"] == now.totals["started"]
-        interval_s = (now.monotonic_ns - before.monotonic_ns) / 1e9 if before else 0.0
-        values = list(looks.activity(seen, self._waits))
-        values += looks.connections(looks.counted(seen), self._about["connections_limit"])
-        if before is not None and same:
-            values += postgres_values.totals(before.totals, now.totals, interval_s)
-            values += postgres_values.files(before.files, now.files, (now.files_ns - before.files_ns) / 1e9)
-        values.append(Value("collector.cpu_s", "postgres/looks", self._watcher.cpu_s()))
-        return [Sample(now.time_ns, interval_s, host, *value) for host in self._hosts for value in values]
+def _files(version: int) -> str:
+    if version >= 18:
+        timed = f"CASE object WHEN 'wal' THEN {_WAL_TIMED} ELSE {_TIMED} END"
+        return _IO.format(file=_FILE, timed=timed, read_bytes="read_bytes", write_bytes="write_bytes")
+    if version >= 16:
+        blocks = {"read_bytes": "reads * op_bytes", "write_bytes": "writes * op_bytes"}
+        return f"{_IO.format(file=_FILE, timed=_TIMED, **blocks)} UNION ALL {_WAL}"
+    return f"{_BLOCKS} UNION ALL {_WAL}" if version >= 14 else _BLOCKS
 
-    def inventory(self) -> Mapping[str, Mapping[str, Any]]:
-        """The server under ``database``. See collectors/README.md, "Inventory"."""
-        settings = {row["name"]: row["current_setting"] for row in self._server.ask(postgres_sql.SETTINGS)}
+
+def major(number: int) -> int:
+    """The major version whose statements fit. Raises ``CollectorError`` for one that is too old."""
+    version = number // 10_000
+    if version < OLDEST:
+        raise CollectorError(
+            f"the server is PostgreSQL {version}; collector kind 'postgres' knows {OLDEST} to {NEWEST}: "
+            "upgrade the server, or leave this collector out"
+        )
+    return min(version, NEWEST)
+
+
+# ---- sessions -----------------------------------------------------------------------------------------
+
+_ACTIVE = ("active", "fastpath function call")
+"""States of a session that runs something; the second is how drivers read and write large objects."""
+_UNTRACKED = "disabled"
+"""The state of a session with ``track_activities`` off: the server does not know whether it works."""
+
+
+def session_sample(rows: Iterable[Row]) -> SessionSample:
+    """One sample, from the rows of ``SESSIONS``."""
+    waiting: Counter[str] = Counter()
+    running = idle = connections = hidden = 0
+    for row in rows:
+        connections += row["sessions"]
+        if row["ours"] or row["hidden"] or row["state"] == _UNTRACKED:
+            hidden += 0 if row["ours"] else row["sessions"]
+            continue
+        if row["state"] in _ACTIVE and row["wait_event_type"] is None:
+            running += row["sessions"]
+        elif row["state"] in _ACTIVE:
+            waiting[f"{row['wait_event_type']}:{row['wait_event']}"] += row["sessions"]
+        elif (row["state"] or "").startswith("idle in transaction"):
+            idle += row["sessions"]
+    return SessionSample(waiting, running, idle, connections, hidden)
+
+
+# ---- counters -----------------------------------------------------------------------------------------
+
+TOTALS = {
+    "commits": Metric("db.commits_per_s"),
+    "rollbacks": Metric("db.rollbacks_per_s"),
+    "deadlocks": Metric("db.deadlocks_per_s"),
+    "temp_bytes": Metric("db.temp_bytes_per_s"),
+    "wal_records": Metric("db.wal_records_per_s"),
+    "wal_fpi": Metric("db.wal_page_images_per_s"),
+    "wal_bytes": Metric("db.wal_bytes_per_s"),
+    "wal_buffers_full": Metric("db.wal_buffers_full_per_s"),
+    "checkpoints_timed": Metric("db.checkpoints_per_s", "timed"),
+    "checkpoints_requested": Metric("db.checkpoints_per_s", "requested"),
+    "checkpoint_write_s": Metric("db.checkpoint_write_s_per_s"),
+    "checkpoint_sync_s": Metric("db.checkpoint_sync_s_per_s"),
+    "checkpoint_buffers": Metric("db.checkpoint_buffers_per_s"),
+}
+"""A column of the totals -> the metric that is its growth per second."""
+
+_OPERATIONS = ("read", "write", "extend", "fsync")
+
+
+def totals(before: Row, after: Row, interval_s: float) -> Iterator[Value]:
+    """Growth of the server-wide counters."""
+    yield from rates(TOTALS, before, after, interval_s)
+    hits, misses = grown(before, after, "buffer_hits", "buffer_misses")
+    wanted = None if hits is None or misses is None else hits + misses
+    yield mean("db.buffer_hit_ratio", "", hits, wanted)
+
+
+def files(before: Iterable[Row], after: Iterable[Row], interval_s: float) -> Iterator[Value]:
+    """I/O by kind of file: what the server itself asked the operating system for, and how long that took.
+
+    Times of a server that does not measure them are null, never the 0 it reports.
+    """
+    earlier = {row["file"]: row for row in before}
+    for row in after:
+        old = earlier.get(row["file"])
+        if old is None:
+            continue
+        for name in _OPERATIONS:
+            yield from _operation(name, old, row, interval_s)
+        sizes = {f"{name}_bytes": Metric(f"db.{name}_bytes_per_s", row["file"]) for name in ("read", "write")}
+        yield from rates(sizes, old, row, interval_s)
+
+
+def _operation(name: str, before: Row, after: Row, interval_s: float) -> Iterator[Value]:
+    """Count and time of one kind of operation; nothing where the server does not count it for these files."""
+    file, count, spent = after["file"], f"{name}s", f"{name}_s"
+    if before[count] is None or after[count] is None:
+        return
+    yield Value(f"db.{count}_per_s", file, rate(before[count], after[count], interval_s))
+    if before[spent] is None or after[spent] is None:
+        return
+    done, took_s = grown(before, after, count, spent)
+    # ``timed`` is the setting of the collector's session. A role or a database may have another, and then its
+    # sessions count operations that took no time at all: these were not measured.
+    if done is None or not (before["timed"] and after["timed"]) or (done and not took_s):
+        took_s = None
+    yield Value(f"db.{name}_s_per_s", file, None if took_s is None else took_s / interval_s)
+    yield mean(f"db.{name}_latency_s", file, took_s, done)
+
+
+def not_measured(number: int) -> Iterator[NotMeasured]:
+    """What this version has no figures for at all."""
+    version = major(number)
+    remedy = "upgrade the server where this matters"
+    if version < 16:
+        why = f"PostgreSQL {version} has no pg_stat_io, which came with 16"
+        for metric in ("db.write_latency_s", "db.write_s_per_s", "db.fsync*", "db.extend*"):
+            yield NotMeasured(metric, "data", why, remedy)
+        yield NotMeasured("db.*", "temp", why, remedy)
+    if version < 14:
+        why = f"PostgreSQL {version} has no pg_stat_wal, which came with 14"
+        for metric in ("db.write*", "db.fsync*"):
+            yield NotMeasured(metric, "wal", why, remedy)
+        for metric in ("db.wal_records_per_s", "db.wal_page_images_per_s", "db.wal_buffers_full_per_s"):
+            yield NotMeasured(metric, "", why, remedy)
+    elif version < 18:
+        why = f"PostgreSQL {version} counts the writes only"
+        yield NotMeasured("db.write_bytes_per_s", "wal", why, remedy)
+
+
+# ---- the collector ------------------------------------------------------------------------------------
+
+
+class PostgresCollector(ServerCollector):
+    """Its counters at each reading, its sessions ten times a second in between."""
+
+    KIND = "postgres"
+    SESSIONS = SESSIONS
+
+    def _begin(self) -> None:
+        self._about = self._server.ask(ABOUT)[0]
+        self._statements = statements(self._about["number"])
+
+    def _questions(self) -> Mapping[str, Asked]:
+        return {
+            "totals": Asked(self._statements.totals, lambda rows: rows[0]),
+            "files": Asked(self._statements.files),
+        }
+
+    def _is_same_server(self, before: Reading, now: Reading) -> bool:
+        return bool(before["totals"]["started"] == now["totals"]["started"])
+
+    def _session_sample(self, rows: Any) -> SessionSample:
+        return session_sample(rows)
+
+    def _growth(self, before: Reading | None, now: Reading, interval_s: float) -> Iterator[Value]:
+        if before is not None:
+            yield from totals(before["totals"], now["totals"], interval_s)
+            yield from files(before["files"], now["files"], now.seconds_since(before, "files"))
+
+    def _facts(self) -> tuple[Mapping[str, Any], Iterable[NotMeasured]]:
+        settings = {row["name"]: row["current_setting"] for row in self._server.ask(SETTINGS)}
         about = self._about
         database = {
             "server": "postgresql",
@@ -87,48 +301,33 @@ class PostgresCollector:
             "connections_limit": about["connections_limit"],
             "settings": settings,
         }
-        missing = [asdict(each) for each in self._not_measured(settings)]
-        return {
-            host: {"tier": tier, "database": database, "not_measured": missing}
-            for host, tier in self._hosts.items()
-        }
-
-    def close(self) -> None:
-        """Stop looking and close the connection."""
-        self._watcher.stop()
-        self._server.close()
-
-    def _look(self) -> Look:
-        return postgres_values.look(self._server.ask(postgres_sql.ACTIVITY))
-
-    def _look_if_connected(self) -> Look | None:
-        rows = self._server.ask_if_connected(postgres_sql.ACTIVITY)
-        return None if rows is None else postgres_values.look(rows)
+        return database, self._not_measured(settings)
 
     def _not_measured(self, settings: Mapping[str, str]) -> Iterator[NotMeasured]:
-        yield from postgres_sql.not_measured(self._about["number"])
+        yield from not_measured(self._about["number"])
         for setting, instances in (("track_io_timing", ("data", "temp")), ("track_wal_io_timing", ("wal",))):
             if settings.get(setting) == "off":
+                remedy = f"run: ALTER SYSTEM SET {setting} = on; SELECT pg_reload_conf()"
                 for instance in instances:
-                    yield NotMeasured(
-                        "db.*_s", instance, f"{setting} is off", f"run: ALTER SYSTEM SET {setting} = on; "
-                        "SELECT pg_reload_conf()",
-                    )  # fmt: skip
+                    yield NotMeasured("db.*_s", instance, f"{setting} is off", remedy)
         if not self._about["sees_all"]:
             role = self._about["role"]
             quoted = role.replace('"', '""')
-            yield NotMeasured(
-                "db.sessions_*",
-                "",
-                f"what sessions of other roles than {role} do is hidden from it: only its own are counted",
-                f'run: GRANT pg_read_all_stats TO "{quoted}"',
-            )
+            why = f"what sessions of other roles than {role} do is hidden from it: only its own are counted"
+            yield NotMeasured("db.sessions_*", "", why, f'run: GRANT pg_read_all_stats TO "{quoted}"')
 
 
-class _Reading:
-    """The counters, and when each answer came: a saturated server keeps a question waiting for seconds."""
+class PostgresKind(ServerKind):
+    """The kind ``postgres`` of farm.yaml: one server, also a standby, by its ``address``."""
 
-    def __init__(self, server: Server, statements: postgres_sql.Counters) -> None:
-        self.totals = server.ask(statements.totals)[0]
-        self.time_ns, self.monotonic_ns = time.time_ns(), time.monotonic_ns()
-        self.files, self.files_ns = server.ask(statements.files), time.monotonic_ns()
+    name = "postgres"
+    product = "PostgreSQL"
+    schemes = ("postgresql", "postgres")
+    package = "psycopg"
+    collector = PostgresCollector
+    counts_files = True
+
+    def _address(self, watch: Watch) -> str | None:
+        """A URL without a host means the socket of this machine."""
+        is_postgres = urlsplit(str(watch.options.get("url", ""))).scheme in self.schemes
+        return super()._address(watch) or ("local socket" if is_postgres else None)

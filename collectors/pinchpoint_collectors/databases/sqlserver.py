@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Protocol
 
-from pinchpoint_collectors.databases import looks, sqlserver_sql, sqlserver_values
-from pinchpoint_collectors.databases.looks import Look, Watcher
+from pinchpoint_collectors.databases import session_sampler, sqlserver_sql, sqlserver_values
 from pinchpoint_collectors.databases.server_kind import NodeKind
+from pinchpoint_collectors.databases.session_sampler import SessionSample, SessionSampler
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.proc.value import Value
 from pinchpoint_collectors.record import Collector, Sample, Watch
@@ -67,7 +67,7 @@ class SqlserverCollector:
         self._before: _Reading | None = None
         self._waits: dict[str, None] = {}  # a set that keeps its order
         self._blockers: dict[str, None] = {}
-        self._watcher = Watcher("sqlserver-looks", self._look, self._look_if_connected)
+        self._watcher = SessionSampler("sqlserver-sessions", self._look, self._look_if_connected)
 
     def read(self) -> Sequence[Sample]:
         """The growth of the counters, and the means of the looks, since the reading before."""
@@ -78,8 +78,11 @@ class SqlserverCollector:
         # Counters begin anew with the server.
         same = before is not None and before.totals["started"] == now.totals["started"]
         interval_s = (now.monotonic_ns - before.monotonic_ns) / 1e9 if before else 0.0
-        values = [*looks.activity(seen, self._waits), *sqlserver_values.levels(now.totals, now.clerks)]
-        values += looks.connections(
+        values = [
+            *session_sampler.activity(seen, self._waits),
+            *sqlserver_values.levels(now.totals, now.clerks),
+        ]
+        values += session_sampler.connections(
             sqlserver_values.connections(now.counters), self._about["connections_limit"]
         )
         values += self._held_by(seen[-1])
@@ -122,17 +125,17 @@ class SqlserverCollector:
         self._watcher.stop()
         self._server.close()
 
-    def _look(self) -> Look:
+    def _look(self) -> SessionSample:
         return sqlserver_values.look(self._server.ask(sqlserver_sql.SESSIONS))
 
-    def _look_if_connected(self) -> Look | None:
+    def _look_if_connected(self) -> SessionSample | None:
         rows = self._server.ask_if_connected(sqlserver_sql.SESSIONS)
         return None if rows is None else sqlserver_values.look(rows)
 
-    def _held_by(self, last: Look) -> Iterator[Value]:
+    def _held_by(self, last: SessionSample) -> Iterator[Value]:
         """Who blocks whom, asked only while somebody waits; who once did is 0 from then on."""
         found: Mapping[str, float] = {}
-        if last.locked:
+        if last.blocked:
             found = sqlserver_values.blockers(self._server.ask(sqlserver_sql.BLOCKERS))
             self._blockers.update(dict.fromkeys(found))
         for name in self._blockers:

@@ -11,8 +11,8 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 import pyodbc
 
+from pinchpoint_collectors.databases.base import RefusedError
 from pinchpoint_collectors.databases.connection import SharedConnection
-from pinchpoint_collectors.databases.server_kind import RefusedError
 from pinchpoint_collectors.databases.sqlserver_sql import GREETING
 from pinchpoint_collectors.errors import CollectorError
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from pinchpoint_collectors.databases.looks import LOCK, Look
+from pinchpoint_collectors.databases.session_sampler import LOCK, SessionSample
 from pinchpoint_collectors.imports.perfmon_counters import COUNTERS, NAMED_INSTANCE
 from pinchpoint_collectors.proc.value import Value, growth, rate
 from pinchpoint_collectors.record import NotMeasured
@@ -58,7 +58,7 @@ def named(wait_type: str) -> str | None:
     return next((kind + wait_type for begins, kind in WAITS if wait_type.startswith(begins)), None)
 
 
-def look(rows: Iterable[Row]) -> Look:
+def look(rows: Iterable[Row]) -> SessionSample:
     """One look, from the rows of ``sqlserver_sql.SESSIONS``; those that want a CPU count as running."""
     waiting: Counter[str] = Counter()
     running = idle = 0
@@ -70,7 +70,7 @@ def look(rows: Iterable[Row]) -> Look:
             waiting[named(row["wait_type"]) or f"Other:{row['wait_type']}"] += count
         else:
             running += count
-    return Look(waiting, running, idle)
+    return SessionSample(waiting, running, idle)
 
 
 def blockers(rows: Iterable[Row]) -> dict[str, float]:

@@ -1,23 +1,363 @@
-"""Kind ``valkey``: a Valkey's or Redis' own view of its main thread, its append-only file and its clients."""
+"""Kind ``valkey``: a Valkey's or Redis' main thread, append-only file, memory and clients, as it counts them.
+
+Everything comes from ``INFO`` and ``LATENCY``. ``CONFIG GET`` has more, and passwords (``requirepass``) as
+well: it is not asked.
+"""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
-from pinchpoint_collectors.databases import valkey_values
-from pinchpoint_collectors.databases.server_kind import ServerKind
-from pinchpoint_collectors.databases.valkey_values import Spike
+from pinchpoint_collectors.databases.base import Asked, Reading, ServerCollector, ServerKind
 from pinchpoint_collectors.errors import CollectorError
-from pinchpoint_collectors.proc.value import Value
-from pinchpoint_collectors.record import Collector, Sample, Watch
-
-if TYPE_CHECKING:
-    from pinchpoint_collectors.databases.valkey_connection import Answer, Server
+from pinchpoint_collectors.proc.value import Metric, Value, grown, mean, rate
+from pinchpoint_collectors.proc.value import levels as levels_of
+from pinchpoint_collectors.proc.value import rates as rates_of
+from pinchpoint_collectors.record import NotMeasured
 
 OLDEST = 5
+"""The first major version of Redis whose fields are known; those of Valkey are known from its first on."""
+
+Info = Mapping[str, Any]
+"""The fields of ``INFO`` and ``INFO debug``, whatever their section."""
+
+# ---- questions and answers ----------------------------------------------------------------------------
+
+Commands = tuple[tuple[str, ...], ...]
+_NO_DELAYS = "monitoring is disabled"
+"""LATENCY DOCTOR's words where latency-monitor-threshold is 0."""
+
+
+class Spike(NamedTuple):
+    """The longest delay of one kind in one second, as ``LATENCY HISTORY`` keeps it.
+
+    Attributes:
+        time_s: the second, by the server's clock.
+        longest_ms: in whole ms.
+    """
+
+    time_s: int
+    longest_ms: int
+
+
+class Answer(NamedTuple):
+    """What a server says at one instant.
+
+    Attributes:
+        info: all fields of ``INFO`` and of its section ``debug``.
+        events: the kinds of delay it has noted; None where the user may not ask.
+        histories: of the kinds that were asked for, the delays, oldest first.
+    """
+
+    info: Info
+    events: frozenset[str] | None
+    histories: dict[str, list[Spike]]
+
+
+def asked(events: Collection[str] = (), *, sees_latency: bool = True) -> Asked:
+    """Everything at one instant, in one exchange: a server that flushes answers once in a flush.
+
+    Args:
+        events: the kinds of delay whose history is wanted.
+        sees_latency: whether to ask for delays at all.
+    """
+    commands: Commands = (("INFO",), ("INFO", "debug"))
+    if sees_latency:
+        commands += (("LATENCY LATEST",), *(("LATENCY HISTORY", name) for name in events))
+    return Asked(commands, lambda answers: _answer(answers, tuple(events)))
+
+
+def _answer(answers: list[Any], events: Collection[str]) -> Answer:
+    """The answers to ``asked``. Raises ``CollectorError`` where ``INFO`` was refused."""
+    basic, debug, *delays = answers
+    for answer in (basic, debug):
+        if isinstance(answer, CollectorError):
+            raise answer
+    if any(isinstance(answer, CollectorError) for answer in delays):
+        delays = []
+    latest, *histories = delays or [None]
+    return Answer(
+        basic | debug,
+        None if latest is None else frozenset(_text(event[0]) for event in latest),
+        {name: [Spike(*each) for each in history] for name, history in zip(events, histories, strict=False)},
+    )
+
+
+def _text(answer: bytes | str) -> str:
+    return answer.decode() if isinstance(answer, bytes) else answer
+
+
+# ---- fields of INFO -----------------------------------------------------------------------------------
+
+NEEDED = "redis_version", "run_id", "role", "connected_clients", "aof_enabled"
+"""Fields every Valkey and Redis has; a server that only speaks their protocol may not."""
+
+_ACTIVE, _LOOP = "used_active_time_main_thread", "eventloop_duration_sum"
+_BUSY = (_ACTIVE, 1.0), (_LOOP, 1e-6)
+"""Fields with the time in which the main thread did not wait for work, and their unit in seconds.
+
+Valkey 9.1 on; Valkey and Redis 7.2 on. Both count a cycle of the event loop from its waking to its sleeping,
+the writing and flushing of the append-only file included (measured with Valkey 9.1: they differ by 0.2 %).
+"""
+_SPINNING = 8
+"""The major version of Valkey with which I/O threads have the main thread spin."""
+_BY_IO_THREADS = "io_threaded_reads_processed", "io_threaded_writes_processed"
+_CPU = "used_cpu_user_main_thread", "used_cpu_sys_main_thread"
+_AOF = "eventloop_duration_aof_sum"
+
+RATES = {
+    "total_commands_processed": Metric("db.commands_per_s"),
+    "total_connections_received": Metric("db.connections_made_per_s"),
+    "rejected_connections": Metric("db.connections_rejected_per_s"),
+    "client_query_buffer_limit_disconnections": Metric("db.disconnections_per_s", "query buffer"),
+    "client_output_buffer_limit_disconnections": Metric("db.disconnections_per_s", "output buffer"),
+    "evicted_keys": Metric("db.evicted_keys_per_s"),
+    "expired_keys": Metric("db.expired_keys_per_s"),
+    "total_net_input_bytes": Metric("db.received_bytes_per_s"),
+    "total_net_output_bytes": Metric("db.sent_bytes_per_s"),
+    "aof_current_size": Metric("db.aof.bytes_per_s"),
+    "aof_delayed_fsync": Metric("db.aof.delayed_fsyncs_per_s"),
+    _AOF: Metric("db.aof.wait_ratio", unit=1e-6),
+    "eventloop_duration_cmd_sum": Metric("db.main_thread.commands_ratio", unit=1e-6),
+}
+"""A counter of ``INFO`` -> the metric that is its growth per second."""
+
+LEVELS = {
+    "connected_clients": Metric("db.connections"),
+    "blocked_clients": Metric("db.clients_blocked"),
+    "used_memory": Metric("db.memory_used_bytes"),
+    "mem_clients_normal": Metric("db.clients_memory_bytes"),
+    "aof_pending_bio_fsync": Metric("db.aof.pending_fsyncs"),
+    "aof_buffer_length": Metric("db.aof.buffered_bytes"),
+    "aof_rewrite_in_progress": Metric("db.aof.rewriting"),
+    "rdb_bgsave_in_progress": Metric("db.snapshot_running"),
+}
+"""A field of ``INFO`` -> the metric that is its value now."""
+
+_SETTINGS = {
+    "maxmemory": "maxmemory",
+    "maxmemory-policy": "maxmemory_policy",
+    "maxclients": "maxclients",
+    "hz": "configured_hz",
+}
+"""A setting -> the field of ``INFO`` that has it."""
+_UNKNOWN = "appendfsync", "no-appendfsync-on-rewrite", "save", "io-threads"
+
+
+def levels(info: Info) -> Iterator[Value]:
+    """What holds at this moment."""
+    yield from levels_of(_that_apply(LEVELS, info), info)
+    if info.get("maxclients"):
+        yield Value("db.connections_ratio", "", info["connected_clients"] / info["maxclients"])
+    if info.get("maxmemory"):
+        yield Value("db.memory_ratio", "", info["used_memory"] / info["maxmemory"])
+    if info.get("aof_enabled"):
+        yield Value("db.aof.failing", "", float(info["aof_last_write_status"] != "ok"))
+
+
+def since(before: Info, after: Info, interval_s: float) -> Iterator[Value]:
+    """What grew between two readings of one server."""
+    yield from rates_of(_that_apply(RATES, after), before, after, interval_s)
+    busy = next(((name, unit) for name, unit in _BUSY if name in before and name in after), None)
+    if busy is not None:
+        name, unit = busy
+        ratio = rate(before[name], after[name], interval_s, unit)
+        spins = name == _LOOP and _spins(before, after)
+        yield Value("db.main_thread.busy_ratio", "", None if spins else ratio)
+    if all(name in before and name in after for name in _CPU):
+        then_s, now_s = (sum(float(info[name]) for name in _CPU) for info in (before, after))
+        yield Value("db.main_thread.cpu_ratio", "", rate(then_s, now_s, interval_s))
+    yield from _cycles(before, after, interval_s)
+    yield from _forks(before, after)
+
+
+def _spins(before: Info, after: Info) -> bool:
+    """Whether the event loop ran without work, and counted that as work.
+
+    Since Valkey 8 the main thread does so while its I/O threads work: a loop that never sleeps does not show
+    how much of the time there was work (valkey-io/valkey, issue 2065).
+    """
+    if int(str(after.get("valkey_version", "0")).partition(".")[0]) < _SPINNING:
+        return False
+    return any(before.get(name) != after.get(name) for name in _BY_IO_THREADS)
+
+
+def _that_apply(table: Mapping[str, Metric], info: Info) -> Mapping[str, Metric]:
+    """A table without the append-only file where there is none: its fields are 0 then."""
+    if info["aof_enabled"]:
+        return table
+    return {name: metric for name, metric in table.items() if not metric.metric.startswith("db.aof.")}
+
+
+def _cycles(before: Info, after: Info, interval_s: float) -> Iterator[Value]:
+    """The event loop's cycles: each serves all who asked, then writes and flushes for all of them."""
+    count = "eventloop_cycles"
+    if count not in before or count not in after:
+        return
+    yield Value("db.main_thread.cycles_per_s", "", rate(before[count], after[count], interval_s))
+    cycles, spent_us = grown(before, after, count, _LOOP)
+    yield mean("db.main_thread.cycle_s", "", None if spent_us is None else spent_us / 1e6, cycles)
+
+
+def _forks(before: Info, after: Info) -> Iterator[Value]:
+    """How long the main thread stood still to fork; of several forks in one interval, the last."""
+    if "total_forks" not in before or "total_forks" not in after:
+        return
+    (forks,) = grown(before, after, "total_forks")
+    yield Value("db.fork_latency_s", "", after["latest_fork_usec"] / 1e6 if forks else None, forks)
+
+
+def longest(history: Iterable[Spike], reported: Spike | None) -> float | None:
+    """The longest delay of a history that was not yet reported, in seconds; None where nothing is new.
+
+    Args:
+        history: oldest first.
+        reported: its last entry at the reading before: a second that goes on may have become worse since.
+    """
+    new = [each.longest_ms for each in history if reported is None or each > reported]
+    return max(new) / 1000 if new else None
+
+
+def settings(info: Info) -> dict[str, str | None]:
+    """Settings as far as ``INFO`` has them; null are those that only ``CONFIG GET`` has."""
+    return {
+        "appendonly": "yes" if info["aof_enabled"] else "no",
+        **{name: None if field not in info else str(info[field]) for name, field in _SETTINGS.items()},
+        **dict.fromkeys(_UNKNOWN),
+    }
+
+
+def not_measured(
+    info: Info, user: str, *, sees_latency: bool, notes_delays: bool | None
+) -> Iterator[NotMeasured]:
+    """What this server, or this user, does not give.
+
+    Args:
+        info: its fields.
+        user: the collector's.
+        sees_latency: whether it may ask ``LATENCY``.
+        notes_delays: whether the server notes delays; None: the user may not ask.
+    """
+    newer = "upgrade the server where this matters (Valkey, or Redis 7.2)"
+    if not any(field in info for field, _ in _BUSY):
+        why = "this version does not tell how long its event loop is at work"
+        for metric in ("db.main_thread.busy_ratio", "db.main_thread.commands_ratio", "db.main_thread.cycle*"):
+            yield NotMeasured(metric, "", why, newer)
+    elif _ACTIVE not in info and _spins(dict.fromkeys(_BY_IO_THREADS, 0), info):  # since it was started
+        why = "while I/O threads are at work this version counts waiting for them as work of its main thread"
+        yield NotMeasured("db.main_thread.busy_ratio", "", why, "upgrade to Valkey 9.1, or set io-threads 1")
+    if _CPU[0] not in info:
+        yield NotMeasured(
+            "db.main_thread.cpu_ratio", "", "this version does not tell the main thread's CPU time", newer
+        )
+    if not info["aof_enabled"]:
+        yield NotMeasured("db.aof.*", "", "the server keeps no append-only file (appendonly no)", None)
+    elif _AOF not in info:
+        why = "this version has no INFO debug, which tells how long its event loop spends on the file"
+        yield NotMeasured("db.aof.wait_ratio", "", why, newer)
+    if not info.get("maxmemory"):
+        yield NotMeasured("db.memory_ratio", "", "the server has no memory limit (maxmemory 0)", None)
+    metric = "db.spike_s"
+    if not sees_latency:
+        yield NotMeasured(
+            metric, "", f"the user {user} may not ask LATENCY",
+            f"run: ACL SETUSER {user} +latency|latest +latency|history +latency|doctor",
+        )  # fmt: skip
+    elif notes_delays is False:
+        yield NotMeasured(
+            metric, "", "latency-monitor-threshold is 0: the server notes no delays",
+            "run: CONFIG SET latency-monitor-threshold 5",
+        )  # fmt: skip
+
+
+# ---- the collector ------------------------------------------------------------------------------------
+
+
+class ValkeyCollector(ServerCollector):
+    """Its counters and the delays it noted, at each reading."""
+
+    KIND = "valkey"
+
+    def _begin(self) -> None:
+        first = self._ask(asked())
+        self._about = first.info
+        self._refuse_others()
+        self._sees_latency = first.events is not None
+        self._reported: dict[str, Spike | None] = {}
+        self._note_newest(first)
+
+    def _refuse_others(self) -> None:
+        """Raise ``CollectorError`` for a server that only speaks the protocol, and for an unknown version."""
+        absent = [name for name in NEEDED if name not in self._about]
+        known = f"collector kind 'valkey' knows Valkey, and Redis from {OLDEST} on"
+        if absent:
+            raise CollectorError(
+                f"{self._where}: what it says of itself (INFO) has no {', '.join(absent)}; {known}: "
+                "leave this collector out"
+            )
+        version = self._about["redis_version"]
+        if int(str(version).partition(".")[0]) < OLDEST:
+            raise CollectorError(
+                f"{self._where}: the server is Redis {version}; {known}: upgrade the server, "
+                "or leave this collector out"
+            )
+
+    def _questions(self) -> Mapping[str, Asked]:
+        if self._before is not None:
+            # Of a kind first noted at the last reading, the history comes with this one.
+            new = (self._before["answer"].events or frozenset()) - self._reported.keys()
+            self._reported |= dict.fromkeys(new)
+        return {"answer": asked(self._reported, sees_latency=self._sees_latency)}
+
+    def _is_same_server(self, before: Reading, now: Reading) -> bool:
+        """An address may also have moved to a replica."""
+        return bool(before["answer"].info["run_id"] == now["answer"].info["run_id"])
+
+    def _on_another_server(self, now: Reading) -> None:
+        self._note_newest(now["answer"])
+
+    def _levels(self, now: Reading) -> Iterator[Value]:
+        return levels(now["answer"].info)
+
+    def _growth(self, before: Reading | None, now: Reading, interval_s: float) -> Iterator[Value]:
+        if before is not None:
+            yield from since(before["answer"].info, now["answer"].info, interval_s)
+            yield from self._spikes(now["answer"])
+
+    def _spikes(self, answer: Answer) -> Iterator[Value]:
+        """A delay of a kind once seen is sent from then on: null while there are none."""
+        for name, history in answer.histories.items():
+            yield Value("db.spike_s", name, longest(history, self._reported[name]))
+            if history:
+                self._reported[name] = history[-1]
+
+    def _note_newest(self, answer: Answer) -> None:
+        """Note the newest delay of each kind: what is older was before the collector came."""
+        histories = self._ask(asked(answer.events)).histories if answer.events else {}
+        self._reported = {name: history[-1] for name, history in histories.items() if history}
+
+    def _ask(self, one: Asked) -> Answer:
+        answer: Answer = one.parse(self._server.ask(one.question))
+        return answer
+
+    def _facts(self) -> tuple[Mapping[str, Any], Iterable[NotMeasured]]:
+        about, user = self._about, str(self._server.user)
+        notes_delays = None
+        if self._sees_latency:
+            (said,) = self._server.ask((("LATENCY DOCTOR",),))
+            notes_delays = None if isinstance(said, CollectorError) else _NO_DELAYS not in _text(said)
+        database = {
+            "server": about.get("server_name", "redis"),
+            "version": str(about.get("valkey_version", about["redis_version"])),
+            "role": user,
+            "standby": about["role"] != "master",
+            "connections_limit": about.get("maxclients"),
+            "append_only": bool(about["aof_enabled"]),
+            "settings": settings(about),
+        }
+        missing = not_measured(about, user, sees_latency=self._sees_latency, notes_delays=notes_delays)
+        return database, missing
 
 
 class ValkeyKind(ServerKind):
@@ -27,105 +367,7 @@ class ValkeyKind(ServerKind):
     product = "Valkey or Redis"
     schemes = ("valkey", "redis", "valkeys", "rediss")
     package = "valkey"
+    collector = ValkeyCollector
 
-    def _connect(self, watches: Sequence[Watch], where: str) -> Collector:
-        from pinchpoint_collectors.databases.valkey_connection import Server  # noqa: PLC0415 -- an extra
-
-        options = watches[0].options
-        server = Server(where, str(options["url"]), options.get("user"), options.get("password"))
-        try:
-            return ValkeyCollector(watches, server, where)
-        except CollectorError:
-            server.close()
-            raise
-
-
-class ValkeyCollector:
-    """Watches one server: its counters and the delays it noted, at each reading."""
-
-    def __init__(self, watches: Sequence[Watch], server: Server, where: str) -> None:
-        self._hosts = {watch.host: watch.tier for watch in watches}
-        self._server = server
-        first = server.read()
-        self._about = first.info
-        _refuse_others(self._about, where)
-        self._sees_latency = first.events is not None
-        self._told: dict[str, Spike | None]
-        self._begin(first)
-        self._before: _Reading | None = None
-
-    def read(self) -> Sequence[Sample]:
-        """What holds now, and what happened since the reading before."""
-        now = _Reading(self._server.read(self._told, sees_latency=self._sees_latency))
-        before, self._before = self._before, now
-        interval_s = (now.monotonic_ns - before.monotonic_ns) / 1e9 if before else 0.0
-        values = list(valkey_values.levels(now.info))
-        # Counters begin anew with the server, and are another's where an address moved to a replica.
-        if before is not None and before.info["run_id"] == now.info["run_id"]:
-            values += valkey_values.since(before.info, now.info, interval_s)
-            values += self._spikes(now.answer)
-        elif before is not None:
-            self._begin(now.answer)
-        # Of a kind first noted now, the history comes with the next reading.
-        self._told |= dict.fromkeys((now.answer.events or frozenset()) - self._told.keys())
-        return [Sample(now.time_ns, interval_s, host, *value) for host in self._hosts for value in values]
-
-    def inventory(self) -> Mapping[str, Mapping[str, Any]]:
-        """The server under ``database``. See collectors/README.md, "Inventory"."""
-        notes_delays = self._server.notes_delays() if self._sees_latency else None
-        about = self._about
-        database = {
-            "server": about.get("server_name", "redis"),
-            "version": str(about.get("valkey_version", about["redis_version"])),
-            "role": self._server.user,
-            "standby": about["role"] != "master",
-            "connections_limit": about.get("maxclients"),
-            "append_only": bool(about["aof_enabled"]),
-            "settings": valkey_values.settings(about),
-        }
-        missing = [asdict(each) for each in valkey_values.not_measured(
-            about, self._server.user, sees_latency=self._sees_latency, notes_delays=notes_delays
-        )]  # fmt: skip
-        return {
-            host: {"tier": tier, "database": database, "not_measured": missing}
-            for host, tier in self._hosts.items()
-        }
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._server.close()
-
-    def _begin(self, answer: Answer) -> None:
-        """Take note of the newest delay of each kind: what is older than we are is not ours to tell."""
-        histories = self._server.read(answer.events).histories if answer.events else {}
-        self._told = {name: history[-1] for name, history in histories.items() if history}
-
-    def _spikes(self, answer: Answer) -> Iterator[Value]:
-        """A delay of a kind once seen is sent from then on: null while there are none."""
-        for name, history in answer.histories.items():
-            yield Value("db.spike_s", name, valkey_values.longest(history, self._told[name]))
-            if history:
-                self._told[name] = history[-1]
-
-
-class _Reading:
-    """What the server said at one instant: when its answer came, as it answers one after the other."""
-
-    def __init__(self, answer: Answer) -> None:
-        self.answer, self.info = answer, answer.info
-        self.time_ns, self.monotonic_ns = time.time_ns(), time.monotonic_ns()
-
-
-def _refuse_others(info: valkey_values.Info, where: str) -> None:
-    """Servers that merely speak the protocol, and versions we do not know. Raises CollectorError."""
-    absent = [name for name in valkey_values.NEEDED if name not in info]
-    if absent:
-        raise CollectorError(
-            f"{where}: what it says of itself (INFO) has no {', '.join(absent)}; collector kind 'valkey' "
-            f"knows Valkey, and Redis from {OLDEST} on: leave this collector out"
-        )
-    if int(str(info["redis_version"]).partition(".")[0]) < OLDEST:
-        raise CollectorError(
-            f"{where}: the server is Redis {info['redis_version']}; collector kind 'valkey' knows "
-            f"Valkey, and Redis from {OLDEST} on: upgrade the server, or leave this collector out"
-        )
+    options = frozenset({"endpoint", "user", "password"})
+    public = frozenset({"endpoint", "user"})

@@ -9,7 +9,7 @@ from pinchpoint.base.redact import NOT_SHOWN, redacted_word
 from pinchpoint.plan.document import Document
 from pinchpoint.plan.problems import Path, Problem, listed, nearest, unknown_at
 from pinchpoint_collectors import registry as collectors
-from pinchpoint_collectors.databases.server_kind import ServerKind
+from pinchpoint_collectors.databases.base import ServerKind
 from pinchpoint_collectors.errors import CollectorError, OptionError
 from pinchpoint_collectors.record import Choosy, Watch
 from pinchpoint_infra.catalogue import catalogue

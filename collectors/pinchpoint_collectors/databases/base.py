@@ -1,0 +1,461 @@
+"""What all kinds that ask a server over its URL share: the kind, its one connection, and its collector.
+
+``NAME.py`` holds what is a server's own: its statements, its tables of counters, its kind and collector.
+``NAME_driver.py`` holds its ``Connection``; ``ServerKind`` imports it when it connects, as the client library
+is an extra.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from importlib import import_module
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
+from urllib.parse import unquote, urlsplit
+
+from pinchpoint_collectors.databases.session_sampler import (
+    SessionSample,
+    SessionSampler,
+    activity,
+    connections,
+    mean_connections,
+)
+from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.proc.value import Value
+from pinchpoint_collectors.record import Collector, NotMeasured, Sample, Watch
+
+CONNECT_S = 3
+APPLICATION = "pinchpoint-collector"
+"""The name under which servers list the collector's connections."""
+
+Row = Mapping[str, Any]
+Link = TypeVar("Link")
+Question = TypeVar("Question")
+Answer = TypeVar("Answer")
+
+
+class RefusedError(CollectorError):
+    """The role may not ask this, or the server does not know it: the rest can still be asked."""
+
+
+# ---- the connection -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Which server a connection is to, and as whom.
+
+    Attributes:
+        where: how messages name it; without secrets.
+        url: the endpoint's.
+        address: host and port in place of the URL's, if given.
+        user: in place of the URL's, if given.
+        password: likewise.
+    """
+
+    where: str
+    url: str = field(repr=False)
+    address: str | None = None
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+
+    @property
+    def own_url(self) -> str:
+        """The endpoint's URL, with the address in place of its own where one is given."""
+        if self.address is None:
+            return self.url
+        parts = urlsplit(self.url)
+        login, at, _ = parts.netloc.rpartition("@")
+        return parts._replace(netloc=f"{login}{at}{self.address}").geturl()
+
+    @property
+    def login(self) -> tuple[str, str]:
+        """User and password, empty where none is given."""
+        named, _, secret = urlsplit(self.url).netloc.rpartition("@")[0].partition(":")
+        return self.user or unquote(named), self.password or unquote(secret)
+
+
+class ServerConnection(ABC, Generic[Link, Question, Answer]):
+    """One connection to a server, for any number of threads, opened when something is asked.
+
+    No wait for the server is long: a frozen server keeps its connections open and answers nothing.
+
+    Attributes:
+        failures: the errors by which the client library says that asking failed.
+        remedies: words of a message, in lower case -> what to do about it; the first that fits counts.
+        answer_s: the longest wait for an answer.
+        user: whom the server knows the collector as; None where that is not known, or nobody.
+        session: the number of the collector's session; None where it is not known.
+    """
+
+    failures: ClassVar[tuple[type[Exception], ...]]
+    remedies: ClassVar[Mapping[str, str]]
+    answer_s: float = 3.0
+    user: str | None = None
+    session: int | None = None
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self._link: Link | None = None
+        self._lock = threading.Lock()
+
+    def ask(self, question: Question) -> Answer:
+        """The answer, over a new connection if there is none.
+
+        Raises:
+            RefusedError: the role may not ask this, or the server does not know it (where the library says).
+            CollectorError: anything else.
+        """
+        with self._lock:
+            return self._ask(question)
+
+    def ask_if_connected(self, question: Question) -> Answer | None:
+        """As ``ask``; None where there is no connection now."""
+        with self._lock:
+            return None if self._link is None else self._ask(question)
+
+    def close(self) -> None:
+        """Close the connection. Safe to call twice."""
+        with self._lock:
+            self._drop()
+
+    def error(self, said: str, remedy: str | None = None, *, refused: bool = False) -> CollectorError:
+        """An error that names the server; with the remedy, else that of ``remedies`` which fits."""
+        said = said.strip().partition("\n")[0]
+        lower = said.lower()
+        remedy = remedy or next((what for words, what in self.remedies.items() if words in lower), None)
+        text = f"{self.target.where}: {said}" + (f"; {remedy}" if remedy else "")
+        return RefusedError(text) if refused else CollectorError(text)
+
+    @property
+    def no_answer(self) -> str:
+        """What messages say where the wait was too long."""
+        return f"nothing came back within {self.answer_s:.0f} s"
+
+    def _ask(self, question: Question) -> Answer:
+        try:
+            link = self._connect() if self._link is None else self._link
+            return self._run(link, question)
+        except self.failures as error:
+            if self._link is not None and self._is_lost(self._link, error):
+                self._drop()
+            raise self._explain(error) from error
+
+    def _connect(self) -> Link:
+        self._link = link = self._open()
+        try:
+            self._greet(link)
+        except BaseException:
+            self._drop()
+            raise
+        return link
+
+    def _drop(self) -> None:
+        link, self._link = self._link, None
+        if link is not None:
+            self._close(link)
+
+    @abstractmethod
+    def _open(self) -> Link:
+        """A new connection. Raises one of ``failures``, or ``CollectorError``."""
+
+    def _greet(self, link: Link) -> None:
+        """Say what a new connection has to say first."""
+
+    @abstractmethod
+    def _run(self, link: Link, question: Question) -> Answer:
+        """The answer to one question. Raises one of ``failures``."""
+
+    @abstractmethod
+    def _close(self, link: Link) -> None:
+        """Close a connection, whatever state it is in."""
+
+    def _is_lost(self, link: Link, error: Exception) -> bool:  # noqa: ARG002 -- some libraries reconnect
+        """Whether a connection is of no use after this error."""
+        return False
+
+    @abstractmethod
+    def _explain(self, error: Exception) -> CollectorError:
+        """The library's error as a person needs it."""
+
+
+class Server(Protocol):
+    """What a collector asks: a ``ServerConnection``, or recorded answers."""
+
+    user: str | None
+    session: int | None
+
+    def ask(self, question: Any) -> Any:
+        """As ``ServerConnection.ask``."""
+        ...
+
+    def ask_if_connected(self, question: Any) -> Any:
+        """As ``ServerConnection.ask_if_connected``."""
+        ...
+
+    def close(self) -> None:
+        """Close the connection."""
+        ...
+
+
+# ---- the collector ------------------------------------------------------------------------------------
+
+
+class Asked(NamedTuple):
+    """One question of each reading, and how its answer is parsed."""
+
+    question: Any
+    parse: Callable[[Any], Any] = lambda answer: answer
+
+
+class Reading:
+    """The parsed answers of one reading by name, and when each came: a saturated server delays its answers.
+
+    The time of the first answer is that of the reading.
+    """
+
+    def __init__(self, ask: Callable[[Any], Any], questions: Mapping[str, Asked]) -> None:
+        self.time_ns = 0
+        self._answers: dict[str, Any] = {}
+        self._came_ns: dict[str, int] = {}
+        for name, (question, parse) in questions.items():
+            answer = ask(question)
+            self._came_ns[name] = time.monotonic_ns()
+            self.time_ns = self.time_ns or time.time_ns()
+            self._answers[name] = parse(answer)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._answers[name]
+
+    def seconds_since(self, before: Reading, name: str | None = None) -> float:
+        """From the answer of that name in a reading before to that of this one; by default the first."""
+        name = name or next(iter(self._came_ns))
+        return (self._came_ns[name] - before._came_ns[name]) / 1e9
+
+
+class ServerCollector(ABC):
+    """Watches one server: its counters at each reading, with ``SESSIONS`` its sessions in between.
+
+    Args:
+        watches: the hosts that are this server.
+        server: its connection.
+        where: how messages name it; without secrets.
+
+    Attributes:
+        KIND: the kind's name.
+        SESSIONS: the statement that lists sessions, for servers that do not count what these wait for.
+    """
+
+    KIND: ClassVar[str]
+    _about: Mapping[str, Any]
+    SESSIONS: ClassVar[str | None] = None
+
+    def __init__(self, watches: Sequence[Watch], server: Server, where: str) -> None:
+        self._hosts = {watch.host: watch.tier for watch in watches}
+        self._server = server
+        self._where = where
+        self._before: Reading | None = None
+        self._waits: dict[str, None] = {}  # a set that keeps its order
+        self._blockers: dict[str, None] = {}
+        self._begin()
+        self._sampler = (
+            SessionSampler(f"{self.KIND}-sessions", self._sample, self._sample_if_connected)
+            if self.SESSIONS
+            else None
+        )
+
+    def read(self) -> Sequence[Sample]:
+        """What holds now, what grew and which sessions waited since the reading before."""
+        now = Reading(self._server.ask, self._questions())
+        sessions = self._sampler.take() if self._sampler else []
+        before, self._before = self._before, now
+        interval_s = now.seconds_since(before) if before else 0.0
+        if before is not None and not self._is_same_server(before, now):
+            before = None
+            self._on_another_server(now)
+        values = self._values(before, now, interval_s, sessions)
+        if self._sampler:
+            values.append(Value("collector.cpu_s", f"{self.KIND}/looks", self._sampler.cpu_s()))
+        return [Sample(now.time_ns, interval_s, host, *value) for host in self._hosts for value in values]
+
+    def inventory(self) -> Mapping[str, Mapping[str, Any]]:
+        """The server under ``database``. See collectors/README.md, "Inventory"."""
+        database, missing = self._facts()
+        listed = [asdict(each) for each in missing]
+        return {
+            host: {"tier": tier, "database": database, "not_measured": listed}
+            for host, tier in self._hosts.items()
+        }
+
+    def close(self) -> None:
+        """Stop sampling and close the connection."""
+        if self._sampler:
+            self._sampler.stop()
+        self._server.close()
+
+    def _values(
+        self, before: Reading | None, now: Reading, interval_s: float, sessions: Sequence[SessionSample]
+    ) -> list[Value]:
+        values: list[Value] = []
+        if sessions:
+            self._waits.update(dict.fromkeys(name for each in sessions for name in each.waiting))
+            values += activity(sessions, self._waits)
+        values += self._levels(now)
+        if sessions:
+            count = mean_connections(sessions)
+            count = self._connections(now) if count is None else count
+            values += connections(count, self._about["connections_limit"])
+            values += self._blocked_by(sessions[-1])
+        values += self._growth(before, now, interval_s)
+        return values
+
+    def _blocked_by(self, last: SessionSample) -> Iterator[Value]:
+        """Who blocks whom; who once blocked a session is 0 from then on."""
+        found = self._find_blockers(last)
+        self._blockers.update(dict.fromkeys(found))
+        for name in self._blockers:
+            yield Value("db.sessions_blocked_by", name, found.get(name, 0.0))
+
+    def _sample(self) -> SessionSample:
+        return self._session_sample(self._server.ask(self.SESSIONS))
+
+    def _sample_if_connected(self) -> SessionSample | None:
+        rows = self._server.ask_if_connected(self.SESSIONS)
+        return None if rows is None else self._session_sample(rows)
+
+    # What each server has of its own.
+
+    @abstractmethod
+    def _begin(self) -> None:
+        """Ask what the server is (``_about``). Raises ``CollectorError`` for one that cannot be watched."""
+
+    @abstractmethod
+    def _questions(self) -> Mapping[str, Asked]:
+        """What is asked at each reading, in this order."""
+
+    @abstractmethod
+    def _is_same_server(self, before: Reading, now: Reading) -> bool:
+        """Whether the server was not restarted or replaced in between: counters begin anew then."""
+
+    def _on_another_server(self, now: Reading) -> None:  # noqa: B027 -- most remember nothing else of one
+        """Called with the first reading of a server that was restarted or replaced."""
+
+    def _levels(self, now: Reading) -> Iterable[Value]:  # noqa: ARG002 -- one server's are all its sessions'
+        """What holds at this moment, besides what the sessions do."""
+        return ()
+
+    @abstractmethod
+    def _growth(self, before: Reading | None, now: Reading, interval_s: float) -> Iterable[Value]:
+        """What grew since the reading before; None: there is none of this server."""
+
+    @abstractmethod
+    def _facts(self) -> tuple[Mapping[str, Any], Iterable[NotMeasured]]:
+        """The inventory's ``database``, and what this server does not give."""
+
+    def _session_sample(self, rows: Any) -> SessionSample:
+        """One sample, from the answer to ``SESSIONS``."""
+        raise NotImplementedError
+
+    def _connections(self, now: Reading) -> float | None:  # noqa: ARG002
+        """How many there are, where the answer to ``SESSIONS`` does not say it; None where nothing does."""
+        return None
+
+    def _find_blockers(self, last: SessionSample) -> Mapping[str, float]:  # noqa: ARG002 -- of most not known
+        """``USER:ACTIVITY`` -> how many sessions wait for a lock of such a session; asked while some wait."""
+        return {}
+
+
+# ---- the kind -----------------------------------------------------------------------------------------
+
+
+class ServerKind:
+    """A kind of farm.yaml that asks one server.
+
+    Its options there: ``endpoint`` (which of the farm's endpoints; by default the tier's own), ``user`` and
+    ``password`` (of a monitoring user, in place of the endpoint's), ``address`` (which of the endpoint's
+    servers the watched host is, as each reports only of itself). The harness turns the endpoint into
+    ``Watch.options["url"]``, with its ``${ENV}`` filled in.
+
+    Attributes:
+        product: how people call the server.
+        schemes: of the URLs that fit, the first as the example.
+        package: the client library, as it is installed; the extra has the kind's name.
+        collector: watches one server.
+        counts_files: whether the server counts the I/O of its files, so that it can stand for a disk whose
+            machine is not watched.
+    """
+
+    name: str
+    product: str
+    schemes: tuple[str, ...]
+    package: str
+    collector: type[ServerCollector]
+    counts_files = False
+
+    options = frozenset({"endpoint", "user", "password", "address"})
+    public = frozenset({"endpoint", "user", "address"})
+
+    def machine(self, watch: Watch) -> str:
+        """The server's address: hosts that are one server share one connection."""
+        return self._address(watch) or watch.host
+
+    def connect(self, watches: Sequence[Watch]) -> Collector:
+        """Connect and read what the server is. Raises ``CollectorError`` with the remedy."""
+        first = watches[0]
+        where = f"host {first.host!r}, collector {self.name!r}"
+        address = self._address(first)
+        self._check_is_one(where, address or "", first.options)
+        if address is None:
+            raise CollectorError(
+                f"{where}: no {self.product} to ask; say `endpoint: NAME` with an endpoint of this farm "
+                f"whose url begins with {' or '.join(f'{scheme}://' for scheme in self.schemes)}"
+            )
+        try:
+            return self._connect(watches, f"{where} ({address})")
+        except ImportError as error:
+            raise CollectorError(
+                f"{where}: it needs {self.package}, which is not installed here ({error}); "
+                f"run: pip install 'pinchpoint-collectors[{self.name}]'"
+            ) from error
+
+    def _connect(self, watches: Sequence[Watch], where: str) -> Collector:
+        driver = import_module(f"{__package__}.{self.name}_driver")
+        given = watches[0].options
+        address = given.get("address")
+        target = Target(
+            where,
+            str(given["url"]),
+            None if address is None else str(address),
+            given.get("user"),
+            given.get("password"),
+        )
+        connection = driver.Connection(target)
+        try:
+            return self.collector(watches, connection, where)
+        except BaseException:
+            connection.close()
+            raise
+
+    def _check_is_one(self, where: str, address: str, options: Mapping[str, Any]) -> None:
+        """Raise ``CollectorError`` for an endpoint of several servers without an ``address``."""
+        if "address" not in self.options:
+            return
+        looked_up = urlsplit(str(options.get("url", ""))).scheme.endswith("+srv")
+        if "," in address or (looked_up and "address" not in options):
+            raise CollectorError(
+                f"{where}: the endpoint names several nodes ({address}) and each tells of itself only; "
+                "say which one this host is, as in "
+                f"`address: {'HOST:PORT' if looked_up else address.partition(',')[0]}`"
+            )
+
+    def _address(self, watch: Watch) -> str | None:
+        """Host and port, without user and password; None where the URL is none of the product's."""
+        parts = urlsplit(str(watch.options.get("url", "")))
+        if parts.scheme not in self.schemes:
+            return None
+        named = parts.netloc.rpartition("@")[2] or None
+        given = watch.options.get("address")
+        return str(given) if given and named else named

@@ -1,0 +1,140 @@
+"""A connection to a PostgreSQL by psycopg."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, TypeVar
+
+import psycopg
+from psycopg.abc import Buffer, PQGen
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.rows import DictRow, dict_row
+from psycopg.types.string import TextLoader
+
+from pinchpoint_collectors.databases.base import APPLICATION, CONNECT_S, ServerConnection
+from pinchpoint_collectors.errors import CollectorError
+
+STATEMENT_S = 2
+"""The longest time the server gives to one of the collector's statements."""
+
+_SETTINGS = " ".join(
+    f"-c {setting}"
+    for setting in (
+        f"statement_timeout={STATEMENT_S}s",
+        "lock_timeout=500ms",
+        "search_path=pg_catalog,pg_temp",
+        "default_transaction_read_only=on",
+        "jit=off",
+        "timezone=UTC",
+    )
+)
+"""Settings of the collector's session, given as it begins and never by a statement.
+
+A pooler hands a server's session from one client to the next, with what a statement has set: the load, or the
+farm's own users, would be refused their writes and cut off after two seconds.
+"""
+
+_PIN = "SET LOCAL search_path = pg_catalog, pg_temp"
+"""Names are the server's own: others may have made functions and operators of the same names elsewhere, which
+would run as the collector's role. Behind a pooler that takes no settings each statement has a transaction
+with it."""
+
+_CERTIFICATE = (
+    "name the authority that issued it (?sslrootcert=FILE), or accept any certificate (?sslmode=require)"
+)
+_CONNECTIONS = "raise max_connections, or use fewer users: collectors need one connection"
+
+RV = TypeVar("RV")
+
+
+class _Impatient(psycopg.Connection[DictRow]):
+    def wait(self, gen: PQGen[RV], interval: float = 0.1, timeout: float | None = None) -> RV:
+        """Every wait for the server, psycopg's own ones included, ends after ``answer_s``."""
+        return super().wait(gen, interval, Connection.answer_s if timeout is None else timeout)
+
+
+class _Text(TextLoader):
+    def load(self, data: Buffer) -> str:
+        """Text also of a database in SQL_ASCII, which hands out the bytes that were put in.
+
+        psycopg leaves those as they are. Asked for UTF-8, the server refuses the rows that have others.
+        """
+        text = super().load(data)
+        return text if isinstance(text, str) else str(text, "utf-8", "replace")
+
+
+class Connection(ServerConnection[_Impatient, str, list[DictRow]]):
+    """See ``ServerConnection``."""
+
+    failures = (psycopg.Error,)
+    remedies: ClassVar[Mapping[str, str]] = {
+        "certificate verify failed": _CERTIFICATE,
+        "root certificate file": _CERTIFICATE,
+        "starting up": "wait until it accepts connections",
+        "password authentication failed": "correct user and password in farm.yaml",
+        "no password supplied": "give user and password in farm.yaml",
+        "does not exist": "correct the url in farm.yaml",
+        "connection refused": "start the server, or correct host and port in farm.yaml",
+        "pg_hba.conf": "add a rule for this role and client there",
+        "connection slots": _CONNECTIONS,
+        "too many": _CONNECTIONS,
+        "timeout expired": "check the address and the firewalls between",
+        "resolve": "correct the host name in farm.yaml",
+    }
+    _takes_settings = True
+
+    def _open(self) -> _Impatient:
+        try:
+            connection = self._open_with(_SETTINGS)
+            self._takes_settings = True
+        except psycopg.OperationalError as error:
+            if "unsupported startup parameter" not in str(error):
+                raise
+            self._takes_settings = False
+            connection = self._open_with("")  # to a pooler that takes none
+        for kind in ("text", "name"):
+            connection.adapters.register_loader(kind, _Text)
+        return connection
+
+    def _open_with(self, settings: str) -> _Impatient:
+        target = self.target
+        login = {key: of for key, of in (("user", target.user), ("password", target.password)) if of}
+        given = conninfo_to_dict(target.own_url).get("options") or ""
+        options = {"options": f"{given} {settings}".strip()} if settings else {}
+        return _Impatient.connect(
+            make_conninfo(target.own_url, **login, **options),
+            autocommit=True,
+            row_factory=dict_row,
+            connect_timeout=CONNECT_S,
+            application_name=APPLICATION,
+        )
+
+    def _greet(self, link: _Impatient) -> None:
+        (row,) = self._run(link, "SELECT pg_catalog.pg_backend_pid() AS pid")
+        if row["pid"] != link.info.backend_pid:
+            # A pooler answers: the next statement may meet a session that has prepared nothing.
+            link.prepare_threshold = None
+            self._takes_settings = False  # it may have ignored them
+
+    def _run(self, link: _Impatient, question: str) -> list[DictRow]:
+        if self._takes_settings:
+            return link.execute(question.encode()).fetchall()
+        with link.transaction():
+            link.execute(_PIN)
+            return link.execute(question.encode()).fetchall()
+
+    def _close(self, link: _Impatient) -> None:
+        link.close()
+
+    def _is_lost(self, link: _Impatient, error: Exception) -> bool:
+        lost = isinstance(error, psycopg.OperationalError) and error.sqlstate is None
+        return lost or link.closed
+
+    def _explain(self, error: Exception) -> CollectorError:
+        primary = error.diag.message_primary if isinstance(error, psycopg.Error) else None
+        said = primary or str(error).strip() or type(error).__name__
+        if isinstance(error, psycopg.errors.QueryCanceled):
+            said = f"it did not answer within {STATEMENT_S} s"
+        elif "wait timeout expired" in said:
+            said = self.no_answer
+        return self.error(said)

@@ -1,0 +1,71 @@
+"""A connection to a Valkey or Redis by valkey-py."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from valkey import Valkey, exceptions
+from valkey.connection import ConnectionPool
+
+from pinchpoint_collectors.databases.base import CONNECT_S, ServerConnection
+from pinchpoint_collectors.errors import CollectorError
+
+
+class Connection(ServerConnection[Valkey, tuple[tuple[str, ...], ...], list[Any]]):
+    """See ``ServerConnection``. A question is some commands, sent in one exchange.
+
+    An answer that the server refuses is a ``RefusedError`` in its place.
+    """
+
+    failures = (exceptions.ValkeyError, OSError)
+    remedies: ClassVar[Mapping[str, str]] = {
+        "password": "correct user and password in farm.yaml",
+        "authentication required": "give user and password in farm.yaml",
+        "noauth": "give user and password in farm.yaml",
+        "refused": "start the server, or correct host and port in farm.yaml",
+        "max number of clients": "raise maxclients, or use fewer users: collectors need one connection",
+        "nothing came back": "check the server, the address and the firewalls between",
+        "timeout connecting": "check the address and the firewalls between",
+        "name or service": "correct the host name in farm.yaml",
+        "name resolution": "correct the host name in farm.yaml",
+        "protected mode": "give the server a password, and that password in farm.yaml",
+        "loading": "wait until the server has loaded its data",
+    }
+
+    def _open(self) -> Valkey:
+        target = self.target
+        try:
+            pool: ConnectionPool = ConnectionPool.from_url(target.url)  # type: ignore[no-untyped-call]
+        except ValueError as error:
+            # Not what the library says: it may quote a piece of the password.
+            remedy = "correct the url in farm.yaml"
+            raise self.error("the url, or a setting in it, cannot be read", remedy) from error
+        login = {key: of for key, of in (("username", target.user), ("password", target.password)) if of}
+        # Nothing is said on connecting but AUTH: SELECT and CLIENT SETINFO would need rights of their own.
+        pool.connection_kwargs |= {"db": 0, "lib_name": None, "lib_version": None, **login}
+        pool.connection_kwargs |= {"socket_timeout": self.answer_s, "socket_connect_timeout": CONNECT_S}
+        self.user = str(pool.connection_kwargs.get("username") or "default")
+        return Valkey(connection_pool=pool)
+
+    def _run(self, link: Valkey, question: tuple[tuple[str, ...], ...]) -> list[Any]:
+        exchange: Any = link.pipeline(transaction=False)  # the library leaves what it takes untyped
+        for command in question:
+            exchange.execute_command(*command)
+        answers = exchange.execute(raise_on_error=False)
+        return [
+            self._explain(answer) if isinstance(answer, exceptions.ResponseError) else answer
+            for answer in answers
+        ]
+
+    def _close(self, link: Valkey) -> None:
+        link.close()  # type: ignore[no-untyped-call]
+        link.connection_pool.disconnect()
+
+    def _explain(self, error: Exception) -> CollectorError:
+        said = str(error).strip() or type(error).__name__
+        if isinstance(error, exceptions.TimeoutError):
+            said = self.no_answer
+        may_not = isinstance(error, exceptions.NoPermissionError)
+        remedy = f"run: ACL SETUSER {self.user} +info" if may_not else None
+        return self.error(said, remedy, refused=isinstance(error, exceptions.ResponseError))
