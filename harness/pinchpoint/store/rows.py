@@ -59,6 +59,10 @@ def check(path: Path | str, table: pa.Table, first: int = 0) -> None:
         table: some of its rows.
         first: how many rows of the file lie before them.
     """
+    try:
+        table.validate(full=True)  # texts that are not UTF-8, indices beyond a dictionary
+    except pa.ArrowInvalid as error:
+        raise InputError(f"{path}: cannot be read: {error}; {AGAIN}") from error
     problem = next(_problems(table, first), None)
     if problem:
         raise InputError(f"{path}: {problem}; {AGAIN}")

@@ -165,13 +165,25 @@ class Prices(Form):
     machines: dict[str, NotBelow0] = {}
 
 
+class Built(Form):
+    """How an embedded farm was built: by tier, a figure or figures by name; of a disk by TIER.ROLE."""
+
+    disks: dict[str, dict[str, Any]] | None = None
+    cpus: dict[str, Any] | None = None
+    memory: dict[str, Any] | None = None
+    delays: dict[str, Any] | None = None
+    throttle: dict[str, Any] | None = None
+    networks: dict[str, Any] | None = None
+    settings: dict[str, Any] | None = None
+
+
 class Farm(Form):
     """The farm as it was used."""
 
     name: str | None = None
     tiers: dict[str, Tier] = {}
     prices: Prices | None = None
-    embedded: dict[str, Any] | None = None
+    embedded: Built | None = None
 
 
 # ---- what was met -----------------------------------------------------------------------------------
