@@ -8,8 +8,6 @@ from pathlib import Path
 import click
 
 from pinchpoint.cli.arguments import RUN
-from pinchpoint.plan.load import load_as
-from pinchpoint.plan.prices import Prices
 from pinchpoint.store.read import open_run
 from pinchpoint.what_if import predict
 from pinchpoint.what_if.text import prediction_text
@@ -25,20 +23,12 @@ from pinchpoint.what_if.text import prediction_text
     help="What would differ: sql.log=azure/p30, sql.log.latency=2ms (also .iops, .bytes, .stripes), "
     "search.cpu=4, sql.machine=azure/ds13, orders.users=64 (also .think, .rate). May be given again.",
 )
-@click.option(
-    "--prices",
-    "price_file",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="Prices per month, as under `prices:` in farm.yaml. [default: those of the run's farm.yaml]",
-)
 @click.option("--json", "as_json", is_flag=True, help="Print the prediction as JSON and nothing else.")
-def what_if(directory: Path, settings: tuple[str, ...], price_file: Path | None, *, as_json: bool) -> None:
+def what_if(directory: Path, settings: tuple[str, ...], *, as_json: bool) -> None:
     """Predict the throughput of RUN's load if something were different, and what would limit then.
 
     The model is made of what RUN measured: what an operation takes of each disk and of the CPUs. Without
     --set it shows the run as the model sees it.
     """
-    prices = load_as(Prices, price_file) if price_file else None
-    found = predict(open_run(directory), settings, prices)
+    found = predict(open_run(directory), settings)
     click.echo(json.dumps(found.to_json(), indent=1) if as_json else prediction_text(found))

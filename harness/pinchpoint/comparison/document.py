@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 from pinchpoint.comparison.capacity import Capacity
 from pinchpoint.comparison.change import Change
 from pinchpoint.comparison.confounders import Blamed, Confounder
-from pinchpoint.comparison.costs import Costs
+from pinchpoint.comparison.costs import UNIT_OF_COST, Costs
 from pinchpoint.comparison.manifests import Difference
 from pinchpoint.comparison.sides import Run, Side
-from pinchpoint.cost import UNIT_OF_COST
 
 if TYPE_CHECKING:
     from pinchpoint.comparison.comparison import Comparison

@@ -10,12 +10,12 @@ from pinchpoint.analysis.kept import Named
 from pinchpoint.analysis.verdict import Next, Outcome
 from pinchpoint.base.figures import About, Better
 from pinchpoint.comparison.capacity import How
+from pinchpoint.comparison.costs import Cost
 from pinchpoint.comparison.declared import By
 from pinchpoint.comparison.moved import Gain
 from pinchpoint.comparison.statistics import Call
 from pinchpoint.comparison.timelines import Timeline
 from pinchpoint.comparison.work import Work
-from pinchpoint.cost import Cost
 from pinchpoint.store.document import Form, NotBelow0, Time
 
 Text = str | None

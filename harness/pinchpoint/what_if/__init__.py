@@ -1,7 +1,6 @@
 """What would another disk, machine or load do: answered from one run, before anything is bought."""
 
 from pinchpoint.what_if.beside import predict_beside
-from pinchpoint.what_if.cost import Cost, cost_of
 from pinchpoint.what_if.other import predict_other
 from pinchpoint.what_if.predict import predict
 from pinchpoint.what_if.prediction import SCHEMA, Prediction
@@ -9,10 +8,8 @@ from pinchpoint.what_if.settings import Setting, read_settings
 
 __all__ = [
     "SCHEMA",
-    "Cost",
     "Prediction",
     "Setting",
-    "cost_of",
     "predict",
     "predict_beside",
     "predict_other",

@@ -1,4 +1,4 @@
-"""A run and what is to differ → what would be: throughput with its interval, what binds, what it costs."""
+"""A run and what is to differ → what would be: throughput with its interval, what binds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from pinchpoint.base.errors import InputError, NotEvidenceError
 from pinchpoint.queueing import OPEN_USERS, Solution, Users, is_open, solve
 from pinchpoint.store.read import StoredRun
 from pinchpoint.what_if.applied import Applied, apply, known_in
-from pinchpoint.what_if.cost import Prices, cost_of, cost_with, prices_of
 from pinchpoint.what_if.measured import Measured, model_of, take
 from pinchpoint.what_if.parts import Bound, Cores, Disk, Part
 from pinchpoint.what_if.prediction import Binding, Prediction, Throughput, Use
@@ -62,20 +61,19 @@ class Base:
     measured: Measured
 
 
-def predict(run: StoredRun, given: Sequence[str], prices: Prices | None = None) -> Prediction:
+def predict(run: StoredRun, given: Sequence[str]) -> Prediction:
     """What would be with other disks, cores, machines or loads.
 
     Args:
         run: a finished run.
         given: ``NAME=VALUE`` (``settings.py``); none: the run as the model sees it.
-        prices: of disks and machines; None: as the run's farm.yaml says.
 
     Raises:
         InputError: a setting cannot be, or was not measured in this run; a sentence for each.
         NotEvidenceError: the run says nothing about its farm.
     """
     base = read_base(run)
-    return predict_settings(base, read_settings(given, known_in(base.measured)), prices)
+    return predict_settings(base, read_settings(given, known_in(base.measured)))
 
 
 def read_base(run: StoredRun) -> Base:
@@ -98,16 +96,9 @@ def read_base(run: StoredRun) -> Base:
     return Base(run, case, case.stage.rows, measured)
 
 
-def predict_settings(
-    base: Base, settings: Sequence[Setting], prices: Prices | None = None, notes: Sequence[str] = ()
-) -> Prediction:
+def predict_settings(base: Base, settings: Sequence[Setting], notes: Sequence[str] = ()) -> Prediction:
     """The same with settings that were read already."""
-    found = predict_change(base, lambda measured: apply(measured, settings), notes)
-    prices = prices or prices_of(base.run.manifest)
-    if prices is None:
-        return found
-    manifest = base.run.manifest
-    return replace(found, cost_now=cost_of(manifest, prices), cost_then=cost_with(manifest, settings, prices))
+    return predict_change(base, lambda measured: apply(measured, settings), notes)
 
 
 def predict_change(base: Base, change: Change, notes: Sequence[str] = ()) -> Prediction:

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from pinchpoint.what_if.applied import Changed
-from pinchpoint.what_if.cost import Cost
 
 SCHEMA = "pinchpoint.what-if/1"
 
@@ -92,7 +91,6 @@ class Prediction:
         binds_then: what would limit.
         parts: of the farm, as far as they were measured.
         assumes: what must stay as it is, and what had to be assumed, in sentences.
-        cost_now, cost_then: of the farm per month, where prices were given.
         warnings: what a reader must know.
     """
 
@@ -103,8 +101,6 @@ class Prediction:
     binds_then: Binding
     parts: tuple[Use, ...]
     assumes: tuple[str, ...]
-    cost_now: Cost | None = None
-    cost_then: Cost | None = None
     warnings: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:

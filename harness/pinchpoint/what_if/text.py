@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from pinchpoint.base import units
 from pinchpoint.report.terminal import wrapped
-from pinchpoint.what_if.cost import UNIT_OF_COST, Cost, per_cost
 from pinchpoint.what_if.prediction import Binding, Prediction, Throughput, Use
 
 _NO_MORE = 0.0005
@@ -20,7 +19,6 @@ def prediction_text(found: Prediction) -> str:
     binds = [("Now", found.binds_now), *([] if as_is else [("Then", found.binds_then)])]
     blocks.append("\n".join(wrapped(binds_words(*one)) for one in binds))
     blocks.append("\n".join(_table(found.parts, as_is=as_is)))
-    blocks += [block for block in ("\n".join(_cost(found)),) if block]
     blocks.append("\n".join(["Assumed:", *(wrapped(one, "  - ") for one in found.assumes)]))
     if found.warnings:
         blocks.append("\n".join(["Warnings:", *(wrapped(one, "  ! ") for one in found.warnings)]))
@@ -87,25 +85,3 @@ def _table(parts: tuple[Use, ...], *, as_is: bool) -> Iterator[str]:
 
 def _used(ratio: float | None) -> str:
     return "cap not known" if ratio is None else units.percent(min(1.0, ratio))
-
-
-def _cost(found: Prediction) -> Iterator[str]:
-    pairs = (("Now", found.cost_now, "now_per_s"), ("Then", found.cost_then, "then_per_s"))
-    for when, cost, figure in pairs:
-        if cost is None:
-            continue
-        text = f"{when} the farm costs {cost_words(cost)}"
-        for one in found.scenarios:
-            each = per_cost(getattr(one, figure), cost)
-            if each is not None:
-                done = units.per_second(each * UNIT_OF_COST)
-                text += f"; {one.scenario}: {done} for {UNIT_OF_COST:g} {cost.currency} a month"
-        yield wrapped(f"{text}.")
-
-
-def cost_words(cost: Cost) -> str:
-    """``1,250 EUR a month``, and what has no price."""
-    text = f"{cost.per_month:,.2f} {cost.currency} a month"
-    if cost.unpriced:
-        text += f", without {', '.join(cost.unpriced)}: no price is given"
-    return text

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from harness.comparison.example import TIMES, alike
 from harness.comparison.test_judged import CRAWL, repeated
 
+from pinchpoint.base.errors import InputError
 from pinchpoint.comparison import Comparison, Sides, compare
-from pinchpoint.comparison.costs import costs_of
-from pinchpoint.cost import Cost, cost_of
+from pinchpoint.comparison.costs import cost_of, costs_of, per_cost, prices_of
+from pinchpoint.plan import load_farm
+from pinchpoint.plan.load import load_as
 from pinchpoint.plan.prices import Prices
 from pinchpoint.report.compared.report import gather
-from pinchpoint.report.compared.terminal import comparison_text
 from pinchpoint.report.compared.worth import NO_PRICES
-from pinchpoint.what_if.cost import cost_with
-from pinchpoint.what_if.settings import Setting
 
 PRICES: dict[str, Any] = {
     "currency": "EUR",
@@ -42,10 +42,6 @@ def row(done: Comparison, name: str = WORTH) -> dict[str, Any]:
     return dict(found)
 
 
-def words(done: Comparison) -> str:
-    return " ".join(comparison_text(done.to_json()).split())
-
-
 def test_a_farm_that_is_dearer_may_be_worth_it() -> None:
     """200 and 370 a month for 3.4/s and 15.2/s: 1.7/s and 4.11/s for a hundred, 2.42 times as much."""
     done = compare(priced(alike(), PRICES, DEARER), ["disks"])
@@ -56,9 +52,10 @@ def test_a_farm_that_is_dearer_may_be_worth_it() -> None:
     assert (worth["base"], worth["other"]) == (pytest.approx(1.7), pytest.approx(15.2 / 3.7))
     assert worth["ratio"] == pytest.approx(15.2 / 3.4 / 1.85)
     assert worth["per"] == "100 EUR a month"
-    said = words(done)
-    assert f"dev: 200.00 EUR a month; prod: 370.00 EUR a month (1.85 {TIMES})." in said
-    assert f"crawl for 100 EUR a month: 1.7/s → 4.11/s, 2.42 {TIMES}" in said
+    cells = gather(content).tables["cost"].cells()
+    assert cells[0][:3] == ["dev", "200.00 EUR", "1.7/s"]
+    assert cells[1][:3] == ["prod", "370.00 EUR", "4.11/s"]
+    assert cells[2][:3] == ["ratio", f"1.85 {TIMES}", f"2.42 {TIMES}"]
 
 
 def test_its_ratio_has_the_interval_of_the_throughput() -> None:
@@ -85,15 +82,14 @@ def test_a_side_without_prices_says_so() -> None:
     assert cells[0][:3] == ["dev", "not declared", "not known"]
     assert cells[1][:3] == ["prod", "200.00 EUR", "7.6/s"]
     assert cells[2][:3] == ["ratio", "no ratio", "no ratio"]
-    assert "dev: not declared; prod: 200.00 EUR a month." in words(done)
 
 
 def test_without_any_prices_nothing_is_invented() -> None:
     """One sentence with the remedy, no figure."""
     done = compare(priced(alike(), None, None), ["disks"])
     assert not [one for one in done.changes if one.about == "cost"]
-    assert " ".join(NO_PRICES.split()) in words(done)
-    assert gather(done.to_json()).tables["cost"].rows == []
+    table = gather(done.to_json()).tables["cost"]
+    assert (table.rows, table.empty) == ([], NO_PRICES)
 
 
 def test_what_has_no_price_is_named_and_then_nothing_is_divided() -> None:
@@ -105,7 +101,7 @@ def test_what_has_no_price_is_named_and_then_nothing_is_divided() -> None:
     assert cost["base"]["unpriced"] == ["app3", "web1"]
     assert cost["why"] == "of dev no price is given for app3 and web1"
     assert row(done)["base"] is None
-    assert "100.00 EUR a month, without app3 and web1: no price" in words(done)
+    assert "app3: no price, web1: no price" in str(gather(done.to_json()).tables["cost"].cells()[0])
 
 
 def test_two_currencies_have_no_ratio() -> None:
@@ -152,18 +148,77 @@ def test_a_host_that_only_a_collector_knows_is_paid_too() -> None:
     assert found.per_month == 70.0
 
 
-def test_another_disk_or_machine_has_not_the_price_of_the_one_that_was_there() -> None:
-    """A price of this very disk holds for no other that is set in its place, nor for more stripes of it."""
-    manifest = {
-        "farm": {"tiers": {"sql": {"hosts": {"sql1": {"machine": "azure/ds12", "disks": {"log": {}}}}}}}
+LIST = {
+    "currency": "EUR",
+    "disks": {"azure/p30": 120.0, "azure/p10": 20.0, "sql.data": 55.0},
+    "machines": {"azure/ds12": 300.0, "sql1": 250.0},
+}
+FARM = {
+    "sql": {
+        "hosts": {
+            "sql1": {
+                "machine": "azure/ds12",
+                "disks": {"log": {"profile": "azure/p30", "stripes": 2}, "data": {"limits": {"iops": 500}}},
+            }
+        }
+    },
+    "search": {"hosts": {"app3": {"disks": {}}}},
+}
+
+
+def test_every_disk_and_host_is_paid_once() -> None:
+    """Two striped disks cost twice; a disk without a type has a price of its own; what has none is said."""
+    cost = cost_of({"farm": {"tiers": FARM}}, Prices.from_json(LIST))
+    assert cost.per_month == 300 + 2 * 120 + 55
+    assert cost.unpriced == ("app3",)
+    assert not cost.whole
+    assert per_cost(100, cost) is None
+
+
+def test_a_host_of_several_tiers_is_paid_once() -> None:
+    """One machine is one machine."""
+    both: dict[str, dict[str, dict[str, dict[str, str]]]] = {
+        "sql": {"hosts": {"sql1": {}}},
+        "web": {"hosts": {"sql1": {}}},
     }
+    cost = cost_of({"farm": {"tiers": both}}, Prices.from_json(LIST))
+    assert cost.per_month == 250
+    assert per_cost(500, cost) == 2
 
-    def costs(name: str, what: Any, value: float | str) -> Cost:
-        target = name.removesuffix(".machine").removesuffix(".stripes")
-        given = Setting(name, target, what, value, str(value))
-        return cost_with(manifest, [given], Prices.from_json(PRICES))
 
-    assert cost_of(manifest, Prices.from_json(PRICES)).per_month == 80.0
-    assert costs("sql.log", "profile", "azure/p30").unpriced == ("sql.log (azure/p30)",)
-    assert costs("sql.log.stripes", "stripes", 2.0).unpriced == ("sql.log",)
-    assert costs("sql.machine", "machine", "azure/ds13").unpriced == ("sql1 (azure/ds13)",)
+def test_prices_in_farm_yaml_are_kept_with_the_farm(tmp_path: Path) -> None:
+    """They are part of the farm as used, so that a stored run knows them."""
+    text = (
+        "name: prod\nenvironment: test\nembedded: {tiers: [sql]}\n"
+        "prices: {currency: EUR, disks: {azure/p30: 122.5}, machines: {azure/ds12: 300}}\n"
+    )
+    path = tmp_path / "farm.yaml"
+    path.write_text(text)
+    farm = load_farm(path)
+    assert farm.prices is not None
+    assert prices_of({"farm": farm.to_json()}) == farm.prices
+    assert prices_of({"farm": {}}) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("currency: EUR\ndisks: {azure/p31: 5}\n", ('unknown disk "azure/p31"', "nearest: azure/p3")),
+        ("currency: EUR\ndisks: {p30: 5}\n", ('unknown disk "p30"',)),
+        ("currency: EUR\nmachines: {azure/ds99: 5}\n", ('unknown machine "azure/ds99"',)),
+        ("disks: {azure/p30: 5}\n", ("currency: missing", "such as EUR")),
+        ("currency: 5\n", ("currency: found the number 5",)),
+        ("currency: EUR\ndisks: {azure/p30: cheap}\n", ('the text "cheap"',)),
+        ("currency: EUR\ndisks: {azure/p30: -1}\n", ("the number -1", "or more")),
+        ("currency: EUR\ndiscs: {}\n", ("discs: unknown field", "nearest: disks")),
+    ],
+)
+def test_a_bad_price_is_a_sentence(text: str, words: tuple[str, ...], tmp_path: Path) -> None:
+    """File, line, field, what was found, what is allowed."""
+    path = tmp_path / "prices.yaml"
+    path.write_text(text)
+    with pytest.raises(InputError) as refused:
+        load_as(Prices, path)
+    assert str(refused.value).startswith(f"{path}:")
+    for word in words:
+        assert word in str(refused.value)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from harness.analysis.build import Build
 from harness.analysis.disks import Seconds
@@ -55,9 +54,3 @@ def cpu(busy: float, per_s: float, users: int, time_s: float, cores: int = 1, th
     build.closed("crawl", "full-crawl", users, think_s)
     build.operations("crawl", "document:sharepoint", per_s, time_s)
     return build.operations("crawl", "document:sharepoint/index", per_s, time_s).generator()
-
-
-def priced(build: Build, prices: Mapping[str, Any]) -> Build:
-    """The same farm with prices in its farm.yaml."""
-    build.manifest["farm"]["prices"] = dict(prices)
-    return build

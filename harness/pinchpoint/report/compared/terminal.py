@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from pinchpoint.report.compared.report import ComparisonReport, gather
-from pinchpoint.report.compared.worth import cost_sentences
 from pinchpoint.report.terminal import wrapped
 
 BY: Mapping[str, str] = {
@@ -19,8 +18,8 @@ BY: Mapping[str, str] = {
 def comparison_text(content: Mapping[str, Any]) -> str:
     """What a comparison found, wrapped at 88 columns; ``content`` is comparison.json's.
 
-    In this order: the answer, what else differs, in what the work differs, the figures that were judged, what
-    both sides cost, warnings. All other figures are in the report. The last line has no line end.
+    In this order: the answer, what else differs, in what the work differs, the figures that were judged,
+    warnings. All other figures are in the report. The last line has no line end.
     """
     report = gather(content)
     blocks = [f"{report.claim_words}.", wrapped(str(content["summary"]))]
@@ -33,8 +32,6 @@ def comparison_text(content: Mapping[str, Any]) -> str:
         lines = [wrapped(f"{row['about']} {row['name']}: {row['unlike']}", "  - ") for row in unlike]
         blocks.append("\n".join(["Not the same work:", *lines]))
     blocks += [_judged(report)] if report.tables["judged"].rows else []
-    costs = [wrapped(each, "  - ") for each in cost_sentences(content)]
-    blocks.append("\n".join(["Cost:", *costs]))
     if content["warnings"]:
         lines = [wrapped(str(warning), "  ! ") for warning in content["warnings"]]
         blocks.append("\n".join(["Warnings:", *lines]))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pinchpoint.base import units, wording
+from pinchpoint.base import units
 from pinchpoint.report.compared.tables import RATIO, SIDE, Figure
 from pinchpoint.report.tables import Column, Row, Table, number
 
@@ -130,33 +130,3 @@ def _items(side: Mapping[str, Any]) -> str:
         f"{one['name']}: no price" if one["per_month"] is None else f"{one['name']} {one['per_month']:,.2f}"
         for one in side["items"]
     )
-
-
-def cost_sentences(content: Row) -> tuple[str, ...]:
-    """What both sides cost and what that buys, for a terminal; one sentence where nothing is declared."""
-    found = content["cost"]
-    if not (found["base"] or found["other"]):
-        return (NO_PRICES,)
-    said = []
-    for name in ("base", "other"):
-        side, label = found[name], content[name]["label"]
-        if side is None:
-            said.append(f"{label}: {NOT_DECLARED}")
-        else:
-            without = f", without {wording.listed(side['unpriced'])}: no price" if side["unpriced"] else ""
-            said.append(f"{label}: {money(side['per_month'], side['currency'])} a month{without}")
-    ratio = f" ({units.times(found['ratio'])})" if found["ratio"] else ""
-    return (f"{'; '.join(said)}{ratio}.", *_worth(content))
-
-
-def _worth(content: Row) -> Iterator[str]:
-    for row in content["changes"]:
-        if row["about"] == "cost":
-            each = " → ".join(
-                NOT_KNOWN if row[side] is None else units.per_second(row[side]) for side in ("base", "other")
-            )
-            if row["ratio"] is None:
-                yield f"{row['scenario']} for {row['per']}: {each}; no ratio: {row['why']}"
-                continue
-            ends = f", 95 % interval {units.interval(row['ci95'])}" if row["ci95"] else ""
-            yield f"{row['scenario']} for {row['per']}: {each}, {units.times(row['ratio'])}{ends}"
