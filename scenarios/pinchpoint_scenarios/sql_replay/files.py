@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import csv
-import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,10 +20,10 @@ _LONGEST_FIELD = 2**28
 _HEAD = 4096
 
 PGLOG, PGLOG_JSON = "a PostgreSQL log as CSV", "a PostgreSQL log as JSON"
-XE_XML, XE_CSV = "Extended Events as XML", "Extended Events as CSV"
+XE_CSV = "Extended Events as CSV"
 SLOW_LOG = "an export of mysql.slow_log"
 _SLOW_LOG_COLUMNS = {"start_time", "query_time", "thread_id", "db", "sql_text"}
-_RULER = re.compile(r"[\s-]+")
+_XEL = "Management Studio exports the events of a .xel file as CSV"
 
 
 @contextmanager
@@ -47,7 +46,7 @@ def opened(path: Path, *, errors: str = "strict", newline: str = "") -> Iterator
     except UnicodeDecodeError as error:
         raise ScenarioError(
             f"{path}: no text in UTF-8 or UTF-16 (byte {error.start}: {error.reason}); allowed: a log, or "
-            "events that were exported: a binary .xel file is read by sys.fn_xe_file_target_read_file"
+            f"events that were exported: {_XEL}"
         ) from error
     except OSError as error:
         raise ScenarioError(f"{path}: cannot be read ({error.strerror}); check the path") from error
@@ -69,16 +68,13 @@ def kind_of(path: Path) -> str:
     with opened(path, errors="replace") as file:
         head = file.read(_HEAD)
     if "\0" in head:
-        raise ScenarioError(
-            f"{path}: a binary file; allowed: a log, or events that were exported: a .xel file is read by "
-            "sys.fn_xe_file_target_read_file"
-        )
+        raise ScenarioError(f"{path}: a binary file; allowed: a log, or events that were exported: {_XEL}")
     if head.startswith("{"):
         return PGLOG_JSON
-    first, _, rest = head.lstrip().partition("\n")
+    first = head.lstrip().partition("\n")[0]
     columns = {each.strip(' "\r').lower() for each in first.split(delimiter_of(first))}
-    if first.startswith("<") or ("event_data" in columns and _RULER.match(rest) and "<event" in rest):
-        return XE_XML
+    if first.startswith("<") or "event_data" in columns:
+        raise ScenarioError(f"{path}: Extended Events as XML; allowed: as CSV: {_XEL}")
     if columns >= _SLOW_LOG_COLUMNS:
         return SLOW_LOG
-    return XE_CSV if "event_data" in columns or {"name", "timestamp"} <= columns else PGLOG
+    return XE_CSV if {"name", "timestamp"} <= columns else PGLOG

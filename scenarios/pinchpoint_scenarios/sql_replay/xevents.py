@@ -5,17 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 
 from ..databases.odbc.address import MSSQL
 from ..sql_script.copies.leaving import leaves
 from .captured import Entry
-from .files import XE_CSV, opened
+from .files import opened
 from .rpc import Handles, handed_over, resets
 from .xe_csv import csv_events
 from .xe_event import BEGIN, COMMIT, LOGOUT, MANAGED, PARTS, WHOLE, Event, entry_of
-from .xe_xml import chunks, xml_events
 
 _LITERAL = re.compile(r"'(?:[^']|'')*'")
 _VARIABLE = re.compile(r"(?<![@\w])@\w")
@@ -24,14 +23,21 @@ _TEMPORARY = re.compile(r"(?i)\b(?:create\s+table|into)\s+\[?#")
 _OWN_TRANSACTION = re.compile(r"(?i)\b(?:begin\s+tran|commit|rollback|implicit_transactions)")
 
 
-def read_events(path: Path, kind: str) -> Iterator[Event]:
-    """Every event of a file, as it is read. Raises ``ScenarioError`` naming file and line of what is none."""
-    with opened(path) as file:
-        yield from csv_events(file, path) if kind == XE_CSV else xml_events(chunks(file), str(path))
-
-
-def entries_of(events: Iterable[Event]) -> list[Entry]:
+def read_events(paths: Sequence[Path]) -> Iterator[Entry]:
     """The statements of a capture's events, each session's in the order in which they ended.
+
+    Raises ``ScenarioError`` naming file and line of what is no event.
+    """
+    yield from _entries_of(chain.from_iterable(map(_events, paths)))
+
+
+def _events(path: Path) -> Iterator[Event]:
+    with opened(path) as file:
+        yield from csv_events(file, path)
+
+
+def _entries_of(events: Iterable[Event]) -> list[Entry]:
+    """The statements of events.
 
     Where batches and calls were captured, single statements are parts of those, and left alone; where they
     were not, each is one by itself.

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from mariadbserver import MariaDb
-from scenarios.sql_replay.exported import Happened, exported_csv, rows_as_csv, xml
+from scenarios.sql_replay.exported import Happened, exported_csv
 from scenarios.sql_script.helpers import written
 from scenarios.sql_servers.copied import Copied, copied
 from scenarios.sql_servers.targets import Maria, Target
@@ -58,11 +58,10 @@ def application() -> list[Happened]:
     return found
 
 
-def captured(folder: Path, events: list[Happened], *, as_csv: bool = False) -> Path:
+def captured(folder: Path, events: list[Happened]) -> Path:
     """An export of them; in any order, as buffers are written."""
-    path = folder / ("events.csv" if as_csv else "events.xml")
-    content = exported_csv(events[::-1]) if as_csv else "\n".join(map(xml, events[::-1]))
-    path.write_text(content, encoding="utf-16")
+    path = folder / "events.csv"
+    path.write_text(exported_csv(events[::-1]), encoding="utf-16")
     return path
 
 
@@ -85,12 +84,9 @@ def replayed(
     return recorder, account, took_s
 
 
-@pytest.mark.parametrize("as_csv", [False, True])
-def test_an_export_is_replayed_with_its_sessions_and_pauses(
-    copy: Copied, tmp_path: Path, as_csv: bool
-) -> None:
+def test_an_export_is_replayed_with_its_sessions_and_pauses(copy: Copied, tmp_path: Path) -> None:
     """Row by row; executed is all there was; sessions keep their pauses, and speed divides them."""
-    capture = captured(tmp_path, application(), as_csv=as_csv)
+    capture = captured(tmp_path, application())
     length_s = max(session.ends_s for session in sessions_of(read_capture([capture])))
     recorder, account, took_s = replayed(copy, capture)
     counts = recorder.counts()
@@ -224,7 +220,7 @@ def test_what_mariadb_wrote_down_itself_is_replayed(logging_maria: Maria, tmp_pa
 def test_a_run_of_scripts_and_of_an_export_by_odbc(maria: Maria, tmp_path: Path) -> None:
     """Users of load generators, each in a thread: each ok is there, and the capture's account is whole."""
     with copied(maria) as copy:
-        (tmp_path / "events.csv").write_text(rows_as_csv(application()))
+        (tmp_path / "events.csv").write_text(exported_csv(application()))
         written(tmp_path, transfer=TRANSFER.format(begin=copy.begin))
         load = {"model": "closed", "users": USERS}
         again = {"use": "sql-replay", "load": load, "params": {"capture": "events.csv", "speed": 2}}
