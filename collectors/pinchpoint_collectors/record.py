@@ -81,8 +81,8 @@ class Incident(NamedTuple):
 
     Attributes:
         event: ``gap`` (``from`` and ``to`` in ISO UTC, ``missed`` readings, ``interval_s``, ``why``),
-            ``gap_filled`` (``from``, ``to``, ``by``: whose recording), ``clock_offset`` (``offset_s``,
-            ``error_s``; told when it is more than a second), ``partial_answer`` (``why``).
+            ``clock_offset`` (``offset_s``, ``error_s``; told when it is more than a second),
+            ``partial_answer`` (``why``).
         fields: JSON-ready; the sampler adds ``kind`` and ``hosts``.
     """
 

@@ -6,17 +6,15 @@ A small shell loop runs there while we are connected (``linux_over_ssh/loop.sh``
 
 from __future__ import annotations
 
-import re
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pinchpoint_collectors.errors import CollectorError, OptionError
+from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.linux_over_ssh.connection import CONNECT_S, Connection
 from pinchpoint_collectors.linux_over_ssh.frame import Frame
-from pinchpoint_collectors.linux_over_ssh.history import History
 from pinchpoint_collectors.linux_over_ssh.host import FILES, Host
 from pinchpoint_collectors.linux_over_ssh.script import script
 from pinchpoint_collectors.linux_over_ssh.session import Session
@@ -47,12 +45,12 @@ class SshKind:
 
     Its options there: those of an ``Address``; ``interval`` (``200ms``: how often the host reads itself, by
     default 1s); ``process`` (a name or a list of names: which processes are the tier's, where the host runs
-    more); ``sysstat`` (the folder of sysstat's files on the host, where that is not the usual one).
+    more).
     """
 
     name = "ssh"
-    options = ssh.OPTIONS | {"interval", "process", "sysstat"}
-    public = ssh.PUBLIC | {"interval", "process", "sysstat"}
+    options = ssh.OPTIONS | {"interval", "process"}
+    public = ssh.PUBLIC | {"interval", "process"}
 
     def machine(self, watch: Watch) -> str:
         """Watches of one address are about one machine."""
@@ -62,7 +60,6 @@ class SshKind:
         """See ``record.Choosy``."""
         Address.of(watch.options)
         interval_s(watch.options, _SHORTEST_S, _LONGEST_S)
-        _records(watch.options)
         process_names(watch, self.name)
 
     def connect(self, watches: Sequence[Watch]) -> Collector:
@@ -74,14 +71,13 @@ class SshKind:
                 f"{where}: runs on Linux and macOS; run Pinchpoint there, or watch this host by `kind: agent`"
             )
         each_once(watches, self.name)
-        say_the_same(watches, ("interval", "sysstat"), where)
+        say_the_same(watches, ("interval",), where)
         try:
             address = Address.of(first.options)
             every_s = interval_s(first.options, _SHORTEST_S, _LONGEST_S)
-            records = _records(first.options)
         except CollectorError as error:
             raise CollectorError(f"{where}: {error}") from error
-        return SshCollector(watches, address, every_s, records)
+        return SshCollector(watches, address, every_s)
 
 
 class SshCollector:
@@ -91,7 +87,6 @@ class SshCollector:
         watches: what is watched, all on this machine.
         address: where it is.
         interval_s: seconds between two readings there.
-        records: where sysstat keeps its files there; None: the usual places.
         silence_s: the host ends by itself when it has not been asked for so long.
 
     Raises:
@@ -103,7 +98,6 @@ class SshCollector:
         watches: Sequence[Watch],
         address: Address,
         interval_s: float = 1.0,
-        records: str | None = None,
         silence_s: float = _SILENCE_S,
     ) -> None:
         self._hosts = tuple(watch.host for watch in watches)
@@ -112,9 +106,8 @@ class SshCollector:
         places = sorted({place for watch in watches for place in watch.disks.values() if place[0] == "/"})
         watches = [_named(watch) for watch in watches]
         wanted = any(watch.processes is not None for watch in watches)
-        text = script(interval_s, silence_s, FILES, places, records, processes=wanted)
+        text = script(interval_s, silence_s, FILES, places, processes=wanted)
         self._connection = Connection(address, text, watches)
-        self._history = History()
         self._incidents: list[Incident] = []
         self._session: Session | None = None
         self._is_first_reading = True
@@ -150,9 +143,7 @@ class SshCollector:
         session.wait(until_s, lambda: bool(session.frames) and session.stamps.known)
         samples = self._taken(session, host)
         session.wait(until_s, lambda: session.answered)
-        filled, told = self._history.go_on(session, host.wanted, now_s)
-        self._incidents += told
-        return [*samples, *host.tiers.go_on(session), *filled, *self._own(session)]
+        return [*samples, *host.tiers.go_on(session), *self._own(session)]
 
     def incidents(self) -> Sequence[Incident]:
         """See ``record.Telling``."""
@@ -179,7 +170,6 @@ class SshCollector:
         self._session = session
         self._is_first_reading = True
         self._cost = Cost()
-        self._history.unplug()
         if not host.fractions and self._interval_s < 1:
             self._incidents.append(
                 Incident(
@@ -199,22 +189,17 @@ class SshCollector:
             samples = host.samples(session.frames.popleft())
             # After a gap the first reading covers no time: it would stand for an instant among seconds.
             found += () if self._is_first_reading and self._last_ns is not None else samples
-            self._note_gap(samples[0].time_ns, host)
+            self._note_gap(samples[0].time_ns)
         return found
 
-    def _note_gap(self, time_ns: int, host: Host) -> None:
+    def _note_gap(self, time_ns: int) -> None:
         """Tell the gap there is before the reading of that time."""
         before_ns, self._last_ns = self._last_ns, time_ns
         is_first, self._is_first_reading = self._is_first_reading, False
         if before_ns is None:
             return
         if is_first:
-            asked = (
-                "sysstat there is asked for it" if host.sysstat else "nothing there has kept it (no sysstat)"
-            )
-            self._tell_gap(before_ns, time_ns, f"{self._connection.why}; {asked}")
-            if host.sysstat:
-                self._history.missed(before_ns, time_ns, time.monotonic())
+            self._tell_gap(before_ns, time_ns, self._connection.why)
         elif time_ns - before_ns > _GAP_INTERVALS * self._interval_s * _NS:
             why = f"{self._address}: it was too busy to read itself in time; what was read covers all of it"
             self._tell_gap(before_ns, time_ns, why)
@@ -246,11 +231,3 @@ def _named(watch: Watch) -> Watch:
     """With the processes that farm.yaml names, or none: who listens here is nothing to another machine."""
     names = process_names(watch, "ssh")
     return replace(watch, processes=Processes(names=names) if names else None)
-
-
-def _records(options: Mapping[str, Any]) -> str | None:
-    given = options.get("sysstat")
-    if given is not None and not (isinstance(given, str) and re.fullmatch(r"/\S*", given)):
-        said = f"found {given!r}; allowed: the absolute path of a folder, without spaces"
-        raise OptionError("sysstat", said)
-    return given

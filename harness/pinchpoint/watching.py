@@ -46,16 +46,14 @@ class Watching:
                     self._of(sample.host, sample.instance.partition("/")[0], sample)
 
     def event(self, event: str, fields: Mapping[str, Any]) -> None:
-        """Take what a sampler tells; what is no gap, or no word on one, is left out."""
-        if event not in ("gap", "gap_filled", "gap_not_filled") or "from" not in fields:
+        """Take what a sampler tells; what is no gap is left out."""
+        if event != "gap" or "from" not in fields:
             return
         told = {key: value for key, value in fields.items() if key not in ("kind", "hosts")}
         with self._guard:
             for host in fields["hosts"]:
                 seen = self._seen.setdefault((host, fields["kind"]), _Seen())
-                if event != "gap":
-                    _answer(seen, event, told)
-                elif len(seen.gaps) < _GAPS:
+                if len(seen.gaps) < _GAPS:
                     seen.gaps.append(told)
                 else:
                     seen.more_gaps += 1
@@ -111,13 +109,6 @@ class Watching:
             seen.offset_s, seen.offset_changes_s = value, (min(low, value), max(high, value))
         elif name == "clock_error_s":
             seen.error_s = max(seen.error_s or 0.0, value)
-
-
-def _answer(seen: _Seen, event: str, told: Mapping[str, Any]) -> None:
-    """What came of asking for a gap, beside the gap itself."""
-    for gap in seen.gaps:
-        if gap["from"] == told["from"]:
-            gap["filled"] = dict(told) if event == "gap_filled" else {"by": None, "why": told["why"]}
 
 
 def _came_to(seen: _Seen | None) -> dict[str, Any]:

@@ -88,7 +88,6 @@ class Hello:
         missing: of the files that are read over and over those it does not give -> why.
         fractions: whether its sleep knows fractions of a second.
         nanoseconds: whether readings are stamped to the nanosecond; else to 10 ms.
-        sysstat: whether ``sadf`` is there.
         page_bytes: a page of its memory.
         ticks_per_s: its clock ticks, which CPU time is counted in.
     """
@@ -97,7 +96,6 @@ class Hello:
     missing: Mapping[str, str]
     fractions: bool
     nanoseconds: bool
-    sysstat: bool
     page_bytes: int
     ticks_per_s: int
 
@@ -140,7 +138,6 @@ def parse(text: str) -> Hello:
             missing,
             told["fractions"] == "yes",
             told["nanoseconds"] == "yes",
-            told["sysstat"] == "yes",
             int(told["page_bytes"]),
             int(told["ticks_per_s"]),
         )

@@ -13,7 +13,6 @@ from pinchpoint_collectors.linux.inventory import interfaces, machine_facts, mac
 from pinchpoint_collectors.linux.sources import machine_sources
 from pinchpoint_collectors.linux_over_ssh.frame import Frame, Section, Timeline
 from pinchpoint_collectors.linux_over_ssh.hello import Hello
-from pinchpoint_collectors.linux_over_ssh.history import Wanted
 from pinchpoint_collectors.linux_over_ssh.tier import TiersThere
 from pinchpoint_collectors.proc import mountinfo, process
 from pinchpoint_collectors.proc.process import Process
@@ -64,20 +63,6 @@ class Host:
     def fractions(self) -> bool:
         """Whether it can read itself more often than once a second."""
         return self._hello.fractions
-
-    @property
-    def sysstat(self) -> bool:
-        """Whether it may have records of its own."""
-        return self._hello.sysstat
-
-    @property
-    def wanted(self) -> Wanted:
-        """What its own records are of use for."""
-        hosts = tuple(watch.host for watch in self._watches)
-        files = self._hello.files
-        # sysstat reads the same lines, and adds none up.
-        devices = [device for device, lines in self._counted.items() if lines == [device]]
-        return Wanted(hosts, usable_cores(files), devices, tuple(self._speeds), files)
 
     def samples(self, frame: Frame) -> list[Sample]:
         """What a reading says, since the one before; of the first only what needs no difference.

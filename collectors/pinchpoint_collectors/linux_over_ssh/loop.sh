@@ -1,7 +1,6 @@
 # Pinchpoint watches this machine: /proc and /sys as text, until the connection that asked for it ends. Writes no
 # file. Before this text stand: interval (ns), silence (s without a question after which it ends), files (to be
-# sent over and over), processes (yes: all of them as well), places (paths whose disk is wanted), records (where
-# sysstat keeps its files, or nothing).
+# sent over and over), processes (yes: all of them as well), places (paths whose disk is wanted).
 LC_ALL=C
 PATH=$PATH:/bin:/usr/bin:/sbin:/usr/sbin
 export LC_ALL PATH
@@ -40,7 +39,6 @@ hello() {
   echo "nanoseconds $nanoseconds"
   echo "page_bytes $(getconf PAGESIZE 2>/dev/null || echo 4096)"
   echo "ticks_per_s $(getconf CLK_TCK 2>/dev/null || echo 100)"
-  if command -v sadf >/dev/null 2>&1; then echo "sysstat yes"; else echo "sysstat no"; fi
   for file in $files; do
     why=$(cat "$file" 2>&1 >/dev/null) || echo "missing $file ${why##*: }"
   done
@@ -106,29 +104,12 @@ watchdog() {
   kill 0
 }
 
-# What sysstat has of the days and times (UTC seconds) from $1 to $2. It begins its files at the host's midnight, so
-# it is asked in the host's time; the first line tells how far that is from UTC, at either end.
-recorded() {
-  echo "zone $(date -d "@$1" +%z) $(date -d "@$2" +%z)"
-  for day in $(for at in "$1" "$2"; do date -d "@$at" +%d; done | sort -u); do
-    from=00:00:00 to=23:59:59
-    [ "$day" = "$(date -d "@$1" +%d)" ] && from=$(date -d "@$1" +%H:%M:%S)
-    [ "$day" = "$(date -d "@$2" +%d)" ] && to=$(date -d "@$2" +%H:%M:%S)
-    for folder in $records /var/log/sysstat /var/log/sa; do
-      [ -r "$folder/sa$day" ] || continue
-      sadf -j -T -s "$from" -e "$to" "$folder/sa$day" -- -u -P ALL -q -r -W -d -n DEV,EDEV | tr -d '\n\t'
-      echo
-      break
-    done
-  done
-}
-
 hello
 trap '' USR1
 readings </dev/null &
 watchdog </dev/null >/dev/null 2>&1 &
 dog=$!
-while read -r what number from to; do
+while read -r what number patterns; do
   case $what in
     t)
       look
@@ -136,11 +117,7 @@ while read -r what number from to; do
       kill -USR1 $dog
       ;;
     f) # the files that the rest of the line names; with a second one, grep says whose line it is
-      grep -s '' /dev/null $from $to | sed "s|^|#h $number |" >&2
-      echo "#H $number" >&2
-      ;;
-    h)
-      recorded "$from" "$to" 2>&1 | sed "s|^|#h $number |" >&2
+      grep -s '' /dev/null $patterns | sed "s|^|#h $number |" >&2
       echo "#H $number" >&2
       ;;
   esac

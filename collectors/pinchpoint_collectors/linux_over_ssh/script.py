@@ -28,7 +28,6 @@ def script(
     silence_s: float,
     files: Collection[str],
     places: Collection[str],
-    records: str | None,
     *,
     processes: bool,
 ) -> str:
@@ -39,7 +38,6 @@ def script(
         silence_s: after so long without a question of ours the host ends it all.
         files: what is read over and over.
         places: paths whose disk is wanted.
-        records: the folder of sysstat's files; None: the usual ones.
         processes: whether every process is read, too.
     """
     given = {
@@ -48,7 +46,6 @@ def script(
         "files": " ".join(files),
         "processes": "yes" if processes else "no",
         "places": "".join(f"{place}\n" for place in places),
-        "records": records or "",
     }
     lines = [f"{name}={shlex.quote(value)}\n" for name, value in given.items()]
     return f"{''.join(lines)}{_LOOP}{END}\n"

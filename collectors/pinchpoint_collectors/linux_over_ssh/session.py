@@ -35,7 +35,7 @@ class Session(SshSession):
         self.hello: Hello | None = None
         self.frames: deque[Frame] = deque()
         self.answers: dict[int, list[str]] = {}
-        """What it said of its records or files, line by line, by the question's number; whole ones only."""
+        """What it said of its files, line by line, by the question's number; whole ones only."""
         self.stamps = HostClock()
         """The clock that readings are stamped with."""
         self._seconds = HostClock()
@@ -46,12 +46,6 @@ class Session(SshSession):
     def ask_time(self) -> None:
         """Ask for the host's time; the answer goes to its clock. It also keeps the other end alive."""
         self._link.write(f"t {self._next_question()}\n")
-
-    def ask_records(self, from_s: int, to_s: int) -> int:
-        """Ask for what the host recorded by itself between two times of its clock; the question's number."""
-        self._number += 1
-        self._link.write(f"h {self._number} {from_s} {to_s}\n")
-        return self._number
 
     def ask_files(self, patterns: Sequence[str]) -> int:
         """Ask for files as they are now, each a pattern of the shell; the question's number.

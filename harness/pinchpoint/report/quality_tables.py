@@ -132,14 +132,13 @@ def _spread_s(told: Row) -> float | None:
 
 
 def blind(run: StoredRun) -> Table:
-    """What was not seen, and when; a gap that was filled afterwards says by what."""
+    """What was not seen, and when."""
     rows = [
         {
             "host": host,
             "kind": kind,
             **{key: gap.get(key) for key in ("from", "to", "missed", "why")},
             "lasted_s": seconds_of(gap["to"]) - seconds_of(gap["from"]),
-            "filled": _filled(gap.get("filled")),
         }
         for host, kinds in (run.manifest.get("data_quality") or {}).items()
         for kind, told in kinds.items()
@@ -156,20 +155,11 @@ def blind(run: StoredRun) -> Table:
             duration("lasted_s", "for"),
             number("missed", "readings missed"),
             Column("why", "why"),
-            Column("filled", "filled afterwards", absent="no"),
         ),
         rows,
         note="Nothing is made up for it: where nobody looked, there are no samples.",
         empty="",
     )
-
-
-def _filled(found: Row | None) -> str | None:
-    if not found:
-        return None
-    if not found.get("by"):
-        return f"no: {found.get('why')}"
-    return f"by {found['by']}, {found['readings']} readings of {units.seconds(found['interval_s'])}"
 
 
 _QUIET = frozenset({"phase", "prepare", "load_begun", "step", "steps_ended", "warmed_up"})

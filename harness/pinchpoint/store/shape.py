@@ -258,7 +258,6 @@ class Gap(Form):
     to: Time
     missed: Count | None = None
     why: str | None = None
-    filled: Any = None
 
 
 class Quality(Form):

@@ -75,7 +75,7 @@ _PLACES = (
 )
 
 
-def hello(*more: str, fractions: str = "yes", nanoseconds: str = "yes", sysstat: str = "no") -> str:
+def hello(*more: str, fractions: str = "yes", nanoseconds: str = "yes") -> str:
     """The text, with lines of a test's own."""
     lines = [
         "Welcome to sql1. Authorised use only.",
@@ -84,7 +84,6 @@ def hello(*more: str, fractions: str = "yes", nanoseconds: str = "yes", sysstat:
         f"nanoseconds {nanoseconds}",
         "page_bytes 4096",
         "ticks_per_s 100",
-        f"sysstat {sysstat}",
         *_FACTS.splitlines(),
     ]
     for name, (number, files) in _DISKS.items():

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import shutil
-import subprocess
 import time
 from collections.abc import Iterator
 from datetime import datetime
-from pathlib import Path
 
 import pytest
 from sshd_hosts import SshdHost, sshd_hosts
-from support import missing
 
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import Incident, Sample, Watch
@@ -33,10 +29,10 @@ def hosts() -> Iterator[list[SshdHost]]:
 class Watched:
     """A collector read once a second, as a sampler reads it, and all that came of it."""
 
-    def __init__(self, host: SshdHost, records: str | None = None) -> None:
+    def __init__(self, host: SshdHost) -> None:
         options = host.options()
         watch = Watch("sql1", "sql", options=options)
-        self.collector = SshCollector([watch], Address.of(options), 1.0, records, SILENCE_S)
+        self.collector = SshCollector([watch], Address.of(options), 1.0, SILENCE_S)
         self.samples: list[Sample] = []
         self.incidents: list[Incident] = []
         self.failures: list[str] = []
@@ -127,7 +123,6 @@ def test_a_cut_link_marks_its_gap_and_leaves_nothing_on_the_host(
     assert [at for at in watched.times() if begins_s + 0.1 < at < ends_s - 0.1] == [], "made up"
     assert watched.times()[-1] > ends_s
     assert gap.fields["missed"] >= 3
-    assert "no sysstat" in gap.fields["why"] or "sysstat there is asked" in gap.fields["why"]
     measured = [each for each in watched.samples if not each.metric.startswith("collector.")]
     assert all(each.interval_s < 3 for each in measured), "a mean over the gap"
 
@@ -148,34 +143,3 @@ def test_other_hosts_go_on(hosts: list[SshdHost]) -> None:
         hosts[0].mend()
         for one in (first, second):
             one.collector.close()
-
-
-@pytest.mark.slow  # the host's records are written, and asked for, every few seconds
-def test_sysstat_on_the_host_fills_the_gap(hosts: list[SshdHost], tmp_path: Path) -> None:
-    """Sadc goes on recording there: its records of the gap are fetched by sadf, and said as such."""
-    sadc = shutil.which("sadc", path="/usr/lib/sysstat:/usr/lib64/sa:/usr/lib/sa")
-    if sadc is None or shutil.which("sadf") is None:
-        missing("sadc and sadf are missing (Debian: sysstat)")
-    file = tmp_path / f"sa{time.strftime('%d')}"
-    recorder = subprocess.Popen([sadc, "-S", "ALL", "1", str(file)], stdout=subprocess.DEVNULL)
-    watched = Watched(hosts[0], str(tmp_path))
-    try:
-        watched.look(3)
-        hosts[0].cut()
-        watched.look(SILENCE_S + 4)
-        hosts[0].mend()
-        gap = watched.look_until("gap", 30)
-        filled = watched.look_until("gap_filled", 60)
-    finally:
-        recorder.kill()
-        recorder.wait()
-        hosts[0].mend()
-        watched.collector.close()
-    assert "sysstat there is asked for it" in gap.fields["why"]
-    assert filled.fields["by"] == "sysstat"
-    assert filled.fields["readings"] >= 4
-    begins_s, ends_s = span_s(gap)
-    inside = [at for at in watched.times() if begins_s + 0.1 < at < ends_s - 0.1]
-    assert len(inside) >= 3
-    steps = [b - a for a, b in itertools.pairwise(inside)]
-    assert all(0.9 < step < 2.1 for step in steps)

@@ -122,7 +122,7 @@ def test_facts_of_disks_and_roles() -> None:
 
 
 def test_a_disk_that_is_not_counted_there_is_not_measured() -> None:
-    """The host said so with its first words: no zeros are sent, also none of sysstat's; the rest goes on."""
+    """The host said so with its first words: no zeros are sent; the rest goes on."""
     others = [f"missing {path} not wanted" for path in FILES if path != "/proc/diskstats"]
     watch = Watch("sql1", "sql", {"data": "sdb"})
     clock = HostClock()
@@ -135,7 +135,6 @@ def test_a_disk_that_is_not_counted_there_is_not_measured() -> None:
         samples = host.samples(Frame(now_ns, (*sections, Section(now_ns, ""))))
     assert "sda" in {each.instance for each in samples}
     assert "sdb" not in {each.instance for each in samples}
-    assert "sdb" not in host.wanted.devices
     (missing,) = (each for each in host.facts(watch)["not_measured"] if each["instance"] == "sdb")
     assert missing["metric"] == "disk.*"
     assert missing["remedy"] == "run there as root: echo 1 > /sys/block/sdb/queue/iostats"
@@ -143,7 +142,7 @@ def test_a_disk_that_is_not_counted_there_is_not_measured() -> None:
 
 def test_the_host_is_asked_what_its_kernel_counts() -> None:
     """The script itself, in a shell of this machine: of every disk, and whether the kernel's threads show."""
-    text = script(1.0, 40.0, ("/proc/stat",), (), None, processes=False)
+    text = script(1.0, 40.0, ("/proc/stat",), (), processes=False)
     found = parse(answered(text).stdout.partition("\n#e\n")[0]).files
     files = [file for pattern in ("*/queue/iostats", "*/stat") for file in Path("/sys/block").glob(pattern)]
     assert [str(file) for file in files if found.fact(str(file)) is None] == []
@@ -160,9 +159,9 @@ def test_a_file_that_is_missing_is_not_measured_with_its_remedy() -> None:
 
 
 def test_what_the_host_can_do() -> None:
-    """Whole seconds in sleep, steps of 10 ms in the clock, sysstat."""
-    found = parse(hello(fractions="no", nanoseconds="no", sysstat="yes"))
-    assert (found.fractions, found.nanoseconds, found.sysstat) == (False, False, True)
+    """Whole seconds in sleep, steps of 10 ms in the clock."""
+    found = parse(hello(fractions="no", nanoseconds="no"))
+    assert (found.fractions, found.nanoseconds) == (False, False)
 
 
 @pytest.mark.parametrize("said", ["", "Last login: Mon", "#pinchpoint\nfractions yes"])
