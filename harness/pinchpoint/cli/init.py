@@ -142,9 +142,9 @@ def _spread(args: list[str]) -> Iterator[str]:
     metavar="SOURCE...",
     multiple=True,
     help="Fit plan.yaml to production. Two CSV exports each of pg_stat_statements, _database, _io, _wal, "
-    "dm_io_virtual_file_stats, dm_os_wait_stats; one of the Query Store. Two of INFO all (Valkey, Redis), "
-    "serverStatus (MongoDB), nodetool tablestats; runs with samples of a store. Recordings of perfmon, sadf, "
-    "iostat, node_exporter. Servers to watch: postgresql://, valkey://, mongodb://.",
+    "dm_io_virtual_file_stats, dm_os_wait_stats; one of the Query Store. Two of INFO all (Valkey, Redis); "
+    "runs with samples of a store (also Cassandra, MongoDB). Recordings of perfmon, sadf, iostat, "
+    "node_exporter. Servers to watch: postgresql://, valkey://, mongodb://.",
 )
 @click.option("--over", metavar="DURATION", help=f"How long a server is watched. [default: {_WATCH}]")
 @click.option(

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import tzinfo
 from pathlib import Path
-from typing import Any
 
 from pinchpoint.base.errors import InputError
 from pinchpoint.base.redact import redacted_text, redacted_word, remember_url
@@ -19,12 +18,10 @@ from pinchpoint.fit.planfile import plan_text
 from pinchpoint.fit.production import Production, production
 from pinchpoint.fit.recording import recorded
 from pinchpoint.fit.snapshots import Snapshot, changes, read_csv
-from pinchpoint.fit.stores import cassandra, mongodb, valkey
 from pinchpoint.fit.stores import live as live_store
 from pinchpoint.fit.stores import recorded as recorded_store
-from pinchpoint.fit.stores.cassandra import TableStats
+from pinchpoint.fit.stores import valkey
 from pinchpoint.fit.stores.fitted import records, span_s
-from pinchpoint.fit.stores.mongodb import Status
 from pinchpoint.fit.stores.record import Store
 from pinchpoint.fit.stores.section import store_section
 from pinchpoint.fit.stores.valkey_info import Info, is_info, read_infos
@@ -32,13 +29,11 @@ from pinchpoint.imports import open_source
 
 _NEEDED = (
     "needed: two CSV exports of pg_stat_statements, one of the Query Store, postgresql://USER@HOST/DATABASE; "
-    "two of INFO all, serverStatus or nodetool tablestats, a run directory with samples of a store, "
-    "valkey://HOST or mongodb://HOST"
+    "two of INFO all, a run directory with samples of a store, valkey://HOST or mongodb://HOST"
 )
 _STATISTICS = (
     "  statistics: a CSV export, with its header, of pg_stat_statements, pg_stat_database, pg_stat_wal, "
-    "pg_stat_io, dm_io_virtual_file_stats, dm_os_wait_stats, the Query Store; what INFO all, serverStatus, "
-    "nodetool tablestats print"
+    "pg_stat_io, dm_io_virtual_file_stats, dm_os_wait_stats, the Query Store; what INFO all prints"
 )
 _FEWEST_INTERVALS = 3
 """So many intervals of the Query Store make a course."""
@@ -52,16 +47,12 @@ class Sources:
     Attributes:
         snapshots: tables of a database server.
         infos: answers of a Valkey or Redis.
-        statuses: answers of a MongoDB, and the names of their files.
-        tablestats: outputs of a Cassandra's node, and the names of their files.
         stores: stores that were watched or recorded.
         recordings: files of perfmon, sar and others.
     """
 
     snapshots: list[Snapshot] = field(default_factory=list)
     infos: list[Info] = field(default_factory=list)
-    statuses: list[tuple[str, Status]] = field(default_factory=list)
-    tablestats: list[tuple[str, TableStats]] = field(default_factory=list)
     stores: list[Store] = field(default_factory=list)
     recordings: list[Path] = field(default_factory=list)
 
@@ -70,15 +61,7 @@ class Sources:
         found = list(self.stores)
         if self.infos:
             found.append(valkey.store(self.infos))
-        if self.statuses:
-            found.append(mongodb.store([each for _, each in self.statuses], _names(self.statuses)))
-        if self.tablestats:
-            found.append(cassandra.store([each for _, each in self.tablestats], _names(self.tablestats)))
         return found
-
-
-def _names(several: Sequence[tuple[str, Any]]) -> str:
-    return ", ".join(dict.fromkeys(name for name, _ in several))
 
 
 def fit(
@@ -177,10 +160,6 @@ def _file(path: Path, given: Sources) -> None:
     head = _text(path, _SNIFFED)
     if is_info(head):
         given.infos += read_infos(_text(path), path)
-    elif mongodb.is_status(head):
-        given.statuses += [(path.name, each) for each in mongodb.read_statuses(_text(path), path)]
-    elif cassandra.is_tablestats(head):
-        given.tablestats += [(path.name, each) for each in cassandra.read_tablestats(_text(path), path)]
     elif (snapshot := read_csv(path)) is not None:
         given.snapshots.append(snapshot)
     else:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,8 @@ from harness.fit.exports import comments, fitted, pair
 
 from pinchpoint.base.errors import InputError
 from pinchpoint.fit.fit import fit
-from pinchpoint.fit.stores.fitted import MOST_KEYS
+from pinchpoint.fit.stores import mongodb
+from pinchpoint.fit.stores.fitted import MOST_KEYS, span_s
 
 AT_S = 1_795_000_000
 SET_BYTES = 3 * 100 + 40
@@ -217,132 +220,52 @@ def test_answers_that_will_not_do_are_said(tmp_path: Path) -> None:
 STATUS: dict[str, Any] = {
     "host": "db1",
     "version": "7.0.14",
-    "pid": {"$numberLong": "2717"},
-    "uptimeMillis": {"$numberLong": "100000"},
-    "localTime": {"$date": "2026-11-20T09:00:00Z"},
-    "network": {"bytesIn": {"$numberLong": "1000"}, "bytesOut": {"$numberLong": "2000"}},
+    "pid": 2717,
+    "uptimeMillis": 100_000,
+    "localTime": datetime(2026, 11, 20, 9, tzinfo=UTC),
+    "network": {"bytesIn": 1000, "bytesOut": 2000},
     "opcounters": {"insert": 10, "query": 20, "update": 30, "delete": 0, "getmore": 0, "command": 100},
-    "metrics": {"document": {"returned": {"$numberLong": "20"}}, "ttl": {"deletedDocuments": 0}},
+    "metrics": {"document": {"returned": 20}, "ttl": {"deletedDocuments": 0}},
     "wiredTiger": {"log": {"log bytes written": 5000}},
 }
 
 
 def later(seconds: int, **grown: int) -> dict[str, Any]:
     """The same MongoDB, some seconds later."""
-    status: dict[str, Any] = json.loads(json.dumps(STATUS))
-    status["uptimeMillis"] = 100_000 + 1000 * seconds
-    status["localTime"] = {"$date": f"2026-11-20T09:{seconds // 60:02}:{seconds % 60:02}Z"}
+    status: dict[str, Any] = deepcopy(STATUS)
+    status["uptimeMillis"] += 1000 * seconds
+    status["localTime"] += timedelta(seconds=seconds)
     for name, value in grown.items():
         status["opcounters"][name] += value
     writes, reads = grown.get("insert", 0) + grown.get("update", 0), grown.get("query", 0)
     status["network"] = {"bytesIn": 1000 + writes * 900 + reads * 200, "bytesOut": 2000 + reads * 700}
-    status["metrics"]["document"]["returned"] = 20 + reads
-    status["wiredTiger"]["log"]["log bytes written"] = 5000 + writes * 400
+    status["metrics"]["document"]["returned"] += reads
+    status["wiredTiger"]["log"]["log bytes written"] += writes * 400
     return status
 
 
-def test_a_mongodbs_status_makes_a_plan(tmp_path: Path) -> None:
-    """Extended JSON, in two files or in the lines of one; what it does not tell is said."""
-    after = later(100, insert=200, update=300, query=1500)
-    sources = [
-        file(tmp_path / "a.json", json.dumps(STATUS)),
-        file(tmp_path / "b.json", json.dumps(after, indent=2)),
-    ]
-    plan, text = fitted(tmp_path, *sources)
-    params = plan["scenarios"]["records"]["params"]
-    assert params["operations"] == {"insert": 2, "update": 3, "read": 15}
-    assert 700 <= params["field_bytes"] <= 850, "a write had 900 bytes, with what a driver sends besides"
-    figures = plan["production"]
-    assert figures["record_reads_per_write"] == 3
-    assert figures["record_log_bytes_per_write"] == 400
-    assert "MongoDB 7.0.14 (a.json, b.json)" in comments(text)
-    lines = file(tmp_path / "lines.json", *(json.dumps(each) for each in (STATUS, after)))
-    assert fitted(tmp_path, lines)[0]["production"]["record_writes_per_s"] == 5
-    refused(r"a\.json: 1 answer of serverStatus", sources[0])
-    old = file(tmp_path / "old.json", json.dumps(STATUS).replace('"insert": 10', '"insert": NumberLong(10)'))
-    refused(r"old\.json:1: is no JSON .*EJSON\.stringify", sources[0], old)
-    odd = file(tmp_path / "odd.json", json.dumps(STATUS).replace("100000", "many"))
-    refused(r"odd\.json: invalid literal.*needed: mongosh", sources[0], odd)
-    other = file(tmp_path / "other.json", json.dumps(later(9, query=9) | {"host": "db2"}))
-    refused("no two of them are of one life of one server", sources[0], other)
-    again = later(100, query=1500) | {"uptimeMillis": 140_000}
-    refused("without a restart", sources[0], file(tmp_path / "again.json", json.dumps(again)))
-    part = file(tmp_path / "part.json", json.dumps({"opcounters": {}}))
-    refused(r"part\.json: answer 1 has no localTime", sources[0], part)
+def test_what_a_watched_mongodb_answers_is_its_load() -> None:
+    """Counters between two answers; sizes by what was received and sent; a restart tells nothing."""
+    found = mongodb.store([STATUS, later(100, insert=200, update=300, query=1500)], "db1")
+    assert found.product == "MongoDB 7.0.14"
+    (stretch,) = found.stretches
+    assert (stretch.reads, stretch.inserts, stretch.writes, stretch.log_bytes) == (1500, 200, 500, 200_000)
+    assert 700 <= found.sizes[0].value <= 850, "a write had 900 bytes, with what a driver sends besides"
+    for answers, said in (
+        ([STATUS], "1 answer of serverStatus"),
+        ([STATUS, later(9, query=9) | {"host": "db2"}], "of one life of one server"),
+        ([STATUS, later(100, query=1500) | {"uptimeMillis": 140_000}], "without a restart"),
+        ([STATUS, later(9)], "no document was read or written"),
+    ):
+        with pytest.raises(InputError, match=said):
+            mongodb.store(answers, "db1")
 
 
-TABLESTATS = """captured_at: 2026-11-20T{time}Z
-Total number of tables: 41
-----------------
-Keyspace : system
-\tRead Count: 9999
-\t\tTable: local
-\t\tLocal read count: {noise}
-\t\tLocal write count: {noise}
-Keyspace : shop
-\tRead Count: 5
-\tRead Latency: 0.5 ms.
-\t\tTable: orders
-\t\tSSTable count: 1
-\t\tSpace used (live): 123456
-\t\tNumber of partitions (estimate): 5000
-\t\tLocal read count: {reads}
-\t\tLocal read latency: NaN ms
-\t\tLocal write count: {writes}
-\t\tCompacted partition mean bytes: 630
-----------------
-"""
-
-
-def tablestats(path: Path, time: str, reads: object, writes: object, noise: int = 0) -> str:
-    """An output of ``nodetool tablestats``, its time before it."""
-    return file(path, TABLESTATS.format(time=time, reads=reads, writes=writes, noise=noise))
-
-
-def test_a_cassandras_tables_make_a_plan(tmp_path: Path) -> None:
-    """Users' tables alone, of one node; partitions are taken for rows."""
-    sources = [
-        tablestats(tmp_path / "a.txt", "09:00:00", 100, 1000),
-        tablestats(tmp_path / "b.txt", "09:01:40", 600, 3000, noise=10**6),
-    ]
-    plan, text = fitted(tmp_path, *sources)
-    params = plan["scenarios"]["records"]["params"]
-    assert params["operations"] == {"update": 20, "read": 5}
-    assert (params["field_bytes"], params["keys"]) == (600, 5000)
-    assert plan["production"] == {
-        "record_writes_per_s": 20,
-        "record_reads_per_s": 5,
-        "record_reads_per_write": 0.25,
-    }
-    said = comments(text)
-    assert "counted on one node, a write once for each copy it keeps" in said
-    assert "Not told: new records, of those written" in said
-    refused(r"a\.txt: 1 output of tablestats; needed: two", sources[0])
-    bare = Path(tmp_path / "bare.txt")
-    bare.write_text(Path(sources[0]).read_text().partition("\n")[2])
-    refused(r"bare\.txt:3: nothing says when it was taken", sources[0], str(bare))
-    odd = tablestats(tmp_path / "odd.txt", "09:09:00", "many", 1)
-    refused(r"odd\.txt:16: Local read count: found 'many'; allowed: a number", sources[0], odd)
-    back = tablestats(tmp_path / "back.txt", "09:09:00", 1, 1)
-    refused("counters went back between all of them: the node was restarted", sources[0], back)
-
-
-def test_rows_of_a_node_that_was_restarted_are_weighed_by_what_was_written_around_it(tmp_path: Path) -> None:
-    """3 writes of 4 were of the table of small rows, whose counter ends far below its begin."""
-    more = "\t\tTable: pictures\n\t\tLocal read count: 0\n\t\tLocal write count: {large}\n"
-    more += "\t\tCompacted partition mean bytes: 4630\n"
-    outputs = ((0, 90_000, 5000), (10, 93_000, 6000), (20, 100, 100), (30, 3100, 1100))
-    sources = [
-        file(
-            tmp_path / f"{minute}.txt",
-            TABLESTATS.format(time=f"09:{minute:02}:00", reads=0, writes=small, noise=0),
-            more.format(large=large),
-        )
-        for minute, small, large in outputs
-    ]
-    plan, text = fitted(tmp_path, *sources)
-    assert plan["scenarios"]["records"]["params"]["field_bytes"] == 1600
-    assert "1 stretches were left out: the node was restarted in them" in comments(text)
+def test_a_plan_has_one_store() -> None:
+    """Sources of two cannot be told apart in one plan."""
+    one = mongodb.store([STATUS, later(100, query=1500)], "db1")
+    with pytest.raises(InputError, match="a plan has one store of records; give the sources of one"):
+        span_s([one, replace(one, family="valkey")])
 
 
 def both(folder: Path) -> Sequence[str]:
@@ -353,7 +276,7 @@ def both(folder: Path) -> Sequence[str]:
 
 
 def test_a_database_and_a_store_are_two_scenarios(tmp_path: Path) -> None:
-    """Of one plan; two stores are one too many."""
+    """Of one plan."""
     statements = pair(tmp_path, {"query": "SELECT 1", "calls": 1005, "rows": 1005, "shared_blks_hit": 1005})
     plan, _ = fitted(tmp_path, *statements, *both(tmp_path))
     assert {name: each["use"] for name, each in plan["scenarios"].items()} == {
@@ -362,7 +285,3 @@ def test_a_database_and_a_store_are_two_scenarios(tmp_path: Path) -> None:
     }
     assert plan["production"]["reads_per_s"] == 10
     assert plan["production"]["record_writes_per_s"] == 10
-    tables = [
-        tablestats(tmp_path / f"{minute}.txt", f"09:0{minute}:00", 0, 60 * minute + 1) for minute in (1, 2)
-    ]
-    refused(r"a plan has one store of records; give the sources of one", *both(tmp_path), *tables)

@@ -102,5 +102,5 @@ def _statuses(url: str, shown: str, over_s: float, every_s: float) -> list[Mappi
     except errors.PyMongoError as error:
         said = redacted_text(str(error).partition(", Timeout: ")[0])
         raise FarmUnavailable(
-            f"{shown}: {said}; correct the url (a user needs the role clusterMonitor), or export serverStatus"
+            f"{shown}: {said}; correct the url (a user needs the role clusterMonitor)"
         ) from error

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import itertools
-import json
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from pinchpoint.base.errors import InputError
@@ -16,8 +14,6 @@ from pinchpoint.fit.stores.record import Store, Stretch
 from pinchpoint.fit.stores.resp import NAME
 from pinchpoint_collectors.databases.mongodb_values import found, same_server
 
-EXPORT = "mongosh --quiet --eval 'EJSON.stringify(db.serverStatus())' > before.json"
-_NEEDED = f"needed: {EXPORT} (the old shell prints NumberLong(...), which is no JSON)"
 _READS, _INSERTS, _UPDATES, _DELETES = (
     (("opcounters", name),) for name in ("query", "insert", "update", "delete")
 )
@@ -41,45 +37,6 @@ Status = Mapping[str, Any]
 Pair = tuple[Status, Status]
 
 
-def is_status(text: str) -> bool:
-    """Whether a text is what ``serverStatus`` answers."""
-    return text.lstrip()[:1] in ("{", "[") and '"opcounters"' in text
-
-
-def read_statuses(text: str, path: Path) -> list[Status]:
-    """All answers in a text: one document, a list of them, or one a line.
-
-    Raises:
-        InputError: it is no JSON, or an answer is not whole.
-    """
-    answers = _loaded(text, path)
-    for number, answer in enumerate(answers, 1):
-        for name in ("opcounters", "localTime", "uptimeMillis", "host"):
-            if not isinstance(answer, Mapping) or name not in answer:
-                raise InputError(f"{path}: answer {number} has no {name}; needed: {EXPORT}")
-        if not isinstance(answer["localTime"], datetime):
-            raise InputError(
-                f"{path}: answer {number}: localTime: found {answer['localTime']!r}; allowed: a date of "
-                f'extended JSON, {{"$date": ...}}; {EXPORT}'
-            )
-    return answers
-
-
-def _loaded(text: str, path: Path) -> list[Any]:
-    from bson import json_util  # noqa: PLC0415 -- a database's library, where one is read
-
-    try:
-        whole = json_util.loads(text)
-        return whole if isinstance(whole, list) else [whole]
-    except json.JSONDecodeError as error:
-        try:
-            return [json_util.loads(line) for line in text.splitlines() if line.strip()]
-        except (ValueError, TypeError, RecursionError):
-            raise InputError(f"{path}:{error.lineno}: is no JSON ({error.msg}); {_NEEDED}") from error
-    except (ValueError, TypeError, RecursionError) as error:  # JSON, and in it no number or no date
-        raise InputError(f"{path}: {error}; {_NEEDED}") from error
-
-
 def store(answers: Sequence[Status], names: str) -> Store:
     """What several answers of one server tell together.
 
@@ -92,17 +49,15 @@ def store(answers: Sequence[Status], names: str) -> Store:
     """
     ordered = sorted(answers, key=_at_s)
     if len(ordered) < 2:
-        raise InputError(f"{names}: 1 answer of serverStatus; needed: two, of before and after a busy time")
+        raise InputError(f"{names}: 1 answer of serverStatus; needed: two")
     pairs = [pair for pair in itertools.pairwise(ordered) if _follow(*pair)]
     if not pairs:
         raise InputError(
-            f"{names}: no two of them are of one life of one server; take two of the same, without a restart"
+            f"{names}: no two of its answers are of one life of one server; watch it without a restart"
         )
     stretches = [_stretch(pair) for pair in pairs]
     if not any(stretch.operations for stretch in stretches):
-        raise InputError(
-            f"{names}: no document was read or written between them; take them around a busy time"
-        )
+        raise InputError(f"{names}: no document was read or written meanwhile; watch it at a busy time")
     version = ordered[-1].get("version")
     return Store(
         family="mongodb",
