@@ -88,7 +88,7 @@ def facts_of(manifest: Mapping[str, Any], side: str, places: Places) -> Facts:
         *_databases(manifest, side, places),
         *_run(manifest),
     )
-    return {subject: value for subject, value in every if value is not None}
+    return {subject: _plain(value) for subject, value in every if value is not None}
 
 
 def flat(value: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -189,14 +189,14 @@ def _databases(manifest: Mapping[str, Any], side: str, places: Places) -> _Found
             seen.add(tier)
             for name, value in flat(facts["database"]):
                 if name.startswith("settings.") or name in ("server", "version", "standby"):
-                    yield Subject("database", name, tier, places.of(tier, host, side)), _plain(value)
+                    yield Subject("database", name, tier, places.of(tier, host, side)), value
     for endpoints in (manifest.get("endpoints") or {}).values():
         for endpoint, said in (endpoints or {}).items():
             tier = _ENDPOINT_TIER.get(endpoint, endpoint)
             if tier in seen or not isinstance(said, Mapping) or "server" not in said:
                 continue
             for name, value in flat({key: said.get(key) for key in ("server", "version", "settings")}):
-                yield Subject("database", name, tier), _plain(value)
+                yield Subject("database", name, tier), value
 
 
 def _run(manifest: Mapping[str, Any]) -> _Found:
@@ -204,7 +204,7 @@ def _run(manifest: Mapping[str, Any]) -> _Found:
     plan = {key: value for key, value in (manifest.get("plan") or {}).items() if key not in ("name", "seed")}
     yield Subject("plan", "seed"), manifest.get("seed")
     for name, value in flat(plan):
-        yield Subject("plan", name), _plain(value)
+        yield Subject("plan", name), value
     content = manifest.get("content") or {}
     for name, value in flat({key: content.get(key) for key in ("corpus", "documents", "bytes", "sources")}):
         yield Subject("content", name), value
@@ -217,7 +217,7 @@ def _run(manifest: Mapping[str, Any]) -> _Found:
     for one in collectors:
         yield Subject("collectors", f"{one.get('kind')}.interval_s"), one.get("interval_s")
     for name, value in flat(manifest.get("versions") or {}):
-        yield Subject("versions", name), _plain(value)
+        yield Subject("versions", name), value
 
 
 def _limit(value: Any) -> Any:
@@ -229,5 +229,7 @@ def _limit(value: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Lists compare by their text; everything else as it is."""
-    return ", ".join(str(item) for item in value) if isinstance(value, (list, tuple)) else value
+    """Lists and tables compare by their text; everything else as it is."""
+    if isinstance(value, (list, tuple)):
+        return ", ".join(str(item) for item in value)
+    return str(value) if isinstance(value, Mapping) else value
