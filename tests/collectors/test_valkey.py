@@ -18,7 +18,7 @@ from collectors.asking import asking, found
 from servers import redis, running
 from support import frozen, run_cli
 
-from pinchpoint.live import standing_farm
+from pinchpoint.farm.live import standing_farm
 from pinchpoint.plan import load_farm
 from pinchpoint_collectors.databases.base import ServerConnection
 from pinchpoint_collectors.databases.valkey_driver import Connection

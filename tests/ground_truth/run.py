@@ -28,7 +28,7 @@ from ground_truth.standing import RunFailed, StandingFarm, standing_farm
 from pinchpoint.analysis.inputs import read_inputs
 from pinchpoint.analysis.seen import stolen
 from pinchpoint.base.errors import ExitStatus, InputError, PinchpointError
-from pinchpoint.interrupts import Interrupted, Interrupts
+from pinchpoint.base.interrupts import Interrupted, Interrupts
 from pinchpoint.store.read import open_run
 
 BUILD = Path(__file__).parents[2] / "build"

@@ -19,8 +19,8 @@ from typing import Protocol
 
 from ground_truth.burner import burning, crowded
 
-from pinchpoint import embedded
 from pinchpoint.base.errors import ExitStatus
+from pinchpoint.farm import embedded
 from pinchpoint.plan import Plan, load_farm
 
 PINCHPOINT = Path(sys.executable).with_name("pinchpoint")

@@ -14,9 +14,9 @@ from keyword import iskeyword
 import click
 
 from pinchpoint.base.errors import ExitStatus, PinchpointError
+from pinchpoint.base.interrupts import Interrupted
 from pinchpoint.base.redact import masked
 from pinchpoint.cli.output import outlive_readers
-from pinchpoint.interrupts import Interrupted
 
 COMMANDS = {
     "demo": "Load a farm on this machine; name its bottleneck.",

@@ -13,16 +13,16 @@ from pathlib import Path
 
 import click
 
-from pinchpoint import preflight, preflight_collectors
 from pinchpoint.base import units
 from pinchpoint.base.errors import ExitStatus
 from pinchpoint.base.redact import masked
 from pinchpoint.cli.arguments import FARM, OUT, PLAN
-from pinchpoint.live import LiveFarm, standing_farm
+from pinchpoint.farm.live import LiveFarm, standing_farm
 from pinchpoint.loadgen.load import make_scenario, planned_scenarios
 from pinchpoint.plan import Plan, expand_all, guard, load
-from pinchpoint.preflight import Check
-from pinchpoint.preflight_collectors import Proof
+from pinchpoint.run import preflight, preflight_collectors
+from pinchpoint.run.preflight import Check
+from pinchpoint.run.preflight_collectors import Proof
 
 SCHEMA = "pinchpoint.check/1"
 

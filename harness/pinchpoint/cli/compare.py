@@ -29,7 +29,7 @@ from pinchpoint.plan.units import ratio
 from pinchpoint.probe.compared import are_probes, compared, saved
 from pinchpoint.probe.compared import comparison_text as probe_comparison_text
 from pinchpoint.report.compared.terminal import comparison_text
-from pinchpoint.run_set import SET, is_set, load_set
+from pinchpoint.run.run_set import SET, is_set, load_set
 
 _DIRECTORY = click.Path(path_type=Path)
 

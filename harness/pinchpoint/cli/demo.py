@@ -12,11 +12,11 @@ from pinchpoint.analysis import exit_status
 from pinchpoint.base import units
 from pinchpoint.base.errors import ExitStatus, InputError, gravest
 from pinchpoint.base.wording import capitalised
-from pinchpoint.bearable import Bearable, calibrate
 from pinchpoint.cli import dev_vs_prod
 from pinchpoint.cli.arguments import OUT
 from pinchpoint.cli.run import conduct
 from pinchpoint.plan import Farm, Plan, load
+from pinchpoint.run.bearable import Bearable, calibrate
 from pinchpoint.store.schema import REPORT
 
 FARM: dict[str, Any] = {

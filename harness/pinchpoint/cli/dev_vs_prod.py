@@ -11,9 +11,9 @@ import click
 from pinchpoint.base.errors import FarmUnavailable, gravest
 from pinchpoint.cli.run import run_and_report
 from pinchpoint.cli.run_set import compare_farms, conduct
-from pinchpoint.live import embedded
+from pinchpoint.farm.live import embedded
 from pinchpoint.plan import Farm, Plan
-from pinchpoint.run_set import new_set
+from pinchpoint.run.run_set import new_set
 from pinchpoint.store.schema import REPORT
 from pinchpoint_infra.disks import support
 from pinchpoint_infra.disks.way import choose

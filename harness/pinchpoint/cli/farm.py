@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from pinchpoint.base.errors import ExitStatus, InputError
-from pinchpoint.interrupts import Interrupts
-from pinchpoint.live import embedded
+from pinchpoint.base.interrupts import Interrupts
+from pinchpoint.farm.live import embedded
 from pinchpoint.plan import load_farm
 
 FARM_ID = re.compile("[0-9a-f]{12}")

@@ -14,19 +14,19 @@ from pinchpoint.base.errors import ExitStatus, FarmUnavailable, InputError, grav
 from pinchpoint.cli.arguments import OUT, PLAN, TOKEN_FILE
 from pinchpoint.cli.worker import address
 from pinchpoint.conclude import cut_off, verdict_of, write_reports
-from pinchpoint.dry_run import dry_run
 from pinchpoint.loadgen.crew import DEFAULT_PORT, ONE_EACH, Crew
 from pinchpoint.loadgen.locustfile import scenario_class
 from pinchpoint.loadgen.permits import given_token, new_token
 from pinchpoint.plan import Farm, Plan, ScenarioPlan, expand_all, guard, load
-from pinchpoint.progress import Board, Progress
 from pinchpoint.report.clock import clock_of
 from pinchpoint.report.replay_tables import replayed
 from pinchpoint.report.similarity_tables import similarity
 from pinchpoint.report.terminal import table_text, verdict_text
-from pinchpoint.run import Ended
-from pinchpoint.run import run as run_plan
-from pinchpoint.run_set import new_set
+from pinchpoint.run.controller import Ended
+from pinchpoint.run.controller import run as run_plan
+from pinchpoint.run.dry_run import dry_run
+from pinchpoint.run.progress import Board, Progress
+from pinchpoint.run.run_set import new_set
 
 MOST_REPEATS = 1000
 

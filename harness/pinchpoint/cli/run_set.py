@@ -18,7 +18,7 @@ from pinchpoint.conclude import verdict_content
 from pinchpoint.plan import Farm, Plan
 from pinchpoint.plan.compare import disks_of, unfit, unfit_of_farm
 from pinchpoint.report.compared.terminal import comparison_text
-from pinchpoint.run_set import Place, RunSet, turns
+from pinchpoint.run.run_set import Place, RunSet, turns
 from pinchpoint.store.read import read_manifest
 
 RunOne = Callable[[Farm, Plan, Path], tuple[Path, ExitStatus]]

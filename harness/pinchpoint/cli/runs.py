@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pinchpoint.base.errors import ExitStatus, InputError
-from pinchpoint.run_set import SET, load_set
+from pinchpoint.run.run_set import SET, load_set
 from pinchpoint.store import document
 from pinchpoint.store.read import read_manifest
 from pinchpoint.store.schema import MANIFEST, VERDICT

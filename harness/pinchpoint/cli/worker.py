@@ -14,8 +14,8 @@ from pathlib import Path
 import click
 
 from pinchpoint.base.errors import ExitStatus, InputError
+from pinchpoint.base.interrupts import Interrupts
 from pinchpoint.cli.arguments import TOKEN_FILE
-from pinchpoint.interrupts import Interrupts
 from pinchpoint.loadgen.crew import DEFAULT_PORT
 from pinchpoint.loadgen.permits import TOKEN_VARIABLE, Permits, given_token
 from pinchpoint_collectors.environment import child_environment

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from pinchpoint.base.errors import InputError
-from pinchpoint.manifest import shown_farm
 from pinchpoint.plan import load_farm
 from pinchpoint.plan.problems import Unfit
 from pinchpoint.plan.units import size
@@ -193,4 +192,4 @@ def _with_farm(places: Places, farm_file: Path | None) -> Places:
                 elif disk.path:
                     paths[host, disk.path] = Role(tier, role)
     names = address_names(addresses)
-    return replace(places, tiers=tiers, roles=roles, paths=paths, names=names, farm=shown_farm(farm))
+    return replace(places, tiers=tiers, roles=roles, paths=paths, names=names, farm=farm.shown())

@@ -12,7 +12,7 @@ from typing import TypeVar
 import click
 
 from pinchpoint.base.errors import ExitStatus, InputError
-from pinchpoint.interrupts import Interrupts
+from pinchpoint.base.interrupts import Interrupts
 from pinchpoint.plan import load_farm
 from pinchpoint.plan.problems import Unfit
 from pinchpoint.plan.units import duration, size

@@ -9,7 +9,7 @@ from typing import Any
 
 from pinchpoint.base import units
 from pinchpoint.base.errors import ExitStatus, FarmUnavailable, InputError
-from pinchpoint.interrupts import Interrupts
+from pinchpoint.base.interrupts import Interrupts
 from pinchpoint.probe import driver, record
 from pinchpoint.probe.driver import Driver, Watch
 from pinchpoint.probe.figures import figures

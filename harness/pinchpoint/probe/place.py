@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pinchpoint.base import units
 from pinchpoint.base.errors import FarmUnavailable, GuardError, InputError
-from pinchpoint.interrupts import Interrupted
+from pinchpoint.base.interrupts import Interrupted
 from pinchpoint.probe.record import Where
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.linux.disks import Disks

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pinchpoint.base.errors import GuardError, InputError
-from pinchpoint.live import claimed, embedded
+from pinchpoint.farm.live import claimed, embedded
 from pinchpoint.plan import Disk, Farm
 from pinchpoint.plan.problems import nearest
 from pinchpoint.probe import place

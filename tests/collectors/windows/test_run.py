@@ -15,7 +15,7 @@ from support import end, run_cli, start_cli
 from winrmserver import PASSWORD
 
 from pinchpoint.base.errors import InputError
-from pinchpoint.live import standing_farm
+from pinchpoint.farm.live import standing_farm
 from pinchpoint.plan import load_farm
 from pinchpoint.store.read import open_run
 

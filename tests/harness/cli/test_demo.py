@@ -12,9 +12,9 @@ from harness.analysis.test_contention import late
 from harness.analysis.verdicts import judged
 
 from pinchpoint.base.errors import ExitStatus
-from pinchpoint.bearable import Bearable, calibrate
 from pinchpoint.cli import demo
-from pinchpoint.run import Ended
+from pinchpoint.run.bearable import Bearable, calibrate
+from pinchpoint.run.controller import Ended
 
 CALM = Bearable(cores=2, left_cores=1.98, late_s=0.0004)
 

@@ -22,7 +22,7 @@ from pinchpoint.cli.compare import compare as compare_command
 from pinchpoint.cli.run_set import compare_farms, conduct
 from pinchpoint.cli.runs import runs as runs_command
 from pinchpoint.plan import Farm, Plan, load
-from pinchpoint.run_set import SET, Place, RunSet, is_set, load_set, new_set, turns
+from pinchpoint.run.run_set import SET, Place, RunSet, is_set, load_set, new_set, turns
 from pinchpoint.store.schema import MANIFEST, VERDICT
 from pinchpoint.store.write import write_json
 

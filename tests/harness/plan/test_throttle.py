@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from harness.plan.samples import write
 
-from pinchpoint.embedded import spec
+from pinchpoint.farm.embedded import spec
 from pinchpoint.plan import Farm, load_farm
 from pinchpoint_infra.faults.throttle import Throttle
 

@@ -15,11 +15,11 @@ import pytest
 from sshd_hosts import SshdHost, sshd_host
 from support import require, run_cli
 
-from pinchpoint.live import standing_farm
+from pinchpoint.farm.live import standing_farm
 from pinchpoint.plan import load_farm
-from pinchpoint.preflight import Connected
-from pinchpoint.preflight_collectors import Proof, Readings, prove
-from pinchpoint.preflight_writes import here
+from pinchpoint.run.preflight import Connected
+from pinchpoint.run.preflight_collectors import Proof, Readings, prove
+from pinchpoint.run.preflight_writes import here
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.linux.disks import Disks
 from pinchpoint_collectors.proc import mountinfo

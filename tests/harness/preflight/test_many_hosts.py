@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from pinchpoint import preflight_writes
 from pinchpoint.plan import Farm, load_farm
-from pinchpoint.preflight import connect
-from pinchpoint.preflight_collectors import prove
-from pinchpoint.preflight_writes import Seen
+from pinchpoint.run import preflight_writes
+from pinchpoint.run.preflight import connect
+from pinchpoint.run.preflight_collectors import prove
+from pinchpoint.run.preflight_writes import Seen
 from pinchpoint_collectors import registry
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import Collector, Sample, Watch

@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from pinchpoint.preflight import check_space
+from pinchpoint.run.preflight import check_space
 
 
 def test_runs_that_begin_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pinchpoint.base.errors import FarmUnavailable, GuardError, InputError
-from pinchpoint.interrupts import Interrupted
+from pinchpoint.base.interrupts import Interrupted
 from pinchpoint.probe import place
 from pinchpoint.probe.machine import Here
 from pinchpoint_scenarios.storage_probe import TOOLS

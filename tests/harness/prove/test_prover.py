@@ -18,14 +18,13 @@ from harness.analysis.build import Build
 
 from pinchpoint.analysis import analyse
 from pinchpoint.base.errors import FarmUnavailable, GuardError, InputError
-from pinchpoint.manifest import shown_farm
 from pinchpoint.plan import Farm, Plan, guard_proof, load_farm
-from pinchpoint.progress import Board, Progress
-from pinchpoint.prove import Prover, restore_leftover
-from pinchpoint.prove.commands import run
-from pinchpoint.prove.knobs import Refused, knob_for
-from pinchpoint.prove.leftover import note
-from pinchpoint.prove.pace import ORDER
+from pinchpoint.run.progress import Board, Progress
+from pinchpoint.run.prove import Prover, restore_leftover
+from pinchpoint.run.prove.commands import run
+from pinchpoint.run.prove.knobs import Refused, knob_for
+from pinchpoint.run.prove.leftover import note
+from pinchpoint.run.prove.pace import ORDER
 from pinchpoint.store.write import RunWriter
 
 PLAN = Plan.from_json(
@@ -159,7 +158,7 @@ def test_what_cannot_be_put_back_is_said_and_tried_again_by_the_next_run(tmp_pat
     assert proof.found["result"] == "failed"
     assert "could not be put back" in proof.left_slower[0]
     assert restore_leftover(given.identity) is None  # this process is alive: it is not over yet
-    again = "import sys; from pathlib import Path; from pinchpoint.prove import restore_leftover as r\n"
+    again = "import sys; from pathlib import Path; from pinchpoint.run.prove import restore_leftover as r\n"
     again += "print(r(Path(sys.argv[1])))"
     command = [sys.executable, "-c", again, str(given.identity)]
     note = next((Path(os.environ["PINCHPOINT_STATE"]) / "proofs").glob("*.json"))
@@ -261,7 +260,7 @@ def test_commands_are_in_no_manifest_and_a_late_one_is_killed(tmp_path: Path) ->
     time.sleep(0.4)
     assert not marker.exists()
     allowed = farm(tmp_path, **allows(tmp_path / "log", slower="reset --password=s3cret"))
-    shown = json.dumps(shown_farm(allowed))
+    shown = json.dumps(allowed.shown())
     assert "s3cret" not in shown
     assert '"by_ratio": 0.25' in shown
 

@@ -13,8 +13,8 @@ import pytest
 from servers import postgres
 from support import end, require, run_cli, start_cli
 
-from pinchpoint.embedded import status
-from pinchpoint.prove.pace import ORDER, ORDER_WITH_CONTROL
+from pinchpoint.farm.embedded import status
+from pinchpoint.run.prove.pace import ORDER, ORDER_WITH_CONTROL
 
 pytestmark = [
     pytest.mark.farm,

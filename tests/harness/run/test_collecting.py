@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from pinchpoint import collecting
 from pinchpoint.base.errors import InputError
-from pinchpoint.collecting import Collectors
-from pinchpoint.live import standing_farm
+from pinchpoint.farm.live import standing_farm
 from pinchpoint.plan import load_farm
-from pinchpoint.preflight import Connected
+from pinchpoint.run import collecting
+from pinchpoint.run.collecting import Collectors
+from pinchpoint.run.preflight import Connected
+from pinchpoint.run.watching import Watching
 from pinchpoint.store.write import RunWriter
-from pinchpoint.watching import Watching
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import Incident, Sample
 

@@ -17,13 +17,13 @@ from typing import Any
 
 import pytest
 
-from pinchpoint import run as run_module
 from pinchpoint.base.errors import ExitStatus, FarmUnavailable
-from pinchpoint.interrupts import Interrupted
-from pinchpoint.live import LiveFarm
+from pinchpoint.base.interrupts import Interrupted
+from pinchpoint.farm.live import LiveFarm
 from pinchpoint.plan import Plan, load_farm
-from pinchpoint.progress import Board
-from pinchpoint.run import Ended, _places
+from pinchpoint.run import controller as run_module
+from pinchpoint.run.controller import Ended, _places
+from pinchpoint.run.progress import Board
 from pinchpoint.store.schema import MANIFEST
 from pinchpoint_scenarios.contract import Intent, Target
 from pinchpoint_scenarios.errors import ScenarioError

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support import end, start_cli
 
-from pinchpoint.embedded import down, embedded_farm, status
+from pinchpoint.farm.embedded import down, embedded_farm, status
 from pinchpoint.plan import load_farm
 
 pytestmark = pytest.mark.farm

@@ -11,10 +11,10 @@ import pytest
 
 from pinchpoint.loadgen.times import binned
 from pinchpoint.plan import Objective, StopRule
-from pinchpoint.seconds import LATE_S, LiveSeconds, Told
-from pinchpoint.settling import settled
-from pinchpoint.stepping import Step, missed, saturated
-from pinchpoint.stopping import StopRules
+from pinchpoint.run.seconds import LATE_S, LiveSeconds, Told
+from pinchpoint.run.settling import settled
+from pinchpoint.run.stepping import Step, missed, saturated
+from pinchpoint.run.stopping import StopRules
 from pinchpoint_collectors.record import Sample
 
 

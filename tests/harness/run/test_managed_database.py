@@ -13,8 +13,8 @@ import pytest
 from servers import running
 from support import require, run_cli
 
-from pinchpoint import embedded
-from pinchpoint.live import standing_farm
+from pinchpoint.farm import embedded
+from pinchpoint.farm.live import standing_farm
 from pinchpoint.plan import load_farm
 from pinchpoint_infra.embedded.tiers.sql import Sql
 

@@ -8,7 +8,7 @@ import pytest
 from support import run_cli
 
 from pinchpoint.base.errors import FarmUnavailable
-from pinchpoint.live import live_farm
+from pinchpoint.farm.live import live_farm
 from pinchpoint.plan import load_farm
 
 FARM = """\

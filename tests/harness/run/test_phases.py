@@ -11,9 +11,9 @@ import pytest
 
 from pinchpoint.analysis.series import Window
 from pinchpoint.base.clock import seconds_of
-from pinchpoint.phases import Phases
 from pinchpoint.plan import load_plan
-from pinchpoint.seconds import LiveSeconds
+from pinchpoint.run.phases import Phases
+from pinchpoint.run.seconds import LiveSeconds
 
 PLAN = """\
 name: p

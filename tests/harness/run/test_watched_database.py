@@ -12,7 +12,7 @@ import pytest
 from servers import running
 from support import run_cli
 
-from pinchpoint.live import standing_farm
+from pinchpoint.farm.live import standing_farm
 from pinchpoint.plan import load_farm
 from pinchpoint.store.read import open_run
 from pinchpoint_infra.embedded.tiers.sql import Sql

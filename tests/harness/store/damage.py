@@ -36,7 +36,7 @@ from pinchpoint.probe.compared import compared
 from pinchpoint.probe.compared import saved as save_comparison
 from pinchpoint.probe.judge import judge
 from pinchpoint.probe.record import save
-from pinchpoint.run_set import SET, Place, RunSet
+from pinchpoint.run.run_set import SET, Place, RunSet
 from pinchpoint.store.journal import MAGIC, JournalWriter, read_frames
 from pinchpoint.store.read import StoredRun
 from pinchpoint.store.schema import JOURNAL, MANIFEST, OPERATIONS, SAMPLES, VERDICT

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pinchpoint.live import embedded
+from pinchpoint.farm.live import embedded
 from pinchpoint.plan import Farm
 
 

@@ -14,10 +14,10 @@ from typing import Any, Protocol
 from pinchpoint.base import units
 from pinchpoint.base.errors import FarmUnavailable, PinchpointError
 from pinchpoint.plan import Farm, Plan
-from pinchpoint.progress import Progress
-from pinchpoint.prove.knobs import Knob, Refused, knob_for
-from pinchpoint.prove.pace import AS_IS, CONTROL, ORDER, ORDER_WITH_CONTROL, SLOWER, Pace, pace
-from pinchpoint.seconds import LATE_S
+from pinchpoint.run.progress import Progress
+from pinchpoint.run.prove.knobs import Knob, Refused, knob_for
+from pinchpoint.run.prove.pace import AS_IS, CONTROL, ORDER, ORDER_WITH_CONTROL, SLOWER, Pace, pace
+from pinchpoint.run.seconds import LATE_S
 from pinchpoint.store.coarse import step_s
 from pinchpoint.store.write import RunWriter, utc
 
@@ -128,7 +128,7 @@ class Prover:
         self._go_on(wait("proving: the last seconds come in", LATE_S))
         self._store.compact()
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-            command = [sys.executable, "-m", "pinchpoint.prove.suspect", str(self._store.directory)]
+            command = [sys.executable, "-m", "pinchpoint.run.prove.suspect", str(self._store.directory)]
             with subprocess.Popen(command, stdout=out, stderr=err, start_new_session=True) as child:
                 try:
                     self._go_on(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from pinchpoint.plan import Farm
-from pinchpoint.prove import allowed, built
+from pinchpoint.run.prove import allowed, built
 
 RATIO = 0.75
 """What is left of its speed: a fall of throughput by a quarter stands out of what windows of some seconds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from pinchpoint.seconds import Told
+from pinchpoint.run.seconds import Told
 
 STRETCH_S = 5.0
 """So long is compared with as long before (design value)."""

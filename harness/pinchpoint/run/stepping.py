@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pinchpoint.plan import Objective
-from pinchpoint.seconds import Told
+from pinchpoint.run.seconds import Told
 
 FOLLOWS = 0.95
 """An open load is served as long as 95 % of what is offered gets through (METHOD, step 0)."""

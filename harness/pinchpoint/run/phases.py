@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from itertools import pairwise
 
 from pinchpoint.base import units
-from pinchpoint.climb import Climb
 from pinchpoint.loadgen.pool import GeneratorPool
 from pinchpoint.plan import Burst, Closed, Open, Plan, Ramp, Soak, Steps, ending_scenarios
-from pinchpoint.progress import Progress
-from pinchpoint.prove import Prover
-from pinchpoint.seconds import LATE_S, LiveSeconds
-from pinchpoint.settling import STRETCH_S, settled
+from pinchpoint.run.climb import Climb
+from pinchpoint.run.progress import Progress
+from pinchpoint.run.prove import Prover
+from pinchpoint.run.seconds import LATE_S, LiveSeconds
+from pinchpoint.run.settling import STRETCH_S, settled
 from pinchpoint.store.write import RunWriter, utc
 
 _TICK_S = 0.2

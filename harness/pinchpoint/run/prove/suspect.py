@@ -1,6 +1,6 @@
 """What a run that is still going on is judged to show so far: verdict.json's content on stdout.
 
-``python -m pinchpoint.prove.suspect RUN``, in a process of its own: the controller must not stand still
+``python -m pinchpoint.run.prove.suspect RUN``, in a process of its own: the controller must not stand still
 meanwhile, and the load goes on.
 """
 

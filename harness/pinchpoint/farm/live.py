@@ -146,7 +146,7 @@ def standing_farm(farm: Farm) -> LiveFarm | None:
 def embedded() -> ModuleType:
     """The module that starts and stops embedded farms. Raises FarmUnavailable where it is not installed."""
     try:
-        return importlib.import_module("pinchpoint.embedded")
+        return importlib.import_module("pinchpoint.farm.embedded")
     except ModuleNotFoundError as error:
         raise FarmUnavailable(
             f"the embedded farm is not installed here ({error.name} is missing); "

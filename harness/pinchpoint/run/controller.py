@@ -12,23 +12,23 @@ from typing import Any
 
 import psutil
 
-from pinchpoint import preflight
 from pinchpoint.base.errors import ExitStatus, FarmUnavailable
-from pinchpoint.collecting import Collectors
-from pinchpoint.interrupts import ASK_S, Interrupted, Interrupts, NoAnswer
-from pinchpoint.live import LiveFarm, live_farm
+from pinchpoint.base.interrupts import ASK_S, Interrupted, Interrupts, NoAnswer
+from pinchpoint.farm.live import LiveFarm, live_farm
 from pinchpoint.loadgen.assignment import Assignment
 from pinchpoint.loadgen.crew import ONE_EACH, Assignments, Crew, assign, worker_commands
 from pinchpoint.loadgen.load import make_scenario, planned_scenarios
 from pinchpoint.loadgen.pool import GeneratorPool
-from pinchpoint.manifest import first_manifest
-from pinchpoint.phases import Phases
 from pinchpoint.plan import Farm, Plan, guard, guard_proof
-from pinchpoint.preflight import Connected
-from pinchpoint.progress import Board, Progress
-from pinchpoint.prove import Prover, restore_leftover
-from pinchpoint.seconds import LiveSeconds, longest_look_s
-from pinchpoint.stopping import StopRules
+from pinchpoint.run import preflight
+from pinchpoint.run.collecting import Collectors
+from pinchpoint.run.manifest import first_manifest
+from pinchpoint.run.phases import Phases
+from pinchpoint.run.preflight import Connected
+from pinchpoint.run.progress import Board, Progress
+from pinchpoint.run.prove import Prover, restore_leftover
+from pinchpoint.run.seconds import LiveSeconds, longest_look_s
+from pinchpoint.run.stopping import StopRules
 from pinchpoint.store.write import RunWriter, free_path
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.linux import others

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from pinchpoint import preflight_writes
 from pinchpoint.base.units import seconds
 from pinchpoint.plan import Farm
-from pinchpoint.preflight import AT_ONCE, Check, Connected, connect
-from pinchpoint.preflight_plausible import absent, implausible, moved, unread
+from pinchpoint.run import preflight_writes
+from pinchpoint.run.preflight import AT_ONCE, Check, Connected, connect
+from pinchpoint.run.preflight_plausible import absent, implausible, moved, unread
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import Sample, Watch
 from pinchpoint_collectors.remote.clock import WARN_OFFSET_S

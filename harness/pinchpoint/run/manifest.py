@@ -8,10 +8,10 @@ from importlib.metadata import version
 from typing import Any
 
 from pinchpoint.base.redact import masked_value
-from pinchpoint.live import LiveFarm
+from pinchpoint.farm.live import LiveFarm
 from pinchpoint.loadgen.assignment import Assignment
 from pinchpoint.plan import Farm, Plan
-from pinchpoint.preflight import Connected
+from pinchpoint.run.preflight import Connected
 from pinchpoint.store.write import utc
 from pinchpoint_collectors.linux.inventory import machine_id
 
@@ -69,7 +69,7 @@ def first_manifest(
         "started": utc(),
         "ended": None,
         "plan": plan.shown(),
-        "farm": shown_farm(farm),
+        "farm": farm.shown(),
         "endpoints": masked_value(endpoints),
         "phases": [],
         "versions": {"python": platform.python_version(), **{name: version(name) for name in _DISTRIBUTIONS}},
@@ -95,8 +95,3 @@ def _said_of(endpoints: Mapping[str, Any]) -> list[str]:
         for warning in (said or {}).get("warnings", ())
     ]
     return list(dict.fromkeys(found))
-
-
-def shown_farm(farm: Farm) -> dict[str, Any]:
-    """The farm without secrets; a user's command may hold one anywhere."""
-    return farm.shown()

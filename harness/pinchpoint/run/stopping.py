@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from pinchpoint.base import units
 from pinchpoint.plan import StopRule
-from pinchpoint.seconds import LATE_S, LiveSeconds
+from pinchpoint.run.seconds import LATE_S, LiveSeconds
 from pinchpoint_collectors.record import Sample
 
 _FIRST_VALUES_S = 30.0

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pinchpoint.preflight import Connected
+from pinchpoint.run.preflight import Connected
 from pinchpoint_collectors.bounds import Nonsense
 from pinchpoint_collectors.record import Sample
 

@@ -9,8 +9,8 @@ from typing import Any
 from pinchpoint.loadgen.load import is_closed, levels
 from pinchpoint.loadgen.pool import GeneratorPool
 from pinchpoint.plan import Plan, Steps
-from pinchpoint.seconds import LATE_S, LiveSeconds
-from pinchpoint.stepping import Step, missed, saturated
+from pinchpoint.run.seconds import LATE_S, LiveSeconds
+from pinchpoint.run.stepping import Step, missed, saturated
 from pinchpoint.store.write import RunWriter, utc
 
 _HEARD_S = 2.0

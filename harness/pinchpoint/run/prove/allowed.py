@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from pinchpoint.plan import CPU, ENDPOINT, Allowed, Farm
-from pinchpoint.prove import leftover
-from pinchpoint.prove.commands import run
+from pinchpoint.run.prove import leftover
+from pinchpoint.run.prove.commands import run
 
 _WAYS = {"cpu": CPU, "cpu_thread": CPU, "external": ENDPOINT}
 """What of its tier a kind is about, where it is no disk."""

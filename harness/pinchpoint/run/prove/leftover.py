@@ -13,7 +13,7 @@ import psutil
 
 from pinchpoint.base.errors import FarmUnavailable
 from pinchpoint.plan import Allowed
-from pinchpoint.prove.commands import run
+from pinchpoint.run.prove.commands import run
 
 _STATE_VARIABLE = "PINCHPOINT_STATE"
 

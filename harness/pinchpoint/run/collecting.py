@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pinchpoint.manifest import INTERVAL_S
-from pinchpoint.preflight import Connected
+from pinchpoint.run.manifest import INTERVAL_S
+from pinchpoint.run.preflight import Connected
+from pinchpoint.run.watching import Watching
 from pinchpoint.store.write import RunWriter
-from pinchpoint.watching import Watching
 from pinchpoint_collectors import bounds
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import Sample

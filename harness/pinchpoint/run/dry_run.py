@@ -9,7 +9,7 @@ from typing import Any
 
 from pinchpoint.base import units
 from pinchpoint.base.errors import FarmUnavailable
-from pinchpoint.live import LiveFarm, embedded, standing_farm
+from pinchpoint.farm.live import LiveFarm, embedded, standing_farm
 from pinchpoint.loadgen.load import expected_starts, make_scenario, most, planned_scenarios
 from pinchpoint.plan import (
     Farm,

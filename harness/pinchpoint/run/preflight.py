@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pinchpoint.interrupts import within
+from pinchpoint.base.interrupts import within
 from pinchpoint_collectors import registry as collector_kinds
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import Collector, Sample, Watch

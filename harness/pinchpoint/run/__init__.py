@@ -1,0 +1,1 @@
+"""One plan against one farm: preflight, phases, what is decided while it runs, sets of runs."""
