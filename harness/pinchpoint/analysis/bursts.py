@@ -15,7 +15,7 @@ from pinchpoint.analysis.stages import offered_per_s, peak_steps
 from pinchpoint.analysis.thresholds import RECOVERED
 from pinchpoint.analysis.traffic import Traffic
 from pinchpoint.base.clock import seconds_of
-from pinchpoint.loadgen.arrivals import LATEST_START_S
+from pinchpoint.plan.arrivals import LATEST_START_S
 
 LOAD_BEGUN = "load_begun"
 """The event of a scenario's load that begins: ``scenario``, and ``at``, from when on its schedule counts."""

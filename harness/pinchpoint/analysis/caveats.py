@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.contention import find_contention
 from pinchpoint.analysis.credits import credit_words
-from pinchpoint.analysis.curve import expected_s
 from pinchpoint.analysis.disk_types import limits_words
 from pinchpoint.analysis.durability import losses
 from pinchpoint.analysis.failing import failures
@@ -19,6 +18,7 @@ from pinchpoint.analysis.seen import stolen, unseen
 from pinchpoint.analysis.thresholds import LARGE_IO_BYTES, MEMORY_CRITICAL, NO_LATENCY_S, STRANGERS, exceeds
 from pinchpoint.analysis.unanswered import given_up_words
 from pinchpoint.base import units, wording
+from pinchpoint.queueing.curve import expected_s
 
 SLOWER = 2.0
 """A disk is slower than it was probed from twice the latency on (our value)."""

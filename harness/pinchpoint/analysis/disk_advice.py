@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from pinchpoint.analysis.capacity import SAME
-from pinchpoint.analysis.curve import most_per_s
 from pinchpoint.analysis.disk_types import (
     AT_LEAST,
     Profile,
@@ -27,6 +26,7 @@ from pinchpoint.analysis.thresholds import HARDLY, MOSTLY_READS, STARTED, at_lea
 from pinchpoint.analysis.verdict import Advice, Kind
 from pinchpoint.base import units
 from pinchpoint.base.wording import capitalised, listed
+from pinchpoint.queueing.curve import most_per_s
 
 FARM = "farm.yaml"
 

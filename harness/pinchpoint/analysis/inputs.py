@@ -17,8 +17,8 @@ from pinchpoint.analysis.series import Key, Samples, Window
 from pinchpoint.analysis.steps import add_up
 from pinchpoint.analysis.traffic import Traffic
 from pinchpoint.base.clock import seconds_of
-from pinchpoint.loadgen.arrivals import scenario_seed
-from pinchpoint.loadgen.profiles import Bursts, bursts
+from pinchpoint.plan.arrivals import scenario_seed
+from pinchpoint.plan.profiles import Bursts, bursts
 from pinchpoint.store import samples as recorded
 from pinchpoint.store.read import StoredRun
 

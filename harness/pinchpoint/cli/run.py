@@ -15,9 +15,9 @@ from pinchpoint.cli.arguments import OUT, PLAN, TOKEN_FILE
 from pinchpoint.cli.worker import address
 from pinchpoint.conclude import cut_off, verdict_of, write_reports
 from pinchpoint.loadgen.crew import DEFAULT_PORT, ONE_EACH, Crew
-from pinchpoint.loadgen.locustfile import scenario_class
 from pinchpoint.loadgen.permits import given_token, new_token
 from pinchpoint.plan import Farm, Plan, ScenarioPlan, expand_all, guard, load
+from pinchpoint.plan.locustfile import scenario_class
 from pinchpoint.report.clock import clock_of
 from pinchpoint.report.replay_tables import replayed
 from pinchpoint.report.similarity_tables import similarity

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pinchpoint.fit.course import Course
-from pinchpoint.fit.figures import (
+from pinchpoint.fit.figures import Figure, Figures, plain
+from pinchpoint.fit.load import load_lines
+from pinchpoint.fit.mix import Mix
+from pinchpoint.fit.production import Production
+from pinchpoint.fit.section import Section, said, shortcomings
+from pinchpoint.plan.production import (
     DATA_READ_BYTES,
     DATA_WRITE_BYTES,
     LOG_BYTES_PER_WRITE,
@@ -15,14 +20,7 @@ from pinchpoint.fit.figures import (
     READS_PER_S,
     TEMP_BYTES_PER_OPERATION,
     WRITES_PER_S,
-    Figure,
-    Figures,
-    plain,
 )
-from pinchpoint.fit.load import load_lines
-from pinchpoint.fit.mix import Mix
-from pinchpoint.fit.production import Production
-from pinchpoint.fit.section import Section, said, shortcomings
 
 _NAME = "production"
 _TELLS = {

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from pinchpoint.fit.figures import (
+from pinchpoint.fit.figures import Figure, Told
+from pinchpoint.fit.snapshots import Change, Row, number
+from pinchpoint.fit.tables import FILES, IO, WAITS, WAL, TableKind
+from pinchpoint.plan.production import (
     DATA_READ_BYTES,
     DATA_READ_LATENCY_S,
     DATA_READS_PER_DATA_WRITE,
@@ -16,11 +19,7 @@ from pinchpoint.fit.figures import (
     LOG_WAIT_S,
     LOG_WRITE_BYTES,
     LOG_WRITE_LATENCY_S,
-    Figure,
-    Told,
 )
-from pinchpoint.fit.snapshots import Change, Row, number
-from pinchpoint.fit.tables import FILES, IO, WAITS, WAL, TableKind
 from pinchpoint_collectors.databases.sqlserver_values import named
 
 LOG_WAITS, DATA_WAITS = "Log:WRITELOG", "Data:PAGEIOLATCH"

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pinchpoint.fit.figures import LOG_BYTES_PER_WRITE, PAGE_READS_PER_OPERATION
 from pinchpoint.fit.production import COMMIT_LOG_BYTES, Production
 from pinchpoint.fit.statements import READING, WRITING, Kind, Sum
+from pinchpoint.plan.production import LOG_BYTES_PER_WRITE, PAGE_READS_PER_OPERATION
 from pinchpoint_scenarios.sql_mix.shape import (
     LARGEST_ROW_BYTES,
     LARGEST_STATEMENT_BYTES,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pinchpoint.fit.figures import FIGURES, Figures, plain
+from pinchpoint.fit.figures import Figures, plain
 from pinchpoint.fit.load import measure_s
 from pinchpoint.fit.section import Section, indented, said
+from pinchpoint.plan.production import FIGURES
 
 
 def plan_text(sections: Sequence[Section]) -> str:

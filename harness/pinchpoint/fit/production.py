@@ -6,19 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 from pinchpoint.base.errors import InputError
-from pinchpoint.fit.figures import (
-    APART,
-    LOG_BYTES_PER_WRITE,
-    PAGE_READS_PER_OPERATION,
-    READS_PER_S,
-    READS_PER_WRITE,
-    ROWS_PER_WRITE,
-    TEMP_BYTES_PER_OPERATION,
-    WRITES_PER_S,
-    Figure,
-    Figures,
-    Told,
-)
+from pinchpoint.fit.figures import APART, Figure, Figures, Told
 from pinchpoint.fit.files import of_files, of_waits
 from pinchpoint.fit.shape import Rate
 from pinchpoint.fit.snapshots import Change, number, seconds
@@ -34,6 +22,15 @@ from pinchpoint.fit.statements import (
     by_kind,
 )
 from pinchpoint.fit.tables import DATABASE, QUERY_STORE, STATEMENTS, WAL, TableKind
+from pinchpoint.plan.production import (
+    LOG_BYTES_PER_WRITE,
+    PAGE_READS_PER_OPERATION,
+    READS_PER_S,
+    READS_PER_WRITE,
+    ROWS_PER_WRITE,
+    TEMP_BYTES_PER_OPERATION,
+    WRITES_PER_S,
+)
 
 _HIDDEN = ("", "NULL", "<insufficient privilege>")
 """What stands for the text of a statement that the server does not show."""

@@ -10,19 +10,13 @@ from pathlib import Path
 
 from pinchpoint.base.errors import InputError
 from pinchpoint.fit.course import Course, course
-from pinchpoint.fit.figures import (
-    DISK_IO_BYTES,
-    DISK_READ_BYTES,
-    DISK_WRITE_BYTES,
-    LOG_WRITE_BYTES,
-    Figure,
-    Figures,
-)
+from pinchpoint.fit.figures import Figure, Figures
 from pinchpoint.fit.shape import Rate
 from pinchpoint.imports import open_source
 from pinchpoint.imports.places import Places
 from pinchpoint.imports.reading import Between, Gathered, Read, read_all
 from pinchpoint.imports.source import Source
+from pinchpoint.plan.production import DISK_IO_BYTES, DISK_READ_BYTES, DISK_WRITE_BYTES, LOG_WRITE_BYTES
 from pinchpoint_collectors.imports.record import Settings
 from pinchpoint_collectors.record import Sample
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pinchpoint.fit.figures import (
+from pinchpoint.fit.files import DATA_WAITS, LOG_WAITS
+from pinchpoint.plan.production import (
     DATA_READ_BYTES,
     DATA_READ_LATENCY_S,
     DATA_READS_PER_DATA_WRITE,
@@ -27,7 +28,6 @@ from pinchpoint.fit.figures import (
     TEMP_BYTES_PER_OPERATION,
     WRITES_PER_S,
 )
-from pinchpoint.fit.files import DATA_WAITS, LOG_WAITS
 
 USE = "sql-mix"
 _ROWS_OF: Mapping[str, int | str] = {

@@ -25,13 +25,13 @@ import numpy as np
 
 from pinchpoint.base.errors import InputError
 from pinchpoint.base.redact import masked, masked_value
-from pinchpoint.loadgen.arrivals import scenario_seed
 from pinchpoint.loadgen.assignment import Assignment
 from pinchpoint.loadgen.load import make_scenario
-from pinchpoint.loadgen.locustfile import Locustfile
 from pinchpoint.loadgen.locusts import LocustLoad
 from pinchpoint.loadgen.recorder import Recorder, Seconds
 from pinchpoint.loadgen.users import ScenarioLoad
+from pinchpoint.plan.arrivals import scenario_seed
+from pinchpoint.plan.locustfile import Locustfile
 from pinchpoint_collectors.linux.cgroups import CpuCaps
 from pinchpoint_collectors.linux.files import read_text
 from pinchpoint_collectors.record import Sample

@@ -19,10 +19,10 @@ from types import TracebackType
 from typing import Any
 
 from pinchpoint.loadgen.load import most
-from pinchpoint.loadgen.locustfile import Locustfile
 from pinchpoint.loadgen.recorder import Recorder
 from pinchpoint.loadgen.shares import slot
 from pinchpoint.loadgen.users import ScenarioLoad
+from pinchpoint.plan.locustfile import Locustfile
 from pinchpoint_scenarios.contract import OK
 from pinchpoint_scenarios.errors import ScenarioError
 

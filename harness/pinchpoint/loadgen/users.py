@@ -18,12 +18,12 @@ from gevent.event import Event
 from gevent.queue import Queue
 
 from pinchpoint.loadgen.alarm import Alarm
-from pinchpoint.loadgen.arrivals import LATEST_START_S
 from pinchpoint.loadgen.load import session_numbers, starts, user_start_s
 from pinchpoint.loadgen.recorder import Recorder
 from pinchpoint.loadgen.schedule import Arrival, Schedule
 from pinchpoint.loadgen.shares import slot
 from pinchpoint.loadgen.threads import STRETCH_S, ThreadedSession, Threads
+from pinchpoint.plan.arrivals import LATEST_START_S
 from pinchpoint.store.schema import GIVEN_UP, SEND, SENT, UNFINISHED
 from pinchpoint_scenarios.contract import Blocking, Scenario, Session
 

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 
 from pydantic import ValidationError
 
-from pinchpoint.loadgen.locustfile import is_locustfile, scenario_class
 from pinchpoint.plan.compare import check_compare, check_compared
 from pinchpoint.plan.document import Document
 from pinchpoint.plan.embedded import (
@@ -24,6 +23,7 @@ from pinchpoint.plan.endpoints import Endpoints
 from pinchpoint.plan.explain import explain
 from pinchpoint.plan.hosts import check_catalogue, check_collectors, check_places
 from pinchpoint.plan.loads import check_loads, check_rules
+from pinchpoint.plan.locustfile import is_locustfile, scenario_class
 from pinchpoint.plan.locustfiles import check_endpoints, check_locustfile
 from pinchpoint.plan.native import NEEDS, check_native, is_native
 from pinchpoint.plan.prices import check_prices

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pinchpoint.base.errors import GuardError
-from pinchpoint.loadgen.locustfile import scenario_class
 from pinchpoint.plan.farm import Farm
+from pinchpoint.plan.locustfile import scenario_class
 from pinchpoint.plan.plan import Plan
 
 

@@ -10,9 +10,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from pinchpoint.base.addresses import names_server
-from pinchpoint.loadgen.locustfile import SUFFIX, Found, inspect, is_locustfile
 from pinchpoint.plan.document import Document
 from pinchpoint.plan.load_model import Closed, Ramp, Steps
+from pinchpoint.plan.locustfile import SUFFIX, Found, inspect, is_locustfile
 from pinchpoint.plan.problems import Path, Problem, listed, nearest, quoted
 from pinchpoint.plan.record import resolved
 from pinchpoint_scenarios.errors import ScenarioError

@@ -8,11 +8,11 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from pinchpoint.fit.figures import FIGURES
-from pinchpoint.loadgen.locustfile import is_locustfile, scenario_class
 from pinchpoint.plan.compare import Compare
 from pinchpoint.plan.load_model import Load
+from pinchpoint.plan.locustfile import is_locustfile, scenario_class
 from pinchpoint.plan.problems import Unfit, unknown
+from pinchpoint.plan.production import FIGURES
 from pinchpoint.plan.record import (
     FileContext,
     Name,

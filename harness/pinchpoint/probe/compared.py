@@ -9,6 +9,7 @@ from pydantic_core import from_json
 
 from pinchpoint.base import units
 from pinchpoint.base.errors import InputError
+from pinchpoint.base.text import wrapped
 from pinchpoint.probe import record
 from pinchpoint.probe.caps import rate
 from pinchpoint.probe.compare import SCHEMA, CellChange, ProbeComparison, compare
@@ -16,7 +17,6 @@ from pinchpoint.probe.record import PROBE
 from pinchpoint.probe.text import drawn
 from pinchpoint.probe.words import KINDS
 from pinchpoint.report.tables import Column, Table, number
-from pinchpoint.report.terminal import wrapped
 from pinchpoint.store import document
 from pinchpoint.store.schema import REPORT
 from pinchpoint.store.write import free_path, write_json

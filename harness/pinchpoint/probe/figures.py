@@ -12,8 +12,8 @@ import numpy as np
 from pinchpoint.analysis.movement import COUNT_ERROR, COUNTED
 from pinchpoint.analysis.series import spread
 from pinchpoint.analysis.thresholds import IRREGULAR, MIN_STEPS
-from pinchpoint.probe import times
 from pinchpoint.probe.record import Probe, Trial
+from pinchpoint.store import times
 from pinchpoint_scenarios.storage_probe import Cell
 
 _SHARES = (0.5, 0.95, 0.99, 0.999)

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from pinchpoint.plan import Disk
-from pinchpoint.probe import conduct, times
+from pinchpoint.probe import conduct
 from pinchpoint.probe.declared import of_disk
 from pinchpoint.probe.record import LINE_S, Declared, Options, Probe, Trial, Where
+from pinchpoint.store import times
 from pinchpoint.store.read import StoredRun
 from pinchpoint_scenarios.storage_probe import SUITES, Cell, Series
 from pinchpoint_scenarios.storage_probe.params import StorageProbeParams

@@ -12,8 +12,7 @@ from pydantic import Field
 from pinchpoint.analysis.disk_types import limits_words
 from pinchpoint.analysis.inputs import Limits
 from pinchpoint.base.errors import InputError
-from pinchpoint.probe import times
-from pinchpoint.store import document
+from pinchpoint.store import document, times
 from pinchpoint.store.document import Count, Form, NotBelow0, Time
 from pinchpoint.store.write import write_json
 from pinchpoint_scenarios.storage_probe import Cell, Measured, Series

@@ -9,12 +9,12 @@ from rich.console import Console
 from rich.table import Table
 
 from pinchpoint.base import units
+from pinchpoint.base.text import wrapped
 from pinchpoint.probe import tables, words
 from pinchpoint.probe.figures import figures
 from pinchpoint.probe.record import Probe
 from pinchpoint.probe.verdict import Verdict
 from pinchpoint.report import tables as report_tables
-from pinchpoint.report.terminal import wrapped
 
 _CELLS = (
     "workload",

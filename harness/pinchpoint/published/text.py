@@ -7,8 +7,8 @@ from typing import Any
 
 from pinchpoint.analysis.published import Published, Suspected
 from pinchpoint.base import units
+from pinchpoint.base.text import one_line, wrapped
 from pinchpoint.published.judge import Answer, Found
-from pinchpoint.report.terminal import one_line, wrapped
 
 OUTCOMES = {
     "bottleneck": "these means name a bottleneck",

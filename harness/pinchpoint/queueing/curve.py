@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-
-from pinchpoint.analysis.curve import expected_s
 
 MIDDLE = 0.5
 """Between two measured depths the truth lies between two shapes: half-way, in logarithms."""
+
+Points = Sequence[tuple[float, float]]
+"""(outstanding I/Os, seconds each) of an undisturbed disk, by what is outstanding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,3 +44,27 @@ class Curve:
         """The same, every I/O so many times as long."""
         points = tuple((depth, each_s * factor) for depth, each_s in self.points)
         return Curve(points, self.ends, self.shape)
+
+
+def expected_s(points: Points, outstanding: float) -> float | None:
+    """Seconds of an I/O with so many outstanding; None beyond what was probed.
+
+    Between two depths evenly in logarithms of both; with fewer than one outstanding as with one.
+    """
+    if not points or outstanding > points[-1][0]:
+        return None
+    depth = max(outstanding, points[0][0])
+    before = points[0]
+    for after in points:
+        if depth <= after[0]:
+            break
+        before = after
+    if after[0] == before[0]:
+        return after[1]
+    share = math.log(depth / before[0]) / math.log(after[0] / before[0])
+    return float(before[1] * (after[1] / before[1]) ** share)
+
+
+def most_per_s(points: Points) -> float | None:
+    """The highest rate by Little's law, outstanding ÷ latency; None without a curve."""
+    return max((depth / latency_s for depth, latency_s in points), default=None)

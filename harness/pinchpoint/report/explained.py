@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pinchpoint.base import units
+from pinchpoint.base.text import wrapped
 from pinchpoint.report import chain_tables, evidence
-from pinchpoint.report.terminal import wrapped
 
 HELD: Mapping[bool, str] = {True: "yes", False: "no"}
 KINDS: Mapping[str, str] = {

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pinchpoint.base import units
-from pinchpoint.probe import times
 from pinchpoint.report.tables import Column, Table, duration, number, rate
+from pinchpoint.store import times
 from pinchpoint.store.read import StoredRun
 
 PROBED = "probed"

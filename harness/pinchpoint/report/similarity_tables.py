@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from pinchpoint.base import units
 from pinchpoint.fit import replayed as of_sql
-from pinchpoint.fit.figures import FIGURES
 from pinchpoint.fit.shape import Rate
 from pinchpoint.fit.stores import replayed as of_stores
+from pinchpoint.plan.production import FIGURES
 from pinchpoint.report.clock import Clock
 from pinchpoint.report.places import tiers
 from pinchpoint.report.query import over_operations

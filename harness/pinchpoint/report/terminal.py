@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pinchpoint.base import units, wording
+from pinchpoint.base.text import WIDTH, one_line, wrapped
 from pinchpoint.report import advice_tables, level_tables, load_tables, proof_tables
 from pinchpoint.report.tables import Table
 
-WIDTH = 88
 _CRAWL = ("source", "count", "failures", "skipped", "duration_s", "rate_per_s", "repository_latency_s")
 
 
@@ -114,16 +113,3 @@ def _grid(table: Table, keys: Sequence[str]) -> Iterator[str]:
 
 def _cut(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
-
-
-def wrapped(text: str, bullet: str = "") -> str:
-    """Text as lines of at most 88 columns, without control characters; the first one after a bullet."""
-    indent = " " * len(bullet)
-    return textwrap.fill(
-        one_line(text), WIDTH, initial_indent=bullet, subsequent_indent=indent, break_on_hyphens=False
-    )
-
-
-def one_line(text: str) -> str:
-    """On one line and without control characters: a name from the farm must not steer the terminal."""
-    return " ".join("".join(each if each.isprintable() or each.isspace() else "?" for each in text).split())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pinchpoint.base import units
-from pinchpoint.report.terminal import wrapped
+from pinchpoint.base.text import wrapped
 from pinchpoint.trend.history import Entry, Key
 from pinchpoint.trend.trend import Change, Line, Trend
 

@@ -8,7 +8,6 @@ from typing import Protocol
 
 import numpy as np
 
-from pinchpoint.analysis.curve import expected_s
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.measures import DiskMeasures, measure_disk
 from pinchpoint.analysis.resources import Resource
@@ -26,6 +25,7 @@ from pinchpoint.analysis.thresholds import (
 from pinchpoint.analysis.verdict import Kind
 from pinchpoint.analysis.waits import waited
 from pinchpoint.queueing import Sessions, flush_of
+from pinchpoint.queueing.curve import expected_s
 from pinchpoint.what_if.parts import UNQUEUED_S, Caps, Disk
 
 NOTICED = 0.002

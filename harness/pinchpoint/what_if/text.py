@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pinchpoint.base import units
-from pinchpoint.report.terminal import wrapped
+from pinchpoint.base.text import wrapped
 from pinchpoint.what_if.prediction import Binding, Prediction, Throughput, Use
 
 _NO_MORE = 0.0005

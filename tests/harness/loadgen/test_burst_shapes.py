@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from pinchpoint.base.errors import InputError
-from pinchpoint.loadgen.arrivals import arrival_times
 from pinchpoint.loadgen.load import starts
-from pinchpoint.loadgen.profiles import Bursts
 from pinchpoint.plan import load_plan
+from pinchpoint.plan.arrivals import arrival_times
+from pinchpoint.plan.profiles import Bursts
 from pinchpoint.report.load_tables import load_words
 
 

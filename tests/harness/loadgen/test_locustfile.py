@@ -19,8 +19,8 @@ from hdrh.histogram import HdrHistogram
 from support import run_cli
 
 from pinchpoint.base.errors import GuardError, InputError
-from pinchpoint.loadgen.locustfile import _reach
 from pinchpoint.plan import guard, load
+from pinchpoint.plan.locustfile import _reach
 from pinchpoint.store.read import StoredRun, open_run
 
 SLASH = "\u2215"

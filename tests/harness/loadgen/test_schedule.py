@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import pytest
 
 from pinchpoint.loadgen import shares
-from pinchpoint.loadgen.arrivals import arrival_times
 from pinchpoint.loadgen.load import session_numbers
-from pinchpoint.loadgen.profiles import Constant
 from pinchpoint.loadgen.schedule import Arrival, Schedule
+from pinchpoint.plan.arrivals import arrival_times
+from pinchpoint.plan.profiles import Constant
 
 EVERYTHING = frozenset(range(shares.SLOTS))
 RATE = 100

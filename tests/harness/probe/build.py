@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from pinchpoint.analysis.inputs import Limits
-from pinchpoint.probe import times
 from pinchpoint.probe.record import Declared, Options, Probe, Trial, Where
+from pinchpoint.store import times
 from pinchpoint_infra.catalogue import profile
 from pinchpoint_scenarios.storage_probe import SUITES, Cell, Series
 

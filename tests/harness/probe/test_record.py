@@ -10,11 +10,12 @@ import pytest
 from harness.probe.build import Disk, declared, probe_of
 
 from pinchpoint.base.errors import InputError
-from pinchpoint.probe import conduct, times
+from pinchpoint.probe import conduct
 from pinchpoint.probe.driver import resumed
 from pinchpoint.probe.figures import Mean, of
 from pinchpoint.probe.judge import judge
 from pinchpoint.probe.record import Probe, Trial, load, save
+from pinchpoint.store import times
 from pinchpoint_scenarios.storage_probe import Cell
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from harness.report.example import suspect, verdict
 
-from pinchpoint.report.terminal import WIDTH, verdict_text
+from pinchpoint.base.text import WIDTH
+from pinchpoint.report.terminal import verdict_text
 
 GOLDEN = """\
 A bottleneck was found.

@@ -8,7 +8,11 @@ from datetime import tzinfo
 
 from pinchpoint.base.errors import InputError
 from pinchpoint.fit.course import Course, course
-from pinchpoint.fit.figures import (
+from pinchpoint.fit.figures import Figure, Told, plain
+from pinchpoint.fit.shape import Rate
+from pinchpoint.fit.stores.record import Store, Stretch
+from pinchpoint.fit.stores.resp import NAME
+from pinchpoint.plan.production import (
     RECORD_BASE_PER_S,
     RECORD_BURST_EVERY_S,
     RECORD_DURABLE_RATIO,
@@ -21,13 +25,7 @@ from pinchpoint.fit.figures import (
     RECORD_RECEIVED_BYTES,
     RECORD_SERVER_S,
     RECORD_WRITES_PER_S,
-    Figure,
-    Told,
-    plain,
 )
-from pinchpoint.fit.shape import Rate
-from pinchpoint.fit.stores.record import Store, Stretch
-from pinchpoint.fit.stores.resp import NAME
 
 EXPIRING = "expiring"
 """The scenario of those records that expire, where only a part of them does."""

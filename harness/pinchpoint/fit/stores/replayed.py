@@ -6,7 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pinchpoint.fit.figures import (
+from pinchpoint.fit.replayed import Means
+from pinchpoint.fit.shape import Rate, bursts
+from pinchpoint.plan.production import (
     RECORD_BASE_PER_S,
     RECORD_BURST_EVERY_S,
     RECORD_DURABLE_RATIO,
@@ -20,8 +22,6 @@ from pinchpoint.fit.figures import (
     RECORD_SERVER_S,
     RECORD_WRITES_PER_S,
 )
-from pinchpoint.fit.replayed import Means
-from pinchpoint.fit.shape import Rate, bursts
 
 USE = "nosql-burst"
 _WRITING = ("insert", "update", "read_modify_write")

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pinchpoint.fit.figures import (
+from pinchpoint.fit.figures import plain
+from pinchpoint.fit.load import load_lines
+from pinchpoint.fit.section import Section, said, shortcomings
+from pinchpoint.fit.stores.fitted import Part, Records
+from pinchpoint.plan.production import (
     RECORD_DURABLE_RATIO,
     RECORD_EXPIRING_RATIO,
     RECORD_INSERT_RATIO,
     RECORD_LOG_BYTES_PER_WRITE,
-    plain,
 )
-from pinchpoint.fit.load import load_lines
-from pinchpoint.fit.section import Section, said, shortcomings
-from pinchpoint.fit.stores.fitted import Part, Records
 
 _TELLS = {
     RECORD_INSERT_RATIO: "INFO all of Valkey or Redis, serverStatus of MongoDB",

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from pinchpoint.analysis.curve import most_per_s
 from pinchpoint.analysis.disk_types import limits_words
 from pinchpoint.base import units
 from pinchpoint.base.errors import InputError
 from pinchpoint.probe.bridge.disk import Answered, ProbedDisk, Written
 from pinchpoint.probe.bridge.mix import DiskMix
+from pinchpoint.queueing.curve import most_per_s
 from pinchpoint.what_if.parts import UNQUEUED_S, Caps, Disk
 
 HIDDEN = (

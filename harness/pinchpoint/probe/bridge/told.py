@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pinchpoint.base import units
+from pinchpoint.base.text import wrapped
 from pinchpoint.probe.bridge.forecast import Forecast
 from pinchpoint.probe.bridge.mix import DiskMix
 from pinchpoint.probe.text import drawn
 from pinchpoint.report.tables import Column, Table, duration, number
-from pinchpoint.report.terminal import wrapped
 from pinchpoint.what_if.text import prediction_text
 
 

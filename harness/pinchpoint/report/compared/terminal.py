@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pinchpoint.base.text import wrapped
 from pinchpoint.report.compared.report import ComparisonReport, gather
-from pinchpoint.report.terminal import wrapped
 
 BY: Mapping[str, str] = {
     "command": "as the command says",

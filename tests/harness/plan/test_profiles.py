@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from pinchpoint.loadgen.arrivals import arrival_times
 from pinchpoint.loadgen.load import is_closed, most, session_numbers, starts, user_start_s
-from pinchpoint.loadgen.profiles import Bursts, Constant, Ramp, RateProfile, Steps
 from pinchpoint.loadgen.shares import SLOTS
 from pinchpoint.plan import Plan
+from pinchpoint.plan.arrivals import arrival_times
+from pinchpoint.plan.profiles import Bursts, Constant, Ramp, RateProfile, Steps
 
 EVERYTHING = frozenset(range(SLOTS))
 

@@ -7,8 +7,8 @@ import statistics
 
 import pytest
 
-from pinchpoint.loadgen.arrivals import arrival_times
-from pinchpoint.loadgen.profiles import Bursts, Constant
+from pinchpoint.plan.arrivals import arrival_times
+from pinchpoint.plan.profiles import Bursts, Constant
 
 
 def until(end_s: float, *args: object, **kwargs: object) -> list[float]:

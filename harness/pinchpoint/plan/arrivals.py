@@ -6,7 +6,7 @@ import random
 import zlib
 from collections.abc import Callable, Iterator
 
-from pinchpoint.loadgen.profiles import RateProfile
+from pinchpoint.plan.profiles import RateProfile
 
 LATEST_START_S = 10.0
 """An open operation that could not start this long after its intended time is dropped (design value)."""
