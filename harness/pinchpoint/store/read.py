@@ -63,6 +63,11 @@ def open_run(directory: Path) -> StoredRun:
             manifest.setdefault("warnings", []).append(STILL_RUNNING)
             operations, samples = compact.tables(directory / JOURNAL, step_s(manifest, write.utc()))
             return StoredRun(directory, manifest, operations, samples, _events(directory))
+        if not (directory / JOURNAL).is_dir():  # to recover from nothing would empty the two files
+            raise InputError(
+                f'{directory / MANIFEST}: state: found "running", and there is no journal; allowed of a run '
+                f"without one: finished, interrupted; {_AGAIN}"
+            )
         _recover(directory, manifest)
     elif (directory / JOURNAL).exists():
         # Killed in the last step: the two files are complete, only the clearing away was not.
@@ -90,16 +95,16 @@ def read_manifest(directory: Path) -> dict[str, Any]:
 
 
 def _recover(directory: Path, manifest: dict[str, Any]) -> None:
-    last_ns = compact.last_ns(directory / JOURNAL)
-    ended = write.utc(last_ns) if last_ns else manifest["started"]
-    for phase in manifest.get("phases", []):
-        phase["to"] = phase["to"] or ended
-    manifest.setdefault("warnings", []).append(INCOMPLETE)
     try:
+        last_ns = compact.last_ns(directory / JOURNAL)
+        ended = write.utc(last_ns) if last_ns else manifest["started"]
+        for phase in manifest.get("phases", []):
+            phase["to"] = phase["to"] or ended
+        manifest.setdefault("warnings", []).append(INCOMPLETE)
         write.finish(directory, manifest, "interrupted", ended)
     except OSError as error:
         raise InputError(
-            f"{directory}: cannot be recovered: {error}; make it writable and try again"
+            f"{directory}: cannot be recovered: {error}; make it readable and writable, and try again"
         ) from error
 
 

@@ -27,7 +27,7 @@ from pinchpoint.store import compact
 from pinchpoint.store.journal import JournalWriter, read_frames, segments
 from pinchpoint.store.read import open_run
 from pinchpoint.store.samples import Unread, show
-from pinchpoint.store.schema import JOURNAL, MANIFEST, SAMPLES_SCHEMA
+from pinchpoint.store.schema import JOURNAL, MANIFEST, SAMPLES, SAMPLES_SCHEMA
 from pinchpoint.store.write import RunWriter, is_being_written
 from pinchpoint_collectors.record import Sample
 
@@ -271,6 +271,16 @@ def test_a_manifest_of_another_form_says_where(tmp_path: Path, content: dict[str
     path.write_text(json.dumps({**whole, **content}))
     with pytest.raises(InputError, match=said):
         open_run(tmp_path / "run")
+
+
+def test_a_run_without_a_journal_is_not_recovered(tmp_path: Path) -> None:
+    """Only its state says that it is running: what was measured stays as it is."""
+    finished_run(tmp_path / "run")
+    path = tmp_path / "run" / MANIFEST
+    path.write_text(json.dumps({**json.loads(path.read_text()), "state": "running"}))
+    with pytest.raises(InputError, match=r'manifest\.json: state: found "running", and there is no journal'):
+        open_run(tmp_path / "run")
+    assert pq.read_table(tmp_path / "run" / SAMPLES).num_rows == 5000
 
 
 def finished_run(run: Path) -> None:
