@@ -53,7 +53,7 @@ def _segment_tables(segment: Path, nonsense: bounds.Tally) -> tuple[pa.Table, pa
     columns: list[list[object]] = [[] for _ in SAMPLES_SCHEMA]
     for frame in read_frames(segment):
         match frame:
-            case ["series", number, host, metric, instance]:
+            case ["series", int(number), str(host), str(metric), str(instance)]:
                 names[number] = (host, metric, instance)
             case ["samples", time_ns, interval_s, ids, values, weights] if bounds.is_placed(
                 time_ns, interval_s

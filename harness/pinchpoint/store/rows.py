@@ -19,9 +19,9 @@ _ENCODED = "HISTF"
 _BETWEEN: dict[str, tuple[float, float]] = {
     "time_s": (0, bounds.LATEST_NS // 10**9),
     "interval_s": (1e-3, bounds.LONGEST_INTERVAL_S),
-    "count": (0, 2**62),
-    "bytes": (0, 2**62),
-    "dropped": (0, 2**62),
+    "count": (0, 1e13),
+    "bytes": (0, 1e15),
+    "dropped": (0, 1e13),
 }
 """Of operations; what samples can be is in ``possible.py``: a value that cannot be is not measured."""
 

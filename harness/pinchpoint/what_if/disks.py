@@ -195,7 +195,7 @@ def _is_log(disk: _Seen, seen: Sequence[Running]) -> bool:
     if not disk.waits_s or not resource.commit_path or at_least(found.reads_ratio, MOSTLY_READS):
         return False
     commits = sum(one.per_s * _commits(one) for one in seen)
-    if not commits:
+    if not commits or not any(disk.waits_s.get(one.name) and _commits(one) for one in seen):
         return False
     by_bytes = disk.at_limit and found.binding == "bytes"
     return not (disk.at_limit and (by_bytes or (found.io or 0.0) / commits >= OWN_WRITES))
