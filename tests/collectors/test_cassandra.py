@@ -19,8 +19,8 @@ from collectors.asking import asking, found
 from javaservers import cassandra
 from support import frozen
 
-from pinchpoint_collectors.databases import cassandra_connection
-from pinchpoint_collectors.databases.cassandra_values import TABLES
+from pinchpoint_collectors.databases.base import ServerConnection
+from pinchpoint_collectors.databases.cassandra import TABLES
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import Watch
 from pinchpoint_collectors.registry import kind
@@ -228,7 +228,7 @@ def test_of_several_nodes_the_watched_one_has_to_be_said(server: Server) -> None
 
 def test_a_frozen_node_is_given_up_and_found_again(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """A reading fails within seconds instead of hanging with it; when it wakes, readings work."""
-    monkeypatch.setattr(cassandra_connection, "ANSWER_S", 1.0)
+    monkeypatch.setattr(ServerConnection, "answer_s", 1.0)
     with watching(server.url()) as collector:
         with frozen(server.pid):
             begun = time.monotonic()

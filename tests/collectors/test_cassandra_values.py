@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pinchpoint_collectors.databases import cassandra_values
-from pinchpoint_collectors.databases.cassandra_values import TABLES
+from pinchpoint_collectors.databases import cassandra
+from pinchpoint_collectors.databases.cassandra import TABLES
 
 
 def pool(name: str, **columns: int) -> dict[str, Any]:
@@ -54,7 +54,7 @@ def of(values: Any) -> dict[tuple[str, str], tuple[float | None, float | None]]:
 
 def test_what_holds_now() -> None:
     """The pool at its limit with tasks pending; ranges of a repair are no bytes; idle pools are left out."""
-    found = of(cassandra_values.levels(RECORDED, 64))
+    found = of(cassandra.levels(RECORDED, 64))
     assert found["db.pool.busy_ratio", "MutationStage"] == (1.0, None)
     assert found["db.pool.pending", "MutationStage"] == (19, None)
     assert found["db.pool.busy_ratio", "Native-Transport-Requests"] == (39 / 128, None)
@@ -92,7 +92,7 @@ def later() -> dict[str, list[dict[str, Any]]]:
 
 def test_what_grew() -> None:
     """Per second; the node's own tables are nobody's requests; a hit ratio weighs as many as asked."""
-    found = of(cassandra_values.since(RECORDED, later(), 2.0))
+    found = of(cassandra.since(RECORDED, later(), 2.0))
     assert found["db.pool.completed_per_s", "MutationStage"] == (100.0, None)
     assert found["db.pool.blocked_per_s", "Native-Transport-Requests"] == (2.0, None)
     assert ("db.pool.completed_per_s", "ReadStage") not in found, "no difference without a before"
@@ -106,7 +106,7 @@ def test_what_grew() -> None:
 
 def test_counters_that_went_back_are_null() -> None:
     """A table that was dropped takes its count along."""
-    found = of(cassandra_values.since(later(), RECORDED, 1.0))
+    found = of(cassandra.since(later(), RECORDED, 1.0))
     assert found["db.requests_per_s", "write"] == (None, None)
     assert found["db.pool.completed_per_s", "MutationStage"] == (None, None)
     assert found["db.cache_hit_ratio", "keys"] == (None, None)
@@ -116,12 +116,12 @@ def test_an_older_node_sends_what_it_has_and_lists_the_rest() -> None:
     """4.0 has neither statements nor hints; what no version tells is listed always."""
     there = [name for name in TABLES if name not in ("cql_metrics", "pending_hints")]
     old = {name: RECORDED[name] for name in there}
-    sent = {*of(cassandra_values.levels(old, None)), *of(cassandra_values.since(old, old, 1.0))}
+    sent = {*of(cassandra.levels(old, None)), *of(cassandra.since(old, old, 1.0))}
     assert not [metric for metric, _ in sent if metric.startswith(("db.statements", "db.hints"))]
-    assert [each.metric for each in cassandra_values.not_measured(there, None)] == [
+    assert [each.metric for each in cassandra.not_measured(there, None)] == [
         "db.connections_ratio", "db.commit_log_wait_s", "db.request_latency_s", "db.statements*",
         "db.hints_files",
     ]  # fmt: skip
-    assert [each.metric for each in cassandra_values.not_measured(TABLES, 64)] == [
+    assert [each.metric for each in cassandra.not_measured(TABLES, 64)] == [
         "db.commit_log_wait_s", "db.request_latency_s",
     ]  # fmt: skip

@@ -216,7 +216,7 @@ def test_statements_that_hold_any_bytes_hide_nothing(server: MariaDb) -> None:
 def test_a_lost_connection_costs_one_reading(server: MariaDb) -> None:
     """An administrator ends our session: that reading fails and says it, the next has its differences."""
     with watching(server.url(WATCHER)) as collector:
-        collector._watcher.stop()  # type: ignore[attr-defined]  # else a look may be what meets the loss
+        collector._sampler.stop()  # type: ignore[attr-defined]  # else it may be what meets the loss
         server.admin(f"KILL USER {WATCHER}")
         with pytest.raises(CollectorError, match="host 'sql1', collector 'mariadb'") as caught:
             collector.read()

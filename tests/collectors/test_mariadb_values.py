@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import sqlglot
 
-from pinchpoint_collectors.databases import mariadb_sql, mariadb_values
+from pinchpoint_collectors.databases import mariadb
 from pinchpoint_collectors.databases.session_sampler import SessionSample
 from pinchpoint_collectors.errors import CollectorError
 
@@ -64,7 +64,7 @@ def recorded() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
 def test_sessions_at_work_are_told_from_those_that_wait() -> None:
     """By transaction and state; replication and the server's own threads are nobody's sessions."""
     sessions, transactions = recorded()
-    assert mariadb_values.look(sessions, transactions, own=1) == SessionSample(
+    assert mariadb.session_sample(sessions, transactions, own=1) == SessionSample(
         waiting={"Lock:row": 6, "Log:commit": 5, "Lock:table metadata": 1, "Client:write": 1},
         running=5,
         idle_in_transaction=2,
@@ -86,7 +86,7 @@ def test_sessions_at_work_are_told_from_those_that_wait() -> None:
 )
 def test_states_of_sessions(state: str, waits: str | None) -> None:
     """What else says so in the server's documentation."""
-    assert mariadb_values.waits_for(state, "RUNNING") == waits
+    assert mariadb.waits_for(state, "RUNNING") == waits
 
 
 def test_blockers_are_named_by_user_and_by_what_they_do() -> None:
@@ -98,17 +98,17 @@ def test_blockers_are_named_by_user_and_by_what_they_do() -> None:
     ]
     transactions = [{"id": 7, "state": "RUNNING"}, {"id": 8, "state": "LOCK WAIT"}]
     rows = [{"id": 7, "sessions": 3}, {"id": 8, "sessions": 1}, {"id": 9, "sessions": 2}]
-    found = mariadb_values.blockers([*rows, {"id": 99, "sessions": 1}], sessions, transactions)
+    found = mariadb.blockers([*rows, {"id": 99, "sessions": 1}], sessions, transactions)
     assert found == {"loader:idle": 3, "loader:waiting": 1, "batch:active": 2}
 
 
 def test_the_age_of_the_checkpoint_is_told_by_both() -> None:
     """MariaDB says it, MySQL its two ends; one that says neither is not measured."""
     both = {"innodb_checkpoint_age": 20.0, "innodb_checkpoint_max_age": 80.0}
-    assert mariadb_values.checkpoint_age(both) == (20, 80)
-    assert mariadb_values.checkpoint_age(MYSQL) == (2_000_000, 100_000_000)
-    assert mariadb_values.checkpoint_age({}) == (None, None)
-    values = {each.metric: each.value for each in mariadb_values.levels(MYSQL)}
+    assert mariadb.checkpoint_age(both) == (20, 80)
+    assert mariadb.checkpoint_age(MYSQL) == (2_000_000, 100_000_000)
+    assert mariadb.checkpoint_age({}) == (None, None)
+    values = {each.metric: each.value for each in mariadb.levels(MYSQL)}
     assert values == {"db.checkpoint_age_bytes": 2_000_000, "db.checkpoint_age_ratio": 0.02}
 
 
@@ -122,7 +122,7 @@ def test_growth_of_the_counters() -> None:
         "innodb_row_lock_time": 7000.0,
         "uptime": 102.0,
     }
-    found = {(v.metric, v.instance): v for v in mariadb_values.since(COUNTERS, after, 2.0, log_apart=True)}
+    found = {(v.metric, v.instance): v for v in mariadb.since(COUNTERS, after, 2.0, log_apart=True)}
     assert found["db.commits_per_s", ""].value == 100
     assert found["db.buffer_hit_ratio", ""][2:] == pytest.approx((0.95, 1000))
     assert found["db.lock_waits_per_s", ""].value == 2
@@ -133,9 +133,7 @@ def test_growth_of_the_counters() -> None:
 def test_a_counter_that_went_back_is_not_measured() -> None:
     """FLUSH STATUS, or a restart."""
     after = COUNTERS | {"handler_commit": 10.0, "innodb_buffer_pool_reads": 1.0}
-    found = {
-        (v.metric, v.instance): v.value for v in mariadb_values.since(COUNTERS, after, 1.0, log_apart=True)
-    }
+    found = {(v.metric, v.instance): v.value for v in mariadb.since(COUNTERS, after, 1.0, log_apart=True)}
     assert found["db.commits_per_s", ""] is None
     assert found["db.buffer_hit_ratio", ""] is None
 
@@ -146,7 +144,7 @@ def test_a_counter_that_went_back_is_not_measured() -> None:
 )
 def test_a_restart_is_told_by_the_uptime(before: float, after: float, interval_s: float, same: bool) -> None:
     """Whole seconds, and one that is as long again as before."""
-    found = mariadb_values.same_server({"uptime": before}, {"uptime": after}, interval_s)
+    found = mariadb.is_same_server({"uptime": before}, {"uptime": after}, interval_s)
     assert found is same
 
 
@@ -154,7 +152,7 @@ def test_status_variables_that_are_no_numbers_are_left_out() -> None:
     """Some say ON, some nothing."""
     rows = [("Uptime", "17"), ("Innodb_buffer_pool_dump_status", ""), ("Threads_connected", "3")]
     given = [dict(zip(("Variable_name", "Value"), row, strict=True)) for row in rows]
-    assert mariadb_values.numbers(given) == {"uptime": 17, "threads_connected": 3}
+    assert mariadb.numbers(given) == {"uptime": 17, "threads_connected": 3}
 
 
 def test_files_are_added_up_by_kind_and_timed() -> None:
@@ -168,20 +166,19 @@ def test_files_are_added_up_by_kind_and_timed() -> None:
     data = {**LOG, "name": "wait/io/file/innodb/innodb_data_file"}
     more = {**LOG, "name": "wait/io/file/innodb/innodb_dblwr_file"}
     other = {**LOG, "name": "wait/io/file/sql/slow_log"}
-    before = mariadb_values.by_kind([LOG, data, more, other])
+    before = mariadb.by_kind([LOG, data, more, other])
     assert set(before) == {"log", "data"}
     assert before["data"]["write_count"] == 8000
-    after = mariadb_values.by_kind([later, data, more])
+    after = mariadb.by_kind([later, data, more])
     found = {
-        (v.metric, v.instance): (v.value, v.weight)
-        for v in mariadb_values.files(before, after, 2.0, timed=True)
+        (v.metric, v.instance): (v.value, v.weight) for v in mariadb.files(before, after, 2.0, timed=True)
     }
     assert found["db.fsyncs_per_s", "log"][0] == 500
     assert found["db.fsync_latency_s", "log"] == pytest.approx((0.002, 1000))
     assert found["db.fsync_s_per_s", "log"][0] == pytest.approx(1.0)
     assert found["db.write_bytes_per_s", "log"][0] == 500_000
     assert found["db.write_latency_s", "data"] == (None, 0), "no operation, no latency"
-    untimed = {(v.metric, v.instance): v.value for v in mariadb_values.files(before, after, 2.0, timed=False)}
+    untimed = {(v.metric, v.instance): v.value for v in mariadb.files(before, after, 2.0, timed=False)}
     assert untimed["db.fsyncs_per_s", "log"] == 500
     assert untimed["db.fsync_latency_s", "log"] is None, "never the 0 the server says"
 
@@ -201,23 +198,23 @@ def test_versions(text: str, server: str | None, number: tuple[int, int] | None)
     """Too old ones are refused with what is known."""
     if server is None:
         with pytest.raises(CollectorError, match=r"MariaDB from 10\.5 and MySQL from 8\.0"):
-            mariadb_sql.version_of(text)
+            mariadb.version_of(text)
     else:
-        assert mariadb_sql.version_of(text) == mariadb_sql.Version(server, number or (0, 0))
+        assert mariadb.version_of(text) == mariadb.Version(server, number or (0, 0))
 
 
 def test_what_a_server_lacks_is_listed_once_with_its_place() -> None:
     """By the metric it would be; rights with the grant that is missing."""
-    everything = dict.fromkeys(mariadb_values.STATUS, 1.0)
+    everything = dict.fromkeys(mariadb.STATUS, 1.0)
     fine: dict[str, Any] = {"sees_all": True, "log_apart": False, "summaries": None, "remedy": None}
-    assert list(mariadb_values.not_measured(everything, "w@%", **fine)) == []
+    assert list(mariadb.not_measured(everything, "w@%", **fine)) == []
     little = {name: 1.0 for name in everything if name != "innodb_log_waits"}
-    (missing,) = mariadb_values.not_measured(little, "w@%", **fine)
+    (missing,) = mariadb.not_measured(little, "w@%", **fine)
     assert missing.metric == "db.log_buffer_full_per_s"
-    (missing,) = mariadb_values.not_measured(everything, "w@%", **fine | {"log_apart": True})
+    (missing,) = mariadb.not_measured(everything, "w@%", **fine | {"log_apart": True})
     assert (missing.metric, missing.instance, missing.remedy) == ("db.*_s", "log", None)
     without = fine | {"sees_all": False, "summaries": "off", "remedy": "on"}
-    found = list(mariadb_values.not_measured(everything, "w@%", **without))
+    found = list(mariadb.not_measured(everything, "w@%", **without))
     assert found[-1].remedy == "run: GRANT PROCESS ON *.* TO 'w'@'%'"
     listed = [(each.metric, each.instance) for each in found[:3]]
     assert listed == [("db.*_s", name) for name in ("data", "temp", "log")]
@@ -229,7 +226,7 @@ def test_where_the_log_is_apart_data_files_are_told_alone() -> None:
     before |= {"innodb_data_fsyncs": 0.0}
     after = dict.fromkeys(before, 100.0)
     apart, together = (
-        {(v.metric, v.instance) for v in mariadb_values.since(before, after, 1.0, log_apart=each)}
+        {(v.metric, v.instance) for v in mariadb.since(before, after, 1.0, log_apart=each)}
         for each in (True, False)
     )
     assert {("db.writes_per_s", "data"), ("db.write_bytes_per_s", "log")} <= apart
@@ -240,10 +237,10 @@ def test_where_the_log_is_apart_data_files_are_told_alone() -> None:
 @pytest.mark.parametrize(
     "statement",
     [
-        *(mariadb_sql.ABOUT, mariadb_sql.SUMMARIES, mariadb_sql.FILES, mariadb_sql.SESSIONS),
-        *(mariadb_sql.TRANSACTIONS, *mariadb_sql.BLOCKERS.values()),
-        *(mariadb_sql.greeting("mariadb") + mariadb_sql.greeting("mysql")),
-        *(mariadb_sql.SETTINGS, mariadb_sql.status(mariadb_values.STATUS)),
+        *(mariadb.ABOUT, mariadb.SUMMARIES, mariadb.FILES, mariadb.SESSIONS),
+        *(mariadb.TRANSACTIONS, *mariadb.BLOCKERS.values()),
+        *(mariadb.greeting("mariadb") + mariadb.greeting("mysql")),
+        *(mariadb.SETTINGS, mariadb.COUNTERS),
     ],
 )
 def test_every_statement_is_of_their_dialect(statement: str) -> None:

@@ -14,8 +14,9 @@ from javaservers import mongo
 from serverprocess import ServerProcess
 from support import frozen
 
-from pinchpoint_collectors.databases import mongodb_connection, mongodb_values
-from pinchpoint_collectors.databases.mongodb_connection import Member
+from pinchpoint_collectors.databases import mongodb
+from pinchpoint_collectors.databases.base import ServerConnection, Target
+from pinchpoint_collectors.databases.mongodb_driver import Connection
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import Watch
 from pinchpoint_collectors.registry import kind
@@ -55,7 +56,7 @@ def test_a_server_that_tells_little_is_read_and_the_rest_listed(server: ServerPr
 
 def test_every_metric_and_fact_is_in_the_readme(server: ServerProcess) -> None:
     """The table names all that can be sent, the inventory's all that is told."""
-    metrics = {each.metric for each in mongodb_values.not_measured({})}
+    metrics = {each.metric for each in mongodb.not_measured({})}
     assert len(metrics) > 20
     assert {metric for metric in metrics if f"`{metric}`" not in README} == set()
     with watching(server.url) as collector:
@@ -91,7 +92,7 @@ def test_a_frozen_server_is_given_up_and_found_again(
     server: ServerProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A reading fails within seconds instead of hanging with it; when it wakes, readings work."""
-    monkeypatch.setattr(mongodb_connection, "ANSWER_S", 1.0)
+    monkeypatch.setattr(ServerConnection, "answer_s", 1.0)
     with watching(server.url) as collector:
         with frozen(server.pid):
             begun = time.monotonic()
@@ -131,16 +132,16 @@ def test_a_url_that_is_none_is_explained(url: str) -> None:
 def test_the_logins_place_and_the_secure_ways_settings_are_the_urls() -> None:
     """Users of another database than admin, TLS as the load uses it; a user of the watch's own goes first."""
     url = "mongodb://loader:one@h1:27018,h2/loadtest?replicaSet=rs0&tls=true&tlsAllowInvalidCertificates=true"
-    member = Member("here", "h2:27017", url, "watcher", "two")
+    client = Connection(Target("here", url, "h2:27017", "watcher", "two"))._open()
     try:
-        options = member._client.options
+        options = client.options
         assert options.direct_connection
         login = options.pool_options._credentials
         assert login is not None
         assert (login.username, login.password, login.source) == ("watcher", "two", "loadtest")
         assert options.pool_options._ssl_context is not None
     finally:
-        member.close()
+        client.close()
 
 
 @pytest.mark.parametrize("options", [{}, {"url": "cassandra://c1/x"}])

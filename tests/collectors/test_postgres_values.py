@@ -75,7 +75,7 @@ def test_who_does_not_tell_is_hidden_and_a_fastpath_call_is_work() -> None:
     assert found == SessionSample({"IO:DataFileRead": 1}, running=2, connections=10, hidden=7)
 
 
-def test_an_interval_is_the_mean_of_its_looks() -> None:
+def test_an_interval_is_the_mean_of_its_samples() -> None:
     """A wait seen in one look of four is a quarter; one not seen now is 0; the most blocked is a maximum."""
     seen = [
         sampled(),

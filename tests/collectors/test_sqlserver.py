@@ -17,7 +17,8 @@ import pytest
 import sqlglot
 from support import missing
 
-from pinchpoint_collectors.databases import sqlserver_sql, sqlserver_values
+from pinchpoint_collectors.databases import sqlserver
+from pinchpoint_collectors.databases.base import Target
 from pinchpoint_collectors.databases.session_sampler import SessionSample
 from pinchpoint_collectors.databases.sqlserver import SqlserverCollector
 from pinchpoint_collectors.errors import CollectorError
@@ -96,16 +97,16 @@ class Recorded:
     def __init__(self, about: Row = ABOUT, *, later: Mapping[str, list[Row]] | None = None) -> None:
         engine = about["engine"]
         self.answers: dict[str, list[Row]] = {
-            sqlserver_sql.ABOUT: [about],
-            sqlserver_sql.TOTALS: [TOTALS],
-            sqlserver_sql.SESSIONS: SESSIONS,
-            sqlserver_sql.BLOCKERS: BLOCKERS,
-            sqlserver_sql.CLERKS: CLERKS,
-            sqlserver_sql.SETTINGS: [{"name": "max degree of parallelism", "value": "4"}],
-            sqlserver_sql.DATABASES: [{"name": "loadtest", "recovery_model": "FULL"}],
-            sqlserver_sql.files(engine): FILES,
-            sqlserver_sql.waits(engine): WAITS,
-            sqlserver_sql.counters(sqlserver_values.OBJECTS): PERFORMANCE,
+            sqlserver.ABOUT: [about],
+            sqlserver.TOTALS: [TOTALS],
+            sqlserver.SESSIONS: SESSIONS,
+            sqlserver.BLOCKERS: BLOCKERS,
+            sqlserver.CLERKS: CLERKS,
+            sqlserver.SETTINGS: [{"name": "max degree of parallelism", "value": "4"}],
+            sqlserver.DATABASES: [{"name": "loadtest", "recovery_model": "FULL"}],
+            sqlserver.files_statement(engine): FILES,
+            sqlserver.waits_statement(engine): WAITS,
+            sqlserver.COUNTERS_STATEMENT: PERFORMANCE,
         }
         self.later = dict(later or {})
         self.closed = False
@@ -123,11 +124,13 @@ class Recorded:
         self.answers |= self.later
 
 
+def collecting(server: Any) -> SqlserverCollector:
+    return SqlserverCollector([Watch("sql1", "sql")], server, "host 'sql1', collector 'sqlserver' (here)")
+
+
 @contextmanager
 def watching(server: Recorded) -> Iterator[SqlserverCollector]:
-    collector = SqlserverCollector(
-        [Watch("sql1", "sql")], server, "host 'sql1', collector 'sqlserver' (here)"
-    )
+    collector = collecting(server)
     try:
         yield collector
     finally:
@@ -144,12 +147,12 @@ def found(samples: Sequence[Sample]) -> dict[tuple[str, str], float | None]:
 
 def test_sessions_are_told_by_what_they_wait_for() -> None:
     """Those that want a CPU run; a wait nobody knows keeps its name."""
-    assert sqlserver_values.look(SESSIONS) == SessionSample(
+    assert sqlserver.session_sample(SESSIONS) == SessionSample(
         waiting={"Log:WRITELOG": 5, "Lock:LCK_M_X": 4, "Data:PAGEIOLATCH_SH": 1, "Other:WAITFOR": 1},
         running=5,
         idle_in_transaction=2,
     )
-    assert sqlserver_values.blockers(BLOCKERS) == {"loader:idle": 3, "loader:waiting": 1}
+    assert sqlserver.blockers(BLOCKERS) == {"loader:idle": 3, "loader:waiting": 1}
 
 
 def test_waits_grow_and_idle_threads_are_left_out() -> None:
@@ -159,7 +162,7 @@ def test_waits_grow_and_idle_threads_are_left_out() -> None:
         {"wait_type": "LAZYWRITER_SLEEP", "waits": 902, "wait_ms": 902_000, "signal_ms": 50},
         {"wait_type": "LCK_M_U", "waits": 1, "wait_ms": 200, "signal_ms": 0},
     ]
-    values = {(v.metric, v.instance): v for v in sqlserver_values.waits(WAITS, after, 2.0)}
+    values = {(v.metric, v.instance): v for v in sqlserver.waits(WAITS, after, 2.0)}
     assert values["db.waits_per_s", "Log:WRITELOG"].value == 50
     assert values["db.wait_s_per_s", "Log:WRITELOG"].value == pytest.approx(0.4)
     assert values["db.wait_latency_s", "Log:WRITELOG"][2:] == pytest.approx((0.008, 100))
@@ -171,7 +174,7 @@ def test_waits_grow_and_idle_threads_are_left_out() -> None:
 def test_waits_that_somebody_cleared_are_not_measured() -> None:
     """DBCC SQLPERF clears them: the truth of that interval is lost."""
     after = [{"wait_type": "WRITELOG", "waits": 3, "wait_ms": 10, "signal_ms": 0}]
-    values = {(v.metric, v.instance): v.value for v in sqlserver_values.waits(WAITS, after, 1.0)}
+    values = {(v.metric, v.instance): v.value for v in sqlserver.waits(WAITS, after, 1.0)}
     assert values["db.wait_s_per_s", "Log:WRITELOG"] is None
     assert values["db.signal_wait_ratio", ""] is None
 
@@ -184,8 +187,8 @@ def test_files_are_told_by_kind_and_one_by_one() -> None:
         file("tempdb", 1, 0, 60, 200),
         file("tempdb", 2, 1, 5, 10),
     ]
-    before, after = sqlserver_values.by_file(FILES), sqlserver_values.by_file(later)
-    values = {(v.metric, v.instance): v for v in sqlserver_values.files(before, after, 2.0)}
+    before, after = sqlserver.by_file(FILES), sqlserver.by_file(later)
+    values = {(v.metric, v.instance): v for v in sqlserver.files(before, after, 2.0)}
     for instance in ("log", "loadtest:loadtest_2"):
         assert values["db.writes_per_s", instance].value == 100
         assert values["db.write_latency_s", instance][2:] == pytest.approx((0.006, 200))
@@ -199,16 +202,16 @@ def test_files_are_told_by_kind_and_one_by_one() -> None:
 
 def test_a_file_whose_type_is_hidden_is_told_by_its_number() -> None:
     """The first log file of a database is its second file."""
-    assert sqlserver_values.kind_of(file("loadtest", 2, None, 0, 0)) == "log"
-    assert sqlserver_values.kind_of(file("loadtest", 3, None, 0, 0)) == "data"
-    assert sqlserver_values.kind_of(file("loadtest", 3, 1, 0, 0)) == "log"
+    assert sqlserver.kind_of(file("loadtest", 2, None, 0, 0)) == "log"
+    assert sqlserver.kind_of(file("loadtest", 3, None, 0, 0)) == "data"
+    assert sqlserver.kind_of(file("loadtest", 3, 1, 0, 0)) == "log"
 
 
 def test_many_files_are_all_in_the_sums() -> None:
     """The busiest are told one by one."""
     rows = [{**file("loadtest", number, 0, number, 0), "name": f"f{number}"} for number in range(1, 81)]
-    told = sqlserver_values.by_file(rows)
-    assert len(told) == 1 + sqlserver_values.MOST_FILES
+    told = sqlserver.by_file(rows)
+    assert len(told) == 1 + sqlserver.MOST_FILES
     assert told["data"]["writes"] == sum(range(1, 81))
     assert "loadtest:f80" in told
     assert "loadtest:f1" not in told
@@ -217,27 +220,27 @@ def test_many_files_are_all_in_the_sums() -> None:
 def test_performance_counters_are_those_of_an_imported_log() -> None:
     """A count becomes a rate, a fraction is divided by its base, a level stays; of a named instance too."""
     named = [{**row, "object": row["object"].replace("SQLServer:", "MSSQL$PROD:")} for row in PERFORMANCE]
-    before = sqlserver_values.by_name(named)
-    after = sqlserver_values.by_name(
+    before = sqlserver.by_name(named)
+    after = sqlserver.by_name(
         [{**row, "value": row["value"] + 500} if row["type"] == 272696576 else row for row in PERFORMANCE]
     )
-    values = {v.metric: v.value for v in sqlserver_values.counters(before, after, 2.0)}
+    values = {v.metric: v.value for v in sqlserver.counters(before, after, 2.0)}
     assert values == {
         "db.batches_per_s": 250,
         "db.page_life_s": 4200,
         "db.buffer_hit_ratio": pytest.approx(0.97),
         "db.log_flushes_per_s": 250,
     }
-    assert sqlserver_values.connections(after) == 40
-    first = {v.metric for v in sqlserver_values.counters(None, after, 0.0)}
+    assert sqlserver.connection_count(after) == 40
+    first = {v.metric for v in sqlserver.counters(None, after, 0.0)}
     assert first == {"db.page_life_s", "db.buffer_hit_ratio"}, "a rate needs two readings"
 
 
 def test_cpu_memory_and_schedulers() -> None:
     """1.6 s of CPU in one second on four cores; memory against what the server aims at."""
     later = TOTALS | {"cpu_ms": 101_600}
-    assert sqlserver_values.cpu(TOTALS, later, 1.0).value == pytest.approx(0.4)
-    values = {(v.metric, v.instance): v.value for v in sqlserver_values.levels(TOTALS, CLERKS)}
+    assert sqlserver.cpu(TOTALS, later, 1.0).value == pytest.approx(0.4)
+    values = {(v.metric, v.instance): v.value for v in sqlserver.levels(TOTALS, CLERKS)}
     assert values["db.tasks_runnable", ""] == 3
     assert values["db.workers_ratio", ""] == 0.125
     assert values["db.memory_ratio", ""] == 0.75
@@ -250,7 +253,7 @@ def test_cpu_memory_and_schedulers() -> None:
 def test_a_reading_holds_all_of_it_and_is_in_the_readme() -> None:
     """Differences from the second reading on; every metric and fact is documented."""
     writes = [{**FILES[1], "writes": 1100, "write_ms": 4500}]
-    server = Recorded(later={sqlserver_sql.files(3): [*FILES[:1], *writes, *FILES[2:]]})
+    server = Recorded(later={sqlserver.files_statement(3): [*FILES[:1], *writes, *FILES[2:]]})
     with watching(server) as collector:
         first = found(collector.read())
         server.go_on()
@@ -273,7 +276,7 @@ def test_a_reading_holds_all_of_it_and_is_in_the_readme() -> None:
 def test_a_restart_costs_one_interval() -> None:
     """Counters begin anew with the server."""
     anew = {**TOTALS, "started": TOTALS["started"] + datetime.timedelta(days=1)}
-    server = Recorded(later={sqlserver_sql.TOTALS: [anew]})
+    server = Recorded(later={sqlserver.TOTALS: [anew]})
     with watching(server) as collector:
         collector.read()
         server.go_on()
@@ -292,7 +295,7 @@ def test_a_restart_costs_one_interval() -> None:
 def test_a_login_that_may_see_nothing_is_told_its_grant(about: Row, said: str) -> None:
     """And a server too old what is known."""
     with pytest.raises(CollectorError, match=said):
-        SqlserverCollector([Watch("sql1", "sql")], Recorded(ABOUT | about), "here")
+        collecting(Recorded(ABOUT | about))
 
 
 def test_a_database_in_azure_is_asked_for_its_own() -> None:
@@ -301,8 +304,8 @@ def test_a_database_in_azure_is_asked_for_its_own() -> None:
         assert collector.read()
     with watching(Recorded(ABOUT | {"sees_server": 0})) as collector:
         assert collector.read()
-    assert "dm_db_wait_stats" in sqlserver_sql.waits(5)
-    assert "master_files" not in sqlserver_sql.files(5)
+    assert "dm_db_wait_stats" in sqlserver.waits_statement(5)
+    assert "master_files" not in sqlserver.files_statement(5)
 
 
 # ---- statements and the connection --------------------------------------------------------------------
@@ -311,10 +314,14 @@ def test_a_database_in_azure_is_asked_for_its_own() -> None:
 @pytest.mark.parametrize(
     "statement",
     [
-        *(sqlserver_sql.ABOUT, sqlserver_sql.TOTALS, sqlserver_sql.SESSIONS, sqlserver_sql.BLOCKERS),
-        *(sqlserver_sql.CLERKS, sqlserver_sql.SETTINGS, sqlserver_sql.DATABASES),
-        *(make(engine) for make in (sqlserver_sql.files, sqlserver_sql.waits) for engine in (3, 5)),
-        sqlserver_sql.counters(sqlserver_values.OBJECTS),
+        *(sqlserver.ABOUT, sqlserver.TOTALS, sqlserver.SESSIONS, sqlserver.BLOCKERS),
+        *(sqlserver.CLERKS, sqlserver.SETTINGS, sqlserver.DATABASES),
+        *(
+            make(engine)
+            for make in (sqlserver.files_statement, sqlserver.waits_statement)
+            for engine in (3, 5)
+        ),
+        sqlserver.COUNTERS_STATEMENT,
     ],
 )
 def test_every_statement_is_t_sql_and_only_reads(statement: str) -> None:
@@ -326,7 +333,7 @@ def test_every_statement_is_t_sql_and_only_reads(statement: str) -> None:
 
 def test_the_greeting_only_sets() -> None:
     """No table is touched, nothing is waited for."""
-    parsed = sqlglot.parse(sqlserver_sql.GREETING, read="tsql")
+    parsed = sqlglot.parse(sqlserver.GREETING, read="tsql")
     assert len(parsed) == 3
     assert {each.key for each in parsed if each is not None} <= {"set", "command"}
 
@@ -334,23 +341,22 @@ def test_the_greeting_only_sets() -> None:
 @pytest.fixture
 def connection() -> Any:
     try:
-        from pinchpoint_collectors.databases import sqlserver_connection  # noqa: PLC0415 -- needs libodbc
+        from pinchpoint_collectors.databases import sqlserver_driver  # noqa: PLC0415 -- needs libodbc
     except ImportError as error:
         missing(f"libodbc is missing (Debian: unixodbc): {error}")
-    return sqlserver_connection
+    return sqlserver_driver
 
 
 def test_a_url_becomes_a_connection_string(connection: Any) -> None:
     """Microsoft's driver takes host and port in one, FreeTDS apart; special characters are in braces."""
-    url = "mssql+odbc://watcher:p%3Bw%7D@sql1:1444/loadtest?TrustServerCertificate=yes&driver=x"
-    made: Callable[..., str] = connection.connection_string
-    assert made("here", url, None, None, "ODBC Driver 18 for SQL Server") == (
+    url = "mssql+odbc://watcher:p%3Bw%7D@sql1:1444/loadtest?TrustServerCertificate=yes&driver="
+    made: Callable[[Target], str] = connection.connection_string
+    assert made(Target("here", f"{url}ODBC Driver 18 for SQL Server")) == (
         "Driver=ODBC Driver 18 for SQL Server;Server=tcp:sql1,1444;Database=loadtest;UID=watcher;"
         "PWD={p;w}}};APP=pinchpoint-collector;TrustServerCertificate=yes"
     )
-    free = made("here", "mssql+odbc://h", "u", "p", "FreeTDS")
+    free = made(Target("here", "mssql+odbc://nowhere?driver=FreeTDS", "h", "u", "p"))
     assert free == "Driver=FreeTDS;Server=h;Port=1433;Database=master;UID=u;PWD=p;APP=pinchpoint-collector"
-    assert connection.driver("here", url) == "x"
 
 
 _MICROSOFT = "[Microsoft][ODBC Driver 18 for SQL Server]"

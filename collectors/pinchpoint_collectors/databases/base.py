@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib import import_module
-from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from pinchpoint_collectors.databases.session_sampler import (
@@ -35,6 +35,15 @@ Row = Mapping[str, Any]
 Link = TypeVar("Link")
 Question = TypeVar("Question")
 Answer = TypeVar("Answer")
+
+
+REMEDIES = {
+    "refused": "start the server, or correct host and port in farm.yaml",
+    "name or service": "correct the host name in farm.yaml",
+    "name resolution": "correct the host name in farm.yaml",
+    "nothing came back": "check the server, the address and the firewalls between",
+}
+"""Words of a message, in lower case -> what to do about it, whatever the server."""
 
 
 class RefusedError(CollectorError):
@@ -85,7 +94,7 @@ class ServerConnection(ABC, Generic[Link, Question, Answer]):
 
     Attributes:
         failures: the errors by which the client library says that asking failed.
-        remedies: words of a message, in lower case -> what to do about it; the first that fits counts.
+        remedies: as ``REMEDIES``, of this kind; the first that fits counts.
         answer_s: the longest wait for an answer.
         user: whom the server knows the collector as; None where that is not known, or nobody.
         session: the number of the collector's session; None where it is not known.
@@ -122,12 +131,14 @@ class ServerConnection(ABC, Generic[Link, Question, Answer]):
         with self._lock:
             self._drop()
 
-    def error(self, said: str, remedy: str | None = None, *, refused: bool = False) -> CollectorError:
-        """An error that names the server; with the remedy, else that of ``remedies`` which fits."""
-        said = said.strip().partition("\n")[0]
-        lower = said.lower()
-        remedy = remedy or next((what for words, what in self.remedies.items() if words in lower), None)
-        text = f"{self.target.where}: {said}" + (f"; {remedy}" if remedy else "")
+    def error(
+        self, said: str | Exception, remedy: str | None = None, *, refused: bool = False
+    ) -> CollectorError:
+        """An error that names the server, with this remedy, or the first whose words are in what was said."""
+        line = str(said).strip().partition("\n")[0] or type(said).__name__
+        known = (*self.remedies.items(), *REMEDIES.items())
+        remedy = remedy or next((what for words, what in known if words in line.lower()), None)
+        text = f"{self.target.where}: {line}" + (f"; {remedy}" if remedy else "")
         return RefusedError(text) if refused else CollectorError(text)
 
     @property
@@ -182,25 +193,6 @@ class ServerConnection(ABC, Generic[Link, Question, Answer]):
         """The library's error as a person needs it."""
 
 
-class Server(Protocol):
-    """What a collector asks: a ``ServerConnection``, or recorded answers."""
-
-    user: str | None
-    session: int | None
-
-    def ask(self, question: Any) -> Any:
-        """As ``ServerConnection.ask``."""
-        ...
-
-    def ask_if_connected(self, question: Any) -> Any:
-        """As ``ServerConnection.ask_if_connected``."""
-        ...
-
-    def close(self) -> None:
-        """Close the connection."""
-        ...
-
-
 # ---- the collector ------------------------------------------------------------------------------------
 
 
@@ -253,7 +245,7 @@ class ServerCollector(ABC):
     _about: Mapping[str, Any]
     SESSIONS: ClassVar[str | None] = None
 
-    def __init__(self, watches: Sequence[Watch], server: Server, where: str) -> None:
+    def __init__(self, watches: Sequence[Watch], server: ServerConnection[Any, Any, Any], where: str) -> None:
         self._hosts = {watch.host: watch.tier for watch in watches}
         self._server = server
         self._where = where

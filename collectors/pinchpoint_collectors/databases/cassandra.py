@@ -1,20 +1,23 @@
-"""Kind ``cassandra``: a Cassandra node's own view of its thread pools, requests and compactions (4.0 on)."""
+"""Kind ``cassandra``: a Cassandra node's thread pools, requests, compactions and caches, as it counts them.
+
+Its virtual tables (4.0 on) are read. The times of its latency tables are not: their percentiles fade over
+minutes instead of belonging to an interval, and their "ms" are not (Cassandra 5.0.2 reports 0.001 where
+clients wait for 2.5 ms).
+"""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
-from pinchpoint_collectors.databases import cassandra_values
-from pinchpoint_collectors.databases.cassandra_values import Row
-from pinchpoint_collectors.databases.server_kind import NodeKind
+from pinchpoint_collectors.databases.base import Asked, Reading, Row, ServerCollector, ServerKind
 from pinchpoint_collectors.errors import CollectorError
-from pinchpoint_collectors.record import Collector, Sample, Watch
+from pinchpoint_collectors.proc.value import Metric, Value, grown, mean, rate, rates
+from pinchpoint_collectors.record import NotMeasured
 
-if TYPE_CHECKING:
-    from pinchpoint_collectors.databases.cassandra_connection import Node
+Rows = Iterable[Row]
+
+# ---- statements ---------------------------------------------------------------------------------------
 
 _ABOUT = "SELECT release_version, data_center, rack FROM system.local"
 _STARTED = "SELECT gossip_generation FROM system.local"
@@ -28,91 +31,185 @@ _SETTINGS = """SELECT name, value FROM system_views.settings WHERE name IN (
     'native_transport_max_concurrent_connections', 'native_transport_max_threads', 'num_tokens',
     'row_cache_size', 'trickle_fsync')"""
 
+TABLES = {
+    "thread_pools": "SELECT * FROM system_views.thread_pools",
+    "coordinator_read_latency": "SELECT keyspace_name, count FROM system_views.coordinator_read_latency",
+    "coordinator_write_latency": "SELECT keyspace_name, count FROM system_views.coordinator_write_latency",
+    "sstable_tasks": "SELECT kind, progress, total, unit FROM system_views.sstable_tasks",
+    "caches": "SELECT name, hit_count, request_count FROM system_views.caches",
+    "clients": "SELECT port FROM system_views.clients",
+    "cql_metrics": "SELECT name, value FROM system_views.cql_metrics",
+    "pending_hints": "SELECT files FROM system_views.pending_hints",
+}
+"""The statement for each table that is read; 4.0 has all but the last two."""
 
-class CassandraKind(NodeKind):
-    """The kind ``cassandra`` of farm.yaml."""
+# ---- values -------------------------------------------------------------------------------------------
 
-    name = "cassandra"
-    product = "Cassandra"
-    schemes = ("cassandra", "scylla")
-    package = "cassandra-driver"
+POOLS = frozenset({
+    "Native-Transport-Requests", "MutationStage", "CounterMutationStage", "ViewMutationStage", "ReadStage",
+    "RequestResponseStage", "ReadRepairStage", "HintsDispatcher", "CompactionExecutor", "ValidationExecutor",
+    "MemtableFlushWriter", "MemtablePostFlush", "MemtableReclaimMemory", "SecondaryIndexExecutor",
+})  # fmt: skip
+"""Pools in which work waits, of more than twenty; with them ``PerDiskMemtableFlushWriter_N`` of each disk."""
 
-    def _connect(self, watches: Sequence[Watch], where: str) -> Collector:
-        from pinchpoint_collectors.databases.cassandra_connection import Node  # noqa: PLC0415 -- an extra
-
-        options = watches[0].options
-        address = self._address(watches[0]) or ""
-        node = Node(where, address, str(options["url"]), options.get("user"), options.get("password"))
-        try:
-            return CassandraCollector(watches, node, where)
-        except CollectorError:
-            node.close()
-            raise
+_REQUESTS = {"coordinator_read_latency": "read", "coordinator_write_latency": "write"}
+_STATEMENTS = {
+    "prepared_statements_executed": Metric("db.statements_per_s", "prepared"),
+    "regular_statements_executed": Metric("db.statements_per_s", "regular"),
+    "prepared_statements_evicted": Metric("db.statements_evicted_per_s"),
+}
 
 
-class CassandraCollector:
-    """Watches one node: its virtual tables, at each reading."""
+def levels(tables: Mapping[str, Rows], connections_limit: int | None) -> Iterator[Value]:
+    """What holds at this moment. A table the node does not have is no metric.
 
-    def __init__(self, watches: Sequence[Watch], node: Node, where: str) -> None:
-        self._hosts = {watch.host: watch.tier for watch in watches}
-        self._node = node
-        (self._about,), tables = node.ask((_ABOUT, _TABLES))
+    Args:
+        tables: of ``TABLES``, their rows.
+        connections_limit: how many connections the node takes; None: any number.
+    """
+    for row in _pools(tables):
+        name, limit = row["name"], row["active_tasks_limit"]
+        yield Value("db.pool.active", name, row["active_tasks"])
+        yield Value("db.pool.pending", name, row["pending_tasks"])
+        yield Value("db.pool.blocked", name, row["blocked_tasks"])
+        if limit:
+            yield Value("db.pool.busy_ratio", name, row["active_tasks"] / limit)
+    if "sstable_tasks" in tables:
+        tasks = list(tables["sstable_tasks"])
+        yield Value("db.compactions_running", "", len(tasks))
+        left = sum(row["total"] - row["progress"] for row in tasks if row["unit"] == "bytes")
+        yield Value("db.compaction_left_bytes", "", left)
+    if "clients" in tables:
+        connections = sum(1 for _ in tables["clients"])
+        yield Value("db.connections", "", connections)
+        if connections_limit:
+            yield Value("db.connections_ratio", "", connections / connections_limit)
+    if "pending_hints" in tables:
+        yield Value("db.hints_files", "", sum(row["files"] for row in tables["pending_hints"]))
+
+
+def since(before: Mapping[str, Rows], after: Mapping[str, Rows], interval_s: float) -> Iterator[Value]:
+    """What grew between two readings of one node."""
+    earlier = {row["name"]: row for row in _pools(before)}
+    for row in _pools(after):
+        name = row["name"]
+        counters = {
+            "completed_tasks": Metric("db.pool.completed_per_s", name),
+            "blocked_tasks_all_time": Metric("db.pool.blocked_per_s", name),
+        }
+        yield from rates(counters, earlier.get(name, {}), row, interval_s)
+    for table, instance in _REQUESTS.items():
+        if table in before and table in after:
+            counts = _requests(before[table]), _requests(after[table])
+            yield Value("db.requests_per_s", instance, rate(*counts, interval_s))
+    yield from rates(_STATEMENTS, _cql_metrics(before), _cql_metrics(after), interval_s)
+    yield from _hits(before, after)
+
+
+def not_measured(there: Iterable[str], connections_limit: int | None) -> Iterator[NotMeasured]:
+    """What this node cannot say.
+
+    Args:
+        there: those of ``TABLES`` it has.
+        connections_limit: as ``levels``.
+    """
+    if connections_limit is None:
+        why = "the node takes any number of connections (native_transport_max_concurrent_connections)"
+        yield NotMeasured("db.connections_ratio", "", why, None)
+    jmx = "JMX has it: read it by other means and `pinchpoint import` it"
+    yield NotMeasured(
+        "db.commit_log_wait_s", "", "no virtual table tells how long writes wait for the commit log", jmx
+    )
+    yield NotMeasured(
+        "db.request_latency_s", "", "the latency tables' percentiles are of minutes, in a unit that is wrong",
+        None,
+    )  # fmt: skip
+    newer = "upgrade the node where this matters (Cassandra 4.1)"
+    for table, metric in (("cql_metrics", "db.statements*"), ("pending_hints", "db.hints_files")):
+        if table not in there:
+            yield NotMeasured(metric, "", f"this version has no system_views.{table}", newer)
+
+
+def _pools(tables: Mapping[str, Rows]) -> Iterator[Row]:
+    for row in tables["thread_pools"]:
+        if row["name"] in POOLS or row["name"].startswith("PerDiskMemtableFlushWriter"):
+            yield row
+
+
+def _requests(rows: Rows) -> int:
+    """Of all tables but the node's own."""
+    return sum(row["count"] for row in rows if not row["keyspace_name"].startswith("system"))
+
+
+def _cql_metrics(tables: Mapping[str, Rows]) -> Row:
+    return {row["name"]: row["value"] for row in tables.get("cql_metrics", ())}
+
+
+def _hits(before: Mapping[str, Rows], after: Mapping[str, Rows]) -> Iterator[Value]:
+    """How often a cache had what was wanted."""
+    earlier = {row["name"]: row for row in before.get("caches", ())}
+    for row in after.get("caches", ()):
+        old = earlier.get(row["name"])
+        if old is not None:
+            hits, wanted = grown(old, row, "hit_count", "request_count")
+            yield mean("db.cache_hit_ratio", row["name"], hits, wanted)
+
+
+# ---- the collector ------------------------------------------------------------------------------------
+
+
+class CassandraCollector(ServerCollector):
+    """Its virtual tables, at each reading."""
+
+    KIND = "cassandra"
+
+    def _begin(self) -> None:
+        (self._about,), tables = self._server.ask((_ABOUT, _TABLES))
         there = {row["table_name"] for row in tables}
         if "thread_pools" not in there:
             raise CollectorError(
-                f"{where}: the server says release {self._about['release_version']} and has no "
+                f"{self._where}: the server says release {self._about['release_version']} and has no "
                 "system_views.thread_pools; collector kind 'cassandra' knows Apache Cassandra from 4.0 on: "
                 "leave this collector out (ScyllaDB has no such tables)"
             )
-        self._statements = {
-            name: statement for name, statement in cassandra_values.TABLES.items() if name in there
-        }
-        (settings,) = node.ask((_SETTINGS,))
+        self._statements = {name: statement for name, statement in TABLES.items() if name in there}
+        (settings,) = self._server.ask((_SETTINGS,))
         self._settings = {row["name"]: row["value"] for row in settings if row["value"] is not None}
         limit = int(self._settings.get("native_transport_max_concurrent_connections", -1))
         self._connections_limit = limit if limit > 0 else None
-        self._before: _Reading | None = None
 
-    def read(self) -> Sequence[Sample]:
-        """What holds now, and what happened since the reading before."""
-        now = _Reading(self._node, self._statements)
-        before, self._before = self._before, now
-        interval_s = (now.monotonic_ns - before.monotonic_ns) / 1e9 if before else 0.0
-        values = list(cassandra_values.levels(now.tables, self._connections_limit))
-        # Counters begin anew with the node.
-        if before is not None and before.started == now.started:
-            values += cassandra_values.since(before.tables, now.tables, interval_s)
-        return [Sample(now.time_ns, interval_s, host, *value) for host in self._hosts for value in values]
+    def _questions(self) -> Mapping[str, Asked]:
+        names = ("started", *self._statements)
+        statements = (_STARTED, *self._statements.values())
+        return {"tables": Asked(statements, lambda answers: dict(zip(names, answers, strict=True)))}
 
-    def inventory(self) -> Mapping[str, Mapping[str, Any]]:
-        """The node under ``database``. See collectors/README.md, "Inventory"."""
+    def _is_same_server(self, before: Reading, now: Reading) -> bool:
+        return bool(before["tables"]["started"] == now["tables"]["started"])
+
+    def _levels(self, now: Reading) -> Iterator[Value]:
+        return levels(now["tables"], self._connections_limit)
+
+    def _growth(self, before: Reading | None, now: Reading, interval_s: float) -> Iterable[Value]:
+        return since(before["tables"], now["tables"], interval_s) if before else ()
+
+    def _facts(self) -> tuple[Mapping[str, Any], Iterable[NotMeasured]]:
         database = {
             "server": "cassandra",
             "version": self._about["release_version"],
-            "role": self._node.user,
+            "role": self._server.user,
             "data_center": self._about["data_center"],
             "rack": self._about["rack"],
             "connections_limit": self._connections_limit,
             "settings": self._settings,
         }
-        missing = [
-            asdict(each) for each in cassandra_values.not_measured(self._statements, self._connections_limit)
-        ]
-        return {
-            host: {"tier": tier, "database": database, "not_measured": missing}
-            for host, tier in self._hosts.items()
-        }
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._node.close()
+        return database, not_measured(self._statements, self._connections_limit)
 
 
-class _Reading:
-    """What the node said at one instant."""
+class CassandraKind(ServerKind):
+    """The kind ``cassandra`` of farm.yaml: Apache Cassandra from 4.0 on."""
 
-    def __init__(self, node: Node, statements: Mapping[str, str]) -> None:
-        (started,), *answers = node.ask((_STARTED, *statements.values()))
-        self.time_ns, self.monotonic_ns = time.time_ns(), time.monotonic_ns()
-        self.started: int = started["gossip_generation"]
-        self.tables: dict[str, list[Row]] = dict(zip(statements, answers, strict=True))
+    name = "cassandra"
+    product = "Cassandra"
+    schemes = ("cassandra", "scylla")
+    package = "cassandra-driver"
+    collector = CassandraCollector

@@ -1,92 +1,541 @@
-"""Kind ``mariadb``: MariaDB's or MySQL's own view of its waits, locks, files, log and connections."""
+"""Kind ``mariadb``: waits, locks, files, log and connections of MariaDB or MySQL, as it counts them.
+
+Counters are status variables, and where the performance schema is on its file summaries: MariaDB ships with
+it off, MySQL with it on. Who blocks whom moved to the performance schema in MySQL 8.
+"""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from pinchpoint_collectors.databases import mariadb_sql, mariadb_values, session_sampler
-from pinchpoint_collectors.databases.base import RefusedError
-from pinchpoint_collectors.databases.server_kind import NodeKind
-from pinchpoint_collectors.databases.session_sampler import SessionSample, SessionSampler
+from pinchpoint_collectors.databases.base import (
+    Asked,
+    Reading,
+    RefusedError,
+    Row,
+    ServerCollector,
+    ServerKind,
+)
+from pinchpoint_collectors.databases.session_sampler import LOCK, SessionSample
 from pinchpoint_collectors.errors import CollectorError
-from pinchpoint_collectors.proc.value import Value
-from pinchpoint_collectors.record import Collector, Sample, Watch
+from pinchpoint_collectors.proc.value import Metric, Value, grown, mean, operations, rate
+from pinchpoint_collectors.proc.value import levels as levels_of
+from pinchpoint_collectors.proc.value import rates as rates_of
+from pinchpoint_collectors.record import NotMeasured
 
-if TYPE_CHECKING:
-    from pinchpoint_collectors.databases.mariadb_connection import Server
+OLDEST = {"mariadb": (10, 5), "mysql": (8, 0)}
+"""The first versions these statements were written for."""
+LOG_APART = (10, 8)
+"""From this MariaDB on its log is no file like the others: neither timed, nor counted among them."""
+
+# ---- statements ---------------------------------------------------------------------------------------
+
+ABOUT = """SELECT VERSION() AS version, CURRENT_USER() AS role, @@GLOBAL.max_connections AS connections_limit,
+    @@GLOBAL.read_only AS standby, @@GLOBAL.performance_schema AS performance_schema,
+    @@GLOBAL.innodb_page_size AS page_bytes"""
+"""One row about the server."""
+
+SUMMARIES = """SELECT NAME AS name, ENABLED = 'YES' AS counted, TIMED = 'YES' AS timed
+    FROM performance_schema.setup_instruments WHERE NAME LIKE 'wait/io/file/innodb/innodb_%_file'"""
+"""What of the files' summaries is on; refused to a user who may not read the performance schema."""
+
+FILES = """SELECT EVENT_NAME AS name, COUNT_READ AS read_count, SUM_NUMBER_OF_BYTES_READ AS read_bytes,
+    SUM_TIMER_READ AS read_ps, COUNT_WRITE AS write_count, SUM_NUMBER_OF_BYTES_WRITE AS write_bytes,
+    SUM_TIMER_WRITE AS write_ps, COUNT_MISC AS other_count, SUM_TIMER_MISC AS other_ps
+    FROM performance_schema.file_summary_by_event_name WHERE COUNT_STAR > 0"""
+"""A row per kind of file; what is neither reading nor writing is flushing, opening, closing, looking up."""
+
+SESSIONS = "SHOW PROCESSLIST"
+"""A row per session. INFORMATION_SCHEMA.PROCESSLIST would write a temporary table to the disk each time."""
+
+TRANSACTIONS = "SELECT trx_mysql_thread_id AS id, trx_state AS state FROM information_schema.INNODB_TRX"
+"""A row per open transaction: of which session, and whether it waits for a lock.
+
+Refused to a user without the privilege PROCESS, who sees no sessions but its own.
+"""
+
+_BLOCKERS = """SELECT b.trx_mysql_thread_id AS id, COUNT(DISTINCT {waiting}) AS sessions FROM {waits} w
+    JOIN information_schema.INNODB_TRX b ON b.trx_id = {blocking} GROUP BY b.trx_mysql_thread_id"""
+
+BLOCKERS = {
+    "mariadb": _BLOCKERS.format(
+        waiting="w.requesting_trx_id",
+        blocking="w.blocking_trx_id",
+        waits="information_schema.INNODB_LOCK_WAITS",
+    ),
+    "mysql": _BLOCKERS.format(
+        waiting="w.REQUESTING_ENGINE_TRANSACTION_ID",
+        blocking="w.BLOCKING_ENGINE_TRANSACTION_ID",
+        waits="performance_schema.data_lock_waits",
+    ),
+}
+"""Sessions that hold a row lock others wait for, and how many wait for each."""
+
+_SETTINGS = (
+    *("autocommit", "binlog_format", "default_storage_engine", "flush_time", "innodb_buffer_pool_size"),
+    *("innodb_change_buffering", "innodb_doublewrite", "innodb_file_per_table"),
+    *("innodb_flush_log_at_trx_commit", "innodb_flush_method", "innodb_flush_neighbors"),
+    *("innodb_io_capacity", "innodb_io_capacity_max", "innodb_lock_wait_timeout", "innodb_log_buffer_size"),
+    *("innodb_log_file_size", "innodb_log_files_in_group", "innodb_max_dirty_pages_pct"),
+    *("innodb_page_size", "innodb_purge_threads", "innodb_read_io_threads", "innodb_redo_log_capacity"),
+    *("innodb_use_native_aio", "innodb_write_io_threads", "log_bin", "max_connections"),
+    *("performance_schema", "read_only", "sync_binlog", "table_open_cache", "thread_handling"),
+    *("thread_pool_size", "tmp_table_size", "transaction_isolation", "tx_isolation"),
+)
+
+
+def _named(what: str, names: Iterable[str]) -> str:
+    quoted = ", ".join(f"'{name}'" for name in names)
+    return f"SHOW GLOBAL {what} WHERE Variable_name IN ({quoted})"
+
+
+SETTINGS = _named("VARIABLES", _SETTINGS)
+"""Those that matter, of them those the server has."""
+
+
+def greeting(server: str) -> tuple[str, ...]:
+    """What a new connection is set to: to read only, and to wait for nothing for long."""
+    patience = "max_statement_time = 2" if server == "mariadb" else "max_execution_time = 2000"
+    return (
+        "SET SESSION TRANSACTION READ ONLY",
+        f"SET SESSION {patience}, lock_wait_timeout = 1, innodb_lock_wait_timeout = 1",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """Which server it is.
+
+    Attributes:
+        server: ``mariadb`` or ``mysql``.
+        number: major and minor.
+    """
+
+    server: str
+    number: tuple[int, int]
+
+    @property
+    def log_apart(self) -> bool:
+        """Whether the log's I/O is counted by itself, and never timed."""
+        return self.server == "mariadb" and self.number >= LOG_APART
+
+
+def version_of(text: str) -> Version:
+    """From ``SELECT VERSION()``: ``10.11.6-MariaDB-0+deb12u1``, ``8.0.39``. Raises ``CollectorError``."""
+    server = "mariadb" if "mariadb" in text.lower() else "mysql"
+    found = _NUMBER.match(text)
+    number = (int(found[1]), int(found[2])) if found else (0, 0)
+    if number < OLDEST[server]:
+        raise CollectorError(
+            f"the server is {text}; collector kind 'mariadb' knows MariaDB from 10.5 and MySQL from 8.0 on: "
+            "upgrade the server, or leave this collector out"
+        )
+    return Version(server, number)
+
+
+# ---- tables -------------------------------------------------------------------------------------------
+
+RATES = {
+    "aborted_connects": Metric("db.connections_failed_per_s"),
+    "connection_errors_max_connections": Metric("db.connections_rejected_per_s"),
+    "connections": Metric("db.connections_made_per_s"),
+    "created_tmp_disk_tables": Metric("db.temp_tables_per_s"),
+    "handler_commit": Metric("db.commits_per_s"),
+    "handler_rollback": Metric("db.rollbacks_per_s"),
+    "innodb_buffer_pool_pages_flushed": Metric("db.pages_flushed_per_s"),
+    "innodb_buffer_pool_wait_free": Metric("db.buffer_waits_per_s"),
+    "innodb_data_fsyncs": Metric("db.fsyncs_per_s", "innodb"),
+    "innodb_data_read": Metric("db.read_bytes_per_s", "innodb"),
+    "innodb_data_reads": Metric("db.reads_per_s", "innodb"),
+    "innodb_data_writes": Metric("db.writes_per_s", "innodb"),
+    "innodb_data_written": Metric("db.write_bytes_per_s", "innodb"),
+    "innodb_deadlocks": Metric("db.deadlocks_per_s"),
+    "innodb_log_waits": Metric("db.log_buffer_full_per_s"),
+    "innodb_log_writes": Metric("db.writes_per_s", "log"),
+    "innodb_os_log_fsyncs": Metric("db.fsyncs_per_s", "log"),
+    "innodb_os_log_written": Metric("db.log_bytes_per_s"),
+    "innodb_row_lock_waits": Metric("db.lock_waits_per_s"),
+    "questions": Metric("db.statements_per_s"),
+}
+"""A status variable that only grows -> the metric that is its growth per second."""
+
+_OF_DATA = ("innodb_data_read", "innodb_data_reads", "innodb_data_writes", "innodb_data_written")
+RATES_LOG_APART = {
+    **RATES,
+    **{name: RATES[name]._replace(instance="data") for name in _OF_DATA},
+}
+"""The same where the log is apart: these are of data files alone there."""
+
+LEVELS = {
+    "innodb_data_pending_fsyncs": Metric("db.io_pending", "fsync"),
+    "innodb_data_pending_reads": Metric("db.io_pending", "read"),
+    "innodb_data_pending_writes": Metric("db.io_pending", "write"),
+    "innodb_history_list_length": Metric("db.history_length"),
+    "memory_used": Metric("db.memory_used_bytes"),
+}
+"""A status variable -> the metric that is its value now."""
+
+_MORE = (
+    *("innodb_buffer_pool_pages_dirty", "innodb_buffer_pool_pages_free", "innodb_buffer_pool_pages_total"),
+    *("innodb_buffer_pool_read_requests", "innodb_buffer_pool_reads", "innodb_checkpoint_age"),
+    *("innodb_checkpoint_max_age", "innodb_redo_log_capacity_resized", "innodb_redo_log_checkpoint_lsn"),
+    *("innodb_redo_log_current_lsn", "innodb_row_lock_time", "threads_connected", "uptime"),
+)
+
+STATUS = tuple(sorted({*RATES, *LEVELS, *_MORE}))
+"""All status variables that are read."""
+COUNTERS = _named("STATUS", STATUS)
+
+KINDS_OF_FILE = (
+    ("wait/io/file/innodb/innodb_log_file", "log"),
+    ("wait/io/file/innodb/innodb_temp_file", "temp"),
+    ("wait/io/file/innodb/", "data"),
+    ("wait/io/file/sql/binlog", "binlog"),
+    ("wait/io/file/sql/io_cache", "temp"),
+    ("wait/io/file/aria/MA", "temp"),
+    ("wait/io/file/myisam/", "data"),
+)
+"""How an event's name begins -> the kind of file, the first that fits. Aria has temporary tables: those of
+users are InnoDB's by default. Other files (settings, errors, the slow log) are none."""
+
+Status = Mapping[str, float]
+"""Status variable, in lower case -> its number."""
+
+_PICO = 1e-12
+_NUMBER = re.compile(r"(\d+)\.(\d+)")
+
+# ---- sessions -----------------------------------------------------------------------------------------
+
+_NO_CLIENTS = ("Binlog Dump", "Connect", "Daemon", "Slave_", "Killed")
+"""How the commands of sessions begin that are no client's: replication, the server's own threads."""
+
+_LOCKS = re.compile(r"waiting for (?P<what>.+) lock", re.IGNORECASE)
+
+_STATES = {
+    "commit": "Log:commit",
+    "waiting for handler commit": "Log:commit",
+    "prepare": "Log:prepare",
+    "waiting for prior transaction to commit": "Log:group commit",
+    "waiting for semi-sync ack from slave": "Replica:acknowledgement",
+    "waiting for semi-sync ack from replica": "Replica:acknowledgement",
+    "reading from net": "Client:read",
+    "receiving from client": "Client:read",
+    "sending to client": "Client:write",
+    "writing to net": "Client:write",
+    "user lock": f"{LOCK}user",
+}
+"""A session's state, in lower case -> what it waits for; all others are work."""
+
+
+def session_sample(sessions: Iterable[Row], transactions: Iterable[Row], own: int | None) -> SessionSample:
+    """One sample.
+
+    Args:
+        sessions: the rows of ``SESSIONS``.
+        transactions: those of ``TRANSACTIONS``.
+        own: the number of the collector's session.
+    """
+    open_by = {row["id"]: row["state"] for row in transactions}
+    waiting: Counter[str] = Counter()
+    running = idle = 0
+    for row in sessions:
+        command, trx = row["Command"] or "", open_by.get(row["Id"])
+        if row["Id"] == own or command.startswith(_NO_CLIENTS):
+            continue
+        if command == "Sleep":
+            idle += trx is not None
+        elif (name := waits_for(row["State"] or "", trx)) is None:
+            running += 1
+        else:
+            waiting[name] += 1
+    return SessionSample(waiting, running, idle)
+
+
+def waits_for(state: str, trx: str | None) -> str | None:
+    """What a session in this state waits for; None: for nothing.
+
+    Args:
+        state: as PROCESSLIST has it.
+        trx: the state of its transaction, as INNODB_TRX has it; None where none is open.
+    """
+    if trx == "LOCK WAIT":
+        return f"{LOCK}row"
+    known = _STATES.get(state.lower())
+    if known is not None:
+        return known
+    lock = _LOCKS.fullmatch(state)
+    return f"{LOCK}{lock['what'].lower()}" if lock else None
+
+
+def blockers(rows: Iterable[Row], sessions: Iterable[Row], transactions: Iterable[Row]) -> dict[str, float]:
+    """``USER:DOES`` -> how many sessions wait for a row lock that a session of it holds.
+
+    DOES is ``idle``, ``waiting`` (for a lock itself) or ``active``.
+
+    Args:
+        rows: of ``BLOCKERS``.
+        sessions: of ``SESSIONS``.
+        transactions: of ``TRANSACTIONS``.
+    """
+    locked = {row["id"] for row in transactions if row["state"] == "LOCK WAIT"}
+    who = {row["Id"]: row for row in sessions}
+    found: Counter[str] = Counter()
+    for row in rows:
+        one = who.get(row["id"])
+        if one is not None:  # else it has gone meanwhile
+            does = "idle" if one["Command"] == "Sleep" else "waiting" if row["id"] in locked else "active"
+            found[f"{one['User']}:{does}"] += int(row["sessions"])
+    return dict(found)
+
+
+# ---- counters -----------------------------------------------------------------------------------------
+
+
+def numbers(rows: Iterable[Row]) -> dict[str, float]:
+    """The rows of ``SHOW GLOBAL STATUS`` by name, in lower case; what is no number is left out."""
+    found = {}
+    for row in rows:
+        try:
+            found[str(row["Variable_name"]).lower()] = float(row["Value"])
+        except ValueError:
+            continue  # some are ON, or empty
+    return found
+
+
+def is_same_server(before: Status, after: Status, interval_s: float) -> bool:
+    """Whether it ran on in between: its uptime, in whole seconds, begins anew with it, as the counters do."""
+    return after["uptime"] - before["uptime"] >= interval_s - 1.5
+
+
+def levels(status: Status) -> Iterator[Value]:
+    """What holds at this moment. A variable the server does not have is not sent."""
+    yield from levels_of(LEVELS, status)
+    total = status.get("innodb_buffer_pool_pages_total")
+    if total:
+        yield Value("db.buffer_ratio", "", 1 - status["innodb_buffer_pool_pages_free"] / total)
+        yield Value("db.buffer_dirty_ratio", "", status["innodb_buffer_pool_pages_dirty"] / total)
+    age, most = checkpoint_age(status)
+    if age is not None:
+        yield Value("db.checkpoint_age_bytes", "", age)
+        yield Value("db.checkpoint_age_ratio", "", age / most if most else None)
+
+
+def checkpoint_age(status: Status) -> tuple[float | None, float | None]:
+    """(bytes of the log that a restart would have to go through, the most there may be); None: not known."""
+    if "innodb_checkpoint_age" in status:  # MariaDB
+        return status["innodb_checkpoint_age"], status.get("innodb_checkpoint_max_age")
+    now, then = (status.get(f"innodb_redo_log_{of}_lsn") for of in ("current", "checkpoint"))
+    if now is None or then is None:  # MySQL before 8.0.30
+        return None, None
+    return now - then, status.get("innodb_redo_log_capacity_resized")
+
+
+def since(before: Status, after: Status, interval_s: float, *, log_apart: bool) -> Iterator[Value]:
+    """Growth of the counters. A variable the server does not have is not sent.
+
+    Args:
+        before: status variables at the reading before.
+        after: now.
+        interval_s: in between.
+        log_apart: whether ``Innodb_data_*`` are of data files alone (``LOG_APART``).
+    """
+    yield from rates_of(RATES_LOG_APART if log_apart else RATES, before, after, interval_s)
+    if log_apart and "innodb_os_log_written" in before:
+        written = rate(before["innodb_os_log_written"], after["innodb_os_log_written"], interval_s)
+        yield Value("db.write_bytes_per_s", "log", written)
+    wanted, missed = grown(before, after, "innodb_buffer_pool_read_requests", "innodb_buffer_pool_reads")
+    if wanted is None or missed is None:
+        yield Value("db.buffer_hit_ratio", "", None)
+    else:
+        yield Value("db.buffer_hit_ratio", "", max(0.0, 1 - missed / wanted) if wanted else None, wanted)
+    waits, spent_ms = grown(before, after, "innodb_row_lock_waits", "innodb_row_lock_time")
+    if waits is not None and spent_ms is not None:
+        yield mean("db.lock_wait_latency_s", "", spent_ms / 1000, waits)
+
+
+# ---- files --------------------------------------------------------------------------------------------
+
+
+def by_kind(rows: Iterable[Row]) -> dict[str, dict[str, float]]:
+    """The rows of ``FILES`` added up by kind of file; times in seconds."""
+    found: dict[str, dict[str, float]] = {}
+    for row in rows:
+        kind = next((kind for begins, kind in KINDS_OF_FILE if row["name"].startswith(begins)), None)
+        if kind is None:
+            continue
+        sums = found.setdefault(kind, {})
+        for name, value in row.items():
+            if name != "name":
+                of = name.removesuffix("_ps") + "_s" if name.endswith("_ps") else name
+                sums[of] = sums.get(of, 0.0) + float(value) * (_PICO if name.endswith("_ps") else 1)
+    return found
+
+
+_OPERATIONS = (("read", "read"), ("write", "write"), ("other", "fsync"))
+
+
+def files(
+    before: Mapping[str, Mapping[str, float]],
+    after: Mapping[str, Mapping[str, float]],
+    interval_s: float,
+    *,
+    timed: bool,
+) -> Iterator[Value]:
+    """I/O by kind of file, as the server waited for the operating system; a kind not used yet is not sent.
+
+    Args:
+        before: as ``by_kind`` has it, at the reading before.
+        after: now.
+        interval_s: in between.
+        timed: whether the server takes the time at all; else times are null, never the 0 it reports.
+    """
+    for kind, new in after.items():
+        old = before.get(kind)
+        if old is None:
+            continue
+        for theirs, ours in _OPERATIONS:
+            done, spent_s = grown(old, new, f"{theirs}_count", f"{theirs}_s")
+            yield Value(f"db.{ours}s_per_s", kind, None if done is None else done / interval_s)
+            yield from operations(ours, kind, done, spent_s if timed else None, interval_s)
+        for name in ("read_bytes", "write_bytes"):
+            yield Value(f"db.{name}_per_s", kind, rate(old[name], new[name], interval_s))
+
+
+def not_measured(
+    status: Status,
+    role: str,
+    *,
+    sees_all: bool,
+    log_apart: bool,
+    summaries: str | None,
+    remedy: str | None,
+) -> Iterator[NotMeasured]:
+    """What this server, or this user, does not give.
+
+    Args:
+        status: the status variables there are.
+        role: the collector's user.
+        sees_all: whether it sees others' sessions.
+        log_apart: whether the server does not time its log (``LOG_APART``).
+        summaries: why there are no summaries of files; None where there are.
+        remedy: what to do about that.
+    """
+    for name, metric in {**RATES, **LEVELS}.items():
+        if name not in status:
+            why = f"this version has no status variable {name}"
+            yield NotMeasured(metric.metric, metric.instance, why, None)
+    if checkpoint_age(status)[0] is None:
+        yield NotMeasured("db.checkpoint_age*", "", "this version does not tell its checkpoint", None)
+    if summaries is not None:
+        for instance in ("data", "temp", *(() if log_apart else ("log",))):
+            yield NotMeasured("db.*_s", instance, summaries, remedy)
+        yield NotMeasured("db.sessions_waiting", "Data:read", summaries, remedy)
+    if log_apart:
+        why = "MariaDB from 10.8 on does not time its log: sessions that wait for it are Log:commit"
+        yield NotMeasured("db.*_s", "log", why, None)
+    if not sees_all:
+        why = f"what sessions of other users than {role} do, and who waits for locks, is hidden from it"
+        yield NotMeasured("db.sessions_*", "", why, f"run: GRANT PROCESS ON *.* TO {quoted(role)}")
+
+
+def quoted(role: str) -> str:
+    """``user@host`` as a statement names it."""
+    user, _, host = role.rpartition("@")
+    return f"'{user}'@'{host}'"
+
+
+# ---- the collector ------------------------------------------------------------------------------------
 
 READING = "Data:read"
 """Sessions that wait for a page to be read, as the performance schema times it."""
 
 
-class MariadbKind(NodeKind):
-    """The kind ``mariadb`` of farm.yaml: MariaDB from 10.5, MySQL from 8.0 on."""
+class MariadbCollector(ServerCollector):
+    """Its counters at each reading, its sessions ten times a second in between."""
 
-    name = "mariadb"
-    product = "MariaDB or MySQL"
-    schemes = ("mysql", "mariadb", "mysql+odbc", "mariadb+odbc")
-    package = "pymysql"
-    counts_files = True
+    KIND = "mariadb"
+    SESSIONS = SESSIONS
 
-    def _connect(self, watches: Sequence[Watch], where: str) -> Collector:
-        from pinchpoint_collectors.databases.mariadb_connection import Server  # noqa: PLC0415 -- an extra
-
-        options = watches[0].options
-        server = Server(where, self._url(watches[0]), options.get("user"), options.get("password"))
+    def _begin(self) -> None:
+        self._about = self._server.ask(ABOUT)[0]
         try:
-            return MariadbCollector(watches, server, where)
-        except CollectorError:
-            server.close()
-            raise
-
-
-class MariadbCollector:
-    """Watches one server: its counters at each reading, its sessions ten times a second in between."""
-
-    def __init__(self, watches: Sequence[Watch], server: Server, where: str) -> None:
-        self._hosts = {watch.host: watch.tier for watch in watches}
-        self._server = server
-        self._about = server.ask(mariadb_sql.ABOUT)[0]
-        try:
-            self._version = mariadb_sql.version_of(str(self._about["version"]))
+            self._version = version_of(str(self._about["version"]))
         except CollectorError as error:
-            raise CollectorError(f"{where}: {error}") from error
-        self._sees_all = self._may(mariadb_sql.TRANSACTIONS)
-        self._summaries, self._timed = self._look_for_summaries()
-        self._status = mariadb_sql.status(mariadb_values.STATUS)
-        self._before: _Reading | None = None
-        self._waits: dict[str, None] = {}  # a set that keeps its order
-        self._blockers: dict[str, None] = {}
-        self._watcher = SessionSampler("mariadb-sessions", self._look, self._look_if_connected)
+            raise CollectorError(f"{self._where}: {error}") from error
+        self._sees_all = self._may(TRANSACTIONS)
+        self._no_summaries, self._timed = self._find_summaries()
 
-    def read(self) -> Sequence[Sample]:
-        """The growth of the counters, and the means of the looks, since the reading before."""
-        now = _Reading(self._server, self._status, files=self._summaries is None)
-        seen = self._watcher.take()
-        self._waits.update(dict.fromkeys(name for look in seen for name in look.waiting))
-        before, self._before = self._before, now
-        interval_s = (now.monotonic_ns - before.monotonic_ns) / 1e9 if before else 0.0
-        same = before is not None and mariadb_values.same_server(before.status, now.status, interval_s)
-        values = [*session_sampler.activity(seen, self._waits), *mariadb_values.levels(now.status)]
-        values += session_sampler.connections(
-            now.status.get("threads_connected"), self._about["connections_limit"]
-        )
-        values += self._held_by(seen[-1])
-        if before is not None and same:
+    def _may(self, statement: str) -> bool:
+        """Whether the user may ask this."""
+        try:
+            self._server.ask(statement)
+        except RefusedError:
+            return False
+        return True
+
+    def _find_summaries(self) -> tuple[tuple[str, str] | None, bool]:
+        """(why files have no summaries and what to do, or None; whether times are taken)."""
+        if not self._about["performance_schema"]:
+            why = "performance_schema is off: this server counts all files of InnoDB together, without times"
+            return (why, "say performance_schema=ON in the server's settings and start it again"), False
+        role = quoted(str(self._about["role"]))
+        if not (self._may(SUMMARIES) and self._may(FILES)):
+            why = f"{role} may not read performance_schema"
+            return (why, f"run: GRANT SELECT ON performance_schema.* TO {role}"), False
+        rows = self._server.ask(SUMMARIES)
+        if not all(row["counted"] for row in rows):
+            why = "the performance schema's instruments of files are off"
+            remedy = "UPDATE performance_schema.setup_instruments SET ENABLED='YES', TIMED='YES'"
+            return (why, f"run: {remedy} WHERE NAME LIKE 'wait/io/file/%'"), False
+        return None, all(row["timed"] for row in rows)
+
+    def _questions(self) -> Mapping[str, Asked]:
+        asked = {"status": Asked(COUNTERS, numbers)}
+        return asked if self._no_summaries else {**asked, "files": Asked(FILES, by_kind)}
+
+    def _is_same_server(self, before: Reading, now: Reading) -> bool:
+        return is_same_server(before["status"], now["status"], now.seconds_since(before))
+
+    def _session_sample(self, rows: Any) -> SessionSample:
+        return session_sample(rows, self._transactions(), self._server.session)
+
+    def _transactions(self) -> Sequence[Row]:
+        rows: Sequence[Row] = self._server.ask(TRANSACTIONS) if self._sees_all else ()
+        return rows
+
+    def _find_blockers(self, last: SessionSample) -> Mapping[str, float]:
+        if not last.waiting.get(f"{LOCK}row"):
+            return {}
+        sessions = self._server.ask(SESSIONS)
+        rows = self._server.ask(BLOCKERS[self._version.server])
+        return blockers(rows, sessions, self._transactions())
+
+    def _connections(self, now: Reading) -> float | None:
+        count: float | None = now["status"].get("threads_connected")
+        return count
+
+    def _levels(self, now: Reading) -> Iterator[Value]:
+        return levels(now["status"])
+
+    def _growth(self, before: Reading | None, now: Reading, interval_s: float) -> Iterator[Value]:
+        if before is not None:
             apart = self._version.log_apart
-            values += mariadb_values.since(before.status, now.status, interval_s, log_apart=apart)
-            files_s = (now.files_ns - before.files_ns) / 1e9
-            values += mariadb_values.files(before.files, now.files, files_s, timed=self._timed)
-            values = list(_reading_apart(_once(values)))
-        values.append(Value("collector.cpu_s", "mariadb/looks", self._watcher.cpu_s()))
-        return [Sample(now.time_ns, interval_s, host, *value) for host in self._hosts for value in values]
+            yield from since(before["status"], now["status"], interval_s, log_apart=apart)
+            if self._no_summaries is None:
+                files_s = now.seconds_since(before, "files")
+                yield from files(before["files"], now["files"], files_s, timed=self._timed)
 
-    def inventory(self) -> Mapping[str, Mapping[str, Any]]:
-        """The server under ``database``. See collectors/README.md, "Inventory"."""
-        rows = self._server.ask(mariadb_sql.SETTINGS)
+    def _values(self, *reading: Any) -> list[Value]:
+        """Each series once: what the summaries of files say comes last, and stands."""
+        values = super()._values(*reading)
+        return list(_reading_apart({(each.metric, each.instance): each for each in values}.values()))
+
+    def _facts(self) -> tuple[Mapping[str, Any], Iterable[NotMeasured]]:
+        rows = self._server.ask(SETTINGS)
         about = self._about
         role = str(about["role"])
         database = {
@@ -98,98 +547,25 @@ class MariadbCollector:
             "connections_limit": about["connections_limit"],
             "settings": {row["Variable_name"]: str(row["Value"]) for row in rows},
         }
-        why, remedy = self._summaries or (None, None)
-        status = mariadb_values.numbers(self._server.ask(self._status))
-        missing = mariadb_values.not_measured(
-            status,
+        why, remedy = self._no_summaries or (None, None)
+        missing = not_measured(
+            numbers(self._server.ask(COUNTERS)),
             role,
             sees_all=self._sees_all,
             log_apart=self._version.log_apart,
             summaries=why,
             remedy=remedy,
         )
-        told = [asdict(each) for each in missing]
-        return {
-            host: {"tier": tier, "database": database, "not_measured": told}
-            for host, tier in self._hosts.items()
-        }
-
-    def close(self) -> None:
-        """Stop looking and close the connection."""
-        self._watcher.stop()
-        self._server.close()
-
-    def _may(self, statement: str) -> bool:
-        """Whether our user may ask this."""
-        try:
-            self._server.ask(statement)
-        except RefusedError:
-            return False
-        return True
-
-    def _look_for_summaries(self) -> tuple[tuple[str, str] | None, bool]:
-        """(why files have no summaries and what to do, or None; whether times are taken)."""
-        if not self._about["performance_schema"]:
-            why = "performance_schema is off: this server counts all files of InnoDB together, without times"
-            return (why, "say performance_schema=ON in the server's settings and start it again"), False
-        role = mariadb_values.quoted(str(self._about["role"]))
-        if not (self._may(mariadb_sql.SUMMARIES) and self._may(mariadb_sql.FILES)):
-            why = f"{role} may not read performance_schema"
-            return (why, f"run: GRANT SELECT ON performance_schema.* TO {role}"), False
-        rows = self._server.ask(mariadb_sql.SUMMARIES)
-        if not all(row["counted"] for row in rows):
-            why = "the performance schema's instruments of files are off"
-            remedy = "UPDATE performance_schema.setup_instruments SET ENABLED='YES', TIMED='YES'"
-            return (why, f"run: {remedy} WHERE NAME LIKE 'wait/io/file/%'"), False
-        return None, all(row["timed"] for row in rows)
-
-    def _look(self) -> SessionSample:
-        return mariadb_values.look(
-            self._server.ask(mariadb_sql.SESSIONS), self._transactions(), self._server.session
-        )
-
-    def _look_if_connected(self) -> SessionSample | None:
-        sessions = self._server.ask_if_connected(mariadb_sql.SESSIONS)
-        if sessions is None:
-            return None
-        return mariadb_values.look(sessions, self._transactions(), self._server.session)
-
-    def _transactions(self) -> Sequence[Mapping[str, Any]]:
-        return self._server.ask(mariadb_sql.TRANSACTIONS) if self._sees_all else ()
-
-    def _held_by(self, last: SessionSample) -> Iterator[Value]:
-        """Who blocks whom, asked only while somebody waits; who once did is 0 from then on."""
-        found: Mapping[str, float] = {}
-        if last.waiting.get(f"{session_sampler.LOCK}row"):
-            statement = mariadb_sql.BLOCKERS[self._version.server]
-            sessions = self._server.ask(mariadb_sql.SESSIONS)
-            found = mariadb_values.blockers(self._server.ask(statement), sessions, self._transactions())
-            self._blockers.update(dict.fromkeys(found))
-        for name in self._blockers:
-            yield Value("db.sessions_blocked_by", name, found.get(name, 0.0))
+        return database, missing
 
 
-class _Reading:
-    """The counters, and when each answer came: a saturated server keeps a question waiting for seconds."""
-
-    def __init__(self, server: Server, status: str, *, files: bool) -> None:
-        self.status = mariadb_values.numbers(server.ask(status))
-        self.time_ns, self.monotonic_ns = time.time_ns(), time.monotonic_ns()
-        self.files = mariadb_values.by_kind(server.ask(mariadb_sql.FILES)) if files else {}
-        self.files_ns = time.monotonic_ns()
-
-
-def _once(values: Sequence[Value]) -> list[Value]:
-    """Each series once: what the summaries of files say comes last, and stands."""
-    return list({(each.metric, each.instance): each for each in values}.values())
-
-
-def _reading_apart(values: Sequence[Value]) -> Iterator[Value]:
-    """The values with those who read pages taken out of those who run: PROCESSLIST cannot tell them apart.
+def _reading_apart(values: Iterable[Value]) -> Iterator[Value]:
+    """The values with sessions that read pages taken out of the running ones; PROCESSLIST has them in one.
 
     A page that is not in the buffer is read by the session that wants it; read-ahead is not among these
     times. So the time spent in reads ÷ time is how many sessions waited for one on average.
     """
+    values = list(values)
     reading = next((each.value for each in values if each[:2] == ("db.read_s_per_s", "data")), None)
     for each in values:
         if each.metric == "db.sessions_running" and reading is not None and each.value is not None:
@@ -198,3 +574,14 @@ def _reading_apart(values: Sequence[Value]) -> Iterator[Value]:
             yield each
     if reading is not None:
         yield Value("db.sessions_waiting", READING, reading)
+
+
+class MariadbKind(ServerKind):
+    """The kind ``mariadb`` of farm.yaml: MariaDB from 10.5, MySQL from 8.0 on."""
+
+    name = "mariadb"
+    product = "MariaDB or MySQL"
+    schemes = ("mysql", "mariadb", "mysql+odbc", "mariadb+odbc")
+    package = "pymysql"
+    collector = MariadbCollector
+    counts_files = True

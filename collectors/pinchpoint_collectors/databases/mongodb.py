@@ -1,88 +1,244 @@
-"""Kind ``mongodb``: a MongoDB server's own view of its journal, its tickets, its cache and its clients."""
+"""Kind ``mongodb``: a MongoDB server's journal, tickets, cache, operations and clients, as it counts them.
+
+All of it is in the answer to ``serverStatus``. A figure's place there is written as ``part.part.name``, and
+where versions have it at different places, as ``place | place``.
+"""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
-from pinchpoint_collectors.databases import mongodb_values
-from pinchpoint_collectors.databases.server_kind import NodeKind
-from pinchpoint_collectors.errors import CollectorError
-from pinchpoint_collectors.record import Collector, Sample, Watch
+from pinchpoint_collectors.databases.base import Asked, Reading, RefusedError, ServerCollector, ServerKind
+from pinchpoint_collectors.proc.value import Metric, Value, grown, mean
+from pinchpoint_collectors.proc.value import levels as levels_of
+from pinchpoint_collectors.proc.value import rates as rates_of
+from pinchpoint_collectors.record import NotMeasured
 
-if TYPE_CHECKING:
-    from pinchpoint_collectors.databases.mongodb_connection import Member
+Status = Mapping[str, Any]
+
+# ---- commands -----------------------------------------------------------------------------------------
+
+_LEFT_OUT = ("locks", "tcmalloc", "repl", "mirroredReads", "shardingStatistics", "transportSecurity")
+"""Parts of the answer that no metric is taken from: they cost the server time, and the network."""
+STATUS = {"serverStatus": 1, **dict.fromkeys(_LEFT_OUT, 0)}
+
+SETTINGS = (
+    *("journalCommitInterval", "syncdelay", "storageEngineConcurrencyAdjustmentAlgorithm"),
+    *("storageEngineConcurrentReadTransactions", "storageEngineConcurrentWriteTransactions"),
+    *("wiredTigerConcurrentReadTransactions", "wiredTigerConcurrentWriteTransactions"),
+    *("enableFlowControl", "flowControlTargetLagSeconds"),
+)
+"""Settings that are asked for by name: none of them is a secret. Each version knows some of them."""
+
+# ---- figures ------------------------------------------------------------------------------------------
 
 
-class MongodbKind(NodeKind):
+def _tickets(kind: str, name: str) -> str:
+    """Tickets moved from the storage engine (to 7.0) to the queues (8.0 on)."""
+    return f"queues.execution.{kind}.{name} | wiredTiger.concurrentTransactions.{kind}.{name}"
+
+
+def _ticket_queue(kind: str, name: str) -> str:
+    """7.0 knows one queue for each kind of ticket, 8.0 one for each priority; before, there is none."""
+    return f"queues.execution.{kind}.normalPriority.{name} | wiredTiger.concurrentTransactions.{kind}.{name}"
+
+
+_FLUSHES = "wiredTiger.log.log sync operations"
+_FLUSH_TIME = "wiredTiger.log.log sync time duration (usecs)"
+_PAGE_READ = "wiredTiger.cache.application threads page read from disk to cache"
+_MOST_CACHE = "wiredTiger.cache.maximum bytes configured"
+_CHECKPOINTS = (
+    "wiredTiger.checkpoint.total time (msecs)"
+    " | wiredTiger.transaction.transaction checkpoint total time (msecs)"
+)
+_CACHE_WAIT = "wiredTiger.thread-yield.application thread time waiting for cache (usecs)"
+_WRITE_CONCERN = "metrics.getLastError.wtime"
+
+LEVELS = {
+    "connections.current": Metric("db.connections"),
+    "globalLock.activeClients.readers": Metric("db.clients_active", "read"),
+    "globalLock.activeClients.writers": Metric("db.clients_active", "write"),
+    "globalLock.currentQueue.readers": Metric("db.clients_queued", "read"),
+    "globalLock.currentQueue.writers": Metric("db.clients_queued", "write"),
+    _tickets("read", "out"): Metric("db.tickets_used", "read"),
+    _tickets("write", "out"): Metric("db.tickets_used", "write"),
+    _ticket_queue("read", "queueLength"): Metric("db.tickets_queued", "read"),
+    _ticket_queue("write", "queueLength"): Metric("db.tickets_queued", "write"),
+    "mem.resident": Metric("db.memory_used_bytes", unit=2**20),
+}
+"""Where a figure is -> the metric that is its value now."""
+
+RATES = {
+    "connections.totalCreated": Metric("db.connections_made_per_s"),
+    "network.bytesIn": Metric("db.received_bytes_per_s"),
+    "network.bytesOut": Metric("db.sent_bytes_per_s"),
+    **{
+        f"opcounters.{name}": Metric("db.operations_per_s", name)
+        for name in ("insert", "query", "update", "delete", "getmore", "command")
+    },
+    _FLUSHES: Metric("db.journal.syncs_per_s"),
+    _FLUSH_TIME: Metric("db.journal.sync_s_per_s", unit=1e-6),
+    "wiredTiger.log.log bytes written": Metric("db.journal.bytes_per_s"),
+    _ticket_queue("read", "totalTimeQueuedMicros"): Metric("db.tickets_wait_s_per_s", "read", 1e-6),
+    _ticket_queue("write", "totalTimeQueuedMicros"): Metric("db.tickets_wait_s_per_s", "write", 1e-6),
+    _CACHE_WAIT: Metric("db.cache_wait_s_per_s", unit=1e-6),
+    "wiredTiger.cache.pages evicted by application threads": Metric("db.cache_client_evictions_per_s"),
+    _CHECKPOINTS: Metric("db.checkpoint_s_per_s", unit=1e-3),
+    "flowControl.timeAcquiringMicros": Metric("db.flow_control_s_per_s", unit=1e-6),
+}
+"""Where a counter is -> the metric that is its growth per second."""
+
+
+class Mean(NamedTuple):
+    """Where a time is, and the number of operations that took it; the metric's unit is that of the time."""
+
+    time: str
+    operations: str
+    metric: Metric
+
+
+MEANS = (
+    Mean(_FLUSH_TIME, _FLUSHES, Metric("db.journal.sync_latency_s", unit=1e-6)),
+    *(
+        Mean(
+            f"opLatencies.{name}.latency",
+            f"opLatencies.{name}.ops",
+            Metric("db.request_latency_s", instance, 1e-6),
+        )
+        for name, instance in (("reads", "read"), ("writes", "write"), ("commands", "command"))
+    ),
+    Mean(f"{_PAGE_READ} time (usecs)", f"{_PAGE_READ} count", Metric("db.cache_read_latency_s", unit=1e-6)),
+    Mean(
+        f"{_WRITE_CONCERN}.totalMillis",
+        f"{_WRITE_CONCERN}.num",
+        Metric("db.write_concern_latency_s", unit=1e-3),
+    ),
+)
+"""Latencies, with the number of operations as weight."""
+
+
+class Ratio(NamedTuple):
+    """Where the used part of something is, and where the whole of it."""
+
+    used: str
+    limit: str
+    metric: Metric
+
+
+RATIOS = (
+    Ratio(_tickets("read", "out"), _tickets("read", "totalTickets"), Metric("db.tickets_ratio", "read")),
+    Ratio(_tickets("write", "out"), _tickets("write", "totalTickets"), Metric("db.tickets_ratio", "write")),
+    Ratio("wiredTiger.cache.bytes currently in the cache", _MOST_CACHE, Metric("db.cache_ratio")),
+    Ratio("wiredTiger.cache.tracked dirty bytes in the cache", _MOST_CACHE, Metric("db.cache_dirty_ratio")),
+)
+"""Shares of something with a limit, as they are now."""
+
+
+def figure(status: Status, places: str) -> float | None:
+    """The figure at the first of these places that is there."""
+    for place in places.split(" | "):
+        here: Any = status
+        for name in place.split("."):
+            here = here.get(name) if isinstance(here, Mapping) else None
+        if here is not None:
+            return float(here)
+    return None
+
+
+def levels(status: Status) -> Iterator[Value]:
+    """What holds at this moment. A figure the server does not have is not sent."""
+    yield from levels_of(LEVELS, {places: figure(status, places) for places in LEVELS})
+    current, free = (figure(status, f"connections.{name}") for name in ("current", "available"))
+    if current is not None and free is not None:
+        yield Value("db.connections_ratio", "", current / (current + free))
+    for used_at, limit_at, (metric, instance, _) in RATIOS:
+        used, limit = figure(status, used_at), figure(status, limit_at)
+        if used is not None and limit:
+            yield Value(metric, instance, used / limit)
+
+
+def since(before: Status, after: Status, interval_s: float) -> Iterator[Value]:
+    """What grew between two readings of one server. A figure the server does not have is not sent."""
+    counters = (*RATES, *(each.time for each in MEANS), *(each.operations for each in MEANS))
+    old, new = ({places: figure(status, places) for places in counters} for status in (before, after))
+    yield from rates_of(RATES, old, new, interval_s)
+    for time, operations, (metric, instance, unit) in MEANS:
+        if None not in (old[time], new[time], old[operations], new[operations]):
+            spent, done = grown(old, new, time, operations)
+            yield mean(metric, instance, None if spent is None else spent * unit, done)
+
+
+def is_same_server(before: Status, after: Status) -> bool:
+    """Whether two readings are of one server that ran on in between: counters begin anew with its start."""
+    same = all(before.get(key) == after.get(key) for key in ("host", "pid"))
+    return same and after["uptimeMillis"] >= before["uptimeMillis"]
+
+
+def not_measured(status: Status) -> Iterator[NotMeasured]:
+    """What this server's ``serverStatus`` does not have: another version, or another storage engine."""
+    for places, metric in (
+        *LEVELS.items(),
+        *RATES.items(),
+        *((each.time, each.metric) for each in MEANS),
+        *((each.limit, each.metric) for each in RATIOS),
+    ):
+        if figure(status, places) is None:
+            why = f"this server's serverStatus has no {places.partition(' | ')[0]}"
+            yield NotMeasured(metric.metric, metric.instance, why, None)
+
+
+# ---- the collector ------------------------------------------------------------------------------------
+
+
+class MongodbCollector(ServerCollector):
+    """Its ``serverStatus``, at each reading."""
+
+    KIND = "mongodb"
+
+    def _begin(self) -> None:
+        self._version = str(self._server.ask({"buildInfo": 1})["version"])
+        self._about = self._server.ask(STATUS)
+
+    def _questions(self) -> Mapping[str, Asked]:
+        return {"status": Asked(STATUS)}
+
+    def _is_same_server(self, before: Reading, now: Reading) -> bool:
+        return is_same_server(before["status"], now["status"])
+
+    def _levels(self, now: Reading) -> Iterator[Value]:
+        return levels(now["status"])
+
+    def _growth(self, before: Reading | None, now: Reading, interval_s: float) -> Iterable[Value]:
+        return since(before["status"], now["status"], interval_s) if before else ()
+
+    def _facts(self) -> tuple[Mapping[str, Any], Iterable[NotMeasured]]:
+        connections = self._about["connections"]
+        free = connections.get("available")
+        database = {
+            "server": str(self._about["process"]),
+            "version": self._version,
+            "role": self._server.user,
+            "storage_engine": self._about.get("storageEngine", {}).get("name"),
+            "connections_limit": None if free is None else connections["current"] + free,
+            "settings": self._settings(),
+        }
+        return database, not_measured(self._about)
+
+    def _settings(self) -> Mapping[str, str] | None:
+        """Those of ``SETTINGS`` the server has; None where the user may not ask, or the server knows none."""
+        try:
+            answer = self._server.ask({"getParameter": 1, **dict.fromkeys(SETTINGS, 1)})
+        except RefusedError:
+            return None
+        return {name: str(answer[name]) for name in SETTINGS if name in answer}
+
+
+class MongodbKind(ServerKind):
     """The kind ``mongodb`` of farm.yaml: MongoDB from 4.2 on."""
 
     name = "mongodb"
     product = "MongoDB"
     schemes = ("mongodb", "mongodb+srv")
     package = "pymongo"
-
-    def _connect(self, watches: Sequence[Watch], where: str) -> Collector:
-        from pinchpoint_collectors.databases.mongodb_connection import Member  # noqa: PLC0415 -- an extra
-
-        options = watches[0].options
-        address = str(options["address"]) if "address" in options else None
-        member = Member(where, address, str(options["url"]), options.get("user"), options.get("password"))
-        try:
-            return MongodbCollector(watches, member)
-        except CollectorError:
-            member.close()
-            raise
-
-
-class MongodbCollector:
-    """Watches one member: its ``serverStatus``, at each reading."""
-
-    def __init__(self, watches: Sequence[Watch], member: Member) -> None:
-        self._hosts = {watch.host: watch.tier for watch in watches}
-        self._member = member
-        self._version = member.version()
-        self._about = member.status()
-        self._before: _Reading | None = None
-
-    def read(self) -> Sequence[Sample]:
-        """What holds now, and what happened since the reading before."""
-        now = _Reading(self._member)
-        before, self._before = self._before, now
-        interval_s = (now.monotonic_ns - before.monotonic_ns) / 1e9 if before else 0.0
-        values = list(mongodb_values.levels(now.status))
-        if before is not None and mongodb_values.same_server(before.status, now.status):
-            values += mongodb_values.since(before.status, now.status, interval_s)
-        return [Sample(now.time_ns, interval_s, host, *value) for host in self._hosts for value in values]
-
-    def inventory(self) -> Mapping[str, Mapping[str, Any]]:
-        """The server under ``database``. See collectors/README.md, "Inventory"."""
-        connections = self._about["connections"]
-        free = connections.get("available")
-        database = {
-            "server": str(self._about["process"]),
-            "version": self._version,
-            "role": self._member.user,
-            "storage_engine": self._about.get("storageEngine", {}).get("name"),
-            "connections_limit": None if free is None else connections["current"] + free,
-            "settings": self._member.settings(),
-        }
-        missing = [asdict(each) for each in mongodb_values.not_measured(self._about)]
-        return {
-            host: {"tier": tier, "database": database, "not_measured": missing}
-            for host, tier in self._hosts.items()
-        }
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._member.close()
-
-
-class _Reading:
-    """What the server said at one instant."""
-
-    def __init__(self, member: Member) -> None:
-        self.status = member.status()
-        self.time_ns, self.monotonic_ns = time.time_ns(), time.monotonic_ns()
+    collector = MongodbCollector

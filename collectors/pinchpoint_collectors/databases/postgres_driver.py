@@ -74,7 +74,6 @@ class Connection(ServerConnection[_Impatient, str, list[DictRow]]):
         "password authentication failed": "correct user and password in farm.yaml",
         "no password supplied": "give user and password in farm.yaml",
         "does not exist": "correct the url in farm.yaml",
-        "connection refused": "start the server, or correct host and port in farm.yaml",
         "pg_hba.conf": "add a rule for this role and client there",
         "connection slots": _CONNECTIONS,
         "too many": _CONNECTIONS,

@@ -1,107 +1,427 @@
-"""Kind ``sqlserver``: SQL Server's own view of its files, waits, locks, memory and schedulers."""
+"""Kind ``sqlserver``: SQL Server's files, waits, locks, memory and schedulers, as it counts them (2016 on).
+
+Statements are T-SQL that reads dynamic management views: server-wide ones, and of a database in Azure SQL
+Database, which has no others, its own. What columns mean is Microsoft's documentation of each view.
+
+Performance counters have Windows' types (winperf.h): a count that only grows becomes a rate, a fraction is
+divided by its base. Names and units are those of imported performance logs (``imports/perfmon_counters.py``).
+"""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
-from typing import Any, Protocol
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
-from pinchpoint_collectors.databases import session_sampler, sqlserver_sql, sqlserver_values
-from pinchpoint_collectors.databases.server_kind import NodeKind
-from pinchpoint_collectors.databases.session_sampler import SessionSample, SessionSampler
+from pinchpoint_collectors.databases.base import Asked, Reading, Row, ServerCollector, ServerKind
+from pinchpoint_collectors.databases.session_sampler import LOCK, SessionSample
 from pinchpoint_collectors.errors import CollectorError
-from pinchpoint_collectors.proc.value import Value
-from pinchpoint_collectors.record import Collector, Sample, Watch
+from pinchpoint_collectors.imports.perfmon_counters import COUNTERS, NAMED_INSTANCE
+from pinchpoint_collectors.proc.value import Value, grown, operations, rate
+from pinchpoint_collectors.record import NotMeasured
+
+OLDEST = 13
+"""SQL Server 2016."""
+AZURE = 5
+"""``EngineEdition`` of Azure SQL Database."""
+
+# ---- statements ---------------------------------------------------------------------------------------
+
+ABOUT = """SELECT CAST(SERVERPROPERTY('ProductVersion') AS nvarchar(128)) AS version,
+    CAST(SERVERPROPERTY('Edition') AS nvarchar(128)) AS edition,
+    CAST(SERVERPROPERTY('EngineEdition') AS int) AS engine,
+    CAST(DATABASEPROPERTYEX(DB_NAME(), 'Updateability') AS nvarchar(128)) AS updateability,
+    SUSER_SNAME() AS role, DB_NAME() AS database_name, @@MAX_CONNECTIONS AS connections_limit,
+    COALESCE(HAS_PERMS_BY_NAME(NULL, NULL, 'VIEW SERVER STATE'), 0) AS sees_server,
+    COALESCE(HAS_PERMS_BY_NAME(NULL, NULL, 'VIEW SERVER PERFORMANCE STATE'), 0) AS sees_performance,
+    COALESCE(HAS_PERMS_BY_NAME(DB_NAME(), 'DATABASE', 'VIEW DATABASE STATE'), 0) AS sees_database,
+    COALESCE(HAS_PERMS_BY_NAME(NULL, NULL, 'VIEW ANY DEFINITION'), 0) AS sees_files"""
+"""One row about the server. A permission that a version does not know is NULL there, so 0 here."""
+
+GREETING = "SET NOCOUNT ON; SET LOCK_TIMEOUT 500; SET DEADLOCK_PRIORITY LOW"
+"""What a new connection is set to: to wait for no lock for long, and to be the victim of a deadlock."""
+
+TOTALS = """SELECT i.sqlserver_start_time AS started, i.cpu_count AS cores,
+    i.process_kernel_time_ms + i.process_user_time_ms AS cpu_ms, i.committed_kb AS committed_kb,
+    i.committed_target_kb AS target_kb, i.max_workers_count AS workers_limit, q.runnable AS runnable,
+    q.queued AS queued, q.workers AS workers, m.physical_memory_in_use_kb AS used_kb
+    FROM sys.dm_os_sys_info AS i CROSS JOIN sys.dm_os_process_memory AS m
+    CROSS JOIN (SELECT SUM(runnable_tasks_count) AS runnable, SUM(work_queue_count) AS queued,
+        SUM(active_workers_count) AS workers FROM sys.dm_os_schedulers
+        WHERE status = 'VISIBLE ONLINE') AS q"""
+"""One row: CPU, memory, schedulers. Runnable tasks want a CPU, queued ones a worker thread."""
+
+SESSIONS = """SELECT r.status AS status, r.wait_type AS wait_type, COUNT(*) AS sessions
+    FROM sys.dm_exec_requests AS r JOIN sys.dm_exec_sessions AS s ON s.session_id = r.session_id
+    WHERE s.is_user_process = 1 AND r.session_id <> @@SPID GROUP BY r.status, r.wait_type
+    UNION ALL SELECT 'idle in transaction', NULL, COUNT(*) FROM sys.dm_exec_sessions AS s
+    WHERE s.is_user_process = 1 AND s.status = 'sleeping' AND s.open_transaction_count > 0"""
+"""Users' requests by what they do now, and sessions whose client does nothing in an open transaction."""
+
+BLOCKERS = """SELECT s.login_name AS login, s.status AS status,
+    CASE WHEN b.blocking_session_id > 0 THEN 1 ELSE 0 END AS blocked, COUNT(*) AS sessions
+    FROM sys.dm_exec_requests AS r JOIN sys.dm_exec_sessions AS s ON s.session_id = r.blocking_session_id
+    LEFT JOIN sys.dm_exec_requests AS b ON b.session_id = s.session_id
+    WHERE r.blocking_session_id > 0 AND r.blocking_session_id <> r.session_id
+    GROUP BY s.login_name, s.status, CASE WHEN b.blocking_session_id > 0 THEN 1 ELSE 0 END"""
+"""Sessions others wait for, by login and by what they do, and how many wait for each."""
+
+CLERKS = """SELECT TOP (8) type AS type, SUM(pages_kb) AS pages_kb FROM sys.dm_os_memory_clerks
+    GROUP BY type ORDER BY SUM(pages_kb) DESC"""
+"""Who has most of the server's memory."""
+
+_WAITS = """SELECT wait_type AS wait_type, waiting_tasks_count AS waits, wait_time_ms AS wait_ms,
+    signal_wait_time_ms AS signal_ms FROM sys.{view} WHERE waiting_tasks_count > 0"""
+
+_FILES = """SELECT DB_NAME(v.database_id) AS database_name, v.database_id AS database_id,
+    v.file_id AS file_id, f.type AS type, f.name AS name, v.num_of_reads AS reads,
+    v.num_of_bytes_read AS read_bytes, v.io_stall_read_ms AS read_ms, v.num_of_writes AS writes,
+    v.num_of_bytes_written AS write_bytes, v.io_stall_write_ms AS write_ms,
+    v.io_stall_queued_read_ms + v.io_stall_queued_write_ms AS governed_ms
+    FROM sys.dm_io_virtual_file_stats({database}, NULL) AS v LEFT JOIN {files}"""
+
+SETTINGS = """SELECT name AS name, CAST(value_in_use AS nvarchar(64)) AS value FROM sys.configurations
+    WHERE name IN ('ADR Preallocation Factor', 'backup compression default', 'blocked process threshold (s)',
+    'cost threshold for parallelism', 'fill factor (%)', 'lightweight pooling', 'max degree of parallelism',
+    'max server memory (MB)', 'max worker threads', 'min server memory (MB)', 'network packet size (B)',
+    'optimize for ad hoc workloads', 'priority boost', 'recovery interval (min)',
+    'tempdb metadata memory-optimized', 'user connections') ORDER BY name"""
+
+DATABASES = """SELECT name AS name, recovery_model_desc AS recovery_model,
+    delayed_durability_desc AS delayed_durability, page_verify_option_desc AS page_verify,
+    is_read_committed_snapshot_on AS read_committed_snapshot, compatibility_level AS compatibility_level
+    FROM sys.databases WHERE database_id > 4 ORDER BY name"""
+"""Users' databases, as far as our login may see them."""
 
 
-class Server(Protocol):
-    """Whom the collector asks; ``sqlserver_connection.Server`` in the field."""
-
-    def ask(self, statement: str) -> list[Mapping[str, Any]]:
-        """The rows of one statement. Raises ``CollectorError``."""
-        ...
-
-    def ask_if_connected(self, statement: str) -> list[Mapping[str, Any]] | None:
-        """As ``ask``; None where there is no connection now."""
-        ...
-
-    def close(self) -> None:
-        """Close the connection."""
-        ...
+def files_statement(engine: int) -> str:
+    """The statement for files' I/O since the start of the server."""
+    if engine == AZURE:
+        return _FILES.format(database="DB_ID()", files="sys.database_files AS f ON f.file_id = v.file_id")
+    joined = "sys.master_files AS f ON f.database_id = v.database_id AND f.file_id = v.file_id"
+    return _FILES.format(database="NULL", files=joined)
 
 
-class SqlserverKind(NodeKind):
-    """The kind ``sqlserver`` of farm.yaml: SQL Server from 2016 on, also as Azure SQL."""
-
-    name = "sqlserver"
-    product = "SQL Server"
-    schemes = ("mssql+odbc", "mssql")
-    package = "pyodbc (and the system's libodbc; Debian: unixodbc)"
-    counts_files = True
-
-    def _connect(self, watches: Sequence[Watch], where: str) -> Collector:
-        from pinchpoint_collectors.databases.sqlserver_connection import (  # noqa: PLC0415 -- an extra
-            Server as Connected,
-        )
-
-        options = watches[0].options
-        server = Connected(where, self._url(watches[0]), options.get("user"), options.get("password"))
-        try:
-            return SqlserverCollector(watches, server, where)
-        except CollectorError:
-            server.close()
-            raise
+def waits_statement(engine: int) -> str:
+    """The statement for waits since the start of the server."""
+    return _WAITS.format(view="dm_db_wait_stats" if engine == AZURE else "dm_os_wait_stats")
 
 
-class SqlserverCollector:
-    """Watches one server: its counters at each reading, its sessions ten times a second in between."""
+def counters_statement(objects: Iterable[str]) -> str:
+    """The statement for performance counters of these objects (``Buffer Manager``), of the whole server."""
+    named = " OR ".join(f"object_name LIKE '%:{name}%'" for name in objects)
+    return f"""SELECT RTRIM(object_name) AS object, RTRIM(counter_name) AS counter, cntr_value AS value,
+    cntr_type AS type FROM sys.dm_os_performance_counters
+    WHERE instance_name IN ('', '_Total') AND ({named})"""  # noqa: S608 -- constants
 
-    def __init__(self, watches: Sequence[Watch], server: Server, where: str) -> None:
-        self._hosts = {watch.host: watch.tier for watch in watches}
-        self._server = server
-        self._about = server.ask(sqlserver_sql.ABOUT)[0]
-        _check(self._about, where)
-        engine = self._about["engine"]
-        self._statements = (sqlserver_sql.files(engine), sqlserver_sql.waits(engine))
-        self._before: _Reading | None = None
-        self._waits: dict[str, None] = {}  # a set that keeps its order
-        self._blockers: dict[str, None] = {}
-        self._watcher = SessionSampler("sqlserver-sessions", self._look, self._look_if_connected)
 
-    def read(self) -> Sequence[Sample]:
-        """The growth of the counters, and the means of the looks, since the reading before."""
-        now = _Reading(self._server, *self._statements)
-        seen = self._watcher.take()
-        self._waits.update(dict.fromkeys(name for look in seen for name in look.waiting))
-        before, self._before = self._before, now
-        # Counters begin anew with the server.
-        same = before is not None and before.totals["started"] == now.totals["started"]
-        interval_s = (now.monotonic_ns - before.monotonic_ns) / 1e9 if before else 0.0
-        values = [
-            *session_sampler.activity(seen, self._waits),
-            *sqlserver_values.levels(now.totals, now.clerks),
-        ]
-        values += session_sampler.connections(
-            sqlserver_values.connections(now.counters), self._about["connections_limit"]
-        )
-        values += self._held_by(seen[-1])
-        if before is not None and same:
-            values.append(sqlserver_values.cpu(before.totals, now.totals, interval_s))
-            counters_s, waits_s, files_s = now.seconds_since(before)
-            values += sqlserver_values.counters(before.counters, now.counters, counters_s)
-            values += sqlserver_values.waits(before.waits, now.waits, waits_s)
-            values += sqlserver_values.files(before.files, now.files, files_s)
+_KIB = 1024
+
+# ---- sessions and waits -------------------------------------------------------------------------------
+
+WAITS = (
+    ("LCK_M_", LOCK),
+    ("WRITELOG", "Log:"),
+    ("LOGBUFFER", "Log:"),
+    ("LOGMGR_RESERVE_APPEND", "Log:"),
+    ("LOG_RATE_GOVERNOR", "Log:"),
+    ("POOL_LOG_RATE_GOVERNOR", "Log:"),
+    ("INSTANCE_LOG_RATE_GOVERNOR", "Log:"),
+    ("HADR_THROTTLE_LOG_RATE_", "Log:"),
+    ("HADR_SYNC_COMMIT", "Replica:"),
+    ("PAGEIOLATCH_", "Data:"),
+    ("ASYNC_IO_COMPLETION", "Data:"),
+    ("PREEMPTIVE_OS_WRITEFILEGATHER", "Data:"),
+    ("IO_COMPLETION", "Temp:"),
+    ("PAGELATCH_", "Latch:"),
+    ("LATCH_", "Latch:"),
+    ("SOS_SCHEDULER_YIELD", "CPU:"),
+    ("THREADPOOL", "CPU:"),
+    ("CXPACKET", "Parallel:"),
+    ("CXCONSUMER", "Parallel:"),
+    ("CXSYNC_", "Parallel:"),
+    ("RESOURCE_SEMAPHORE", "Memory:"),
+    ("CMEMTHREAD", "Memory:"),
+    ("MEMORY_ALLOCATION_EXT", "Memory:"),
+    ("ASYNC_NETWORK_IO", "Client:"),
+    ("OLEDB", "External:"),
+    ("DTC", "External:"),
+)
+"""How a wait's name begins -> what is waited for (Microsoft, "sys.dm_os_wait_stats"). Of all others most are
+the server's own threads with nothing to do: they are left out of the counters."""
+
+
+def named(wait_type: str) -> str | None:
+    """``WRITELOG`` as ``Log:WRITELOG``; None where it is none of ``WAITS``."""
+    return next((kind + wait_type for begins, kind in WAITS if wait_type.startswith(begins)), None)
+
+
+def session_sample(rows: Iterable[Row]) -> SessionSample:
+    """One sample, from the rows of ``SESSIONS``; those that want a CPU count as running."""
+    waiting: Counter[str] = Counter()
+    running = idle = 0
+    for row in rows:
+        status, count = str(row["status"]).lower(), int(row["sessions"])
+        if status == "idle in transaction":
+            idle += count
+        elif status == "suspended" and row["wait_type"]:
+            waiting[named(row["wait_type"]) or f"Other:{row['wait_type']}"] += count
         else:
-            values += sqlserver_values.counters(None, now.counters, interval_s)
-        values.append(Value("collector.cpu_s", "sqlserver/looks", self._watcher.cpu_s()))
-        return [Sample(now.time_ns, interval_s, host, *value) for host in self._hosts for value in values]
+            running += count
+    return SessionSample(waiting, running, idle)
 
-    def inventory(self) -> Mapping[str, Mapping[str, Any]]:
-        """The server under ``database``. See collectors/README.md, "Inventory"."""
+
+def blockers(rows: Iterable[Row]) -> dict[str, float]:
+    """``LOGIN:DOES`` -> how many sessions wait for one of its; DOES: ``idle``, ``waiting``, ``active``."""
+    found: Counter[str] = Counter()
+    for row in rows:
+        idle = str(row["status"]).lower() == "sleeping"
+        does = "idle" if idle else "waiting" if row["blocked"] else "active"
+        found[f"{row['login']}:{does}"] += int(row["sessions"])
+    return dict(found)
+
+
+def waits(before: Iterable[Row], after: Iterable[Row], interval_s: float) -> Iterator[Value]:
+    """Waits that ended in the interval: how many, how long, by what they were for.
+
+    Waits are sent that occurred since the start of the server. The share of signal waits (the session had
+    what it waited for, and wanted a CPU) is over all of them.
+    """
+    earlier = {row["wait_type"]: row for row in before}
+    spent_ms = signal_ms = 0.0
+    cleared = False
+    for row in after:
+        name = named(row["wait_type"])
+        if name is None:
+            continue
+        old = earlier.get(row["wait_type"], {"waits": 0, "wait_ms": 0, "signal_ms": 0})
+        count, each_ms, signal = grown(old, row, "waits", "wait_ms", "signal_ms")
+        if count is None or each_ms is None or signal is None:  # DBCC SQLPERF cleared them
+            cleared = True
+            count, each_ms, signal = None, None, None
+        yield Value("db.waits_per_s", name, None if count is None else count / interval_s)
+        yield from operations("wait", name, count, None if each_ms is None else each_ms / 1000, interval_s)
+        spent_ms, signal_ms = spent_ms + (each_ms or 0), signal_ms + (signal or 0)
+    yield Value("db.signal_wait_ratio", "", None if cleared or not spent_ms else signal_ms / spent_ms)
+
+
+# ---- CPU, memory, schedulers --------------------------------------------------------------------------
+
+
+def levels(totals: Row, clerks: Iterable[Row]) -> Iterator[Value]:
+    """What holds at this moment, from ``TOTALS`` and ``CLERKS``."""
+    yield Value("db.tasks_runnable", "", totals["runnable"])
+    yield Value("db.tasks_queued", "", totals["queued"])
+    workers, limit = totals["workers"], totals["workers_limit"]
+    yield Value("db.workers_ratio", "", workers / limit if workers is not None and limit else None)
+    yield Value("db.memory_used_bytes", "", totals["used_kb"] * _KIB)
+    target = totals["target_kb"]
+    yield Value("db.memory_ratio", "", totals["committed_kb"] / target if target else None)
+    for row in clerks:
+        yield Value("db.memory_clerk_bytes", str(row["type"]), float(row["pages_kb"]) * _KIB)
+
+
+def cpu(before: Row, after: Row, interval_s: float) -> Value:
+    """How much of the machine's CPU the server's process used."""
+    spent = rate(before["cpu_ms"], after["cpu_ms"], interval_s, 1e-3)
+    return Value("db.cpu_ratio", "", None if spent is None else spent / after["cores"])
+
+
+# ---- performance counters -----------------------------------------------------------------------------
+
+_GROWS = (272696320, 272696576)
+"""PERF_COUNTER_COUNTER, PERF_COUNTER_BULK_COUNT: counts that only grow."""
+_HOLDS = (65536, 65792)
+"""PERF_COUNTER_RAWCOUNT, PERF_COUNTER_LARGE_RAWCOUNT: as it is now."""
+_FRACTION, _BASE = 537003264, 1073939712
+"""PERF_RAW_FRACTION of a large base, and its base, which is named as it is with `` base`` at its end."""
+PERCENT = 100.0
+"""Performance logs have fractions as percentages, and so do the scales of their names' table."""
+
+NOT_FROM_COUNTERS = ("db.connections", "db.sessions_blocked")
+"""Metrics of that table that come from sampled sessions, or with a limit of their own."""
+
+OBJECTS = tuple(name.partition(":")[2] for name in COUNTERS if name.startswith("SQLServer:"))
+"""The objects whose counters are known."""
+COUNTERS_STATEMENT = counters_statement(OBJECTS)
+
+Counters = Mapping[tuple[str, str], tuple[float, int]]
+"""(object as in the table, counter) -> value, type."""
+
+
+def by_name(rows: Iterable[Row]) -> Counters:
+    """The rows of ``COUNTERS_STATEMENT``; a named instance's objects as those of the default one."""
+    return {
+        (NAMED_INSTANCE.sub("SQLServer:", row["object"].strip()), row["counter"].strip()): (
+            float(row["value"]),
+            int(row["type"]),
+        )
+        for row in rows
+    }
+
+
+def counters(before: Counters | None, after: Counters, interval_s: float) -> Iterator[Value]:
+    """Those that are known, as an imported log would have them; rates only with a reading before."""
+    for (of, name), (value, kind) in after.items():
+        means = COUNTERS.get(of, {}).get(name)
+        if means is None or means.metric in NOT_FROM_COUNTERS:
+            continue
+        if kind in _HOLDS:
+            yield Value(means.metric, "", value * means.scale + means.offset)
+        elif kind == _FRACTION:
+            base = after.get((of, f"{name} base"), (0.0, _BASE))[0]
+            ratio = PERCENT * value / base * means.scale + means.offset if base else None
+            yield Value(means.metric, "", ratio)
+        elif kind in _GROWS and before is not None and (of, name) in before:
+            grown = rate(before[of, name][0], value, interval_s, means.scale)
+            yield Value(means.metric, "", grown)
+
+
+def connection_count(found: Counters) -> float | None:
+    """How many connections users have; None where that is not counted."""
+    return found.get(("SQLServer:General Statistics", "User Connections"), (None, 0))[0]
+
+
+# ---- files --------------------------------------------------------------------------------------------
+
+_TEMPDB = 2
+_LOG_FILE = 2
+"""The number of a database's first log file, where its type may not be seen."""
+_ROWS, _LOG = 0, 1
+MOST_FILES = 50
+"""How many files are reported one by one, the busiest since the start; all are in the sums."""
+
+_SUMS = ("reads", "read_bytes", "read_ms", "writes", "write_bytes", "write_ms", "governed_ms")
+
+
+def kind_of(row: Row) -> str:
+    """``log``, ``data`` or ``temp``: everything of tempdb, its log included, is temporary."""
+    if row["database_id"] == _TEMPDB:
+        return "temp"
+    log = row["file_id"] == _LOG_FILE if row["type"] is None else row["type"] == _LOG
+    return "log" if log else "data"
+
+
+def by_file(rows: Iterable[Row]) -> dict[str, dict[str, float]]:
+    """The rows of ``files_statement``: sums of each kind, and files by ``DATABASE:NAME``."""
+    found: dict[str, dict[str, float]] = {}
+    files: dict[str, dict[str, float]] = {}
+    for row in rows:
+        own = {name: float(row[name] or 0) for name in _SUMS}
+        kind = found.setdefault(kind_of(row), dict.fromkeys(_SUMS, 0.0))
+        for name in _SUMS:
+            kind[name] += own[name]
+        files[f"{row['database_name']}:{row['name'] or row['file_id']}"] = own
+    busiest = sorted(files, key=lambda name: -(files[name]["reads"] + files[name]["writes"]))
+    return found | {name: files[name] for name in busiest[:MOST_FILES]}
+
+
+def files(
+    before: Mapping[str, Mapping[str, float]], after: Mapping[str, Mapping[str, float]], interval_s: float
+) -> Iterator[Value]:
+    """I/O by kind of file and by file, as the server waited for it."""
+    for instance, new in after.items():
+        old = before.get(instance)
+        if old is None:
+            continue
+        for name in ("read", "write"):
+            done, spent_ms = grown(old, new, f"{name}s", f"{name}_ms")
+            if done is None or spent_ms is None:
+                done, spent_ms = None, None
+            size = rate(old[f"{name}_bytes"], new[f"{name}_bytes"], interval_s)
+            yield Value(f"db.{name}s_per_s", instance, None if done is None else done / interval_s)
+            yield Value(f"db.{name}_bytes_per_s", instance, size)
+            spent_s = None if spent_ms is None else spent_ms / 1000
+            yield from operations(name, instance, done, spent_s, interval_s)
+        governed = rate(old["governed_ms"], new["governed_ms"], interval_s, 1e-3)
+        yield Value("db.governed_s_per_s", instance, governed)
+
+
+def not_measured(about: Row, found: Counters) -> Iterator[NotMeasured]:
+    """What this login, or this server, does not give."""
+    if not about["sees_files"]:
+        why = f"the login {about['role']} may not see files' types: a file numbered 2 is taken for a log"
+        yield NotMeasured(
+            "db.*", "DATABASE:NAME", why, f"run: GRANT VIEW ANY DEFINITION TO [{about['role']}]"
+        )
+    for of, names in COUNTERS.items():
+        if of.startswith("SQLServer:"):
+            for name, means in names.items():
+                if (of, name) not in found and means.metric not in NOT_FROM_COUNTERS:
+                    yield NotMeasured(means.metric, "", f"the server has no counter {of}\\{name}", None)
+
+
+# ---- the collector ------------------------------------------------------------------------------------
+
+
+class SqlserverCollector(ServerCollector):
+    """Its counters at each reading, its sessions ten times a second in between."""
+
+    KIND = "sqlserver"
+    SESSIONS = SESSIONS
+
+    def _begin(self) -> None:
+        self._about = self._server.ask(ABOUT)[0]
+        self._check()
+        engine = self._about["engine"]
+        self._asked = {
+            "totals": Asked(TOTALS, lambda rows: rows[0]),
+            "clerks": Asked(CLERKS),
+            "counters": Asked(COUNTERS_STATEMENT, by_name),
+            "waits": Asked(waits_statement(engine)),
+            "files": Asked(files_statement(engine), by_file),
+        }
+
+    def _check(self) -> None:
+        """Raise ``CollectorError`` for a server that is too old, or a login that may see nothing of it."""
+        about, where = self._about, self._where
+        role, azure = about["role"], about["engine"] == AZURE
+        if not azure and int(str(about["version"]).partition(".")[0]) < OLDEST:
+            raise CollectorError(
+                f"{where}: the server is SQL Server {about['version']}; collector kind 'sqlserver' knows "
+                f"2016 ({OLDEST}) and later: upgrade the server, or leave this collector out"
+            )
+        if azure and not about["sees_database"]:
+            raise CollectorError(
+                f"{where}: the user {role} may not see what the database does; in it, run: "
+                f"GRANT VIEW DATABASE STATE TO [{role}]"
+            )
+        if not azure and not (about["sees_server"] or about["sees_performance"]):
+            raise CollectorError(
+                f"{where}: the login {role} may not see what the server does; run: "
+                f"GRANT VIEW SERVER STATE TO [{role}] (from 2022 on VIEW SERVER PERFORMANCE STATE is enough)"
+            )
+
+    def _questions(self) -> Mapping[str, Asked]:
+        return self._asked
+
+    def _is_same_server(self, before: Reading, now: Reading) -> bool:
+        return bool(before["totals"]["started"] == now["totals"]["started"])
+
+    def _session_sample(self, rows: Any) -> SessionSample:
+        return session_sample(rows)
+
+    def _find_blockers(self, last: SessionSample) -> Mapping[str, float]:
+        return blockers(self._server.ask(BLOCKERS)) if last.blocked else {}
+
+    def _connections(self, now: Reading) -> float | None:
+        return connection_count(now["counters"])
+
+    def _levels(self, now: Reading) -> Iterator[Value]:
+        return levels(now["totals"], now["clerks"])
+
+    def _growth(self, before: Reading | None, now: Reading, interval_s: float) -> Iterator[Value]:
+        if before is None:
+            yield from counters(None, now["counters"], interval_s)
+            return
+        yield cpu(before["totals"], now["totals"], interval_s)
+        for name, values in (("counters", counters), ("waits", waits), ("files", files)):
+            yield from values(before[name], now[name], now.seconds_since(before, name))
+
+    def _facts(self) -> tuple[Mapping[str, Any], Iterable[NotMeasured]]:
         about = self._about
-        settings = self._server.ask(sqlserver_sql.SETTINGS)
-        databases = self._server.ask(sqlserver_sql.DATABASES)
+        settings = self._server.ask(SETTINGS)
+        databases = self._server.ask(DATABASES)
         database = {
             "server": "sqlserver",
             "version": about["version"],
@@ -113,70 +433,15 @@ class SqlserverCollector:
             "settings": {row["name"]: row["value"] for row in settings},
             "databases": {row["name"]: {k: v for k, v in row.items() if k != "name"} for row in databases},
         }
-        found = sqlserver_values.by_name(self._server.ask(_COUNTERS))
-        missing = [asdict(each) for each in sqlserver_values.not_measured(about, found)]
-        return {
-            host: {"tier": tier, "database": database, "not_measured": missing}
-            for host, tier in self._hosts.items()
-        }
-
-    def close(self) -> None:
-        """Stop looking and close the connection."""
-        self._watcher.stop()
-        self._server.close()
-
-    def _look(self) -> SessionSample:
-        return sqlserver_values.look(self._server.ask(sqlserver_sql.SESSIONS))
-
-    def _look_if_connected(self) -> SessionSample | None:
-        rows = self._server.ask_if_connected(sqlserver_sql.SESSIONS)
-        return None if rows is None else sqlserver_values.look(rows)
-
-    def _held_by(self, last: SessionSample) -> Iterator[Value]:
-        """Who blocks whom, asked only while somebody waits; who once did is 0 from then on."""
-        found: Mapping[str, float] = {}
-        if last.blocked:
-            found = sqlserver_values.blockers(self._server.ask(sqlserver_sql.BLOCKERS))
-            self._blockers.update(dict.fromkeys(found))
-        for name in self._blockers:
-            yield Value("db.sessions_blocked_by", name, found.get(name, 0.0))
+        return database, not_measured(about, by_name(self._server.ask(COUNTERS_STATEMENT)))
 
 
-_COUNTERS = sqlserver_sql.counters(sqlserver_values.OBJECTS)
+class SqlserverKind(ServerKind):
+    """The kind ``sqlserver`` of farm.yaml: SQL Server from 2016 on, also as Azure SQL."""
 
-
-class _Reading:
-    """The counters, and when each answer came: a saturated server keeps a question waiting for seconds."""
-
-    def __init__(self, server: Server, files: str, waits: str) -> None:
-        self.totals = server.ask(sqlserver_sql.TOTALS)[0]
-        self.time_ns, self.monotonic_ns = time.time_ns(), time.monotonic_ns()
-        self.clerks = server.ask(sqlserver_sql.CLERKS)
-        self.counters, counters_ns = sqlserver_values.by_name(server.ask(_COUNTERS)), time.monotonic_ns()
-        self.waits, waits_ns = server.ask(waits), time.monotonic_ns()
-        self.files, files_ns = sqlserver_values.by_file(server.ask(files)), time.monotonic_ns()
-        self._came_ns = (counters_ns, waits_ns, files_ns)
-
-    def seconds_since(self, before: _Reading) -> tuple[float, ...]:
-        """From the answers of a reading before to these: of the counters, the waits and the files."""
-        return tuple((now - then) / 1e9 for then, now in zip(before._came_ns, self._came_ns, strict=True))
-
-
-def _check(about: Mapping[str, Any], where: str) -> None:
-    """Raise ``CollectorError`` for a server that is too old, or a login that may see nothing of it."""
-    role, azure = about["role"], about["engine"] == sqlserver_sql.AZURE
-    if not azure and int(str(about["version"]).partition(".")[0]) < sqlserver_sql.OLDEST:
-        raise CollectorError(
-            f"{where}: the server is SQL Server {about['version']}; collector kind 'sqlserver' knows 2016 "
-            f"({sqlserver_sql.OLDEST}) and later: upgrade the server, or leave this collector out"
-        )
-    if azure and not about["sees_database"]:
-        raise CollectorError(
-            f"{where}: the user {role} may not see what the database does; in it, run: "
-            f"GRANT VIEW DATABASE STATE TO [{role}]"
-        )
-    if not azure and not (about["sees_server"] or about["sees_performance"]):
-        raise CollectorError(
-            f"{where}: the login {role} may not see what the server does; run: "
-            f"GRANT VIEW SERVER STATE TO [{role}] (from 2022 on VIEW SERVER PERFORMANCE STATE is enough)"
-        )
+    name = "sqlserver"
+    product = "SQL Server"
+    schemes = ("mssql+odbc", "mssql")
+    package = "pyodbc (and the system's libodbc; Debian: unixodbc)"
+    collector = SqlserverCollector
+    counts_files = True

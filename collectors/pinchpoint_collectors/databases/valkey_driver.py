@@ -23,12 +23,8 @@ class Connection(ServerConnection[Valkey, tuple[tuple[str, ...], ...], list[Any]
         "password": "correct user and password in farm.yaml",
         "authentication required": "give user and password in farm.yaml",
         "noauth": "give user and password in farm.yaml",
-        "refused": "start the server, or correct host and port in farm.yaml",
         "max number of clients": "raise maxclients, or use fewer users: collectors need one connection",
-        "nothing came back": "check the server, the address and the firewalls between",
         "timeout connecting": "check the address and the firewalls between",
-        "name or service": "correct the host name in farm.yaml",
-        "name resolution": "correct the host name in farm.yaml",
         "protected mode": "give the server a password, and that password in farm.yaml",
         "loading": "wait until the server has loaded its data",
     }
@@ -63,9 +59,7 @@ class Connection(ServerConnection[Valkey, tuple[tuple[str, ...], ...], list[Any]
         link.connection_pool.disconnect()
 
     def _explain(self, error: Exception) -> CollectorError:
-        said = str(error).strip() or type(error).__name__
-        if isinstance(error, exceptions.TimeoutError):
-            said = self.no_answer
+        said = self.no_answer if isinstance(error, exceptions.TimeoutError) else error
         may_not = isinstance(error, exceptions.NoPermissionError)
         remedy = f"run: ACL SETUSER {self.user} +info" if may_not else None
         return self.error(said, remedy, refused=isinstance(error, exceptions.ResponseError))

@@ -76,3 +76,13 @@ def grown(
     """The growth of each of these counters; None for one that went backwards, or that the server lacks."""
     pairs = ((before.get(name), after.get(name)) for name in names)
     return tuple(None if old is None or new is None else growth(old, new) for old, new in pairs)
+
+
+def operations(
+    name: str, instance: str, done: float | None, spent_s: float | None, interval_s: float
+) -> Iterator[Value]:
+    """Time per second and latency of a server's ``read`` or ``write``; null where a figure is unknown."""
+    if done is None:
+        spent_s = None
+    yield Value(f"db.{name}_s_per_s", instance, None if spent_s is None else spent_s / interval_s)
+    yield mean(f"db.{name}_latency_s", instance, spent_s, done)

@@ -20,7 +20,7 @@ from pinchpoint.plan.production import (
     LOG_WRITE_BYTES,
     LOG_WRITE_LATENCY_S,
 )
-from pinchpoint_collectors.databases.sqlserver_values import named
+from pinchpoint_collectors.databases.sqlserver import named
 
 LOG_WAITS, DATA_WAITS = "Log:WRITELOG", "Data:PAGEIOLATCH"
 """How the waits for a commit's write and for a page begin, as collector ``sqlserver`` names them."""

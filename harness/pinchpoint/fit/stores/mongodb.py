@@ -12,15 +12,15 @@ from pinchpoint.base.errors import InputError
 from pinchpoint.fit.figures import Figure, plain
 from pinchpoint.fit.stores.record import Store, Stretch
 from pinchpoint.fit.stores.resp import NAME
-from pinchpoint_collectors.databases.mongodb_values import found, same_server
+from pinchpoint_collectors.databases.mongodb import figure, is_same_server
 
 _READS, _INSERTS, _UPDATES, _DELETES = (
-    (("opcounters", name),) for name in ("query", "insert", "update", "delete")
+    f"opcounters.{name}" for name in ("query", "insert", "update", "delete")
 )
-_RETURNED = (("metrics", "document", "returned"),)
-_EXPIRED = (("metrics", "ttl", "deletedDocuments"),)
-_JOURNAL = (("wiredTiger", "log", "log bytes written"),)
-_RECEIVED, _SENT = (("network", "bytesIn"),), (("network", "bytesOut"),)
+_RETURNED = "metrics.document.returned"
+_EXPIRED = "metrics.ttl.deletedDocuments"
+_JOURNAL = "wiredTiger.log.log bytes written"
+_RECEIVED, _SENT = "network.bytesIn", "network.bytesOut"
 _MUCH = 0.05
 _CLOCKS_S = 5.0
 """Uptime and time of day may part by so much between two answers."""
@@ -79,15 +79,15 @@ def _follow(before: Status, after: Status) -> bool:
     """Whether one server lived through the time between: in a container each life has the same process id."""
     passed_s = _at_s(after) - _at_s(before)
     lived_s = (after["uptimeMillis"] - before["uptimeMillis"]) / 1000
-    return same_server(before, after) and passed_s > 0 and abs(lived_s - passed_s) <= _CLOCKS_S
+    return is_same_server(before, after) and passed_s > 0 and abs(lived_s - passed_s) <= _CLOCKS_S
 
 
-def _grown(pair: Pair, place: tuple[tuple[str, ...], ...]) -> float | None:
-    before, after = (found(status, place) for status in pair)
+def _grown(pair: Pair, place: str) -> float | None:
+    before, after = (figure(status, place) for status in pair)
     return None if before is None or after is None or after < before else after - before
 
 
-def _all(pairs: Sequence[Pair], place: tuple[tuple[str, ...], ...]) -> float:
+def _all(pairs: Sequence[Pair], place: str) -> float:
     return sum(_grown(pair, place) or 0.0 for pair in pairs)
 
 

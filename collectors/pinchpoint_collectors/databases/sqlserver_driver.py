@@ -1,0 +1,156 @@
+"""A connection to a SQL Server over ODBC by pyodbc."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import ClassVar
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+import pyodbc
+
+from pinchpoint_collectors.databases.base import APPLICATION, CONNECT_S, Row, ServerConnection, Target
+from pinchpoint_collectors.databases.sqlserver import GREETING
+from pinchpoint_collectors.errors import CollectorError
+
+PORT = 1433
+
+DRIVERS = ("ODBC Driver 18 for SQL Server", "ODBC Driver 17 for SQL Server", "FreeTDS")
+"""ODBC drivers that fit; the first that is installed is taken."""
+_FREE = "FreeTDS"
+
+_PASSED_ON = (
+    *("ApplicationIntent", "Authentication", "Encrypt", "HostNameInCertificate", "MultiSubnetFailover"),
+    *("ServerCertificate", "TDS_Version", "Trusted_Connection", "TrustServerCertificate"),
+)
+"""Keys of a connection string that a URL may hold after its ``?``, in any case."""
+
+_FOREWORDS = re.compile(r"^(?:\[[^\]]*\]\s*)+")
+_AFTERWORDS = re.compile(r"(?:\s*\((?:SQL\w+|\d+)\))+$")
+
+
+_REMEDIES = {
+    "28000": "correct user and password in farm.yaml",
+    "IM002": "correct the driver in farm.yaml, or install it",
+    "HYT00": "check the server, the address and the firewalls between",
+    "HYT01": "check the server, the address and the firewalls between",
+}
+"""ODBC's state -> what to do."""
+_REFUSED = "42"
+"""How the states of statements begin that the server does not know, or does not allow."""
+
+
+class Connection(ServerConnection[pyodbc.Connection, str, list[Row]]):
+    """See ``ServerConnection``. The URL: ``mssql+odbc://USER:PASSWORD@HOST:PORT/DATABASE?Encrypt=yes``."""
+
+    failures = (pyodbc.Error,)
+    remedies: ClassVar[Mapping[str, str]] = {
+        "certificate": "install its authority's certificate, or say ?TrustServerCertificate=yes in the url",
+        "ssl": "check the server's certificate, or say ?Encrypt=no in the url",
+        "cannot open database": "correct the database in the url in farm.yaml",
+        "permission was denied": "grant it: GRANT VIEW SERVER STATE TO the login",
+        "unable to connect": "start the server, or correct host and port in farm.yaml",
+        "network-related": "start the server, or correct host and port in farm.yaml",
+    }
+
+    def _open(self) -> pyodbc.Connection:
+        connection = pyodbc.connect(connection_string(self.target), autocommit=True, timeout=CONNECT_S)
+        connection.timeout = round(self.answer_s)
+        return connection
+
+    def _greet(self, link: pyodbc.Connection) -> None:
+        self._run(link, GREETING)
+
+    def _run(self, link: pyodbc.Connection, question: str) -> list[Row]:
+        cursor = link.execute(question)
+        names = [column[0] for column in cursor.description or ()]
+        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()] if names else []
+
+    def _close(self, link: pyodbc.Connection) -> None:
+        try:
+            link.close()
+        except pyodbc.Error:
+            return  # it was lost already: that is why it is closed
+
+    def _is_lost(self, link: pyodbc.Connection, error: Exception) -> bool:  # noqa: ARG002
+        return not said_by(error)[0].startswith(_REFUSED)
+
+    def _explain(self, error: Exception) -> CollectorError:
+        state, said = said_by(error)
+        return self.error(said, _REMEDIES.get(state), refused=state.startswith(_REFUSED))
+
+
+def said_by(error: BaseException) -> tuple[str, str]:
+    """(ODBC's state, the first sentence without the names of who passed it on)."""
+    state = str(error.args[0]) if error.args else ""
+    text = str(error.args[1] if len(error.args) > 1 else error).strip().partition("\n")[0].partition(";")[0]
+    text = _AFTERWORDS.sub("", _FOREWORDS.sub("", text)).strip().rstrip(".")
+    return state, text or type(error).__name__
+
+
+def driver(target: Target) -> str:
+    """The driver's name or file: the URL's, else the first that is installed. Raises ``CollectorError``."""
+    asked = dict(_options(target)).get("driver")
+    if asked:
+        return asked
+    there = pyodbc.drivers()
+    found = next((name for name in DRIVERS if name in there), None) or _shipped()
+    if found is None:
+        others = ", ".join(there) or "none"
+        raise CollectorError(
+            f"{target.where}: no ODBC driver for SQL Server is installed; found {others}; "
+            "install Microsoft's (msodbcsql18, or pip install mssql-python-odbc) or FreeTDS (Debian: tdsodbc)"
+        )
+    return found
+
+
+def _shipped() -> str | None:
+    """Microsoft's driver, where the package mssql-python-odbc brings it."""
+    spec = find_spec("mssql_python_odbc")
+    folders = spec.submodule_search_locations if spec else None
+    files = sorted(Path(folders[0]).glob("libs/**/libmsodbcsql-18*.so*")) if folders else []
+    return str(files[0]) if files else None
+
+
+def connection_string(target: Target) -> str:
+    """What ODBC connects with. Raises ``CollectorError`` without a piece of the password."""
+    options = _options(target)
+    with_driver = driver(target)
+    parts = urlsplit(target.own_url)
+    host, port = parts.hostname or "127.0.0.1", parts.port or PORT
+    is_free = _FREE.lower() in with_driver.lower() or "tdsodbc" in with_driver.lower()
+    place = {"Server": host, "Port": str(port)} if is_free else {"Server": f"tcp:{host},{port}"}
+    login = dict(zip(("UID", "PWD"), target.login, strict=True))
+    known = {name.lower(): name for name in _PASSED_ON}
+    given = {known[key]: value for key, value in options if key in known}
+    pieces = {
+        "Driver": with_driver,
+        **place,
+        "Database": unquote(parts.path.strip("/")) or "master",
+        **{key: value for key, value in login.items() if value},
+        "APP": APPLICATION,
+        **given,
+    }
+    return ";".join(f"{key}={braced(value) if key != 'Server' else value}" for key, value in pieces.items())
+
+
+def braced(value: str) -> str:
+    """A value of a connection string; with a special character in it, it stands in braces.
+
+    Of braces in it those that close are doubled (ODBC, "SQLDriverConnect").
+    """
+    if value == value.strip() and not set(value) & set("[]{}(),;?*=!@"):
+        return value
+    return "{" + value.replace("}", "}}") + "}"
+
+
+def _options(target: Target) -> list[tuple[str, str]]:
+    """What the URL has after its ``?``, keys in lower case."""
+    try:
+        parts = urlsplit(target.own_url)
+        _ = parts.port
+    except ValueError as error:
+        raise CollectorError(f"{target.where}: the url cannot be read; correct it in farm.yaml") from error
+    return [(key.lower(), value) for key, value in parse_qsl(parts.query)]
