@@ -280,7 +280,7 @@ def test_without_the_performance_schema_there_are_counts_and_no_times() -> None:
             session.execute("CREATE TABLE notes (payload VARCHAR(300))")
             for _ in range(50):
                 session.execute("INSERT INTO notes VALUES (REPEAT('x', 200))")
-        time.sleep(2)  # a server that has just begun cannot be told from one that begins again
+        time.sleep(3)  # a server that has just begun cannot be told from one that begins again
         samples = collector.read()
         facts = collector.inventory()["sql1"]
         server.process.kill()

@@ -148,7 +148,7 @@ def _sum(rows: Sequence[Row], name: str) -> float:
 def of_waits(changes: Mapping[TableKind, Change], told: Told) -> list[str]:
     """Take how long sessions waited for the log and for pages; which waits there were, as sentences.
 
-    Of what a server's own threads wait for, with nothing to do, nothing is told (``sqlserver_values.WAITS``).
+    Of what a server's own threads wait for, with nothing to do, nothing is told (``sqlserver.WAITS``).
     """
     change = changes.get(WAITS)
     if change is None:
