@@ -96,7 +96,7 @@ class ServerConnection(ABC, Generic[Link, Question, Answer]):
         failures: the errors by which the client library says that asking failed.
         remedies: as ``REMEDIES``, of this kind; the first that fits counts.
         answer_s: the longest wait for an answer.
-        user: whom the server knows the collector as; None where that is not known, or nobody.
+        user: the name of the collector at the server; None where it is not known, or there is none.
         session: the number of the collector's session; None where it is not known.
     """
 
@@ -229,7 +229,7 @@ class Reading:
 
 
 class ServerCollector(ABC):
-    """Watches one server: its counters at each reading, with ``SESSIONS`` its sessions in between.
+    """Watches one server: its counters at each reading.
 
     Args:
         watches: the hosts that are this server.
@@ -238,39 +238,27 @@ class ServerCollector(ABC):
 
     Attributes:
         KIND: the kind's name.
-        SESSIONS: the statement that lists sessions, for servers that do not count what these wait for.
     """
 
     KIND: ClassVar[str]
     _about: Mapping[str, Any]
-    SESSIONS: ClassVar[str | None] = None
 
     def __init__(self, watches: Sequence[Watch], server: ServerConnection[Any, Any, Any], where: str) -> None:
         self._hosts = {watch.host: watch.tier for watch in watches}
         self._server = server
         self._where = where
         self._before: Reading | None = None
-        self._waits: dict[str, None] = {}  # a set that keeps its order
-        self._blockers: dict[str, None] = {}
         self._begin()
-        self._sampler = (
-            SessionSampler(f"{self.KIND}-sessions", self._sample, self._sample_if_connected)
-            if self.SESSIONS
-            else None
-        )
 
     def read(self) -> Sequence[Sample]:
-        """What holds now, what grew and which sessions waited since the reading before."""
-        now = Reading(self._server.ask, self._questions())
-        sessions = self._sampler.take() if self._sampler else []
+        """What holds now, and what grew since the reading before."""
+        now = self._reading()
         before, self._before = self._before, now
         interval_s = now.seconds_since(before) if before else 0.0
         if before is not None and not self._is_same_server(before, now):
             before = None
             self._on_another_server(now)
-        values = self._values(before, now, interval_s, sessions)
-        if self._sampler:
-            values.append(Value("collector.cpu_s", f"{self.KIND}/looks", self._sampler.cpu_s()))
+        values = self._values(before, now, interval_s)
         return [Sample(now.time_ns, interval_s, host, *value) for host in self._hosts for value in values]
 
     def inventory(self) -> Mapping[str, Mapping[str, Any]]:
@@ -283,40 +271,14 @@ class ServerCollector(ABC):
         }
 
     def close(self) -> None:
-        """Stop sampling and close the connection."""
-        if self._sampler:
-            self._sampler.stop()
+        """Close the connection."""
         self._server.close()
 
-    def _values(
-        self, before: Reading | None, now: Reading, interval_s: float, sessions: Sequence[SessionSample]
-    ) -> list[Value]:
-        values: list[Value] = []
-        if sessions:
-            self._waits.update(dict.fromkeys(name for each in sessions for name in each.waiting))
-            values += activity(sessions, self._waits)
-        values += self._levels(now)
-        if sessions:
-            count = mean_connections(sessions)
-            count = self._connections(now) if count is None else count
-            values += connections(count, self._about["connections_limit"])
-            values += self._blocked_by(sessions[-1])
-        values += self._growth(before, now, interval_s)
-        return values
+    def _reading(self) -> Reading:
+        return Reading(self._server.ask, self._questions())
 
-    def _blocked_by(self, last: SessionSample) -> Iterator[Value]:
-        """Who blocks whom; who once blocked a session is 0 from then on."""
-        found = self._find_blockers(last)
-        self._blockers.update(dict.fromkeys(found))
-        for name in self._blockers:
-            yield Value("db.sessions_blocked_by", name, found.get(name, 0.0))
-
-    def _sample(self) -> SessionSample:
-        return self._session_sample(self._server.ask(self.SESSIONS))
-
-    def _sample_if_connected(self) -> SessionSample | None:
-        rows = self._server.ask_if_connected(self.SESSIONS)
-        return None if rows is None else self._session_sample(rows)
+    def _values(self, before: Reading | None, now: Reading, interval_s: float) -> list[Value]:
+        return [*self._levels(now), *self._growth(before, now, interval_s)]
 
     # What each server has of its own.
 
@@ -347,9 +309,68 @@ class ServerCollector(ABC):
     def _facts(self) -> tuple[Mapping[str, Any], Iterable[NotMeasured]]:
         """The inventory's ``database``, and what this server does not give."""
 
+
+class SamplingCollector(ServerCollector):
+    """Also samples the sessions between readings, of servers that do not count what these wait for.
+
+    Attributes:
+        SESSIONS: the statement that lists sessions.
+    """
+
+    SESSIONS: ClassVar[str]
+
+    def __init__(self, watches: Sequence[Watch], server: ServerConnection[Any, Any, Any], where: str) -> None:
+        super().__init__(watches, server, where)
+        self._waits: dict[str, None] = {}  # a set that keeps its order
+        self._blockers: dict[str, None] = {}
+        self._sessions: Sequence[SessionSample] = ()
+        self._sampler = SessionSampler(f"{self.KIND}-sessions", self._sample, self._sample_if_connected)
+
+    def close(self) -> None:
+        """Stop sampling and close the connection."""
+        self._sampler.stop()
+        super().close()
+
+    def _reading(self) -> Reading:
+        now = super()._reading()
+        self._sessions = self._sampler.take()
+        return now
+
+    def _values(self, before: Reading | None, now: Reading, interval_s: float) -> list[Value]:
+        cost = ("collector.cpu_s", f"{self.KIND}/looks")
+        values = self._server_values(before, now, interval_s)
+        return [*values, Value(*cost, self._sampler.cpu_s())]
+
+    def _server_values(self, before: Reading | None, now: Reading, interval_s: float) -> list[Value]:
+        sessions = self._sessions
+        self._waits.update(dict.fromkeys(name for each in sessions for name in each.waiting))
+        count = mean_connections(sessions)
+        count = self._connections(now) if count is None else count
+        return [
+            *activity(sessions, self._waits),
+            *self._levels(now),
+            *connections(count, self._about["connections_limit"]),
+            *self._blocked_by(sessions[-1]),
+            *self._growth(before, now, interval_s),
+        ]
+
+    def _blocked_by(self, last: SessionSample) -> Iterator[Value]:
+        """Who blocks whom; who once blocked a session is 0 from then on."""
+        found = self._find_blockers(last)
+        self._blockers.update(dict.fromkeys(found))
+        for name in self._blockers:
+            yield Value("db.sessions_blocked_by", name, found.get(name, 0.0))
+
+    def _sample(self) -> SessionSample:
+        return self._session_sample(self._server.ask(self.SESSIONS))
+
+    def _sample_if_connected(self) -> SessionSample | None:
+        rows = self._server.ask_if_connected(self.SESSIONS)
+        return None if rows is None else self._session_sample(rows)
+
+    @abstractmethod
     def _session_sample(self, rows: Any) -> SessionSample:
         """One sample, from the answer to ``SESSIONS``."""
-        raise NotImplementedError
 
     def _connections(self, now: Reading) -> float | None:  # noqa: ARG002
         """How many there are, where the answer to ``SESSIONS`` does not say it; None where nothing does."""

@@ -17,7 +17,7 @@ from pinchpoint_collectors.databases.base import (
     Reading,
     RefusedError,
     Row,
-    ServerCollector,
+    SamplingCollector,
     ServerKind,
 )
 from pinchpoint_collectors.databases.session_sampler import LOCK, SessionSample
@@ -454,7 +454,7 @@ READING = "Data:read"
 """Sessions that wait for a page to be read, as the performance schema times it."""
 
 
-class MariadbCollector(ServerCollector):
+class MariadbCollector(SamplingCollector):
     """Its counters at each reading, its sessions ten times a second in between."""
 
     KIND = "mariadb"
@@ -529,9 +529,9 @@ class MariadbCollector(ServerCollector):
                 files_s = now.seconds_since(before, "files")
                 yield from files(before["files"], now["files"], files_s, timed=self._timed)
 
-    def _values(self, *reading: Any) -> list[Value]:
+    def _server_values(self, before: Reading | None, now: Reading, interval_s: float) -> list[Value]:
         """Each series once: what the summaries of files say comes last, and stands."""
-        values = super()._values(*reading)
+        values = super()._server_values(before, now, interval_s)
         return list(_reading_apart({(each.metric, each.instance): each for each in values}.values()))
 
     def _facts(self) -> tuple[Mapping[str, Any], Iterable[NotMeasured]]:

@@ -17,7 +17,7 @@ from pinchpoint_collectors.databases.base import (
     Asked,
     Reading,
     Row,
-    ServerCollector,
+    SamplingCollector,
     ServerKind,
 )
 from pinchpoint_collectors.databases.session_sampler import SessionSample
@@ -262,7 +262,7 @@ def not_measured(number: int) -> Iterator[NotMeasured]:
 # ---- the collector ------------------------------------------------------------------------------------
 
 
-class PostgresCollector(ServerCollector):
+class PostgresCollector(SamplingCollector):
     """Its counters at each reading, its sessions ten times a second in between."""
 
     KIND = "postgres"

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from pinchpoint_collectors.databases.base import Asked, Reading, Row, ServerCollector, ServerKind
+from pinchpoint_collectors.databases.base import Asked, Reading, Row, SamplingCollector, ServerKind
 from pinchpoint_collectors.databases.session_sampler import LOCK, SessionSample
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.imports.perfmon_counters import COUNTERS, NAMED_INSTANCE
@@ -354,7 +354,7 @@ def not_measured(about: Row, found: Counters) -> Iterator[NotMeasured]:
 # ---- the collector ------------------------------------------------------------------------------------
 
 
-class SqlserverCollector(ServerCollector):
+class SqlserverCollector(SamplingCollector):
     """Its counters at each reading, its sessions ten times a second in between."""
 
     KIND = "sqlserver"

@@ -230,7 +230,7 @@ class Knee(Form):
 
 
 class Period(Part):
-    """What was used up in it (``timeline.timeline_table``)."""
+    """Which resource was saturated in it (``timeline.timeline_table``)."""
 
     kind: Text
     tier: Text
@@ -271,7 +271,7 @@ class Checkpoint(Form):
 
 
 class Store(Form):
-    """A figure that a store told of itself (``store_tables.store_table``)."""
+    """A figure that a store reports (``store_tables.store_table``)."""
 
     tier: str
     host: str

@@ -195,10 +195,15 @@ def _is_log(disk: _Seen, seen: Sequence[Running]) -> bool:
     if not disk.waits_s or not resource.commit_path or at_least(found.reads_ratio, MOSTLY_READS):
         return False
     commits = sum(one.per_s * _commits(one) for one in seen)
-    if not commits or not any(disk.waits_s.get(one.name) and _commits(one) for one in seen):
+    if not commits or not _committers(disk, seen):
         return False
     by_bytes = disk.at_limit and found.binding == "bytes"
     return not (disk.at_limit and (by_bytes or (found.io or 0.0) / commits >= OWN_WRITES))
+
+
+def _committers(disk: _Seen, seen: Sequence[Running]) -> list[Running]:
+    """The scenarios that commit, and wait for the disk."""
+    return [one for one in seen if disk.waits_s.get(one.name) and _commits(one)]
 
 
 def _commits(one: Running) -> float:
@@ -214,7 +219,7 @@ def _log(disk: _Seen, seen: Sequence[Running], shares: Sharing, flushes: Flushes
 
     Where it says nothing of that, a flush is taken to be one write.
     """
-    there = [one for one in seen if disk.waits_s.get(one.name) and _commits(one)]
+    there = _committers(disk, seen)
     commits = {one.name: _commits(one) for one in there}
     found, write_bytes = _part(disk, shares), disk.found.size_bytes or 0.0
     log = replace(
