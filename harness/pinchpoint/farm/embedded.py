@@ -6,7 +6,6 @@ import json
 import re
 import signal
 import socket
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -289,19 +288,9 @@ def disk_events(found: FarmStatus) -> Callable[[], list[dict[str, Any]]]:
     return news
 
 
-_LEARN_S = 2.0
-"""A tier is seen to be gone before its supervisor, which looks now and then, has its exit status."""
-
-
 def crashed_tiers(identity: Path) -> list[Crash]:
-    """Every tier that ended by itself. Its supervisor has a moment to learn how."""
-    found, until = status(identity), time.monotonic() + _LEARN_S
-    while (
-        any(tier.state == "crashed" and tier.exit_status is None for tier in found.tiers)
-        and time.monotonic() < until
-    ):
-        time.sleep(0.05)
-        found = status(identity)
+    """Every tier that ended by itself."""
+    found = status(identity)
     return [
         Crash(tier.name, tier.host, _ended(tier.exit_status), tier.log_tail)
         for tier in found.tiers

@@ -37,6 +37,8 @@ from pinchpoint_infra.embedded.tiers.web import Web
 
 _POLL_S = 0.1
 _STOP_S = 15.0
+_NOTE_S = 2.0
+"""A supervisor notes how a tier ended within a quarter of a second, unless it is busy."""
 _LIMIT_S = 60.0  # taking a large table out of the page cache first writes it out
 
 _supervisors: dict[str, subprocess.Popen[bytes]] = {}
@@ -204,6 +206,10 @@ def status_by_id(identifier: str) -> FarmStatus:
     """As ``status``, of a farm whose file may be gone."""
     directory = place.directory_of(identifier)
     state = load(directory)
+    until = time.monotonic() + _NOTE_S
+    while state is not None and _is_unnoted(state) and time.monotonic() < until:
+        time.sleep(0.05)
+        state = load(directory)
     if state is None:
         left = directory.exists() or bool(processes.of_farm(identifier, directory))
         return FarmStatus(identifier, "broken" if left else "down", str(directory))
@@ -306,10 +312,19 @@ def _filled_with(content: dict[str, Any]) -> str:
     return f"content: {content['documents']:,} documents of {content['corpus']}{copies}, {stored}"
 
 
+def _is_gone(tier: TierState) -> bool:
+    """Whether a tier that is noted as up has ended: the supervisor has not seen it yet, or is gone itself."""
+    return tier.state == "up" and tier.pid is not None and not processes.alive(tier.pid, tier.create_time)
+
+
+def _is_unnoted(state: State) -> bool:
+    """Whether a tier has ended whose exit status its supervisor will note in a moment."""
+    supervised = state.supervisor is not None and processes.alive(*state.supervisor)
+    return supervised and any(map(_is_gone, state.tiers.values()))
+
+
 def _tier(name: str, tier: TierState) -> TierStatus:
-    state = tier.state
-    if state == "up" and tier.pid is not None and not processes.alive(tier.pid, tier.create_time):
-        state = "crashed"  # the supervisor has not seen it yet, or is gone itself
+    state = "crashed" if _is_gone(tier) else tier.state
     return TierStatus(
         name=name,
         host=f"{name}1",
