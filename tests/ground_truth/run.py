@@ -25,10 +25,10 @@ from ground_truth.judge import NotBlind, judge
 from ground_truth.rows import Printer, Row, confusion, summary, write
 from ground_truth.standing import RunFailed, StandingFarm, standing_farm
 
-from pinchpoint.analysis.inputs import read_inputs
 from pinchpoint.analysis.seen import stolen
 from pinchpoint.base.errors import ExitStatus, InputError, PinchpointError
 from pinchpoint.base.interrupts import Interrupted, Interrupts
+from pinchpoint.data.inputs import read_inputs
 from pinchpoint.store.read import open_run
 
 BUILD = Path(__file__).parents[2] / "build"

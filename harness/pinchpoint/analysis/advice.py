@@ -19,11 +19,11 @@ from pinchpoint.analysis.gates import Gate
 from pinchpoint.analysis.ground import Gain, Ground, advise
 from pinchpoint.analysis.measures import CpuMeasures, ShareMeasures, busy
 from pinchpoint.analysis.resources import GENERATOR, Resource
-from pinchpoint.analysis.series import mean
 from pinchpoint.analysis.thresholds import LITTLE, NETWORK, OWN_USE, UTILISATION
 from pinchpoint.analysis.verdict import Advice, Kind, Suspect
 from pinchpoint.base import units
 from pinchpoint.base.wording import capitalised, listed
+from pinchpoint.data.series import mean
 
 
 def find_advice(case: Case, demands: tuple[Demand, ...]) -> tuple[Advice, ...]:

@@ -20,7 +20,6 @@ from pinchpoint.analysis.drift import drift_table
 from pinchpoint.analysis.explain import explain
 from pinchpoint.analysis.flows import find_flows
 from pinchpoint.analysis.growth import Climb
-from pinchpoint.analysis.inputs import Inputs, read_inputs
 from pinchpoint.analysis.knee import Knee, find_knee
 from pinchpoint.analysis.levels import (
     Level,
@@ -53,6 +52,7 @@ from pinchpoint.analysis.timeline import (
 )
 from pinchpoint.analysis.verdict import Suspect, Verdict
 from pinchpoint.base.wording import capitalised
+from pinchpoint.data.inputs import Inputs, read_inputs
 from pinchpoint.store.read import StoredRun
 from pinchpoint.store.samples import holds_values
 

@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from pinchpoint.analysis.inputs import Inputs
-from pinchpoint.analysis.series import Floats, added, mean
 from pinchpoint.analysis.sessions import active_sessions
 from pinchpoint.analysis.stations import DEPTH, Station
 from pinchpoint.analysis.thresholds import HARDLY
+from pinchpoint.data.inputs import Inputs
+from pinchpoint.data.series import Floats, added, mean
 
 MOST = 1.2
 """Sessions, or reads, for each operation there is: more than that are (also) somebody else's."""

@@ -18,7 +18,6 @@ from pinchpoint.analysis.measures import (
     untold,
 )
 from pinchpoint.analysis.resources import GENERATOR, USE, Resource
-from pinchpoint.analysis.series import mean
 from pinchpoint.analysis.signature import Suspicion, suspect
 from pinchpoint.analysis.stages import Rows
 from pinchpoint.analysis.stations import DEPTH
@@ -33,6 +32,7 @@ from pinchpoint.analysis.thresholds import (
 )
 from pinchpoint.analysis.verdict import Kind
 from pinchpoint.analysis.waits import waited
+from pinchpoint.data.series import mean
 
 MOST = 0.5
 YIELDING: tuple[Kind, ...] = ("external", "lock", "pool")

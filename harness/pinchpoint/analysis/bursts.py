@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pinchpoint.analysis.inputs import Inputs, Load
-from pinchpoint.analysis.series import Floats, Window
 from pinchpoint.analysis.stages import offered_per_s, peak_steps
 from pinchpoint.analysis.thresholds import RECOVERED
-from pinchpoint.analysis.traffic import Traffic
 from pinchpoint.base.clock import seconds_of
+from pinchpoint.data.inputs import Inputs, Load
+from pinchpoint.data.operations import Traffic
+from pinchpoint.data.series import Floats, Window
 from pinchpoint.plan.arrivals import LATEST_START_S
 
 LOAD_BEGUN = "load_begun"

@@ -11,12 +11,12 @@ from pinchpoint.analysis.evidence import fell
 from pinchpoint.analysis.flows import Flow, find_flows
 from pinchpoint.analysis.gates import Gate, check_gates
 from pinchpoint.analysis.growth import Climb, with_growth
-from pinchpoint.analysis.inputs import Inputs
 from pinchpoint.analysis.knee import Knee, no_knee
 from pinchpoint.analysis.measures import settle
 from pinchpoint.analysis.resources import Resource
 from pinchpoint.analysis.signature import Suspicion
 from pinchpoint.analysis.stages import Stage, find_stages
+from pinchpoint.data.inputs import Inputs
 
 
 @dataclass(frozen=True, slots=True)

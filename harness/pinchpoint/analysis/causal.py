@@ -11,10 +11,10 @@ import numpy as np
 import scipy  # which loads its parts when they are used: most verdicts need none
 
 from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures, ShareMeasures
-from pinchpoint.analysis.series import Floats
 from pinchpoint.analysis.signature import Suspicion
 from pinchpoint.analysis.thresholds import PROOF_ANSWERS, PROOF_EXCEEDS, PROOF_VISIBLE
 from pinchpoint.base import units
+from pinchpoint.data.series import Floats
 
 AS_IS, SLOWER, CONTROL = "as_is", "slower", "control"
 WAITED_FOR = ("disk_latency", "disk_concurrency", "external")

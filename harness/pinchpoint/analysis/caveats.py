@@ -11,13 +11,13 @@ from pinchpoint.analysis.disk_types import limits_words
 from pinchpoint.analysis.durability import losses
 from pinchpoint.analysis.failing import failures
 from pinchpoint.analysis.flows import Flow
-from pinchpoint.analysis.inputs import Inputs
 from pinchpoint.analysis.machine_disks import unknown_machines
 from pinchpoint.analysis.measures import measure_disk
 from pinchpoint.analysis.seen import stolen, unseen
 from pinchpoint.analysis.thresholds import LARGE_IO_BYTES, MEMORY_CRITICAL, NO_LATENCY_S, STRANGERS, exceeds
 from pinchpoint.analysis.unanswered import given_up_words
 from pinchpoint.base import units, wording
+from pinchpoint.data.inputs import Inputs
 from pinchpoint.queueing.curve import expected_s
 
 SLOWER = 2.0

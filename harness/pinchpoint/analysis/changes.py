@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from pinchpoint.analysis.resample import block_rows
-from pinchpoint.analysis.series import Floats
 from pinchpoint.analysis.thresholds import LEVEL_SHIFT, MIN_SAMPLES
+from pinchpoint.data.series import Floats
 
 RESAMPLES = 199
 SIGNIFICANT = 0.05

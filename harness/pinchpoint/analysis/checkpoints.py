@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pinchpoint.analysis.inputs import Inputs
 from pinchpoint.analysis.thresholds import CHECKPOINT_SHOWS, MIN_SECONDS, at_least
 from pinchpoint.base import units
+from pinchpoint.data.inputs import Inputs
 
 WRITTEN = "db.checkpoint_buffers_per_s"
 BEGUN = "db.checkpoints_per_s"

@@ -20,7 +20,6 @@ from pinchpoint.analysis.facts import (
 from pinchpoint.analysis.growth import why_untold, with_growth
 from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures, ShareMeasures, measure
 from pinchpoint.analysis.resources import Resource
-from pinchpoint.analysis.series import Key
 from pinchpoint.analysis.share_facts import share_facts
 from pinchpoint.analysis.signature import KINDS, Suspicion, suspect
 from pinchpoint.analysis.stages import Stage
@@ -36,6 +35,7 @@ from pinchpoint.analysis.thresholds import (
 )
 from pinchpoint.analysis.verdict import Check, Fact
 from pinchpoint.base import units
+from pinchpoint.data.series import Key
 
 KIND = {"E2": ("a queue that grows with the load", RISES), "E3": ("a ceiling that fits", CEILING)}
 

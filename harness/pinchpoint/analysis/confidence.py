@@ -12,7 +12,6 @@ import numpy as np
 from pinchpoint.analysis.blame import rank, strangers, suspects, unwatched
 from pinchpoint.analysis.doubts import doubts, unseen_behind
 from pinchpoint.analysis.flows import Flow
-from pinchpoint.analysis.inputs import Inputs
 from pinchpoint.analysis.knee import Knee
 from pinchpoint.analysis.measures import CpuMeasures, ShareMeasures, not_measured, readings, told
 from pinchpoint.analysis.resample import block_rows
@@ -32,6 +31,7 @@ from pinchpoint.analysis.thresholds import (
 from pinchpoint.analysis.verdict import Confidence
 from pinchpoint.base import units
 from pinchpoint.base.wording import listed
+from pinchpoint.data.inputs import Inputs
 
 RESAMPLES = 200
 MOST_TIMES = 10

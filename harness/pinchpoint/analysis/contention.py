@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pinchpoint.analysis.inputs import Inputs
-from pinchpoint.analysis.series import Floats
 from pinchpoint.analysis.thresholds import CONTENDED, CPU_WAIT, STRANGERS
 from pinchpoint.analysis.verdict import Fact
 from pinchpoint.base import units
 from pinchpoint.base.wording import listed
+from pinchpoint.data.inputs import Inputs
+from pinchpoint.data.series import Floats
 from pinchpoint_collectors.linux.others import HYPERVISOR, METRIC, PROCESS
 
 _THE_HYPERVISOR = "the hypervisor"

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pinchpoint.analysis.inputs import Inputs, Load
-from pinchpoint.analysis.traffic import Traffic
+from pinchpoint.data.inputs import Inputs, Load
+from pinchpoint.data.operations import Traffic
 
 STAGES = ("politeness", "enumerate", "fetch", "index", "crawl_db")
 """What a document is in, one after the other: its turn at the source, being found, fetched, indexed,

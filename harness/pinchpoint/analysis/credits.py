@@ -12,13 +12,13 @@ from dataclasses import replace
 import numpy as np
 
 from pinchpoint.analysis.disk_types import Profile, caps_words, known, limits_words
-from pinchpoint.analysis.inputs import Limits
 from pinchpoint.analysis.measures import mean_of
 from pinchpoint.analysis.resources import Resource
-from pinchpoint.analysis.series import Floats
 from pinchpoint.analysis.stages import Rows
 from pinchpoint.analysis.thresholds import exceeds
 from pinchpoint.base import units
+from pinchpoint.data.inputs import Limits
+from pinchpoint.data.series import Floats
 
 USUALLY = 0.9
 """More is done for a tenth of the time or longer: a second of it may be what idle time is made up for by."""

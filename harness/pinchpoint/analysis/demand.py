@@ -17,13 +17,13 @@ import numpy as np
 from pinchpoint.analysis.dependencies import find_dependencies
 from pinchpoint.analysis.devices import find_disks
 from pinchpoint.analysis.flows import Flow
-from pinchpoint.analysis.inputs import Host, Inputs
 from pinchpoint.analysis.machine_disks import find_machine_disks
 from pinchpoint.analysis.memory import find_memory
 from pinchpoint.analysis.resources import GENERATOR, USE, Resource, placed
-from pinchpoint.analysis.series import Floats, Samples
 from pinchpoint.analysis.shared import find_connections, find_interfaces, find_locks
 from pinchpoint.analysis.stores import find_pools
+from pinchpoint.data.inputs import Host, Inputs
+from pinchpoint.data.series import Floats, Samples
 
 FOLDERS = ("files",)
 """Tiers that may be a mere folder, without processes of their own."""

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from pinchpoint.analysis.flows import Flow
-from pinchpoint.analysis.inputs import Host, Inputs
 from pinchpoint.analysis.resources import Resource
-from pinchpoint.analysis.series import Floats
 from pinchpoint.analysis.sessions import sessions_at_work
 from pinchpoint.analysis.stations import Station
 from pinchpoint.analysis.stores import operations_inside
+from pinchpoint.data.inputs import Host, Inputs
+from pinchpoint.data.series import Floats
 
 LOCKS = ("sql",)
 """Tiers whose operations may wait for each other's locks: only the server itself can tell where they are."""

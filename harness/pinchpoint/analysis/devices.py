@@ -12,14 +12,14 @@ import numpy.typing as npt
 
 from pinchpoint.analysis.changes import BATCH, find_shift
 from pinchpoint.analysis.credits import with_credits
-from pinchpoint.analysis.inputs import DiskRole, Inputs
 from pinchpoint.analysis.managed import columns_of, files_of, told_by
 from pinchpoint.analysis.pace import find_pace
 from pinchpoint.analysis.resources import COMMIT_ROLES, ROLE_ORDER, DiskShift, Resource
-from pinchpoint.analysis.series import Floats, Samples, spread
 from pinchpoint.analysis.sessions import waiting_sessions
 from pinchpoint.analysis.stores import store_view
 from pinchpoint.analysis.thresholds import SAME_MIX
+from pinchpoint.data.inputs import DiskRole, Inputs
+from pinchpoint.data.series import Floats, Samples, spread
 
 
 def find_disks(inputs: Inputs) -> Iterator[Resource]:

@@ -10,12 +10,10 @@ from pinchpoint.analysis.behind import MOST, at_work, calls
 from pinchpoint.analysis.blame import YIELDING, not_shared_out, strangers
 from pinchpoint.analysis.dependencies import LOCKS
 from pinchpoint.analysis.flows import Flow
-from pinchpoint.analysis.inputs import Inputs
 from pinchpoint.analysis.measures import DiskMeasures, ShareMeasures, busy, measure_cpu, measure_disk
 from pinchpoint.analysis.movement import COUNT_ERROR, Movement
 from pinchpoint.analysis.resources import Resource
 from pinchpoint.analysis.seen import unseen_at
-from pinchpoint.analysis.series import Floats, mean, spread
 from pinchpoint.analysis.signature import Suspicion, ignored, suspect
 from pinchpoint.analysis.slowness import MINOR_SHARE, write_and_flush_s
 from pinchpoint.analysis.stages import Rows, Stage
@@ -34,6 +32,8 @@ from pinchpoint.analysis.thresholds import (
     at_least,
 )
 from pinchpoint.base import units
+from pinchpoint.data.inputs import Inputs
+from pinchpoint.data.series import Floats, mean, spread
 
 
 def doubts(

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import scipy  # which loads its parts when they are used: most verdicts need none
 
-from pinchpoint.analysis.inputs import Inputs
-from pinchpoint.analysis.series import Floats, Window
 from pinchpoint.analysis.thresholds import DRIFTS, LEVEL_SHIFT
+from pinchpoint.data.inputs import Inputs
+from pinchpoint.data.series import Floats, Window
 
 PARTS = 10
 """Parts of the window that are compared (design value); each is at least as long as ``LEAST_PART_S``."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pinchpoint.analysis.inputs import Inputs
+from pinchpoint.data.inputs import Inputs
 
 READ_BACK = "writes_read_back"
 """The event of a generator that has read its writes back (nosql-burst has its fields)."""

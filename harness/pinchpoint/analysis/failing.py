@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pinchpoint.analysis.flows import Flow
-from pinchpoint.analysis.inputs import Inputs
 from pinchpoint.analysis.objectives import objective_table
 from pinchpoint.analysis.thresholds import FAILING
-from pinchpoint.analysis.traffic import NO_ERRORS
 from pinchpoint.base import units
+from pinchpoint.data.inputs import Inputs
+from pinchpoint.data.operations import NO_ERRORS
 
 OF_CONTENT = ("not_found", "permission", "authentication", "token_expired", "robots", "not_supported")
 """Outcomes that tell what was asked for, and not how much: a crawl of real content has some in any case."""

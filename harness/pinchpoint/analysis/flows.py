@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pinchpoint.analysis.behind import held_behind
-from pinchpoint.analysis.inputs import Inputs, Load
 from pinchpoint.analysis.movement import COUNT_ERROR
 from pinchpoint.analysis.objectives import missed_scenarios
-from pinchpoint.analysis.series import Floats, mean, spread
 from pinchpoint.analysis.stages import offered_per_s
 from pinchpoint.analysis.stations import Station, find_stations
 from pinchpoint.analysis.thresholds import MANY_REFUSED, PRESSED, REGULATOR_FLAT, STARTED
-from pinchpoint.analysis.traffic import Latency, Traffic
+from pinchpoint.data.inputs import Inputs, Load
+from pinchpoint.data.operations import Latency, Traffic
+from pinchpoint.data.series import Floats, mean, spread
 
 COMMIT_TIER = {"full-crawl": "sql", "sql-mix": "sql", "nosql-burst": "nosql"}
 REFUSED = ("too_many_connections",)

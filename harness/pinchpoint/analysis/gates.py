@@ -12,8 +12,6 @@ import numpy as np
 
 from pinchpoint.analysis.contention import Contention, find_contention
 from pinchpoint.analysis.flows import Flow
-from pinchpoint.analysis.inputs import Inputs
-from pinchpoint.analysis.series import Floats
 from pinchpoint.analysis.thresholds import (
     CLIENT_TIME_S,
     GENERATOR_CPU,
@@ -27,6 +25,8 @@ from pinchpoint.analysis.thresholds import (
 from pinchpoint.analysis.unanswered import WAITS_BY_ITSELF, sessions, unanswered
 from pinchpoint.analysis.verdict import Fact
 from pinchpoint.base import units
+from pinchpoint.data.inputs import Inputs
+from pinchpoint.data.series import Floats
 from pinchpoint.store.schema import SEND
 
 RECORDED = "generator.recorder_ok"

@@ -17,11 +17,11 @@ from pinchpoint.analysis.knee import Knee
 from pinchpoint.analysis.levels import Level
 from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures, Measures, ShareMeasures, measure
 from pinchpoint.analysis.resources import Resource, ResourceType
-from pinchpoint.analysis.series import Floats, Window
 from pinchpoint.analysis.signature import Suspicion
 from pinchpoint.analysis.thresholds import CEILING, FLAT, MIN_LEVELS, RISES, UTILISATION, Threshold
 from pinchpoint.analysis.verdict import Fact
 from pinchpoint.base import units
+from pinchpoint.data.series import Floats, Window
 
 WAITING: Mapping[ResourceType, tuple[str, str, Callable[[float], str]]] = {
     "disk": ("what is outstanding", "disk.outstanding", lambda value: f"{units.count(value)} I/Os"),

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import scipy  # which loads its parts when they are used: most verdicts need none
 
-from pinchpoint.analysis.series import Floats, mean
 from pinchpoint.analysis.thresholds import KNEE_RISE, KNEE_SLOPE, MIN_LEVELS, USL_SLOPE
 from pinchpoint.base import units
+from pinchpoint.data.series import Floats, mean
 
 EDGE = 2
 """Points on either side that a line needs at least."""

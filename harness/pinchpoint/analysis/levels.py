@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pinchpoint.analysis.inputs import Inputs, utc
 from pinchpoint.analysis.knee import Knee
 from pinchpoint.analysis.objectives import THROUGHPUT, objective_table
-from pinchpoint.analysis.series import Window
 from pinchpoint.analysis.tables import scenario_table
 from pinchpoint.analysis.thresholds import MIN_SECONDS, STARTED
 from pinchpoint.base import units
 from pinchpoint.base.clock import seconds_of
+from pinchpoint.data.inputs import Inputs, utc
+from pinchpoint.data.series import Window
 
 SETTLE_S = 2.0
 """The begin of a level, in which the level before still shows, is left out (design value)."""

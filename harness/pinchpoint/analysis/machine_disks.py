@@ -15,9 +15,9 @@ import numpy as np
 from pinchpoint.analysis.credits import with_credits
 from pinchpoint.analysis.devices import disk_columns, disk_reading_s
 from pinchpoint.analysis.disk_types import Profile, known
-from pinchpoint.analysis.inputs import Host, Inputs, Limits
 from pinchpoint.analysis.resources import Resource
-from pinchpoint.analysis.series import Floats, added
+from pinchpoint.data.inputs import Host, Inputs, Limits
+from pinchpoint.data.series import Floats, added
 
 LOCAL_MODELS = ("Microsoft NVMe Direct Disk", "Amazon EC2 NVMe Instance Storage")
 """How the kernel names disks that are inside a cloud's machine (Azure: "FAQ for remote NVMe disks"; AWS:

@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from pinchpoint.analysis.inputs import DiskRole, Inputs
 from pinchpoint.analysis.resources import COMMIT_ROLES
-from pinchpoint.analysis.series import Floats, Key, added
+from pinchpoint.data.inputs import DiskRole, Inputs
+from pinchpoint.data.series import Floats, Key, added
 
 LOG_FILES = ("log", "wal", "binlog")
 FILES: Mapping[str, tuple[str, ...]] = {

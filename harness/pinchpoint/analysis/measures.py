@@ -10,9 +10,9 @@ import numpy as np
 
 from pinchpoint.analysis.movement import Movement, bytes_movement, io_movement
 from pinchpoint.analysis.resources import USE, Resource
-from pinchpoint.analysis.series import Floats, mean, weighted_mean
 from pinchpoint.analysis.stages import Rows
 from pinchpoint.analysis.thresholds import MIN_SAMPLES, OWN_USE, SEEN, UTILISATION
+from pinchpoint.data.series import Floats, mean, weighted_mean
 
 
 @dataclass(frozen=True, slots=True)

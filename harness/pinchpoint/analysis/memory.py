@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pinchpoint.analysis.inputs import Host, Inputs
 from pinchpoint.analysis.resources import Resource, placed
-from pinchpoint.analysis.series import Floats
 from pinchpoint.analysis.thresholds import PAGING
+from pinchpoint.data.inputs import Host, Inputs
+from pinchpoint.data.series import Floats
 
 
 def find_memory(inputs: Inputs, disks: tuple[Resource, ...]) -> Iterator[Resource]:

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from pinchpoint.analysis.series import Floats, spread
 from pinchpoint.analysis.thresholds import (
     EXACT_COUNT,
     FLAT,
@@ -33,6 +32,7 @@ from pinchpoint.analysis.thresholds import (
     TIMES_SPREAD,
     WAITING_IO,
 )
+from pinchpoint.data.series import Floats, spread
 
 COUNT_ERROR = 0.5
 """Counts of evenly spaced I/Os in a second differ by one: their standard deviation is half of that at most,

@@ -10,9 +10,9 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from pinchpoint.analysis.inputs import Inputs
-from pinchpoint.analysis.traffic import Traffic
 from pinchpoint.base import units
+from pinchpoint.data.inputs import Inputs
+from pinchpoint.data.operations import Traffic
 
 PERCENTILES = ("p50_s", "p95_s", "p99_s")
 THROUGHPUT = "throughput_per_s"

@@ -10,7 +10,6 @@ from pinchpoint.analysis.capacity import Demand, used
 from pinchpoint.analysis.confidence import Trust
 from pinchpoint.analysis.facts import context, facts
 from pinchpoint.analysis.gates import RECORDED, Gate
-from pinchpoint.analysis.inputs import Inputs, utc
 from pinchpoint.analysis.measures import CpuMeasures, DiskMeasures, ShareMeasures, measure
 from pinchpoint.analysis.resources import Resource
 from pinchpoint.analysis.signature import KINDS, Suspicion, demoted
@@ -18,6 +17,7 @@ from pinchpoint.analysis.slowness import is_slow
 from pinchpoint.analysis.stages import Rows, Stage
 from pinchpoint.analysis.thresholds import PRESSED, exceeds
 from pinchpoint.analysis.verdict import Kind, Next, Suspect
+from pinchpoint.data.inputs import Inputs, utc
 
 AT_A_CEILING = ("cpu", "cpu_thread", "disk_cap", "network", "pool")
 """Kinds in which its use tells how much more of the load a resource allows."""

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from pinchpoint.analysis.movement import COUNT_ERROR, SHARED_SECONDS
-from pinchpoint.analysis.series import Floats
 from pinchpoint.analysis.thresholds import (
     BY_SIZE,
     MIN_SECONDS,
@@ -24,6 +23,7 @@ from pinchpoint.analysis.thresholds import (
     STAYS,
     WAITING_IO,
 )
+from pinchpoint.data.series import Floats
 
 ENDS = (0.05, 0.95)
 """What is small and what is large among the sizes: few I/Os of another kind are neither."""

@@ -27,14 +27,14 @@ from pinchpoint.analysis.causal import (
     predicted,
 )
 from pinchpoint.analysis.flows import Flow
-from pinchpoint.analysis.series import Window
 from pinchpoint.analysis.signature import Suspicion
 from pinchpoint.analysis.summary import inconclusive_words
 from pinchpoint.analysis.thresholds import PROOF_ANSWERS, PROOF_NOTHING, STARTED
-from pinchpoint.analysis.traffic import Traffic
 from pinchpoint.analysis.verdict import Fact, Headroom, Suspect, Verdict
 from pinchpoint.base import units
 from pinchpoint.base.clock import seconds_of
+from pinchpoint.data.operations import Traffic
+from pinchpoint.data.series import Window
 from pinchpoint.store.read import StoredRun
 
 SPEED = "the speed of operations (1 ÷ the time they take)"

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from pinchpoint.analysis.inputs import Limits
 from pinchpoint.analysis.output import NOT_MEASURED_RANK, SLOW_RANK
 from pinchpoint.analysis.points import Point, judge_points
 from pinchpoint.analysis.thresholds import (
@@ -24,6 +23,7 @@ from pinchpoint.analysis.thresholds import (
 )
 from pinchpoint.analysis.verdict import Confidence, Kind
 from pinchpoint.base import units
+from pinchpoint.data.inputs import Limits
 
 
 @dataclass(frozen=True, slots=True)

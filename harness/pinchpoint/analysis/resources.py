@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from pinchpoint.analysis.inputs import DiskRole, Host, Limits
 from pinchpoint.analysis.movement import Movement
 from pinchpoint.analysis.pace import Pace
-from pinchpoint.analysis.series import Floats, Key
+from pinchpoint.data.inputs import DiskRole, Host, Limits
+from pinchpoint.data.series import Floats, Key
 
 COMMIT_ROLES = ("log", "wal", "journal")
 ROLE_ORDER = (*COMMIT_ROLES, "data", "tempdb", "index", "content", "os")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pinchpoint.analysis.case import Case
-from pinchpoint.analysis.inputs import Inputs
-from pinchpoint.analysis.series import Key, each_core
 from pinchpoint.analysis.stages import Rows
-from pinchpoint.analysis.traffic import Traffic
 from pinchpoint.analysis.verdict import Fact
+from pinchpoint.data.inputs import Inputs
+from pinchpoint.data.operations import Traffic
+from pinchpoint.data.series import Key, each_core
 
 OF_LEVELS = ("E2", "E3")
 """Evidence that several levels give."""

@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterator
 
 import numpy as np
 
-from pinchpoint.analysis.inputs import Inputs
 from pinchpoint.analysis.managed import files_of
 from pinchpoint.analysis.thresholds import SEEN, STEAL, Threshold
 from pinchpoint.base import units
+from pinchpoint.data.inputs import Inputs
 
 WATCHED = 0.5
 """A server that tells of itself is seen when it does so half of the time: its counters go on meanwhile."""

@@ -10,9 +10,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from pinchpoint.analysis.inputs import DiskRole, Inputs
 from pinchpoint.analysis.resources import COMMIT_ROLES
-from pinchpoint.analysis.series import Floats, added
+from pinchpoint.data.inputs import DiskRole, Inputs
+from pinchpoint.data.series import Floats, added
 
 LOG_WAITS = ("IO:Wal", "IO:WAL", "LWLock:WALWrite", "Log:")
 """A session writes or flushes the log, or waits for the one that does: group commit."""

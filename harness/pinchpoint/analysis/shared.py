@@ -8,10 +8,10 @@ import numpy as np
 
 from pinchpoint.analysis.dependencies import held_outside
 from pinchpoint.analysis.flows import Flow, going_on
-from pinchpoint.analysis.inputs import Inputs
 from pinchpoint.analysis.resources import Resource, placed
-from pinchpoint.analysis.series import Floats, Key
 from pinchpoint.analysis.sessions import active_sessions, held_for_disks, largest_lock
+from pinchpoint.data.inputs import Inputs
+from pinchpoint.data.series import Floats, Key
 
 SOMEBODY = 0.5
 """Mean number of sessions waiting in a second from which somebody waits in most of it."""

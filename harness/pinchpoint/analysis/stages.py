@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from pinchpoint.analysis.changes import find_shift, mser5
-from pinchpoint.analysis.inputs import Inputs
-from pinchpoint.analysis.series import Floats, added
 from pinchpoint.analysis.thresholds import MIN_SAMPLES, MIN_SECONDS
+from pinchpoint.data.inputs import Inputs
+from pinchpoint.data.series import Floats, added
 
 Rows = npt.NDArray[np.int64]
 

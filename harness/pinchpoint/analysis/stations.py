@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from pinchpoint.analysis.inputs import Inputs, Load
-from pinchpoint.analysis.series import Floats
-from pinchpoint.analysis.traffic import Traffic
+from pinchpoint.data.inputs import Inputs, Load
+from pinchpoint.data.operations import Traffic
+from pinchpoint.data.series import Floats
 
 ENDPOINT = {"sql-mix": "sql", "nosql-burst": "nosql"}
 """The tier whose endpoint all of a scenario's operations go to."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pinchpoint.analysis.inputs import Inputs
+from pinchpoint.data.inputs import Inputs
 
 KINDS = ("valkey", "cassandra", "mongodb", "mariadb", "sqlserver")
 """Collectors that look into such a server."""

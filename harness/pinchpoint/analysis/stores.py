@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from pinchpoint.analysis.flows import Flow, going_on
-from pinchpoint.analysis.inputs import DiskRole, Host, Inputs
 from pinchpoint.analysis.resources import COMMIT_ROLES, Resource
-from pinchpoint.analysis.series import Floats, Key
 from pinchpoint.analysis.thresholds import UTILISATION
+from pinchpoint.data.inputs import DiskRole, Host, Inputs
+from pinchpoint.data.series import Floats, Key
 
 WRITES, READS, REQUESTS = "MutationStage", "ReadStage", "Native-Transport-Requests"
 COMPACTIONS, FLUSHES = "CompactionExecutor", ("MemtableFlushWriter", "PerDiskMemtableFlushWriter")

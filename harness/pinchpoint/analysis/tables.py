@@ -8,11 +8,11 @@ import numpy as np
 
 from pinchpoint.analysis.bursts import burst_table
 from pinchpoint.analysis.durability import writes_table
-from pinchpoint.analysis.inputs import DiskRole, Inputs
 from pinchpoint.analysis.managed import database_row
-from pinchpoint.analysis.series import Floats, Key, Readings, Series
 from pinchpoint.analysis.thresholds import latency_limit
-from pinchpoint.analysis.traffic import Latency
+from pinchpoint.data.inputs import DiskRole, Inputs
+from pinchpoint.data.operations import Latency
+from pinchpoint.data.series import Floats, Key, Readings, Series
 
 
 def scenario_table(inputs: Inputs) -> dict[str, dict[str, Any]]:

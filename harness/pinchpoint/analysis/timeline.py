@@ -14,15 +14,15 @@ import numpy as np
 from pinchpoint.analysis.blame import owner
 from pinchpoint.analysis.case import Case, build_case
 from pinchpoint.analysis.devices import disk_reading_s
-from pinchpoint.analysis.inputs import Inputs, utc
 from pinchpoint.analysis.levels import Level
 from pinchpoint.analysis.resources import Resource
-from pinchpoint.analysis.series import Window
 from pinchpoint.analysis.signature import Suspicion
 from pinchpoint.analysis.summary import thing
 from pinchpoint.analysis.thresholds import MIN_BLOCK, MIN_BLOCKS, MIN_SECONDS
 from pinchpoint.base import units
 from pinchpoint.base.wording import listed
+from pinchpoint.data.inputs import Inputs, utc
+from pinchpoint.data.series import Window
 
 MOST_BLOCKS = 24
 """A window is looked at in at most so many parts of equal length."""

@@ -11,7 +11,6 @@ from pinchpoint.analysis.case import Case
 from pinchpoint.analysis.confidence import Untold, seldom
 from pinchpoint.analysis.failing import failing_words
 from pinchpoint.analysis.flows import Flow
-from pinchpoint.analysis.inputs import Inputs
 from pinchpoint.analysis.levels import during_level
 from pinchpoint.analysis.measures import untold
 from pinchpoint.analysis.seen import unseen
@@ -27,6 +26,7 @@ from pinchpoint.analysis.thresholds import (
 )
 from pinchpoint.analysis.unanswered import unanswered_words
 from pinchpoint.base import units, wording
+from pinchpoint.data.inputs import Inputs
 
 CONSTANT = ("open", "soak")
 """Load models whose rate stays: what changes under them is the farm's."""

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from pinchpoint.analysis.flows import Flow
-from pinchpoint.analysis.inputs import Inputs
-from pinchpoint.analysis.series import all_told
 from pinchpoint.analysis.thresholds import HELD_UP, HELD_UP_S, SEEN
 from pinchpoint.base import units
+from pinchpoint.data.inputs import Inputs
+from pinchpoint.data.series import all_told
 from pinchpoint.store.schema import UNFINISHED
 
 WAITS_BY_ITSELF = ("full-crawl", "storage-probe")

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pinchpoint.analysis.resample import block_length
-from pinchpoint.analysis.series import Floats
+from pinchpoint.data.series import Floats
 
 Starts = npt.NDArray[np.int64]
 

@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pinchpoint.analysis.inputs import Inputs
-from pinchpoint.analysis.series import Floats, Series, Window
 from pinchpoint.comparison.course import Course, Mean, Percentile, joined, together
+from pinchpoint.data.inputs import Inputs
+from pinchpoint.data.series import Floats, Series, Window
 from pinchpoint.store import histogram
 from pinchpoint.store.read import StoredRun
 

@@ -15,13 +15,13 @@ import numpy.typing as npt
 from pinchpoint.analysis.bursts import burst_steps
 from pinchpoint.analysis.demand import cores_used
 from pinchpoint.analysis.flows import READS_ONLY
-from pinchpoint.analysis.inputs import Host, Inputs, Load
-from pinchpoint.analysis.series import Floats
 from pinchpoint.analysis.stations import CRAWL_TIERS, ENDPOINT, SOURCE_TIER, find_stations
-from pinchpoint.analysis.traffic import Traffic
 from pinchpoint.base import wording
 from pinchpoint.comparison.course import Course, Mean, joined
 from pinchpoint.comparison.courses import Key
+from pinchpoint.data.inputs import Host, Inputs, Load
+from pinchpoint.data.operations import Traffic
+from pinchpoint.data.series import Floats
 
 _SQL_ONLY = ("sql-script", "sql-replay")
 """Scenarios whose operations all go to the SQL tier, beside those of which ``stations`` knows it."""

@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from pinchpoint.analysis import analyse
-from pinchpoint.analysis.inputs import Inputs, read_inputs
 from pinchpoint.analysis.proof import without_proof
-from pinchpoint.analysis.series import Window
 from pinchpoint.base.clock import seconds_of
 from pinchpoint.base.errors import InputError
 from pinchpoint.comparison.course import Course
 from pinchpoint.comparison.courses import Key, courses_of
 from pinchpoint.comparison.efforts import Effort, courses, efforts_of
 from pinchpoint.comparison.timelines import Timeline, timeline_of
+from pinchpoint.data.inputs import Inputs, read_inputs
+from pinchpoint.data.series import Window
 from pinchpoint.store.read import open_run, read_manifest
 from pinchpoint.store.schema import MANIFEST
 

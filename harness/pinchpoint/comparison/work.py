@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pinchpoint.analysis.traffic import NO_ERRORS
 from pinchpoint.base import units
 from pinchpoint.comparison.sides import Sides
 from pinchpoint.comparison.values import middle
+from pinchpoint.data.operations import NO_ERRORS
 
 SAME_COUNT = 0.01
 """Counts within 1 % of each other are the same work (design)."""

@@ -8,8 +8,8 @@ from itertools import product
 from typing import Any
 
 from pinchpoint.analysis.disk_types import caps_words
-from pinchpoint.analysis.inputs import Limits
 from pinchpoint.base import units
+from pinchpoint.data.inputs import Limits
 from pinchpoint_infra.catalogue import Burst, Profile, catalogue
 
 CLOSE = 0.05

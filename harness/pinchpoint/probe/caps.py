@@ -15,9 +15,9 @@ from statistics import median
 
 import numpy as np
 
-from pinchpoint.analysis.inputs import Limits
 from pinchpoint.analysis.thresholds import CAP_MATCH, FLAT, IRREGULAR, MIN_STEPS
 from pinchpoint.base import units
+from pinchpoint.data.inputs import Limits
 from pinchpoint.probe.figures import Figures, Mean
 from pinchpoint_scenarios.storage_probe import Cell
 

@@ -16,8 +16,8 @@ import scipy  # which loads its parts when they are used: most reports need none
 
 from pinchpoint.analysis.changes import find_shift
 from pinchpoint.analysis.drift import PARTS
-from pinchpoint.analysis.series import Floats
 from pinchpoint.analysis.thresholds import DISK_SHIFT, DRIFTS, FLAT, MIN_SAMPLES
+from pinchpoint.data.series import Floats
 from pinchpoint.probe.falls import held_from, level_of
 from pinchpoint.probe.record import Probe, Trial
 from pinchpoint_scenarios.storage_probe import Cell

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pinchpoint.analysis.inputs import Limits
+from pinchpoint.data.inputs import Limits
 from pinchpoint.plan import Disk
 from pinchpoint.probe.record import Declared
 from pinchpoint_infra.catalogue import Profile, profile

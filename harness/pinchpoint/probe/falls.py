@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pinchpoint.analysis.inputs import Limits
 from pinchpoint.analysis.movement import COUNTED
-from pinchpoint.analysis.series import Floats
 from pinchpoint.analysis.thresholds import DISK_SHIFT, FLAT
+from pinchpoint.data.inputs import Limits
+from pinchpoint.data.series import Floats
 from pinchpoint.probe.record import Trial
 from pinchpoint_scenarios.storage_probe import Cell
 

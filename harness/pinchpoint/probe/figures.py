@@ -10,8 +10,8 @@ from statistics import median
 import numpy as np
 
 from pinchpoint.analysis.movement import COUNT_ERROR, COUNTED
-from pinchpoint.analysis.series import spread
 from pinchpoint.analysis.thresholds import IRREGULAR, MIN_STEPS
+from pinchpoint.data.series import spread
 from pinchpoint.probe.record import Probe, Trial
 from pinchpoint.store import times
 from pinchpoint_scenarios.storage_probe import Cell

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from pinchpoint.analysis.inputs import Limits
 from pinchpoint.analysis.thresholds import CAP_MATCH
+from pinchpoint.data.inputs import Limits
 from pinchpoint.probe import words
 from pinchpoint.probe.caps import Caps
 from pinchpoint.probe.falls import Fall

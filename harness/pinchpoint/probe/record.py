@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from pinchpoint.analysis.disk_types import limits_words
-from pinchpoint.analysis.inputs import Limits
 from pinchpoint.base.errors import InputError
+from pinchpoint.data.inputs import Limits
 from pinchpoint.store import document, times
 from pinchpoint.store.document import Count, Form, NotBelow0, Time
 from pinchpoint.store.write import write_json

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from pinchpoint.analysis.inputs import Limits
+from pinchpoint.data.inputs import Limits
 from pinchpoint.probe.alike import Alike
 from pinchpoint.probe.caps import Caps
 from pinchpoint.probe.course import Change, Outliers

@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import Any
 
-from pinchpoint.analysis.inputs import Limits
 from pinchpoint.analysis.published import CpuMean, DiskMean, Published, SourceMean, Suspected, judge_means
 from pinchpoint.base import units
+from pinchpoint.data.inputs import Limits
 from pinchpoint.published.record import Conclusion, FarmFigures, Report, SourceFigures
 
 SCHEMA = "pinchpoint.published/1"

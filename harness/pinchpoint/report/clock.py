@@ -10,8 +10,8 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from pinchpoint.analysis.series import Window
 from pinchpoint.base.clock import seconds_of
+from pinchpoint.data.series import Window
 from pinchpoint.store import samples
 from pinchpoint.store.read import StoredRun
 

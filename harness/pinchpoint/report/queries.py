@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pinchpoint.analysis.series import each_core
 from pinchpoint.base.clock import seconds_of
+from pinchpoint.data.series import each_core
 from pinchpoint.store.schema import OPERATIONS, SAMPLES
 
 

@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pinchpoint.analysis.changes import find_shift
-from pinchpoint.analysis.series import Floats
 from pinchpoint.comparison.statistics import welch
+from pinchpoint.data.series import Floats
 from pinchpoint.trend.history import Entry, Histories, Key
 
 SCHEMA = "pinchpoint.trend/1"

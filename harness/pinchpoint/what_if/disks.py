@@ -11,7 +11,6 @@ import numpy as np
 from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.measures import DiskMeasures, measure_disk
 from pinchpoint.analysis.resources import Resource
-from pinchpoint.analysis.series import mean
 from pinchpoint.analysis.slowness import write_and_flush_s
 from pinchpoint.analysis.stages import Rows
 from pinchpoint.analysis.thresholds import (
@@ -24,6 +23,7 @@ from pinchpoint.analysis.thresholds import (
 )
 from pinchpoint.analysis.verdict import Kind
 from pinchpoint.analysis.waits import waited
+from pinchpoint.data.series import mean
 from pinchpoint.queueing import Sessions, flush_of
 from pinchpoint.queueing.curve import expected_s
 from pinchpoint.what_if.parts import UNQUEUED_S, Caps, Disk

@@ -18,9 +18,9 @@ from pinchpoint.analysis.flows import Flow
 from pinchpoint.analysis.ground import limit_words
 from pinchpoint.analysis.measures import CpuMeasures, ShareMeasures, measure, measure_cpu
 from pinchpoint.analysis.resources import Resource
-from pinchpoint.analysis.series import mean
 from pinchpoint.analysis.stages import Rows, offered_per_s
 from pinchpoint.analysis.thresholds import STARTED
+from pinchpoint.data.series import mean
 from pinchpoint.queueing import OPEN_USERS, Model, Users, fitted
 from pinchpoint.what_if.disks import Beside, Flushes, measured_disk
 from pinchpoint.what_if.parts import Bound, Caps, Cores, Disk, Part

@@ -11,7 +11,7 @@ from harness.analysis.tiers import COMMITS, READS, behind, idle, logging, readin
 
 from pinchpoint.analysis import Verdict, analyse
 from pinchpoint.analysis.flows import find_flows
-from pinchpoint.analysis.inputs import read_inputs
+from pinchpoint.data.inputs import read_inputs
 
 
 def judged(build: Build) -> Verdict:

@@ -15,8 +15,8 @@ from harness.analysis.verdicts import length
 
 from pinchpoint.analysis import Verdict, analyse
 from pinchpoint.analysis.flows import find_flows
-from pinchpoint.analysis.inputs import read_inputs
 from pinchpoint.analysis.movement import Movement, io_movement
+from pinchpoint.data.inputs import read_inputs
 from pinchpoint.store.coarse import coarse
 from pinchpoint.store.read import StoredRun
 from pinchpoint.store.samples import table

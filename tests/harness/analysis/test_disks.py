@@ -22,7 +22,7 @@ from harness.analysis.disks import (
 from harness.analysis.verdicts import answer, answers, length
 
 from pinchpoint.analysis import analyse
-from pinchpoint.analysis.series import Floats
+from pinchpoint.data.series import Floats
 
 
 def many(*values: float) -> ParameterSet:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pinchpoint.analysis.inputs import Limits
 from pinchpoint.analysis.points import NO_LIMIT, Judged, Point, judge_points
 from pinchpoint.analysis.published import CpuMean, DiskMean, SourceMean, judge_means
+from pinchpoint.data.inputs import Limits
 from pinchpoint_infra.catalogue import profile
 
 PAGE = 8192

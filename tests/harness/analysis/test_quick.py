@@ -9,13 +9,13 @@ import numpy.typing as npt
 import pytest
 
 from pinchpoint.analysis.flows import Flow
-from pinchpoint.analysis.inputs import DiskRole, Limits, Load
 from pinchpoint.analysis.measures import settle
 from pinchpoint.analysis.resources import Resource, ResourceType
-from pinchpoint.analysis.series import Key
 from pinchpoint.analysis.signature import at_ease, judge, suspect
 from pinchpoint.analysis.stations import Station
-from pinchpoint.analysis.traffic import Latency
+from pinchpoint.data.inputs import DiskRole, Limits, Load
+from pinchpoint.data.operations import Latency
+from pinchpoint.data.series import Key
 
 STEPS = 40
 COLUMNS: dict[ResourceType, tuple[str, ...]] = {

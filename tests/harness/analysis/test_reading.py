@@ -15,11 +15,9 @@ from harness.analysis.build import crawl_bound_by_search
 from hdrh.histogram import HdrHistogram
 
 from pinchpoint.analysis import analyse
-from pinchpoint.analysis.series import Key, Window
-from pinchpoint.analysis.steps import add_up
-from pinchpoint.analysis.times import Times
-from pinchpoint.analysis.traffic import Traffic
 from pinchpoint.base.errors import InputError
+from pinchpoint.data.operations import Times, Traffic
+from pinchpoint.data.series import Key, Window, add_up
 from pinchpoint.store import histogram
 from pinchpoint.store import samples as recorded
 from pinchpoint.store.order import by_series, numbered, with_dictionaries

@@ -14,9 +14,8 @@ from hdrh.histogram import HdrHistogram
 from pinchpoint.analysis import analyse
 from pinchpoint.analysis.changes import find_shift, mser5
 from pinchpoint.analysis.resample import block_rows
-from pinchpoint.analysis.series import Window, spread
-from pinchpoint.analysis.steps import add_up
-from pinchpoint.analysis.traffic import summarised
+from pinchpoint.data.operations import summarised
+from pinchpoint.data.series import Window, add_up, spread
 from pinchpoint.store.schema import SAMPLES_SCHEMA
 
 

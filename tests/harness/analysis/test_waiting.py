@@ -12,8 +12,8 @@ from pinchpoint.analysis import Verdict, analyse
 from pinchpoint.analysis.confidence import seldom
 from pinchpoint.analysis.demand import find_resources
 from pinchpoint.analysis.flows import find_flows
-from pinchpoint.analysis.inputs import DiskRole, read_inputs
 from pinchpoint.analysis.resources import Resource
+from pinchpoint.data.inputs import DiskRole, read_inputs
 
 
 def judged(build: Build) -> Verdict:

@@ -9,8 +9,8 @@ import pytest
 from harness.analysis.build import Build, crawl_bound_by_search
 
 from pinchpoint.analysis import analyse
-from pinchpoint.analysis.inputs import read_inputs
 from pinchpoint.comparison.courses import courses_of
+from pinchpoint.data.inputs import read_inputs
 
 
 def crawl() -> Build:

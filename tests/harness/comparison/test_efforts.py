@@ -10,9 +10,9 @@ import pytest
 from harness.analysis.build import Build
 from harness.comparison.example import saved
 
-from pinchpoint.analysis.inputs import read_inputs
 from pinchpoint.comparison import compare, read_sides
 from pinchpoint.comparison.efforts import Effort, efforts_of
+from pinchpoint.data.inputs import read_inputs
 from pinchpoint.report.compared.report import gather
 
 

@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from pinchpoint.analysis.inputs import Limits
+from pinchpoint.data.inputs import Limits
 from pinchpoint.probe.record import Declared, Options, Probe, Trial, Where
 from pinchpoint.store import times
 from pinchpoint_infra.catalogue import profile

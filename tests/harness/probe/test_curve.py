@@ -8,8 +8,8 @@ import pytest
 from harness.analysis.build import Build
 
 from pinchpoint.analysis import Verdict, analyse
-from pinchpoint.analysis.inputs import read_inputs
 from pinchpoint.base.errors import InputError
+from pinchpoint.data.inputs import read_inputs
 from pinchpoint.plan import Farm, load_farm
 from pinchpoint.queueing.curve import expected_s, most_per_s
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from harness.probe.build import Disk, cells_of, declared, geometric, probe_of, trial_of
 
-from pinchpoint.analysis.inputs import Limits
+from pinchpoint.data.inputs import Limits
 from pinchpoint.probe.caps import PART_MATCH, PARTS
 from pinchpoint.probe.declared import of_profile
 from pinchpoint.probe.judge import judge

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from harness.probe.build import declared, probe_of, trial_of
 
-from pinchpoint.analysis.inputs import Limits
+from pinchpoint.data.inputs import Limits
 from pinchpoint.probe.compare import compare
 from pinchpoint.probe.judge import judge
 from pinchpoint.probe.record import Declared, Probe, Trial

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from harness.probe.build import Disk, cells_of, probe_of
 
-from pinchpoint.analysis.inputs import Limits
+from pinchpoint.data.inputs import Limits
 from pinchpoint.probe.bridge.disk import probed_disk
 from pinchpoint.probe.judge import judge
 from pinchpoint.probe.record import Declared

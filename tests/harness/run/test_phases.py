@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from pinchpoint.analysis.series import Window
 from pinchpoint.base.clock import seconds_of
+from pinchpoint.data.series import Window
 from pinchpoint.plan import load_plan
 from pinchpoint.run.phases import Phases
 from pinchpoint.run.seconds import LiveSeconds

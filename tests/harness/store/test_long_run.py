@@ -18,8 +18,8 @@ from harness.analysis.build import crawl_bound_by_search
 from hdrh.histogram import HdrHistogram
 
 from pinchpoint.analysis import analyse
-from pinchpoint.analysis.series import Window
-from pinchpoint.analysis.traffic import Traffic
+from pinchpoint.data.operations import Traffic
+from pinchpoint.data.series import Window
 from pinchpoint.report.clock import clock_of
 from pinchpoint.report.latency import distributions
 from pinchpoint.store import compact, histogram

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pinchpoint.analysis.inputs import Inputs
 from pinchpoint.analysis.published import SourceMean, judge_means
-from pinchpoint.analysis.series import Key, Series
+from pinchpoint.data.inputs import Inputs
+from pinchpoint.data.series import Key, Series
 
 
 def crawl_rows(inputs: Inputs) -> Iterator[dict[str, Any]]:

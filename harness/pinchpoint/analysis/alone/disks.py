@@ -18,13 +18,13 @@ from pinchpoint.analysis.alone.observed import (
     unmeasured,
 )
 from pinchpoint.analysis.alone.stretches import Steps, figures, seconds_over
-from pinchpoint.analysis.inputs import DiskRole, Inputs, Limits
 from pinchpoint.analysis.resources import COMMIT_ROLES
-from pinchpoint.analysis.series import Floats, Series
 from pinchpoint.analysis.slowness import MINOR_SHARE
 from pinchpoint.analysis.thresholds import PRESSURE, UTILISATION, Threshold, latency_limit
 from pinchpoint.analysis.verdict import Fact
 from pinchpoint.base import units
+from pinchpoint.data.inputs import DiskRole, Inputs, Limits
+from pinchpoint.data.series import Floats, Series
 
 SELDOM_PER_S = Threshold(1.0, "design", "a disk with less than one I/O a second keeps nobody waiting")
 WAYS = ("write", "read", "transfer")

@@ -18,11 +18,11 @@ from pinchpoint.analysis.alone.observed import (
     unmeasured,
 )
 from pinchpoint.analysis.alone.stretches import PLATEAU, figures, longest, stretches
-from pinchpoint.analysis.inputs import Host, Inputs
-from pinchpoint.analysis.series import Floats, Series
 from pinchpoint.analysis.thresholds import MEMORY_LOW, NETWORK, PAGING, PRESSURE, UTILISATION, Threshold
 from pinchpoint.analysis.verdict import Fact
 from pinchpoint.base import units
+from pinchpoint.data.inputs import Host, Inputs
+from pinchpoint.data.series import Floats, Series
 
 MEMORY_SMALL = Threshold(
     2.0 * 1024**3, "design", "less than 2 GiB available: below a tenth of what most servers have"

@@ -27,7 +27,6 @@ from pinchpoint.analysis.alone.words import (
     why_nobody,
 )
 from pinchpoint.analysis.case import Case
-from pinchpoint.analysis.inputs import Inputs, utc
 from pinchpoint.analysis.knee import no_knee
 from pinchpoint.analysis.machine_disks import unknown_machines
 from pinchpoint.analysis.rests_on import counted
@@ -47,6 +46,7 @@ from pinchpoint.analysis.verdict import (
 )
 from pinchpoint.base import units
 from pinchpoint.base.wording import listed
+from pinchpoint.data.inputs import Inputs, utc
 
 MOST_PERIODS = 20
 RECORD_ALL = "Record CPU, memory and disks."

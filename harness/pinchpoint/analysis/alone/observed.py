@@ -22,11 +22,11 @@ from pinchpoint.analysis.alone.stretches import (
     seconds_over,
     stretches,
 )
-from pinchpoint.analysis.inputs import Inputs
-from pinchpoint.analysis.series import Floats, Series
 from pinchpoint.analysis.thresholds import Threshold
 from pinchpoint.analysis.verdict import Fact, Kind
 from pinchpoint.base import units
+from pinchpoint.data.inputs import Inputs
+from pinchpoint.data.series import Floats, Series
 
 PAGED = "mem.paged_in_bytes_per_s"
 """Without it nobody knows whether little memory kept anybody waiting."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from pinchpoint.analysis.series import Floats, Series, Window
 from pinchpoint.analysis.thresholds import Threshold
+from pinchpoint.data.series import Floats, Series, Window
 
 PLATEAU = Threshold(60.0, "MS-IO", "a spike that lasts a minute or longer is a plateau")
 GAP = 1.5

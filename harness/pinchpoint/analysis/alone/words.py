@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from pinchpoint.analysis.alone.observed import PAGED, Observed
 from pinchpoint.analysis.alone.stretches import PLATEAU
-from pinchpoint.analysis.inputs import utc
 from pinchpoint.base import units
 from pinchpoint.base.wording import listed
+from pinchpoint.data.inputs import utc
 
 UNKNOWN = "no operation was recorded, so nobody knows who waited, and how much"
 

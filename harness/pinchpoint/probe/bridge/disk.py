@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pinchpoint.analysis.inputs import Limits
 from pinchpoint.base.errors import InputError
+from pinchpoint.data.inputs import Limits
 from pinchpoint.probe.caps import Caps
 from pinchpoint.probe.figures import Figures, figures
 from pinchpoint.probe.judge import judge

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from pinchpoint.analysis.measures import measure_disk
 from pinchpoint.analysis.resources import Resource
-from pinchpoint.analysis.series import mean
 from pinchpoint.analysis.slowness import write_and_flush_s
 from pinchpoint.base.errors import InputError
+from pinchpoint.data.series import mean
 from pinchpoint.what_if.predict import Base
 
 STEADY = ("closed", "open", "soak")

@@ -13,10 +13,9 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from pinchpoint.analysis.series import Key, Samples, Window
-from pinchpoint.analysis.steps import add_up
-from pinchpoint.analysis.traffic import Traffic
 from pinchpoint.base.clock import seconds_of
+from pinchpoint.data.operations import Traffic
+from pinchpoint.data.series import Key, Samples, Window, add_up
 from pinchpoint.plan.arrivals import scenario_seed
 from pinchpoint.plan.profiles import Bursts, bursts
 from pinchpoint.store import samples as recorded

@@ -1,0 +1,1 @@
+"""What a stored run holds, as the tables that analyses read: inputs, series of samples, operations."""
