@@ -12,8 +12,8 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from pinchpoint_collectors.common.times import utc
 from pinchpoint_collectors.record import Sample
-from pinchpoint_collectors.times import utc
 
 DAY_S = 86_400.0
 

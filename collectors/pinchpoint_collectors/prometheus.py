@@ -12,13 +12,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from pinchpoint_collectors.common.times import utc
 from pinchpoint_collectors.errors import CollectorError, OptionError
 from pinchpoint_collectors.exporters import choice, means, places
 from pinchpoint_collectors.exporters.means import GAP, NAME, Series
 from pinchpoint_collectors.exporters.registry import EXPORTERS, whose
 from pinchpoint_collectors.record import Collector, Incident, NotMeasured, Sample, Watch
 from pinchpoint_collectors.remote.clock import WARN_OFFSET_S, HostClock
-from pinchpoint_collectors.times import utc
 
 if TYPE_CHECKING:
     from pinchpoint_collectors.exporters.server import Server

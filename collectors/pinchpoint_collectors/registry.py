@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 from importlib import import_module
 
+from pinchpoint_collectors.common.names import allowed
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import Kind
 
@@ -39,9 +39,7 @@ def names() -> tuple[str, ...]:
 def kind(name: str) -> Kind:
     """The kind of that name. Raises ``CollectorError`` that lists every name and the nearest."""
     if name not in _KINDS:
-        nearest = difflib.get_close_matches(name, _KINDS, n=1)
-        hint = f"; nearest: {nearest[0]}" if nearest else ""
-        raise CollectorError(f"no collector kind {name!r}; allowed: {', '.join(names())}{hint}")
+        raise CollectorError(f"no collector kind {name!r}; {allowed(name, names())}")
     found = _KINDS[name]
     if isinstance(found, str):
         module, _, class_name = found.partition(":")

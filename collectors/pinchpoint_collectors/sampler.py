@@ -10,9 +10,9 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from pinchpoint_collectors import bounds
+from pinchpoint_collectors.common.times import utc
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import Collector, Sample, Telling
-from pinchpoint_collectors.times import utc
 
 _NS = 1_000_000_000
 

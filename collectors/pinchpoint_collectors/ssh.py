@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from pinchpoint_collectors.common.times import utc
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.linux_over_ssh.connection import CONNECT_S, Connection
 from pinchpoint_collectors.linux_over_ssh.frame import Frame
@@ -25,7 +26,6 @@ from pinchpoint_collectors.remote.machine import each_once, interval_s, say_the_
 from pinchpoint_collectors.remote.session import Cost
 from pinchpoint_collectors.remote.ssh import Address
 from pinchpoint_collectors.tier_option import process_names
-from pinchpoint_collectors.times import utc
 
 _NS = 1_000_000_000
 _SHORTEST_S, _LONGEST_S = 0.1, 1.0

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
+
+from pinchpoint_collectors.common.names import allowed
 
 
 class UnknownProfile(KeyError):  # noqa: N818 -- named for what it says
@@ -67,9 +68,7 @@ def profile(name: str) -> Profile:
     """The entry of that name. Raises UnknownProfile, which lists all names and the nearest."""
     entries = catalogue()
     if name not in entries:
-        near = difflib.get_close_matches(name, entries, n=1)
-        hint = f"; nearest: {near[0]}" if near else ""
-        raise UnknownProfile(f"{name!r} is not in the catalogue; allowed: {', '.join(entries)}{hint}")
+        raise UnknownProfile(f"{name!r} is not in the catalogue; {allowed(name, entries)}")
     return entries[name]
 
 

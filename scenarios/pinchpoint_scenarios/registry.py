@@ -6,9 +6,10 @@ from collections import UserDict
 from importlib import import_module
 from typing import Any
 
+from pinchpoint_collectors.common.names import unknown
+
 from .contract import Scenario
 from .errors import ScenarioError
-from .names import unknown
 
 
 class Scenarios(UserDict[str, Any]):

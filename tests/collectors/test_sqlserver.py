@@ -17,6 +17,7 @@ import pytest
 import sqlglot
 from support import missing
 
+from pinchpoint_collectors.common.odbc import wheel_library
 from pinchpoint_collectors.databases import sqlserver
 from pinchpoint_collectors.databases.base import Target
 from pinchpoint_collectors.databases.session_sampler import SessionSample
@@ -383,7 +384,7 @@ def test_a_server_that_is_not_there_is_explained(connection: Any) -> None:
     """By a real driver: one sentence with the remedy, without the password."""
     import pyodbc  # noqa: PLC0415 -- needs libodbc
 
-    if not set(pyodbc.drivers()) & set(connection.DRIVERS) and connection._shipped() is None:
+    if not set(pyodbc.drivers()) & set(connection.DRIVERS) and wheel_library() is None:
         missing("no ODBC driver for SQL Server is installed (Debian: tdsodbc)")
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))

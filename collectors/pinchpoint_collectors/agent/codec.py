@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pinchpoint_collectors import legible
+from pinchpoint_collectors.common import legible
 from pinchpoint_collectors.record import Sample
 
 VERSION = 1

@@ -14,15 +14,15 @@ from typing import Any
 from pinchpoint_collectors.agent.codec import Reading
 from pinchpoint_collectors.agent.command import FOLDER
 from pinchpoint_collectors.agent.session import Session
+from pinchpoint_collectors.common.backoff import Backoff
+from pinchpoint_collectors.common.times import utc
 from pinchpoint_collectors.errors import CollectorError, OptionError
 from pinchpoint_collectors.record import Collector, Incident, NotMeasured, Sample, Watch
 from pinchpoint_collectors.remote import ssh
 from pinchpoint_collectors.remote.clock import WARN_OFFSET_S
-from pinchpoint_collectors.remote.link import Backoff
 from pinchpoint_collectors.remote.machine import each_once
 from pinchpoint_collectors.remote.session import Cost
 from pinchpoint_collectors.remote.ssh import Address
-from pinchpoint_collectors.times import utc
 
 _NS = 1_000_000_000
 _COMMAND = "pinchpoint-collect"
@@ -93,7 +93,7 @@ class AgentCollector:
         self._watches = tuple(watches)
         self._hosts = tuple(watch.host for watch in watches)
         self._address, self._command, self._folder = address, command, folder
-        self._backoff = Backoff()
+        self._backoff = Backoff(1.0, 30.0, jitter=0.0)
         self._session: Session | None = None
         self._begun = False
         self._why = ""
@@ -144,7 +144,7 @@ class AgentCollector:
         """The session there is, else a new one. Raises ``CollectorError`` while there is none."""
         now_s = time.monotonic()
         if self._session is None:
-            if not self._backoff.due(now_s):
+            if not self._backoff.due:
                 raise CollectorError(self._why)
             self._session = Session(self._address, self._command, self._folder, self._since_ns)
             self._opened_s, self._begun = now_s, False
@@ -160,12 +160,12 @@ class AgentCollector:
                 self._lose(f"{self._address}: pinchpoint-collect said nothing within {_CONNECT_S:.0f} s")
             raise CollectorError(f"{self._why or self._address}; connecting again")
         self._begun, self._came_s = True, time.monotonic()
-        self._backoff.worked()
+        self._backoff.succeeded()
         return session
 
     def _lose(self, why: str) -> None:
         self.close()
-        self._backoff.failed(time.monotonic())
+        self._backoff.failed()
         self._why = why
         raise CollectorError(why)
 

@@ -9,8 +9,8 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
-from pinchpoint_collectors import legible
 from pinchpoint_collectors.agent.codec import VERSION, Decoder, Reading
+from pinchpoint_collectors.common import legible
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import Watch
 from pinchpoint_collectors.remote import ssh

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from importlib.util import find_spec
-from pathlib import Path
 from typing import ClassVar
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import pyodbc
 
+from pinchpoint_collectors.common.odbc import quoted, wheel_library
 from pinchpoint_collectors.databases.base import APPLICATION, CONNECT_S, Row, ServerConnection, Target
 from pinchpoint_collectors.databases.sqlserver import GREETING
 from pinchpoint_collectors.errors import CollectorError
@@ -96,22 +95,14 @@ def driver(target: Target) -> str:
     if asked:
         return asked
     there = pyodbc.drivers()
-    found = next((name for name in DRIVERS if name in there), None) or _shipped()
+    found = next((name for name in DRIVERS if name in there), None) or wheel_library()
     if found is None:
         others = ", ".join(there) or "none"
         raise CollectorError(
             f"{target.where}: no ODBC driver for SQL Server is installed; found {others}; "
             "install Microsoft's (msodbcsql18, or pip install mssql-python-odbc) or FreeTDS (Debian: tdsodbc)"
         )
-    return found
-
-
-def _shipped() -> str | None:
-    """Microsoft's driver, where the package mssql-python-odbc brings it."""
-    spec = find_spec("mssql_python_odbc")
-    folders = spec.submodule_search_locations if spec else None
-    files = sorted(Path(folders[0]).glob("libs/**/libmsodbcsql-18*.so*")) if folders else []
-    return str(files[0]) if files else None
+    return str(found)
 
 
 def connection_string(target: Target) -> str:
@@ -133,17 +124,7 @@ def connection_string(target: Target) -> str:
         "APP": APPLICATION,
         **given,
     }
-    return ";".join(f"{key}={braced(value) if key != 'Server' else value}" for key, value in pieces.items())
-
-
-def braced(value: str) -> str:
-    """A value of a connection string; with a special character in it, it stands in braces.
-
-    Of braces in it those that close are doubled (ODBC, "SQLDriverConnect").
-    """
-    if value == value.strip() and not set(value) & set("[]{}(),;?*=!@"):
-        return value
-    return "{" + value.replace("}", "}}") + "}"
+    return ";".join(f"{key}={quoted(value) if key != 'Server' else value}" for key, value in pieces.items())
 
 
 def _options(target: Target) -> list[tuple[str, str]]:

@@ -13,7 +13,7 @@ import requests
 from requests.auth import AuthBase, HTTPBasicAuth
 from urllib3.exceptions import HTTPError
 
-from pinchpoint_collectors import legible
+from pinchpoint_collectors.common import legible
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.exporters.answer import data_of, matrix, partial, vector
 from pinchpoint_collectors.exporters.means import Series

@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from pinchpoint_collectors import legible
+from pinchpoint_collectors.common import legible
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.exporters import means
 from pinchpoint_collectors.exporters.answer import matrix

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
-
+from pinchpoint_collectors.common.names import allowed
 from pinchpoint_collectors.imports.crawl_log import CrawlLog
 from pinchpoint_collectors.imports.iostat import Iostat
 from pinchpoint_collectors.imports.mapped_csv import MappedCsv
@@ -37,9 +36,7 @@ def format_named(name: str) -> Format:
     try:
         return _FORMATS[name]
     except KeyError:
-        nearest = difflib.get_close_matches(name, _FORMATS, n=1)
-        hint = f"; nearest: {nearest[0]}" if nearest else ""
-        raise ForeignFileError(f"no kind {name!r}; allowed: {', '.join(_FORMATS)}{hint}") from None
+        raise ForeignFileError(f"no kind {name!r}; {allowed(name, _FORMATS)}") from None
 
 
 def recognised(head: str) -> Format:

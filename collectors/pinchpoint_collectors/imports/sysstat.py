@@ -8,7 +8,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from pinchpoint_collectors import bounds, legible
+from pinchpoint_collectors import bounds
+from pinchpoint_collectors.common import legible
 from pinchpoint_collectors.imports.record import ForeignFileError, Found
 
 KIB = 1024.0

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from pinchpoint_collectors.common.names import nearest
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.linux.files import HERE, Files
 from pinchpoint_collectors.proc.diskstats import SECTOR_BYTES
@@ -145,8 +145,7 @@ class Disks:
         device = name.removeprefix("/dev/").replace("/", "!")
         folder = f"{self._sys}/class/block"
         if self._files.real(f"{folder}/{device}") is None:
-            nearest = difflib.get_close_matches(device, self._files.names(folder), n=1)
-            hint = f"; nearest: {nearest[0]}" if nearest else ""
+            hint = nearest(device, self._files.names(folder))
             allowed = ", ".join(self.whole()) or "none"
             raise CollectorError(
                 f"disk {given!r}: no such device; disks here: {allowed}{hint}; a path must begin with /"

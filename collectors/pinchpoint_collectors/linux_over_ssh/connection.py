@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+from pinchpoint_collectors.common.backoff import Backoff
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.linux_over_ssh.host import Host
 from pinchpoint_collectors.linux_over_ssh.session import Session
 from pinchpoint_collectors.record import Watch
-from pinchpoint_collectors.remote.link import Backoff
 from pinchpoint_collectors.remote.ssh import Address
 
 CONNECT_S = 20.0
@@ -38,7 +38,7 @@ class Connection:
         self._address = address
         self._script = script
         self._watches = watches
-        self._backoff = Backoff()
+        self._backoff = Backoff(1.0, 30.0, jitter=0.0)
         self._session: Session | None = None
         self._host: Host | None = None
         self._opening: Session | None = None
@@ -51,7 +51,7 @@ class Connection:
             return self._session, self._host
         now_s = time.monotonic()
         if self._opening is None:
-            if not self._backoff.due(now_s):
+            if not self._backoff.due:
                 raise CollectorError(self.why)
             self._opening, self._opened_s = Session(self._address, self._script), now_s
         try:
@@ -61,7 +61,7 @@ class Connection:
         except CollectorError as error:
             self._opening.close()
             self._opening = None
-            self._backoff.failed(time.monotonic())
+            self._backoff.failed()
             self.why = str(error)
             raise
 
@@ -76,7 +76,7 @@ class Connection:
     def came(self) -> None:
         """A reading came."""
         self._came_s = time.monotonic()
-        self._backoff.worked()
+        self._backoff.succeeded()
 
     def nothing_came(self) -> None:
         """Raises ``CollectorError`` where that is more than a reading that is late."""
@@ -118,7 +118,7 @@ class Connection:
 
     def _lose(self, why: str) -> None:
         self.close()
-        self._backoff.failed(time.monotonic())
+        self._backoff.failed()
         self.why = why
         raise CollectorError(why)
 

@@ -10,7 +10,6 @@ from collections.abc import Callable
 import psutil
 
 from pinchpoint_collectors.remote import ssh
-from pinchpoint_collectors.remote.link import Link
 from pinchpoint_collectors.remote.ssh import Address
 
 _SAID_LINES = 20
@@ -33,7 +32,7 @@ class SshSession(ABC):
         """When the time was asked for, by the number of the question; answered ones are gone."""
         self._number = 0
         self._said: deque[str] = deque(maxlen=_SAID_LINES)
-        self._link = Link(ssh.argv(address, command))
+        self._link = ssh.start(address, command)
 
     def wait(self, until_s: float, enough: Callable[[], bool]) -> None:
         """Take what comes until it is enough, the link ends, or it is ``until_s`` (monotonic clock)."""

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from pinchpoint_collectors.windows.script import Line
+from pinchpoint_collectors.common.powershell import Line
 
 _LETTER = re.compile(r"[A-Za-z]:")
 _NUMBERED = re.compile(r"(\d+)(?:\s|$)")

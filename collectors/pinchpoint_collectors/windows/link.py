@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from pinchpoint_collectors.windows.script import Line
-
-
-class LinkLost(Exception):  # noqa: N818 - a state of the link: it can be opened again
-    """Nothing comes over the link any more, or it cannot be opened now; the message says why."""
+from pinchpoint_collectors.common.powershell import Line
 
 
 class Arrived(NamedTuple):

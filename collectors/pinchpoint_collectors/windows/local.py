@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import importlib
 import subprocess
 import time
@@ -10,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from pinchpoint_collectors.common.powershell import POWERSHELL, encoded, line_of
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.proc.process import Process
 from pinchpoint_collectors.record import Collector, NotMeasured, Sample, Watch
@@ -17,10 +17,10 @@ from pinchpoint_collectors.tier_option import tier_processes
 from pinchpoint_collectors.windows import processes_here
 from pinchpoint_collectors.windows.disks import is_watched
 from pinchpoint_collectors.windows.machine import Machine, not_measured, role_places
-from pinchpoint_collectors.windows.openssh import LOADER, POWERSHELL
+from pinchpoint_collectors.windows.openssh import LOADER
 from pinchpoint_collectors.windows.pdh import Pdh, PdhCounters
 from pinchpoint_collectors.windows.processes import NOT_OF_A_TIER, WindowsTier
-from pinchpoint_collectors.windows.script import line_of, request, script
+from pinchpoint_collectors.windows.script import request, script
 from pinchpoint_collectors.windows.values import with_ratio
 
 _FACTS_S = 60.0
@@ -45,7 +45,7 @@ def connect(watches: Sequence[Watch]) -> Collector:
 def ask_machine() -> Machine:
     """What this machine is, asked of PowerShell. What cannot be had stands in ``Machine.unknown``."""
     machine = Machine()
-    lines = [LOADER, base64.b64encode(script().encode()).decode(), request((), 0)]
+    lines = [LOADER, encoded(script()), request((), 0)]
     try:
         done = subprocess.run(
             POWERSHELL.split(),

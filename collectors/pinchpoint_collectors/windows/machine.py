@@ -6,12 +6,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from pinchpoint_collectors.common.powershell import Line
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.record import NotMeasured, Watch
 from pinchpoint_collectors.windows.classes import Wanted
 from pinchpoint_collectors.windows.disks import Place, Storage
 from pinchpoint_collectors.windows.reading import CounterClass
-from pinchpoint_collectors.windows.script import Line
 
 _KIB, _MIB = 1024, 1024**2
 _VIRTUAL = (

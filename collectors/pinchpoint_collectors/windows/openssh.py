@@ -1,25 +1,17 @@
-"""The script over OpenSSH: the system's own ssh, its configuration, keys and known hosts.
-
-``powershell -Command -`` reads commands from standard input line by line. The only one it is given reads the
-next two lines, the script and what it is asked, and runs it; from then on the script listens by itself.
-"""
+"""The script over OpenSSH: the system's own ssh, its configuration, keys and known hosts."""
 
 from __future__ import annotations
 
-import base64
 import re
 import time
 
+from pinchpoint_collectors.common.powershell import POWERSHELL, LinkLost, encoded, line_of, loader
 from pinchpoint_collectors.remote import ssh
-from pinchpoint_collectors.remote.link import Link as Process
-from pinchpoint_collectors.windows.link import Arrived, LinkLost
-from pinchpoint_collectors.windows.script import line_of, script
+from pinchpoint_collectors.windows.link import Arrived
+from pinchpoint_collectors.windows.script import script
 
-POWERSHELL = "powershell -NoProfile -NonInteractive -ExecutionPolicy Bypass -Command -"
-LOADER = (
-    "& ([ScriptBlock]::Create([Text.Encoding]::UTF8.GetString([Convert]::FromBase64String("
-    "[Console]::In.ReadLine())))) -Listen -Request ([Console]::In.ReadLine())"
-)
+LOADER = loader("-Listen -Request ([Console]::In.ReadLine())")
+"""What the script is asked stands on the line after it."""
 _WAIT_S = 1.0
 _NO_POWERSHELL = re.compile(r"powershell.*(not found|not recognized)", re.IGNORECASE)
 
@@ -37,10 +29,9 @@ class SshLink:
 
     def __init__(self, address: ssh.Address, request: str) -> None:
         self._address = address
-        self._process = Process(ssh.argv(address, POWERSHELL))
+        self._process = ssh.start(address, POWERSHELL)
         self._said: list[str] = []
-        text = base64.b64encode(script().encode()).decode()
-        self._process.write(f"{LOADER}\n{text}\n{request}\n")
+        self._process.write(f"{LOADER}\n{encoded(script())}\n{request}\n")
 
     @property
     def received_bytes(self) -> int:

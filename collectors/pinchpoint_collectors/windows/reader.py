@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from pinchpoint_collectors.common.powershell import Line
+from pinchpoint_collectors.common.times import utc
 from pinchpoint_collectors.imports.perfmon_counters import TOTAL
 from pinchpoint_collectors.proc.value import Value
 from pinchpoint_collectors.record import Incident, Sample
 from pinchpoint_collectors.remote.clock import WARN_OFFSET_S, HostClock
-from pinchpoint_collectors.times import utc
 from pinchpoint_collectors.windows.classes import Wanted
 from pinchpoint_collectors.windows.disks import is_watched
 from pinchpoint_collectors.windows.link import Arrived
 from pinchpoint_collectors.windows.machine import Machine
 from pinchpoint_collectors.windows.reading import CounterClass, Rows, class_of, rows_of
-from pinchpoint_collectors.windows.script import Line, unix_ns
+from pinchpoint_collectors.windows.script import unix_ns
 from pinchpoint_collectors.windows.tiers import Tiers
 from pinchpoint_collectors.windows.values import interval_s, not_read, values, with_ratio
 

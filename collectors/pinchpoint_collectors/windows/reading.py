@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from pinchpoint_collectors.common.powershell import Line
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.imports.perfmon_counters import Counter
 from pinchpoint_collectors.windows.classes import Wanted, chosen, sql_instance
 from pinchpoint_collectors.windows.counter_types import TYPES, CounterType, Raw
-from pinchpoint_collectors.windows.script import Line
 
 _STAMPS = 3
 """Timestamp_PerfTime, Timestamp_Sys100NS, Frequency_PerfTime: the first cells after the name."""

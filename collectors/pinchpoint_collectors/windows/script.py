@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from functools import cache
 from importlib.resources import files
-from typing import Any
 
-from pinchpoint_collectors import legible
 from pinchpoint_collectors.windows.classes import Wanted
 from pinchpoint_collectors.windows.sought import PATTERN, PROPERTIES, Sought
 
 SCRIPT = "counters.ps1"
 LEASE_S = 60
 """A script that hears nothing for so long takes its link for lost, and ends."""
-
-Line = Mapping[str, Any]
 
 _EPOCH_100NS = 116_444_736_000_000_000
 """1970 in FILETIME, 100 ns since 1601 (learn.microsoft.com/windows/win32/sysinfo/file-times)."""
@@ -49,17 +45,6 @@ def request(wanted: Collection[Wanted], interval_s: float, sought: Collection[So
         "find": [{"what": what, "text": text} for what, text in find],
     }
     return json.dumps(asked, ensure_ascii=True)
-
-
-def line_of(text: str) -> Line | None:
-    """A line of the script; None for what a profile or a cmdlet has printed beside."""
-    if not text.lstrip().startswith("{"):
-        return None
-    try:
-        line = legible.loads(text)
-    except ValueError:
-        return None
-    return line if isinstance(line, dict) and isinstance(line.get("kind"), str) else None
 
 
 def unix_ns(utc: int) -> int:

@@ -11,9 +11,10 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
+from pinchpoint_collectors.common.backoff import Backoff
+from pinchpoint_collectors.common.powershell import LinkLost
 from pinchpoint_collectors.errors import CollectorError
-from pinchpoint_collectors.remote.link import Backoff
-from pinchpoint_collectors.windows.link import Arrived, Link, LinkLost
+from pinchpoint_collectors.windows.link import Arrived, Link
 
 _ASK_S = 5.0
 _FIRST_ASKS = 5
@@ -81,9 +82,9 @@ class Stream:
         self._thread.join(timeout_s)
 
     def _run(self) -> None:
-        backoff = Backoff()
+        backoff = Backoff(1.0, 30.0, jitter=0.0)
         while not self._stopping.is_set():
-            if not backoff.due(time.monotonic()):
+            if not backoff.due:
                 self._stopping.wait(_TURN_S)
                 continue
             try:
@@ -95,7 +96,7 @@ class Stream:
                 return
             except Exception as error:  # noqa: BLE001 - a library's own error must not end the thread unsaid
                 self._tell(f"{type(error).__name__}: {error}")
-            backoff.failed(time.monotonic())
+            backoff.failed()
 
     def _one_link(self, backoff: Backoff) -> None:
         link = self._open(self._stopping)
@@ -106,7 +107,7 @@ class Stream:
             while not self._stopping.is_set():
                 lines = link.receive()
                 if _has_reading(lines):
-                    backoff.worked()
+                    backoff.succeeded()
                 self._hold(lines, before + link.received_bytes)
                 now_s = time.monotonic()
                 if self._is_ready(lines, asks) and now_s >= next_ask_s:

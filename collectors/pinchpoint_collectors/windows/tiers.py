@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from pinchpoint_collectors.common.powershell import Line
 from pinchpoint_collectors.proc.process import Process
 from pinchpoint_collectors.proc.value import Value
 from pinchpoint_collectors.record import NotMeasured
@@ -18,7 +19,6 @@ from pinchpoint_collectors.windows.processes import (
     table_of,
 )
 from pinchpoint_collectors.windows.reading import rows_of
-from pinchpoint_collectors.windows.script import Line
 from pinchpoint_collectors.windows.sought import PATTERN, Sought
 
 

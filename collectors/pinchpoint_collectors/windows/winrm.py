@@ -7,28 +7,21 @@ When nobody asks for what the script says, Windows closes the session by itself 
 from __future__ import annotations
 
 import contextlib
-import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
 
-import requests
 from pypsrp.complex_objects import PSInvocationState
-from pypsrp.exceptions import AuthenticationError, WinRMError, WinRMTransportError, WSManFaultError
 from pypsrp.powershell import DEFAULT_CONFIGURATION_NAME, PowerShell, RunspacePool
-from pypsrp.wsman import WSMan
-from requests.exceptions import SSLError
-from spnego.exceptions import SpnegoError
 
+from pinchpoint_collectors.common import winrm
+from pinchpoint_collectors.common.powershell import LinkLost, line_of
 from pinchpoint_collectors.errors import CollectorError
-from pinchpoint_collectors.windows.link import Arrived, LinkLost
+from pinchpoint_collectors.windows.link import Arrived
 from pinchpoint_collectors.windows.options import WinRm
-from pinchpoint_collectors.windows.script import line_of, script
+from pinchpoint_collectors.windows.script import script
 
 TIME = '"{{""kind"":""time"",""asked"":{asked},""utc"":$([DateTime]::UtcNow.ToFileTimeUtc())}}"'
-# What it logs are tracebacks of errors that we tell in words.
-logging.getLogger("pypsrp").addHandler(logging.NullHandler())
 
 _IDLE_S = 60
 """The shortest that WinRM takes."""
@@ -37,8 +30,6 @@ _ANSWER_S = 10
 _TIME_S = 5.0
 _HELD_S = 40.0
 _AGAIN_S = 1.0
-_DENIED = 5
-"""ERROR_ACCESS_DENIED, as a code of WS-Management's faults."""
 
 
 class WinRmLink:
@@ -60,20 +51,18 @@ class WinRmLink:
         self._lost = False
         self._received_bytes = 0
         self._told: list[Arrived] = []
-        connection = WSMan(
+        self._connection = winrm.connection(
             address.host,
             port=address.port,
             ssl=address.tls,
             auth=address.auth,
             username=address.user,
             password=address.password,
-            cert_validation=(address.ca or True) if address.cert_validation else False,  # type: ignore[arg-type]  # a path is taken, too
+            cert_validation=(address.ca or True) if address.cert_validation else False,
             connection_timeout=_ANSWER_S,
             operation_timeout=_ANSWER_S,
             read_timeout=2 * _ANSWER_S,
-            no_proxy=True,
         )
-        self._connection = _guarded(connection)
         self._pool = RunspacePool(
             self._connection,
             configuration_name=address.configuration or DEFAULT_CONFIGURATION_NAME,
@@ -153,7 +142,7 @@ class WinRmLink:
         """See ``Link``. Over a link that is lost nothing can be ended; Windows does so by itself."""
         try:
             # A machine that was lost meanwhile ends the session by itself.
-            with contextlib.suppress(WinRMError, requests.RequestException):
+            with contextlib.suppress(*winrm.CLOSING):
                 if not self._lost:
                     if self._script.state == PSInvocationState.RUNNING:
                         self._script.stop()
@@ -171,35 +160,28 @@ class WinRmLink:
     def _safely(self, step: Callable[[], object]) -> None:
         """Do one step of the protocol; what goes wrong with it is a link lost, or will go wrong again."""
         try:
-            step()
-        except (AuthenticationError, SpnegoError) as error:
-            raise self._refused(str(error)) from error
-        except WSManFaultError as error:
-            why = " ".join((error.reason or str(error)).split())
-            raise (self._refused(why) if error.code == _DENIED else self._cut(why)) from error
-        except SSLError as error:
-            self._lost = True
-            raise CollectorError(
+            winrm.step(step)
+        except winrm.WinRmFailure as failure:
+            raise self._told_of(failure) from failure
+
+    def _told_of(self, failure: winrm.WinRmFailure) -> Exception:
+        self._lost = True
+        why = failure.why
+        if failure.what == "refused":
+            return self._refused(why)
+        if failure.what == "untrusted":
+            return CollectorError(
                 f"{self._address}: its certificate is not one that is trusted here; name the file of the "
                 "authority that signed it (`ca:`), or say `cert_validation: false` for a machine of your own"
-            ) from error
-        except requests.TooManyRedirects as error:
-            raise self._cut(
-                "it answers with a redirect, which WinRM never does; correct `address:`"
-            ) from error
-        except requests.RequestException as error:
-            raise self._cut(_with_remedy(_root(error))) from error
-        except ImportError as error:
-            self._lost = True
-            raise CollectorError(
-                f"{self._address}: a login by Kerberos needs a library that is not here ({error}); install "
+            )
+        if failure.what == "kerberos":
+            return CollectorError(
+                f"{self._address}: a login by Kerberos needs a library that is not here ({why}); install "
                 "pyspnego[kerberos], or say `auth: ntlm`"
-            ) from error
-        except WinRMError as error:
-            raise self._cut(" ".join(str(error).split())[:300]) from error
+            )
+        return self._cut(f"{why}; correct `address:`" if failure.what == "moved" else _with_remedy(why[:300]))
 
     def _refused(self, why: str) -> CollectorError:
-        self._lost = True
         return CollectorError(
             f"{self._address}: the login was refused ({self._without_secret(why)}); correct `user:`, "
             "`password:` or `auth:`; the user must be a member of Remote Management Users and of Performance "
@@ -227,35 +209,6 @@ _WORDS = {
 """What the system says of a connection, in small letters -> what to do."""
 
 
-def _guarded(connection: WSMan) -> WSMan:
-    """The same: it follows no redirect, for a login is for one address, and reads no document type."""
-    transport = connection.transport
-    build, send = transport._build_session, transport.send
-
-    def session() -> requests.Session:
-        made = build()
-        made.max_redirects = 0
-        return made
-
-    def answer(message: bytes, **options: Any) -> bytes:
-        try:
-            return _plain(send(message, **options))
-        except WinRMTransportError as error:
-            _plain((error.response_text or "").encode())
-            raise
-
-    transport._build_session = session  # type: ignore[method-assign]
-    transport.send = answer  # type: ignore[method-assign]
-    return connection
-
-
-def _plain(answer: bytes) -> bytes:
-    """The same; raises ``WinRMError`` where it declares entities, which can make the parser crash."""
-    if b"<!DOCTYPE" in answer.replace(b"\0", b""):  # without the zeros that UTF-16 has between them
-        raise WinRMError("its answer declares a document type, which WinRM has none of")
-    return answer
-
-
 def _with_remedy(why: str) -> str:
     remedy = next((remedy for words, remedy in _WORDS.items() if words in why.lower()), None)
     return f"{why}; {remedy}" if remedy else why
@@ -263,16 +216,9 @@ def _with_remedy(why: str) -> str:
 
 def _may_come_back(lost: LinkLost) -> bool:
     """Whether it was a connection that was lost: the session may still be there."""
-    return isinstance(lost.__cause__, requests.ConnectionError | requests.Timeout)
+    return isinstance(lost.__cause__, winrm.WinRmFailure) and lost.__cause__.may_come_back
 
 
 def _errors(call: PowerShell) -> str:
     errors: Sequence[object] = call.streams.error
     return " ".join(" ".join(map(str, errors)).split())[:400]
-
-
-def _root(error: BaseException) -> str:
-    """What lies at the ground of an error: requests wraps the system's own in several of its own."""
-    while (below := error.__cause__ or error.__context__) is not None:
-        error = below
-    return str(error) or type(error).__name__

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow.compute as pc
@@ -20,6 +19,7 @@ from pinchpoint.plan.arrivals import scenario_seed
 from pinchpoint.plan.profiles import Bursts, bursts
 from pinchpoint.store import samples as recorded
 from pinchpoint.store.read import StoredRun
+from pinchpoint_collectors.common.times import iso
 
 CLIMBING = ("ramp", "steps")
 """Load models whose level is a rate, or a number of users."""
@@ -222,7 +222,7 @@ def read_inputs(run: StoredRun) -> Inputs:
 
 def utc(time_s: float) -> str:
     """UTC seconds as the run directory writes them."""
-    return datetime.fromtimestamp(time_s, UTC).isoformat().replace("+00:00", "Z")
+    return iso(time_s, "auto")
 
 
 _WATCH_HOSTS = frozenset({"local", "ssh", "agent", "windows", "prometheus"})

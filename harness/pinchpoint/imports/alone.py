@@ -38,7 +38,8 @@ from pinchpoint.store.schema import (
     RUN_SCHEMA,
     SAMPLES,
 )
-from pinchpoint.store.write import free_path, utc, write_json
+from pinchpoint.store.write import free_path, write_json
+from pinchpoint_collectors.common.times import utc
 from pinchpoint_collectors.imports.record import Settings
 
 LONGEST_S = 366 * 86400.0

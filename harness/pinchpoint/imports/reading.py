@@ -11,8 +11,9 @@ from pinchpoint.base.errors import InputError
 from pinchpoint.imports.layers import counted_once, left_out_words
 from pinchpoint.imports.places import Places, Role, same
 from pinchpoint.imports.source import Source
-from pinchpoint.store.write import utc
-from pinchpoint_collectors import bounds, legible
+from pinchpoint_collectors import bounds
+from pinchpoint_collectors.common import legible
+from pinchpoint_collectors.common.times import utc
 from pinchpoint_collectors.imports.checked import checked
 from pinchpoint_collectors.imports.record import ForeignFileError, Found, Settings
 from pinchpoint_collectors.record import Sample

@@ -21,7 +21,8 @@ from pinchpoint.probe.target import Target
 from pinchpoint.probe.text import estimate_text
 from pinchpoint.probe.verdict import Verdict
 from pinchpoint.store.schema import REPORT
-from pinchpoint.store.write import free_path, utc
+from pinchpoint.store.write import free_path
+from pinchpoint_collectors.common.times import utc
 from pinchpoint_scenarios.errors import ScenarioError
 from pinchpoint_scenarios.storage_probe import Suite, suite
 from pinchpoint_scenarios.storage_probe.params import LEAST_BYTES, UNTIMED

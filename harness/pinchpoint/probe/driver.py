@@ -11,7 +11,7 @@ from typing import Any
 from pinchpoint.base.errors import FarmUnavailable
 from pinchpoint.probe.machine import Machine
 from pinchpoint.probe.record import Probe, State, Trial
-from pinchpoint.store.write import utc
+from pinchpoint_collectors.common.times import utc
 from pinchpoint_scenarios.storage_probe import (
     TOOLS,
     Cell,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from pinchpoint.probe.declared import of_disk
 from pinchpoint.probe.record import LINE_S, Declared, Options, Probe, Trial, Where
 from pinchpoint.store import times
 from pinchpoint.store.read import StoredRun
+from pinchpoint_collectors.common.times import iso
 from pinchpoint_scenarios.storage_probe import SUITES, Cell, Series
 from pinchpoint_scenarios.storage_probe.params import StorageProbeParams
 from pinchpoint_scenarios.storage_probe.scenario import PROBE_FAILED, PROBED, StorageProbe
@@ -73,8 +73,8 @@ def _probe(run: StoredRun, params: Mapping[str, Any], events: Sequence[Mapping[s
         ),
         options=Options(asked, given.seconds, first["size_bytes"], given.line or LINE_S),
         declared=_declared(farm, first.get("disk")),
-        started=_utc(first["started_s"]),
-        ended=_utc(events[-1]["started_s"]),
+        started=iso(first["started_s"]),
+        ended=iso(events[-1]["started_s"]),
         state="finished" if all(cells.values()) else "interrupted",
         cells=cells,
         warnings=[
@@ -101,13 +101,9 @@ def _trial(event: Mapping[str, Any]) -> Trial:
     course = Series(series["step_s"], tuple(series["iops"]), tuple(series["latency_s"])) if series else None
     return Trial(
         number=event["trial"],
-        started=_utc(event["started_s"]),
+        started=iso(event["started_s"]),
         latency=times.histogram(dict(counts)) if counts else None,
         series=course,
         failed=event.get("why"),
         **{name: event.get(name) for name in _FIGURES},
     )
-
-
-def _utc(time_s: float) -> str:
-    return datetime.fromtimestamp(time_s, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -12,7 +12,7 @@ from pinchpoint.report.charts import LABELS, PALETTE, Chart, Datasets, decades, 
 from pinchpoint.report.clock import Clock, day_and_time
 from pinchpoint.report.recorded import Point
 from pinchpoint.report.timeline import SHOW, Panel, Series
-from pinchpoint.store.write import utc
+from pinchpoint_collectors.common.times import utc
 
 _AXIS_WIDTH = 62  # the same for every panel, so that their plots start at the same place
 _WIDTH = 780

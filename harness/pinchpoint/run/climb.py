@@ -11,7 +11,8 @@ from pinchpoint.loadgen.pool import GeneratorPool
 from pinchpoint.plan import Plan, Steps
 from pinchpoint.run.seconds import LATE_S, LiveSeconds
 from pinchpoint.run.stepping import Step, missed, saturated
-from pinchpoint.store.write import RunWriter, utc
+from pinchpoint.store.write import RunWriter
+from pinchpoint_collectors.common.times import utc
 
 _HEARD_S = 2.0
 """Every generator knows by then that the climb ends; none looks so far into its schedule."""

@@ -12,7 +12,7 @@ from pinchpoint.farm.live import LiveFarm
 from pinchpoint.loadgen.assignment import Assignment
 from pinchpoint.plan import Farm, Plan
 from pinchpoint.run.preflight import Connected
-from pinchpoint.store.write import utc
+from pinchpoint_collectors.common.times import utc
 from pinchpoint_collectors.linux.inventory import machine_id
 
 INTERVAL_S = 1.0

@@ -15,7 +15,8 @@ from pinchpoint.run.progress import Progress
 from pinchpoint.run.prove import Prover
 from pinchpoint.run.seconds import LATE_S, LiveSeconds
 from pinchpoint.run.settling import STRETCH_S, settled
-from pinchpoint.store.write import RunWriter, utc
+from pinchpoint.store.write import RunWriter
+from pinchpoint_collectors.common.times import utc
 
 _TICK_S = 0.2
 _COMPACT_EVERY_S = 30.0

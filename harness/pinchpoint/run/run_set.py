@@ -14,7 +14,8 @@ from typing import Literal
 from pinchpoint.base.errors import ExitStatus, InputError
 from pinchpoint.store import document
 from pinchpoint.store.document import Form, Time
-from pinchpoint.store.write import free_path, utc, write_json
+from pinchpoint.store.write import free_path, write_json
+from pinchpoint_collectors.common.times import utc
 
 SCHEMA = "pinchpoint.set/1"
 SET = "set.json"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pinchpoint_collectors import legible
+from pinchpoint_collectors.common import legible
 
 IN_FULL = 1_000
 """So many events of one name are written each."""

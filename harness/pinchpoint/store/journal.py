@@ -23,7 +23,7 @@ from typing import Any, Self
 
 import msgpack
 
-from pinchpoint_collectors import legible
+from pinchpoint_collectors.common import legible
 from pinchpoint_collectors.record import Sample
 
 MAGIC = b"pinchpoint journal 1\n"

@@ -23,6 +23,7 @@ from pinchpoint.store.schema import (
     RUN_SCHEMA,
     SAMPLES,
 )
+from pinchpoint_collectors.common.times import utc
 
 INCOMPLETE = (
     "incomplete: the controller ended without finishing this run (it was killed, or the machine stopped); "
@@ -61,7 +62,7 @@ def open_run(directory: Path) -> StoredRun:
     if manifest["state"] == "running":
         if write.is_being_written(directory):
             manifest.setdefault("warnings", []).append(STILL_RUNNING)
-            operations, samples = compact.tables(directory / JOURNAL, step_s(manifest, write.utc()))
+            operations, samples = compact.tables(directory / JOURNAL, step_s(manifest, utc()))
             return StoredRun(directory, manifest, operations, samples, _events(directory))
         if not (directory / JOURNAL).is_dir():  # to recover from nothing would empty the two files
             raise InputError(
@@ -97,7 +98,7 @@ def read_manifest(directory: Path) -> dict[str, Any]:
 def _recover(directory: Path, manifest: dict[str, Any]) -> None:
     try:
         last_ns = compact.last_ns(directory / JOURNAL)
-        ended = write.utc(last_ns) if last_ns else manifest["started"]
+        ended = utc(last_ns) if last_ns else manifest["started"]
         for phase in manifest.get("phases", []):
             phase["to"] = phase["to"] or ended
         manifest.setdefault("warnings", []).append(INCOMPLETE)

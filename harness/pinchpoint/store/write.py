@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,18 +21,13 @@ from pinchpoint.store.coarse import step_s
 from pinchpoint.store.events import EventLog
 from pinchpoint.store.journal import JournalWriter
 from pinchpoint.store.schema import EVENTS, JOURNAL, MANIFEST, OPERATIONS, RUN_SCHEMA, SAMPLES
-from pinchpoint_collectors import legible
 from pinchpoint_collectors.bounds import sentences
+from pinchpoint_collectors.common import legible
+from pinchpoint_collectors.common.times import utc
 from pinchpoint_collectors.record import Sample
 
 LOCK = "lock"
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
-
-
-def utc(time_ns: int | None = None) -> str:
-    """A UTC instant as ISO text with milliseconds: ``2026-01-01T00:00:00.000Z``; now by default."""
-    seconds = (time.time_ns() if time_ns is None else time_ns) / 1e9
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def free_path(parent: Path, name: str, at_s: float | None = None) -> Path:

@@ -20,12 +20,12 @@ import stat
 import sys
 import threading
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import mfusepy
 
+from pinchpoint_collectors.common.times import utc
 from pinchpoint_infra.disks.model import Disk, parts
 from pinchpoint_infra.disks.record import DiskSpec
 
@@ -109,8 +109,7 @@ class Delayed(mfusepy.Operations):  # type: ignore[misc]  # mfusepy is untyped
             return self._disk.admit(time.monotonic(), write=write, offset=offset, size_bytes=size_bytes)
 
     def _happened(self, backend: int, what: str) -> None:
-        time_text = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        line = json.dumps({"time": time_text, "what": what, "backend": backend})
+        line = json.dumps({"time": utc(), "what": what, "backend": backend})
         with self._events.open("a", encoding="utf-8") as events:
             events.write(line + "\n")
 

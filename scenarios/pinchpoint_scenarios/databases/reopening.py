@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from ..backoff import Backoff
+from pinchpoint_collectors.common.backoff import Backoff
+
 from .contract import DatabaseFailure
 
 

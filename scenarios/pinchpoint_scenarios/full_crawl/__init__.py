@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, cast
 
+from pinchpoint_collectors.common.names import unknown
+
 from ..addresses import place, unreachable, within, without_secrets
 from ..contract import Context, Endpoint, Filled, Intent, Params, Sent, Target
 from ..errors import EndpointUnreachable, ScenarioError
-from ..names import unknown
 from .cycle import Cycles, Root
 from .database import crawl_database
 from .destinations import service

@@ -5,9 +5,10 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping
 
+from pinchpoint_collectors.common.names import unknown
+
 from ..contract import Endpoint
 from ..errors import ScenarioError
-from ..names import unknown
 
 AUTHS: Mapping[str, tuple[str, ...]] = {
     "none": (),

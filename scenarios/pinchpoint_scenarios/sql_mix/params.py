@@ -7,8 +7,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from pinchpoint_collectors.common.names import unknown
+
 from ..duration import Seconds
-from ..names import unknown
 from .operations import OPERATIONS
 from .presets import DEFAULT, PRESETS
 from .shape import Shape

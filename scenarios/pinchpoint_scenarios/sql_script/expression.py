@@ -7,7 +7,8 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from ..names import unknown
+from pinchpoint_collectors.common.names import unknown
+
 from .functions import FUNCTIONS, remainder
 from .scope import EvaluationError, Scope, Value, as_bool, as_float, as_int, checked, is_true, spelt
 

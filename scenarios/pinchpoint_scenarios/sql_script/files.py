@@ -8,7 +8,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..names import unknown
+from pinchpoint_collectors.common.names import unknown
+
 from .copies.leaving import leaves
 from .lexer import ScriptError
 from .params import SqlScriptParams, file_and_weight

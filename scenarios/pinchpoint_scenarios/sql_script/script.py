@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from ..names import unknown
+from pinchpoint_collectors.common.names import unknown
+
 from ..sql_text import copies_with_client, first_word
 from .expression import Expression, ExpressionError, parsed
 from .lexer import Meta, Pieces, Ref, ScriptError, Statement, cut

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, count
 from pathlib import Path
 
-from ..names import unknown
+from pinchpoint_collectors.common.names import unknown
+
 from .functions import normal, zipfian
 from .lexer import ScriptError
 from .params import ValuesParams

@@ -6,9 +6,10 @@ from typing import Annotated
 
 from pydantic import Field, field_validator, model_validator
 
+from pinchpoint_collectors.common.names import unknown
+
 from ..contract import Params
 from ..duration import Seconds
-from ..names import unknown
 from ..sizes import Bytes
 from .registry import SUITES
 from .suite import Suite

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from pinchpoint_collectors.common.names import unknown
+
 from ..errors import ScenarioError
-from ..names import unknown
 from .suite import Suite
 from .suites import bonnie, crystaldiskmark, database, iometer, sequential, stability
 

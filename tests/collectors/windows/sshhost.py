@@ -12,7 +12,7 @@ from typing import Any
 import psutil
 from sshd_hosts import SshdHost, sshd_host
 
-from pinchpoint_collectors.windows.openssh import POWERSHELL
+from pinchpoint_collectors.common.powershell import POWERSHELL
 
 TESTS = Path(__file__).parents[2]
 STANDIN = "collectors.windows.standin"

@@ -12,9 +12,10 @@ import re
 from collectors.windows.standin import CLASSES, PROCESS_TYPES, Machine
 from powershell import named, parse, wrong
 
+from pinchpoint_collectors.common.powershell import line_of
 from pinchpoint_collectors.windows import openssh, winrm
 from pinchpoint_collectors.windows.classes import PREFIX, wanted
-from pinchpoint_collectors.windows.script import SCRIPT, line_of, request, script, unix_ns
+from pinchpoint_collectors.windows.script import SCRIPT, request, script, unix_ns
 from pinchpoint_collectors.windows.sought import PROPERTIES, Sought
 
 COMMANDS = {

@@ -124,7 +124,8 @@ def test_a_run_killed_in_mid_write_is_recovered(tmp_path: Path) -> None:
     script = """
 import sys, time
 from pathlib import Path
-from pinchpoint.store.write import RunWriter, utc
+from pinchpoint.store.write import RunWriter
+from pinchpoint_collectors.common.times import utc
 from pinchpoint_collectors.record import Sample
 store = RunWriter(Path(sys.argv[1]), {"name": "p", "started": utc(), "ended": None,
     "phases": [{"name": "measure", "from": utc(), "to": None}], "warnings": []}, segment_s=0.2)

@@ -15,16 +15,15 @@ from typing import Any
 import pytest
 from collectors.prometheus_servers import certificate
 
+from pinchpoint_collectors.common.powershell import LinkLost
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.exporters.server import Server
-from pinchpoint_collectors.windows import link as windows_link
 from pinchpoint_collectors.windows import winrm as windows_winrm
 from pinchpoint_collectors.windows.options import WinRm
 from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.full_crawl import http
 from pinchpoint_scenarios.full_crawl.destinations import service
 from pinchpoint_scenarios.full_crawl.failures import Failure, Skipped
-from pinchpoint_scenarios.full_crawl.native.link import LinkLost
 from pinchpoint_scenarios.full_crawl.native.winrm import WinRmLink
 from pinchpoint_scenarios.full_crawl.params import FullCrawlParams, SourceParams
 from pinchpoint_scenarios.full_crawl.sources import Item, Repository, repository
@@ -282,7 +281,7 @@ def test_winrm_that_redirects_gets_no_second_request(
             with pytest.raises(LinkLost, match="redirect"):
                 WinRmLink(Endpoint("crawler", f"winrm://127.0.0.1:{port}", options), 5)
             watched = WinRm("127.0.0.1", port, True, auth, "loader", SECRET, str(trusted[1]))
-            with pytest.raises(windows_link.LinkLost, match="redirect"):
+            with pytest.raises(LinkLost, match="redirect"):
                 windows_winrm.WinRmLink(watched, "{}", threading.Event())
     assert near.paths
     assert far.paths == []

@@ -97,7 +97,7 @@ def test_microsofts_driver_comes_before_freetds() -> None:
 
 def test_without_microsofts_driver_freetds_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     """And without that a sentence says what to install."""
-    monkeypatch.setattr(drivers, "_wheel_library", lambda: None)
+    monkeypatch.setattr(drivers, "wheel_library", lambda: None)
     address = parsed("mssql+odbc://h/db")
     found = find(address, ["FreeTDS"])
     assert found == Driver("FreeTDS", FREETDS, "FreeTDS (the system's, for want of Microsoft's)")

@@ -19,7 +19,8 @@ from pinchpoint.run.prove.knobs import Knob, Refused, knob_for
 from pinchpoint.run.prove.pace import AS_IS, CONTROL, ORDER, ORDER_WITH_CONTROL, SLOWER, Pace, pace
 from pinchpoint.run.seconds import LATE_S
 from pinchpoint.store.coarse import step_s
-from pinchpoint.store.write import RunWriter, utc
+from pinchpoint.store.write import RunWriter
+from pinchpoint_collectors.common.times import utc
 
 _VERDICT_S = 120.0
 """A verdict of a day's run takes a tenth of it; the load goes on meanwhile."""

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
+from pinchpoint_collectors.common.names import unknown
+from pinchpoint_collectors.common.odbc import quoted
+
 from ...addresses import place
 from ...contract import Endpoint
 from ...errors import ScenarioError
-from ...names import unknown
 
 MSSQL = "mssql"
 MYSQL = "mysql"
@@ -34,7 +36,6 @@ _IN_THE_URL = {
 }
 """ODBC keywords that have their place in the URL: a password there is hidden from every message."""
 _OURS = ("dsn", "dialect", "driver")
-_SPECIAL = frozenset("[]{}(),;?*=!@")
 
 
 def is_odbc(url: str) -> bool:
@@ -141,10 +142,4 @@ def _host(parts: SplitResult) -> str:
 
 def connection_string(keywords: Mapping[str, str]) -> str:
     """``KEYWORD=value;...``, values quoted where ODBC asks for it (SQLDriverConnect, "Comments")."""
-    return "".join(f"{key}={_quoted(value)};" for key, value in keywords.items())
-
-
-def _quoted(value: str) -> str:
-    if _SPECIAL.isdisjoint(value) and value == value.strip():
-        return value
-    return "{" + value.replace("}", "}}") + "}"
+    return "".join(f"{key}={quoted(value)};" for key, value in keywords.items())

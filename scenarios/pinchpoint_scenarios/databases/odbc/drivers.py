@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
-import platform
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+
+from pinchpoint_collectors.common.odbc import wheel_library
 
 from ...addresses import unreachable
 from ...contract import Endpoint
@@ -46,8 +45,6 @@ _PACKAGES = {
     POSTGRESQL: "install one (Debian and Ubuntu: apt-get install odbc-postgresql)",
 }
 _SHOWN = {MSSQL: "SQL Server", MYSQL: "MariaDB or MySQL", POSTGRESQL: "PostgreSQL"}
-_WHEEL = "mssql_python_odbc"
-_MACHINES = {"aarch64": ("aarch64", "arm64"), "arm64": ("arm64", "aarch64"), "x86_64": ("x86_64",)}
 
 
 class NoDriver(Exception):  # noqa: N818 - an answer: there is none, and what to install
@@ -95,7 +92,7 @@ def find(address: OdbcAddress, registered: Sequence[str]) -> Driver | None:
     if name:
         return Driver(name, family_of(name), f"{name} (the system's)")
     if kind == MSSQL:
-        if library := _wheel_library():
+        if library := wheel_library():
             return Driver(
                 str(library), MICROSOFT, f"Microsoft's {library.name} (the wheel mssql-python-odbc's)"
             )
@@ -133,32 +130,3 @@ def _best(registered: Sequence[str], patterns: Sequence[str]) -> str | None:
 
 def _version(name: str) -> tuple[int, ...]:
     return tuple(map(int, re.findall(r"\d+", name)))
-
-
-def _wheel_library() -> Path | None:
-    """Microsoft's driver as the wheel has it for this system: one folder per distribution and machine."""
-    found = importlib.util.find_spec(_WHEEL)
-    if found is None or found.origin is None:
-        return None
-    libraries = Path(found.origin).parent / "libs"
-    machines = _MACHINES.get(platform.machine(), (platform.machine(),))
-    systems = {"Linux": f"linux/{_distribution()}", "Darwin": "macos"}
-    folder = libraries / systems.get(platform.system(), "windows")
-    for pattern in ("libmsodbcsql*.so*", "libmsodbcsql*.dylib", "msodbcsql*.dll"):
-        for path in sorted(folder.rglob(pattern), reverse=True):
-            if set(machines) & set(path.relative_to(folder).parts):
-                return path
-    return None
-
-
-def _distribution() -> str:
-    """The wheel's name for this Linux; what is not known is likely to be Debian's kin."""
-    try:
-        release = platform.freedesktop_os_release()
-    except OSError:
-        return "debian_ubuntu"
-    kin = f"{release.get('ID', '')} {release.get('ID_LIKE', '')}"
-    for name, folder in (("alpine", "alpine"), ("suse", "suse"), ("rhel", "rhel"), ("fedora", "rhel")):
-        if name in kin:
-            return folder
-    return "debian_ubuntu"

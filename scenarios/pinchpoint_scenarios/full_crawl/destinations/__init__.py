@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from pinchpoint_collectors.common.names import unknown
+
 from ...contract import Endpoint
 from ...errors import ScenarioError
-from ...names import unknown
 from .contract import Destination, Kind, Service
 from .nowhere import Nowhere
 from .opensearch import OpenSearch

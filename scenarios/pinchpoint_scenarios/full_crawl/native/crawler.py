@@ -7,11 +7,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from pinchpoint_collectors.common.backoff import Backoff
+from pinchpoint_collectors.common.powershell import Line, LinkLost
+
 from ...addresses import place, unreachable
-from ...backoff import Backoff
 from ...contract import Endpoint
 from ...errors import ScenarioError
-from .link import FarmRefused, Line, Link, LinkLost, open_link
+from .link import FarmRefused, Link, open_link
 from .params import NativeParams
 from .progress import CrawlState
 

@@ -6,14 +6,15 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from pinchpoint_collectors.common.names import unknown
+from pinchpoint_collectors.common.powershell import LinkLost
+
 from ...addresses import place
 from ...contract import Context, Intent, Sent, Target
 from ...duration import spelt
 from ...errors import EndpointUnreachable, ScenarioError
-from ...names import unknown
 from .crawl_log import items
 from .crawler import Crawler
-from .link import LinkLost
 from .params import NativeParams
 from .progress import CrawlState
 from .session import NativeSession

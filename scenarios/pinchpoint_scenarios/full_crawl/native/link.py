@@ -13,18 +13,14 @@ from importlib.resources import files
 from typing import Any, Protocol
 from urllib.parse import SplitResult, urlsplit
 
+from pinchpoint_collectors.common.names import unknown
+from pinchpoint_collectors.common.powershell import Line
+
 from ...addresses import without_secrets
 from ...contract import Endpoint
 from ...errors import ScenarioError
-from ...names import unknown
-
-Line = Mapping[str, Any]
 
 SCRIPT = "pinchpoint-crawl.ps1"
-
-
-class LinkLost(Exception):  # noqa: N818 - a state of the link: it can be opened again
-    """Nothing comes over the link any more, or it cannot be opened now; the message says why."""
 
 
 class FarmRefused(Exception):  # noqa: N818 - the farm's answer, not an error of ours
@@ -87,17 +83,6 @@ def parts(endpoint: Endpoint) -> SplitResult:
 def request_text(request: Mapping[str, Any]) -> str:
     """A request as the script takes it: one line of ASCII."""
     return json.dumps(request, ensure_ascii=True)
-
-
-def line_of(text: str) -> Line | None:
-    """A line of the script; None for what a profile or a cmdlet has printed beside."""
-    if not text.lstrip().startswith("{"):
-        return None
-    try:
-        line = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return line if isinstance(line, dict) and isinstance(line.get("kind"), str) else None
 
 
 def checked(lines: Iterable[Line]) -> list[Line]:

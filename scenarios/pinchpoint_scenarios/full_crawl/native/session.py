@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from typing import Any
 
-from ...backoff import Backoff
+from pinchpoint_collectors.common.backoff import Backoff
+from pinchpoint_collectors.common.powershell import LinkLost
+from pinchpoint_collectors.common.times import iso
+
 from ...contract import OK, Record
 from ...duration import spelt
 from ...errors import ScenarioError
 from .crawl_log import failures, latency_s
 from .crawler import Crawler
-from .link import LinkLost
 from .params import NativeParams
 from .progress import Change, CrawlState, SourceProgress
 
@@ -87,7 +88,7 @@ class NativeSession:
         states = {state.source: state for state in self._crawler.states()}
         now_ns = time.perf_counter_ns()
         if not self._before:
-            self._before, self._begin_ns, self._begun = states, now_ns, _utc()
+            self._before, self._begin_ns, self._begun = states, now_ns, iso(time.time(), "auto")
             self._joined = not all(state.idle for state in states.values())
             self._foreign(states)
         refused: dict[str, str] = {}
@@ -202,7 +203,7 @@ class NativeSession:
 
     def _write_end(self, logs: Mapping[str, Mapping[str, Any]]) -> None:
         self._over = True
-        ended = _utc()
+        ended = iso(time.time(), "auto")
         rows = [self._row(name, source, logs.get(name, {}), ended) for name, source in self._sources.items()]
         self._event(
             "crawl_ended",
@@ -258,7 +259,3 @@ def label(name: str) -> str:
 
 def _untouched(now: CrawlState, before: CrawlState) -> bool:
     return now.idle and now.started == before.started
-
-
-def _utc() -> str:
-    return datetime.now(UTC).isoformat().replace("+00:00", "Z")

@@ -9,27 +9,21 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-import requests
 from pypsrp.complex_objects import PSInvocationState
-from pypsrp.exceptions import AuthenticationError, WinRMError, WinRMTransportError, WSManFaultError
 from pypsrp.powershell import DEFAULT_CONFIGURATION_NAME, PowerShell, RunspacePool
-from pypsrp.wsman import WSMan
-from requests.exceptions import SSLError
-from requests_credssp.exceptions import AuthenticationException, NTStatusException
-from spnego.exceptions import SpnegoError
+
+from pinchpoint_collectors.common import winrm
+from pinchpoint_collectors.common.powershell import Line, LinkLost, line_of
 
 from ...addresses import place, unreachable
 from ...contract import Endpoint
-from .link import FarmRefused, Line, LinkLost, checked, ends, line_of, parts, request_text, script, told
+from .link import FarmRefused, checked, ends, parts, request_text, script, told
 
-_PORTS = {"winrm": 5986, "winrm+http": 5985}
 _OPERATION_S = 20  # the server answers a question for news after so long, though there is none
 _READ_S = 30
-_MOVED = "it answers with a redirect, which WinRM never does; correct the url in farm.yaml"
-_DENIED = 5  # ERROR_ACCESS_DENIED, as a code of WS-Management's faults
 
 
 class WinRmLink:
@@ -49,23 +43,21 @@ class WinRmLink:
         self._endpoint = endpoint
         self._number = 0
         given, url = endpoint.options, parts(endpoint)
-        connection = WSMan(
+        is_tls = url.scheme == "winrm"
+        self._connection = winrm.connection(
             url.hostname or "",
-            port=url.port or _PORTS[url.scheme],
-            ssl=url.scheme == "winrm",
+            port=url.port or winrm.PORTS[is_tls],
+            ssl=is_tls,
             auth=given.get("auth", "negotiate"),
             username=given.get("user"),
             password=given.get("password"),
-            cert_validation=given.get("ca", True),  # type: ignore[arg-type]  # a path is taken, too
+            cert_validation=given.get("ca", True),
             connection_timeout=max(1, round(min(within_s, _READ_S))),
             operation_timeout=_OPERATION_S,
             read_timeout=_READ_S,
-            no_proxy=True,
         )
-        self._connection = _guarded(connection)
-        self._pool = RunspacePool(
-            connection, configuration_name=given.get("configuration", DEFAULT_CONFIGURATION_NAME)
-        )
+        configuration = given.get("configuration", DEFAULT_CONFIGURATION_NAME)
+        self._pool = RunspacePool(self._connection, configuration_name=configuration)
         until = time.monotonic() + within_s
         try:
             self._safely(self._pool.open)
@@ -90,7 +82,7 @@ class WinRmLink:
         """See ``Link``. WinRM tells the script nothing then: crawls that it looks after go on."""
         try:
             # Where the link is lost, the server closes the shell by itself when it has been idle.
-            with contextlib.suppress(WinRMError, requests.RequestException):
+            with contextlib.suppress(*winrm.CLOSING):
                 self._pool.close()
         finally:
             self._connection.close()
@@ -111,77 +103,36 @@ class WinRmLink:
         self._safely(call.close)
         return said
 
-    def _safely(self, step: Any) -> None:
+    def _safely(self, step: Callable[[], object]) -> None:
         """Do one step of the protocol; what goes wrong with it is a link lost, or will go wrong again."""
         try:
-            step()
-        except (AuthenticationError, AuthenticationException, NTStatusException, SpnegoError) as error:
-            raise self._refused(str(error)) from error
-        except WSManFaultError as error:
-            why = error.reason or str(error)
-            raise (self._refused(why) if error.code == _DENIED else self._lost(why)) from error
-        except SSLError as error:
-            raise unreachable(
+            winrm.step(step)
+        except winrm.WinRmFailure as failure:
+            raise self._told_of(failure) from failure
+
+    def _told_of(self, failure: winrm.WinRmFailure) -> Exception:
+        if failure.what == "lost":
+            return self._lost(failure.why)
+        if failure.what == "moved":
+            return self._lost(f"{failure.why}; correct the url in farm.yaml")
+        if failure.what == "untrusted":
+            return unreachable(
                 self._endpoint,
                 "its certificate is not one that is trusted here",
                 "name the authority's file: ca: PATH in farm.yaml",
-            ) from error
-        except requests.TooManyRedirects as error:
-            raise self._lost(_MOVED) from error
-        except requests.RequestException as error:
-            raise self._lost(_root(error)) from error
-        except ImportError as error:
-            raise unreachable(
+            )
+        if failure.what == "kerberos":
+            return unreachable(
                 self._endpoint,
                 "a login by Kerberos needs a library that is not here",
                 "install the Python package pyspnego[kerberos], or use another auth",
-            ) from error
-        except WinRMError as error:
-            raise self._lost(str(error)) from error
-
-    def _refused(self, why: str) -> Exception:
+            )
         return unreachable(
             self._endpoint,
-            f"the login was refused ({told([why], self._endpoint)})",
+            f"the login was refused ({told([failure.why], self._endpoint)})",
             "correct user, password, auth or configuration in farm.yaml; the user must be a member of Remote "
             "Management Users, or an administrator, on that machine",
         )
 
     def _lost(self, why: str) -> LinkLost:
         return LinkLost(f"{place(self._endpoint)}: {told([why], self._endpoint)}")
-
-
-def _guarded(connection: WSMan) -> WSMan:
-    """The same: it follows no redirect, for a login is for one address, and reads no document type."""
-    transport = connection.transport
-    build, send = transport._build_session, transport.send
-
-    def session() -> requests.Session:
-        made = build()
-        made.max_redirects = 0
-        return made
-
-    def answer(message: bytes, **options: Any) -> bytes:
-        try:
-            return _plain(send(message, **options))
-        except WinRMTransportError as error:
-            _plain((error.response_text or "").encode())
-            raise
-
-    transport._build_session = session  # type: ignore[method-assign]
-    transport.send = answer  # type: ignore[method-assign]
-    return connection
-
-
-def _plain(answer: bytes) -> bytes:
-    """The same; raises ``WinRMError`` where it declares entities, which can make the parser crash."""
-    if b"<!DOCTYPE" in answer.replace(b"\0", b""):  # without the zeros that UTF-16 has between them
-        raise WinRMError("its answer declares a document type, which WinRM has none of")
-    return answer
-
-
-def _root(error: BaseException) -> str:
-    """What lies at the ground of an error: requests wraps the system's own in several of its own."""
-    while (below := error.__cause__ or error.__context__) is not None:
-        error = below
-    return str(error) or type(error).__name__

@@ -5,9 +5,10 @@ from __future__ import annotations
 from importlib import import_module
 from urllib.parse import urlsplit
 
+from pinchpoint_collectors.common.names import unknown
+
 from ...contract import Endpoint
 from ...errors import ScenarioError
-from ...names import unknown
 from ..params import NosqlBurstParams
 from .contract import Connection, Store
 

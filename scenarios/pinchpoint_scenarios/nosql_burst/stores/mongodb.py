@@ -15,8 +15,9 @@ from pymongo.read_concern import ReadConcern
 from pymongo.uri_parser import parse_uri
 from pymongo.write_concern import WriteConcern
 
+from pinchpoint_collectors.common.backoff import Backoff
+
 from ...addresses import place, unreachable, without_secrets
-from ...backoff import Backoff
 from ...contract import OK, Endpoint
 from ...errors import EndpointUnreachable, ScenarioError
 from ..holds import Hold

@@ -15,8 +15,9 @@ from valkey.backoff import NoBackoff
 from valkey.connection import Connection, ConnectionPool
 from valkey.retry import Retry
 
+from pinchpoint_collectors.common.backoff import Backoff
+
 from ...addresses import place, unreachable, without_secrets
-from ...backoff import Backoff
 from ...contract import OK, Endpoint
 from ...errors import EndpointUnreachable, ScenarioError
 from ...fastpath.resp import Command, FastWire, LibraryWire, Wire

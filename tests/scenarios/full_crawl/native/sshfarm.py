@@ -14,9 +14,9 @@ import asyncssh
 from scenarios.full_crawl.native.farm import Farm
 from support import require
 
+from pinchpoint_collectors.common.powershell import POWERSHELL
 from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.full_crawl.native.link import script
-from pinchpoint_scenarios.full_crawl.native.ssh import POWERSHELL
 
 LOADER = (
     "& ([ScriptBlock]::Create([Text.Encoding]::UTF8.GetString("

@@ -17,9 +17,10 @@ from scenarios.full_crawl.native.sshfarm import PASSWORD, SshFarm, ssh_farm
 from scenarios.full_crawl.native.winrmfarm import WinRmFarm, winrm_farm
 from winrmserver import PASSWORD as WINRM_PASSWORD
 
+from pinchpoint_collectors.common.powershell import LinkLost
 from pinchpoint_scenarios.contract import Endpoint
 from pinchpoint_scenarios.errors import EndpointUnreachable, ScenarioError
-from pinchpoint_scenarios.full_crawl.native.link import FarmRefused, LinkLost, open_link
+from pinchpoint_scenarios.full_crawl.native.link import FarmRefused, open_link
 
 pytestmark = pytest.mark.timeout(60)
 

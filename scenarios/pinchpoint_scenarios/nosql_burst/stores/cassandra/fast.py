@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 from cassandra.protocol import ErrorMessage
 
-from ....backoff import Backoff
+from pinchpoint_collectors.common.backoff import Backoff
+
 from ....contract import OK
 from ....fastpath.cql import CqlWire
 from ...records import Fields, Row

@@ -13,7 +13,8 @@ from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile
 from cassandra.policies import DCAwareRoundRobinPolicy, FallthroughRetryPolicy, TokenAwarePolicy
 from cassandra.query import BatchStatement, BatchType, SimpleStatement
 
-from ....backoff import Backoff
+from pinchpoint_collectors.common.backoff import Backoff
+
 from ....contract import OK, Endpoint
 from ....fastpath.cql import Login
 from ...params import NosqlBurstParams

@@ -4,46 +4,41 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import selectors
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import IO
-
-from pinchpoint_collectors.remote.ssh import no_ssh
 
 _CHUNK_BYTES = 1 << 18
 _PIPE_BYTES = 1 << 20
 """What arrives between two readings must find room, or the sender is held up."""
 _END_S = 1.0
 
-_FIRST_WAIT_S = 1.0
-_LONGEST_WAIT_S = 30.0
 
-
-class Link:
+class Process:
     """One running process, its output gathered piece by piece. Not safe for several threads.
 
     Args:
-        command: what is run, as ``ssh.argv`` makes it. It gets no terminal and none of our signals.
+        command: what is run. It gets no terminal and none of our signals.
+        environment: its variables; None: ours.
 
     Raises:
-        CollectorError: there is no such program here.
+        OSError: it cannot be started (``FileNotFoundError``: there is no such program here).
     """
 
-    def __init__(self, command: Sequence[str]) -> None:
-        try:
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                bufsize=0,
-                start_new_session=True,
-            )
-        except FileNotFoundError as error:
-            raise no_ssh() from error
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment,
+            bufsize=0,
+            start_new_session=True,
+        )
         self.received_bytes = 0
         self.errors = ""
         """All it has written to standard error and nobody has taken away yet."""
@@ -87,14 +82,33 @@ class Link:
         self.errors = rest
         return whole.splitlines()
 
-    def write(self, text: str) -> bool:
-        """Say something to it; false where it listens no more."""
+    def write(self, text: str, until_s: float | None = None) -> bool:
+        """Say something to it; false where it listens no more, or not until then (monotonic clock)."""
         assert self._process.stdin is not None  # noqa: S101 - a pipe was asked for
+        data = text.encode()
         try:
-            self._process.stdin.write(text.encode())
+            if until_s is not None:
+                data = self._within(data, self._process.stdin.fileno(), until_s)
+            else:
+                self._process.stdin.write(data)
+                data = b""
         except (BrokenPipeError, ValueError):  # it has ended, or we have closed it: `ended` tells
             return False
-        return True
+        return not data
+
+    @staticmethod
+    def _within(data: bytes, descriptor: int, until_s: float) -> bytes:
+        """Write as much as it takes until then; the rest."""
+        os.set_blocking(descriptor, False)
+        room = select.poll()
+        room.register(descriptor, select.POLLOUT)
+        try:
+            while data and room.poll(max(0.0, until_s - time.monotonic()) * 1000):
+                with contextlib.suppress(BlockingIOError):
+                    data = data[os.write(descriptor, data) :]
+        finally:
+            os.set_blocking(descriptor, True)
+        return data
 
     @property
     def pid(self) -> int:
@@ -149,27 +163,6 @@ class Link:
 
     def _take_error(self, chunk: bytes) -> None:
         self.errors += chunk.decode("utf-8", "replace")
-
-
-class Backoff:
-    """When to try again: at once, then after 1, 2, 4, ... 30 s, from the beginning after a success."""
-
-    def __init__(self) -> None:
-        self._wait_s = 0.0
-        self._at_s = 0.0
-
-    def due(self, now_s: float) -> bool:
-        """Whether it is time for the next attempt (``now_s``: a monotonic clock)."""
-        return now_s >= self._at_s
-
-    def failed(self, now_s: float) -> None:
-        """An attempt failed."""
-        self._wait_s = min(_LONGEST_WAIT_S, self._wait_s * 2) or _FIRST_WAIT_S
-        self._at_s = now_s + self._wait_s
-
-    def worked(self) -> None:
-        """An attempt came to something."""
-        self._wait_s = self._at_s = 0.0
 
 
 def _widen(stream: IO[bytes] | None) -> None:

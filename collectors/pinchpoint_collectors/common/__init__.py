@@ -1,0 +1,1 @@
+"""What collectors and scenarios both need; it imports nothing else of ours."""

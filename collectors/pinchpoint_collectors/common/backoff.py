@@ -1,0 +1,43 @@
+"""Pauses between attempts to reach a server that does not answer."""
+
+from __future__ import annotations
+
+import random
+import time
+
+
+class Backoff:
+    """Doubling pauses, from the shortest one again after a success; the first attempt is due at once.
+
+    Args:
+        first_s: the shortest pause.
+        longest_s: the longest one.
+        jitter: how far a pause is off at random, as a ratio, so that sessions do not come back in step.
+    """
+
+    def __init__(self, first_s: float = 0.05, longest_s: float = 2.0, jitter: float = 0.25) -> None:
+        self._first_s, self._longest_s, self._jitter = first_s, longest_s, jitter
+        self._failures = 0
+        self._not_before_s = 0.0
+
+    @property
+    def due(self) -> bool:
+        """Whether it is time for the next attempt."""
+        return not self._not_before_s or time.monotonic() >= self._not_before_s
+
+    def failed(self) -> None:
+        """Note a failed attempt: the next one has to wait."""
+        pause_s = min(self._longest_s, self._first_s * 2 ** min(self._failures, 16))
+        self._failures += 1
+        off = random.uniform(1 - self._jitter, 1 + self._jitter)  # noqa: S311 - jitter, no secret
+        self._not_before_s = time.monotonic() + pause_s * off
+
+    def succeeded(self) -> None:
+        """Note a successful attempt."""
+        self._failures = 0
+        self._not_before_s = 0.0
+
+    def wait(self) -> None:
+        """Sleep until the next attempt is due."""
+        if not self.due:
+            time.sleep(max(0.0, self._not_before_s - time.monotonic()))

@@ -1,0 +1,109 @@
+"""PowerShell's remoting over WinRM, spoken by pypsrp: a safe connection, and what its failures mean."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any, Literal
+
+import requests
+from pypsrp.exceptions import AuthenticationError, WinRMError, WinRMTransportError, WSManFaultError
+from pypsrp.wsman import WSMan
+from requests.exceptions import SSLError
+from requests_credssp.exceptions import AuthenticationException, NTStatusException
+from spnego.exceptions import SpnegoError
+
+PORTS = {True: 5986, False: 5985}
+"""With TLS and without."""
+CLOSING = (WinRMError, requests.RequestException)
+"""What closing a session raises where the link is lost: the machine ends it by itself."""
+_DENIED = 5
+"""ERROR_ACCESS_DENIED, as a code of WS-Management's faults."""
+
+# What it logs are tracebacks of errors that are told in words.
+logging.getLogger("pypsrp").addHandler(logging.NullHandler())
+
+
+class WinRmFailure(Exception):  # noqa: N818 - a finding: who called says it in the words of its reader
+    """A step of the protocol failed; its cause is the library's error.
+
+    Attributes:
+        what: the login was ``refused``, the certificate is ``untrusted``, ``kerberos`` is not installed here,
+            the machine answered with a redirect (``moved``), or the link was ``lost``.
+        why: what the library or the machine said, on one line.
+    """
+
+    def __init__(self, what: Literal["refused", "untrusted", "kerberos", "moved", "lost"], why: str) -> None:
+        super().__init__(why)
+        self.what = what
+        self.why = why
+
+    @property
+    def may_come_back(self) -> bool:
+        """Whether it was a connection that was lost: the session may still be there."""
+        return isinstance(self.__cause__, requests.ConnectionError | requests.Timeout)
+
+
+def connection(host: str, **settings: Any) -> WSMan:
+    """A connection that follows no redirect, for a login is for one address, and reads no document type.
+
+    ``settings``: as ``WSMan`` takes them. No proxy is used.
+    """
+    made = WSMan(host, no_proxy=True, **settings)
+    transport = made.transport
+    build, send = transport._build_session, transport.send
+
+    def session() -> requests.Session:
+        one = build()
+        one.max_redirects = 0
+        return one
+
+    def answer(message: bytes, **options: Any) -> bytes:
+        try:
+            return _plain(send(message, **options))
+        except WinRMTransportError as error:
+            _plain((error.response_text or "").encode())
+            raise
+
+    transport._build_session = session  # type: ignore[method-assign]
+    transport.send = answer  # type: ignore[method-assign]
+    return made
+
+
+def step(do: Callable[[], object]) -> None:
+    """Do one step of the protocol. Raises ``WinRmFailure``."""
+    try:
+        do()
+    except (AuthenticationError, AuthenticationException, NTStatusException, SpnegoError) as error:
+        raise WinRmFailure("refused", _line(error)) from error
+    except WSManFaultError as error:
+        why = " ".join((error.reason or str(error)).split())
+        raise WinRmFailure("refused" if error.code == _DENIED else "lost", why) from error
+    except SSLError as error:
+        raise WinRmFailure("untrusted", _line(error)) from error
+    except requests.TooManyRedirects as error:
+        raise WinRmFailure("moved", "it answers with a redirect, which WinRM never does") from error
+    except requests.RequestException as error:
+        raise WinRmFailure("lost", _root(error)) from error
+    except ImportError as error:
+        raise WinRmFailure("kerberos", str(error)) from error
+    except WinRMError as error:
+        raise WinRmFailure("lost", _line(error)) from error
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())
+
+
+def _plain(answer: bytes) -> bytes:
+    """The same; raises ``WinRMError`` where it declares entities, which can make the parser crash."""
+    if b"<!DOCTYPE" in answer.replace(b"\0", b""):  # without the zeros that UTF-16 has between them
+        raise WinRMError("its answer declares a document type, which WinRM has none of")
+    return answer
+
+
+def _root(error: BaseException) -> str:
+    """What lies at the ground of an error: requests wraps the system's own in several of its own."""
+    while (below := error.__cause__ or error.__context__) is not None:
+        error = below
+    return str(error) or type(error).__name__
