@@ -38,7 +38,7 @@ class RefusalError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request as it came, by itself or as one part of a batch.
+    """A request as it came.
 
     Attributes:
         method: ``GET`` or ``POST``.
@@ -152,7 +152,7 @@ class Call:
 
 
 async def received(request: Request) -> Asked:
-    """A request by itself."""
+    """A request as it came."""
     scope = request.scope
     target = scope["raw_path"].decode("ascii", "replace").partition("?")[0]
     if scope["query_string"]:

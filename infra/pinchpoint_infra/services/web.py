@@ -15,16 +15,12 @@ what lies between where it says no more than JSON. An option nobody heeds is ref
 ``getlist('/sites/corpus/T')``
 ``.../items``, ``.../items(1)``                             its documents, by page: ``$top $skiptoken $select
                                                             $filter $expand $orderby``
-``POST .../getitems``, ``.../renderlistdata(asstream)``     its documents by a CAML query or view
 ``.../roleassignments``                                     who may do what with a list or an item
 ``.../getfilebyserverrelativeurl('/path')/$value``          a document's bytes; ``...path(decodedurl=@p)`` too
 ``.../getfolderbyserverrelativeurl('/path')/files``         what lies in a folder; ``/folders`` too
-``POST /_api/site/getchanges``, ``web``'s, a list's;        change tokens, and what changed since one
-``.../getlistitemchangessincetoken``
+``POST /_api/site/getchanges``, ``web``'s, a list's         change tokens, and what changed since one
 ``/_api/web/siteusers``, ``sitegroups``, ``ensureuser``     users and groups
 ``/_api/sp.userprofiles.peoplemanager/getpropertiesfor``    their profiles
-``/_api/search/query``, ``POST /_api/search/postquery``     documents and people by name
-``POST /_api/$batch``                                       many of these in one request
 ``/``, ``/robots.txt``, ``/sitemap.xml``                    the same documents, for a web crawler
 ``/throttle``                                               how it refuses, and what it counted; POST sets it
 ==========================================================  =================================================
@@ -45,11 +41,10 @@ from starlette.routing import Route, request_response
 
 from pinchpoint_infra.content.database import SITE
 from pinchpoint_infra.faults.throttle import Throttle
-from pinchpoint_infra.services.odata import Asked, Call, RefusalError, parse, received
+from pinchpoint_infra.services.odata import Call, RefusalError, parse, received
 from pinchpoint_infra.services.odata_answer import Entity, entity, refusal
 from pinchpoint_infra.services.process import configuration, serve
 from pinchpoint_infra.services.throttle import Gate
-from pinchpoint_infra.services.web_batch import Batch
 from pinchpoint_infra.services.web_changes import ChangeLog
 from pinchpoint_infra.services.web_pages import Pages
 from pinchpoint_infra.services.web_store import SITE_ID, WEB_ID, Store
@@ -59,7 +54,6 @@ _TITLE = "Corpus"
 _DIGEST_VALID_S = 1_800
 _HEALTH_WITHIN_S = 1.0
 _DEFAULT_PEOPLE = 500
-_BATCH = "$batch"
 _METHODS = {"GET", "POST"}
 
 
@@ -92,7 +86,6 @@ class Site:
             "site": plain(self._site),
             "site/rootweb": plain(self._web),
             "site/openwebbyid()": plain(self._web),
-            _BATCH: Batch(self._part).answer,
         }
 
     def app(self) -> Starlette:
@@ -107,10 +100,9 @@ class Site:
 
     async def answer(self, request: Request) -> Response:
         """Any request but that for its health and that for its throttle."""
-        return await _refusals_told(self._alone(request))
+        return await _refusals_told(self._admitted(request))
 
-    async def _alone(self, request: Request) -> Response:
-        """A request that came by itself."""
+    async def _admitted(self, request: Request) -> Response:
         self._admit(request)
         if request.method == "GET" and "/_api/" not in request.scope["path"].casefold():
             self._gate.admit()
@@ -118,20 +110,10 @@ class Site:
             if page is None:
                 raise RefusalError(404, f"there is no {request.scope['path']}; the API is below /_api/")
             return page
-        return await self._answer(await received(request), within_batch=False)
-
-    async def _part(self, asked: Asked) -> Response:
-        """One request of a batch: where it is refused, it is the only one."""
-        return await _refusals_told(self._answer(asked, within_batch=True))
-
-    async def _answer(self, asked: Asked, *, within_batch: bool) -> Response:
-        if asked.method not in _METHODS:
-            raise RefusalError(405, f"{asked.method}: the site is read only")
-        call = parse(asked, SITE)
-        if call.steps != _BATCH:  # of a batch, each request is counted by itself
-            self._gate.admit()
-        elif within_batch:
-            raise RefusalError(400, "$batch: a batch cannot hold another one")
+        if request.method not in _METHODS:
+            raise RefusalError(405, f"{request.method}: the site is read only")
+        call = parse(await received(request), SITE)
+        self._gate.admit()
         return await self._answers.get(call.steps, nothing)(call)
 
     def _admit(self, request: Request) -> None:

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Any
-from xml.sax.saxutils import quoteattr
 
 from starlette.responses import Response
 
 from pinchpoint_infra.content.database import list_id
-from pinchpoint_infra.services.caml import parse
 from pinchpoint_infra.services.odata import Call, RefusalError
 from pinchpoint_infra.services.odata_answer import collection
-from pinchpoint_infra.services.web_fields import row_fields
-from pinchpoint_infra.services.web_files import COLUMNS
 from pinchpoint_infra.services.web_store import SITE_ID, WEB_ID, Store
 
 _ADD, _UPDATE, _DELETE = 1, 2, 3  # SP.ChangeType
@@ -35,7 +31,6 @@ _SET_UP = (
 _LARGEST_PAGE = 2_000
 _WANTED = {_ADD: "Add", _UPDATE: "Update", _DELETE: "DeleteObject"}
 _SITE_SCOPE, _LIST_SCOPE = 1, 3
-_ROWSET = "urn:schemas-microsoft-com:rowset"
 
 
 class ChangeLog:
@@ -56,39 +51,6 @@ class ChangeLog:
         """What happened since a token: in one list."""
         _, title, _ = await self._store.list_of(call)
         return await self._changes(call, title)
-
-    async def items_since(self, call: Call) -> Response:
-        """What changed in a list since a token, and how those items are now; without a token, all of them.
-
-        XML, as the SOAP service of old had it: the deleted ones by number, the others as rows.
-        """
-        number, title, documents = await self._store.list_of(call)
-        query = {name.lower(): text for name, text in call.member("query").items()}
-        view = parse(str(query.get("query") or ""), str(query.get("viewfields") or ""), query.get("rowlimit"))
-        newest, since = await self._newest(), str(query.get("changetoken") or "")
-        gone: list[int] = []
-        if since:
-            start = _number(since, newest)
-            gone = [
-                each
-                for (each,) in await self._store.rows(
-                    "SELECT DISTINCT item FROM changes WHERE number > %s AND number <= %s AND list_title = %s"
-                    " AND NOT EXISTS (SELECT FROM documents WHERE id = item) ORDER BY item",
-                    (start, newest, title),
-                )
-            ]
-            changed = "id IN (SELECT item FROM changes WHERE number > %s AND number <= %s)"
-            within: Sequence[Any] = (start, newest)
-        else:
-            changed, within = "true", ()
-        rows = await self._store.rows(
-            f"SELECT {COLUMNS} FROM documents WHERE list_id = %s AND {changed} AND {view.where}"  # noqa: S608 - made of our own words
-            f" ORDER BY {view.order} LIMIT %s",
-            (number, *within, *view.values, view.limit or documents),
-        )
-        shown = [view.shown(row_fields(*row)) for row in rows]
-        text = _list_items(_token(newest, _LIST_SCOPE, list_id(title)), gone, shown)
-        return Response(text, media_type="text/xml")
 
     async def _changes(self, call: Call, title: str | None) -> Response:
         query = call.member("query")
@@ -146,19 +108,3 @@ def _number(token: str, newest: int) -> int:
     if int(number[:18]) > newest:
         raise RefusalError(400, "the change token refers to a time before the start of the change log")
     return int(number[:18])
-
-
-def _list_items(token: str, gone: list[int], rows: list[dict[str, Any]]) -> str:
-    ids = "".join(f'<Id ChangeType="Delete">{number}</Id>' for number in gone)
-    shown = "".join(
-        "<z:row " + " ".join(f"ows_{name}={quoteattr(str(text))}" for name, text in row.items()) + " />"
-        for row in rows
-    )
-    return (
-        "<?xml version='1.0' encoding='utf-8'?>"
-        "<GetListItemChangesSinceTokenResult>"
-        f"<listitems xmlns:rs='{_ROWSET}' xmlns:z='#RowsetSchema'>"
-        f"<Changes LastChangeToken={quoteattr(token)}>{ids}</Changes>"
-        f'<rs:data ItemCount="{len(rows)}">{shown}</rs:data>'
-        "</listitems></GetListItemChangesSinceTokenResult>"
-    )

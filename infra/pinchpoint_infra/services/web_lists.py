@@ -11,12 +11,18 @@ from starlette.responses import Response
 from pinchpoint_infra.content.database import SITE, list_id
 from pinchpoint_infra.services.odata import Call, RefusalError, Tree
 from pinchpoint_infra.services.odata_answer import Entity, collection, entity
-from pinchpoint_infra.services.odata_filter import Fields, condition, order, truth
+from pinchpoint_infra.services.odata_filter import FOLDER, NAME, Fields, condition, order, time, truth
 from pinchpoint_infra.services.web_access import item_access, list_access
-from pinchpoint_infra.services.web_fields import ITEM_FIELDS
 from pinchpoint_infra.services.web_files import COLUMNS, Files, file_entity, folder_entity, item_link, utc
 from pinchpoint_infra.services.web_people import made_up, user_id
-from pinchpoint_infra.services.web_store import DEFAULT_PAGE, LARGEST_PAGE, WEB_ID, Store, item_id
+from pinchpoint_infra.services.web_store import (
+    DEFAULT_PAGE,
+    LARGEST_PAGE,
+    WEB_ID,
+    Store,
+    item_id,
+    item_number,
+)
 
 _NEXT_ID = re.compile(r"(?:.*p_ID=)?(\d{1,9})\Z")
 _BACKWARDS = "pagedprev=true"
@@ -33,6 +39,28 @@ OF_AN_ITEM: Tree = {
 }
 """What can be expanded of an item."""
 
+
+def _numbered(guid: str) -> int:
+    number = item_number(guid)
+    if number is None:
+        raise ValueError(guid)
+    return number
+
+
+_ITEM_FIELDS: Fields = {
+    "id": ("id", int),
+    "guid": ("id", _numbered),
+    "title": (NAME, str),
+    "fileref": ("path", str),
+    "fileleafref": (NAME, str),
+    "filedirref": (FOLDER, str),
+    "file_x0020_size": ("size_bytes", int),
+    "modified": ("modified", time),
+    "created": ("modified", time),
+    "fsobjtype": ("0", int),
+    "filesystemobjecttype": ("0", int),
+}
+"""What items can be chosen by and sorted by."""
 
 _LIST_FIELDS: Fields = {
     "id": ("guid::text", str.lower),
@@ -82,10 +110,10 @@ class Lists:
         call.refuse_options("$top", "$skiptoken", "$filter", "$orderby", "$expand")
         top = call.number("$top", DEFAULT_PAGE, 1, LARGEST_PAGE)
         number, title, _ = await self._store.list_of(call)
-        chosen, values = condition(call.query.get("$filter", ""), ITEM_FIELDS)
+        chosen, values = condition(call.query.get("$filter", ""), _ITEM_FIELDS)
         token, sort = call.query.get("$skiptoken", ""), call.query.get("$orderby", "")
         if sort:  # sorted by anything else, a page begins after so many items, not after an item
-            after, where, sorted_by = _after(token), "%s >= 0", order(sort, ITEM_FIELDS)
+            after, where, sorted_by = _after(token), "%s >= 0", order(sort, _ITEM_FIELDS)
         elif _BACKWARDS in token.lower():
             after, where, sorted_by = _after(token), "id < %s", "id DESC"
         else:

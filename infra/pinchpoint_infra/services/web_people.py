@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -46,7 +45,6 @@ _FIELDS: Fields = {
     "principaltype": (str(_USER), int),
     "issiteadmin": ("(id = 1)", truth),
 }
-_MOST_SUGGESTED = 30
 
 
 class Person(NamedTuple):
@@ -114,28 +112,6 @@ class People:
         properties = {name.lower(): text for name, text in _properties(person).items()}
         return value(call, properties.get(wanted.lower(), ""), "GetUserProfilePropertyFor")
 
-    async def suggest(self, call: Call) -> Response:
-        """What a people picker offers for some letters: JSON in a text, as SharePoint has it."""
-        asked = call.member("queryParams")
-        limit = asked.get("MaximumEntitySuggestions", _MOST_SUGGESTED)
-        if not isinstance(limit, int) or limit < 1:
-            raise RefusalError(400, "MaximumEntitySuggestions: a whole number from 1 is needed")
-        found, _ = await self.found(str(asked.get("QueryString") or ""), min(limit, _MOST_SUGGESTED), 0)
-        return value(
-            call, json.dumps([_suggestion(person) for person in found]), "ClientPeoplePickerSearchUser"
-        )
-
-    async def found(self, words: str, limit: int, skip: int) -> tuple[list[Person], int]:
-        """A page of the people whose name, account, title or department holds every word; how many do."""
-        await self._ready()
-        rows = await self._store.rows(
-            f"SELECT {_COLUMNS}, count(*) OVER () FROM people"  # noqa: S608 - made of our own words
-            " WHERE lower(concat_ws(' ', name, account, mail, title, department)) LIKE ALL (%s::text[])"
-            " ORDER BY id LIMIT %s OFFSET %s",
-            ([f"%{word}%" for word in storable(words).lower().replace("%", "").split()], limit, skip),
-        )
-        return [Person(*row[:-1]) for row in rows], rows[0][-1] if rows else 0
-
     async def _by_account(self, account: str) -> Person:
         name = storable(account).lower().removeprefix(_CLAIMS)
         return await self._found("lower(account) = %s OR lower(mail) = %s", name, account, twice=True)
@@ -199,18 +175,6 @@ def _user(person: Person) -> Entity:
         "UserPrincipalName": person.mail,
     }
     return Entity("SP.User", f"Web/GetUserById({fields['Id']})", fields)
-
-
-def _suggestion(person: Person) -> dict[str, Any]:
-    return {
-        "Key": _CLAIMS + person.account,
-        "DisplayText": person.name,
-        "IsResolved": True,
-        "Description": person.account,
-        "EntityType": "User",
-        "EntityData": {"Title": person.title, "Email": person.mail, "Department": person.department},
-        "MultipleMatches": [],
-    }
 
 
 def _properties(person: Person) -> dict[str, str]:

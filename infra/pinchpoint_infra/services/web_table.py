@@ -13,9 +13,7 @@ from pinchpoint_infra.services.web_changes import ChangeLog
 from pinchpoint_infra.services.web_files import OF_A_FOLDER, Files
 from pinchpoint_infra.services.web_lists import OF_AN_ITEM, PARENTS, Lists
 from pinchpoint_infra.services.web_people import People
-from pinchpoint_infra.services.web_search import Search
 from pinchpoint_infra.services.web_store import Store
-from pinchpoint_infra.services.web_views import Views
 
 Answer = Callable[[Call], Awaitable[Response]]
 Answers = dict[str, Answer]
@@ -31,7 +29,7 @@ def answers(store: Store, log: ChangeLog, people: int) -> Answers:
         log: its change log.
         people: how many users there are.
     """
-    files, users = Files(store), People(store, people)
+    files = Files(store)
     lists = Lists(store, files, people)
     return {
         "web/webs": plain(_none),
@@ -41,25 +39,20 @@ def answers(store: Store, log: ChangeLog, people: int) -> Answers:
         "web/sitegroups/getbyname()": plain(web_access.group),
         "web/getchanges": plain(log.changes),
         "site/getchanges": plain(log.changes),
-        **_of_lists(lists, Views(store, lists), log),
+        **_of_lists(lists, log),
         **_of_files(lists, files),
-        **_of_people(users, Search(store, users)),
+        **_of_people(People(store, people)),
     }
 
 
-def _of_lists(lists: Lists, views: Views, log: ChangeLog) -> Answers:
+def _of_lists(lists: Lists, log: ChangeLog) -> Answers:
     found: Answers = {"web/lists": lists.all}
     for name in _LISTS:
         found |= {
             name: plain(lists.one, PARENTS),
             f"{name}/items": lists.items,
-            f"{name}/getitems": plain(views.items, OF_AN_ITEM),
-            f"{name}/renderlistdata": plain(views.rendered),
-            f"{name}/renderlistdata()": plain(views.rendered),
-            f"{name}/renderlistdataasstream": plain(views.streamed),
             f"{name}/roleassignments": plain(lists.access, _OF_ACCESS),
             f"{name}/getchanges": plain(log.list_changes),
-            f"{name}/getlistitemchangessincetoken": plain(log.items_since),
         }
         for item in (
             f"{name}/items()",
@@ -99,10 +92,8 @@ def _of_files(lists: Lists, files: Files) -> Answers:
     return found | {"web/folders": files.folders}
 
 
-def _of_people(people: People, search: Search) -> Answers:
+def _of_people(people: People) -> Answers:
     manager = "sp.userprofiles.peoplemanager"
-    picker = "sp.ui.applicationpages.clientpeoplepickerwebserviceinterface"
-    service = "microsoft.office.server.search.rest.searchservice"
     ways = ("siteusers/getbyid()", "siteusers/getbyemail()", "siteusers/getbyloginname()", "siteusers()")
     return {
         "web/currentuser": plain(people.me),
@@ -113,11 +104,6 @@ def _of_people(people: People, search: Search) -> Answers:
         f"{manager}/getpropertiesfor()": plain(people.profile),
         f"{manager}/getmyproperties": plain(people.my_profile),
         f"{manager}/getuserprofilepropertyfor()": plain(people.profile_property),
-        f"{picker}.clientpeoplepickersearchuser": plain(people.suggest),
-        "search/query": search.query,
-        "search/postquery": search.query,
-        f"{service}/query()": search.query,
-        f"{service}/postquery": search.query,
     }
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import time
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 import psutil
@@ -146,6 +148,33 @@ def test_refusals(site: Service, target: str, headers: dict[str, str], status: i
     assert answer.status == status
     assert answer.json()["odata.error"]["message"]["value"]
     assert TOKEN not in answer.data.decode()
+
+
+def test_what_comes_too_fast_is_refused(site: Service) -> None:
+    """With Retry-After and the status that was set; both are counted; setting it needs the token."""
+
+    def throttle(to: object) -> dict[str, Any]:
+        answer = site.post("/throttle", json.dumps(to).encode(), **BEARER)
+        assert answer.status == 200, answer.data
+        found: dict[str, Any] = answer.json()
+        return found
+
+    given = {"requests_per_s": 3, "retry_after_s": 7, "status": 503}
+    before = throttle(given)
+    try:
+        answers = [site.get("/_api/web", **BEARER) for _ in range(9)]
+        after = site.get("/throttle", **BEARER).json()
+        assert site.get("/throttle").status == 401
+        assert site.post("/throttle", b'{"rate": 1}', **BEARER).status == 400
+    finally:
+        assert throttle(None)["throttle"] is None
+    refusals = [(each.status, each.headers["retry-after"]) for each in answers if each.status != 200]
+    assert 1 <= len(refusals) <= 6
+    assert set(refusals) == {(503, "7")}
+    assert after["throttle"] == before["throttle"] == given
+    assert after["refused"] - before["refused"] == len(refusals)
+    assert after["admitted"] - before["admitted"] == 9 - len(refusals)
+    assert {site.get("/_api/web", **BEARER).status for _ in range(9)} == {200}
 
 
 def test_process_name_and_interface(site: Service) -> None:

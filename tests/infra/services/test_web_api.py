@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -12,7 +11,6 @@ from infra.services.site import BEARER, MINIMAL, TOKEN, VERBOSE
 from office365.runtime.auth.token_response import TokenResponse
 from office365.sharepoint.changes.query import ChangeQuery
 from office365.sharepoint.client_context import ClientContext
-from office365.sharepoint.listitems.caml.query import CamlQuery
 
 DEPARTMENTS = {"Sales", "Finance", "Research", "Legal", "Operations", "Marketing", "Support", "Production"}
 LISTS = "/_api/web/lists"
@@ -26,19 +24,9 @@ def got(site: Service, target: str, headers: dict[str, str] = BEARER) -> Any:
     return answer.json()
 
 
-def posted(site: Service, target: str, body: object, headers: dict[str, str] = BEARER) -> Any:
-    """The JSON that answers a POST of JSON."""
-    answer = site.post(target, json.dumps(body).encode(), **headers)
-    assert answer.status == 200, answer.data
-    return answer.json()
-
-
-def refused(site: Service, target: str, body: object = None) -> str:
+def refused(site: Service, target: str) -> str:
     """The sentence with which a request is refused as a wrong one."""
-    target = quote(target, safe="/?&=$'(),@:;%")
-    answer = (
-        site.get(target, **BEARER) if body is None else site.post(target, json.dumps(body).encode(), **BEARER)
-    )
+    answer = site.get(quote(target, safe="/?&=$'(),@:;%"), **BEARER)
     assert answer.status == 400, answer.data
     sentence: str = answer.json()["odata.error"]["message"]["value"]
     assert TOKEN not in sentence
@@ -152,7 +140,7 @@ def test_folders_hold_files_and_folders(site: Service) -> None:
 
 
 def test_people_and_groups(site: Service) -> None:
-    """A user by number, address and name; the groups; a property of a profile; what a picker offers."""
+    """A user by number, address and name; the groups; a property of a profile."""
     user = got(site, "/_api/web/siteusers/getbyid(103)")
     for target in (
         f"/_api/web/siteusers/getbyemail('{user['Email']}')",
@@ -176,10 +164,6 @@ def test_people_and_groups(site: Service) -> None:
     properties = {each["Key"]: each["Value"] for each in profile["UserProfileProperties"]}
     found = got(site, f"{manager}/getuserprofilepropertyfor({named})?{account}")
     assert found == {"value": properties["Department"]}
-    picker = "/_api/SP.UI.ApplicationPages.ClientPeoplePickerWebServiceInterface.clientPeoplePickerSearchUser"
-    asked = {"queryParams": {"QueryString": "user0000", "MaximumEntitySuggestions": 5}}
-    offered = json.loads(posted(site, picker, asked)["value"])
-    assert [each["Description"] for each in offered] == [f"corp\\user0000{digit}" for digit in range(1, 6)]
 
 
 def test_who_may_do_what(site: Service) -> None:
@@ -193,68 +177,6 @@ def test_who_may_do_what(site: Service) -> None:
     assert [each["Member"]["PrincipalType"] for each in own["RoleAssignments"]] == [8, 1]
     person = own["RoleAssignments"][1]["Member"]
     assert got(site, f"/_api/web/getuserbyid({person['Id']})") == person
-
-
-def test_search_by_words_and_properties(site: Service) -> None:
-    """Every word is to be found; a property's where it says; rows have the columns asked for."""
-
-    def found(words: str, **more: object) -> tuple[list[dict[str, str]], int]:
-        body = {"request": {"Querytext": words, **more}}
-        results = posted(site, "/_api/search/postquery", body)["PrimaryQueryResult"]["RelevantResults"]
-        rows = [{cell["Key"]: cell["Value"] for cell in row["Cells"]} for row in results["Table"]["Rows"]]
-        assert results["RowCount"] == len(rows)
-        return rows, results["TotalRows"]
-
-    rows, total = found("many txt", RowLimit=10, StartRow=20, SelectProperties=["Title", "path"])
-    assert (len(rows), total) == (5, 25)
-    assert rows[0] == {"Title": "020.txt", "Path": f"{site.url}/sites/corpus/many/020.txt"}
-    assert found("filetype:html")[1] == 1
-    assert found('title:"page." -filetype:gz')[0][0]["Title"] == "page.html"
-    assert found("IsDocument:1")[1] == found("*")[1] == 37
-    people, total = found("Sales", SourceId="b09a7990-05ea-4af9-81ef-edfab16c4e31", RowLimit=500)
-    assert total == len(people) > 10
-    assert {each["Department"] for each in people} == {"Sales"}
-    told = refused(site, "/_api/search/query?querytext='author:me'")
-    assert "author" in told
-    assert "filetype" in told
-    assert "OR" in refused(site, "/_api/search/query?querytext='a OR b'")
-
-
-def test_views_and_caml(site: Service) -> None:
-    """A view's rows as JSON, page by page, and items by a CAML query: where, order, limit, fields."""
-    view = (
-        "<View><ViewFields><FieldRef Name='FileLeafRef'/></ViewFields><Query><Where><Or>"
-        "<BeginsWith><FieldRef Name='FileLeafRef'/><Value Type='Text'>01</Value></BeginsWith>"
-        "<Eq><FieldRef Name='Title'/><Value Type='Text'>003.txt</Value></Eq>"
-        "</Or></Where></Query><RowLimit>4</RowLimit></View>"
-    )
-    names: list[str] = []
-    paging = ""
-    while True:
-        parameters = {"ViewXml": view, "Paging": paging}
-        page = posted(site, f"{MANY}/RenderListDataAsStream", {"parameters": parameters})
-        assert all(set(row) == {"ID", "FileLeafRef"} for row in page["Row"])
-        names += [row["FileLeafRef"] for row in page["Row"]]
-        if "NextHref" not in page:
-            break
-        paging = page["NextHref"].removeprefix("?")
-    assert names == ["003.txt", *(f"01{digit}.txt" for digit in range(10))]
-    text = posted(
-        site, f"{MANY}/renderlistdata(@viewXml)?@viewXml='{quote(view.replace(chr(39), chr(34)))}'", {}
-    )
-    assert len(json.loads(text["value"])["Row"]) == 4
-    query = view.replace("</Where>", "</Where><OrderBy><FieldRef Name='ID' Ascending='FALSE'/></OrderBy>")
-    items = posted(site, f"{MANY}/getitems?$select=FileLeafRef", {"query": {"ViewXml": query}})["value"]
-    assert [each["FileLeafRef"] for each in items] == ["019.txt", "018.txt", "017.txt", "016.txt"]
-    for wrong, word in (
-        ("<View><Query><Where><In/></Where></Query></View>", "<In>"),
-        ("<View><Query><Where><Eq><FieldRef Name='x'/></Eq></Where></Query></View>", "'x'"),
-        ("<View", "no XML"),
-        ("<List/>", "<List>"),
-        ("<View><Query><GroupBy/></Query></View>", "<GroupBy>"),
-        ("<View><RowLimit>-1</RowLimit></View>", "RowLimit"),
-    ):
-        assert word in refused(site, f"{MANY}/getitems", {"query": {"ViewXml": wrong}})
 
 
 @pytest.mark.parametrize(
@@ -283,13 +205,10 @@ def test_an_option_nobody_heeds_is_refused(site: Service, target: str, word: str
 
 
 def test_the_python_librarys_objects(site: Service) -> None:
-    """The same by a client that is not ours, in its own words: lists, items, files, people, search."""
+    """The same by a client that is not ours, in its own words: lists, items, files, people."""
     context = ClientContext(site.url).with_access_token(lambda: TokenResponse(TOKEN, "Bearer"))
     web, many = context.web, context.web.lists.get_by_title("many")
-    where = "<BeginsWith><FieldRef Name='Title'/><Value Type='Text'>00</Value></BeginsWith>"
-    view = f"<View><Query><Where>{where}</Where></Query></View>"
-    chosen = many.get_items(CamlQuery(ViewXml=view), page_size=4)
-    rendered = many.render_list_data(view)
+    chosen = many.items.filter("startswith(Title,'00')").get()
     changes = many.get_changes(ChangeQuery(Item=True))
     folder = web.get_folder_by_server_relative_url("/sites/corpus/case").get()
     files = folder.files.get()
@@ -301,12 +220,8 @@ def test_the_python_librarys_objects(site: Service) -> None:
     first = got(site, f"{MANY}/items?$top=1")["value"][0]["Id"]
     one = many.items.get_by_string_id(str(first)).get()
     department = context.people_manager.get_user_profile_property_for("corp\\user00004", "Department")
-    found = context.search.post_query("many", row_limit=3)
     context.execute_query()
     assert [each.properties["FileLeafRef"] for each in chosen] == [f"00{digit}.txt" for digit in range(10)]
-    assert [row["Title"] for row in json.loads(rendered.value)["Row"]] == [
-        each.properties["Title"] for each in chosen
-    ]
     assert len(changes) == 0
     assert folder.properties["Name"] == "case"
     assert len(files) == 5
@@ -316,4 +231,3 @@ def test_the_python_librarys_objects(site: Service) -> None:
     assert {each.properties["Title"] for each in groups} >= {"Corpus Owners"}
     assert one.properties["Id"] == first
     assert department.value in DEPARTMENTS
-    assert found.value.PrimaryQueryResult.RelevantResults.TotalRows == 25

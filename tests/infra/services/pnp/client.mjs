@@ -2,7 +2,6 @@
 // name -> what came back, or {"error": ...}. Nothing here knows what the right answer is.
 import { spfi, DefaultHeaders, DefaultInit } from "@pnp/sp";
 import { BearerToken, BrowserFetchWithRetry, DefaultParse, InjectHeaders } from "@pnp/queryable";
-import { SearchQueryBuilder } from "@pnp/sp/search/index.js";
 import "@pnp/sp/webs/index.js";
 import "@pnp/sp/sites/index.js";
 import "@pnp/sp/lists/index.js";
@@ -13,7 +12,6 @@ import "@pnp/sp/security/index.js";
 import "@pnp/sp/site-users/index.js";
 import "@pnp/sp/site-groups/index.js";
 import "@pnp/sp/profiles/index.js";
-import "@pnp/sp/batching.js";
 
 const { SITE, TOKEN } = process.env;
 const absolute = (instance) => {
@@ -49,17 +47,10 @@ asked.item = async () => {
     return many.items.getById(first.Id).select("Title", "Author/Title").expand("Author")();
 };
 asked.roles = () => many.roleAssignments.expand("Member", "RoleDefinitionBindings")();
-asked.caml = () => many.getItemsByCAMLQuery({
-    ViewXml: "<View><Query><Where><Eq><FieldRef Name='FileLeafRef'/><Value Type='Text'>003.txt</Value></Eq></Where>" +
-        "</Query><RowLimit>5</RowLimit></View>",
-});
-asked.stream = () => many.renderListDataAsStream({ ViewXml: "<View><RowLimit>3</RowLimit></View>" });
-asked.rendered = () => many.renderListData("<View><RowLimit>2</RowLimit></View>");
 asked.changes = async () => {
     const token = (await sp.site.select("CurrentChangeToken")()).CurrentChangeToken;
     return { token, list: await many.getChanges({ Item: true, Add: true, ChangeTokenStart: token }) };
 };
-asked.since_token = () => many.getListItemChangesSinceToken({ RowLimit: "3" });
 
 const path = "/sites/corpus/case/page.html";
 asked.file = () => sp.web.getFileByServerRelativePath(path).select("Name", "Length")();
@@ -92,32 +83,6 @@ asked.groups = () => sp.web.siteGroups.select("Title")();
 asked.profile = () => sp.profiles.getPropertiesFor("i:0#.w|corp\\user00004");
 asked.my_profile = () => sp.profiles.myProperties.select("AccountName")();
 asked.property = () => sp.profiles.getUserProfilePropertyFor("i:0#.w|corp\\user00004", "Department");
-asked.picker = () => sp.profiles.clientPeoplePickerSearchUser({ MaximumEntitySuggestions: 2, QueryString: "user0000" });
-
-const rows = (results) => ({ total: results.TotalRows, rows: results.PrimarySearchResults });
-asked.search = async () => rows(await sp.search("many"));
-asked.search_built = async () => rows(await sp.search(
-    SearchQueryBuilder("filetype:txt").rowLimit(2).startRow(1).selectProperties("Title", "Path")));
-asked.search_page = async () => {
-    const first = await sp.search(SearchQueryBuilder("many").rowLimit(10));
-    return rows(await first.getPage(3));
-};
-asked.people = async () => rows(await sp.search({
-    Querytext: "Finance", SourceId: "b09a7990-05ea-4af9-81ef-edfab16c4e31", RowLimit: 3,
-}));
-
-asked.batch = async () => {
-    const [batched, execute] = sp.batched();
-    const found = {};
-    const keep = (name) => [(result) => { found[name] = result; }, (error) => { found[name] = { status: error.status }; }];
-    batched.web.select("Title")().then(...keep("web"));
-    batched.web.lists.getByTitle("it's #1 50%").select("Title")().then(...keep("list"));
-    batched.web.lists.getByTitle("none")().then(...keep("none"));
-    batched.web.ensureUser("corp\\user00009").then(...keep("ensured"));
-    batched.web.lists.getByTitle("many").items.top(2).select("Id")().then(...keep("items"));
-    await execute();
-    return found;
-};
 asked.missing = () => sp.web.lists.getByTitle("none")();
 
 const told = {};
