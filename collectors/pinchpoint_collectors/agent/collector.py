@@ -7,36 +7,21 @@ record, or does not keep that long.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from pinchpoint_collectors.agent.codec import Reading
 from pinchpoint_collectors.agent.command import FOLDER
 from pinchpoint_collectors.agent.session import Session
-from pinchpoint_collectors.common.backoff import Backoff
-from pinchpoint_collectors.common.times import utc
 from pinchpoint_collectors.errors import CollectorError, OptionError
-from pinchpoint_collectors.record import Collector, Incident, NotMeasured, Sample, Watch
+from pinchpoint_collectors.record import Collector, NotMeasured, Sample, Watch
 from pinchpoint_collectors.remote import ssh
-from pinchpoint_collectors.remote.clock import WARN_OFFSET_S
+from pinchpoint_collectors.remote.collector import CONNECT_S, GAP_INTERVALS, NS, SILENT_S, RemoteCollector
 from pinchpoint_collectors.remote.machine import each_once
-from pinchpoint_collectors.remote.session import Cost
 from pinchpoint_collectors.remote.ssh import Address
 
-_NS = 1_000_000_000
 _COMMAND = "pinchpoint-collect"
-_CONNECT_S = 20.0
-_PATIENCE_S = 0.8
-"""A reading waits so long for what is about to come: no longer than the run's second."""
-_IDLE_S = 20.0
-"""Where nobody has read for so long (a run that prepares its data), nobody looked: it is not fetched."""
-_SILENT_S = 3.0
-"""Beyond this and two of its intervals, nothing that came is a failure."""
-_GIVE_UP_S = 20.0
-_ASK_S = 10.0
-_FIRST_QUESTIONS = 5
-_GAP_INTERVALS = 2.5
 
 
 class AgentKind:
@@ -76,8 +61,8 @@ class AgentKind:
         return AgentCollector(watches, address, command, folder)
 
 
-class AgentCollector:
-    """Watches one machine, under the names of all hosts that are it.
+class AgentCollector(RemoteCollector[Session]):
+    """Fetches what ``pinchpoint-collect`` records there.
 
     Args:
         watches: what is watched, all on this machine.
@@ -89,93 +74,33 @@ class AgentCollector:
         CollectorError: the host cannot be reached, does not record, or is not what farm.yaml says.
     """
 
+    kind = "agent"
+    speaker = _COMMAND
+
     def __init__(self, watches: Sequence[Watch], address: Address, command: str, folder: str) -> None:
-        self._watches = tuple(watches)
-        self._hosts = tuple(watch.host for watch in watches)
-        self._address, self._command, self._folder = address, command, folder
-        self._backoff = Backoff(1.0, 30.0, jitter=0.0)
-        self._session: Session | None = None
-        self._begun = False
-        self._why = ""
-        self._since_ns: int | None = None
-        self._incidents: list[Incident] = []
-        self._told_offset_s = 0.0
-        self._read_s = self._came_s = time.monotonic()
-        self._opened_s = self._ask_at_s = 0.0
-        self._questions = 0
-        self._cost = Cost()
+        super().__init__(watches, address)
+        self._command, self._folder = command, folder
         self._tail_s = 0.0
         try:
-            session = self._open(_CONNECT_S)
-            self._inventory = self._facts(session)
+            self._inventory = self._facts(self._open(CONNECT_S))
         except CollectorError:
             self.close()
             raise
 
-    def read(self) -> Sequence[Sample]:
-        """What came since the reading before; see ``record.Collector``. Waits at most about a second."""
-        now_s = time.monotonic()
-        idle, self._read_s = now_s - self._read_s > _IDLE_S, now_s
-        if idle:
-            self.close()
-            self._since_ns = None
-        session = self._open(_CONNECT_S if idle else _PATIENCE_S)
-        until_s = time.monotonic() + _PATIENCE_S
-        self._ask(session)
-        session.wait(until_s, lambda: bool(session.readings) and session.clock.known)
-        return [*self._taken(session), *self._own(session)]
+    def _connect(self) -> Session:
+        return Session(self._address, self._command, self._folder, self._last_ns)
 
-    def incidents(self) -> Sequence[Incident]:
-        """See ``record.Telling``."""
-        told, self._incidents = self._incidents, []
-        return told
+    def _begin(self, session: Session) -> None:  # noqa: ARG002 - it has told all with its first words
+        self._tail_s = 0.0
 
-    def inventory(self) -> Mapping[str, Mapping[str, Any]]:
-        """Facts about each host when it was connected. See collectors/README.md, "Inventory"."""
-        return self._inventory
+    @property
+    def _slow_s(self) -> float:
+        return 2 * self._interval_s(self._session) if self._session is not None else 0.0
 
-    def close(self) -> None:
-        """End the link; what records there goes on. Safe to call twice."""
-        if self._session is not None:
-            self._session.close()
-            self._session = None
-
-    def _open(self, patience_s: float) -> Session:
-        """The session there is, else a new one. Raises ``CollectorError`` while there is none."""
-        now_s = time.monotonic()
-        if self._session is None:
-            if not self._backoff.due:
-                raise CollectorError(self._why)
-            self._session = Session(self._address, self._command, self._folder, self._since_ns)
-            self._opened_s, self._begun = now_s, False
-            self._ask_at_s, self._questions, self._cost, self._tail_s = 0.0, 0, Cost(), 0.0
-        session = self._session
-        if self._begun:
-            return session
-        session.wait(now_s + patience_s, lambda: session.hello is not None)
-        if session.hello is None:
-            if session.ended:
-                self._lose(session.why_ended())
-            if time.monotonic() - self._opened_s >= _CONNECT_S:
-                self._lose(f"{self._address}: pinchpoint-collect said nothing within {_CONNECT_S:.0f} s")
-            raise CollectorError(f"{self._why or self._address}; connecting again")
-        self._begun, self._came_s = True, time.monotonic()
-        self._backoff.succeeded()
-        return session
-
-    def _lose(self, why: str) -> None:
-        self.close()
-        self._backoff.failed()
-        self._why = why
-        raise CollectorError(why)
-
-    def _ask(self, session: Session) -> None:
-        """Ask for the time where that is due: some times at the begin, then now and then."""
-        now_s = time.monotonic()
-        if session.answered and now_s >= self._ask_at_s:
-            session.ask_time()
-            self._questions += 1
-            self._ask_at_s = now_s if self._questions < _FIRST_QUESTIONS else now_s + _ASK_S
+    @property
+    def _remedy(self) -> str:
+        where = "look with `systemctl status pinchpoint-collect`"
+        return f"the link is slow or cut, or nothing records there: {where}"
 
     def _facts(self, session: Session) -> dict[str, dict[str, Any]]:
         """The inventory of each host, from what is asked there and from a first reading."""
@@ -183,13 +108,12 @@ class AgentCollector:
             session.ask_inventory(watch)
         session.ask_time()
         session.wait(
-            time.monotonic() + _CONNECT_S,
+            time.monotonic() + CONNECT_S,
             lambda: len(session.inventories) == len(self._hosts) and session.answered,
         )
         if session.ended:
             raise CollectorError(session.why_ended())
-        interval_s = self._interval_s(session)
-        session.wait(time.monotonic() + _SILENT_S + 2 * interval_s, lambda: bool(session.readings))
+        session.wait(time.monotonic() + SILENT_S + self._slow_s, lambda: bool(session.readings))
         if not session.readings:
             raise CollectorError(self._silent("no reading came"))
         seen = {each.instance for each in session.readings[0].samples if each.metric == "disk.reads_per_s"}
@@ -198,24 +122,12 @@ class AgentCollector:
             said = session.inventories.get(watch.host, {"error": "it did not answer what it is"})
             if "error" in said:
                 raise CollectorError(f"{self._address}: {said['error']}")
-            facts = {**said["facts"], "clock": session.clock.facts()}
+            facts = {**said["facts"], "clock": session.wall.facts()}
             facts["not_measured"] = [*facts["not_measured"], *_unseen(facts, seen)]
             found[watch.host] = facts
         return found
 
     def _taken(self, session: Session) -> list[Sample]:
-        """The samples of the readings that have come. Raises ``CollectorError`` where none did for long."""
-        now_s = time.monotonic()
-        if not session.readings or not session.clock.known:
-            silent_s = now_s - self._came_s
-            if session.ended:
-                self._lose(session.why_ended())
-            if silent_s > _GIVE_UP_S + 2 * self._interval_s(session):
-                self._lose(self._silent(f"nothing came for {silent_s:.0f} s"))
-            if silent_s > _SILENT_S + 2 * self._interval_s(session):
-                raise CollectorError(self._silent(f"nothing came for {silent_s:.0f} s"))
-            return []
-        self._came_s = now_s
         found: list[Sample] = []
         while session.readings:
             reading = session.readings.popleft()
@@ -234,14 +146,14 @@ class AgentCollector:
                     if sample.metric != "collector.cpu_s":
                         continue  # how long a reading took there says nothing of ours
                     instance = "agent/host"
-                time_ns = session.clock.to_ours(sample.time_ns)
+                time_ns = session.wall.to_ours(sample.time_ns)
                 yield sample._replace(time_ns=time_ns, host=watch.host, instance=instance)
 
     def _note_gap(self, session: Session, reading: Reading) -> None:
         """Tell the gap there is before a reading: what came late is none."""
-        before_ns, self._since_ns = self._since_ns, reading.at_ns
+        before_ns, self._last_ns = self._last_ns, reading.at_ns
         interval_s = self._interval_s(session)
-        if before_ns is None or reading.at_ns - before_ns <= _GAP_INTERVALS * interval_s * _NS:
+        if before_ns is None or reading.at_ns - before_ns <= GAP_INTERVALS * interval_s * NS:
             return
         hello = session.hello or {}
         if reading.at_ns == hello.get("oldest_ns") and hello.get("dropped"):
@@ -251,40 +163,15 @@ class AgentCollector:
             )
         else:
             why = f"{self._address}: it did not record meanwhile: it was stopped, or too busy"
-        span = {
-            "from": utc(session.clock.to_ours(before_ns)),
-            "to": utc(session.clock.to_ours(reading.at_ns)),
-        }
-        missed = max(0, round((reading.at_ns - before_ns) / _NS / interval_s) - 1)
-        self._incidents.append(
-            Incident("gap", {**span, "missed": missed, "interval_s": interval_s, "why": why})
-        )
+        from_ns, to_ns = session.wall.to_ours(before_ns), session.wall.to_ours(reading.at_ns)
+        self._tell_gap(from_ns, to_ns, interval_s, why)
 
-    def _own(self, session: Session) -> Iterator[Sample]:
-        """What fetching costs, and how far the host's clock is off."""
-        time_ns = time.time_ns()
-        interval_s, cpu_s, received = self._cost.since(session)
+    def _spent_there(self, session: Session) -> Iterable[tuple[str, float]]:
         tail_s, self._tail_s = session.tail_cpu_s - self._tail_s, session.tail_cpu_s
-        for host in self._hosts:
-            yield Sample(time_ns, interval_s, host, "collector.cpu_s", "agent/client", cpu_s)
-            yield Sample(time_ns, interval_s, host, "collector.cpu_s", "agent/tail", tail_s)
-            yield Sample(time_ns, interval_s, host, "collector.received_bytes", "agent", received)
-        yield from session.clock.samples(time_ns, interval_s, self._hosts, "agent")
-        if not session.clock.known:
-            return
-        offset_s = session.clock.offset_ns / _NS
-        if abs(offset_s) > WARN_OFFSET_S and abs(offset_s - self._told_offset_s) > WARN_OFFSET_S:
-            self._told_offset_s = offset_s
-            self._incidents.append(Incident("clock_offset", session.clock.facts()))
+        return [("agent/tail", tail_s)]
 
     def _interval_s(self, session: Session) -> float:
         return float((session.hello or {}).get("interval_s", 1.0))
-
-    def _silent(self, what: str) -> str:
-        return (
-            f"{self._address}: {what}; the link is slow or cut, or nothing records there: look with "
-            "`systemctl status pinchpoint-collect`"
-        )
 
 
 def _unseen(facts: Mapping[str, Any], seen: set[str]) -> Iterator[dict[str, Any]]:

@@ -37,7 +37,7 @@ class Session(SshSession):
         self.readings: deque[Reading] = deque()
         self.inventories: dict[str, dict[str, Any]] = {}
         """By host: ``facts``, or ``error``."""
-        self.clock = HostClock()
+        self._clock = HostClock()
         self.tail_cpu_s = 0.0
         """CPU seconds of the tail there, when it last told its time."""
         self._decoder = Decoder()
@@ -52,16 +52,31 @@ class Session(SshSession):
         ]
         super().__init__(address, shlex.join(words))
 
+    @property
+    def greeted(self) -> bool:
+        """See ``SshSession``."""
+        return self.hello is not None
+
+    @property
+    def has_reading(self) -> bool:
+        """See ``SshSession``."""
+        return bool(self.readings) and self.wall.known
+
     def ask_time(self) -> None:
-        """Ask for the host's time; the answer goes to its clock."""
+        """See ``SshSession``."""
         self._ask({"time": self._next_question()})
+
+    @property
+    def wall(self) -> HostClock:
+        """See ``SshSession``."""
+        return self._clock
 
     def ask_inventory(self, watch: Watch) -> None:
         """Ask what the host is, and where the disk roles of a watch lie there."""
         self._ask({"watch": {"host": watch.host, "tier": watch.tier, "disks": dict(watch.disks)}})
 
-    def why_ended(self) -> str:
-        """Why the link ended, with the remedy."""
+    def why_ended(self, silent_s: float = 0.0) -> str:  # noqa: ARG002 - ssh tells it by itself
+        """See ``SshSession``."""
         status = self._link.status()
         said = "\n".join([*self._said, self._link.errors])
         words = [line for line in said.splitlines() if line.startswith("pinchpoint-collect: ")]
@@ -102,7 +117,7 @@ class Session(SshSession):
         if "hello" in said:
             self.hello = self._understood(said["hello"])
         elif "time" in said:
-            self.clock.observe(self._asked_ns.pop(said["time"]), said["ns"], now_ns)
+            self._clock.observe(self._asked_ns.pop(said["time"]), said["ns"], now_ns)
             self.tail_cpu_s = said["cpu_s"]
         else:
             self.inventories[said["inventory"]] = said

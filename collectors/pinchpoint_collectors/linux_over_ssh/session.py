@@ -43,8 +43,18 @@ class Session(SshSession):
         super().__init__(address, RECEIVE)
         self._link.write(script)
 
+    @property
+    def greeted(self) -> bool:
+        """See ``SshSession``."""
+        return self.hello is not None
+
+    @property
+    def has_reading(self) -> bool:
+        """See ``SshSession``."""
+        return bool(self.frames) and self.stamps.known
+
     def ask_time(self) -> None:
-        """Ask for the host's time; the answer goes to its clock. It also keeps the other end alive."""
+        """See ``SshSession``."""
         self._link.write(f"t {self._next_question()}\n")
 
     def ask_files(self, patterns: Sequence[str]) -> int:
@@ -62,7 +72,7 @@ class Session(SshSession):
         return self.stamps if self.hello is not None and self.hello.nanoseconds else self._seconds
 
     def why_ended(self, silent_s: float = 0.0) -> str:
-        """Why the link ended, with the remedy; ``silent_s``: for how long nothing had come."""
+        """See ``SshSession``."""
         # Some login shells that are none say so on standard output.
         rest = self._link.rest if self.hello is None else ""
         said = "\n".join([rest, *self._said, self._link.errors])

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import psutil
 
 from pinchpoint_collectors.remote import ssh
+from pinchpoint_collectors.remote.clock import HostClock
 from pinchpoint_collectors.remote.ssh import Address
 
 _SAID_LINES = 20
@@ -75,6 +76,29 @@ class SshSession(ABC):
         self._number += 1
         self._asked_ns[self._number] = time.time_ns()
         return self._number
+
+    @property
+    @abstractmethod
+    def greeted(self) -> bool:
+        """Whether the other end has said what it is."""
+
+    @property
+    @abstractmethod
+    def has_reading(self) -> bool:
+        """Whether a reading has come whose time is known by our clock."""
+
+    @property
+    @abstractmethod
+    def wall(self) -> HostClock:
+        """The host's clock of the day."""
+
+    @abstractmethod
+    def ask_time(self) -> None:
+        """Ask for the host's time; the answer goes to its clock. It also keeps the other end alive."""
+
+    @abstractmethod
+    def why_ended(self, silent_s: float = 0.0) -> str:
+        """Why the link ended, with the remedy; ``silent_s``: for how long nothing had come."""
 
     @abstractmethod
     def _take(self, timeout_s: float) -> None:

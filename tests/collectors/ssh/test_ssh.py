@@ -198,7 +198,7 @@ def test_nothing_is_left_when_we_are_killed(host: SshdHost) -> None:
     collector: Any = SshKind().connect([watch(host)])
     collector.read()
     assert host.ours()
-    process = collector._connection._session._link._process
+    process = collector._session._link._process
     process.kill()
     process.wait()
     assert gone(host)

@@ -1,0 +1,212 @@
+"""Watches one machine over ssh: opens the link, opens it again when it is lost, and tells what was missed."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Generic, NoReturn, TypeVar
+
+from pinchpoint_collectors.common.backoff import Backoff
+from pinchpoint_collectors.common.times import utc
+from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.record import Incident, Sample, Watch
+from pinchpoint_collectors.remote.clock import WARN_OFFSET_S
+from pinchpoint_collectors.remote.session import Cost, SshSession
+from pinchpoint_collectors.remote.ssh import Address
+
+NS = 1_000_000_000
+CONNECT_S = 20.0
+"""From nothing to a host's first words, jump hosts included."""
+GAP_INTERVALS = 2.5
+SILENT_S = 2.5
+"""Beyond this, nothing that came is a failure; before, the next reading will have it."""
+_GIVE_UP_S = 20.0
+"""ssh notices a dead link by itself before; this is for a program that stands still behind a live one."""
+_PATIENCE_S = 0.8
+"""A reading waits so long for what is about to come: no longer than the run's second."""
+_IDLE_S = 20.0
+"""Where nobody has read for so long (a run that prepares its data), there was no gap: nobody looked."""
+_ASK_S = 10.0
+"""How often a host is asked for its time; that also tells it that we are still there."""
+_FIRST_QUESTIONS = 5
+
+S = TypeVar("S", bound=SshSession)
+
+
+class RemoteCollector(ABC, Generic[S]):
+    """One machine, under the names of all hosts that are it; at most one session with it at a time.
+
+    See ``record.Collector`` and ``record.Telling``. A subclass says how a session begins and what it brings.
+
+    Args:
+        watches: what is watched, all on this machine.
+        address: where it is.
+    """
+
+    kind: str
+    speaker: str
+    """Who answers there, for messages."""
+
+    def __init__(self, watches: Sequence[Watch], address: Address) -> None:
+        self._watches = tuple(watches)
+        self._hosts = tuple(watch.host for watch in watches)
+        self._address = address
+        self._backoff = Backoff(1.0, 30.0, jitter=0.0)
+        self._session: S | None = None
+        self._greeted = False
+        self._why = ""
+        """Why the last session ended, or could not be opened."""
+        self._last_ns: int | None = None
+        """The last reading's time; None where there was none, or nobody looked since."""
+        self._incidents: list[Incident] = []
+        self._told_offset_s = 0.0
+        self._cost = Cost()
+        self._read_s = self._came_s = time.monotonic()
+        self._opened_s = self._ask_at_s = 0.0
+        self._questions = 0
+        self._inventory: Mapping[str, Mapping[str, Any]] = {}
+
+    def read(self) -> Sequence[Sample]:
+        """What came since the reading before; see ``record.Collector``. Waits at most about a second."""
+        now_s = time.monotonic()
+        idle, self._read_s = now_s - self._read_s > _IDLE_S, now_s
+        if idle:
+            self.close()
+            self._last_ns = None
+        session = self._open(CONNECT_S if idle else _PATIENCE_S)
+        self._ask(session)
+        until_s = time.monotonic() + _PATIENCE_S
+        session.wait(until_s, lambda: session.has_reading)
+        samples: list[Sample] = []
+        if session.has_reading:
+            self._came_s = time.monotonic()
+            self._backoff.succeeded()
+            samples = self._taken(session)
+        else:
+            self._nothing_came(session)
+        return [*samples, *self._answers(session, until_s), *self._own(session)]
+
+    def incidents(self) -> Sequence[Incident]:
+        """See ``record.Telling``."""
+        told, self._incidents = self._incidents, []
+        return told
+
+    def inventory(self) -> Mapping[str, Mapping[str, Any]]:
+        """Facts about each host when it was connected. See collectors/README.md, "Inventory"."""
+        return self._inventory
+
+    def close(self) -> None:
+        """End the link, and what runs there for it. Safe to call twice; ``read`` opens it again."""
+        if self._session is not None:
+            self._session.close()
+            self._session = None
+
+    @abstractmethod
+    def _connect(self) -> S:
+        """A new session, on its way. Raises ``CollectorError`` where this machine has no ssh."""
+
+    @abstractmethod
+    def _begin(self, session: S) -> None:
+        """The session has greeted us. Raises ``CollectorError`` where it is not what farm.yaml says."""
+
+    @abstractmethod
+    def _taken(self, session: S) -> list[Sample]:
+        """The samples of the readings that have come."""
+
+    def _answers(self, session: S, until_s: float) -> Iterable[Sample]:  # noqa: ARG002 - not every kind asks
+        """What is asked for beside the readings; waits no longer than then (monotonic clock)."""
+        return ()
+
+    def _spent_there(self, session: S) -> Iterable[tuple[str, float]]:  # noqa: ARG002 - not every kind tells it
+        """(instance, CPU seconds) of what serves us there, since it was asked before."""
+        return ()
+
+    @property
+    def _slow_s(self) -> float:
+        """How much longer than usual a reading may take, as its host is read seldom."""
+        return 0.0
+
+    @property
+    def _remedy(self) -> str:
+        """Why nothing may come, and what to do."""
+        return "the link is slow or cut, or the host stands still"
+
+    def _open(self, patience_s: float) -> S:
+        """The session there is, else a new one. Raises ``CollectorError`` while there is none."""
+        now_s = time.monotonic()
+        if self._session is None:
+            if not self._backoff.due:
+                raise CollectorError(self._why)
+            self._session = self._connect()
+            self._opened_s, self._greeted, self._cost = now_s, False, Cost()
+            self._ask_at_s, self._questions = 0.0, 0
+        session = self._session
+        if self._greeted:
+            return session
+        try:
+            session.wait(now_s + patience_s, lambda: session.greeted)
+            if session.greeted:
+                self._begin(session)
+        except CollectorError as error:
+            self._lose(str(error))
+        if not session.greeted:
+            if session.ended:
+                self._lose(session.why_ended())
+            if time.monotonic() - self._opened_s >= CONNECT_S:
+                self._lose(f"{self._address}: {self.speaker} said nothing within {CONNECT_S:.0f} s")
+            raise CollectorError(f"{self._why or self._address}; connecting again")
+        self._greeted, self._came_s = True, time.monotonic()
+        return session
+
+    def _lose(self, why: str) -> NoReturn:
+        self.close()
+        self._backoff.failed()
+        self._why = why
+        raise CollectorError(why)
+
+    def _ask(self, session: S) -> None:
+        """Ask for the time where that is due: some times at the begin, then now and then."""
+        now_s = time.monotonic()
+        if session.answered and now_s >= self._ask_at_s:
+            session.ask_time()
+            self._questions += 1
+            self._ask_at_s = now_s if self._questions < _FIRST_QUESTIONS else now_s + _ASK_S
+
+    def _nothing_came(self, session: S) -> None:
+        """Raises ``CollectorError`` where that is more than a reading that is late."""
+        silent_s = time.monotonic() - self._came_s
+        if session.ended:
+            self._lose(session.why_ended(silent_s))
+        said = self._silent(f"nothing came for {silent_s:.0f} s")
+        if silent_s > _GIVE_UP_S + self._slow_s:
+            self._lose(said)
+        if silent_s > SILENT_S + self._slow_s:
+            raise CollectorError(said)
+
+    def _silent(self, what: str) -> str:
+        return f"{self._address}: {what}; {self._remedy}"
+
+    def _tell_gap(self, from_ns: int, to_ns: int, interval_s: float, why: str) -> None:
+        missed = max(0, round((to_ns - from_ns) / NS / interval_s) - 1)
+        span = {"from": utc(from_ns), "to": utc(to_ns)}
+        self._incidents.append(
+            Incident("gap", {**span, "missed": missed, "interval_s": interval_s, "why": why})
+        )
+
+    def _own(self, session: S) -> Iterator[Sample]:
+        """What watching costs beside this thread, and how far the host's clock is off."""
+        time_ns, kind, wall = time.time_ns(), self.kind, session.wall
+        interval_s, cpu_s, received_bytes = self._cost.since(session)
+        spent = ((f"{kind}/client", cpu_s), *self._spent_there(session))
+        for host in self._hosts:
+            for instance, used_s in spent:
+                yield Sample(time_ns, interval_s, host, "collector.cpu_s", instance, used_s)
+            yield Sample(time_ns, interval_s, host, "collector.received_bytes", kind, received_bytes)
+        yield from wall.samples(time_ns, interval_s, self._hosts, kind)
+        if not wall.known:
+            return
+        offset_s = wall.offset_ns / NS
+        if abs(offset_s) > WARN_OFFSET_S and abs(offset_s - self._told_offset_s) > WARN_OFFSET_S:
+            self._told_offset_s = offset_s
+            self._incidents.append(Incident("clock_offset", wall.facts()))
