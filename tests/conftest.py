@@ -19,8 +19,8 @@ import pytest
 from javaservers import cassandra, mongo
 from serverprocess import ServerProcess
 
+from pinchpoint_collectors.linux import mountinfo
 from pinchpoint_collectors.linux.disks import Disks
-from pinchpoint_collectors.proc import mountinfo
 
 _MARK = "PINCHPOINT_TEST_SESSION"
 _SESSION = uuid.uuid4().hex

@@ -16,6 +16,7 @@ from pinchpoint_collectors.linux_over_ssh.frame import Frame
 from pinchpoint_collectors.linux_over_ssh.host import FILES, Host
 from pinchpoint_collectors.linux_over_ssh.script import script
 from pinchpoint_collectors.linux_over_ssh.session import Session
+from pinchpoint_collectors.linux_over_ssh.tiers import parse_all
 from pinchpoint_collectors.record import Collector, Incident, Processes, Sample, Watch
 from pinchpoint_collectors.remote import ssh
 from pinchpoint_collectors.remote.collector import CONNECT_S, GAP_INTERVALS, NS, RemoteCollector
@@ -103,7 +104,7 @@ class SshCollector(RemoteCollector[Session]):
             session = self._open(CONNECT_S)
             self._ask(session)
             frame, tiers = self._first_frame(session), self._host.tiers
-            tiers.find(frame.processes or "")
+            tiers.find(parse_all(frame.processes or ""))
             tiers.prepare(session, time.monotonic() + CONNECT_S)
             self._inventory = {
                 watch.host: {**self._host.facts(watch), "clock": session.wall.facts()}

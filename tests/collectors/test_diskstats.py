@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pinchpoint_collectors.errors import CollectorError
-from pinchpoint_collectors.proc import diskstats
-from pinchpoint_collectors.proc.diskstats import METRICS, DiskCounters
-from pinchpoint_collectors.proc.value import Value
+from pinchpoint_collectors.linux import diskstats
+from pinchpoint_collectors.linux.diskstats import METRICS, DiskCounters
+from pinchpoint_collectors.value import Value
 
 KERNEL_3_10 = """\
    8       0 sda 114273 35622 6303114 92718 96105 207122 9921448 512803 0 149332 605310

@@ -15,10 +15,10 @@ import pytest
 from pinchpoint_collectors import local
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.linux.data_io import DataIo, verify_data_io
+from pinchpoint_collectors.linux.diskstats import SECTOR_BYTES
 from pinchpoint_collectors.linux.files import Here
 from pinchpoint_collectors.linux.processes import ProcessTable
 from pinchpoint_collectors.local import LocalKind
-from pinchpoint_collectors.proc.diskstats import SECTOR_BYTES
 from pinchpoint_collectors.record import Collector, Processes, Sample, Watch
 from pinchpoint_collectors.tier_option import tier_processes
 

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from pinchpoint_collectors.linux.memory_caps import MemoryCaps, TierMemory
+from pinchpoint_collectors.linux import cgroups
+from pinchpoint_collectors.linux.cgroups import Memory, MemoryCaps, TierMemory
+from pinchpoint_collectors.linux.mountinfo import Mount
 from pinchpoint_collectors.local import LocalKind
-from pinchpoint_collectors.proc import memory
-from pinchpoint_collectors.proc.mountinfo import Mount
-from pinchpoint_collectors.proc.value import Value
 from pinchpoint_collectors.record import Collector, Processes, Watch
+from pinchpoint_collectors.value import Value
 
 MIB = 2**20
 
@@ -60,8 +60,8 @@ EVENTS_V2 = "low 0\nhigh 2\nmax 7\noom 0\noom_kill 0\noom_group_kill 0\n"
 
 def test_version_1_is_read_with_the_groups_below() -> None:
     """The `total_` figures count; the group's own, without its children, do not."""
-    found = memory.parse_v1(2**31, "2000000000\n", STAT_V1, "17\n", None)
-    assert found == memory.Memory(2**31, 2_000_000_000, 646160384, 40404, 6606686, None, 17)
+    found = cgroups.memory_v1(2**31, "2000000000\n", STAT_V1, "17\n", None)
+    assert found == Memory(2**31, 2_000_000_000, 646160384, 40404, 6606686, None, 17)
     assert found.available_bytes == 2**31 - (2_000_000_000 - 646160384)
 
 
@@ -73,21 +73,21 @@ def test_hits_of_a_limit_nobody_counts_are_not_measured(
     memsw: tuple[str, str] | None, hits: int | None
 ) -> None:
     """With memory and swap capped alike the second limit is met, which some kernels do not count: no 0."""
-    assert memory.parse_v1(2**31, "0", STAT_V1, "17", memsw).limit_hits == hits
+    assert cgroups.memory_v1(2**31, "0", STAT_V1, "17", memsw).limit_hits == hits
 
 
 def test_version_2_is_read_with_its_events() -> None:
     """Both limits' events are hits; reclaim is known here."""
-    found = memory.parse_v2(80 * MIB, "70000000\n", STAT_V2, EVENTS_V2)
-    assert found == memory.Memory(80 * MIB, 70_000_000, 20971520, 250, 1200, 4096, 9)
+    found = cgroups.memory_v2(80 * MIB, "70000000\n", STAT_V2, EVENTS_V2)
+    assert found == Memory(80 * MIB, 70_000_000, 20971520, 250, 1200, 4096, 9)
 
 
 def test_refaults_of_a_kernel_before_5_9_have_another_name() -> None:
     """There one figure held both kinds; none at all is none."""
     old = STAT_V2.replace("workingset_refault_file", "workingset_refault").replace("_refault_anon", "_x")
-    assert memory.parse_v2(MIB, "0", old, EVENTS_V2).refaults == 1200
+    assert cgroups.memory_v2(MIB, "0", old, EVENTS_V2).refaults == 1200
     none = STAT_V2.replace("workingset_refault_file", "other")
-    assert memory.parse_v2(MIB, "0", none, EVENTS_V2).refaults is None
+    assert cgroups.memory_v2(MIB, "0", none, EVENTS_V2).refaults is None
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_refaults_of_a_kernel_before_5_9_have_another_name() -> None:
 )
 def test_no_cap_of_version_1_is_a_very_large_number(limit: str, cap: int | None) -> None:
     """With pages of 4 and of 64 KiB."""
-    assert memory.cap_v1(limit) == cap
+    assert cgroups.cap_bytes_v1(limit) == cap
 
 
 @pytest.mark.parametrize(
@@ -103,27 +103,27 @@ def test_no_cap_of_version_1_is_a_very_large_number(limit: str, cap: int | None)
 )
 def test_the_lower_limit_of_version_2_is_the_cap(limits: tuple[str, str], cap: int | None) -> None:
     """Beyond `memory.high` a group is slowed down until it keeps below: as good as a cap."""
-    assert memory.cap_v2(*limits) == cap
+    assert cgroups.cap_bytes_v2(*limits) == cap
 
 
 def test_growth_becomes_rates_and_a_counter_gone_back_is_null() -> None:
     """Pages become bytes; nothing is sent of what the kernel does not count."""
-    before = memory.Memory(100, 90, 20, 10, 1000, None, 5)
-    after = memory.Memory(100, 95, 20, 14, 900, None, 5)
-    assert list(memory.values(before, after, 2.0, "tier:sql", 4096)) == [
+    before = Memory(100, 90, 20, 10, 1000, None, 5)
+    after = Memory(100, 95, 20, 14, 900, None, 5)
+    assert list(cgroups.memory_values(before, after, 2.0, "tier:sql", 4096)) == [
         Value("mem.available_bytes", "tier:sql", 25),
         Value("mem.available_ratio", "tier:sql", 0.25),
         Value("mem.major_faults_per_s", "tier:sql", 2.0),
         Value("mem.refaulted_bytes_per_s", "tier:sql", None),
         Value("mem.limit_hits_per_s", "tier:sql", 0.0),
     ]
-    assert len(list(memory.values(None, after, 0.0, "tier:sql", 4096))) == 2
+    assert len(list(cgroups.memory_values(None, after, 0.0, "tier:sql", 4096))) == 2
 
 
 def test_a_working_set_beyond_the_cap_leaves_nothing() -> None:
     """A cap lowered below what is in use: nothing is left, not less than nothing."""
-    assert memory.Memory(100, 150, 20, None, None, None, None).available_bytes == 0
-    assert memory.Memory(100, 15, 20, None, None, None, None).available_bytes == 100
+    assert Memory(100, 150, 20, None, None, None, None).available_bytes == 0
+    assert Memory(100, 15, 20, None, None, None, None).available_bytes == 100
 
 
 def unified(folder: Path, **files: str) -> MemoryCaps:
@@ -131,15 +131,15 @@ def unified(folder: Path, **files: str) -> MemoryCaps:
     for name, text in files.items():
         (folder / f"memory.{name}").write_text(text)
     caps = MemoryCaps()
-    caps._v1 = None
-    caps._v2 = Mount("0:1", "/", str(folder), "rw", "cgroup2", "cgroup2", "rw")
+    caps._groups._v1 = None
+    caps._groups._v2 = Mount("0:1", "/", str(folder), "rw", "cgroup2", "cgroup2", "rw")
     return caps
 
 
 def test_version_2_from_its_files(tmp_path: Path) -> None:
     """From a process to values; without a cap, or with one above the machine's memory, nothing is sent."""
     caps = unified(tmp_path, max=f"{80 * MIB}\n", high="max\n", current="70000000\n", stat=STAT_V2)
-    tier = TierMemory("sql", caps)
+    tier = TierMemory("sql", caps, os.sysconf("SC_PAGE_SIZE"))
     assert list(tier.read([os.getpid()], 0.0)) == [], "a group that goes away at this moment"
     (tmp_path / "memory.events").write_text(EVENTS_V2)
     left = 80 * MIB - (70_000_000 - 20971520)

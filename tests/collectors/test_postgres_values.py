@@ -14,7 +14,7 @@ from pinchpoint_collectors.databases.session_sampler import (
     mean_connections,
 )
 from pinchpoint_collectors.errors import CollectorError
-from pinchpoint_collectors.proc.value import Value
+from pinchpoint_collectors.value import Value
 
 VERSIONS = range(postgres.OLDEST, postgres.NEWEST + 1)
 

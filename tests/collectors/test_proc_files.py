@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pinchpoint_collectors.errors import CollectorError
-from pinchpoint_collectors.proc import cgroup, meminfo, mountinfo, net_dev, pressure, stat, vmstat
-from pinchpoint_collectors.proc.value import Value
+from pinchpoint_collectors.linux import cgroups, meminfo, mountinfo, net_dev, pressure, stat, vmstat
+from pinchpoint_collectors.value import Value
 
 STAT = """\
 cpu  8438 10 10952 213231 401 7 102 18 40 0
@@ -181,7 +181,7 @@ def test_mounts_with_spaces_tags_and_one_over_the_other() -> None:
 
 def test_control_groups_of_both_versions() -> None:
     """Version 1 names controllers, several on one line; version 2 none; a path may hold colons."""
-    assert cgroup.parse("4:cpu,cpuacct:/tier/a:b\n1:name=systemd:/\n0::/user.slice\n") == {
+    assert cgroups.groups("4:cpu,cpuacct:/tier/a:b\n1:name=systemd:/\n0::/user.slice\n") == {
         "cpu": "/tier/a:b",
         "cpuacct": "/tier/a:b",
         "name=systemd": "/",
@@ -194,10 +194,10 @@ def test_control_groups_of_both_versions() -> None:
 )
 def test_cpu_caps_of_version_2(text: str, cores: float | None) -> None:
     """Quota over period, ``max`` is no cap, the period's default is 100 ms."""
-    assert cgroup.cap_cores(text) == cores
+    assert cgroups.cap_cores(text) == cores
 
 
 def test_cpu_caps_of_version_1() -> None:
     """-1 is no cap."""
-    assert cgroup.cap_cores_v1("-1\n", "100000\n") is None
-    assert cgroup.cap_cores_v1("150000\n", "100000\n") == 1.5
+    assert cgroups.cap_cores_v1("-1\n", "100000\n") is None
+    assert cgroups.cap_cores_v1("150000\n", "100000\n") == 1.5

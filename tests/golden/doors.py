@@ -46,22 +46,21 @@ from pinchpoint_collectors.exporters.registry import EXPORTERS
 from pinchpoint_collectors.imports import registry
 from pinchpoint_collectors.imports.checked import checked
 from pinchpoint_collectors.imports.record import CsvMapping, ForeignFileError, Found, MappedColumn, Settings
-from pinchpoint_collectors.linux.sources import machine_sources
-from pinchpoint_collectors.linux_over_ssh import frame, hello
-from pinchpoint_collectors.linux_over_ssh.host import Host
-from pinchpoint_collectors.proc import (
-    cgroup,
-    cpu_list,
+from pinchpoint_collectors.linux import (
+    cgroups,
     diskstats,
     meminfo,
-    memory,
     mountinfo,
     net_dev,
     pressure,
-    process,
+    processes,
     stat,
     vmstat,
 )
+from pinchpoint_collectors.linux.inventory import core_list
+from pinchpoint_collectors.linux.sources import machine_sources
+from pinchpoint_collectors.linux_over_ssh import frame, hello
+from pinchpoint_collectors.linux_over_ssh.host import Host
 from pinchpoint_collectors.record import Watch
 from pinchpoint_collectors.remote.clock import HostClock
 from pinchpoint_collectors.windows.classes import wanted
@@ -300,10 +299,10 @@ def _host(text: str) -> Any:
 DOORS: dict[str, Callable[..., Any]] = {
     "cassandra.levels": cassandra.levels,
     "cassandra.since": cassandra.since,
-    "cgroup.cap_cores": cgroup.cap_cores,
-    "cgroup.cap_cores_v1": cgroup.cap_cores_v1,
-    "cgroup.parse": cgroup.parse,
-    "cpu_list.parse": cpu_list.parse,
+    "cgroup.cap_cores": cgroups.cap_cores,
+    "cgroup.cap_cores_v1": cgroups.cap_cores_v1,
+    "cgroup.parse": cgroups.groups,
+    "cpu_list.parse": core_list,
     "diskstats.parse": diskstats.parse,
     "exporters.samples": _exported,
     "frame.parse": frame.parse,
@@ -322,8 +321,8 @@ DOORS: dict[str, Callable[..., Any]] = {
     "mariadb.look": _sessions(mariadb.session_sample),
     "mariadb.since": mariadb.since,
     "meminfo.parse": meminfo.parse,
-    "memory.parse_v1": memory.parse_v1,
-    "memory.parse_v2": memory.parse_v2,
+    "memory.parse_v1": cgroups.memory_v1,
+    "memory.parse_v2": cgroups.memory_v2,
     "mongodb.levels": mongodb.levels,
     "mongodb.since": mongodb.since,
     "mountinfo.parse": mountinfo.parse,
@@ -332,7 +331,7 @@ DOORS: dict[str, Callable[..., Any]] = {
     "postgres.look": _sessions(postgres.session_sample),
     "postgres.totals": postgres.totals,
     "pressure.parse": pressure.parse,
-    "process.parse": process.parse,
+    "process.parse": processes.parse,
     "sqlserver.blockers": sqlserver.blockers,
     "sqlserver.by_file": sqlserver.by_file,
     "sqlserver.by_name": sqlserver.by_name,

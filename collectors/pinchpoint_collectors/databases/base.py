@@ -24,8 +24,8 @@ from pinchpoint_collectors.databases.session_sampler import (
     mean_connections,
 )
 from pinchpoint_collectors.errors import CollectorError
-from pinchpoint_collectors.proc.value import Value
 from pinchpoint_collectors.record import Collector, NotMeasured, Sample, Watch
+from pinchpoint_collectors.value import Value
 
 CONNECT_S = 3
 APPLICATION = "pinchpoint-collector"

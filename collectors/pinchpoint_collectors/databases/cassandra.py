@@ -12,8 +12,8 @@ from typing import Any
 
 from pinchpoint_collectors.databases.base import Asked, Reading, Row, ServerCollector, ServerKind
 from pinchpoint_collectors.errors import CollectorError
-from pinchpoint_collectors.proc.value import Metric, Value, grown, mean, rate, rates
 from pinchpoint_collectors.record import NotMeasured
+from pinchpoint_collectors.value import Metric, Value, grown, mean, rate, rates
 
 Rows = Iterable[Row]
 

@@ -22,10 +22,10 @@ from pinchpoint_collectors.databases.base import (
 )
 from pinchpoint_collectors.databases.session_sampler import LOCK, SessionSample
 from pinchpoint_collectors.errors import CollectorError
-from pinchpoint_collectors.proc.value import Metric, Value, grown, mean, operations, rate
-from pinchpoint_collectors.proc.value import levels as levels_of
-from pinchpoint_collectors.proc.value import rates as rates_of
 from pinchpoint_collectors.record import NotMeasured
+from pinchpoint_collectors.value import Metric, Value, grown, mean, operations, rate
+from pinchpoint_collectors.value import levels as levels_of
+from pinchpoint_collectors.value import rates as rates_of
 
 OLDEST = {"mariadb": (10, 5), "mysql": (8, 0)}
 """The first versions these statements were written for."""

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from pinchpoint_collectors.databases.base import Asked, Reading, RefusedError, ServerCollector, ServerKind
-from pinchpoint_collectors.proc.value import Metric, Value, grown, mean
-from pinchpoint_collectors.proc.value import levels as levels_of
-from pinchpoint_collectors.proc.value import rates as rates_of
 from pinchpoint_collectors.record import NotMeasured
+from pinchpoint_collectors.value import Metric, Value, grown, mean
+from pinchpoint_collectors.value import levels as levels_of
+from pinchpoint_collectors.value import rates as rates_of
 
 Status = Mapping[str, Any]
 

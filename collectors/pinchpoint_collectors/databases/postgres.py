@@ -22,8 +22,8 @@ from pinchpoint_collectors.databases.base import (
 )
 from pinchpoint_collectors.databases.session_sampler import SessionSample
 from pinchpoint_collectors.errors import CollectorError
-from pinchpoint_collectors.proc.value import Metric, Value, grown, mean, rate, rates
 from pinchpoint_collectors.record import NotMeasured, Watch
+from pinchpoint_collectors.value import Metric, Value, grown, mean, rate, rates
 
 OLDEST, NEWEST = 13, 18
 """Major versions these statements were written for; a newer one is asked as the newest."""

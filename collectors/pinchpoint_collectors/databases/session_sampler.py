@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pinchpoint_collectors.proc.value import Value
+from pinchpoint_collectors.value import Value
 
 SAMPLE_EVERY_S = 0.1
 IDLE_AFTER_S = 5.0

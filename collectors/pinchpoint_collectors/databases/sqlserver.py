@@ -17,8 +17,8 @@ from pinchpoint_collectors.databases.base import Asked, Reading, Row, SamplingCo
 from pinchpoint_collectors.databases.session_sampler import LOCK, SessionSample
 from pinchpoint_collectors.errors import CollectorError
 from pinchpoint_collectors.imports.perfmon_counters import COUNTERS, NAMED_INSTANCE
-from pinchpoint_collectors.proc.value import Value, grown, operations, rate
 from pinchpoint_collectors.record import NotMeasured
+from pinchpoint_collectors.value import Value, grown, operations, rate
 
 OLDEST = 13
 """SQL Server 2016."""

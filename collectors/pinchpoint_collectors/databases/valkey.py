@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 from pinchpoint_collectors.databases.base import Asked, Reading, ServerCollector, ServerKind
 from pinchpoint_collectors.errors import CollectorError
-from pinchpoint_collectors.proc.value import Metric, Value, grown, mean, rate
-from pinchpoint_collectors.proc.value import levels as levels_of
-from pinchpoint_collectors.proc.value import rates as rates_of
 from pinchpoint_collectors.record import NotMeasured
+from pinchpoint_collectors.value import Metric, Value, grown, mean, rate
+from pinchpoint_collectors.value import levels as levels_of
+from pinchpoint_collectors.value import rates as rates_of
 
 OLDEST = 5
 """The first major version of Redis whose fields are known; those of Valkey are known from its first on."""

@@ -1,54 +1,71 @@
-"""The CPU cap a control group puts on a process."""
+"""Control groups of versions 1 and 2: the caps on a tier's CPU and memory, and how much of these is used."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
+from typing import NamedTuple
 
+from pinchpoint_collectors.linux import meminfo, mountinfo
 from pinchpoint_collectors.linux.files import HERE, Facts
-from pinchpoint_collectors.proc import cgroup, mountinfo
+from pinchpoint_collectors.value import Value, rate
 
 
-class CpuCaps:
-    """Looks up CPU caps, of control groups of version 1 and 2.
+def groups(text: str) -> dict[str, str]:
+    """The group's path by controller (version 1), and under ``""`` the path of version 2's tree."""
+    paths = {}
+    for line in text.splitlines():
+        _number, controllers, path = line.split(":", 2)
+        for controller in controllers.split(","):
+            paths[controller] = path
+    return paths
+
+
+def cap_cores(cpu_max: str) -> float | None:
+    """Cores a group may use, from version 2's ``cpu.max`` (``50000 100000``); None where it is ``max``."""
+    quota, _, period = cpu_max.strip().partition(" ")
+    return None if quota == "max" else int(quota) / int(period or 100_000)
+
+
+def cap_cores_v1(quota_us: str, period_us: str) -> float | None:
+    """Cores a group may use, from ``cpu.cfs_quota_us`` (-1: None) and ``cpu.cfs_period_us``."""
+    return None if int(quota_us) < 0 else int(quota_us) / int(period_us)
+
+
+class Groups:
+    """The groups of processes that one controller looks after, and their directories.
 
     Args:
         files: of the machine.
+        controller: of version 1, as ``cpu`` and ``memory``; version 2 has all in one tree.
     """
 
-    def __init__(self, files: Facts = HERE) -> None:
+    def __init__(self, files: Facts, controller: str) -> None:
         self._files = files
+        self._controller = controller
         mounts = mountinfo.parse(files.fact("/proc/self/mountinfo") or "")
         self._v1 = next(
-            (m for m in mounts if m.file_system == "cgroup" and "cpu" in m.super_options.split(",")), None
+            (m for m in mounts if m.file_system == "cgroup" and controller in m.super_options.split(",")),
+            None,
         )
         self._v2 = next((m for m in mounts if m.file_system == "cgroup2"), None)
 
-    def cap_cores(self, pids: Iterable[int]) -> float | None:
-        """Cores the processes may use at most; None where at least one of them is not capped.
+    def of(self, pids: Iterable[int]) -> Iterator[tuple[int, list[str]]]:
+        """Of each group that holds one of the processes: (version, its directories up to the root).
 
-        Processes in one group share its cap; caps of different groups add up.
+        The version is 0 where the group is not mounted here. A cap on any of its directories holds.
         """
-        groups = {self._files.fact(f"/proc/{pid}/cgroup") or "" for pid in pids}
-        caps = [self._group_cap(cgroup.parse(text)) for text in groups]
-        if not caps or None in caps:
-            return None
-        return sum(cap for cap in caps if cap is not None)
-
-    def _group_cap(self, paths: dict[str, str]) -> float | None:
-        """The lowest cap on the way from a group up to the root: each of them holds."""
-        if self._v1 and "cpu" in paths:
-            directories = upwards(self._v1, paths["cpu"])
-            caps = [_cap_v1(self._files, directory) for directory in directories]
-        elif self._v2 and "" in paths:
-            directories = upwards(self._v2, paths[""])
-            caps = [_cap_v2(self._files, directory) for directory in directories]
-        else:
-            return None
-        return min((cap for cap in caps if cap is not None), default=None)
+        for text in {self._files.fact(f"/proc/{pid}/cgroup") or "" for pid in pids}:
+            paths = groups(text)
+            if self._v1 and self._controller in paths:
+                yield 1, _upwards(self._v1, paths[self._controller])
+            elif self._v2 and "" in paths:
+                yield 2, _upwards(self._v2, paths[""])
+            else:
+                yield 0, []
 
 
-def upwards(mount: mountinfo.Mount, group: str) -> list[str]:
+def _upwards(mount: mountinfo.Mount, group: str) -> list[str]:
     """The directories of a group and of all groups above it, as far as they are mounted here."""
     path = PurePosixPath(group)
     inside = path.relative_to(mount.root) if path.is_relative_to(mount.root) else PurePosixPath()
@@ -56,11 +73,228 @@ def upwards(mount: mountinfo.Mount, group: str) -> list[str]:
     return [str(top / inside), *(str(top / above) for above in inside.parents)]
 
 
-def _cap_v1(files: Facts, directory: str) -> float | None:
-    quota, period = (files.fact(f"{directory}/cpu.cfs_{name}_us") for name in ("quota", "period"))
-    return cgroup.cap_cores_v1(quota, period) if quota and period else None
+class CpuCaps:
+    """Looks up CPU caps.
+
+    Args:
+        files: of the machine.
+    """
+
+    def __init__(self, files: Facts = HERE) -> None:
+        self._files = files
+        self._groups = Groups(files, "cpu")
+
+    def cap_cores(self, pids: Iterable[int]) -> float | None:
+        """Cores the processes may use at most; None where at least one of them is not capped.
+
+        Processes in one group share its cap; caps of different groups add up.
+        """
+        caps = [self._lowest(version, directories) for version, directories in self._groups.of(pids)]
+        if not caps or None in caps:
+            return None
+        return sum(cap for cap in caps if cap is not None)
+
+    def _lowest(self, version: int, directories: list[str]) -> float | None:
+        read = self._cap_v1 if version == 1 else self._cap_v2
+        return min((cap for cap in map(read, directories) if cap is not None), default=None)
+
+    def _cap_v1(self, directory: str) -> float | None:
+        quota, period = (self._files.fact(f"{directory}/cpu.cfs_{name}_us") for name in ("quota", "period"))
+        return cap_cores_v1(quota, period) if quota and period else None
+
+    def _cap_v2(self, directory: str) -> float | None:
+        cpu_max = self._files.fact(f"{directory}/cpu.max")  # the root group has none
+        return cap_cores(cpu_max) if cpu_max else None
 
 
-def _cap_v2(files: Facts, directory: str) -> float | None:
-    cpu_max = files.fact(f"{directory}/cpu.max")  # the root group has none
-    return cgroup.cap_cores(cpu_max) if cpu_max else None
+_UNLIMITED_BYTES = 2**62
+"""Version 1 has no word for "no cap" but the largest number of bytes in whole pages, 2**63 less one page."""
+
+
+class Memory(NamedTuple):
+    """A capped group at one instant; counters are None where the kernel does not keep them.
+
+    Attributes:
+        cap_bytes: the most it may use.
+        used_bytes: what it uses, its file cache included.
+        inactive_file_bytes: of this, file cache that was not used lately: the kernel takes it back first.
+        major_faults: page faults that had to read from a disk.
+        refaults: pages of file cache that were read again soon after they had been taken away.
+        reclaimed: pages that were taken away.
+        limit_hits: how often an allocation met the cap, and something had to be taken away first.
+    """
+
+    cap_bytes: int
+    used_bytes: int
+    inactive_file_bytes: int
+    major_faults: int | None
+    refaults: int | None
+    reclaimed: int | None
+    limit_hits: int | None
+
+    @property
+    def available_bytes(self) -> int:
+        """Cap less working set; the working set is what is used less the inactive file cache.
+
+        That is how cAdvisor, and with it Kubernetes, defines ``container_memory_working_set_bytes``.
+        """
+        return max(0, self.cap_bytes - max(0, self.used_bytes - self.inactive_file_bytes))
+
+
+def cap_bytes_v1(limit: str) -> int | None:
+    """Bytes, from version 1's ``memory.limit_in_bytes``; None where there is no cap."""
+    return None if int(limit) >= _UNLIMITED_BYTES else int(limit)
+
+
+def cap_bytes_v2(limit: str, high: str) -> int | None:
+    """Bytes, the lower of version 2's ``memory.max`` and ``memory.high``; None where both are ``max``."""
+    return min((int(text) for text in (limit.strip(), high.strip()) if text != "max"), default=None)
+
+
+def memory_v1(cap_bytes: int, usage: str, stat: str, failcnt: str, memsw: tuple[str, str] | None) -> Memory:
+    """From ``memory.usage_in_bytes``, ``memory.stat`` and ``memory.failcnt``; groups below are included.
+
+    ``memsw`` is limit and failcnt of memory and swap together, None where they are not counted. Where that
+    limit is no higher than the cap it is met first, and ``memory.failcnt`` stays 0. Its own failcnt is kept
+    by some kernels only (6.18 does not), so that a 0 there says nothing.
+    """
+    found = _numbers(stat)
+    return Memory(
+        cap_bytes,
+        int(usage),
+        found["total_inactive_file"],
+        found.get("total_pgmajfault"),
+        found.get("total_workingset_refault_file"),
+        None,
+        int(failcnt) if memsw is None or int(memsw[0]) > cap_bytes else int(memsw[1]) or None,
+    )
+
+
+def memory_v2(cap_bytes: int, current: str, stat: str, events: str) -> Memory:
+    """From ``memory.current``, ``memory.stat`` and ``memory.events``; groups below are included."""
+    found, told = _numbers(stat), _numbers(events)
+    # Before kernel 5.9 file and anonymous pages were not told apart.
+    refaults = found.get("workingset_refault_file", found.get("workingset_refault"))
+    return Memory(
+        cap_bytes,
+        int(current),
+        found["inactive_file"],
+        found.get("pgmajfault"),
+        refaults,
+        found.get("pgsteal"),
+        told["max"] + told["high"],
+    )
+
+
+def memory_values(
+    before: Memory | None, after: Memory, interval_s: float, instance: str, page_bytes: int
+) -> Iterator[Value]:
+    """What is left now and, since ``before``, the signs that it is too little."""
+    yield Value("mem.available_bytes", instance, after.available_bytes)
+    left = after.available_bytes / after.cap_bytes if after.cap_bytes else 0.0
+    yield Value("mem.available_ratio", instance, left)
+    if before is None:
+        return
+    for metric, old, new, unit in (
+        ("mem.major_faults_per_s", before.major_faults, after.major_faults, 1),
+        ("mem.refaulted_bytes_per_s", before.refaults, after.refaults, page_bytes),
+        ("mem.reclaimed_bytes_per_s", before.reclaimed, after.reclaimed, page_bytes),
+        ("mem.limit_hits_per_s", before.limit_hits, after.limit_hits, 1),
+    ):
+        if old is not None and new is not None:
+            yield Value(metric, instance, rate(old, new, interval_s, unit))
+
+
+def _numbers(text: str) -> dict[str, int]:
+    return {name: int(number) for name, number in (line.split() for line in text.splitlines())}
+
+
+class Capped(NamedTuple):
+    """A capped group's memory, and the group's directory."""
+
+    directory: str
+    memory: Memory
+
+
+class MemoryCaps:
+    """Looks up the memory of capped groups.
+
+    Args:
+        files: of the machine.
+    """
+
+    def __init__(self, files: Facts = HERE) -> None:
+        self._files = files
+        self._groups = Groups(files, "memory")
+        self._machine_bytes = meminfo.parse(files.fact("/proc/meminfo") or "").get("MemTotal", 0)
+
+    def tightest(self, pids: Iterable[int]) -> Capped | None:
+        """Of all capped groups the processes are in, the one with least left; None where there is no cap.
+
+        One above the machine's own memory is none.
+        """
+        found: dict[str, Capped] = {}
+        for version, directories in self._groups.of(pids):
+            read = self._read_v1 if version == 1 else self._read_v2
+            for directory in directories:
+                capped = read(directory)
+                if capped is not None:
+                    found[directory] = Capped(directory, capped)
+        return min(found.values(), key=lambda capped: capped.memory.available_bytes, default=None)
+
+    def _read_v1(self, directory: str) -> Memory | None:
+        cap = cap_bytes_v1(self._files.fact(f"{directory}/memory.limit_in_bytes") or str(2**63))
+        if cap is None or cap > self._machine_bytes:
+            return None
+        usage, stat, failcnt, limit, hits = (
+            self._files.fact(f"{directory}/memory.{name}")
+            for name in ("usage_in_bytes", "stat", "failcnt", "memsw.limit_in_bytes", "memsw.failcnt")
+        )
+        if not (usage and stat and failcnt):
+            return None  # gone meanwhile
+        return memory_v1(cap, usage, stat, failcnt, (limit, hits) if limit and hits else None)
+
+    def _read_v2(self, directory: str) -> Memory | None:
+        limits = (self._files.fact(f"{directory}/memory.{name}") or "max" for name in ("max", "high"))
+        cap = cap_bytes_v2(*limits)  # the root group has no such files
+        if cap is None or cap > self._machine_bytes:
+            return None
+        current, stat, events = (
+            self._files.fact(f"{directory}/memory.{name}") for name in ("current", "stat", "events")
+        )
+        return memory_v2(cap, current, stat, events) if current and stat and events else None
+
+
+class TierMemory:
+    """One tier's memory from reading to reading.
+
+    Args:
+        tier: its name.
+        caps: of the machine.
+        page_bytes: a page of its memory.
+    """
+
+    def __init__(self, tier: str, caps: MemoryCaps, page_bytes: int) -> None:
+        self._instance = f"tier:{tier}"
+        self._caps = caps
+        self._before: Capped | None = None
+        self._page_bytes = page_bytes
+
+    def read(self, pids: Iterable[int], interval_s: float) -> Iterator[Value]:
+        """The tier's memory now; nothing where no control group caps it.
+
+        Args:
+            pids: the processes the tier begins with.
+            interval_s: seconds since the reading before, 0 at the first.
+        """
+        before, self._before = self._before, self._caps.tightest(pids)
+        if self._before is None:
+            return
+        same = before is not None and before.directory == self._before.directory and interval_s > 0
+        yield from memory_values(
+            before.memory if before and same else None,
+            self._before.memory,
+            interval_s,
+            self._instance,
+            self._page_bytes,
+        )

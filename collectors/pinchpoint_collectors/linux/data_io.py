@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from pinchpoint_collectors.linux import diskstats
 from pinchpoint_collectors.linux.files import read_text
-from pinchpoint_collectors.proc import diskstats
 
 Counted = Literal["kernel", "writes-flushes", "unknown"]
 

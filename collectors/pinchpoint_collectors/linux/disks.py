@@ -10,9 +10,10 @@ from typing import Any
 
 from pinchpoint_collectors.common.names import nearest
 from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.linux.diskstats import SECTOR_BYTES
 from pinchpoint_collectors.linux.files import HERE, Files
-from pinchpoint_collectors.proc.diskstats import SECTOR_BYTES
-from pinchpoint_collectors.proc.mountinfo import Mount, mount_of
+from pinchpoint_collectors.linux.mountinfo import Mount, mount_of
+from pinchpoint_collectors.record import NotMeasured
 
 _VIRTUAL = re.compile(r"(loop|ram|zram|dm-|md)\d")
 """Devices made of other devices or of memory: watched only where a role lies on one."""
@@ -107,10 +108,16 @@ class Disks:
             return [device]
         return paths if all(map(self._counts, paths)) else []
 
-    def switched_off(self, device: str) -> list[str]:
-        """The files of /sys that say that the I/O of a disk, or of its paths, is not to be counted."""
+    def not_counted(self, device: str) -> NotMeasured:
+        """One without ``lines``: the zeros that the kernel has of it say nothing."""
         parts = self._paths(device) or [device]
-        return [self._iostats(part) for part in parts if not self._counts(part)]
+        files = [self._iostats(part) for part in parts if not self._counts(part)]
+        return NotMeasured(
+            "disk.*",
+            device,
+            f"the kernel does not count its I/O: 0 is in {', '.join(files)}",
+            f"run there as root: {'; '.join(f'echo 1 > {file}' for file in files)}",
+        )
 
     def _counts(self, device: str) -> bool:
         return bool(_COUNTS_ITSELF.match(device)) or self._files.fact(self._iostats(device)) != "0"

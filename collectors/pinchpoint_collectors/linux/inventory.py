@@ -6,8 +6,8 @@ import re
 from pathlib import PurePosixPath
 from typing import Any
 
+from pinchpoint_collectors.linux import meminfo
 from pinchpoint_collectors.linux.files import HERE, Files
-from pinchpoint_collectors.proc import cpu_list, meminfo
 
 
 def usable_cores(files: Files = HERE) -> list[int]:
@@ -17,7 +17,7 @@ def usable_cores(files: Files = HERE) -> list[int]:
     container not the first process's either: `isolcpus` and systemd's `CPUAffinity` keep it off the cores
     that a database is given.
     """
-    online = cpu_list.parse(files.fact("/sys/devices/system/cpu/online") or "")
+    online = core_list(files.fact("/sys/devices/system/cpu/online") or "")
     if online and _is_whole(files):
         return online
     status = files.fact("/proc/1/status") or ""  # an ordinary user may not see it (hidepid)
@@ -33,10 +33,20 @@ def _is_whole(files: Files) -> bool:
     )
 
 
+def core_list(text: str) -> list[int]:
+    """The cores of a list as the kernel writes it (``0-3,8``), in order."""
+    cores: list[int] = []
+    for part in text.strip().split(","):
+        if part:
+            first, _, last = part.partition("-")
+            cores += range(int(first), int(last or first) + 1)
+    return cores
+
+
 def allowed_cores(status: str) -> list[int]:
     """The cores that a process may run on, from its /proc/PID/status; none where that does not say."""
     allowed = re.search(r"^Cpus_allowed_list:\s*(\S+)", status, re.MULTILINE)
-    return cpu_list.parse(allowed[1]) if allowed else []
+    return core_list(allowed[1]) if allowed else []
 
 
 def machine_id(files: Files = HERE) -> str | None:

@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
+from pinchpoint_collectors.linux import stat
 from pinchpoint_collectors.linux.files import read_text
 from pinchpoint_collectors.linux.inventory import usable_cores
 from pinchpoint_collectors.linux.processes import KERNEL_NAME_LETTERS, UNSEEN, ProcessTable, Roots
-from pinchpoint_collectors.proc import stat
-from pinchpoint_collectors.proc.process import Members, Process, children, used_by_each
+from pinchpoint_collectors.processes import Members, Process, children, used_by_each
 from pinchpoint_collectors.record import Processes, Sample
 
 METRIC = "generator.others_ratio"

@@ -9,8 +9,7 @@ from typing import NamedTuple, Protocol
 import psutil
 
 from pinchpoint_collectors.linux.files import read_text
-from pinchpoint_collectors.proc import process
-from pinchpoint_collectors.proc.process import Process
+from pinchpoint_collectors.processes import Process
 from pinchpoint_collectors.record import Processes
 
 KERNEL_NAME_LETTERS = 15
@@ -22,6 +21,20 @@ _HIDDEN = (
     "/proc hides other users' processes there (hidepid): watch as root, as the server's user, or as one of "
     "the group that its mount option gid names"
 )
+
+
+def parse(text: str) -> Process:
+    """Parse /proc/PID/stat, or a thread's /proc/PID/task/TID/stat.
+
+    The name stands in parentheses and may hold spaces and parentheses itself.
+    """
+    head, _, tail = text.rpartition(")")
+    pid, _, name = head.partition(" (")
+    # tail starts with field 3 of proc(5): state, ppid, ...; utime is field 14.
+    f = tail.split()
+    return Process(
+        int(pid), int(f[1]), name, int(f[19]), int(f[17]), int(f[11]) + int(f[12]), int(f[13]) + int(f[14])
+    )
 
 
 class ProcessTable:
@@ -103,7 +116,7 @@ def read_threads(pid: int) -> dict[int, Process]:
 
 def _read(path: str) -> Process | None:
     try:
-        return process.parse(read_text(path))
+        return parse(read_text(path))
     except UNSEEN:
         return None
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pinchpoint_collectors.errors import CollectorError
-from pinchpoint_collectors.linux.files import Reread, read_text
-from pinchpoint_collectors.proc import diskstats, meminfo, net_dev, pressure, stat, vmstat
-from pinchpoint_collectors.proc.value import Value
+from pinchpoint_collectors.linux import diskstats, meminfo, net_dev, pressure, stat, vmstat
 from pinchpoint_collectors.record import NotMeasured
+from pinchpoint_collectors.value import Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,40 +45,12 @@ class Source:
         self.remedy = remedy
         self._parse = parse
         self._values = values
-        self._file = Reread(path)
         self._before: Any = None
         self._before_ns = 0
-
-    def probe(self) -> NotMeasured | None:
-        """Why this machine does not give these metrics at all; None when it does."""
-        try:
-            text = read_text(self.path)
-        except (
-            OSError
-        ) as error:  # EOPNOTSUPP, too: pressure files exist where the kernel was told to stop them
-            return self.missing(str(error.strerror))
-        self._understand(text)
-        return None
-
-    def close(self) -> None:
-        """Give back what it holds. Safe to call twice."""
-        self._file.close()
 
     def missing(self, why: str) -> NotMeasured:
         """What is not measured where the file cannot be read."""
         return NotMeasured(self.metrics, "", f"{self.path}: {why}", self.remedy)
-
-    def read(self) -> Reading:
-        """The values since the reading before, of this machine.
-
-        Raises ``CollectorError`` when the file cannot be had.
-        """
-        try:
-            text = self._file.read()
-        except OSError as error:
-            raise CollectorError(f"{self.path} can no longer be read: {error.strerror}") from error
-        # Each file has its own stamp: when the machine is short of CPU, much time may pass between two files.
-        return self.take(text, time.time_ns(), time.monotonic_ns())
 
     def take(self, text: str, time_ns: int, now_ns: int) -> Reading:
         """The values since the text before.
@@ -93,13 +63,14 @@ class Source:
         Raises:
             CollectorError: it is not written as is known.
         """
-        after = self._understand(text)
+        after = self.understand(text)
         interval_s = 0.0 if self._before is None else (now_ns - self._before_ns) / 1e9
         values = list(self._values(self._before, after, interval_s))
         self._before, self._before_ns = after, now_ns
         return Reading(time_ns, interval_s, values)
 
-    def _understand(self, text: str) -> Any:
+    def understand(self, text: str) -> Any:
+        """The file's record. Raises ``CollectorError`` where it is not written as is known."""
         try:
             return self._parse(text)
         except (ValueError, IndexError) as error:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from pinchpoint_collectors.linux.cgroups import CpuCaps
-from pinchpoint_collectors.linux.memory_caps import MemoryCaps, TierMemory
+from pinchpoint_collectors.linux.cgroups import CpuCaps, MemoryCaps, TierMemory
+from pinchpoint_collectors.linux.files import Facts
 from pinchpoint_collectors.linux.processes import Missing, Roots, Singles
-from pinchpoint_collectors.proc.process import Members, Process, children, lives, tops
-from pinchpoint_collectors.proc.value import Value
+from pinchpoint_collectors.processes import Members, Process, children, lives, tops
 from pinchpoint_collectors.record import Processes
+from pinchpoint_collectors.value import Value
 
 _BUSY_RATIO = 0.1
 """A thread that has once been its tier's busiest with this share of a core is followed from then on."""
@@ -135,6 +135,42 @@ class Tier:
         """The memory cap its control groups put on it; None where there is none."""
         capped = self._memory_caps.tightest(tops(self.members))
         return capped.memory.cap_bytes if capped else None
+
+
+class Tiers:
+    """Those tiers of a machine that are only part of it.
+
+    Args:
+        wanted: host -> (its tier's name, which processes that begins with).
+        files: of the machine.
+        singles: what it says of single processes.
+    """
+
+    def __init__(self, wanted: Mapping[str, tuple[str, Processes]], files: Facts, singles: Singles) -> None:
+        caps, memory_caps = CpuCaps(files), MemoryCaps(files)
+        self.by_host = {
+            host: Tier(name, processes, caps, memory_caps, singles)
+            for host, (name, processes) in wanted.items()
+        }
+
+    def find(self, table: Mapping[int, Process]) -> None:
+        """Look for their processes ahead of the first reading."""
+        for tier in self.by_host.values():
+            tier.find(table)
+
+    def facts(self, host: str) -> dict[str, Any]:
+        """Of one host's tier what the inventory has."""
+        tier = self.by_host.get(host)
+        return {
+            "tier_cores": (tier.cores() or None) if tier else None,
+            "tier_cap_cores": tier.cap_cores() if tier else None,
+            "tier_cap_bytes": tier.cap_bytes() if tier else None,
+        }
+
+    def missing(self, host: str) -> Missing | None:
+        """Why a host's tier has no processes; None where it has, or needs none."""
+        tier = self.by_host.get(host)
+        return tier.missing() if tier is not None else None
 
 
 class _Seen(NamedTuple):

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.linux import mountinfo
 from pinchpoint_collectors.linux.files import Found
-from pinchpoint_collectors.proc import mountinfo
 
 BEGINS = "#pinchpoint\n"
 _BLOCK = "/sys/class/block"

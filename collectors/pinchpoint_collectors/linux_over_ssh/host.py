@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from pinchpoint_collectors.errors import CollectorError
-from pinchpoint_collectors.linux import roles
-from pinchpoint_collectors.linux.disks import Disks
-from pinchpoint_collectors.linux.inventory import interfaces, machine_facts, machine_id, usable_cores
+from pinchpoint_collectors.linux.inventory import machine_id
+from pinchpoint_collectors.linux.machine import Machine
+from pinchpoint_collectors.linux.processes import parse
 from pinchpoint_collectors.linux.sources import machine_sources
 from pinchpoint_collectors.linux_over_ssh.frame import Frame, Section, Timeline
 from pinchpoint_collectors.linux_over_ssh.hello import Hello
-from pinchpoint_collectors.linux_over_ssh.tier import TiersThere
-from pinchpoint_collectors.proc import mountinfo, process
-from pinchpoint_collectors.proc.process import Process
-from pinchpoint_collectors.record import NotMeasured, Sample, Watch
+from pinchpoint_collectors.linux_over_ssh.tiers import TiersThere
+from pinchpoint_collectors.processes import Process
+from pinchpoint_collectors.record import Sample, Watch
 from pinchpoint_collectors.remote.clock import HostClock
 
 _NS = 1_000_000_000
@@ -40,19 +38,18 @@ class Host:
     def __init__(self, hello: Hello, watches: Sequence[Watch], clock: HostClock) -> None:
         self._hello = hello
         self._watches = tuple(watches)
-        files = hello.files
-        self._disks = Disks(mountinfo.parse(files.fact("/proc/self/mountinfo") or ""), files=files)
-        self._places = {watch.host: roles.places(self._disks, watch) for watch in watches}
-        self._devices = roles.devices(self._disks, self._places)
-        self._counted = roles.counted(self._disks, self._devices)
-        self._speeds = interfaces(files)
-        self._sources = machine_sources(
-            usable_cores(files), self._counted, (), self._speeds, hello.page_bytes
+        self.tiers = TiersThere(watches, hello)
+        """The tiers that are only part of it."""
+        missing = hello.missing
+        self._machine = Machine(
+            hello.files,
+            watches,
+            hello.page_bytes,
+            self.tiers,
+            lambda source: source.missing(missing[source.path]) if source.path in missing else None,
         )
         self._timeline = Timeline(clock)
         self._ours_before: dict[int, Process] | None = None
-        self.tiers = TiersThere(watches, hello)
-        """The tiers that are only part of it."""
 
     @property
     def machine_id(self) -> str | None:
@@ -74,15 +71,15 @@ class Host:
         times = list(self._timeline.times(frame))
         found: list[Sample] = []
         interval_s = 0.0
-        for source, section, (time_ns, now_ns) in zip(self._sources, frame.sections, times, strict=False):
-            if source.path in self._hello.missing:
+        sources = self._machine.sources
+        for source, section, (time_ns, now_ns) in zip(sources, frame.sections, times, strict=False):
+            if source.path in self._machine.missing:
                 continue
             if not section.text:
                 raise CollectorError(f"{source.path} can no longer be read")
             reading = source.take(section.text, time_ns, now_ns)
             interval_s = reading.interval_s
-            for watch in self._watches:
-                found += [Sample(reading.time_ns, interval_s, watch.host, *value) for value in reading.values]
+            found += self._machine.samples(reading)
         if frame.processes is not None:
             time_ns, now_ns = times[-1]
             uptime_s = frame.sections[-1].uptime_ns / _NS
@@ -91,29 +88,11 @@ class Host:
 
     def facts(self, watch: Watch) -> dict[str, Any]:
         """One host for the inventory; see collectors/README.md, "Inventory"."""
-        found = self._places[watch.host]
-        return {
-            "tier": watch.tier,
-            **machine_facts(self._hello.files),
-            **self.tiers.facts(watch.host),
-            "disks": {device: self._disks.facts(device) for device in self._devices},
-            "roles": {role: roles.role_facts(place) for role, place in found.items()},
-            "not_measured": [asdict(missing) for missing in self._not_measured(watch)],
-        }
-
-    def _not_measured(self, watch: Watch) -> Iterator[NotMeasured]:
-        for source in self._sources:
-            if source.path in self._hello.missing:
-                yield source.missing(self._hello.missing[source.path])
-        yield from roles.not_measured(self._places[watch.host], self._speeds)
-        yield from roles.not_counted(self._disks, self._devices)
-        missing = self.tiers.missing(watch.host)
-        if missing is not None:
-            yield NotMeasured("cpu.busy_ratio", f"tier:{watch.tier}", missing.why, missing.remedy)
+        return self._machine.facts(watch)
 
     def _own(self, sections: Sequence[Section], time_ns: int, interval_s: float) -> Iterator[Sample]:
         """CPU time of what runs there for us: the loop and what it starts, its shell, and sshd's session."""
-        ours = {one.pid: one for one in (process.parse(each.text) for each in sections if each.text)}
+        ours = {one.pid: one for one in (parse(each.text) for each in sections if each.text)}
         before, self._ours_before = self._ours_before, ours
         if before is None:
             return

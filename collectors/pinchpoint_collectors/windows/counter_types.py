@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pinchpoint_collectors.proc.value import growth
+from pinchpoint_collectors.value import growth
 
 _LARGE = 0x100
 """The bit of a type that says 64 bits (PERF_SIZE_LARGE of winperf.h)."""

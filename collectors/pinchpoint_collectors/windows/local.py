@@ -11,7 +11,7 @@ from typing import Any
 
 from pinchpoint_collectors.common.powershell import POWERSHELL, encoded, line_of
 from pinchpoint_collectors.errors import CollectorError
-from pinchpoint_collectors.proc.process import Process
+from pinchpoint_collectors.processes import Process
 from pinchpoint_collectors.record import Collector, NotMeasured, Sample, Watch
 from pinchpoint_collectors.tier_option import tier_processes
 from pinchpoint_collectors.windows import processes_here

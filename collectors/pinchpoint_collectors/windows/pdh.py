@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from pinchpoint_collectors.imports.perfmon_counters import COUNTERS, Counter, instance_of
-from pinchpoint_collectors.proc.value import Value
+from pinchpoint_collectors.value import Value
 from pinchpoint_collectors.windows.classes import BOTH_DIRECTIONS, SQL_SERVER
 from pinchpoint_collectors.windows.values import TUNNELS
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from pinchpoint_collectors.proc.process import Members, Process, children
-from pinchpoint_collectors.proc.value import Value
+from pinchpoint_collectors.processes import Members, Process, children
 from pinchpoint_collectors.record import NotMeasured
+from pinchpoint_collectors.value import Value
 from pinchpoint_collectors.windows.reading import Rows
 from pinchpoint_collectors.windows.sought import PROPERTIES, Sought
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import psutil
 
-from pinchpoint_collectors.proc.process import Process
+from pinchpoint_collectors.processes import Process
 from pinchpoint_collectors.record import NotMeasured, Processes
 from pinchpoint_collectors.windows.processes import PER_S, plain, with_true_parents
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pinchpoint_collectors.common.powershell import Line
 from pinchpoint_collectors.common.times import utc
 from pinchpoint_collectors.imports.perfmon_counters import TOTAL
-from pinchpoint_collectors.proc.value import Value
 from pinchpoint_collectors.record import Incident, Sample
 from pinchpoint_collectors.remote.clock import WARN_OFFSET_S, HostClock
+from pinchpoint_collectors.value import Value
 from pinchpoint_collectors.windows.classes import Wanted
 from pinchpoint_collectors.windows.disks import is_watched
 from pinchpoint_collectors.windows.link import Arrived

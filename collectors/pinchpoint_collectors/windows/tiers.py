@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from pinchpoint_collectors.common.powershell import Line
-from pinchpoint_collectors.proc.process import Process
-from pinchpoint_collectors.proc.value import Value
+from pinchpoint_collectors.processes import Process
 from pinchpoint_collectors.record import NotMeasured
+from pinchpoint_collectors.value import Value
 from pinchpoint_collectors.windows.machine import REBUILD
 from pinchpoint_collectors.windows.processes import (
     NOT_OF_A_TIER,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from pinchpoint_collectors.imports.perfmon_counters import Counter, instance_of
-from pinchpoint_collectors.proc.value import Value
+from pinchpoint_collectors.value import Value
 from pinchpoint_collectors.windows.counter_types import Cooked, grown
 from pinchpoint_collectors.windows.reading import Column, CounterClass, Row, Rows
 

@@ -13,8 +13,8 @@ from pinchpoint.base.errors import FarmUnavailable, GuardError, InputError
 from pinchpoint.base.interrupts import Interrupted
 from pinchpoint.probe.record import Where
 from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.linux import mountinfo
 from pinchpoint_collectors.linux.disks import Disks
-from pinchpoint_collectors.proc import mountinfo
 from pinchpoint_scenarios.storage_probe.folder import SPARE_RATIO, NoRoom, NotOurs, NotRemoved, claim
 
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from pinchpoint_collectors.proc import mountinfo
+from pinchpoint_collectors.linux import mountinfo
 from pinchpoint_infra.disks.record import DiskError
 from pinchpoint_infra.disks.support import find_tool
 

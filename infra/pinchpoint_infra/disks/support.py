@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pinchpoint_collectors.proc import mountinfo
+from pinchpoint_collectors.linux import mountinfo
 
 TOOLS = ("losetup", "mkfs.ext4", "mount", "umount")
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pinchpoint_collectors.proc import cgroup, mountinfo
+from pinchpoint_collectors.linux import cgroups, mountinfo
 
 _PREFIX = "pinchpoint-"
 _PERIOD_US = 10_000
@@ -104,7 +104,7 @@ class Group:
     @contextmanager
     def inside(self) -> Iterator[None]:
         """The calling process is in it meanwhile, and what it starts stays there from its first moment."""
-        before = cgroup.parse(Path("/proc/self/cgroup").read_text(encoding="utf-8"))
+        before = cgroups.groups(Path("/proc/self/cgroup").read_text(encoding="utf-8"))
         self.add(os.getpid())
         try:
             yield

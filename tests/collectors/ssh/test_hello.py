@@ -8,13 +8,14 @@ import pytest
 from collectors.ssh.recorded import answered, hello
 
 from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.linux import mountinfo
 from pinchpoint_collectors.linux.disks import Disks
 from pinchpoint_collectors.linux.inventory import interfaces, machine_facts, usable_cores
 from pinchpoint_collectors.linux_over_ssh.frame import Frame, Section
 from pinchpoint_collectors.linux_over_ssh.hello import Hello, parse
 from pinchpoint_collectors.linux_over_ssh.host import FILES, Host
 from pinchpoint_collectors.linux_over_ssh.script import script
-from pinchpoint_collectors.proc import mountinfo
+from pinchpoint_collectors.linux_over_ssh.tiers import parse_all
 from pinchpoint_collectors.record import Processes, Watch
 from pinchpoint_collectors.remote.clock import HostClock
 
@@ -190,6 +191,6 @@ def test_a_tier_whose_processes_are_not_there_is_not_measured() -> None:
     for name, said in (("mysqld", ["no process named mysqld runs there"]), ("postgres", [])):
         watch = Watch("sql1", "sql", processes=Processes(names=(name,)))
         host = Host(parse(hello()), [watch], HostClock())
-        host.tiers.find(POSTGRES)
+        host.tiers.find(parse_all(POSTGRES))
         facts = host.facts(watch)
         assert [each["why"] for each in facts["not_measured"] if each["metric"] == "cpu.busy_ratio"] == said

@@ -8,9 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 import pytest
 from collectors.ssh.recorded import hello
 
-from pinchpoint_collectors.linux_over_ssh.asked import pattern
 from pinchpoint_collectors.linux_over_ssh.hello import parse
-from pinchpoint_collectors.linux_over_ssh.tier import TiersThere, parse_all
+from pinchpoint_collectors.linux_over_ssh.tiers import TiersThere, parse_all, pattern
 from pinchpoint_collectors.record import Processes, Sample, Watch
 
 NS = 1_000_000_000
@@ -86,7 +85,7 @@ class Talk:
 
     def prepared(self, *processes: str) -> Talk:
         """With all that is known of its processes, as after it was connected."""
-        self.tiers.find(text(*processes))
+        self.tiers.find(parse_all(text(*processes)))
         self.tiers.prepare(self.there, until_s=1e18)
         return self
 

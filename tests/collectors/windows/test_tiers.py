@@ -12,7 +12,7 @@ import pytest
 from collectors.windows.standin import PROCESSES, START, Machine
 from collectors.workers import Worker
 
-from pinchpoint_collectors.proc.process import Process
+from pinchpoint_collectors.processes import Process
 from pinchpoint_collectors.record import Processes, Sample
 from pinchpoint_collectors.windows import processes_here
 from pinchpoint_collectors.windows.classes import wanted

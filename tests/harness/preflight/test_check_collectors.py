@@ -21,8 +21,8 @@ from pinchpoint.run.preflight import Connected
 from pinchpoint.run.preflight_collectors import Proof, Readings, prove
 from pinchpoint.run.preflight_writes import here
 from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.linux import mountinfo
 from pinchpoint_collectors.linux.disks import Disks
-from pinchpoint_collectors.proc import mountinfo
 from pinchpoint_collectors.record import Sample, Watch
 
 

@@ -17,7 +17,7 @@ import pytest
 from emulateddisks import EmulatedDisks, emulated_disks
 from support import held
 
-from pinchpoint_collectors.proc import diskstats
+from pinchpoint_collectors.linux import diskstats
 from pinchpoint_infra.disks import Device, DiskSpec, loop, support, throttle
 from pinchpoint_infra.disks.emulated import EmulatedDisk, remove_all
 from pinchpoint_infra.disks.way import Way, without_caps

@@ -14,7 +14,7 @@ import psycopg
 import pytest
 from support import held, require
 
-from pinchpoint_collectors.proc import diskstats
+from pinchpoint_collectors.linux import diskstats
 from pinchpoint_infra.disks import DiskSpec, loop
 from pinchpoint_infra.embedded import FarmSpec, FarmStatus, down, limit, status, up
 from pinchpoint_infra.embedded.place import STATE_VARIABLE, farm_directory, farm_id

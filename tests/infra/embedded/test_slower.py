@@ -14,7 +14,7 @@ import pytest
 import valkey
 from support import require
 
-from pinchpoint_collectors.proc import cgroup, diskstats
+from pinchpoint_collectors.linux import cgroups, diskstats
 from pinchpoint_infra.disks import DiskSpec
 from pinchpoint_infra.embedded import FarmError, FarmSpec, FarmStatus, Slower, down, limit, slow, status, up
 from pinchpoint_infra.faults import caps
@@ -66,7 +66,7 @@ def ping_s(url: str) -> float:
 def quota_cores(pid: int) -> float | None:
     """The CPU quota of the control group a process is in."""
     machine = caps.support()
-    groups = cgroup.parse(Path(f"/proc/{pid}/cgroup").read_text())
+    groups = cgroups.groups(Path(f"/proc/{pid}/cgroup").read_text())
     folder = machine.roots["cpu"] / groups["" if machine.unified else "cpu"].lstrip("/")
     if machine.unified:
         quota, period = (folder / "cpu.max").read_text().split()

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from pinchpoint_collectors.linux import net_dev
 from pinchpoint_collectors.linux.inventory import interfaces
-from pinchpoint_collectors.proc import net_dev
 from pinchpoint_infra.faults.interface import InterfaceProxy, Pace, missing
 
 SPEED = 1_000_000.0

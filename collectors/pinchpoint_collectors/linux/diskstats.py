@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
 from pinchpoint_collectors.errors import CollectorError
-from pinchpoint_collectors.proc.value import Value, growth, rate
+from pinchpoint_collectors.value import Value, growth, rate
 
 SECTOR_BYTES = 512
 """A sector in diskstats and /sys/block/*/size, whatever the device's own sector is."""

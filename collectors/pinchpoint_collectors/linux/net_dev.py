@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
-from pinchpoint_collectors.proc.value import Value, rate
+from pinchpoint_collectors.value import Value, rate
 
 METRICS = ("net.received_bytes_per_s", "net.sent_bytes_per_s", "net.errors_per_s")
 

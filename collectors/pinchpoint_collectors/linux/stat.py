@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pinchpoint_collectors.proc.value import Value
+from pinchpoint_collectors.value import Value
 
 
 class CoreTimes(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from pinchpoint_collectors.proc.value import Value, rate
+from pinchpoint_collectors.value import Value, rate
 
 _SWAP = re.compile(r"^(pswpin|pswpout) (\d+)$", re.MULTILINE)
 """Two of some 180 lines: every second, all of them would cost more than the rest of a reading's parsing."""

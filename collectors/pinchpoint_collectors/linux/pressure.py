@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pinchpoint_collectors.errors import CollectorError
-from pinchpoint_collectors.proc.value import Value, rate
+from pinchpoint_collectors.value import Value, rate
 
 
 def parse(text: str) -> int:

@@ -1,4 +1,4 @@
-"""/proc/PID/stat and /proc/PID/task/TID/stat: processes, their trees, and the CPU time of a tree."""
+"""Processes of any system, their trees, and the CPU time of a tree."""
 
 from __future__ import annotations
 
@@ -27,17 +27,6 @@ class Process(NamedTuple):
     threads: int
     own: int
     reaped: int
-
-
-def parse(text: str) -> Process:
-    """Parse a stat file. The name stands in parentheses and may hold spaces and parentheses itself."""
-    head, _, tail = text.rpartition(")")
-    pid, _, name = head.partition(" (")
-    # tail starts with field 3 of proc(5): state, ppid, ...; utime is field 14.
-    f = tail.split()
-    return Process(
-        int(pid), int(f[1]), name, int(f[19]), int(f[17]), int(f[11]) + int(f[12]), int(f[13]) + int(f[14])
-    )
 
 
 def children(processes: Iterable[Process]) -> Mapping[int, list[Process]]:

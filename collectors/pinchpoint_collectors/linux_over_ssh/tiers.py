@@ -1,33 +1,122 @@
-"""Tiers that are only part of a host: their CPU with each reading; threads and caps as the host is asked."""
+"""Tiers that are only part of a host: their CPU with each reading; threads and caps as the host is asked.
+
+What one look at its files misses, the next question brings.
+"""
 
 from __future__ import annotations
 
 import operator
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
-from pinchpoint_collectors.linux.cgroups import CpuCaps
-from pinchpoint_collectors.linux.memory_caps import MemoryCaps
-from pinchpoint_collectors.linux.processes import Missing
-from pinchpoint_collectors.linux.tiers import Tier
-from pinchpoint_collectors.linux_over_ssh.asked import UPTIME, Asked, pattern
+from pinchpoint_collectors.linux.files import Facts
+from pinchpoint_collectors.linux.inventory import allowed_cores
+from pinchpoint_collectors.linux.processes import parse
+from pinchpoint_collectors.linux.tiers import Tiers
 from pinchpoint_collectors.linux_over_ssh.hello import Hello
-from pinchpoint_collectors.proc import process
-from pinchpoint_collectors.proc.process import Process, children
+from pinchpoint_collectors.processes import Process, children, tops
 from pinchpoint_collectors.record import Sample, Watch
 
 _NS = 1_000_000_000
+UPTIME = "/proc/uptime"
+"""Asked for with every question: it tells when the host read the rest."""
+_SPECIAL = re.compile(r"[\s*?\[\]\\]")
+_THREAD = re.compile(r"/proc/(\d+)/task/(\d+)/stat:(.*)", re.DOTALL)
 _STAT = re.compile(r"^\d+ \(.*\) \S( -?\d+){40,}$", re.MULTILINE)
 """A process may give itself a name with a line break: such a one is not recognised, and nobody's tier."""
 
 
 def parse_all(text: str) -> dict[int, Process]:
     """Every process of a reading, by its id."""
-    return {one.pid: one for one in (process.parse(found[0]) for found in _STAT.finditer(text))}
+    return {one.pid: one for one in (parse(found[0]) for found in _STAT.finditer(text))}
+
+
+class Asked:
+    """The small files of single processes and control groups, as the host's last answer has them.
+
+    Whoever looks through them (``CpuCaps``, ``MemoryCaps``) needs not know that they are far away: what is
+    looked for is asked for with the next question, also what is known, as it changes.
+
+    Args:
+        hello: what the host told at first: what is there is not asked for again.
+
+    Attributes:
+        lacking: whether something was looked for that the host was not asked for yet; who looks resets it.
+        ticks_per_s: see ``Singles``.
+        page_bytes: likewise.
+    """
+
+    def __init__(self, hello: Hello) -> None:
+        self.lacking = False
+        self.ticks_per_s = hello.ticks_per_s
+        self.page_bytes = hello.page_bytes
+        self._told: Facts = hello.files
+        self._wanted: dict[str, None] = {}  # a set that keeps its order
+        self._answer: Mapping[str, str | None] = {}
+        self._threads: Mapping[int, Mapping[int, Process]] = {}
+
+    def fact(self, path: str) -> str | None:
+        """See ``Facts``; None also where it is not known yet: then ``lacking`` is set."""
+        told = self._told.fact(path)
+        if told is not None:
+            return told
+        self._wanted[path] = None
+        if path not in self._answer:
+            self.lacking = True
+        return self._answer.get(path)
+
+    def threads(self, pid: int) -> Mapping[int, Process]:
+        """See ``Singles``: as the last answer has them, where it was asked for them."""
+        return self._threads.get(pid, {})
+
+    def cores(self, members: Mapping[int, Process]) -> list[int]:
+        """See ``Singles``; of children no others than their parents': they inherit them."""
+        allowed: set[int] = set()
+        for pid in tops(members):
+            allowed |= set(allowed_cores(self.fact(f"/proc/{pid}/status") or ""))
+        return sorted(allowed)
+
+    def question(self) -> list[str]:
+        """What was looked for since the question before."""
+        wanted, self._wanted = list(self._wanted), {}
+        return wanted
+
+    def take(self, paths: Sequence[str], lines: Iterable[str]) -> float | None:
+        """An answer of the host.
+
+        Args:
+            paths: what it was asked for.
+            lines: each a path, a colon, and a line of that file.
+
+        Returns:
+            Its uptime when it read them (s); None where it did not tell.
+        """
+        threads: dict[int, dict[int, Process]] = defaultdict(dict)
+        texts: dict[str, list[str]] = defaultdict(list)
+        longest_first = sorted(paths, key=len, reverse=True)
+        for line in lines:
+            thread = _THREAD.match(line)
+            if thread:
+                threads[int(thread[1])][int(thread[2])] = parse(thread[3])
+                continue
+            # A control group's name may hold a colon: only what was asked for says where the path ends.
+            path = next((one for one in longest_first if line.startswith(f"{one}:")), None)
+            if path is not None:
+                texts[path].append(line[len(path) + 1 :])
+        self._threads = threads
+        self._answer = {path: "\n".join(texts[path]).strip() or None for path in paths}
+        uptime = self._answer.get(UPTIME)
+        return float(uptime.split()[0]) if uptime else None
+
+
+def pattern(path: str) -> str:
+    """A path as one word of the shell there, which replaces patterns: a sign that is special is any one."""
+    return _SPECIAL.sub("?", path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +160,7 @@ class Asks(Protocol):
         ...
 
 
-class TiersThere:
+class TiersThere(Tiers):
     """The tiers of one host that have processes of their own, from reading to reading.
 
     Every reading holds all processes; their threads and the files of their control groups are another
@@ -84,12 +173,10 @@ class TiersThere:
 
     def __init__(self, watches: Sequence[Watch], hello: Hello) -> None:
         self._asked = Asked(hello)
-        caps, memory_caps = CpuCaps(self._asked), MemoryCaps(self._asked)
-        self._tiers = {
-            watch.host: Tier(watch.tier, watch.processes, caps, memory_caps, self._asked)
-            for watch in watches
-            if watch.processes is not None
+        wanted = {
+            watch.host: (watch.tier, watch.processes) for watch in watches if watch.processes is not None
         }
+        super().__init__(wanted, self._asked, self._asked)
         self._latest: _Look | None = None
         self._looked: _Look | None = None
         self._open: _Look | None = None
@@ -111,14 +198,14 @@ class TiersThere:
         """
         before, table = self._latest, parse_all(text)
         by_parent = children(table.values())
-        for host, tier in self._tiers.items():
+        for host, tier in self.by_host.items():
             tier.follow(table, by_parent)
             self._asked.lacking = False
             cores = tier.cores_used()
             known = None if self._asked.lacking else cores
             for value in tier.cpu(before.table if before else None, interval_s, known):
                 yield Sample(time_ns, interval_s, host, *value)
-        members = {host: tier.members for host, tier in self._tiers.items()}
+        members = {host: tier.members for host, tier in self.by_host.items()}
         self._latest = _Look(time_ns, now_ns, uptime_s, table, members)
 
     def go_on(self, session: Asks) -> list[Sample]:
@@ -129,19 +216,13 @@ class TiersThere:
             samples = self._take(look, session.answers.pop(look.number))
         latest = self._latest
         if latest is not None and self._open is None and latest is not self._looked:
-            pids = [pid for tier in self._tiers.values() for pid in tier.with_threads()]
+            pids = [pid for tier in self.by_host.values() for pid in tier.with_threads()]
             paths = [UPTIME, *self._asked.question()]
             threads = [f"/proc/{pid}/task/*/stat" for pid in pids]
             number = session.ask_files([*map(pattern, paths), *threads])
             self._open = replace(latest, paths=paths, number=number)
             self._looked = latest
         return samples
-
-    def find(self, text: str) -> None:
-        """Look for the tiers' processes ahead of the first reading; ``text`` as ``cpu`` takes it."""
-        table = parse_all(text)
-        for tier in self._tiers.values():
-            tier.find(table)
 
     def prepare(self, session: Asks, until_s: float) -> None:
         """Ask for all that is told of the processes that were found, also several times.
@@ -156,23 +237,9 @@ class TiersThere:
                 return
             self._asked.take(paths, session.answers.pop(number))
 
-    def facts(self, host: str) -> dict[str, Any]:
-        """Of one host's tier what the inventory has."""
-        tier = self._tiers.get(host)
-        return {
-            "tier_cores": (tier.cores() or None) if tier else None,
-            "tier_cap_cores": tier.cap_cores() if tier else None,
-            "tier_cap_bytes": tier.cap_bytes() if tier else None,
-        }
-
-    def missing(self, host: str) -> Missing | None:
-        """Why a host's tier has no processes; None where it has, or needs none."""
-        tier = self._tiers.get(host)
-        return tier.missing() if tier is not None else None
-
     def _lacks_facts(self) -> bool:
         self._asked.lacking = False
-        for host in self._tiers:
+        for host in self.by_host:
             self.facts(host)
         return self._asked.lacking
 
@@ -187,7 +254,7 @@ class TiersThere:
         passed_s = uptime_s - since_s if before else 0.0
         time_ns = look.time_ns + round((uptime_s - look.uptime_s) * _NS)
         samples: list[Sample] = []
-        for host, tier in self._tiers.items():
+        for host, tier in self.by_host.items():
             table = before.table if before else None
             values = list(tier.threads(look.members[host], table, interval_s, passed_s))
             self._asked.lacking = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from pinchpoint_collectors.proc.value import Value
+from pinchpoint_collectors.value import Value
 
 
 def parse(text: str) -> dict[str, int]:

@@ -1,0 +1,152 @@
+"""A Linux machine under the names of its hosts: where their disks lie, what is read of it, what it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from pinchpoint_collectors.errors import CollectorError
+from pinchpoint_collectors.linux import mountinfo
+from pinchpoint_collectors.linux.data_io import DataIo
+from pinchpoint_collectors.linux.disks import Disks, Place
+from pinchpoint_collectors.linux.files import Files
+from pinchpoint_collectors.linux.inventory import interfaces, machine_facts, usable_cores
+from pinchpoint_collectors.linux.sources import Reading, Source, machine_sources
+from pinchpoint_collectors.linux.tiers import Tiers
+from pinchpoint_collectors.record import NotMeasured, Sample, Watch
+
+
+class Machine:
+    """One machine, this one or another: whoever reads it has its files' texts made into samples here.
+
+    Args:
+        files: its small files.
+        watches: what is watched there.
+        page_bytes: a page of its memory.
+        tiers: those of its hosts that are only part of it.
+        why_missing: why it does not give a source's file; None where it does.
+        verify: tries out what counts as a write to a device through a folder, where that was asked for.
+
+    Attributes:
+        sources: all there may be, in the order in which they are read.
+        missing: path -> what is not measured, as the machine does not give that file.
+
+    Raises:
+        CollectorError: a disk of farm.yaml is not there; it names host and role.
+    """
+
+    def __init__(
+        self,
+        files: Files,
+        watches: Sequence[Watch],
+        page_bytes: int,
+        tiers: Tiers,
+        why_missing: Callable[[Source], NotMeasured | None],
+        verify: Callable[[Path, str], DataIo] | None = None,
+    ) -> None:
+        self._files = files
+        self._watches = tuple(watches)
+        self._tiers = tiers
+        self._disks = Disks(mountinfo.parse(files.fact("/proc/self/mountinfo") or ""), files=files)
+        self._places = {watch.host: _places(self._disks, watch) for watch in watches}
+        self._data_io = self._verified(verify) if verify else {}
+        named = {place.device for places in self._places.values() for place in places.values()}
+        self._devices = sorted({*self._disks.whole(), *(device for device in named if device)})
+        """All whole disks, and any other device that a role of a host lies on."""
+        lines = {device: self._disks.lines(device) for device in self._devices}
+        self._uncounted = [device for device, found in lines.items() if not found]
+        self._speeds = interfaces(files)
+        self.sources = machine_sources(
+            usable_cores(files),
+            {device: found for device, found in lines.items() if found},
+            self._flushes_are_writes(),
+            self._speeds,
+            page_bytes,
+        )
+        missing = {source.path: why_missing(source) for source in self.sources}
+        self.missing = {path: what for path, what in missing.items() if what is not None}
+
+    def samples(self, reading: Reading) -> list[Sample]:
+        """A reading under the names of all hosts."""
+        return [
+            Sample(reading.time_ns, reading.interval_s, watch.host, *value)
+            for watch in self._watches
+            for value in reading.values
+        ]
+
+    def facts(self, watch: Watch) -> dict[str, Any]:
+        """One host for the inventory; see collectors/README.md, "Inventory"."""
+        places, data_io = self._places[watch.host], self._data_io.get(watch.host, {})
+        return {
+            "tier": watch.tier,
+            **machine_facts(self._files),
+            **self._tiers.facts(watch.host),
+            "disks": {device: self._disks.facts(device) for device in self._devices},
+            "roles": {role: _role(place, data_io.get(role)) for role, place in places.items()},
+            "not_measured": [asdict(missing) for missing in self._not_measured(watch)],
+        }
+
+    def _verified(self, verify: Callable[[Path, str], DataIo]) -> dict[str, dict[str, DataIo]]:
+        """What counts as a write, by host and role, where we may try it; each file system once."""
+        tried: dict[tuple[str, str], DataIo] = {}
+        found: dict[str, dict[str, DataIo]] = {}
+        for watch in self._watches:
+            for role, place in self._places[watch.host].items():
+                folder = Path(place.given)
+                if not watch.options.get("verify") or place.device is None or place.mount is None:
+                    continue
+                if not folder.is_dir():
+                    continue
+                where = place.device, place.mount.mount_point
+                if where not in tried:
+                    tried[where] = verify(folder, place.device)
+                found.setdefault(watch.host, {})[role] = tried[where]
+        return found
+
+    def _flushes_are_writes(self) -> set[str]:
+        """Devices on which every role that was tried out said so."""
+        answers: dict[str, set[str]] = {}
+        for host, by_role in self._data_io.items():
+            for role, answer in by_role.items():
+                answers.setdefault(self._places[host][role].device or "", set()).add(answer.counted)
+        return {device for device, counted in answers.items() if counted == {"writes-flushes"}}
+
+    def _not_measured(self, watch: Watch) -> Iterator[NotMeasured]:
+        yield from self.missing.values()
+        for name, speed in self._speeds.items():
+            if speed is None:
+                yield NotMeasured("net.speed_bytes_per_s", name, "the interface tells no speed", None)
+        for role, place in self._places[watch.host].items():
+            if place.device is None:
+                remedy = "say `device:` for this disk if it has one"
+                yield NotMeasured("disk.*", role, f"{place.given}: {place.why}", remedy)
+        yield from map(self._disks.not_counted, self._uncounted)
+        why = self._tiers.missing(watch.host)
+        if why is not None:
+            yield NotMeasured("cpu.busy_ratio", f"tier:{watch.tier}", why.why, why.remedy)
+
+
+def _places(disks: Disks, watch: Watch) -> dict[str, Place]:
+    found = {}
+    for role, given in watch.disks.items():
+        try:
+            found[role] = disks.place(given)
+        except CollectorError as error:
+            raise CollectorError(f"host {watch.host!r}, role {role!r}: {error}") from error
+    return found
+
+
+def _role(place: Place, data_io: DataIo | None) -> dict[str, Any]:
+    """One role as the inventory has it; ``data_io`` where it was tried out."""
+    mount = place.mount
+    return {
+        "given": place.given,
+        "device": place.device,
+        "mount_point": mount.mount_point if mount else None,
+        "file_system": mount.file_system if mount else None,
+        "mount_options": f"{mount.options},{mount.super_options}" if mount else None,
+        "data_io": data_io.counted if data_io else "not verified",
+        "why": data_io.why if data_io else place.why,
+    }
